@@ -64,10 +64,10 @@ def test_a_plain_ask_is_learned_apart_from_a_segment_that_is_named_before_it_is_
         spend = Allocation.from_json(spend.to_json())
     spend.tell(plain, 1.0, 0.5)
     spend.tell(spend.ask(), 1.0, 0.5)
-    learned = spend._learner.state.sums[COUNT].sum(axis=1)
+    learned = spend._session.learner.state.sums[COUNT].sum(axis=1)
     assert learned.tolist() == [2.0, 0.0]  # of requests that name none, and of code
     spend.tell(named, 0.0, 0.5)
-    assert spend._learner.state.sums[COUNT].sum(axis=1).tolist() == [2.0, 1.0]
+    assert spend._session.learner.state.sums[COUNT].sum(axis=1).tolist() == [2.0, 1.0]
     assert spend.segments == ("code",)
 
 
@@ -84,10 +84,10 @@ def test_an_ask_that_is_dropped_is_no_request_of_primal_dual():
     spend = Allocation("primal-dual-bwk", ["a", "b"], 9.0, horizon=10, seed=1)
     for _ in range(4):
         spend.tell(spend.ask(), 1.0, 0.5)
-    before = {name: getattr(spend._learner.state, name) for name in ("chosen", "log_money", "log_time")}
+    before = {name: getattr(spend._session.learner.state, name) for name in ("chosen", "log_money", "log_time")}
     for _ in range(20):
         spend.forget(spend.ask())
-    assert {name: getattr(spend._learner.state, name) for name in before} == before
+    assert {name: getattr(spend._session.learner.state, name) for name in before} == before
     for _ in range(6):
         assert not spend.exhausted
         ask = spend.ask()
@@ -110,7 +110,7 @@ def test_exclusions_do_not_change_the_price_on_money():
     """With the cheap arm, money for 0.55 a request buys the dear one for half of them: its price is 0.8/0.9. Without,
     it would seem that money is scarcer still, and that nothing dear is worth it."""
     spend = Allocation("bts-paced", ["cheap", "middle", "dear"], 1e6, horizon=1e6, seed=1)
-    state, learned = spend._learner.state, [(0.1, 0.1), (0.3, 0.6), (0.9, 1.0)]
+    state, learned = spend._session.learner.state, [(0.1, 0.1), (0.3, 0.6), (0.9, 1.0)]
     for arm, (reward, cost) in enumerate(learned):
         state.pulls[arm] = 20_000
         state.sums[:6, 0, arm] = 20_000 * np.array([cost, 1.0, reward, cost, reward**2, cost**2])

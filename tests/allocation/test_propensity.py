@@ -128,7 +128,7 @@ def test_a_propensity_is_that_of_the_choice_before_it_is_made(name):
     spend = Allocation(policy, ["a", "b", "c"], 30.0, seed=3, propensity_draws=6, **known)
     worth, seen = {"a": (0.31, 0.32), "b": (0.62, 0.53), "c": (0.73, 0.44)}, []
     for number in range(7):
-        before = copy.deepcopy(spend._learner)
+        before = copy.deepcopy(spend._session.learner)
         ask = spend.ask()
         named = counts(before, np.random.default_rng([spend._propensities.seed, number]), 6)
         assert ask.propensity == (1 + named["abc".index(ask.arm)]) / 7

@@ -7,7 +7,7 @@ import pytest
 
 from budgetbandits import Allocation
 from budgetbandits.allocation import substitutes
-from budgetbandits.allocation.cooldowns import IDLE_PULLS, LONGEST, Rests
+from budgetbandits.allocation.cooldowns import IDLE_PULLS_MIN, REST_ASKS_MAX, Cooldowns
 from budgetbandits.allocation.propensity import Propensities
 from budgetbandits.errors import (
     BadParameter,
@@ -124,7 +124,7 @@ def test_costs_above_an_arms_own_cap_are_booked_and_learned_as_the_cap():
         spend.tell(spend.ask(arms=["small"]), 1.0, 0.01)
     other.tell(other.ask(arms=["small"]), 1.0, 0.002)
     assert (spend.spent, spend.overrun) == (0.01, 0.008)
-    assert spend._learner.state.to_dict() == other._learner.state.to_dict()
+    assert spend._session.learner.state.to_dict() == other._session.learner.state.to_dict()
 
 
 def test_failures_are_paid_and_not_learned_and_after_four_in_a_row_a_new_arm_rests():
@@ -147,18 +147,18 @@ def test_failures_are_paid_and_not_learned_and_after_four_in_a_row_a_new_arm_res
     spend.tell(spend.ask(arms=["large"]), failed=True)
     assert spend.resting == ()
     assert spend.ask(arms=["large"]).arm == "large"
-    with pytest.raises(BadParameter, match="has failed and brought"):
+    with pytest.raises(BadParameter, match="has failed and earned"):
         spend.tell(spend.ask(), 1.0, failed=True)
 
 
 def test_a_policy_that_plans_hears_what_failures_cost():
     spend = fresh(budget=10.0)
     spend.tell(spend.ask(arms=["large"]), failed=True, cost=0.5)
-    assert spend._learner.state.known["budget"] == 9.5
+    assert spend._session.learner.state.known["budget"] == 9.5
     spend.top_up(1.0)
-    assert spend._learner.state.known["budget"] == 10.5
+    assert spend._session.learner.state.known["budget"] == 10.5
     spend.set_horizon(50)
-    assert spend._learner.state.known["horizon"] == 50.0
+    assert spend._session.learner.state.known["horizon"] == 50.0
 
 
 @pytest.mark.parametrize("policy", ["bts", "kube"])
@@ -211,11 +211,11 @@ def test_an_answer_ends_a_row_and_its_failures_are_usual_from_then_on():
     [(0, 0, 4), (0, 50, 3), (10, 990, 3), (50, 950, 4), (100, 900, 5), (200, 800, 8), (900, 100, 17)],
 )
 def test_failures_in_a_row_are_an_outage_where_chance_would_make_them_once_in_100_000_asks(scattered, answers, enough):
-    rests = Rests(1)
-    rests.take(0, {"scattered": scattered, "idle": -1})
-    assert rests.enough(0, answers) == enough
+    rests = Cooldowns(1)
+    rests.load_arm(0, {"scattered": scattered, "idle": -1})
+    assert rests.outage_failures(0, answers) == enough
     for number in range(1, enough + 1):
-        rests.failed(0, number, number - 1, answers)
+        rests.record_failure(0, number, number - 1, answers)
         assert (rests.resting(number) is not None) == (number == enough)
 
 
@@ -255,7 +255,7 @@ def test_a_plan_keeps_its_pace_while_cheaper_arms_are_down(seed):
     """The large arm takes what there is, never far ahead of the plan, and the other requests try an arm at rest. The
     money lasts to the end, but for the last pull, which may cost more than is left."""
     spend, prices, rewards = paced_with_cheap_arms_down(seed)
-    left, requests, asked = spend.left, int(spend._learner.state.requests), 0
+    left, requests, asked = spend.left, int(spend._session.learner.state.requests), 0
     while not spend.exhausted and asked < requests:
         ask = spend.ask()
         asked += 1
@@ -273,7 +273,7 @@ def test_a_stand_in_is_taken_to_cost_what_its_estimates_turned_out_to_mean():
     spend = fresh("bts-paced", ["small", "large"], budget=20.0, cost_max=1.0, horizon=1000)
     for name, cost in (("small", 0.01), ("large", 0.2)) * 40:
         spend.tell(spend.ask(arms=[name], prices={name: 0.01 if name == "small" else 0.02}), 0.5, cost)
-    policy, state, request = spend.policy, spend._learner.state, Request(prices=np.array([0.01, 0.02]))
+    policy, state, request = spend.policy, spend._session.learner.state, Request(prices=np.array([0.01, 0.02]))
     assert substitutes.known_cost(policy, state, 0, request) == pytest.approx(0.01, rel=0.1)
     assert substitutes.known_cost(policy, state, 1, request) == pytest.approx(0.2, rel=0.1)
     rng, awake = np.random.default_rng(1), np.array([False, True])
@@ -351,9 +351,9 @@ def test_a_request_that_failed_is_one_gone():
     spend.forget(spend.ask())  # never acted on: no request of the plan
     assert 10 < sum(spend.failures.values()) < 30
     for each in (spend, Allocation.from_json(spend.to_json())):
-        assert each._learner.state.rate == pytest.approx((20.0 - spend.spent) / 60)
+        assert each._session.learner.state.rate == pytest.approx((20.0 - spend.spent) / 60)
     spend.set_horizon(30)  # all that is left may go to the next one
-    assert spend._learner.state.rate == pytest.approx(20.0 - spend.spent)
+    assert spend._session.learner.state.rate == pytest.approx(20.0 - spend.spent)
 
 
 @pytest.mark.parametrize("restart", [False, True])
@@ -432,63 +432,71 @@ def test_prices_are_learned_however_wrong_the_estimates_are():
     assert shares[1] == pytest.approx(shares[0], rel=0.1)
 
 
+def answer(rests, now, asked_at, idle=False):
+    """An answer to an ask, with all that it earned and cost."""
+    rests.record_answer(0, now, asked_at)
+    rests.record_outcome(0, idle, now)
+
+
 def test_rests_end():
-    rests = Rests(1)
+    rests = Cooldowns(1)
     for _ in range(4):
-        rests.failed(0, now=10_000, asked=5, answers=0)
-    assert rests.until[0] == 10_000 + LONGEST
-    for _ in range(IDLE_PULLS):
-        rests.told(0, False, now=5, asked=4)
-    assert rests.until[0] == 5 + IDLE_PULLS
-    rests.told(0, True, now=6, asked=5)
+        rests.record_failure(0, now=10_000, asked_at=5, answers=0)
+    assert rests.until[0] == 10_000 + REST_ASKS_MAX
+    for _ in range(IDLE_PULLS_MIN):
+        answer(rests, 5, 4, idle=True)
+    assert rests.until[0] == 5 + IDLE_PULLS_MIN
+    answer(rests, 6, 5)
     assert rests.resting(6) is None
 
 
-def down():
-    """An arm that has answered asks 1 to 20, and failed asks 101 to 110."""
-    rests = Rests(1)
-    for ask in range(1, 21):
-        rests.told(0, True, ask, ask)
-    for ask in range(101, 111):
-        rests.failed(0, ask, ask, 20)
-    assert rests.since[0] == 110
-    return rests
+def test_a_reported_cost_ends_a_row_of_failures_and_a_late_reward_does_not():
+    spend = fresh("bts")
+    early = [spend.ask(arms=["small"]) for _ in range(10)]
+    for ask in early:
+        spend.tell(ask, cost=0.001)
+    for ask in early:
+        spend.tell(spend.ask(arms=["small"]), failed=True)
+        spend.tell(ask, reward=1.0)
+    assert spend.down["small"].failures == 10
+    spend.tell(spend.ask(arms=["small"]), cost=0.001)
+    assert not spend.down
 
 
 def test_late_failures_take_no_arm_down_that_has_answered_since():
-    rests = Rests(1)
-    rests.told(0, True, 51, 50)
+    rests = Cooldowns(1)
+    answer(rests, 51, 50)
     for ask in range(30, 50):
-        rests.failed(0, 60, ask, 1)
+        rests.record_failure(0, 60, ask, 1)
     assert (rests.row[0], rests.since[0], rests.failures[0], rests.scattered[0]) == (0, 0, 20, 20)
-    rests.failed(0, 61, 51, 1)
+    rests.record_failure(0, 61, 51, 1)
     assert rests.row[0] == 1
 
 
 def test_a_rest_of_a_time_to_come_does_not_count():
     """The clock was set back by an hour: the arm is asked at once, and further failures are a row of their own."""
-    rests, hour = Rests(1, 1000), 3_600_000
+    rests, hour = Cooldowns(1, 1000), 3600.0
     for number in range(10):
-        now = 2 * hour + 10_000 * number
-        rests.failed(0, now, now, 0)
+        now = 2 * hour + 10 * number
+        rests.record_failure(0, now, now, 0)
     assert rests.resting(now) is not None
-    back = hour + 500
+    back = hour + 0.5
     assert rests.resting(back) is None
-    rests.failed(0, back, back, 0)
-    assert (rests.row[0], rests.began[0], rests.since[0], rests.until[0]) == (1, back, 0, 0)
-    rests.told(0, True, 2 * hour, 2 * hour)
+    rests.record_failure(0, back, back, 0)
+    assert (rests.row[0], rests.began[0], rests.since[0], rests.until[0]) == (1, 1000 * back, 0, 0)
+    answer(rests, 2 * hour, 2 * hour)
     for number in range(10):
-        now = back + 10_000 * number
-        rests.failed(0, now, now, 0)
+        now = back + 10 * number
+        rests.record_failure(0, now, now, 0)
     assert rests.resting(now) is not None  # that it has answered later is of no account
 
 
 def test_a_rest_after_nothing_was_brought_does_not_count_either_when_the_clock_was_set_back():
-    rests = Rests(1, 1000)
-    for now in range(7_200_000, 7_200_000 + IDLE_PULLS):
-        rests.told(0, False, now, now)
+    rests = Cooldowns(1, 1000)
+    for now in 7200.0 + np.arange(IDLE_PULLS_MIN) / 1000:
+        answer(rests, now, now, idle=True)
     assert rests.resting(now) is not None
-    assert rests.resting(3_600_000) is None
+    assert rests.resting(3600.0) is None
 
 
 def test_own_scales_divide_the_drawn_ratios():
@@ -546,7 +554,7 @@ def test_names_may_be_arrays_and_nobody_need_be_excluded():
     spend = fresh()
     assert spend.ask(arms=np.array(["large"]), exclude=None).arm == "large"
     assert spend.ask(exclude=np.array(["large"])).arm == "small"
-    assert spend._allowed(None, []) is spend._learner.state.active  # so that rounds drawn ahead can serve
+    assert spend._allowed(None, []) is spend._session.learner.state.active  # so that rounds drawn ahead can serve
 
 
 def test_the_price_of_an_arm_at_rest_is_checked_like_any():
@@ -590,9 +598,9 @@ def test_a_budget_that_a_policy_takes_for_a_constant_stays_one(policy):
             spend.tell(ask, failed=True, cost=0.5)
         else:
             spend.tell(ask, cost=0.5)  # its reward comes later
-    assert spend._learner.state.known["budget"] == 60.0
+    assert spend._session.learner.state.known["budget"] == 60.0
     spend.top_up(20.0)
-    assert spend._learner.state.known["budget"] == 80.0
+    assert spend._session.learner.state.known["budget"] == 80.0
 
 
 def test_prices_of_arms_that_are_not_there_are_refused_when_read():

@@ -61,7 +61,7 @@ IN_DARK = (
 
 def spend(store, engine, clock, name, count, rng, hours):
     """So many decisions in the hours before now, told a little later, in one transaction."""
-    from budgetbandits.service.feedback import Outcome
+    from budgetbandits.service.feedback import DecisionOutcome
 
     end = clock.now
 
@@ -69,12 +69,14 @@ def spend(store, engine, clock, name, count, rng, hours):
         for number in range(count):
             clock.now = end - hours * 3600 * (1 - number / count)
             try:
-                [made] = engine.deciding(name, f"{name} {number}").work(tx)
+                [made] = engine.decision_task(name, f"{name} {number}").work(tx)
             except HoldRefused:  # ahead of its pace, or exhausted
                 continue
             clock.now += rng.choice([2.0, 30.0])
-            outcome = Outcome(made.decision, float(rng.random() < 0.6), round(rng.uniform(0.2, 0.6) * made.hold, 6))
-            engine.telling(outcome, name).work(tx)
+            outcome = DecisionOutcome(
+                made.decision, float(rng.random() < 0.6), round(rng.uniform(0.2, 0.6) * made.hold, 6)
+            )
+            engine.feedback_task(outcome, name).work(tx)
 
     store.write(work)
     clock.now = end

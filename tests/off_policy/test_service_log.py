@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from budgetbandits import off_policy
 from budgetbandits.service.audit.export import export
-from budgetbandits.service.feedback import Outcome
-from budgetbandits.service.request import said
+from budgetbandits.service.feedback import DecisionOutcome
+from budgetbandits.service.request import RequestOptions
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
@@ -39,9 +39,9 @@ def test_an_export_gives_the_names_of_arms_and_segments_back_exactly(names):
 
         def play(tx):
             for number, name in enumerate(names):
-                request = said(segment=name, arms=[name])
-                [made] = engine.deciding("ads", f"{number}", request=request).work(tx)
-                engine.telling(Outcome(made.decision, 0.5, 0.5), "ads").work(tx)
+                request = RequestOptions.checked(segment=name, arms=[name])
+                [made] = engine.decision_task("ads", f"{number}", options=request).work(tx)
+                engine.feedback_task(DecisionOutcome(made.decision, 0.5, 0.5), "ads").work(tx)
 
         store.write(play)
         logs = []
@@ -67,9 +67,9 @@ def test_an_export_says_what_another_policy_would_have_earned(tmp_path):
 
         def play(tx):
             for number in range(requests - 2):
-                [made] = engine.deciding("routed", f"{number}").work(tx)
+                [made] = engine.decision_task("routed", f"{number}").work(tx)
                 reward, cost = float(rng.random() < BRINGS[made.arm]), COSTS[made.arm]
-                engine.telling(Outcome(made.decision, reward, cost), "routed").work(tx)
+                engine.feedback_task(DecisionOutcome(made.decision, reward, cost), "routed").work(tx)
 
         store.write(play)
         engine.feedback(engine.decide("routed", "failed").decision, failed=True)

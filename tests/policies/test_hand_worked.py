@@ -85,8 +85,8 @@ def test_an_arm_that_comes_later_has_the_prior_of_its_place():
     spend.add_arm("d")
     saved = Allocation.from_json(spend.to_json())
     for each in (spend, saved):
-        assert each._learner.state.successes[1].tolist() == [2, 3, 5, 1]
-        assert each._learner.state.failures[1].tolist() == [8, 1, 6, 1]
+        assert each._session.learner.state.successes[1].tolist() == [2, 3, 5, 1]
+        assert each._session.learner.state.failures[1].tolist() == [8, 1, 6, 1]
 
 
 def test_gaussian_posteriors():

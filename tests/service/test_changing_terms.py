@@ -113,7 +113,7 @@ def test_campaigns_with_leases_change_what_they_can(store, clock):
         ({"colour": "red"}, "cannot be changed"),
         ({}, "the terms already"),
         ({"daily_cap": 2}, "the terms already"),
-        ({"daily_cap": 0.5}, "the dearest arm may cost"),
+        ({"daily_cap": 0.5}, "the most expensive arm may cost"),
         ({"hold_seconds": None}, "use a positive number"),
         ({"on_expire": "forget"}, "use charge or release"),
         ({"on_expire": None}, "use charge or release"),

@@ -93,20 +93,20 @@ AHEAD = """
 import asyncio, sys, time
 true = time.time
 time.time = lambda: true() + 400 * 86_400.0  # before anybody has imported it
-from budgetbandits.service.feedback import Outcome
+from budgetbandits.service.feedback import DecisionOutcome
 from budgetbandits.service.service import Engine
 from budgetbandits.service.stores.postgres import PostgresStore
 with PostgresStore(sys.argv[1]) as store:
     engine = Engine(store)
     engine.create("ads", "bts", budget=20.0, arms={"a": 1.0, "b": 1.0}, hold_seconds=1000.0)
     by_thread = engine.decide("ads", "thread")
-    [by_loop] = asyncio.run(store.perform(*engine.deciding("ads", "loop")))
+    [by_loop] = asyncio.run(store.perform(*engine.decision_task("ads", "loop")))
     engine.create("leases", "bts", budget=20.0, arms={"a": 1.0, "b": 1.0}, hold_seconds=1000.0, lease=4.0)
     taken = engine.decide("leases", "thread")
-    [under] = asyncio.run(store.perform(*engine.deciding("leases", "loop")))
+    [under] = asyncio.run(store.perform(*engine.decision_task("leases", "loop")))
     assert [lease.lease_seq for lease in store.read(lambda tx: tx.leases(taken.campaign))] == [3]
     assert engine.expire_due() == {}
-    asyncio.run(store.perform(*engine.telling(Outcome(under.decision, 1.0, 0.25), "leases")))
+    asyncio.run(store.perform(*engine.feedback_task(DecisionOutcome(under.decision, 1.0, 0.25), "leases")))
     told = store.read(lambda tx: tx.events(taken.campaign)[-1]).at + 1000.0
     answers = (by_thread, by_loop, taken, under)
     print(*(answer.expires_at for answer in answers), told, engine.describe("ads")["created_at"])

@@ -6,7 +6,7 @@ import pytest
 
 from budgetbandits.errors import AlreadyResolved, BadParameter, Conflict, HoldRefused
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.feedback import Outcome
+from budgetbandits.service.feedback import DecisionOutcome
 from budgetbandits.service.ledger import DAY
 from budgetbandits.service.service import DecisionService
 from clock import Clock
@@ -222,7 +222,7 @@ def test_a_failure_is_final_and_counts_once(engine, store, clock):
             engine.feedback(first.decision, **other)
     with pytest.raises(AlreadyResolved):
         engine.void(first.decision)
-    with pytest.raises(BadParameter, match="tell the reward, or that it failed"):
+    with pytest.raises(BadParameter, match="report the reward, or the failure"):
         engine.feedback(first.decision, failed=True, reward=1.0)
     rewarded = engine.decide(campaign, "two")
     engine.feedback(rewarded.decision, reward=1.0)
@@ -245,7 +245,7 @@ def test_a_failure_is_final_and_counts_once(engine, store, clock):
 def test_many_failures_at_once(engine, store):
     campaign = engine.create("ads", "kube", budget=10.0, arms=ARMS)
     made = engine.decide_many(campaign, "many", 2)
-    told = engine.feedback_many(campaign, [Outcome(each.decision, failed=True) for each in made])
+    told = engine.feedback_many(campaign, [DecisionOutcome(each.decision, failed=True) for each in made])
     assert [each.overrun for each in told] == [0.0, 0.0]
     assert sum(each["failures"] for each in engine.describe(campaign)["arms"]) == 2
     assert verify(store, campaign) == []

@@ -229,7 +229,7 @@ def test_two_servers_with_segments_catch_up_with_each_other(store, clock, monkey
         answer = engines[number % 2].decide(campaign, str(number), segment=segment)
         engines[number // 3 % 2].feedback(answer.decision, reward=0.5, cost=0.05)
     assert verify(store, campaign) == []
-    monkeypatch.setattr(campaign_learner, "MOST_SEGMENTS", 4)
+    monkeypatch.setattr(campaign_learner, "SEGMENTS_MAX", 4)
     with pytest.raises(BadParameter, match="one of more than 4; name fewer"):
         engines[0].decide(campaign, "too many", segment="fifth")
     assert engines[1].decide(campaign, "known", segment="chat").arm in ARMS
@@ -238,7 +238,7 @@ def test_two_servers_with_segments_catch_up_with_each_other(store, clock, monkey
 
 def test_more_segments_than_may_be_named_are_learned_and_merged(store, clock, monkeypatch):
     """The limit is for who decides: feedback, merges and requests without a segment are never refused for it."""
-    monkeypatch.setattr(campaign_learner, "MOST_SEGMENTS", 4)
+    monkeypatch.setattr(campaign_learner, "SEGMENTS_MAX", 4)
     engines = [DecisionService(store, clock), DecisionService(store, clock)]
     campaign = engines[0].create("ads", "bts-paced", budget=80.0, arms=ARMS, horizon=300, lease=8.0)
     plain = engines[0].decide(campaign, "plain")

@@ -43,7 +43,7 @@ def test_a_voided_hold_is_free_again():
 
 def test_the_whole_cap_or_nothing():
     account, _ = place(Account(budget=100), 70)
-    with pytest.raises(HoldRefused, match="beside open holds") as refused:
+    with pytest.raises(HoldRefused, match="next to open holds") as refused:
         place(account, 31)
     assert refused.value.reason == "blocked_by_holds"
     with pytest.raises(HoldRefused, match="top up") as refused:
@@ -57,7 +57,7 @@ def test_refusals_lose_no_micro():
     account = Account(budget=to_micros(100_000.5), spent=to_micros(100_000.4) - 1)
     with pytest.raises(HoldRefused, match=r"^0\.100001 left, 2\.000000 needed"):
         place(account, to_micros(2.0))
-    with pytest.raises(HoldRefused, match=r"^0\.100001 left beside"):
+    with pytest.raises(HoldRefused, match=r"^0\.100001 left next to"):
         place(replace(account, spent=account.spent - 5, held=5), to_micros(2.0))
     limits = Limits(daily_cap=to_micros(1_234_567.25))
     with pytest.raises(HoldRefused, match=r"^1,234,567\.25 of the day's 1,234,567\.25 left, 1,234,568\.00 needed"):

@@ -138,9 +138,9 @@ def test_the_audit_finds_another_set_of_arms_to_choose_from():
         engine.feedback(engine.decide(campaign, f"fails {number}", arms=["a"]).decision, failed=True)
     made = engine.decide(campaign, "a rests")
     event = next(each for each in store.events if each.decision == made.decision)
-    assert event.request == store.decisions[made.decision].request == '{"out":[0]}'
+    assert event.request == store.decisions[made.decision].request == '{"unavailable":[0]}'
     assert verify(store, campaign) == []
-    for text in (None, '{"out":[0,2]}'):
+    for text in (None, '{"unavailable":[0,2]}'):
         event.request = store.decisions[made.decision].request = text
         assert any("could not have been chosen" in found for found in verify(store, campaign))
 

@@ -44,7 +44,7 @@ def test_only_arms_that_may_answer_are_chosen(engine, store):
 
 def test_arms_that_cannot_answer_are_named(engine):
     campaign = engine.create("ads", "bts", budget=100.0, arms=ARMS)
-    with pytest.raises(UnknownArm, match="no arm 'huge'; the arms are small, middle, large"):
+    with pytest.raises(UnknownArm, match="no arm 'huge'; the arms are 'small', 'middle', 'large'"):
         engine.decide(campaign, "one", arms=["huge"])
     with pytest.raises(UnknownArm, match="correct the name"):
         engine.decide(campaign, "one", exclude=["huge"])
@@ -80,10 +80,10 @@ def test_a_choice_that_was_prepared_is_not_used_for_another_request(engine, stor
         engine.decide(campaign, f"warm {number}")
         learner = engine._learners.kept[campaign]
         learner.prefetch_choice()
-        prepared = learner.names[learner._ahead[2]]
+        prepared = learner.names[learner._prefetched[2]]
         assert engine.decide(campaign, f"other {number}", exclude=[prepared]).arm != prepared
     learner.prefetch_choice()
-    prepared = learner._ahead[1]
+    prepared = learner._prefetched[1]
     assert engine.decide(campaign, "plain").decision == prepared
     assert verify(store, campaign) == []
 
@@ -181,7 +181,7 @@ def test_tampering_with_a_request_is_found(engine, store):
     campaign = engine.create("ads", "bts", budget=100.0, arms=ARMS)
     answer = engine.decide(campaign, "one", arms=["small", "middle"], holds={"small": 0.01, "middle": 0.02})
     event = store.events[-1]
-    wanted = ResolvedRequest.read(event.request)
+    wanted = ResolvedRequest.from_json(event.request)
     assert (wanted.arms, wanted.holds) == ([0, 1], [10_000, 20_000])
     for changed in ({"holds": [10_001, 20_001]}, {"arms": [2], "holds": [20_000]}):
         whole = json.loads(event.request)

@@ -19,13 +19,12 @@ from budgetbandits.errors import (
     UnknownArm,
 )
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.campaign_learner import CHANGED_ARMS_MAX, CampaignLearner, changed_since, newest_tag
 from budgetbandits.service.campaigns import Total
 from budgetbandits.service.learners import Change
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
-from budgetbandits.service.tags import NAMED_ARMS, changed_since, newest_tag
 from clock import Clock
 from deep import EVERY_POLICY
 from memory_store import MemoryStore
@@ -78,7 +77,7 @@ def test_cost_now_and_reward_later_are_one_decision_charged_once(engine, campaig
     assert to_units(engine.account(campaign).spent) == 0.25
     assert learned(engine, campaign) == 1
     for other in ({"cost": 0.3}, {"reward": 0.0}):
-        with pytest.raises(Conflict, match="was another"):
+        with pytest.raises(Conflict, match="already reported"):
             engine.feedback(answer.decision, **other)
 
 
@@ -224,9 +223,9 @@ def test_two_engines_with_very_many_arms_catch_up_with_each_other(clock):
     engines = [DecisionService(store, clock), DecisionService(store, clock)]
     campaign = engines[0].create("many", "bts", budget=300.0, arms={f"arm {n}": 1.0 for n in range(300)})
     reads, behind = [], []
-    read, catch_up = CampaignLearner.remembered.__func__, CampaignLearner.catch_up
+    read, catch_up = CampaignLearner.from_rows.__func__, CampaignLearner.catch_up
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CampaignLearner, "remembered", classmethod(lambda *given: reads.append(1) or read(*given)))
+        patch.setattr(CampaignLearner, "from_rows", classmethod(lambda *given: reads.append(1) or read(*given)))
         patch.setattr(CampaignLearner, "catch_up", lambda *given: behind.append(len(given[2])) or catch_up(*given))
         for number in range(150):
             answer = engines[number // 3 % 2].decide(campaign, str(number))
@@ -242,12 +241,12 @@ def test_two_engines_with_very_many_arms_catch_up_with_each_other(clock):
 
 def test_a_change_of_very_many_arms_names_none_of_them(engine, campaign):
     row = engine._store.read(lambda tx: tx.campaign(campaign))
-    learner = CampaignLearner.remembered(row, engine._store.read(lambda tx: tx.arms(campaign)))
-    few = learner.of_campaign(learner.of_campaign(row, [1]), [0, 1])
+    learner = CampaignLearner.from_rows(row, engine._store.read(lambda tx: tx.arms(campaign)))
+    few = learner.campaign_row(learner.campaign_row(row, [1]), [0, 1])
     assert changed_since(few, newest_tag(row)) == [0, 1]
     assert changed_since(few, newest_tag(few)) == []
     assert changed_since(few, "unknown") is None
-    assert changed_since(learner.of_campaign(few, range(NAMED_ARMS + 1)), newest_tag(row)) is None
+    assert changed_since(learner.campaign_row(few, range(CHANGED_ARMS_MAX + 1)), newest_tag(row)) is None
 
 
 def test_a_damaged_campaign_does_not_keep_the_others_money(clock):
@@ -336,7 +335,7 @@ def test_arms_come_and_go(engine, campaign):
         ({"name": "a/b"}, "without a slash"),
         ({"name": ".."}, "without . or .. alone"),
         ({"name": "0" * 32}, "looks like an id"),
-        ({"daily_cap": 0.9}, "dearest arm"),
+        ({"daily_cap": 0.9}, "most expensive arm"),
         ({"pace_seconds": 0}, "pace_seconds is 0"),
         ({"name": "ads"}, "already"),
         ({"reward_max": 0}, "reward_max is 0"),
@@ -438,7 +437,7 @@ def test_what_was_made_ready_is_used_only_while_it_holds(name, monkeypatch):
     ahead, made = [], []
     think = CampaignLearner.prefetch_choice
     monkeypatch.setattr(
-        CampaignLearner, "prefetch_choice", lambda learner: (think(learner), ahead.append(learner._ahead))[0]
+        CampaignLearner, "prefetch_choice", lambda learner: (think(learner), ahead.append(learner._prefetched))[0]
     )
     engine = DecisionService(store)
     campaign = engine.create("all", name, budget=60.0, arms={"a": 1.0, "b": 1.0, "c": 0.5})

@@ -24,7 +24,7 @@ from budgetbandits.errors import (
     UnknownArm,
 )
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.feedback import FeedbackOutcome, Outcome
+from budgetbandits.service.feedback import DecisionOutcome, FeedbackOutcome
 from budgetbandits.service.ledger import day_of
 from budgetbandits.service.service import DecisionService
 from deep import deep
@@ -175,8 +175,8 @@ class World:
     def tell_many(self, engine):
         """Some of them told before, one that does not exist: each by itself."""
         chosen = self.random.sample(self.open, min(4, len(self.open)))
-        outcomes = [Outcome(each.decision, float(self.random.random() < 0.4), each.hold / 2) for each in chosen]
-        results = engine.feedback_many(self.campaign, [*outcomes, Outcome("nothing", 1.0, 0.1)])
+        outcomes = [DecisionOutcome(each.decision, float(self.random.random() < 0.4), each.hold / 2) for each in chosen]
+        results = engine.feedback_many(self.campaign, [*outcomes, DecisionOutcome("nothing", 1.0, 0.1)])
         assert isinstance(results[-1], NotFound)
         assert all(isinstance(result, FeedbackOutcome | Conflict | AlreadyResolved) for result in results[:-1])
 

@@ -12,7 +12,7 @@ import pytest
 from scipy import interpolate, stats
 
 from budgetbandits.allocation.choosers.beta_ratio import NUMBERS, SURE, BetaRatios, envelope, ratio_above, ratios_above
-from budgetbandits.allocation.choosers.threshold import FEWEST, MOST, Threshold
+from budgetbandits.allocation.choosers.threshold import PROPOSALS_MAX, PROPOSALS_MIN, Threshold
 from budgetbandits.allocation.choosers.window import DenseWindow, SparseWindow
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from comparing import chi_square
@@ -91,7 +91,7 @@ def test_drawing_ahead_has_the_same_law(touched, kind):
         ahead.choose(state, rng)
         state.successes, state.failures = after.successes, after.failures
         for arm in touched:
-            ahead.told(state, rng, arm)
+            ahead.learned(state, rng, arm)
         for _ in range(60):
             counts[ahead.choose(state, rng)] += 1
     assert chi_square(counts, probabilities("uneven")) > FALSE_ALARM
@@ -160,7 +160,7 @@ def test_many_rising_arms_that_are_told_and_retired():
     for table in (state.successes, state.failures):
         table[:, :] += np.repeat(rng.integers(0, 12, size=(2, 6)), 50, axis=1)
     for arm in range(300):
-        chooser.told(state, rng, arm)
+        chooser.learned(state, rng, arm)
     exact = exact_chances(state.successes, state.failures, size=50) * 50
     counts = np.bincount([chooser.choose(state, rng) // 50 for _ in range(20_000)], minlength=6)
     assert chi_square(counts, exact) > FALSE_ALARM
@@ -189,7 +189,7 @@ def test_what_is_told_one_by_one_is_what_is_found_all_at_once():
         gain = rng.integers(0, 3, size=(2, 2))
         state.successes[:, arm] = 1.0 + gain[0] * 800.0
         state.failures[:, arm] = 1.0 + gain[1] * 800.0
-        chooser.told(state, rng, arm)
+        chooser.learned(state, rng, arm)
         crossed += plain != (arm in chooser._plain)
         fresh = threshold(2.1)
         fresh.reset(state)
@@ -212,7 +212,7 @@ def test_the_level_settles_where_a_few_arms_propose(pulls, begin):
     chooser.reset(state)
     chooser.choose(state, rng)
     level = chooser.level
-    assert FEWEST <= chooser._proposals(state)[2] <= MOST
+    assert PROPOSALS_MIN <= chooser._proposals(state)[2] <= PROPOSALS_MAX
     for _ in range(50):
         chooser.choose(state, rng)
     assert chooser.level == level

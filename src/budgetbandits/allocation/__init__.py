@@ -2,12 +2,12 @@
 
 Read `allocation` first: `Allocation` is what users see.
 
-learner, choosers      a policy with what it has learned, and exact choices without drawing every arm
-propensity             how likely a choice was
-asks, holds, money     open asks, what they hold, what is left
-cooldowns              arms that rest after failures
-segments, units        names and units of the user, and what the policy sees
-state, saved, table    what an allocation keeps, as JSON and as a table
+learner, choosers     a policy with what it has learned, and exact choices without drawing every arm
+propensity            how likely a choice was
+session               one step of a request, for an allocation and for the decision service
+cooldowns, substitutes  arms that rest after failures, and which arm answers in their place
+asks, money, units    open asks, what is left, and the user's units
+state                 what an allocation remembers, as JSON and as a table
 
-The decision service uses everything here but `allocation` and `state`.
+The decision service uses everything here but `allocation`, `state`, `asks` and `money`.
 """

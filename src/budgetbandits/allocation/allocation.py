@@ -11,16 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from budgetbandits.allocation.asks import Ask, OpenAsk, OpenAsks
-from budgetbandits.allocation.cooldowns import Rests
-from budgetbandits.allocation.holds import amounts_to_hold, estimated
+from budgetbandits.allocation.asks import Ask, Observed, OpenAsk, OpenAsks
+from budgetbandits.allocation.cooldowns import Cooldowns
 from budgetbandits.allocation.learner import ArmMask, Learner
 from budgetbandits.allocation.money import Money
-from budgetbandits.allocation.observations import Observed
 from budgetbandits.allocation.propensity import Propensities
-from budgetbandits.allocation.segments import Segments
+from budgetbandits.allocation.session import ArmSession, chosen_from
 from budgetbandits.allocation.state import AllocationState, planned_requests
-from budgetbandits.allocation.units import Units, checked_names
+from budgetbandits.allocation.units import Units, amounts_to_hold, checked_names, estimated
 from budgetbandits.errors import (
     BadParameter,
     BudgetExhausted,
@@ -48,10 +46,11 @@ class Allocation(AllocationState):
     that plan with them: each ask is one, whether it is answered or fails. ``history`` maps an arm to what is known of
     it from before, as (pulls, total reward, total cost). ``costs`` (a mapping by arm) and ``cost_floor`` are for
     policies that must know them, in the user's units. With ``propensity_draws`` each ask says how likely it was, from
-    so many further choices, and which arms there were to choose from, for `off_policy`; no choice is changed by it.
+    that many further choices, and which arms there were to choose from, for `off_policy`; no choice is changed by it.
 
-    Several asks may be open at once and be told in any order. The pull that overdraws the budget ends the game: what
-    it cost is in `spent`, its reward is not in `earned`, as in the paper, and so it is for all that are told later.
+    Several asks may be open at once, and feedback may come in any order. The pull that overdraws the budget ends the
+    game: what it cost is in `spent`, its reward is not in `earned`, as in the paper, and so it is for all feedback that
+    comes later.
 
     Threads may share an allocation: each call is done as a whole before the next one begins.
 
@@ -83,24 +82,20 @@ class Allocation(AllocationState):
         policy = policy_of(policy)
         self._lock = threading.RLock()
         self._money = Money(positive("budget", budget))
-        self._names = checked_names(arms)
-        self._units = Units.of(cost_max, reward_max, self._names, policy.own_scales)
-        self._number = {name: i for i, name in enumerate(self._names)}
+        names = checked_names(arms)
+        self._units = Units.of(cost_max, reward_max, names, policy.own_scales)
         self._asks = OpenAsks()
-        self._observed = Observed(len(self._names))
-        self._rests = Rests(len(self._names))
-        self._segments = Segments()
+        self._observed = Observed(len(names))
         known: dict[str, Any] = {"budget": self._money.budget / self._units.cost_max}
         if cost_floor is not None:
             known["cost_floor"] = self._units.cost_floor(cost_floor)
         if costs is not None:
-            known["costs"] = [self._units.known_cost(name, costs) for name in self._names]
+            known["costs"] = [self._units.known_cost(name, costs) for name in names]
         if horizon is not None:
             known["horizon"] = planned_requests(policy, horizon)
-        scales = self._units.scales(self._names)
-        self._learner = Learner.new(
-            policy, len(self._names), known, scales=None if scales is None else np.array(scales)
-        )
+        scales = self._units.scales(names)
+        learner = Learner.new(policy, len(names), known, scales=None if scales is None else np.array(scales))
+        self._session = ArmSession(learner, names, Cooldowns(len(names)))
         if seed is not None:
             integer("seed", seed, hint=", or None")
         self._rng = np.random.default_rng(seed)
@@ -108,7 +103,7 @@ class Allocation(AllocationState):
         if history is not None and not isinstance(history, Mapping):
             raise BadParameter(f"history is {history!r:.40}; map each arm's name to (pulls, total reward, total cost)")
         for name, past in (history or {}).items():
-            self._recall(name, past)
+            learner.recall(self._session.number(name), *self._units.past(name, past))
         self._update_plan_inputs()
 
     # --- ask and tell --------------------------------------------------------------------------------------------
@@ -125,37 +120,37 @@ class Allocation(AllocationState):
     ) -> Ask:
         """The arm to pull next.
 
-        With ``hold`` an amount of money is set aside until the cost is told: True for the most that the pull can cost,
-        or for its price with a margin if there is one. Nobody else is given what is held; while every ask holds what
-        the pull can cost at most, no budget is overdrawn. ``holds`` says what to hold for each arm.
+        With ``hold`` an amount of money is set aside until the cost is reported: True for the most that the pull can
+        cost, or for its price with a margin if there is one. Nobody else is given what is held; while every ask holds
+        what the pull can cost at most, no budget is overdrawn. ``holds`` says what to hold for each arm.
 
         ``arms`` and ``exclude`` say which arms may answer this request. ``segment`` names the kind of the request, and
         ``prices`` what each of those arms is estimated to cost this time, for policies that look at requests.
         """
         with self._lock:
+            session, learner = self._session, self._session.learner
             # most asks say nothing of their request, and then there is little to look at
-            allowed = self._learner.state.active
+            allowed = learner.state.active
             if arms is not None or exclude is not None:
                 allowed = self._allowed(arms, exclude)
-            estimates = None if prices is None else estimated(prices, allowed, self._names, self._units)
+            estimates = None if prices is None else estimated(prices, allowed, session.names, self._units)
             amounts: Array | float = 0.0
             payable = allowed
             if hold is False and holds is None:
                 self._money.check(0.0, self._asks.held)
             else:
-                amounts = amounts_to_hold(hold, holds, estimates, self._names, self._units)
+                amounts = amounts_to_hold(hold, holds, estimates, session.names, self._units)
                 payable = self._money.affordable(allowed, amounts, self._asks.held)
             request = NO_REQUEST_INFO
-            if segment is not None or estimates is not None or self._segments:
+            if segment is not None or estimates is not None or session.segments:
                 shares = None if estimates is None else estimates / self._units.cost_max
                 # may open a segment: after all checks
-                request = self._segments.request(self._learner, segment, shares, asked=len(self._asks) > 0)
-            now, resting, chances = self._asks.next_number, None, None
-            if now < self._rests.latest:
-                payable, resting = self._rests.offered(payable, now)
+                request = session.request(segment, shares, pending=len(self._asks) > 0)
+            now, chances = self._asks.next_number, None
+            available, resting = session.cooldowns.available(payable, now)
             if self._propensities.draws:
-                chances = self._propensities.before(self._learner, now, payable, request, resting)
-            arm = self._learner.choose(self._rng, payable, request, resting)
+                chances = self._propensities.before(learner, now, available, request, resting)
+            arm = learner.choose(self._rng, available, request, resting)
             if arm is None:
                 raise BudgetExhausted(
                     f"{self.policy.name} stops with {self.left:g} left: it can afford no arm, or its horizon is over; "
@@ -172,12 +167,12 @@ class Allocation(AllocationState):
             if estimates is not None:
                 ask.prices = [None if math.isnan(each) else each for each in estimates.tolist()]
             if chances is not None:
-                # by their numbers, also if they are all: there may be more of them by the time somebody looks
-                could = payable if resting is None or resting[arm] else payable & ~resting
-                ask.propensity, ask.could = chances.of(arm), np.flatnonzero(could).tolist()
-            self._rests.asked(arm, now)
+                # by their numbers, also if they are all: there may be more of them later
+                ask.propensity = chances.of(arm)
+                ask.could = np.flatnonzero(chosen_from(available, resting, arm)).tolist()
+            session.cooldowns.record_ask(arm, now)
             number = self._asks.add(ask)
-            return Ask(number, self._names[arm]) if chances is None else self._named(number, ask)
+            return Ask(number, session.names[arm]) if chances is None else self._named(number, ask)
 
     def can_ask(
         self,
@@ -199,27 +194,28 @@ class Allocation(AllocationState):
         """
         with self._lock:
             allowed = self._allowed(arms, exclude)
-            estimates = None if prices is None else estimated(prices, allowed, self._names, self._units)
+            names, learner = self._session.names, self._session.learner
+            estimates = None if prices is None else estimated(prices, allowed, names, self._units)
             if estimates is not None:
-                _ = self._learner.by_request  # an error for policies that look at no prices
-            amounts = amounts_to_hold(hold, holds, estimates, self._names, self._units)
+                _ = learner.by_request  # an error for policies that look at no prices
+            amounts = amounts_to_hold(hold, holds, estimates, names, self._units)
             try:
                 payable = self._money.affordable(allowed, amounts, self._asks.held)
             except (BudgetExhausted, HoldRefused):
                 return False
-            with self._learner.only(payable):
-                return self._learner.can_continue
+            with learner.only(payable):
+                return learner.can_continue
 
     def tell(
         self, ask: Ask | int | str, reward: float | None = None, cost: float | None = None, *, failed: bool = False
     ) -> None:
-        """What the pull brought and cost, in the user's units; one now and the other later if need be.
+        """Report the reward and the cost of a pull, in the user's units; one now and the other later if need be.
 
         ``ask`` is what `ask` returned, or its id; an arm's name stands for the oldest open ask of that arm. The cost is
-        booked at once, also when the budget is gone by now, and also what of it is above ``cost_max``: then the policy
+        booked at once, also when the budget is spent by now, and also what of it is above ``cost_max``: then the policy
         learns of ``cost_max``, and there is a warning, `errors.CostOverrun`. The policy learns when both are known.
         With ``failed`` there was no answer, as from a provider that is down: what it cost, if anything, is booked,
-        nothing is learned, its request is one gone of the horizon, and after a few of them in a row the arm rests for a
+        nothing is learned, its request counts for the horizon, and after a few of them in a row the arm rests for a
         while.
         """
         with self._lock:
@@ -229,8 +225,8 @@ class Allocation(AllocationState):
             if reward is None and cost is None:
                 raise BadParameter(f"neither reward nor cost is given for {ask!r}; tell at least one")
             number, known = self._find(ask, reward is not None, cost is not None)
-            arm, units = known.arm, self._units
-            name = self._names[arm]
+            arm, units, session = known.arm, self._units, self._session
+            name = session.names[arm]
             reward = known.reward if reward is None else units.reward(reward, name)
             hold, overrun, counts, charge = known.hold, known.overrun, known.counts, 0.0
             if cost is None:
@@ -240,16 +236,16 @@ class Allocation(AllocationState):
                 hold, overrun, counts = 0.0, charge - cost, self._money.covers(charge)
                 if overrun:
                     _warn(name, charge, cost, 3)
+                session.cooldowns.record_answer(arm, self._asks.next_number, number)
             if reward is None or cost is None:
                 self._asks.replace(
                     number, replace(known, hold=hold, reward=reward, cost=cost, overrun=overrun, counts=counts)
                 )
             else:
                 share, price = reward / units.reward_max, cost / units.scale(name)
-                request = NO_REQUEST_INFO if known.prices is None and not self._segments else self._request_of(known)
-                self._learner.learn(arm, share, price, self._rng, request)
+                request = NO_REQUEST_INFO if known.prices is None and not session.segments else self._request_of(known)
+                session.learn(arm, share, price, self._rng, request, self._asks.next_number)
                 self._asks.close(number)
-                self._rests.told(arm, reward > 0.0 or cost > 0.0, self._asks.next_number, number)
                 self._observed.add(arm, reward, cost + overrun)
                 if counts:
                     self._money.earned += reward
@@ -260,10 +256,10 @@ class Allocation(AllocationState):
 
     def _tell_failure(self, ask: Ask | int | str, reward: float | None, cost: float | None) -> None:
         number, known = self._find(ask, reward=True, cost=cost is not None)
-        name = self._names[known.arm]
-        brought = 0.0 if reward is None else self._units.reward(reward, name)
-        if brought > 0.0:
-            raise BadParameter(f"arm {name!r} has failed and brought {brought:g}; tell the reward, or that it failed")
+        name = self._session.names[known.arm]
+        earned = 0.0 if reward is None else self._units.reward(reward, name)
+        if earned > 0.0:
+            raise BadParameter(f"arm {name!r} has failed and earned {earned:g}; tell the reward, or that it failed")
         learned, charge = (0.0, 0.0) if cost is None else self._units.cost(cost, name)
         if charge > learned:
             _warn(name, charge, learned, 4)
@@ -271,7 +267,8 @@ class Allocation(AllocationState):
         self._money.spent += charge
         self._money.overrun += charge - learned
         self._asks.close(number)
-        self._rests.failed(known.arm, self._asks.next_number, number, self._observed.pulls[known.arm])
+        answers = self._observed.pulls[known.arm]
+        self._session.cooldowns.record_failure(known.arm, self._asks.next_number, number, answers)
         self._update_plan_inputs()
 
     def forget(self, ask: Ask | int | str) -> None:
@@ -279,12 +276,12 @@ class Allocation(AllocationState):
         with self._lock:
             number, known = self._find(ask, reward=True, cost=True)
             self._asks.close(number)
-            self._learner.drop(known.arm)
+            self._session.learner.drop(known.arm)
 
     # --- changes on the way --------------------------------------------------------------------------------------
 
     def top_up(self, amount: float) -> None:
-        """Add to the budget. A policy that planned with the old one is told the new one."""
+        """Add to the budget. A policy that plans with it gets the new one."""
         with self._lock:
             self._money.budget = positive(
                 "the budget with this amount", self._money.budget + positive("amount", amount)
@@ -294,7 +291,7 @@ class Allocation(AllocationState):
     def set_horizon(self, horizon: float) -> None:
         """The budget is for this many requests in all, those already answered included."""
         with self._lock:
-            self._learner.set_horizon(planned_requests(self.policy, horizon))
+            self._session.learner.set_horizon(planned_requests(self.policy, horizon))
 
     def add_arm(
         self,
@@ -307,42 +304,41 @@ class Allocation(AllocationState):
         """A new arm, from the next ask on; ``cost`` is for policies that must know the costs, ``cost_max`` for arms
         with largest costs of their own; it may not be above the largest of the first arms."""
         with self._lock:
-            checked_names([*self._names, name], fewest=1)
+            session = self._session
+            checked_names([*session.names, name], fewest=1)
             units = self._units.joined_by(name, cost_max)
             known_cost = None
-            if "costs" in self._learner.state.known:
+            if "costs" in session.state.known:
                 if cost is None:
                     raise MissingKnowledge(f"{self.policy.name} must know the cost of arm {name!r}; pass cost=...")
                 known_cost = units.known_cost(name, {name: cost})
             past = None if history is None else units.past(name, history)
             self._units = units
-            self._number[name] = self._learner.add(known_cost, units.cap(name) / units.cost_max)
+            arm = session.add_arm(name, known_cost, units.cap(name) / units.cost_max)
             self._observed.add_arm()
-            self._rests.add()
             self._money.joined_by(units.cap(name))
-            self._names.append(name)
             if past is not None:
-                self._learner.recall(self._number[name], *past)
+                session.learner.recall(arm, *past)
 
     def retire(self, name: str) -> None:
-        """Never choose this arm again; its open asks can still be told."""
+        """Never choose this arm again; its open asks can still be reported on."""
         with self._lock:
-            arm, active = self._arm(name), self._learner.state.active
+            arm, active = self._session.number(name), self._session.state.active
             if active.sum() == 1 and active[arm]:
                 raise NoArmLeft(f"{name!r} is the last arm; add another with add_arm() before retiring it")
-            self._learner.retire(arm)
+            self._session.retire(arm)
 
     # --- checks --------------------------------------------------------------------------------------------------
 
     def _find(self, ask: Ask | int | str, reward: bool, cost: bool) -> tuple[int, OpenAsk]:
-        """The open ask of which the reward, the cost or both can be told, and its number."""
+        """The open ask of which the reward, the cost or both can be reported, and its number."""
         if isinstance(ask, Ask):
             number, known = ask.id, self._asks.find(ask.id, reward, cost)
-            if self._names[known.arm] != ask.arm:
+            if self._session.names[known.arm] != ask.arm:
                 raise UnknownAsk(f"{ask!r} is none of this allocation; `pending` lists those that are open")
             return number, known
         if isinstance(ask, str):
-            number = self._asks.oldest(ask, self._arm(ask), reward, cost)
+            number = self._asks.oldest(ask, self._session.number(ask), reward, cost)
         elif isinstance(ask, bool) or not isinstance(ask, int | np.integer):
             raise UnknownArm(f"no arm or ask {ask!r:.40}; pass what ask() returned, its id, or the name of an arm")
         else:
@@ -350,35 +346,20 @@ class Allocation(AllocationState):
         return number, self._asks.find(number, reward, cost)
 
     def _allowed(self, arms: Iterable[str] | None, exclude: Iterable[str] | None) -> ArmMask:
-        """The arms that may answer a request: active, and not left out of it."""
-        active = self._learner.state.active
-        excluded = [] if exclude is None else listed("exclude", exclude)
-        if arms is None and not excluded:
-            return active
-        allowed = active.copy()
-        if arms is not None:
-            allowed[:] = False
-            allowed[[self._arm(name) for name in listed("arms", arms)]] = True
-            allowed &= active
-        allowed[[self._arm(name) for name in excluded]] = False
-        if not allowed.any():
-            raise NoArmLeft("arms and exclude leave no arm that can be asked; allow one that is not retired")
-        return allowed
+        """The arms that may answer a request; ``arms`` and ``exclude`` are checked."""
+        wanted = None if arms is None else listed("arms", arms)
+        return self._session.allowed(wanted, () if exclude is None else listed("exclude", exclude))
 
     def _request_of(self, ask: OpenAsk) -> Request:
         """The request that an open ask is for."""
         if ask.prices is None:
-            return Request(ask.segment) if self._segments else NO_REQUEST_INFO
-        prices = np.full(len(self._names), np.nan)
-        prices[: len(ask.prices)] = ask.prices  # None becomes NaN
-        return Request(ask.segment, prices / self._units.cost_max)
-
-    def _recall(self, name: str, past: tuple[int, float, float]) -> None:
-        self._learner.recall(self._arm(name), *self._units.past(name, past))
+            return Request(ask.segment) if self._session.segments else NO_REQUEST_INFO
+        prices = np.array(ask.prices, dtype=float)  # None becomes NaN
+        return Request(ask.segment, self._session.prices(None, prices / self._units.cost_max))
 
 
 def _warn(arm: str, charge: float, cap: float, level: int) -> None:
-    """Of an overrun, before anything is changed: whoever makes errors of warnings can repeat the call."""
+    """Warn of an overrun before anything is changed: where warnings are errors, the call can be repeated."""
     warnings.warn(
         f"arm {arm!r} has cost {charge:g}, above its cost_max {cap:g}; all of it is booked. If such costs are real, "
         "start the next allocation with a larger cost_max",

@@ -1,11 +1,12 @@
-"""Open asks: for which arm each is, what money it holds, and what of it has been told so far."""
+"""Open asks: the arm of each, the money it holds, and what is known of it so far; and the outcomes of closed ones."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 from budgetbandits.allocation.units import Units
 from budgetbandits.errors import BadParameter, BadState, UnknownAsk
@@ -62,14 +63,14 @@ class Ask:
 
 @dataclass(slots=True)
 class OpenAsk:
-    """An ask that was not told in full. Never changed, only replaced.
+    """An ask that waits for its cost, its reward or both. Never changed, only replaced.
 
     arm     the arm's number
-    hold    the money set aside for it; 0 once its cost is told
-    reward  what it brought, if told
-    cost    what it cost, if told, as the policy learns it: at most the arm's largest cost
+    hold    the money set aside for it; 0 once its cost is reported
+    reward  its reward, if reported
+    cost    its cost, if reported, as the policy learns it: at most the arm's largest cost
     overrun what it cost above that
-    counts  whether its cost fitted the budget when it was told; if not, its reward is not earned
+    counts  whether its cost fitted the budget when it was reported; if not, its reward is not earned
     segment the number of the request's segment
     prices  what each arm was estimated to cost, if they were; None for one that could not be chosen
     propensity  how likely the choice was, if that is known
@@ -88,11 +89,11 @@ class OpenAsk:
     could: list[int] | None = None
 
     def lacks(self, reward: bool, cost: bool) -> bool:
-        """Whether what is to be told now was not told before."""
+        """Whether what is to be reported now was not reported before."""
         return not (reward and self.reward is not None) and not (cost and self.cost is not None)
 
 
-class Waiting:
+class AskQueue:
     """The numbers of open asks by arm and by what of them is known, so that the oldest is found without a look at all.
 
     Asks that are closed or of which more is known by now are left where they were until they come first.
@@ -144,7 +145,7 @@ class OpenAsks:
         self._held = ExactSum()
         self._paid = 0
         self._costs = ExactSum()
-        self._by_name: Waiting | None = None
+        self._by_name: AskQueue | None = None
         """From the first look for one by its arm's name on."""
 
     def __len__(self) -> int:
@@ -163,7 +164,7 @@ class OpenAsks:
 
     @property
     def paid(self) -> tuple[int, float]:
-        """How many have told their cost and still owe their reward, and what these have cost."""
+        """How many have a cost and still wait for their reward, and what these have cost."""
         return self._paid, self._costs.value
 
     def add(self, ask: OpenAsk) -> int:
@@ -201,7 +202,7 @@ class OpenAsks:
         assert self._by_name is not None
         self._by_name.add(number, ask)
         if len(self._by_name) > 2 * len(self._open) + 64:
-            self._by_name = None  # most of it is gone
+            self._by_name = None  # most of it is out of date
 
     def _leave(self, ask: OpenAsk) -> None:
         if ask.hold:
@@ -211,7 +212,7 @@ class OpenAsks:
             self._costs.take(ask.cost)
 
     def find(self, number: int, reward: bool, cost: bool) -> OpenAsk:
-        """The open ask of this number, of which the reward, the cost or both can be told."""
+        """The open ask of this number, of which the reward, the cost or both can be reported."""
         known = self._open.get(number)
         if known is None:
             if not 0 <= number < self.next_number:
@@ -225,9 +226,9 @@ class OpenAsks:
         return known
 
     def oldest(self, name: str, arm: int, reward: bool, cost: bool) -> int:
-        """The number of the oldest open ask of an arm of which the reward, the cost or both can be told."""
+        """The number of the oldest open ask of an arm of which the reward, the cost or both can be reported."""
         if self._by_name is None:
-            self._by_name = Waiting()
+            self._by_name = AskQueue()
             for number, ask in self._open.items():
                 self._by_name.add(number, ask)
         first = self._by_name.first(arm, reward, cost, self._open)
@@ -276,3 +277,42 @@ def _possible(ask: OpenAsk, units: Units) -> bool:
     request = isinstance(ask.segment, int) and ask.segment >= 0 and priced
     likely = ask.propensity is None or 0.0 < ask.propensity <= 1.0
     return inside and not settled and isinstance(ask.counts, bool) and request and likely
+
+
+class Observed:
+    """Of each arm: pulls, total reward, total cost. Plain lists: single numbers are read and written, never all."""
+
+    def __init__(self, arms: int) -> None:
+        self.pulls, self.rewards, self.costs = [0] * arms, [0.0] * arms, [0.0] * arms
+
+    def add_arm(self) -> None:
+        self.pulls.append(0)
+        self.rewards.append(0.0)
+        self.costs.append(0.0)
+
+    def add(self, arm: int, reward: float, cost: float) -> None:
+        """One more pull."""
+        self.pulls[arm] += 1
+        self.rewards[arm] += reward
+        self.costs[arm] += cost
+
+    def means(self, arm: int) -> tuple[float, float]:
+        """The mean reward and the mean cost; NaN before the first pull."""
+        pulls = self.pulls[arm]
+        return (self.rewards[arm] / pulls, self.costs[arm] / pulls) if pulls else (math.nan, math.nan)
+
+    def to_list(self) -> list[list[Any]]:
+        """[pulls, total reward, total cost] of each arm."""
+        return [list(each) for each in zip(self.pulls, self.rewards, self.costs, strict=True)]
+
+    @classmethod
+    def from_list(cls, saved: Sequence[Sequence[Any]], arms: int) -> Self:
+        self = cls(0)
+        for pulls, reward, cost in saved:
+            self.pulls.append(int(pulls))
+            self.rewards.append(float(reward))
+            self.costs.append(float(cost))
+        numbers = [*self.pulls, *self.rewards, *self.costs]
+        if len(self.pulls) != arms or not all(0 <= each < math.inf for each in numbers):
+            raise BadState("'observed' is not pulls, reward and cost of each arm; restore an undamaged copy")
+        return self

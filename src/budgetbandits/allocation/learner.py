@@ -28,8 +28,8 @@ ArmMask = NDArray[np.bool_]
 class Learner:
     """Choose, learn, add, retire, bring back.
 
-    Whoever must be able to repeat a choice from the state and a generator alone passes ``repeatable``; otherwise
-    coming rounds may be drawn ahead, which is quicker.
+    With ``repeatable`` a choice can be repeated from the state and a generator alone; otherwise coming rounds may be
+    drawn ahead, which is quicker.
 
     >>> import numpy as np
     >>> from budgetbandits import BudgetedThompson
@@ -93,16 +93,16 @@ class Learner:
         """The arm to pull, among these if not among all that are active; None if the policy stops.
 
         ``resting`` are those of them that rest, if any does and any other does not: an arm that rests is named only
-        where another in its place would cost too much (`stand_in`).
+        where another in its place would cost too much (`substitutes`).
         """
         arm = self._named(rng, among, request)
         if resting is None or arm is None or not resting[arm]:
             return arm
-        awake = (self.state.active if among is None else among) & ~resting
+        available = (self.state.active if among is None else among) & ~resting
         if substitutes.keeps_pace(self.policy, self.state):
-            other = substitutes.by_plan(self.policy, self.state, arm, awake, rng, request)
+            other = substitutes.by_plan(self.policy, self.state, arm, available, rng, request)
             return arm if other is None else other
-        other = self._named(rng, awake, request)
+        other = self._named(rng, available, request)
         if other is None:  # a policy that knows what arms cost may be able to pay those at rest alone
             return arm
         taken = rng.random() < substitutes.share(self.policy, self.state, arm, other)
@@ -127,8 +127,8 @@ class Learner:
 
     @contextmanager
     def only(self, among: ArmMask | None, request: Request = NO_REQUEST_INFO) -> Iterator[Request]:
-        """While these arms alone may be chosen, if not all that are active: the request as the policy sees it. One that
-        plans for the requests to come is told that they may have the others, too."""
+        """Restrict the active arms to ``among`` for the duration of the block. Yields the request as the policy sees
+        it: one that plans for future requests learns that these may have the other arms, too."""
         active = self.state.active
         if among is None or among is active:
             yield request
@@ -159,10 +159,10 @@ class Learner:
             self.policy.observe(self.state, arm, reward, cost, rng)
         else:
             self.by_request.observe(self.state, arm, reward, cost, rng, request)
-        self.chooser.told(self.state, rng, arm)
+        self.chooser.learned(self.state, rng, arm)
 
     def drop(self, arm: int) -> None:
-        """A choice of this arm was never acted on, and nothing will be told of it."""
+        """A choice of this arm was never acted on, and no feedback will come."""
         self.policy.drop(self.state, arm)
 
     @property
@@ -173,7 +173,7 @@ class Learner:
         raise BadParameter(f"{self.policy.name} looks at neither segments nor prices of requests; use bts-paced")
 
     def recall(self, arm: int, pulls: int, reward: float, cost: float) -> None:
-        """From so many past pulls with this total reward and total cost."""
+        """From past pulls with this total reward and total cost."""
         self.policy.recall(self.state, arm, pulls, reward, cost)
         self.chooser.reset(self.state, arm)
 
@@ -210,7 +210,7 @@ class Learner:
             self.state.known["horizon"] = horizon
 
     def set_unlearned_requests(self, requests: int) -> None:
-        """A policy that counts what it learned from must know how many other requests are gone."""
+        """A policy that counts what it learned from must know how many other requests are used up."""
         if "horizon" in self.state.known:
             self.state.known["failed"] = requests
 

@@ -16,7 +16,7 @@ ROUNDING = 1e-9
 
 @dataclass
 class Money:
-    """What was told so far; what open asks hold is theirs to say.
+    """The money reported so far. What open asks hold is theirs to say.
 
     failed   of what is spent, that on pulls that failed: no policy plans with it
     overrun  of what is spent, that above the largest cost of a pull: no policy learns of it
@@ -31,18 +31,14 @@ class Money:
     wanted: float | list[float] = 0.0
 
     @property
-    def nothing(self) -> float:
-        """An amount that is no money, only rounding."""
+    def rounding(self) -> float:
+        """An amount that is only rounding, and no money."""
         return ROUNDING * self.budget
-
-    @property
-    def gone(self) -> bool:
-        return self.budget - self.spent <= self.nothing
 
     def ended(self, active: NDArray[np.bool_]) -> bool:
         """Whether no ask of these arms can be made that holds what the last one did, whatever becomes of those that are
         open."""
-        unspent, nothing = self.budget - self.spent, self.nothing
+        unspent, nothing = self.budget - self.spent, self.rounding
         return unspent <= nothing or self._least(active) > unspent + nothing
 
     def _least(self, active: NDArray[np.bool_]) -> float:
@@ -58,7 +54,7 @@ class Money:
 
     def planned(self, unlearned: float) -> float:
         """The budget as a policy knows it that has not learned of failures and overruns, nor of this money spent."""
-        return max(self.budget - self.failed - self.overrun - unlearned, self.nothing)
+        return max(self.budget - self.failed - self.overrun - unlearned, self.rounding)
 
     def left(self, held: float) -> float:
         """What is neither spent nor held."""
@@ -93,7 +89,7 @@ class Money:
             self.check(amounts, held)
             return among
         self.check(float(amounts[among].min()), held)
-        free = self.budget - self.spent - held + self.nothing
+        free = self.budget - self.spent - held + self.rounding
         if float(amounts[among].max()) <= free:
             return among
         return among & (amounts <= free)

@@ -37,8 +37,8 @@ AT_ONCE = 1_000_000
 
 @dataclass(frozen=True)
 class Propensities:
-    """Of the asks of an allocation: from so many draws for each, 0 for none, by a generator of its own for each ask, so
-    that no choice is changed and there is nothing to save but the seed."""
+    """The propensities of an allocation's asks, from ``draws`` further choices each; 0 for none. Each ask has a
+    generator of its own, so that no choice is changed and there is nothing to save but the seed."""
 
     draws: int
     seed: int
@@ -58,7 +58,7 @@ class Propensities:
 
 @dataclass(frozen=True)
 class Chances:
-    """How often each arm was named in so many choices; without any, there is one arm to choose."""
+    """How often each arm was named in ``draws`` choices; None if there is only one arm to choose."""
 
     named: NDArray[np.int64] | None
     draws: int
@@ -111,31 +111,31 @@ def counts(
     request: Request = NO_REQUEST_INFO,
     resting: ArmMask | None = None,
 ) -> NDArray[np.int64]:
-    """How often each arm is named in so many choices, none of which is made."""
+    """How often each arm is named in ``draws`` choices, none of which is made."""
     with learner.only(among, request) as seen:
         chosen = _choices(learner.policy, learner.state, rng, draws, seen)
     if resting is not None and resting[chosen].any():
-        awake = (learner.state.active if among is None else among) & ~resting
-        chosen = _with_stand_ins(learner, rng, chosen, resting, awake, request)
+        available = (learner.state.active if among is None else among) & ~resting
+        chosen = _with_substitutes(learner, rng, chosen, resting, available, request)
     return np.bincount(chosen, minlength=len(learner.state.pulls))
 
 
-def _with_stand_ins(
+def _with_substitutes(
     learner: Learner,
     rng: np.random.Generator,
     chosen: NDArray[np.int64],
     resting: ArmMask,
-    awake: ArmMask,
+    available: ArmMask,
     request: Request,
 ) -> NDArray[np.int64]:
-    """Of each choice of an arm at rest, the arm that answers in its place, if one does (`stand_in`)."""
+    """Of each choice of an arm at rest, the arm that answers in its place, if one does (`substitutes`)."""
     policy, state = learner.policy, learner.state
     if substitutes.keeps_pace(policy, state):
-        in_place = [substitutes.by_plan(policy, state, arm, awake, rng, request) if resting[arm] else None
+        in_place = [substitutes.by_plan(policy, state, arm, available, rng, request) if resting[arm] else None
                     for arm in chosen.tolist()]  # fmt: skip
         named = [arm if other is None else other for arm, other in zip(chosen.tolist(), in_place, strict=True)]
         return np.array(named, dtype=np.int64)
-    with learner.only(awake, request) as seen:
+    with learner.only(available, request) as seen:
         others = _choices(policy, state, rng, len(chosen), seen)
     if len(others) < len(chosen):  # the policy stops without the arms at rest
         return chosen
@@ -162,7 +162,7 @@ def _choices(policy: Policy, state: State, rng: np.random.Generator, draws: int,
 
 
 def _highest(policy: SamplingPolicy, state: State, rng: np.random.Generator, draws: int) -> NDArray[np.int64]:
-    """The arm of the highest score in each of so many rounds; ties, which have no chance, go to the first."""
+    """The arm of the highest score in each of ``draws`` rounds; ties, which have no chance, go to the first."""
     arms = np.flatnonzero(state.active)
     scales = state.known["scales"][arms] if "scales" in state.known else 1.0
     chosen, rounds = [], max(1, AT_ONCE // len(arms))

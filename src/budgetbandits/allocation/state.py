@@ -1,36 +1,52 @@
-"""Where an allocation stands: what it knows of itself, how it shows itself, and how it is saved."""
+"""The state of an allocation: its properties, its table and plot, and its JSON."""
 
 from __future__ import annotations
 
 import copy
+import json
+import math
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from budgetbandits.allocation import substitutes
-from budgetbandits.allocation.asks import Ask, OpenAsk, OpenAsks
-from budgetbandits.allocation.cooldowns import Rests
+from budgetbandits.allocation.asks import Ask, Observed, OpenAsk, OpenAsks
+from budgetbandits.allocation.cooldowns import Cooldowns
 from budgetbandits.allocation.learner import Learner
 from budgetbandits.allocation.money import Money
-from budgetbandits.allocation.observations import Observed
 from budgetbandits.allocation.propensity import Propensities
-from budgetbandits.allocation.saved import not_negative, read, wanted_of, written
-from budgetbandits.allocation.segments import Segments
-from budgetbandits.allocation.table import allocation_table
+from budgetbandits.allocation.session import ArmSession, Segments
 from budgetbandits.allocation.units import Units, checked_names
-from budgetbandits.errors import BadParameter, BadState, UnknownArm, UnknownPolicy
+from budgetbandits.errors import BadParameter, BadState, UnknownPolicy
+from budgetbandits.formatting.tables import MOST_ROWS, Table, column, left_out
 from budgetbandits.policies import label, parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.paced.statistics import Paced
-from budgetbandits.policies.posteriors import posterior
+from budgetbandits.policies.posteriors import kept_posterior, posterior
 from budgetbandits.validation import positive
+
+FORMAT = "budgetbandits-allocation"
+VERSION = 1
+
+_INFINITY = {"+inf": math.inf, "-inf": -math.inf}
+
+ENDS = np.array([0.025, 0.975])
+
+HEADS = ("arm", "pulls", "mean reward", "mean cost", "ratio", "believed ratio, 95 %")
+
+SEEN = "Pulls, means and their ratio are of the feedback so far."
+BELIEVED = "The believed ratio is the policy's posterior, with its prior and the history it was given."
 
 
 class Down(NamedTuple):
-    """An arm that is down: how often it has failed in a row, which of the others has the best ratio, and how many times
-    the price that one costs; None if nothing is known of it."""
+    """An arm that is down.
+
+    failures  failures in a row
+    stand_in  the available arm with the best ratio; None if nothing is known of it
+    times     how many times the price of this arm that one costs
+    """
 
     failures: int
     stand_in: str | None
@@ -38,17 +54,13 @@ class Down(NamedTuple):
 
 
 class AllocationState:
-    """Everything that an `Allocation` remembers. Whoever looks at it or changes it holds the lock."""
+    """Everything that an `Allocation` remembers. Readers and writers hold the lock."""
 
     _lock: threading.RLock
     _money: Money
-    _names: list[str]
-    _number: dict[str, int]
     _units: Units
     _asks: OpenAsks
-    _rests: Rests
-    _learner: Learner
-    _segments: Segments
+    _session: ArmSession
     _observed: Observed
     _rng: np.random.Generator
     _propensities: Propensities
@@ -57,13 +69,14 @@ class AllocationState:
 
     @property
     def policy(self) -> Policy:
-        return self._learner.policy
+        return self._session.policy
 
     @property
     def arms(self) -> tuple[str, ...]:
         """The arms that may be chosen; retired ones are left out."""
         with self._lock:
-            return tuple(name for name, active in zip(self._names, self._learner.state.active, strict=True) if active)
+            session = self._session
+            return tuple(name for name, active in zip(session.names, session.state.active, strict=True) if active)
 
     @property
     def budget(self) -> float:
@@ -71,18 +84,18 @@ class AllocationState:
 
     @property
     def spent(self) -> float:
-        """All costs that were told."""
+        """All costs that were reported."""
         return self._money.spent
 
     @property
     def held(self) -> float:
-        """What open asks hold whose cost was not told yet."""
+        """The money held by open asks whose cost is not reported yet."""
         with self._lock:
             return self._asks.held
 
     @property
     def left(self) -> float:
-        """What is left of the budget beside what is held; never negative."""
+        """The part of the budget that is neither spent nor held; never negative."""
         with self._lock:
             return self._money.left(self._asks.held)
 
@@ -93,74 +106,70 @@ class AllocationState:
 
     @property
     def earned(self) -> float:
-        """The rewards of the pulls whose cost still fitted the budget when it was told."""
+        """The rewards of the pulls whose cost still fitted the budget when it was reported."""
         return self._money.earned
 
     @property
     def exhausted(self) -> bool:
-        """Whether the budget is gone, or less is unspent than an ask that holds what the last one did must hold for any
-        of the arms, or the policy stops because nothing it knows of is affordable any more. Before the first ask, where
-        holds or prices vary, and while others are open, `can_ask` says whether an ask can be made."""
+        """Whether the budget is spent, or less is unspent than an ask that holds what the last one did must hold for
+        any of the arms, or the policy stops because nothing it knows of is affordable any more. Before the first ask,
+        where holds or prices vary, and while others are open, `can_ask` says whether an ask can be made."""
         with self._lock:
-            return self._money.ended(self._learner.state.active) or not self._learner.can_continue
+            return self._money.ended(self._session.state.active) or not self._session.learner.can_continue
 
     @property
     def pending(self) -> tuple[Ask, ...]:
-        """The asks that were not told, or not in full, oldest first."""
+        """The asks that still wait for their cost or reward, oldest first."""
         with self._lock:
             return tuple(self._named(number, ask) for number, ask in self._asks.items())
 
     @property
     def pulls(self) -> dict[str, int]:
-        """How often each arm was told in full, history not counted."""
+        """How often each arm's cost and reward were both reported, history not counted."""
         with self._lock:
-            return dict(zip(self._names, self._observed.pulls, strict=True))
+            return dict(zip(self._session.names, self._observed.pulls, strict=True))
 
     @property
     def failures(self) -> dict[str, int]:
         """How often each arm has failed."""
         with self._lock:
-            return dict(zip(self._names, self._rests.failures.tolist(), strict=True))
+            return dict(zip(self._session.names, self._session.cooldowns.failures.tolist(), strict=True))
 
     @property
     def resting(self) -> tuple[str, ...]:
         """The arms that are not asked for now if others can be: after several failures in a row, or because they
         neither bring nor cost anything."""
         with self._lock:
-            resting = self._rests.resting(self._asks.next_number)
-            return () if resting is None else tuple(np.array(self._names, dtype=object)[resting].tolist())
+            resting = self._session.cooldowns.resting(self._asks.next_number)
+            return () if resting is None else tuple(np.array(self._session.names, dtype=object)[resting].tolist())
 
     @property
     def down(self) -> dict[str, Down]:
-        """The arms that have failed so often in a row that they rest, and have not answered since; and who answers in
-        their place at what price (`stand_in`)."""
+        """The arms that have failed so often in a row that they rest, and have not answered since; and which arm
+        answers in their place, at what price (`substitutes`)."""
         with self._lock:
-            state, down = self._learner.state, self._rests.since > 0
-            found = {}
-            for arm in np.flatnonzero(down & state.active).tolist():
-                other, times = substitutes.likely(self.policy, state, arm, state.active & ~down) or (None, None)
-                name = None if other is None else self._names[other]
-                found[self._names[arm]] = Down(int(self._rests.row[arm]), name, times)
-            return found
+            names = self._session.names
+            return {
+                names[arm]: Down(failures, None if other is None else names[other], times)
+                for arm, failures, _, other, times in self._session.arms_down()
+            }
 
     @property
     def segments(self) -> tuple[str, ...]:
         """The segments that requests have named, in the order in which they first came."""
         with self._lock:
-            return tuple(name for name in self._segments if name is not None)
+            return tuple(name for name in self._session.segments if name is not None)
 
     def __repr__(self) -> str:
         with self._lock:
             return (
-                f"Allocation({self.policy.spec!r}, {len(self._names)} arms, spent {self._money.spent:g} of "
+                f"Allocation({self.policy.spec!r}, {len(self._session.names)} arms, spent {self._money.spent:g} of "
                 f"{self._money.budget:g}, {len(self._asks)} open)"
             )
 
     def _repr_html_(self) -> str:
         with self._lock:
-            table = allocation_table(
-                self._names, self._observed, self.policy, self._learner.state, self._units, self._rests.since > 0
-            )  # fmt: skip
+            table = allocation_table(self._session, self._observed, self._units)
             spent, held, left = (f"{amount:,.6g}" for amount in (self._money.spent, self._asks.held, self.left))
             title = f"{label(self.policy.spec)}: spent {spent} of {self._money.budget:,.6g}, held {held}, left {left}"
         return replace(table, title=title).to_html()
@@ -168,26 +177,20 @@ class AllocationState:
     def _named(self, number: int, ask: OpenAsk) -> Ask:
         """An open ask as it is handed out."""
         if ask.could is None:
-            return Ask(number, self._names[ask.arm])
-        return Ask(number, self._names[ask.arm], ask.propensity, tuple(self._names[arm] for arm in ask.could))
+            return Ask(number, self._session.names[ask.arm])
+        return Ask(
+            number, self._session.names[ask.arm], ask.propensity, tuple(self._session.names[arm] for arm in ask.could)
+        )
 
     def _update_plan_inputs(self) -> None:
-        """A policy that plans with money and requests plans without what is gone and was not learned from: that of
-        failures and overruns, and of asks whose cost is told and whose reward is not. To others the budget is a
-        constant."""
-        if not self._learner.state.known:
+        """Subtract from a planner's budget and requests what was used up and not learned from: failures, overruns, and
+        asks that still wait for their reward. For other policies the budget is a constant."""
+        state = self._session.state
+        if not state.known:
             return
         asks, cost = self._asks.paid
-        plans = isinstance(self._learner.state, Paced)
-        self._learner.set_budget((self._money.planned(cost) if plans else self._money.budget) / self._units.cost_max)
-        self._learner.set_unlearned_requests(int(self._rests.failures.sum()) + asks)
-
-    def _arm(self, name: str) -> int:
-        arm = self._number.get(name) if isinstance(name, str) else None
-        if arm is None:
-            shown = ", ".join(repr(known) for known in self._names[:8]) + (", …" if len(self._names) > 8 else "")
-            raise UnknownArm(f"no arm {name!r}; the arms are {shown}: correct the name or add it with add_arm()")
-        return arm
+        budget = self._money.planned(cost) if isinstance(state, Paced) else self._money.budget
+        self._session.plan_with(budget / self._units.cost_max, int(self._session.cooldowns.failures.sum()) + asks)
 
     # --- looking ---------------------------------------------------------------------------------------------------
 
@@ -204,10 +207,10 @@ class AllocationState:
         )
 
         with self._lock:
-            state = self._learner.state
+            state = self._session.state
             most_pulled = np.argsort(-np.where(state.active, state.pulls, -1), kind="stable")[: posteriors.SHOWN]
             shown = sorted(most_pulled[state.active[most_pulled]].tolist())
-            of = {self._names[arm]: posterior(self.policy, state, arm) for arm in shown}
+            of = {self._session.names[arm]: posterior(self.policy, state, arm) for arm in shown}
             costs = [self._units.scale(name) for name in of]
         return posteriors.densities(of, self._units.reward_max, costs, style.figure_spec(width, dark))
 
@@ -218,7 +221,7 @@ class AllocationState:
         with self._lock:
             document = {
                 "policy": self.policy.spec,
-                "arms": self._names,
+                "arms": self._session.names,
                 "budget": self._money.budget,
                 "cost_max": self._units.cost_max if self._units.caps is None else dict(self._units.caps),
                 "reward_max": self._units.reward_max,
@@ -226,17 +229,17 @@ class AllocationState:
                 "earned": self._money.earned,
                 "next_ask": self._asks.next_number,
                 "open": self._asks.to_list(),
-                "told": self._observed.to_list(),
-                "rests": self._rests.to_dict(),
-                "segments": list(self._segments),
+                "observed": self._observed.to_list(),
+                "cooldowns": self._session.cooldowns.to_dict(),
+                "segments": list(self._session.segments),
                 "failed_cost": self._money.failed,
                 "overrun": self._money.overrun,
                 "wanted": self._money.wanted,
                 "propensities": vars(self._propensities),
-                **self._learner.to_dict(),
+                **self._session.learner.to_dict(),
                 "generator": self._rng.bit_generator.state,
             }
-            return written(document)
+            return to_text(document)
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: everything but the lock, as it was at one moment."""
@@ -250,7 +253,7 @@ class AllocationState:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """An allocation as `to_json` left it."""
-        document = read(text)
+        document = from_text(text)
         try:
             return cls._restored(document)
         except BadState:
@@ -265,23 +268,22 @@ class AllocationState:
         self = cls.__new__(cls)
         self._lock = threading.RLock()
         budget = positive("budget", document["budget"])
-        self._names = checked_names(document["arms"])
+        names = checked_names(document["arms"])
         policy = parse_policy(document["policy"])
-        self._units = Units.of(document["cost_max"], document["reward_max"], self._names, policy.own_scales)
-        self._number = {name: i for i, name in enumerate(self._names)}
-        self._learner = Learner.from_dict(policy, len(self._names), document)
+        self._units = Units.of(document["cost_max"], document["reward_max"], names, policy.own_scales)
+        learner = Learner.from_dict(policy, len(names), document)
+        self._session = ArmSession(learner, names, Cooldowns.from_dict(document["cooldowns"], len(names)))
+        self._session.segments = Segments(document["segments"])
         self._propensities = Propensities(**document["propensities"])
         spent, earned, failed, overrun = (
             not_negative(document, name) for name in ("spent", "earned", "failed_cost", "overrun")
         )
-        self._money = Money(budget, spent, earned, failed, overrun, wanted_of(document["wanted"], len(self._names)))
-        self._segments = Segments(document["segments"])
-        self._rests = Rests.from_dict(document["rests"], len(self._names))
-        self._asks = OpenAsks.from_list(document["open"], document["next_ask"], len(self._names), self._units)
+        self._money = Money(budget, spent, earned, failed, overrun, wanted_of(document["wanted"], len(names)))
+        self._asks = OpenAsks.from_list(document["open"], document["next_ask"], len(names), self._units)
         self._update_plan_inputs()
-        if any(ask.segment >= max(len(self._segments), 1) for _, ask in self._asks.items()):
+        if any(ask.segment >= max(len(self._session.segments), 1) for _, ask in self._asks.items()):
             raise BadState("an open ask is of a segment that is not there; restore an undamaged copy")
-        self._observed = Observed.from_list(document["told"], len(self._names))
+        self._observed = Observed.from_list(document["observed"], len(names))
         self._rng = np.random.default_rng()
         self._rng.bit_generator.state = document["generator"]
         return self
@@ -294,3 +296,90 @@ def planned_requests(policy: Policy, horizon: float) -> float:
             f"{policy.spec} does not plan with a number of requests; leave out horizon, or use bts-paced"
         )
     return positive("horizon", horizon)
+
+
+# --- a table for notebooks ----------------------------------------
+
+
+def allocation_table(session: ArmSession, observed: Observed, units: Units) -> Table:
+    """Pulls and means of the first arms, and the posterior's interval of the ratio if there is one."""
+    names, state = session.names, session.state
+    arms = range(min(len(names), MOST_ROWS))
+    reward, cost = np.array([observed.means(arm) for arm in arms]).T
+    ratio = np.divide(reward, cost, out=np.full(len(arms), np.nan), where=cost > 0.0)
+    columns = [column(values.tolist()) for values in (reward, cost, ratio)]
+    rows, believed = [], False
+    for arm in arms:
+        note = " (retired)" if not state.active[arm] else " (down)" if arm in session.cooldowns.down else ""
+        kept, interval = kept_posterior(session.policy, state, arm), "–"
+        if kept is not None:
+            low, high = kept.ratio.quantile(ENDS) * (units.reward_max / units.scale(names[arm]))
+            interval, believed = f"{low:,.3g} – {high:,.3g}", True
+        rows.append((f"{names[arm]}{note}", f"{observed.pulls[arm]:,}", *(values[arm] for values in columns), interval))
+    more = left_out(len(names))
+    notes = [f"{more}."] if more else []
+    return Table(HEADS, rows, note=" ".join([*notes, SEEN, *([BELIEVED] if believed else [])]))
+
+
+# --- a saved allocation as text: versioned JSON --------------------
+
+
+def to_text(document: Mapping[str, Any]) -> str:
+    """The text of a document, headed by the format and its version."""
+    headed = {"format": FORMAT, "version": VERSION, **document}
+    return json.dumps(_without_infinity(headed), allow_nan=False)
+
+
+def from_text(text: str) -> dict[str, Any]:
+    """The document of a text that `to_text` has made; BadState if it is another."""
+    try:
+        document = _with_infinity(json.loads(text))
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise BadState(f"not JSON: {error}; pass what to_json() returned, whole") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise BadState("this is not a saved allocation; pass what to_json() returned")
+    if document.get("version") != VERSION:
+        raise BadState(
+            f"saved by format version {document.get('version')}, this package reads {VERSION}; "
+            "restore it with the version of budgetbandits that wrote it"
+        )
+    return document
+
+
+def not_negative(document: Mapping[str, Any], what: str) -> float:
+    """A finite number from 0 upwards; BadState if it is another."""
+    number = float(document[what])
+    if not 0.0 <= number < math.inf:
+        raise BadState(f"{what!r} is {number}; restore an undamaged copy")
+    return number
+
+
+def wanted_of(saved: Any, arms: int) -> float | list[float]:
+    """What the last ask had to hold: one amount, or one for each arm; BadState if it is neither."""
+    if not isinstance(saved, list):
+        return not_negative({"wanted": saved}, "wanted")
+    amounts = [float(amount) for amount in saved]
+    if len(amounts) != arms or not all(amount >= 0.0 for amount in amounts) or min(amounts) == math.inf:
+        raise BadState("'wanted' is not one amount for each arm; restore an undamaged copy")
+    return amounts
+
+
+def _without_infinity(value: Any) -> Any:
+    """JSON has no infinity: it is written as the text "+inf" or "-inf", under a key that says so."""
+    if isinstance(value, float) and math.isinf(value):
+        return {"number": "+inf" if value > 0 else "-inf"}
+    if isinstance(value, dict):
+        return {key: _without_infinity(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_infinity(item) for item in value]
+    return value
+
+
+def _with_infinity(value: Any) -> Any:
+    if isinstance(value, dict):
+        if value.keys() == {"number"}:
+            return _INFINITY[str(value["number"])]
+        return {key: _with_infinity(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_infinity(item) for item in value]
+    return value

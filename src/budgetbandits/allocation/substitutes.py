@@ -1,13 +1,13 @@
-"""Who answers a request in the place of an arm at rest (`rests`): another arm, as far as the money goes.
+"""Substitutes: which arm answers in place of one at rest (`cooldowns`), as far as the money goes.
 
 An outage must not spend what is meant for later requests. A policy names an arm as if none were at rest. If that arm
-rests, others that are awake take its place as far as they may cost what the request may; for the remaining requests the
-arm at rest is asked all the same. That may fail, as it did before, and it may be over.
+rests, others that are available take its place as far as they may cost what the request may; for the remaining requests
+the arm at rest is asked all the same. That may fail, as it did before, and it may be over.
 
 By a policy that plans money for a number of requests, a request may cost what the arm at rest costs: the plan has no
 more for it. It may cost as much money as there is for each request where money is not scarce or where it is not known
-what the arm costs, and at most that where the plan itself is short of money. The arms awake answer by the mix that
-brings most of all that cost so much on average (`fluid`), by drawn means as ever. If that much is not enough for them,
+what the arm costs, and at most that where the plan itself is short of money. The arms available answer by the mix that
+earns most of all that cost this much on average (`fluid`), by drawn means as ever. If that much is not enough for them,
 the one with the best ratio answers with probability
 
     what the request may cost / what the arm costs.
@@ -15,14 +15,14 @@ the one with the best ratio answers with probability
 So the money lasts for as many requests as without the outage. It may end earlier where nothing is known of the price of
 arms that are down from the first request on: no plan can count on them.
 
-Other policies keep no pace. By these the policy's choice among the arms awake answers with probability
+Other policies keep no pace. By these the policy's choice among the arms available answers with probability
 
     min(1, 2 × what the arm at rest costs / what this one costs).
 
 An arm that costs about as much takes its place always, and while one that costs fifty times as much is the only one,
 money is spent twice as fast, not fifty times.
 
-Whoever wants another arm at any price leaves the one at rest out of the request, or retires it.
+To get another arm at any price, leave the one at rest out of the request, or retire it.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ from budgetbandits.policies.paced.statistics import COST, COUNT, REWARD, Paced
 from budgetbandits.policies.posteriors import kept_posterior
 from budgetbandits.policies.statistics import Tally
 
-FASTER = 2.0
+PRICE_RATIO_MAX = 2.0
 """How many times the price of an arm at rest another may cost, where there is no pace to keep."""
 
 
 def share(policy: Policy, state: State, arm: int, other: int) -> float:
     """How likely the other arm is to answer in the place of an arm at rest, by a policy that keeps no pace."""
     usual, price = known_cost(policy, state, arm), known_cost(policy, state, other)
-    return min(1.0, FASTER * usual / price) if usual and price else 1.0  # of which nothing is known, or which is free
+    # 1 where a price is not known or 0
+    return min(1.0, PRICE_RATIO_MAX * usual / price) if usual and price else 1.0
 
 
 def keeps_pace(policy: Policy, state: State) -> bool:
@@ -58,15 +59,15 @@ def by_plan(
     policy: Policy,
     state: State,
     arm: int,
-    awake: NDArray[np.bool_],
+    available: NDArray[np.bool_],
     rng: np.random.Generator,
     request: Request = NO_REQUEST_INFO,
 ) -> int | None:
-    """Which of the arms awake answers in the place of an arm at rest, by a policy that keeps a pace; None if none."""
+    """The available arm that answers in place of one at rest, by a policy that keeps a pace; None if none does."""
     assert isinstance(policy, PacedThompson)
     assert isinstance(state, Paced)
     may, active = _may_cost(policy, state, arm, request), state.active
-    state.active = awake
+    state.active = available
     try:
         drawn = policy.draw(state, Request(request.segment), rng)
     finally:
@@ -108,11 +109,11 @@ def known_cost(policy: Policy, state: State, arm: int, request: Request = NO_REQ
     return None if means is None else means[1]
 
 
-def likely(policy: Policy, state: State, arm: int, awake: NDArray[np.bool_]) -> tuple[int, float] | None:
-    """For people: the arm awake that has the best ratio so far, and how many times the price of this one it costs; None
-    if that is not known."""
+def likely(policy: Policy, state: State, arm: int, available: NDArray[np.bool_]) -> tuple[int, float] | None:
+    """For people: the arm available that has the best ratio so far, and how many times the price of this one it costs;
+    None if that is not known."""
     usual = known_cost(policy, state, arm)
-    means = {each: _known_means(policy, state, each) for each in np.flatnonzero(awake).tolist()}
+    means = {each: _known_means(policy, state, each) for each in np.flatnonzero(available).tolist()}
     ratios = {each: known[0] / known[1] for each, known in means.items() if known is not None and known[1] > 0.0}
     if not usual or not ratios:
         return None

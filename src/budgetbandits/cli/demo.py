@@ -116,7 +116,7 @@ def serve_demo(port: int, open_page: bool) -> None:
 
 def live_through(engine_class: type[DecisionService], store: Store, rng: random.Random) -> None:
     """Simulate ten days of a campaign with a clock of its own, many decisions per transaction: it takes a second."""
-    from budgetbandits.service.feedback import Outcome
+    from budgetbandits.service.feedback import DecisionOutcome
 
     now = time.time()
     moments = iter(_moments(now, rng))
@@ -127,10 +127,10 @@ def live_through(engine_class: type[DecisionService], store: Store, rng: random.
     def one(tx: Transaction, number: int) -> None:
         at[0] = next(moments)
         with contextlib.suppress(HoldRefused):  # ahead of the plan
-            [made] = engine.deciding("models", f"past {number}").work(tx)
+            [made] = engine.decision_task("models", f"past {number}").work(tx)
             at[0] += rng.choice([3.0, 8.0, 20.0, 45.0, 90.0])
             reward, cost = outcome(made.arm, CAPS[made.arm], rng)
-            engine.telling(Outcome(made.decision, reward, cost), "models").work(tx)
+            engine.feedback_task(DecisionOutcome(made.decision, reward, cost), "models").work(tx)
 
     def many(tx: Transaction, first: int) -> None:
         for more in range(PER_TRANSACTION):

@@ -1,1 +1,13 @@
-"""The decision service: spend a real budget from many workers, durably, and never a cent too much."""
+"""The decision service: spend a real budget from many workers, durably, and never a cent too much.
+
+Read `service` first, then `decisions` and `ledger`. A decision goes from `decisions` to the `funds` that pay for it, to
+the `campaign_learner` that chooses, the `ledger` that holds the money, and the store.
+
+campaigns, campaign_checks   for operators: create, change, look at
+decisions, feedback          for workers: ask, report, void; expiry
+request, names, settings     what is asked, what things may be called, a campaign's terms as rows keep them
+funds, ledger, leases        whose money, the rules of money, money lent to a server
+learners, campaign_learner   what campaigns have learned, in memory and in rows
+tasks                        work for a store
+audit, stores, http, dashboard   replay and export; databases; the API; the operators' pages
+"""

@@ -1,48 +1,85 @@
-"""What a campaign has learned, between the rows of a store and the policy's own state.
+"""A campaign's learner: an `ArmSession` between the rows of a store and the policy's own state.
 
 A policy's state has arrays that run over the arms and a few single values. The arms' parts are kept with the arms, the
 rest with the campaign, so that learning from one pull writes one row however many arms there are.
+
+Randomness is seeded by the decision it is for, so that a replay of a campaign's events draws the same numbers. Money is
+in micros, times are in seconds since 1970.
 """
 
 from __future__ import annotations
 
 import copy
+import hashlib
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.allocation import substitutes
+from budgetbandits.allocation.cooldowns import Cooldowns
 from budgetbandits.allocation.learner import ArmMask, Learner
 from budgetbandits.allocation.propensity import propensity
-from budgetbandits.allocation.segments import Segments
+from budgetbandits.allocation.session import ArmSession, Segments, chosen_from
 from budgetbandits.errors import BadState, BudgetBanditsError, TooManySegments
 from budgetbandits.policies import parse_policy
-from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, RequestPolicy, State
+from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, RequestPolicy
+from budgetbandits.policies.paced.statistics import Paced
+from budgetbandits.policies.primal_dual import Priced
 from budgetbandits.policies.sampling import SamplingPolicy
-from budgetbandits.service import plans
-from budgetbandits.service.campaign_cooldowns import CampaignRests
-from budgetbandits.service.draws import Draws
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.request import Amounts, RequestOptions, ResolvedRequest
 from budgetbandits.service.segment_sums import SegmentSums
 from budgetbandits.service.settings import cost_scale
 from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow
-from budgetbandits.service.tags import NAMED_ARMS, TAGS, newest_tag
 
-MOST_SEGMENTS = 100
+SEGMENTS_MAX = 100
 """Segments of a campaign: an arm's row has what is known of it in each, and is written at every feedback."""
 
-MOST_CELLS = 10_000
+CELLS_MAX = 10_000
 """Arms of a campaign times its segments: to open one writes every arm's row, with what is known in all of them."""
+
+CHANGES_KEPT = 8
+"""How many of its latest changes a campaign keeps, each as a tag and the arms that changed. A server whose tag is among
+them reads only those arms ..."""
+
+CHANGED_ARMS_MAX = 16
+"""... unless more than this many changed at once."""
+
+TICKS = 1000
+"""Cooldowns are counted in milliseconds."""
+
+Purpose = Literal["choose", "learn", "propensity"]
+
+
+class Draws:
+    """A generator for each decision and purpose, seeded by a digest of both. There is one object for each purpose."""
+
+    def __init__(self) -> None:
+        self._generators = {purpose: np.random.Generator(np.random.PCG64(0)) for purpose in get_args(Purpose)}
+        self._ready = dict.fromkeys(self._generators, "")
+
+    def generator(self, decision: str, purpose: Purpose) -> np.random.Generator:
+        """Good until the next call for this purpose."""
+        if self._ready[purpose] != decision:
+            self.prepare(decision, purpose)
+        self._ready[purpose] = ""
+        return self._generators[purpose]
+
+    def prepare(self, decision: str, purpose: Purpose) -> None:
+        """Seed a generator before it is asked for."""
+        digest = hashlib.blake2b(f"{purpose}:{decision}".encode(), digest_size=32).digest()
+        state, step = int.from_bytes(digest[:16], "little"), int.from_bytes(digest[16:], "little") | 1
+        self._generators[purpose].bit_generator.state = {
+            "bit_generator": "PCG64", "state": {"state": state, "inc": step}, "has_uint32": 0, "uinteger": 0
+        }  # fmt: skip
+        self._ready[purpose] = decision
 
 
 class Pull(NamedTuple):
-    """What is learned from a decision that was told in full, as its row has it (`stores.records.DecisionRow`)."""
+    """A decision whose reward and cost are both known, as far as it is learned from (`stores.records.DecisionRow`)."""
 
     id: str
     arm: int
@@ -52,279 +89,353 @@ class Pull(NamedTuple):
     created_at: float
 
 
-@dataclass
-class CampaignLearner:
+class Offer(NamedTuple):
+    """The arms that a decision may be for.
+
+    request    what was said of the request, if anything
+    holds      what a decision for each arm holds
+    available  the arms that may be chosen
+    resting    those of them that are down and rest; None if none does
+    """
+
+    request: ResolvedRequest | None
+    holds: Amounts
+    available: ArmMask
+    resting: ArmMask | None
+
+    @property
+    def largest_hold(self) -> int:
+        """What must be free by the limits in time before any of these arms is chosen: to choose from what fits the
+        moment would choose the cheap. An arm at rest is not waited for."""
+        arms = self.available if self.resting is None else self.available & ~self.resting
+        return int(self.holds[arms].max())
+
+
+class Choice(NamedTuple):
+    """A new decision.
+
+    hold         what it holds, in micros
+    unavailable  the arms that the request allowed and that could not be chosen
+    request      what is written down of the request; None if there is nothing to say
+    propensity   how likely the choice was, if the terms ask for that
+    """
+
+    id: str
+    arm: int
+    hold: int
+    unavailable: list[int]
+    request: str | None
+    propensity: float | None
+
+
+class CampaignLearner(ArmSession):
     """A campaign's learner with its arms' names and cost caps; ``tag`` says which committed change it is of."""
 
-    _learner: Learner
-    names: list[str]
-    caps: NDArray[np.int64]
-    draws: Draws
-    rests: CampaignRests
-    tag: str = ""
-    segments: Segments = field(default_factory=Segments)
-    sums: SegmentSums | None = None
-    """What segments brought and cost, where the policy's own sums do not say so."""
-
-    def __post_init__(self) -> None:
-        self.most = int(self.caps.max())
-        self.looks = isinstance(self._learner.policy, RequestPolicy)
+    def __init__(
+        self, learner: Learner, names: Sequence[str], caps: Sequence[int], settings: Mapping[str, Any]
+    ) -> None:
+        super().__init__(learner, names, Cooldowns(len(names), TICKS))
+        self.caps: NDArray[np.int64] = np.array(caps, dtype=np.int64)
+        self.largest_cap = int(self.caps.max())
+        self.tag = ""
+        self.draws = Draws()
+        self.sums = SegmentSums.kept_for(learner.policy, len(names))
+        """What segments earned and cost, where the policy's own sums do not say so."""
+        self.by_request = isinstance(learner.policy, RequestPolicy)
         """Whether the policy looks at requests; only then are there segments, and plans with money."""
-        self._ahead: tuple[str, str, int | None] | None = None
-        self._learner.draws_few = self._learner.kind == "threshold"
-        self.chooses_anew = self._learner.kind == "plain" and not self.leaves_traces
+        self.leaves_traces = not isinstance(learner.policy, SamplingPolicy | RequestPolicy)
+        """Whether a choice changes the state; a policy that draws changes at most how it draws, or opens a segment."""
+        learner.draws_few = learner.kind == "threshold"
+        self.stateless = learner.kind == "plain" and not self.leaves_traces
         """Whether a choice changes nothing at all, so that nothing need be looked at or kept of it."""
+        self._prefetched: tuple[str, str, int | None] | None = None
+        self.set_terms(settings)
 
-    @property
-    def state(self) -> State:
-        return self._learner.state
-
-    def arm_state(self, arm: int) -> dict[str, Any]:
-        """What was learned about one arm; how it rests, if there is anything to say of that."""
-        learned = self._learner.arm_state(arm)
-        if self.sums is not None:
-            learned |= self.sums.arm_state(arm)
-        return learned | self.rests.arm_state(arm)
-
-    def shared_state(self) -> dict[str, Any]:
-        """What was learned and is not any one arm's."""
-        return self._learner.shared_state()
-
-    @property
-    def least(self) -> int:
-        """The smallest cap of an arm that can be chosen."""
-        return int(self.caps[self.state.active].min())
-
-    @property
-    def leaves_traces(self) -> bool:
-        """Whether a choice changes what is known; of a policy that draws, at most how it draws, or a new segment."""
-        return not isinstance(self._learner.policy, SamplingPolicy | RequestPolicy)
+    @classmethod
+    def new(
+        cls, policy: Policy, names: Sequence[str], caps: Sequence[int], settings: Mapping[str, Any]
+    ) -> CampaignLearner:
+        own = np.array(caps) / settings["cost_max"] if settings.get("own_scales") else None
+        learner = Learner.new(policy, len(names), settings["known"], kind=settings["chooser"], scales=own)
+        return cls(learner, names, caps, settings)
 
     def copy(self, tag: str) -> CampaignLearner:
-        """One that knows the same and goes its own way, under this tag."""
-        return CampaignLearner(
-            copy.deepcopy(self._learner), list(self.names), self.caps.copy(), Draws(), self.rests.copy(), tag,
-            copy.deepcopy(self.segments), copy.deepcopy(self.sums),
-        )  # fmt: skip
+        """A learner that knows the same and goes its own way, under this tag."""
+        other = copy.copy(self)
+        other.learner, other.cooldowns = copy.deepcopy(self.learner), copy.deepcopy(self.cooldowns)
+        other.names, other._numbers, other.caps = list(self.names), dict(self._numbers), self.caps.copy()
+        other.segments, other.sums = copy.deepcopy(self.segments), copy.deepcopy(self.sums)
+        other.draws, other.tag, other._prefetched = Draws(), tag, None
+        return other
 
-    def changed_since(self, before: Mapping[str, Any]) -> list[int]:
-        """The arms that a choice has changed since the state had these values."""
-        return self._learner.changed_since(before)
+    def set_terms(self, settings: Mapping[str, Any]) -> None:
+        """Follow these settings of the campaign from now on."""
+        self._settings = settings
+        self._cost_max: int = settings["cost_max"]
+        self._propensity_draws: float | None = settings.get("propensity_draws")
+        self.learner.set_horizon(settings.get("horizon", math.inf))
+
+    @property
+    def smallest_cap(self) -> int:
+        """The smallest cap of an arm that can be chosen."""
+        return int(self.caps[self.learner.state.active].min())
 
     # --- from rows and to rows -----------------------------------------------------------------------------------
 
     @classmethod
-    def new(
-        cls, policy: Policy, names: Sequence[str], caps: Sequence[int], settings: dict[str, Any]
-    ) -> CampaignLearner:
-        own = np.array(caps) / settings["cost_max"] if settings.get("own_scales") else None
-        learner = Learner.new(policy, len(names), settings["known"], kind=settings["chooser"], scales=own)
-        learner.set_horizon(settings.get("horizon", math.inf))
-        whole, rests = np.array(caps, dtype=np.int64), CampaignRests(len(names))
-        sums = SegmentSums.kept_for(policy, len(names))
-        return cls(learner, list(names), whole, Draws(), rests, sums=sums)
-
-    @classmethod
-    def remembered(cls, row: Campaign, arms: Sequence[ArmRow]) -> CampaignLearner:
-        """From the rows that `of_campaign` and `row` made."""
+    def from_rows(cls, row: Campaign, arms: Sequence[ArmRow]) -> CampaignLearner:
+        """From the rows that `campaign_row` and `arm_row` made."""
         caps = [arm.cost_cap for arm in arms]
         try:
             learner = cls.new(parse_policy(row.policy), [arm.name for arm in arms], caps, row.settings)
         except BudgetBanditsError as error:  # nobody can have created it so
             raise _damaged(row, error) from None
-        learner._take(row, arms)
+        learner._load(row, arms)
         return learner
 
     def catch_up(self, row: Campaign, arms: Sequence[ArmRow]) -> None:
-        """Go on to where others have brought the campaign, which changed these arms."""
+        """Go on to the campaign's present row, where other servers have changed these arms."""
         for arm in arms:
             if arm.number == len(self.names):
                 self.add(arm.name, arm.cost_cap)
-        self._take(row, arms)
+        self.set_terms(row.settings)
+        self._load(row, arms)
 
-    def _take(self, row: Campaign, arms: Sequence[ArmRow]) -> None:
+    def _load(self, row: Campaign, arms: Sequence[ArmRow]) -> None:
         try:
-            self._learner.take(row.learned["single"], {arm.number: arm.learned for arm in arms})
+            self.learner.take(row.learned["single"], {arm.number: arm.learned for arm in arms})
         except BadState as error:
             raise _damaged(row, error) from None
         self.segments = Segments(row.learned.get("segments", ()))
         for arm in arms:
-            self.rests.take(arm.number, arm.learned)
+            unseen = {"idle": -1 if arm.learned["pulls"] else 0}
+            self.cooldowns.load_arm(arm.number, arm.learned.get("rest", unseen))
             if self.sums is not None:
                 self.sums.load_state(arm.number, arm.learned)
-        self.set_budget(row.account.budget, row.settings)
-        self.set_horizon(row.settings)
+        self.set_budget(row.account.budget)
         self.tag = newest_tag(row)
 
-    def of_campaign(self, row: Campaign, arms: Sequence[int] = ()) -> Campaign:
-        """The campaign with what is known now, of which these arms have changed.
+    def campaign_row(self, row: Campaign, arms: Sequence[int] = ()) -> Campaign:
+        """The campaign's row with what is known now, where these arms have changed.
 
         The tag is new: a change undone never passes for one that was made.
         """
         self.tag = os.urandom(6).hex()
-        change = [self.tag, [int(arm) for arm in arms] if len(arms) <= NAMED_ARMS else None]
-        learned = {"changes": [change, *row.learned.get("changes", ())][:TAGS], "single": self._learner.shared_state()}
+        change = [self.tag, [int(arm) for arm in arms] if len(arms) <= CHANGED_ARMS_MAX else None]
+        changes = [change, *row.learned.get("changes", ())][:CHANGES_KEPT]
+        learned = {"changes": changes, "single": self.learner.shared_state()}
         if self.segments:
             learned["segments"] = list(self.segments)
-        if self.rests.down:
-            learned["down"] = self._arms_down()
+        if self.cooldowns.down:
+            learned["down"] = [
+                {
+                    "arm": self.names[arm], "failures": failures, "since": began / TICKS,
+                    "stand_in": None if other is None else self.names[other], "times": times,
+                }
+                for arm, failures, began, other, times in self.arms_down()
+            ]  # fmt: skip
         return row.with_learned(learned)
 
-    def _arms_down(self) -> list[dict[str, Any]]:
-        """For operators: which arms are down, how often they have failed in a row, since when, and who stands in."""
-        active, found = self.state.active, []
-        awake = active.copy()
-        awake[list(self.rests.down)] = False
-        for arm in sorted(self.rests.down):
-            if active[arm]:
-                failures, since = self.rests.row_of(arm)
-                other, times = substitutes.likely(self._learner.policy, self.state, arm, awake) or (None, None)
-                name = None if other is None else self.names[other]
-                found.append(
-                    {"arm": self.names[arm], "failures": failures, "since": since, "stand_in": name, "times": times}
-                )
-        return found
-
-    def row(self, campaign: Campaign, arm: int) -> ArmRow:
-        cap, active = int(self.caps[arm]), bool(self.state.active[arm])
+    def arm_row(self, campaign: Campaign, arm: int) -> ArmRow:
+        cap, active = int(self.caps[arm]), bool(self.learner.state.active[arm])
         return ArmRow(campaign.id, arm, self.names[arm], cap, self.arm_state(arm), active)
 
-    # --- what happens to it --------------------------------------------------------------------------------------
+    def arm_state(self, arm: int) -> dict[str, Any]:
+        """What is known of one arm."""
+        learned = self.learner.arm_state(arm)
+        if self.sums is not None:
+            learned |= self.sums.arm_state(arm)
+        rest = self.cooldowns.arm_state(arm)
+        return learned | {"rest": rest} if rest else learned
+
+    # --- choosing ------------------------------------------------------------------------------------------------
+
+    def resolve(self, options: RequestOptions) -> ResolvedRequest:
+        """A request by the numbers of the arms; an error if that cannot be, or is not looked at.
+
+        The number of segments is bounded here, for new requests: what was decided must be learned and merged, however
+        many segments several servers have opened together.
+        """
+        if options.segment is not None or options.prices is not None:
+            _ = self.learner.by_request
+        new = options.segment is not None and options.segment not in self.segments
+        if new and len(self.segments) >= SEGMENTS_MAX:
+            raise TooManySegments(
+                f"segment {options.segment!r:.60} would be one of more than {SEGMENTS_MAX}; name fewer kinds"
+            )
+        number = len(self.segments) + 1
+        if new and number * len(self.names) > CELLS_MAX:
+            raise TooManySegments(
+                f"segment {options.segment!r:.60} would be number {number} among {len(self.names):,} arms; "
+                f"arms times segments are {CELLS_MAX:,} at most: name fewer kinds, or have fewer arms"
+            )
+        return options.resolve(self, self.caps)
+
+    def holds(self, request: ResolvedRequest | None) -> tuple[Amounts, ArmMask]:
+        """What a decision for each arm holds, and the arms that the request allows."""
+        if request is None:
+            return self.caps, self.learner.state.active
+        return request.amounts(self.caps), request.among(self.learner.state.active)
+
+    def offer(self, request: ResolvedRequest | None, now: float, left: int | None = None) -> Offer | None:
+        """The arms that a decision may be for; None if ``left`` is the money that is left and pays none of them.
+
+        Money is looked at before cooldowns: else the failure of the only arm that can be paid would pass for the end of
+        the money.
+        """
+        holds, payable = self.holds(request)
+        if left is not None and left < self.largest_cap:  # rarely; no hold is above the largest cap
+            payable = payable & (holds <= left)
+            if not payable.any():
+                return None
+        return Offer(request, holds, *self.cooldowns.available(payable, now))
+
+    def choose(
+        self, offer: Offer, account: Account, leased: Account | None = None, decision: str | None = None
+    ) -> Choice | None:
+        """Choose one of the arms on offer; None if the policy stops. ``account`` and ``leased`` are as for
+        `set_remaining`. An audit names the ``decision`` that it makes again."""
+        self.set_remaining(account, leased)
+        resolved, holds, available, resting = offer
+        request = self.request_info(resolved) if self.by_request else NO_REQUEST_INFO
+        if decision is None:
+            decision, arm = self.next_choice(available, request, resting)
+        else:
+            arm = self.choose_arm(decision, available, request, resting)
+        if arm is None:
+            return None
+        likely = None
+        if self._propensity_draws is not None:
+            # a generator of its own: no choice depends on these draws
+            rng = self.draws.generator(decision, "propensity")
+            likely = propensity(self.learner, arm, rng, int(self._propensity_draws), available, request, resting)
+        active, unavailable = self.learner.state.active, list[int]()
+        could = available if resting is None else chosen_from(available, resting, arm)
+        if could is not active:
+            allowed = active if resolved is None else resolved.among(active)
+            unavailable = np.flatnonzero(allowed & ~could).tolist()
+            if unavailable:
+                resolved = (resolved or ResolvedRequest()).with_unavailable(unavailable)
+        text = None if resolved is None else resolved.to_json()
+        return Choice(decision, arm, int(holds[arm]), unavailable, text, likely)
+
+    def next_choice(self, available: ArmMask, request: Request, resting: ArmMask | None) -> tuple[str, int | None]:
+        """The id of a new decision, and its arm; None if the policy stops."""
+        prefetched, self._prefetched = self._prefetched, None
+        plain = available is self.learner.state.active and request is NO_REQUEST_INFO and resting is None
+        if prefetched is not None and prefetched[0] == self.tag and plain:
+            return prefetched[1:]
+        id = os.urandom(16).hex()
+        return id, self.choose_arm(id, available, request, resting)
+
+    def prefetch_choice(self) -> None:
+        """Make the next choice before it is asked for. It holds as long as nothing is learned, every arm can be paid,
+        none rests and nothing is said of the request, by policies that look at neither requests nor money."""
+        if self.stateless and not self.by_request:
+            id = os.urandom(16).hex()
+            self._prefetched = self.tag, id, self.choose_arm(id, self.learner.state.active)
+
+    def choose_arm(
+        self, decision: str, available: ArmMask, request: Request = NO_REQUEST_INFO, resting: ArmMask | None = None
+    ) -> int | None:
+        """The arm to pull among these, some of which may rest; None if the policy stops."""
+        return self.learner.choose(self.draws.generator(decision, "choose"), available, request, resting)
+
+    def request_info(self, request: ResolvedRequest | None) -> Request:
+        """A request as the policy sees it; a new segment is opened."""
+        if not self.by_request or (request is None and not self.segments):
+            return NO_REQUEST_INFO
+        if request is None or request.prices is None:
+            return self.request(None if request is None else request.segment)
+        return self.request(request.segment, self.prices(request.arms, np.array(request.prices) / self._cost_max))
+
+    # --- what becomes of a decision ------------------------------------------------------------------------------
+
+    def learn_pull(self, pull: DecisionRow | Pull, now: float) -> Sequence[int]:
+        """Learn from a decision whose reward and cost are both known from now on. A policy knows both as shares of the
+        largest there can be, or of the arm's largest. Returns the arms of which something has changed."""
+        arm, reward, cost, known = pull.arm, pull.reward, pull.cost, len(self.segments)
+        assert reward is not None
+        assert cost is not None
+        share = reward / self._settings["reward_max"]
+        price = min(cost / cost_scale(self._settings, int(self.caps[arm])), 1.0)
+        request = self.request_info(ResolvedRequest.from_json(pull.request)) if self.by_request else NO_REQUEST_INFO
+        self.cooldowns.record_answer(arm, now, pull.created_at)
+        self.learn(arm, share, price, self.draws.generator(pull.id, "learn"), request, now)
+        if self.sums is not None:
+            self.sums.record(arm, request.segment, reward, cost)
+        return [arm] if len(self.segments) == known else range(len(self.names))
+
+    def record_failure(self, arm: int, now: float, created_at: float) -> None:
+        """There was no answer to a decision that was made at ``created_at``: after several in a row the arm rests."""
+        self.cooldowns.record_failure(arm, now, created_at, int(self.state.pulls[arm]))
+
+    def set_budget(self, budget: int) -> None:
+        self.learner.set_budget(budget / self._cost_max)
+
+    def set_remaining(self, account: Account, leased: Account | None = None) -> None:
+        """Tell a policy that plans what is left of the budget and of the requests. Money that was charged and requests
+        that were used up count also where nothing was learned: a reward is late, a hold has expired, a call has failed.
+
+        Under a lease ``leased`` is its account since it was merged, when the campaign had ``account``.
+        """
+        state = self.learner.state
+        spent, used = account.spent, account.requests_used
+        if leased is not None:
+            spent, used = spent + leased.spent, used + leased.requests_used
+        if isinstance(state, Priced):
+            state.chosen = used  # a decision that was voided is not
+        if isinstance(state, Paced) and math.isfinite(state.known["horizon"]):
+            self.plan_with((account.budget - spent) / self._cost_max + state.paid, used - int(state.pulls.sum()))
 
     def add(self, name: str, cap: int) -> int:
         """One more arm; its number."""
-        self.names.append(name)
         self.caps = np.append(self.caps, cap)
-        scale = cap / self.most  # the first arms have the largest cap
-        self.rests.add()
         if self.sums is not None:
             self.sums.add_arm()
-        return self._learner.add(scale=scale)
+        return self.add_arm(name, scale=cap / self.largest_cap)  # the first arms have the largest cap
 
-    def retire(self, arm: int) -> None:
-        """Never choose this arm again."""
-        self._learner.retire(arm)
 
-    def bring_back(self, arm: int) -> None:
-        """Choose this arm again, with what is known of it."""
-        self._learner.bring_back(arm)
+class ArmStatus(NamedTuple):
+    """How an arm stands, by its row. Times are in seconds.
 
-    def allowed(self, wanted: ResolvedRequest | None) -> ArmMask:
-        """The arms that may answer a request: active, and not left out of it."""
-        return self.state.active if wanted is None else wanted.among(self.state.active)
+    failures    all its failures
+    in_a_row    failures since its last answer
+    down_since  since when it has been down; None if it is not
+    until       until when it rests; None if it does not
+    """
 
-    def payable(self, left: int, allowed: ArmMask, holds: Amounts) -> ArmMask | None:
-        """Which of these arms have a hold that fits what is left; None if there is none. Whether an arm rests is asked
-        afterwards: else the failure of the only arm that can be paid would pass for the end of the money."""
-        if left >= self.most:  # nearly always; no hold is above the largest cap
-            return allowed
-        payable = allowed & (holds <= left)
-        return payable if payable.any() else None
+    failures: int
+    in_a_row: int
+    down_since: float | None
+    until: float | None
 
-    def request(self, wanted: ResolvedRequest | None, settings: dict[str, Any]) -> Request:
-        """A request as the policy sees it; a new segment is opened."""
-        if not self.looks or (wanted is None and not self.segments):
-            return NO_REQUEST_INFO
-        wanted = wanted or ResolvedRequest()
-        prices = None
-        if wanted.prices is not None:
-            prices = np.full(len(self.names), np.nan)
-            prices[wanted.arms] = np.array(wanted.prices) / settings["cost_max"]
-        return self.segments.request(self._learner, wanted.segment, prices)
+    @classmethod
+    def from_row(cls, learned: Mapping[str, Any], now: float) -> ArmStatus:
+        cooldowns = Cooldowns(1, TICKS)
+        cooldowns.load_arm(0, learned.get("rest", {}))
+        began, until = int(cooldowns.began[0]) / TICKS, int(cooldowns.until[0]) / TICKS
+        return cls(
+            int(cooldowns.failures[0]), int(cooldowns.row[0]), began if cooldowns.down else None,
+            None if cooldowns.resting(now) is None else until,
+        )  # fmt: skip
 
-    def wanted(self, said: RequestOptions) -> ResolvedRequest:
-        """What was said of a request, by the numbers of the arms; an error if that cannot be, or is not looked at.
 
-        The number of segments is bounded here, for new requests, and not in `request`: what was decided must be learned
-        and merged, however many segments several servers have opened together.
-        """
-        if said.segment is not None or said.prices is not None:
-            _ = self._learner.by_request
-        new = said.segment is not None and said.segment not in self.segments
-        if new and len(self.segments) >= MOST_SEGMENTS:
-            raise TooManySegments(
-                f"segment {said.segment!r:.60} would be one of more than {MOST_SEGMENTS}; name fewer kinds"
-            )
-        number = len(self.segments) + 1
-        if new and number * len(self.names) > MOST_CELLS:
-            raise TooManySegments(
-                f"segment {said.segment!r:.60} would be number {number} among {len(self.names):,} arms; "
-                f"arms times segments are {MOST_CELLS:,} at most: name fewer kinds, or have fewer arms"
-            )
-        return said.wanted(self.names, self.caps, self.state.active)
+def newest_tag(row: Campaign) -> str:
+    """The tag of the campaign's latest change."""
+    return str(row.learned["changes"][0][0])
 
-    def next_choice(
-        self, fitting: ArmMask, request: Request = NO_REQUEST_INFO, resting: ArmMask | None = None
-    ) -> tuple[str, int | None]:
-        """The id of a new decision, and the arm to pull among these, some of which may rest; None if the policy
-        stops."""
-        ahead, self._ahead = self._ahead, None
-        plain = fitting is self.state.active and request is NO_REQUEST_INFO and resting is None
-        if ahead is not None and ahead[0] == self.tag and plain:
-            return ahead[1:]
-        id = os.urandom(16).hex()
-        return id, self.choose(id, fitting, request, resting)
 
-    def prefetch_choice(self) -> None:
-        """Make the next choice before anybody asks for it; it holds as long as nothing is learnt, every arm fits, none
-        rests and nothing is said of the request, by policies that look at neither requests nor money."""
-        if self.chooses_anew and not self.looks:
-            id = os.urandom(16).hex()
-            self._ahead = self.tag, id, self.choose(id, self.state.active)
-
-    def choose(
-        self, decision: str, fitting: ArmMask, request: Request = NO_REQUEST_INFO, resting: ArmMask | None = None
-    ) -> int | None:
-        """The arm to pull among these, some of which may rest; None if the policy stops."""
-        return self._learner.choose(self.draws.generator(decision, "choose"), fitting, request, resting)
-
-    def propensity(
-        self,
-        decision: str,
-        arm: int,
-        fitting: ArmMask,
-        request: Request,
-        settings: dict[str, Any],
-        resting: ArmMask | None = None,
-    ) -> float | None:
-        """How likely this choice was, from as many extra draws as the terms say; None if they say nothing. They have a
-        generator of their own: no choice depends on them."""
-        count = settings.get("propensity_draws")
-        if count is None:
+def changed_since(row: Campaign, tag: str) -> list[int] | None:
+    """The arms that have changed since the campaign had this tag, in order; None if any may have."""
+    changed: set[int] = set()
+    for newer, arms in row.learned["changes"]:
+        if newer == tag:
+            return sorted(changed)
+        if arms is None:
             return None
-        rng = self.draws.generator(decision, "propensity")
-        return propensity(self._learner, arm, rng, int(count), fitting, request, resting)
-
-    def learn(self, told: DecisionRow | Pull, at: float, settings: dict[str, Any]) -> Sequence[int]:
-        """From a reward and a cost that are known from now on; a policy knows both as shares of the largest there can
-        be, or of the largest of the arm. The arms of which something has changed."""
-        arm, reward, cost, known = told.arm, told.reward, told.cost, len(self.segments)
-        assert reward is not None
-        assert cost is not None
-        scale = cost_scale(settings, int(self.caps[arm]))
-        share, price = reward / settings["reward_max"], min(cost / scale, 1.0)
-        request = self.request(ResolvedRequest.read(told.request), settings) if self.looks else NO_REQUEST_INFO
-        self._learner.learn(arm, share, price, self.draws.generator(told.id, "learn"), request)
-        if self.sums is not None:
-            self.sums.record(arm, request.segment, reward, cost)
-        self.rests.told(arm, reward > 0.0 or cost > 0, at, told.created_at)
-        return [arm] if len(self.segments) == known else range(len(self.names))
-
-    def failed(self, arm: int, at: float, made_at: float) -> None:
-        """There was no answer to a decision that was made then: after several in a row the arm rests."""
-        self.rests.failed(arm, at, made_at, int(self.state.pulls[arm]))
-
-    def set_budget(self, budget: int, settings: dict[str, Any]) -> None:
-        """The budget is this from now on, in micros."""
-        self._learner.set_budget(budget / settings["cost_max"])
-
-    def set_remaining(self, account: Account, settings: dict[str, Any], lent: Account | None = None) -> None:
-        """What is left of the money and the requests: see `plans.set_remaining`."""
-        plans.set_remaining(self._learner, account, settings, lent)
-
-    def set_horizon(self, settings: dict[str, Any]) -> None:
-        """The budget is for so many requests from now on."""
-        self._learner.set_horizon(settings.get("horizon", math.inf))
+        changed.update(arms)
+    return None
 
 
 def _damaged(row: Campaign, error: BudgetBanditsError) -> BadState:

@@ -6,6 +6,8 @@ the rows and one event for each thing that happened. The events are the truth th
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
@@ -14,19 +16,24 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from budgetbandits.errors import BadState, Conflict, StoreError
-from budgetbandits.service import arm_changes, ledger
-from budgetbandits.service.campaign_cooldowns import Rest
-from budgetbandits.service.clocks import Clock, moment, set_back
-from budgetbandits.service.damage import UNREADABLE, isolated, named_damage
+from budgetbandits.errors import BadParameter, BadState, Conflict, StoreError
+from budgetbandits.service import ledger
+from budgetbandits.service.campaign_checks import (
+    arm_to_bring_back,
+    arm_to_retire,
+    check_new_arm,
+    check_not_closed,
+    checked_cap,
+    planned_campaign,
+)
+from budgetbandits.service.campaign_learner import ArmStatus
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
-from budgetbandits.service.names import checked_name, is_id, normal
-from budgetbandits.service.new_campaign import checked_cap, planned_campaign
-from budgetbandits.service.operations import Operation
+from budgetbandits.service.names import check_text, checked_name, is_id, normal
 from budgetbandits.service.settings import changed_settings, terms_of
 from budgetbandits.service.stores.contract import Scope, Store, Transaction, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event
+from budgetbandits.service.tasks import UNREADABLE, Clock, isolated, moment, named_damage
 from budgetbandits.terms import MONEY, Terms
 
 
@@ -37,6 +44,39 @@ class Total:
     open: int = 0
     cost: float = 0.0
     reward: float = 0.0
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A change that an operator asked for, and the key it was asked for under, if any.
+
+    Under a key a change is made once, however often it is asked for. The key is kept in the transaction of the change,
+    so that both are there or neither, and with it the answer: asked again, it is the same.
+    """
+
+    key: str | None
+    asked: tuple[Any, ...]
+    """What to do, and with what: the same key with anything else is a conflict."""
+
+    def __post_init__(self) -> None:
+        if self.key is not None and not (isinstance(self.key, str) and 0 < len(self.key) <= 200):
+            raise BadParameter("key must be text of 1 to 200 characters: one for each change, the same when retried")
+        check_text("key", self.key or "")
+
+    def done(self, tx: Transaction, campaign: str) -> bool:
+        """Whether it was done to this campaign before."""
+        payload = None if self.key is None else tx.operation(campaign, self.key)
+        if payload is not None and payload != self._payload():
+            raise Conflict(f"key {self.key!r:.60} was used for another change; use a new key for a new change")
+        return payload is not None
+
+    def note(self, tx: Transaction, campaign: str, at: float, answer: Callable[[], str]) -> None:
+        """It is done now, and this is what to answer."""
+        if self.key is not None:
+            tx.add_operation(campaign, self.key, self._payload(), at, answer())
+
+    def _payload(self) -> str:
+        return hashlib.sha256(json.dumps(self.asked, sort_keys=True).encode()).hexdigest()
 
 
 class Campaigns:
@@ -92,7 +132,7 @@ class Campaigns:
                 return made
             now = moment(tx, self._clock)
             tx.add_campaign(replace(campaign, created_at=now))
-            tx.add_arms([learner.row(campaign, arm) for arm in range(len(caps))])
+            tx.add_arms([learner.arm_row(campaign, arm) for arm in range(len(caps))])
             tx.add_event(Event(campaign.id, "created", now, amount=campaign.account.budget, actor=by))
             operation.note(tx, campaign.id, now, lambda: self._answer(tx, campaign.id))
             return campaign.id
@@ -100,7 +140,7 @@ class Campaigns:
         try:
             return self._store.write(work, Scope(campaign.name))
         except StoreError:
-            made = self._store.read(before)  # somebody else may have been quicker, or it was done and the answer lost
+            made = self._store.read(before)  # another caller may have been quicker, or it was done and the answer lost
             if made is None:
                 raise
             return made
@@ -142,7 +182,7 @@ class Campaigns:
         return summary(row) | requests | {"arms": [_arm(arm, now) for arm in arms]}
 
     def overview(self, limit: int | None = None, after: str | None = None) -> list[dict[str, Any]]:
-        """What `describe` says of every campaign that can be read, without the arms, the oldest first; or of so many
+        """What `describe` says of every campaign that can be read, without the arms, the oldest first; or of ``limit``
         after this one, which may be one that cannot."""
 
         def work(tx: Transaction) -> list[dict[str, Any]]:
@@ -186,7 +226,7 @@ class Campaigns:
         def work(tx: Transaction, row: Campaign) -> None:
             row = row.with_money(ledger.top_up(row.account, micros))
             with self._learners.changing(tx, row) as change:
-                change.learner.set_budget(row.account.budget, row.settings)
+                change.learner.set_budget(row.account.budget)
             tx.add_event(Event(row.id, "topped up", moment(tx, self._clock), amount=micros, actor=by))
 
         self._change(campaign, Operation(key, ("top up", micros)), work)
@@ -208,8 +248,8 @@ class Campaigns:
         def work(tx: Transaction, row: Campaign) -> None:
             now, change = moment(tx, self._clock), self._learners.changing(tx, row)
             with change:
-                change.arms = change.learner.rests.set_back(now)
-                change.row = set_back(tx, row, now, by, arms_rest=len(change.arms) > 0)
+                change.arms = change.learner.cooldowns.set_back(now)
+                change.row = _set_back(tx, row, now, by, arms_rest=len(change.arms) > 0)
 
         self._change(campaign, Operation(key, ("set back",)), work)
 
@@ -219,7 +259,7 @@ class Campaigns:
         cap = checked_cap(name, cost_cap)
 
         def work(tx: Transaction, row: Campaign) -> None:
-            arm_changes.check_new_arm(row, self._learners.of(tx, row).names, name, cap)
+            check_new_arm(row, self._learners.of(tx, row).names, name, cap)
             with self._learners.changing(tx, row) as change:
                 arm = change.learner.add(name, cap)
                 change.added = [arm]
@@ -228,12 +268,12 @@ class Campaigns:
         self._change(campaign, Operation(key, ("add arm", name, cap)), work)
 
     def retire_arm(self, campaign: str, name: str, key: str | None = None, by: str | None = None) -> None:
-        """Choose this arm no more, until it is brought back; its open decisions can still be told."""
+        """Choose this arm no more, until it is brought back; its open decisions can still be reported on."""
         name = normal(name)
 
         def work(tx: Transaction, row: Campaign) -> None:
             learner = self._learners.of(tx, row)
-            arm = arm_changes.arm_to_retire(learner.names, learner.state.active.tolist(), name)
+            arm = arm_to_retire(learner.names, learner.state.active.tolist(), name)
             with self._learners.changing(tx, row) as change:
                 change.learner.retire(arm)
                 change.arms = [arm]
@@ -247,7 +287,7 @@ class Campaigns:
 
         def work(tx: Transaction, row: Campaign) -> None:
             learner = self._learners.of(tx, row)
-            arm = arm_changes.arm_to_bring_back(learner.names, learner.state.active.tolist(), name)
+            arm = arm_to_bring_back(learner.names, learner.state.active.tolist(), name)
             with self._learners.changing(tx, row) as change:
                 change.learner.bring_back(arm)
                 change.arms = [arm]
@@ -265,7 +305,7 @@ class Campaigns:
             row = replace(row, settings=changed_settings(row, changes))
             tx.save_settings(row)
             with self._learners.changing(tx, row) as change:  # so that all servers hear of another horizon
-                change.learner.set_horizon(row.settings)
+                change.learner.set_terms(row.settings)
             tx.add_event(Event(row.id, "terms changed", moment(tx, self._clock), actor=by))
 
         self._change(campaign, Operation(key, ("change terms", dict(changes))), work)
@@ -279,11 +319,37 @@ class Campaigns:
                 return
             if self._check is not None:
                 self._check(tx)
-            arm_changes.check_not_closed(row)
+            check_not_closed(row)
             work(tx, self._leases.recalled(tx, row))
             operation.note(tx, row.id, moment(tx, self._clock), lambda: self._answer(tx, row.id))
 
         self._store.write(isolated(campaign, once), Scope(campaign))
+
+
+def _set_back(
+    tx: Transaction, campaign: Campaign, now: float, by: str | None = None, arms_rest: bool = False
+) -> Campaign:
+    """Today is the campaign's day again, with what today's decisions hold and were charged.
+
+    Pending decisions whose time is not over when it should be get as much time as one that is made now. Those that were
+    made under a lease have no day, so there may be such decisions though the campaign's day is not to come. And
+    ``arms_rest`` if arms have failed in that future.
+    """
+    day, latest = ledger.day_of(now), now + terms_of(campaign).hold_seconds
+    late = [id for id, expires_at in tx.pending_decisions(campaign.id).items() if expires_at > latest]
+    ahead = campaign.account.day > day
+    if not ahead and not late and not arms_rest:
+        raise Conflict(
+            f"the latest decision of {campaign.name!r} is not of a day to come; there is nothing to set back"
+        )
+    if ahead:
+        booked = tx.booked_between(campaign.id, day * ledger.DAY, (day + 1) * ledger.DAY)
+        campaign = campaign.with_money(ledger.set_back(campaign.account, day, booked))
+        tx.save_money(campaign)
+    for id in late:
+        tx.set_expiry(id, latest)
+    tx.add_event(Event(campaign.id, "set back", now, actor=by))
+    return campaign
 
 
 def summary(row: Campaign) -> dict[str, Any]:
@@ -314,7 +380,7 @@ def _summaries(rows: Iterable[Campaign]) -> Iterator[dict[str, Any]]:
 
 
 def answered_of(arms: Iterable[ArmRow]) -> int:
-    """How many requests were told in full."""
+    """How many requests have both their cost and their reward."""
     return sum(int(arm.learned["pulls"]) for arm in arms)
 
 
@@ -326,7 +392,7 @@ def named_segments(row: Campaign) -> list[str]:
 def _arm(arm: ArmRow, now: float) -> dict[str, Any]:
     """What is said of an arm: how often it was learnt from, how often it has failed, until when it rests and since when
     it is down."""
-    rest = Rest.of(arm.learned, now)
+    rest = ArmStatus.from_row(arm.learned, now)
     return {
         "name": arm.name, "cost_cap": to_units(arm.cost_cap), "active": arm.active, "pulls": arm.learned["pulls"],
         "failures": rest.failures, "cooldown_until": rest.until, "down_since": rest.down_since,

@@ -1,33 +1,43 @@
 """Decisions: a policy that chooses and a ledger that pays, changed together in one transaction or not at all.
 
-Each operation comes twice: as a method that does it and waits, and as a `Task` for whoever waits in another way
-(`deciding`; in `feedback`, `telling` and `voiding`). What becomes of a decision afterwards is in `feedback`.
+Each operation comes twice: as a method that does it and waits, and as a `Task` for those who wait in another way
+(`decision_task`; in `feedback`, `feedback_task` and `void_task`). What becomes of a decision afterwards is in
+`feedback`.
+
+Many decisions may be made under one key, all of them or none, without keeping others waiting. A policy that looks at
+very many arms takes seconds for a thousand decisions, and while a transaction lasts nobody else can write. So a batch
+that takes longer than a moment is made in slices, a transaction each. If one of them is refused, those before it are
+undone: their decisions are voided, and their keys are free again. A batch that a crash has interrupted is finished when
+it is asked for again; if it never is, its holds expire, as those of any decision whose answer was lost. A batch is paid
+from the campaign's own money, never from a lease.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from budgetbandits.errors import BudgetBanditsError, Conflict, HoldRefused
-from budgetbandits.service.clocks import Clock, moment
-from budgetbandits.service.damage import UNREADABLE, isolated
-from budgetbandits.service.funds import Purse
+from budgetbandits.service import ledger
+from budgetbandits.service.funds import Funds
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.request import Keyed, RequestOptions, keyed, said
-from budgetbandits.service.stores.contract import DecisionTransaction, Scope, Store, T, find_campaign
+from budgetbandits.service.request import DecisionKey, RequestOptions, decision_keys
+from budgetbandits.service.stores.contract import DecisionTransaction, Scope, Store, T, Transaction, find_campaign, full
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
-from budgetbandits.service.tasks import Prefetch, Task
+from budgetbandits.service.tasks import UNREADABLE, Clock, Prefetch, Task, isolated, moment
+
+SLICE_SECONDS = 0.02
+"""Seconds after which a slice of a batch makes no further decision."""
 
 
-class CutShort(Exception):
-    """A decision was refused after others of the same batch had been made, and ``earlier`` ones found.
+class BatchRefused(Exception):
+    """A decision was refused after ``fit`` others of the same batch had been made, and ``earlier`` ones found.
 
     ``taken`` is what was held or leased before.
     """
@@ -38,8 +48,8 @@ class CutShort(Exception):
 
 
 @dataclass
-class Answer:
-    """What a caller is told: which arm, and until when its money is held."""
+class DecisionResult:
+    """The answer to a caller: which arm, and until when its money is held."""
 
     decision: str
     campaign: str
@@ -48,63 +58,57 @@ class Answer:
     expires_at: float
 
 
+BatchSteps = Generator[Task[Any], Any, list[DecisionResult]]
+"""Yields the next task, is sent its result, and returns the answers."""
+
+
 class Decisions:
     """The decisions of a store's campaigns. Wherever a campaign is asked for, its name will do as well as its id."""
 
-    def __init__(self, store: Store, leases: Leases, ahead: Prefetch, clock: Clock | None = None) -> None:
+    def __init__(self, store: Store, leases: Leases, prefetch: Prefetch, clock: Clock | None = None) -> None:
         self._store = store
         self._leases = leases
         self._learners = leases.learners
-        self._ahead = ahead
+        self._prefetch = prefetch
         self._clock = clock
 
     def decide(
-        self,
-        campaign: str,
-        key: str,
-        context: Mapping[str, Any] | None = None,
-        *,
-        segment: str | None = None,
-        arms: Iterable[str] | None = None,
-        exclude: Iterable[str] | None = None,
-        prices: Mapping[str, float] | None = None,
-        holds: Mapping[str, float] | None = None,
-    ) -> Answer:
+        self, campaign: str, key: str, context: Mapping[str, Any] | None = None, **request: Any
+    ) -> DecisionResult:
         """Choose an arm and hold its cost cap. The same key gives the same answer; asked for anything else, a conflict.
 
-        ``arms`` and ``exclude`` say which arms may answer this request, ``segment`` names its kind, ``prices`` says
-        what each of those arms is estimated to cost this time, and ``holds`` what to hold in place of the cap.
+        ``request`` are the fields of `RequestOptions`, with money in the user's unit.
         """
-        request = said(segment, arms, exclude, prices, holds)
-        return self._store.write(*self.deciding(campaign, key, context, request))[0]
+        options = RequestOptions.checked(**request)
+        return self._store.write(*self.decision_task(campaign, key, context, options))[0]
 
-    def deciding(
+    def decision_task(
         self,
         campaign: str,
         key: str,
         context: Mapping[str, Any] | None = None,
-        request: RequestOptions | None = None,
+        options: RequestOptions | None = None,
         count: int | None = None,
-    ) -> Task[list[Answer]]:
-        """One decision; with a ``count``, that many under one key, in one transaction (see `batches` for slices)."""
-        asked = keyed(key, context, count, request)
+    ) -> Task[list[DecisionResult]]:
+        """One decision; with a ``count``, that many under one key, in one transaction (`decide_many` makes slices)."""
+        asked = decision_keys(key, context, count, options)
         scope = Scope(campaign, keys=[each for each, _ in asked])
 
-        def work(tx: DecisionTransaction) -> list[Answer]:
+        def work(tx: DecisionTransaction) -> list[DecisionResult]:
             try:
-                return self.make(tx, campaign, asked, request)
-            except CutShort as cut:
+                return self.make(tx, campaign, asked, options)
+            except BatchRefused as cut:
                 raise of_batch(cut.refused, cut.fit, len(asked), cut.taken) from None
 
         return Task(isolated(campaign, work), self._leases.scope(scope) if count is None else scope)
 
-    async def perform(self, campaign: str, task: Task[T], request: RequestOptions | None = None) -> T:
+    async def perform(self, campaign: str, task: Task[T], options: RequestOptions | None = None) -> T:
         """`Store.perform` for a task about decisions of this campaign. What takes long because there are very many arms
-        is done beside the event loop: reading them all, and opening a segment, which writes them all."""
+        is done outside the event loop: reading them all, and opening a segment, which writes them all."""
         if not self._learners.was_read(campaign):
-            with suppress(BudgetBanditsError, *UNREADABLE):  # whoever asks is told by the task itself
+            with suppress(BudgetBanditsError, *UNREADABLE):  # the task itself answers the caller
                 await asyncio.to_thread(self._learners.read_ahead, self._store, campaign)
-        segment = None if request is None else request.segment
+        segment = None if options is None else options.segment
         if segment is not None and self._learners.opens_segment(campaign, segment):
             return await asyncio.wrap_future(self._store.submit(*task))
         return await self._store.perform(*task)
@@ -113,16 +117,16 @@ class Decisions:
         self,
         tx: DecisionTransaction,
         campaign: str,
-        asked: Sequence[Keyed],
-        request: RequestOptions | None = None,
+        asked: Sequence[DecisionKey],
+        options: RequestOptions | None = None,
         seconds: float | None = None,
-    ) -> list[Answer]:
+    ) -> list[DecisionResult]:
         """A decision for each key, or for the first of them when the seconds are over."""
-        purse: Purse | None = None
+        funds: Funds | None = None
         if tx.leases_alone:
-            purse = self._leases.alone(tx, self._leases.campaign(campaign))
-        row = find_campaign(tx, campaign) if purse is None else purse.row
-        answers: list[Answer] = []
+            funds = self._leases.alone(tx, self._leases.campaign(campaign))
+        row = find_campaign(tx, campaign) if funds is None else funds.row
+        answers: list[DecisionResult] = []
         taken, earlier = 0, 0
         end = None if seconds is None else time.perf_counter() + seconds
         for key, payload in asked:
@@ -132,43 +136,133 @@ class Decisions:
             elif end is not None and answers and time.perf_counter() > end:
                 break
             else:
-                if purse is None:
+                if funds is None:
                     # what may be made in several transactions, and undone, is paid by the campaign itself
                     if len(asked) == 1 and seconds is None:
-                        purse = self._leases.for_deciding(tx, row)
+                        funds = self._leases.for_deciding(tx, row)
                     else:
-                        purse = self._leases.for_batch(tx, row, len(asked) - earlier)
-                    row, taken = purse.row, purse.row.account.held + purse.row.account.leased
+                        funds = self._leases.for_batch(tx, row, len(asked) - earlier)
+                    row, taken = funds.row, funds.row.account.held + funds.row.account.leased
                 try:
-                    made = self._new(tx, purse, key, payload, request)
+                    made = self._new(tx, funds, key, payload, options)
                 except HoldRefused as refused:
-                    raise CutShort(refused, len(answers), earlier, taken) from None
-            answers.append(_answer(made, self._names(tx, row, purse)))
+                    raise BatchRefused(refused, len(answers), earlier, taken) from None
+            answers.append(_answer(made, self._names(tx, row, funds)))
         return answers
 
-    def _names(self, tx: DecisionTransaction, row: Campaign, purse: Purse | None) -> Sequence[str]:
+    def _names(self, tx: DecisionTransaction, row: Campaign, funds: Funds | None) -> Sequence[str]:
         """The names of the campaign's arms."""
-        learner = None if purse is None else purse.learner
+        learner = None if funds is None else funds.learner
         return (self._learners.of(tx, row) if learner is None else learner).names
 
     def _new(
-        self, tx: DecisionTransaction, purse: Purse, key: str, payload: str, request: RequestOptions | None
+        self, tx: DecisionTransaction, funds: Funds, key: str, payload: str, options: RequestOptions | None
     ) -> DecisionRow:
         """Choose, hold, and write it down."""
-        chosen, row = purse.choose(moment(tx, self._clock), request), purse.row
-        expires_at = chosen.at + self._learners.terms(row).hold_seconds
+        choice, hold, now = funds.choose(moment(tx, self._clock), options)
+        id, arm, row = choice.id, choice.arm, funds.row
+        expires_at = now + self._learners.terms(row).hold_seconds
         decision = DecisionRow(
-            chosen.id, row.id, chosen.arm, chosen.hold, key, payload, chosen.at, expires_at, None, None,
-            purse.lease_id, chosen.request, chosen.propensity,
+            id, row.id, arm, hold, key, payload, now, expires_at, None, None, funds.lease_id, choice.request,
+            choice.propensity,
         )  # fmt: skip
         tx.add_decision(decision)
-        event = Event(row.id, "decided", chosen.at, chosen.id, chosen.arm, chosen.hold.amount)
-        if chosen.request is not None or chosen.propensity is not None:
-            event.request, event.propensity = chosen.request, chosen.propensity
-        purse.add_event(event)
-        if purse.learner is not None:
-            self._ahead.next = partial(purse.learner.draws.prepare, chosen.id, "learn")  # when idle: for its feedback
+        event = Event(row.id, "decided", now, id, arm, hold.amount)
+        event.request, event.propensity = choice.request, choice.propensity
+        funds.add_event(event)
+        if funds.learner is not None:
+            self._prefetch.next = partial(funds.learner.draws.prepare, id, "learn")  # when idle: for its feedback
         return decision
+
+    # --- batches --------------------------------------------------------------------------------------------------
+
+    def decide_many(
+        self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None = None, **request: Any
+    ) -> list[DecisionResult]:
+        """As many decisions as ``count`` says, all of them or none; ``request`` is as for `decide`, for each."""
+        steps = self._steps(campaign, key, count, context, RequestOptions.checked(**request))
+        try:
+            task = next(steps)
+            while True:
+                try:
+                    result = self._store.write(*task)
+                except Exception as error:
+                    task = steps.throw(error)
+                else:
+                    task = steps.send(result)
+        except StopIteration as end:
+            return list(end.value)
+
+    async def decide_many_in_loop(
+        self,
+        campaign: str,
+        key: str,
+        count: int,
+        context: Mapping[str, Any] | None = None,
+        options: RequestOptions | None = None,
+    ) -> list[DecisionResult]:
+        """`decide_many` for an event loop."""
+        steps = self._steps(campaign, key, count, context, options)
+        try:
+            task = next(steps)
+            while True:
+                try:
+                    result = await self.perform(campaign, task, options)
+                except Exception as error:
+                    task = steps.throw(error)
+                else:
+                    task = steps.send(result)
+        except StopIteration as end:
+            return list(end.value)
+
+    def _steps(
+        self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None, options: RequestOptions | None
+    ) -> BatchSteps:
+        asked, done = decision_keys(key, context, count, options), 0
+        while True:
+            try:
+                answers = yield self._slice(campaign, asked[done:], options)
+            except BatchRefused as cut:
+                taken = cut.taken
+                if done or cut.earlier:
+                    taken = yield Task(
+                        isolated(campaign, lambda tx: self._undo(full(tx), campaign, asked)), Scope(campaign)
+                    )
+                raise of_batch(cut.refused, done + cut.fit, count, taken) from None
+            if len(answers) == count:
+                return list(answers)
+            done += len(answers)
+            if done == count:
+                break
+        # whether all are there still: another server may have been asked for the same batch, and have undone it
+        answers = yield self.decision_task(campaign, key, context, options, count)
+        return list(answers)
+
+    def _slice(
+        self, campaign: str, asked: Sequence[DecisionKey], options: RequestOptions | None
+    ) -> Task[list[DecisionResult]]:
+        scope = Scope(campaign, keys=[key for key, _ in asked])
+        return Task(isolated(campaign, lambda tx: self.make(tx, campaign, asked, options, SLICE_SECONDS)), scope)
+
+    def _undo(self, tx: Transaction, campaign: str, asked: Sequence[DecisionKey]) -> int:
+        """Void what of a batch has been made, and free its keys; what other decisions hold, and leases have."""
+        row = find_campaign(tx, campaign)
+        account = row.account
+        for key, payload in asked:
+            made = tx.decision_by_key(row.id, key)
+            if (
+                made is not None
+                and made.request_digest == payload
+                and made.hold.state == "pending"
+                and made.reward is None
+            ):
+                account, hold = ledger.void(account, made.hold)
+                tx.save_decision(replace(made, hold=hold))
+                tx.forget_key(made)
+                tx.add_event(Event(row.id, "voided", moment(tx, self._clock), made.id, made.arm))
+        if account is not row.account:
+            tx.save_money(row.with_money(account))
+        return account.held + account.leased
 
 
 def of_batch(refused: HoldRefused, fit: int, asked: int, taken: int) -> HoldRefused:
@@ -194,6 +288,6 @@ def _made(tx: DecisionTransaction, campaign: str, key: str, payload: str) -> Dec
     return made
 
 
-def _answer(decision: DecisionRow, names: Sequence[str]) -> Answer:
+def _answer(decision: DecisionRow, names: Sequence[str]) -> DecisionResult:
     hold = to_units(decision.hold.amount)
-    return Answer(decision.id, decision.campaign, names[decision.arm], hold, decision.expires_at)
+    return DecisionResult(decision.id, decision.campaign, names[decision.arm], hold, decision.expires_at)

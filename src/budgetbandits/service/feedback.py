@@ -1,7 +1,8 @@
-"""What becomes of a decision: it is told what it brought and cost, or that there was no answer; voided; or expired.
+"""Feedback on decisions: rewards, costs and failures are reported; decisions are voided, or expire.
 
 A policy learns from a decision once both its reward and its cost are known, in whichever order they come. A decision
-that has failed is settled with what it cost, if anything, teaches nothing, and its arm rests for a while (`rests`).
+that has failed is settled with what it cost, if anything, teaches nothing, and its arm rests for a while
+(`allocation.cooldowns`).
 """
 
 from __future__ import annotations
@@ -12,23 +13,21 @@ from functools import partial
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, NotFound, RewardOutOfRange
 from budgetbandits.service import ledger
-from budgetbandits.service.clocks import Clock, moment
-from budgetbandits.service.damage import isolated
-from budgetbandits.service.funds import Purse
+from budgetbandits.service.funds import Funds
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_micros, to_units
-from budgetbandits.service.request import LARGEST_BATCH
+from budgetbandits.service.request import BATCH_MAX
 from budgetbandits.service.stores.contract import DecisionTransaction, Scope, Store, Transaction, find_campaign
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
-from budgetbandits.service.tasks import Prefetch, Task
+from budgetbandits.service.tasks import Clock, Prefetch, Task, isolated, moment
 
-EXPIRED_AT_ONCE = 500
+EXPIRED_HOLDS_MAX = 500
 """Holds that one transaction expires."""
 
 
 @dataclass(slots=True)
-class Outcome:
-    """What became of a decision: what it brought, what it cost, or both."""
+class DecisionOutcome:
+    """The outcome of a decision: its reward, its cost, or both."""
 
     decision: str
     reward: float | None = None
@@ -39,15 +38,15 @@ class Outcome:
     def checked(self) -> tuple[float | None, int | None]:
         """The reward, which is checked against its campaign later, and the cost in micros."""
         if self.reward is None and self.cost is None and not self.failed:
-            raise BadParameter("neither reward nor cost is given; tell at least one, or that it failed")
+            raise BadParameter("neither reward nor cost is given; report at least one, or that it failed")
         if self.failed and self.reward:
-            raise BadParameter(f"it has failed and brought {self.reward!r:.40}; tell the reward, or that it failed")
+            raise BadParameter(f"it has failed and earned {self.reward!r:.40}; report the reward, or the failure")
         return self.reward, None if self.cost is None else to_micros(self.cost, "cost")
 
 
 @dataclass(slots=True)
 class FeedbackOutcome:
-    """What the books say of a decision after feedback."""
+    """The state of a decision's money after feedback."""
 
     decision: str
     overrun: float
@@ -59,14 +58,14 @@ class FeedbackOutcome:
     """Whether it is new that there was no answer."""
 
 
-class Feedback:
-    """What is told of a store's decisions. Wherever a campaign is asked for, its name will do as well as its id."""
+class Outcomes:
+    """Feedback on a store's decisions. Wherever a campaign is asked for, its name will do as well as its id."""
 
-    def __init__(self, store: Store, leases: Leases, ahead: Prefetch, clock: Clock | None = None) -> None:
+    def __init__(self, store: Store, leases: Leases, prefetch: Prefetch, clock: Clock | None = None) -> None:
         self._store = store
         self._leases = leases
         self._learners = leases.learners
-        self._ahead = ahead
+        self._prefetch = prefetch
         self._clock = clock
 
     def feedback(
@@ -78,48 +77,50 @@ class Feedback:
         failed: bool = False,
         campaign: str | None = None,
     ) -> None:
-        """What a decision brought, what it cost, or both. Told again with the same numbers it changes nothing.
+        """Report the reward of a decision, its cost, or both. Repeated with the same numbers it changes nothing.
 
         With ``failed`` there was no answer: what it cost, if anything, is booked, nothing is learned, and the arm
         rests. With ``campaign`` a decision of another one is not found. A reward that cannot be taken is an error, but
         the cost that came with it is booked: that money is spent.
         """
-        booked = self._store.write(*self.telling(Outcome(decision, reward, cost, failed), campaign))
+        booked = self._store.write(*self.feedback_task(DecisionOutcome(decision, reward, cost, failed), campaign))
         if booked.refused is not None:
             raise booked.refused
 
-    def feedback_many(self, campaign: str, outcomes: Sequence[Outcome]) -> list[FeedbackOutcome | BudgetBanditsError]:
+    def feedback_many(
+        self, campaign: str, outcomes: Sequence[DecisionOutcome]
+    ) -> list[FeedbackOutcome | BudgetBanditsError]:
         """Many at once; for each what was booked, or why nothing was, which does not stop the others."""
-        return self._store.write(*self.telling_many(outcomes, campaign))
+        return self._store.write(*self.feedback_many_task(outcomes, campaign))
 
-    def telling(self, outcome: Outcome, campaign: str | None = None) -> Task[FeedbackOutcome]:
+    def feedback_task(self, outcome: DecisionOutcome, campaign: str | None = None) -> Task[FeedbackOutcome]:
         reward, cost = outcome.checked()
 
         def work(tx: DecisionTransaction) -> FeedbackOutcome:
-            purse, made = self._locked(tx, outcome.decision, campaign)
+            funds, made = self._locked(tx, outcome.decision, campaign)
             if outcome.failed:
-                return self._fail(tx, purse, made, cost)
-            return self._tell(tx, purse, made, reward, cost)
+                return self._fail(tx, funds, made, cost)
+            return self._tell(tx, funds, made, reward, cost)
 
         return Task(isolated(campaign, work), self._scope(campaign, [outcome.decision]))
 
-    def telling_many(
-        self, outcomes: Sequence[Outcome], campaign: str
+    def feedback_many_task(
+        self, outcomes: Sequence[DecisionOutcome], campaign: str
     ) -> Task[list[FeedbackOutcome | BudgetBanditsError]]:
-        if not 1 <= len(outcomes) <= LARGEST_BATCH:
-            raise BadParameter(f"{len(outcomes)} outcomes at once; send 1 to {LARGEST_BATCH}")
+        if not 1 <= len(outcomes) <= BATCH_MAX:
+            raise BadParameter(f"{len(outcomes)} outcomes at once; send 1 to {BATCH_MAX}")
 
         def work(tx: DecisionTransaction) -> list[FeedbackOutcome | BudgetBanditsError]:
             results: list[FeedbackOutcome | BudgetBanditsError] = []
             for outcome in outcomes:
                 try:
                     # whatever is refused is refused before anything is written
-                    purse, made = self._locked(tx, outcome.decision, campaign)
+                    funds, made = self._locked(tx, outcome.decision, campaign)
                     reward, cost = outcome.checked()
                     if outcome.failed:
-                        results.append(self._fail(tx, purse, made, cost))
+                        results.append(self._fail(tx, funds, made, cost))
                     else:
-                        results.append(self._tell(tx, purse, made, reward, cost))
+                        results.append(self._tell(tx, funds, made, reward, cost))
                 except BudgetBanditsError as error:
                     results.append(error)
             return results
@@ -127,15 +128,15 @@ class Feedback:
         return Task(isolated(campaign, work), self._scope(campaign, [outcome.decision for outcome in outcomes]))
 
     def _tell(
-        self, tx: DecisionTransaction, purse: Purse, made: DecisionRow, reward: float | None, cost: int | None
+        self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, reward: float | None, cost: int | None
     ) -> FeedbackOutcome:
         if made.hold.state == "voided":
-            raise Conflict(f"decision {made.id} was voided; nothing can be told about it")
+            raise Conflict(f"decision {made.id} was voided; it takes no feedback")
         if made.failed and reward is not None:
-            raise Conflict(f"decision {made.id} was told to have failed; nothing else can be told about it")
-        new_cost, refused = _news("cost", made.cost, cost), None
+            raise Conflict(f"decision {made.id} was reported as failed; it takes no other feedback")
+        new_cost, refused = _is_new("cost", made.cost, cost), None
         try:
-            new_reward = self._new_reward(purse.row, made, reward)
+            new_reward = self._new_reward(funds.row, made, reward)
         except (RewardOutOfRange, Conflict) as error:
             if cost is None:
                 raise
@@ -143,47 +144,47 @@ class Feedback:
             reward, new_reward = None, False
         if not (new_cost or new_reward):
             return FeedbackOutcome(made.id, to_units(made.hold.overrun), False, refused)
-        now, account = moment(tx, self._clock), purse.account
+        now, account = moment(tx, self._clock), funds.account
         if new_cost:
             assert cost is not None
-            purse = self._leases.for_cost(tx, purse, made, cost)
-            account, hold = _settled(purse, made, cost)
-            told = made.with_feedback(hold, cost, reward if new_reward else made.reward)
+            funds = self._leases.for_cost(tx, funds, made, cost)
+            account, hold = _settled(funds, made, cost)
+            updated = made.with_feedback(hold, cost, reward if new_reward else made.reward)
             event = Event(made.campaign, "settled", now, made.id, made.arm, cost, reward if new_reward else None)
         else:
-            told = made.with_feedback(made.hold, made.cost, reward)
+            updated = made.with_feedback(made.hold, made.cost, reward)
             event = Event(made.campaign, "rewarded", now, made.id, made.arm, reward=reward)
-        in_full = told.cost is not None and told.reward is not None
-        froze = account.status != purse.account.status
-        purse.book(account, event, told if in_full else None)
+        in_full = updated.cost is not None and updated.reward is not None
+        froze = account.status != funds.account.status
+        funds.book(account, event, updated if in_full else None)
         if froze:
-            _note_freeze(purse, told, now)
-        tx.save_decision(told)
-        if in_full and purse.learner is not None:
-            self._ahead.next = purse.learner.prefetch_choice  # when idle: a worker usually asks again after feedback
-        return FeedbackOutcome(made.id, to_units(told.hold.overrun), new_cost, refused)
+            _note_freeze(funds, updated, now)
+        tx.save_decision(updated)
+        if in_full and funds.learner is not None:
+            self._prefetch.next = funds.learner.prefetch_choice  # when idle: a worker usually asks again after feedback
+        return FeedbackOutcome(made.id, to_units(updated.hold.overrun), new_cost, refused)
 
-    def _fail(self, tx: DecisionTransaction, purse: Purse, made: DecisionRow, cost: int | None) -> FeedbackOutcome:
+    def _fail(self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, cost: int | None) -> FeedbackOutcome:
         """There was no answer: settled with what it cost, and the arm rests."""
         if made.hold.state == "voided":
-            raise Conflict(f"decision {made.id} was voided; nothing can be told about it")
+            raise Conflict(f"decision {made.id} was voided; it takes no feedback")
         if made.reward is not None:
-            raise Conflict(f"the reward of decision {made.id} was told, so it has not failed")
-        new_cost = _news("cost", made.cost, cost) or made.cost is None
+            raise Conflict(f"the reward of decision {made.id} was reported, so it has not failed")
+        new_cost = _is_new("cost", made.cost, cost) or made.cost is None
         if made.failed:
             return FeedbackOutcome(made.id, to_units(made.hold.overrun), False)
-        now, account, hold, events = moment(tx, self._clock), purse.account, made.hold, []
+        now, account, hold, events = moment(tx, self._clock), funds.account, made.hold, []
         if new_cost:
             cost = cost or 0
-            purse = self._leases.for_cost(tx, purse, made, cost)
-            account, hold = _settled(purse, made, cost)
+            funds = self._leases.for_cost(tx, funds, made, cost)
+            account, hold = _settled(funds, made, cost)
             events = [Event(made.campaign, "settled", now, made.id, made.arm, cost)]
-        told = replace(made.with_feedback(hold, made.cost if cost is None else cost, None), failed=True)
-        froze = account.status != purse.account.status
-        purse.fail(account, events, Event(made.campaign, "failed", now, made.id, made.arm), made.created_at)
+        updated = replace(made.with_feedback(hold, made.cost if cost is None else cost, None), failed=True)
+        froze = account.status != funds.account.status
+        funds.fail(account, events, Event(made.campaign, "failed", now, made.id, made.arm), made.created_at)
         if froze:
-            _note_freeze(purse, told, now)
-        tx.save_decision(told)
+            _note_freeze(funds, updated, now)
+        tx.save_decision(updated)
         return FeedbackOutcome(made.id, to_units(hold.overrun), new_cost, failed=True)
 
     def _new_reward(self, row: Campaign, made: DecisionRow, reward: float | None) -> bool:
@@ -191,24 +192,24 @@ class Feedback:
         most = self._learners.terms(row).reward_max
         if reward is not None and (isinstance(reward, bool) or not 0.0 <= reward <= most):
             raise RewardOutOfRange(f"reward {reward!r:.40} is not in [0, {most:g}]; pass a number in that range")
-        return _news("reward", made.reward, reward)
+        return _is_new("reward", made.reward, reward)
 
     # --- no feedback ---------------------------------------------------------------------------------------------
 
     def void(self, decision: str, campaign: str | None = None) -> None:
         """The call was never made: the money is free again. Voiding twice changes nothing."""
-        self._store.write(*self.voiding(decision, campaign))
+        self._store.write(*self.void_task(decision, campaign))
 
-    def voiding(self, decision: str, campaign: str | None = None) -> Task[None]:
+    def void_task(self, decision: str, campaign: str | None = None) -> Task[None]:
         def work(tx: DecisionTransaction) -> None:
-            purse, made = self._locked(tx, decision, campaign)
+            funds, made = self._locked(tx, decision, campaign)
             if made.hold.state == "voided":
                 return
             if made.hold.state == "pending" and made.reward is not None:
-                raise Conflict(f"the reward of decision {made.id} was told, so the call was made; tell its cost")
-            account, hold = ledger.void(purse.account, made.hold)
+                raise Conflict(f"the reward of decision {made.id} was reported, so the call was made; report its cost")
+            account, hold = ledger.void(funds.account, made.hold)
             tx.save_decision(replace(made, hold=hold))
-            purse.book(account, Event(made.campaign, "voided", moment(tx, self._clock), decision, made.arm))
+            funds.book(account, Event(made.campaign, "voided", moment(tx, self._clock), decision, made.arm))
 
         return Task(isolated(campaign, work), self._scope(campaign, [decision]))
 
@@ -217,7 +218,7 @@ class Feedback:
 
         def read(tx: Transaction) -> tuple[list[tuple[str, str]], set[str]]:
             now = moment(tx, self._clock)
-            return tx.due_decisions(now, EXPIRED_AT_ONCE), {campaign for campaign, _ in tx.due_leases(now)}
+            return tx.due_decisions(now, EXPIRED_HOLDS_MAX), {campaign for campaign, _ in tx.due_leases(now)}
 
         pending, over = self._store.read(read, urgent=True)
         due: dict[str, list[str]] = {}
@@ -243,13 +244,13 @@ class Feedback:
         name, count, now = find_campaign(tx, campaign).name, 0, moment(tx, self._clock)
         self._leases.end_due(tx, campaign, now)
         for decision in decisions:
-            purse, made = self._locked(tx, decision, campaign)
-            # or it was told, or given more time, while we waited for the lock
+            funds, made = self._locked(tx, decision, campaign)
+            # or feedback came, or it was given more time, while we waited for the lock
             if made.hold.state == "pending" and made.expires_at <= now:
-                charge = self._learners.terms(purse.row).on_expire == "charge"
-                account, hold = ledger.expire(purse.account, made.hold, charge)
+                charge = self._learners.terms(funds.row).on_expire == "charge"
+                account, hold = ledger.expire(funds.account, made.hold, charge)
                 tx.save_decision(replace(made, hold=hold))
-                purse.book(account, Event(made.campaign, "expired", now, made.id, made.arm, hold.charged))
+                funds.book(account, Event(made.campaign, "expired", now, made.id, made.arm, hold.charged))
                 count += 1
         return name, count
 
@@ -260,8 +261,8 @@ class Feedback:
             return Scope()
         return self._leases.scope(Scope(campaign, decisions=[id for id in decisions if id.isprintable()]))
 
-    def _locked(self, tx: DecisionTransaction, decision: str, campaign: str | None) -> tuple[Purse, DecisionRow]:
-        """A decision and the purse its money is in, read so that neither can change before the transaction ends."""
+    def _locked(self, tx: DecisionTransaction, decision: str, campaign: str | None) -> tuple[Funds, DecisionRow]:
+        """A decision and the funds its money is in, read so that neither can change before the transaction ends."""
         if not decision.isprintable():  # no id is so, and a database might not take it
             raise _no_decision(decision)
         if campaign is None:
@@ -272,11 +273,11 @@ class Feedback:
             row = self._leases.campaign(campaign) if tx.leases_alone else find_campaign(tx, campaign)
             made = tx.decision(decision)
             if made is not None and made.campaign == row.id:
-                purse = self._leases.of_decision(tx, row, made)
-                if purse.lease_id is not None:  # until now another server may have changed it under the lease
+                funds = self._leases.of_decision(tx, row, made)
+                if funds.lease_id is not None:  # until now another server may have changed it under the lease
                     made = tx.decision(decision)
                     assert made is not None
-                return purse, made
+                return funds, made
         raise _no_decision(decision)
 
 
@@ -284,21 +285,21 @@ def _no_decision(decision: str) -> NotFound:
     return NotFound(f"no decision {decision!r:.60}; pass the id that decide() answered with")
 
 
-def _settled(purse: Purse, made: DecisionRow, cost: int) -> tuple[ledger.Account, ledger.Hold]:
+def _settled(funds: Funds, made: DecisionRow, cost: int) -> tuple[ledger.Account, ledger.Hold]:
     """The money and the hold when this is what the decision cost."""
-    cap = purse.cap(made) if cost > made.hold.amount else 0  # rarely: it may have to be read
-    return ledger.settle(purse.account, made.hold, cost, cap)
+    cap = funds.cap(made) if cost > made.hold.amount else 0  # rarely: it may have to be read
+    return ledger.settle(funds.account, made.hold, cost, cap)
 
 
-def _note_freeze(purse: Purse, told: DecisionRow, now: float) -> None:
-    """An event of the campaign's own, beside what operators do: the overrun that was told now has frozen it."""
-    purse.add_event(Event(told.campaign, "frozen", now, arm=told.arm, amount=told.hold.overrun))
+def _note_freeze(funds: Funds, updated: DecisionRow, now: float) -> None:
+    """An event of the campaign's own, like what operators do: the overrun reported now has frozen it."""
+    funds.add_event(Event(updated.campaign, "frozen", now, arm=updated.arm, amount=updated.hold.overrun))
 
 
-def _news(what: str, known: float | None, told: float | None) -> bool:
+def _is_new(field: str, known: float | None, reported: float | None) -> bool:
     """Whether this is new; another number for what is known is a conflict."""
-    if told is None or told == known:
+    if reported is None or reported == known:
         return False
     if known is not None:
-        raise Conflict(f"the {what} of this decision was told before, and was another; it counts once")
+        raise Conflict(f"a different {field} was already reported for this decision; each value can be reported once")
     return True

@@ -1,44 +1,37 @@
-"""Where the money of a decision is and what learns from it: the campaign itself, or a lease of it.
+"""The money of a decision and the learner behind it: a campaign's own, or another's such as a lease (`leases`).
 
-Both do the same two things. `choose` names an arm and holds its cap; `book` writes down what became of a decision. What
-differs is which rows are written: the campaign's and its arms', or the lease's alone.
+`Funds.choose` names an arm and holds its cap; `book` and `fail` write down what became of a decision. Which rows are
+written depends on whose money it is.
 """
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from budgetbandits.allocation.learner import ArmMask
-from budgetbandits.policies.base import NO_REQUEST_INFO
+from budgetbandits.errors import WrongClock
 from budgetbandits.service import ledger
-from budgetbandits.service.campaign_learner import CampaignLearner
-from budgetbandits.service.clocks import time_of_decision
+from budgetbandits.service.campaign_learner import CampaignLearner, Choice, Offer
 from budgetbandits.service.learners import Learners
-from budgetbandits.service.leases import ledger as lease_ledger
 from budgetbandits.service.ledger import Account, Hold
-from budgetbandits.service.request import Amounts, RequestOptions, ResolvedRequest, offered, written
+from budgetbandits.service.request import RequestOptions, ResolvedRequest
 from budgetbandits.service.settings import limits_of
-from budgetbandits.service.stores.contract import DecisionTransaction, full
-from budgetbandits.service.stores.records import Campaign, DecisionRow, Event, Lease
+from budgetbandits.service.stores.contract import DecisionTransaction
+from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
+
+CLOCK_TOLERANCE = 3600.0
+"""Seconds that a clock may be behind the day of a campaign's latest decision. Such a decision is of that day."""
 
 
-@dataclass
-class Choice:
-    """A new decision's id, its arm, its hold and its time; what was said of its request, and how likely it was."""
+class Funds(ABC):
+    """Money, and the learner that learns from what it is spent on.
 
-    id: str
-    arm: int
-    hold: Hold
-    at: float
-    request: str | None = None
-    propensity: float | None = None
-
-
-class Purse(ABC):
-    """Money, and who learns what it brings. Of ``row`` only what never changes is sure to be true."""
+    row       the campaign; only what never changes is sure to be true
+    account   the money
+    learner   None until it was needed
+    lease_id  the lease that the money is of, if it is of one
+    """
 
     row: Campaign
     account: Account
@@ -46,53 +39,62 @@ class Purse(ABC):
     lease_id: str | None = None
 
     @abstractmethod
-    def choose(self, now: float, said: RequestOptions | None = None) -> Choice:
-        """Choose an arm and hold its cap, or refuse; ``said`` is what is known of the request, if anything."""
+    def choose(self, now: float, options: RequestOptions | None = None) -> tuple[Choice, Hold, float]:
+        """Choose an arm and hold its cap, or refuse. Returns the choice, its hold and its time."""
 
     @abstractmethod
-    def cap(self, made: DecisionRow) -> int:
+    def cap(self, decision: DecisionRow) -> int:
         """The most that a decision's arm may cost; what it holds, if more is not known here."""
 
-    def pays(self, made: DecisionRow, cost: int) -> bool:
+    def pays(self, decision: DecisionRow, cost: int) -> bool:
         """Whether this cost of a decision whose hold is pending here can be booked here, and is no overrun."""
-        above = cost - made.hold.amount
-        return above <= 0 or (above <= self.account.left and cost <= self.cap(made))
+        above = cost - decision.hold.amount
+        return above <= 0 or (above <= self.account.left and cost <= self.cap(decision))
 
     @abstractmethod
     def add_event(self, event: Event) -> None:
-        """Write down what happened to this purse."""
+        """Write down an event of this money."""
 
     @abstractmethod
-    def book(self, account: Account, event: Event, told: DecisionRow | None = None) -> None:
-        """Write the money and the event; learn from the decision that is told in full now, if any."""
+    def book(self, account: Account, event: Event, decision: DecisionRow | None = None) -> None:
+        """Write the money and the event; learn from the decision, if its reward and cost are both known now."""
 
     @abstractmethod
-    def fail(self, account: Account, events: Sequence[Event], failed: Event, made_at: float) -> None:
-        """Write the money and all these events, the last of which says that there was no answer to the decision that
-        was made then."""
+    def fail(self, account: Account, events: Sequence[Event], failure: Event, created_at: float) -> None:
+        """Write the money, the events, and the failure of a decision that was made at ``created_at``."""
 
 
 def affordable_arms(
-    learner: CampaignLearner, account: Account, now: float, wanted: ResolvedRequest | None = None
-) -> tuple[Amounts, ArmMask, ArmMask | None]:
-    """What a decision for each arm holds, the arms that this money can be spent on now, and those of them that are down
-    and rest, if any; or the refusal."""
-    holds, allowed = learner.caps if wanted is None else wanted.amounts(learner.caps), learner.allowed(wanted)
-    payable = learner.payable(account.left, allowed, holds)
-    if payable is None:
+    learner: CampaignLearner, account: Account, now: float, request: ResolvedRequest | None = None
+) -> Offer:
+    """The arms that this money can be spent on now, or the refusal."""
+    offer = learner.offer(request, now, account.left)
+    if offer is None:
+        holds, allowed = learner.holds(request)
         ledger.place(account, int(holds[allowed].min()))  # always refuses, with the reason
-    assert payable is not None
-    return holds, *learner.rests.offered(payable, now)
+    assert offer is not None
+    return offer
 
 
-def dearest(holds: Amounts, fitting: ArmMask, resting: ArmMask | None) -> int:
-    """What must be free by the limits in time before any of these arms is chosen: to choose from what fits the moment
-    would choose the cheap. An arm at rest is not waited for."""
-    return int(holds[fitting if resting is None else fitting & ~resting].max())
+def time_of_decision(campaign: Campaign, now: float) -> float:
+    """When a decision that is made now is made: a day that has begun for one has begun for all.
+
+    A clock that was far ahead for a moment has made decisions of a future day. Once it is right again nobody can tell
+    by the clock alone which of the two was wrong. So no decision is made until it has caught up, or an operator has
+    said that it is right now (`Campaigns.set_back`).
+    """
+    begun = campaign.account.day * ledger.DAY
+    if begun > now + CLOCK_TOLERANCE:
+        latest, today = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC" for at in (begun, now))
+        raise WrongClock(
+            f"the latest decision of {campaign.name!r} is of {latest}, and it is {today} now; set the clock "
+            f"right, or, if it is, set the campaign back: budgetbandits campaign reset-clock {campaign.name!r}"
+        )
+    return max(now, begun)
 
 
-class CampaignPurse(Purse):
-    """The campaign's own, which has been read and so is locked."""
+class CampaignFunds(Funds):
+    """The campaign's own money; its row has been read and so is locked."""
 
     def __init__(self, tx: DecisionTransaction, learners: Learners, row: Campaign) -> None:
         self._tx, self._learners = tx, learners
@@ -103,158 +105,49 @@ class CampaignPurse(Purse):
     def account(self) -> Account:  # type: ignore[override]
         return self.row.account
 
-    def choose(self, now: float, said: RequestOptions | None = None) -> Choice:
+    def choose(self, now: float, options: RequestOptions | None = None) -> tuple[Choice, Hold, float]:
         row, change = self.row, self._learners.choosing(self._tx, self.row)
         learner, limits = change.learner, limits_of(row)
         ledger.check_open(row.account)
         now = time_of_decision(row, now)
-        wanted = None if said is None else learner.wanted(said)
-        holds, fitting, resting = affordable_arms(learner, row.account, now, wanted)
+        offer = affordable_arms(learner, row.account, now, None if options is None else learner.resolve(options))
         if limits is not ledger.NO_LIMITS:
-            ledger.check_time(row.account, dearest(holds, fitting, resting), now, limits)
+            ledger.check_time(row.account, offer.largest_hold, now, limits)
         with change:
-            learner.set_remaining(row.account, row.settings)
-            request = learner.request(wanted, row.settings) if learner.looks else NO_REQUEST_INFO
-            id, arm = learner.next_choice(fitting, request, resting)
-            if arm is None:
+            choice = learner.choose(offer, row.account)
+            if choice is None:
                 ledger.stop(row.policy)
-            account, hold = ledger.place(row.account, int(holds[arm]), now, limits)
-            propensity = None
-            if "propensity_draws" in row.settings:
-                propensity = learner.propensity(id, arm, fitting, request, row.settings, resting)
-            text = written(wanted, learner.state.active, offered(fitting, resting, arm))
+            account, hold = ledger.place(row.account, choice.hold, now, limits)
             change.row = row.with_money(account)
-            if learner.rests.decided(arm, now):
-                change.arms = [arm]
+            if learner.cooldowns.record_ask(choice.arm, now):
+                change.arms = [choice.arm]
         self.row, self.learner = change.row, learner
-        return Choice(id, arm, hold, now, text, propensity)
+        return choice, hold, now
 
-    def cap(self, made: DecisionRow) -> int:
-        return int(self._learners.of(self._tx, self.row).caps[made.arm])
+    def cap(self, decision: DecisionRow) -> int:
+        return int(self._learners.of(self._tx, self.row).caps[decision.arm])
 
     def add_event(self, event: Event) -> None:
         self._tx.add_event(event)
 
-    def book(self, account: Account, event: Event, told: DecisionRow | None = None) -> None:
+    def book(self, account: Account, event: Event, decision: DecisionRow | None = None) -> None:
         self.row = self.row.with_money(account)
-        if told is None:
+        if decision is None:
             self.add_event(event)
             self._tx.save_money(self.row)
             return
         change = self._learners.changing(self._tx, self.row)  # reads whatever it needs before anything is written
         self.add_event(event)
         with change:
-            change.arms = change.learner.learn(told, event.at, self.row.settings)
+            change.arms = change.learner.learn_pull(decision, event.at)
         self.row, self.learner = change.row, change.learner
 
-    def fail(self, account: Account, events: Sequence[Event], failed: Event, made_at: float) -> None:
+    def fail(self, account: Account, events: Sequence[Event], failure: Event, created_at: float) -> None:
         change = self._learners.changing(self._tx, self.row.with_money(account))
-        for event in (*events, failed):
+        for event in (*events, failure):
             self.add_event(event)
         with change:
-            assert failed.arm is not None
-            change.learner.failed(failed.arm, failed.at, made_at)
-            change.arms = [failed.arm]
+            assert failure.arm is not None
+            change.learner.record_failure(failure.arm, failure.at, created_at)
+            change.arms = [failure.arm]
         self.row, self.learner = change.row, change.learner
-
-
-@dataclass
-class OwnLease:
-    """A lease of this server's: its id, what is known under it, after how many of its events, and the campaign's money
-    when it was merged.
-
-    The learner's tag is the digest of those events. It is empty while the learner changes: if that fails halfway, or is
-    undone, the learner passes for nothing that was committed.
-    """
-
-    lease: str
-    learner: CampaignLearner
-    lease_seq: int
-    campaign: Account
-
-
-class LeasePurse(Purse):
-    """A lease, which has been read and so is locked. ``held`` is what this server knows under it, if it is its own."""
-
-    def __init__(self, tx: DecisionTransaction, row: Campaign, lease: Lease, held: OwnLease | None) -> None:
-        self._tx = tx
-        self.row, self.lease = row, lease
-        self.lease_id = lease.id
-        # one that is behind stays so: it catches up when it decides
-        self._held = held if held is not None and held.learner.tag == lease.digest else None
-        self.learner = None if self._held is None else self._held.learner
-
-    @property
-    def account(self) -> Account:  # type: ignore[override]
-        return self.lease.account
-
-    def choose(self, now: float, said: RequestOptions | None = None) -> Choice:
-        held, settings = self._held, self.row.settings
-        assert held is not None
-        learner = held.learner
-        wanted = None if said is None else learner.wanted(said)
-        holds = learner.caps if wanted is None else wanted.amounts(learner.caps)
-        # whoever decides under a lease can pay every arm
-        fitting, resting = learner.rests.offered(learner.allowed(wanted), now)
-        try:
-            learner.set_remaining(held.campaign, settings, self.account)
-            request = learner.request(wanted, settings)
-            id, arm = learner.next_choice(fitting, request, resting)
-            if arm is None:
-                ledger.stop(self.row.policy)
-            propensity = learner.propensity(id, arm, fitting, request, settings, resting)
-            text = written(wanted, learner.state.active, offered(fitting, resting, arm))
-            learner.rests.decided(arm, now)
-        finally:
-            learner.tag = ""
-        account, hold = lease_ledger.place(self.account, int(holds[arm]))
-        self.lease = with_money(self.lease, account)
-        return Choice(id, arm, hold, now, text, propensity)
-
-    def cap(self, made: DecisionRow) -> int:
-        return made.hold.amount if self.learner is None else int(self.learner.caps[made.arm])
-
-    def add_event(self, event: Event) -> None:
-        self.lease = add_lease_event(self._tx, self.lease, event)
-        if self._held is not None:
-            self._held.learner.tag, self._held.lease_seq = self.lease.digest, self.lease.lease_seq
-
-    def book(self, account: Account, event: Event, told: DecisionRow | None = None) -> None:
-        self.lease = with_money(self.lease, account)
-        if self.learner is not None and told is not None:
-            self.learner.tag = ""
-            self.learner.learn(told, event.at, self.row.settings)
-        self.add_event(event)
-
-    def fail(self, account: Account, events: Sequence[Event], failed: Event, made_at: float) -> None:
-        self.lease = with_money(self.lease, account)
-        for event in events:
-            self.add_event(event)
-        if self.learner is not None:
-            assert failed.arm is not None
-            self.learner.tag = ""
-            self.learner.failed(failed.arm, failed.at, made_at)
-        self.add_event(failed)
-
-
-def with_money(lease: Lease, account: Account) -> Lease:
-    return Lease(lease.id, lease.campaign, account, lease.expires_at, lease.lease_seq, lease.merged_seq, lease.digest)
-
-
-def add_lease_event(tx: DecisionTransaction, lease: Lease, event: Event, new: bool = False) -> Lease:
-    """Write an event of a lease, and the lease as it is after it, which is given back."""
-    turn, tag = lease.lease_seq + 1, digest(lease.digest, event)
-    lease = Lease(lease.id, lease.campaign, lease.account, lease.expires_at, turn, lease.merged_seq, tag)
-    event.lease, event.lease_seq = lease.id, turn
-    (full(tx).add_lease if new else tx.save_lease)(lease)
-    tx.add_event(event)
-    return lease
-
-
-def digest(before: str, event: Event) -> str:
-    """Of all events of a lease, the last of them this one: it says what is known under the lease."""
-    reward = None if event.reward is None else float(event.reward) + 0.0  # as a database gives it back
-    text = f"{before} {event.kind} {event.decision} {event.arm} {event.amount} {reward}"
-    if event.request is not None:
-        text += f" {event.request}"
-    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()

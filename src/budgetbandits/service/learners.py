@@ -1,9 +1,9 @@
-"""What is kept in memory of campaigns between transactions: their learners, and their terms.
+"""The learners and the terms of campaigns, in memory between transactions.
 
-A learner in memory stands for one committed state of its campaign: the one whose tag it has. Whoever changes a learner
+A learner in memory stands for one committed state of its campaign: the one whose tag it has. A change of a learner
 must keep others from taking it for the state before, write what has changed, and give it the tag of the new state. If
-the transaction fails halfway, the learner is read anew from the store. `Learners.changing` and `choosing` see to all of
-that; nothing else changes a learner.
+the transaction fails halfway, the learner is read again from the store. `Learners.changing` and `choosing` see to all
+of that; nothing else changes a learner.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.campaign_learner import CampaignLearner, changed_since, newest_tag
 from budgetbandits.service.settings import terms_of
 from budgetbandits.service.stores.contract import DecisionTransaction, Store, find_campaign, full
 from budgetbandits.service.stores.records import Campaign
-from budgetbandits.service.tags import changed_since, newest_tag
 from budgetbandits.terms import Terms
 
 
@@ -35,20 +34,20 @@ class Learners:
             return learner
         changed = None if learner is None else changed_since(row, learner.tag)
         if learner is None or changed is None:
-            learner = self.kept[row.id] = CampaignLearner.remembered(row, tx.arms(row.id))
+            learner = self.kept[row.id] = CampaignLearner.from_rows(row, tx.arms(row.id))
         else:
             learner.catch_up(row, tx.arms(row.id, changed) if changed else [])
         return learner
 
     def read_ahead(self, store: Store, campaign: str) -> None:
         """Have a campaign's learner in memory before a transaction needs it: with very many arms that takes seconds, in
-        which nobody else could write. Whoever has changed it meanwhile is caught up with, as ever."""
+        which nobody else could write. Changes made meanwhile are caught up with, as ever."""
         if campaign in self._ids:
             return
 
         def work(tx: DecisionTransaction) -> tuple[Campaign, CampaignLearner | None]:
             row = find_campaign(tx, campaign)
-            return row, None if row.id in self.kept else CampaignLearner.remembered(row, tx.arms(row.id))
+            return row, None if row.id in self.kept else CampaignLearner.from_rows(row, tx.arms(row.id))
 
         row, learner = store.read(work)
         if learner is not None:
@@ -61,7 +60,7 @@ class Learners:
     def opens_segment(self, campaign: str, segment: str) -> bool:
         """Whether a request with this segment may open it, for all that is known here."""
         learner = self.kept.get(self._ids.get(campaign, ""))
-        return learner is None or (learner.looks and segment not in learner.segments)
+        return learner is None or (learner.by_request and segment not in learner.segments)
 
     def changing(self, tx: DecisionTransaction, row: Campaign) -> Change:
         """Change the learner in a ``with`` block; at its end the campaign and the changed arms are written."""
@@ -107,10 +106,10 @@ class Change:
             self._kept[self.row.id] = self.learner
 
     def _write(self) -> None:
-        self.row = self.learner.of_campaign(self.row, [*self.arms, *self.added])
+        self.row = self.learner.campaign_row(self.row, [*self.arms, *self.added])
         if self.added:
-            full(self._tx).add_arms([self.learner.row(self.row, arm) for arm in self.added])
-        self._tx.save_arms([self.learner.row(self.row, arm) for arm in self.arms])
+            full(self._tx).add_arms([self.learner.arm_row(self.row, arm) for arm in self.added])
+        self._tx.save_arms([self.learner.arm_row(self.row, arm) for arm in self.arms])
         self._tx.save_campaign(self.row)
 
 
@@ -118,18 +117,19 @@ class _Choice(Change):
     """A change that a choice makes, if it makes any."""
 
     def __enter__(self) -> Self:
-        self._before: dict[str, Any] = {} if self.learner.chooses_anew else dict(vars(self.learner.state))
-        self._segments = len(self.learner.segments) if self.learner.looks else 0
+        self._before: dict[str, Any] = {} if self.learner.stateless else dict(vars(self.learner.state))
+        self._segments = len(self.learner.segments) if self.learner.by_request else 0
         return super().__enter__()
 
     def _write(self) -> None:
-        if self.learner.looks and len(self.learner.segments) != self._segments:
+        if self.learner.by_request and len(self.learner.segments) != self._segments:
             self.arms = range(len(self.learner.names))
             super()._write()
             return
-        if not self.learner.chooses_anew:
-            self.arms = sorted({*self.arms, *self.learner.changed_since(self._before)})
-        if self.arms or (not self.learner.chooses_anew and self.learner.shared_state() != self.row.learned["single"]):
+        if not self.learner.stateless:
+            self.arms = sorted({*self.arms, *self.learner.learner.changed_since(self._before)})
+        stateless, learner = self.learner.stateless, self.learner.learner
+        if self.arms or (not stateless and learner.shared_state() != self.row.learned["single"]):
             super()._write()
             return
         self._tx.save_money(self.row)

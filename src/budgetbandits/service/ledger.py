@@ -1,8 +1,8 @@
 """The rules of money: an account with a budget, and holds that are resolved at most once. Pure; no clock, no store.
 
 Money is whole micros, a millionth of the user's unit, because sums of floating-point numbers are not money. Every
-amount is rounded up: what is booked is never less than what was told, and a cost that is at most the cap is at most the
-cap in micros, whoever has rounded it.
+amount is rounded up: what is booked is never less than what was reported, and a cost that is at most the cap is at most
+the cap in micros, however it was rounded.
 
 A decision places a hold before it is answered: of the arm's cost cap, or of less if its request says so. Later the
 hold is
@@ -10,18 +10,18 @@ hold is
     settled   what it really cost is spent, the rest is free again. A cost above the hold and not above the cap is paid
               from what is free; what is above the cap, or more than what is free, is an overrun
     voided    the call was never made: the whole hold is free again
-    expired   nobody said anything in time: charged in full (the call may have been made), or, if the campaign says so,
+    expired   no feedback came in time: charged in full (the call may have been made), or, if the campaign says so,
               released
 
 and nothing else, once. Feedback for an expired hold corrects what was booked. Whatever happens,
 
     spent + held ≤ budget,
 
-after every step; what is leased to servers (`lease_ledger`) counts like what is held. What cannot be booked without
-breaking that (a cost above its hold, or for a released hold, when the money has gone elsewhere), and what is above the
+after every step; what is leased to servers (`leases.ledger`) counts like what is held. What cannot be booked without
+breaking that (a cost above its hold, or for a released hold, when the money was spent elsewhere), and what is above the
 cap, is booked as overrun, apart, and freezes the account until someone looks. So there is no overrun if every hold is
 the cap, no cost is above its cap and expired holds are charged. If holds are smaller, overruns are at most what the
-caps of decisions that were not told are above their holds, unless a cost is above its cap.
+caps of decisions without feedback are above their holds, unless a cost is above its cap.
 
 Two limits may be set on when money is spent, not only on how much. Both are checked when a hold is placed:
 
@@ -93,7 +93,7 @@ class Limits:
 
     daily_cap: int | None = None
     pace_seconds: float | None = None
-    """Spread the budget evenly over so many seconds ..."""
+    """Spread the budget evenly over this many seconds ..."""
     begun: float = 0.0
     """... from here on."""
     slack: int = 0
@@ -114,7 +114,7 @@ class Account:
     today: int = 0
     """... and what the decisions of that day hold and were charged."""
     leased: int = 0
-    """What servers have taken to decide with by themselves (`lease_ledger`); most campaigns lease nothing."""
+    """What servers have taken to decide with by themselves (`leases.ledger`); most campaigns lease nothing."""
     requests_used: int = 0
     """Requests that were charged, or whose cost was reported (`Hold.request_used`): no number of micros."""
 
@@ -138,9 +138,9 @@ class Hold:
     charged: int = 0
     """What has been booked as spent for it; more than the amount if it cost more, and not more than its arm may."""
     overrun: int = 0
-    """What it cost beyond that: above its arm's cap, or when the money had gone elsewhere."""
+    """What it cost beyond that: above its arm's cap, or when the money was spent elsewhere."""
     reported: bool = False
-    """Whether the real cost has been told."""
+    """Whether the real cost has been reported."""
     day: int = 0
     """The day it was placed."""
 
@@ -151,8 +151,9 @@ class Hold:
 
     @property
     def request_used(self) -> bool:
-        """Whether its request is over for who plans with money and requests: its cost was told, or it was charged
-        because nobody told. What was voided, or released and never told, is to come again for all that is known."""
+        """Whether its request is used up for a policy that plans with requests: its cost was reported, or it was
+        charged because none was. A hold that was voided, or released without feedback, leaves its request to come
+        again."""
         return self.state == "settled" or (self.state == "expired" and (self.reported or self.charged > 0))
 
 
@@ -180,8 +181,8 @@ def place(account: Account, amount: int, now: float = 0.0, limits: Limits = NO_L
     if amount > account.left:
         left, needed, leased = in_words(account, account.left, amount, account.leased)
         if account.held or account.leased:
-            beside = f"open holds and {leased} in leases" if account.leased else "open holds"
-            raise HoldRefused("blocked_by_holds", f"{left} left beside {beside}; try again later", RETRY_SECONDS)
+            others = f"open holds and {leased} in leases" if account.leased else "open holds"
+            raise HoldRefused("blocked_by_holds", f"{left} left next to {others}; try again later", RETRY_SECONDS)
         raise HoldRefused("exhausted", f"{left} left, {needed} needed; top up the budget")
     check_time(account, amount, now, limits)
     day = _day(account, now)
@@ -241,8 +242,8 @@ def settle(account: Account, hold: Hold, cost: int, cap: int = 0) -> tuple[Accou
     charged = min(cost, max(hold.amount, cap), account.left + held + booked)
     overrun = cost - charged
     if account.overrun + overrun > LARGEST:
-        [told] = in_words(account, cost)
-        raise BadParameter(f"a cost of {told} is more than the books can hold; is its unit right?")
+        [amount] = in_words(account, cost)
+        raise BadParameter(f"a cost of {amount} is more than the books can hold; is its unit right?")
     account = _moved(
         account, hold.day, held=-held, spent=charged - booked, overrun=overrun, requests_used=not hold.request_used
     )
@@ -259,7 +260,7 @@ def void(account: Account, hold: Hold) -> tuple[Account, Hold]:
 
 
 def expire(account: Account, hold: Hold, charge: bool = True) -> tuple[Account, Hold]:
-    """Nobody told in time."""
+    """No feedback came in time."""
     _still_pending(hold)
     charged = hold.amount if charge else 0
     expired = replace(hold, state="expired", charged=charged)

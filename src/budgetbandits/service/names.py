@@ -55,9 +55,9 @@ def checked_campaign_name(what: str, name: Any) -> str:
 def checked_name(what: str, name: Any) -> str:
     """The name of a new arm or segment, as it is kept: openai/gpt-4o-mini, for example.
 
-    Nothing that cannot be printed, no space at either end. No . or .. as one of its parts, which whoever sends an
-    address leaves out. And names are read by people: nothing invisible, and no letters that pass for those of another
-    alphabet.
+    Nothing that cannot be printed, no space at either end. No . or .. as one of its parts, which are left out
+    of addresses that are sent. And names are read by people: nothing invisible, and no letters that pass for those of
+    another alphabet.
     """
     good = isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable()
     if not good or name != name.strip():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,26 +17,35 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import to_json
 
-from budgetbandits.allocation.holds import MARGIN
 from budgetbandits.allocation.learner import ArmMask
-from budgetbandits.errors import BadParameter, MissingKnowledge, NoArmLeft, UnknownArm
+from budgetbandits.allocation.session import ArmSession
+from budgetbandits.allocation.units import HOLD_MARGIN
+from budgetbandits.errors import BadParameter, MissingKnowledge
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.names import check_text, checked_name, normal
 from budgetbandits.validation import listed_texts
 
-LARGEST_BATCH = 1000
+BATCH_MAX = 1000
+"""Decisions, or outcomes, of one call."""
 
 NO_CONTEXT = hashlib.sha256(b"{}").hexdigest()
 
 Amounts = NDArray[np.int64]
+"""Micros, for each arm."""
 
 
 @dataclass(frozen=True)
 class RequestOptions:
-    """What was sent: names as they are kept, money in micros. ``arms`` is None if any may answer.
+    """What was sent: names as they are kept, money in micros.
 
-    >>> said(exclude=["mail"], holds={"search": 0.5})
-    Said(segment=None, arms=None, exclude=('mail',), prices=None, holds={'search': 500000})
+    segment  the kind of the request
+    arms     the arms that may answer; None: any
+    exclude  arms that may not
+    prices   what each of those arms is estimated to cost this time
+    holds    what a decision for an arm holds in place of its cap
+
+    >>> RequestOptions.checked(exclude=["mail"], holds={"search": 0.5})
+    RequestOptions(segment=None, arms=None, exclude=('mail',), prices=None, holds={'search': 500000})
     """
 
     segment: str | None = None
@@ -45,35 +54,45 @@ class RequestOptions:
     prices: Mapping[str, int] | None = None
     holds: Mapping[str, int] = field(default_factory=dict)
 
-    def text(self) -> str:
+    @classmethod
+    def checked(
+        cls,
+        segment: str | None = None,
+        arms: Iterable[str] | None = None,
+        exclude: Iterable[str] | None = None,
+        prices: Mapping[str, float] | None = None,
+        holds: Mapping[str, float] | None = None,
+    ) -> RequestOptions | None:
+        """What a worker has sent, money in the user's unit; None if it says nothing of the request."""
+        if segment is None and arms is None and exclude is None and prices is None and holds is None:
+            return None
+        options = cls(
+            None if segment is None else checked_name("segment", segment),
+            None if arms is None else _names("arms", arms),
+            () if exclude is None else _names("exclude", exclude),
+            None if prices is None else _amounts("price", prices),
+            {} if holds is None else _amounts("hold", holds),
+        )
+        return None if options == cls() else options
+
+    def to_text(self) -> str:
         """The same for the same request, however it was written."""
         arms = None if self.arms is None else sorted(self.arms)
         return json.dumps([self.segment, arms, sorted(self.exclude), self.prices, self.holds], sort_keys=True)
 
-    def wanted(self, names: Sequence[str], caps: Amounts, active: ArmMask) -> ResolvedRequest:
-        """By the numbers of these arms; an error if none of them may answer, or a price is missing or above its cap."""
-        numbers = {name: number for number, name in enumerate(names)}
-        for what in (self.arms or (), self.exclude, self.prices or (), self.holds):
-            for name in what:
-                if name not in numbers:
-                    raise UnknownArm(f"no arm {name!r:.60}; the arms are {', '.join(names[:8])}: correct the name")
-        allowed = set(np.flatnonzero(active).tolist())
-        if self.arms is not None:
-            allowed &= {numbers[name] for name in self.arms}
-        allowed -= {numbers[name] for name in self.exclude}
-        if not allowed:
-            raise NoArmLeft("arms and exclude leave no arm to choose from; allow one that is not retired")
+    def resolve(self, session: ArmSession, caps: Amounts) -> ResolvedRequest:
+        """By the numbers of the arms; an error if none may answer, or a price is missing or above its cap."""
+        allowed, names = session.allowed(self.arms, self.exclude), session.names
+        for name in (*(self.prices or ()), *self.holds):
+            session.number(name)
         if self.arms is None and not self.exclude and self.prices is None and not self.holds:
             return ResolvedRequest(self.segment)
-        arms = sorted(allowed)
-        prices = None if self.prices is None else [self._price(names[arm], int(caps[arm])) for arm in arms]
-        holds = None
-        if prices is not None or self.holds:
-            most = [int(caps[arm]) if prices is None else prices[place] for place, arm in enumerate(arms)]
-            margin = 1.0 if prices is None else MARGIN
-            holds = [
-                self._hold(names[arm], amount, margin, int(caps[arm])) for arm, amount in zip(arms, most, strict=True)
-            ]
+        arms = np.flatnonzero(allowed).tolist()
+        prices, holds = None, None
+        if self.prices is not None:
+            prices = [self._price(names[arm], int(caps[arm])) for arm in arms]
+        if self.prices is not None or self.holds:
+            holds = [self._hold(names[arm], int(caps[arm])) for arm in arms]
         return ResolvedRequest(self.segment, arms, prices, holds)
 
     def _price(self, arm: str, cap: int) -> int:
@@ -87,8 +106,9 @@ class RequestOptions:
             )
         return price
 
-    def _hold(self, arm: str, amount: int, margin: float, cap: int) -> int:
-        hold = self.holds.get(arm, min(int(np.ceil(margin * amount)), cap))
+    def _hold(self, arm: str, cap: int) -> int:
+        usual = cap if self.prices is None else min(int(np.ceil(HOLD_MARGIN * self.prices[arm])), cap)
+        hold = self.holds.get(arm, usual)
         if hold > cap:
             raise BadParameter(
                 f"the hold of {arm!r:.60} is {to_units(hold):g}, above its cap {to_units(cap):g}; hold that or less"
@@ -96,61 +116,47 @@ class RequestOptions:
         return hold
 
 
-def said(
-    segment: str | None = None,
-    arms: Iterable[str] | None = None,
-    exclude: Iterable[str] | None = None,
-    prices: Mapping[str, float] | None = None,
-    holds: Mapping[str, float] | None = None,
-) -> RequestOptions | None:
-    """What a worker says of a request, checked; None if it says nothing."""
-    if segment is not None:
-        segment = checked_name("segment", segment)
-    allowed = None if arms is None else _names("arms", arms)
-    excluded = () if exclude is None else _names("exclude", exclude)
-    estimates = None if prices is None else _amounts("price", prices)
-    held = {} if holds is None else _amounts("hold", holds)
-    if segment is None and allowed is None and not excluded and estimates is None and not held:
-        return None
-    return RequestOptions(segment, allowed, excluded, estimates, held)
+def _names(field: str, names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(map(normal, listed_texts(field, names)))
 
 
-def _names(what: str, names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(map(normal, listed_texts(what, names)))
-
-
-def _amounts(what: str, amounts: Mapping[str, float]) -> dict[str, int]:
+def _amounts(kind: str, amounts: Mapping[str, float]) -> dict[str, int]:
     if not isinstance(amounts, Mapping):
-        raise BadParameter(f"{what}s is {amounts!r:.40}; map the names of arms to amounts")
-    micros = {normal(str(arm)): to_micros(amount, f"the {what} of {arm!r:.40}") for arm, amount in amounts.items()}
+        raise BadParameter(f"{kind}s is {amounts!r:.40}; map the names of arms to amounts")
+    micros = {normal(str(arm)): to_micros(amount, f"the {kind} of {arm!r:.40}") for arm, amount in amounts.items()}
     for arm, amount in micros.items():
         if amount == 0:
-            raise BadParameter(f"the {what} of {arm!r:.40} is 0; give a positive amount, or exclude that arm")
+            raise BadParameter(f"the {kind} of {arm!r:.40} is 0; give a positive amount, or exclude that arm")
     return micros
 
 
 @dataclass(slots=True)
 class ResolvedRequest:
-    """A request by the numbers of the arms that may answer it; None: all that are active.
+    """A request by the numbers of the arms. Prices and holds are in micros, in the order of ``arms``.
 
-    ``prices`` and ``holds`` are in micros, in the order of ``arms``: what each is estimated to cost, and what a
-    decision for it holds, if that is not its cap. ``out`` are those that might have answered and could not be chosen,
-    because they were at rest or could not be paid; it is written down with the decision.
+    segment      the kind of the request
+    arms         the arms that may answer; None: all that are active
+    prices       what each is estimated to cost
+    holds        what a decision for it holds, if that is not its cap
+    unavailable  arms that could not be chosen, at rest or not affordable; written down with the decision
     """
 
     segment: str | None = None
     arms: list[int] | None = None
     prices: list[int] | None = None
     holds: list[int] | None = None
-    out: list[int] | None = None
+    unavailable: list[int] | None = None
 
-    def text(self) -> str:
+    def to_json(self) -> str:
         values = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) is not None}
         return to_json(values).decode()
 
     @classmethod
-    def read(cls, text: str | None) -> ResolvedRequest | None:
+    def from_json(cls, text: str | None) -> ResolvedRequest | None:
         return None if text is None else cls(**json.loads(text))
+
+    def with_unavailable(self, arms: list[int]) -> ResolvedRequest:
+        return replace(self, unavailable=arms)
 
     def among(self, active: ArmMask) -> ArmMask:
         """Those of the active arms that may answer."""
@@ -168,50 +174,29 @@ class ResolvedRequest:
         amounts[self.arms] = self.holds
         return amounts
 
-    def price_of(self, arm: int) -> int | None:
+    def price(self, arm: int) -> int | None:
         """What this arm was estimated to cost, if it was."""
         return None if self.prices is None or self.arms is None else self.prices[self.arms.index(arm)]
 
 
-def offered(fitting: ArmMask, resting: ArmMask | None, arm: int) -> ArmMask:
-    """The arms that a choice was made from: those that fit and do not rest, or all that fit if it is one at rest."""
-    return fitting if resting is None or resting[arm] else fitting & ~resting
+DecisionKey = tuple[str, str]
+"""The key of a decision, and a digest of what was asked under it."""
 
 
-def left_out(wanted: ResolvedRequest | None, active: ArmMask, fitting: ArmMask) -> list[int]:
-    """The arms that might have answered a request and are not among those that fit, by their numbers."""
-    if fitting is active:
-        return []
-    found: list[int] = np.flatnonzero((active if wanted is None else wanted.among(active)) & ~fitting).tolist()
-    return found
-
-
-def written(wanted: ResolvedRequest | None, active: ArmMask, fitting: ArmMask) -> str | None:
-    """What is written down of a request, with the decision among the arms that fit; None if there is nothing to say."""
-    out = left_out(wanted, active, fitting)
-    if out:
-        wanted = replace(wanted or ResolvedRequest(), out=out)
-    return None if wanted is None else wanted.text()
-
-
-Keyed = tuple[str, str]
-"""The key of a decision, and a digest of what was asked."""
-
-
-def keyed(
-    key: str, context: Mapping[str, Any] | None, count: int | None, said: RequestOptions | None = None
-) -> list[Keyed]:
-    """What is asked under one key: one decision, or with a ``count`` as many."""
+def decision_keys(
+    key: str, context: Mapping[str, Any] | None, count: int | None, options: RequestOptions | None = None
+) -> list[DecisionKey]:
+    """The keys of what is asked under one key: one decision, or ``count`` of them."""
     if not (isinstance(key, str) and 0 < len(key) <= 200):
         raise BadParameter("key must be text of 1 to 200 characters: one for each decision, the same when retried")
     check_text("key", key)
-    if count is not None and not 1 <= count <= LARGEST_BATCH:
-        raise BadParameter(f"count is {count}; use 1 to {LARGEST_BATCH}")
+    if count is not None and not 1 <= count <= BATCH_MAX:
+        raise BadParameter(f"count is {count}; use 1 to {BATCH_MAX}")
     asked = json.dumps(context, sort_keys=True) if context else "{}"
-    if said is not None:
-        asked = f"{asked} {said.text()}"
+    if options is not None:
+        asked = f"{asked} {options.to_text()}"
     if count is None:
-        return [(key, _digest(asked) if context or said is not None else NO_CONTEXT)]
+        return [(key, _digest(asked) if context or options is not None else NO_CONTEXT)]
     # the first goes by the key itself, so that the key cannot be used for anything else
     keys = [key, *(f"{key} [{number}]" for number in range(1, count))]
     return [(each, _digest(f"{number} of {count} {asked}")) for number, each in enumerate(keys)]

@@ -50,10 +50,10 @@ def settings_of(terms: Terms, policy: Policy, follows: Mapping[str, Any]) -> dic
             limits[term.name] = value
     if limits.get("daily_cap", cost_max) < cost_max:
         cap, most = same_decimals([to_units(limits["daily_cap"]), to_units(cost_max)])
-        raise BadParameter(f"daily_cap is {cap}, and the dearest arm may cost {most}; raise it")
+        raise BadParameter(f"daily_cap is {cap}, and the most expensive arm may cost {most}; raise it")
     if limits.get("lease", cost_max) < cost_max:
         lease, most = same_decimals([to_units(limits["lease"]), to_units(cost_max)])
-        raise BadParameter(f"lease is {lease}, and the dearest arm may cost {most}; raise it, or leave it out")
+        raise BadParameter(f"lease is {lease}, and the most expensive arm may cost {most}; raise it, or leave it out")
     if "lease" in limits and limits.keys() & {"daily_cap", "pace_seconds"}:
         raise BadParameter("a lease cannot keep a daily_cap or pace_seconds; leave it out, or leave these out")
     return always | {name: follows[name] for name in FOLLOWS if follows.get(name)} | limits

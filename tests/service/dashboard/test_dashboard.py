@@ -16,7 +16,7 @@ from budgetbandits.service.dashboard import sessions
 from budgetbandits.service.dashboard.actions import fields
 from budgetbandits.service.dashboard.campaign import campaign_view
 from budgetbandits.service.dashboard.query import PageQuery
-from budgetbandits.service.feedback import Outcome
+from budgetbandits.service.feedback import DecisionOutcome
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import drop_key, make_key
 from budgetbandits.service.rollups import roll_up
@@ -312,7 +312,7 @@ def test_terms_are_changed_by_the_form(service, admin):
         ("retire-arm", {"arm": "nobody"}, "no arm"),
         ("bring-back-arm", {"arm": "search"}, "is not retired"),
         ("change-terms", {"hold_seconds": "-3"}, "use a number from 0"),
-        ("change-terms", {"daily_cap": "0.1", "hold_seconds": "5"}, "the dearest arm may cost"),
+        ("change-terms", {"daily_cap": "0.1", "hold_seconds": "5"}, "the most expensive arm may cost"),
     ],
 )
 def test_a_mistake_is_said_and_changes_nothing(service, admin, action, form, words):
@@ -418,8 +418,8 @@ def test_a_page_costs_as_much_for_a_campaign_of_ten_times_the_decisions(tmp_path
             def work(tx, name=name, decisions=decisions):
                 for number in range(decisions):
                     clock.now = now - 1000.0 + 900.0 * number / decisions
-                    [made] = engine.deciding(name, f"{number}").work(tx)
-                    engine.telling(Outcome(made.decision, 1.0, 0.5), name).work(tx)
+                    [made] = engine.decision_task(name, f"{number}").work(tx)
+                    engine.feedback_task(DecisionOutcome(made.decision, 1.0, 0.5), name).work(tx)
 
             store.write(work)
         roll_up(store)

@@ -49,7 +49,7 @@ REFUSED = [
     ("plain", "add-arm", {"name": "tv", "cap": "0"}, "is 0; give the most"),
     ("knows", "add-arm", {"name": "tv", "cap": "0.5"}, "knows all costs beforehand"),
     ("plain", "top-up", {"amount": "0"}, "use a positive amount, and no more than"),
-    ("plain", "change-terms", {"daily_cap": "0.1"}, "Daily cap is 0.10, and the dearest arm"),
+    ("plain", "change-terms", {"daily_cap": "0.1"}, "Daily cap is 0.10, and the most expensive arm"),
     *(("closed", action, {}, "is closed for good") for action in
       ("pause", "resume", "close", "top-up", "add-arm", "retire-arm", "bring-back-arm", "change-terms")),
 ]  # fmt: skip

@@ -531,7 +531,7 @@ def test_a_mistake_of_ours_is_a_problem_and_not_a_stack_trace(service, campaign,
         raise ZeroDivisionError("our mistake")
 
     monkeypatch.setattr(Campaigns, "describe", broken)
-    monkeypatch.setattr(Decisions, "deciding", broken)
+    monkeypatch.setattr(Decisions, "decision_task", broken)
     for method, path in (("GET", campaign), ("POST", f"{campaign}/decisions")):
         with capture_logs() as logged:
             answer = service(method, path, {} if method == "POST" else None, Idempotency_Key="one")

@@ -8,8 +8,8 @@ import pytest
 from budgetbandits.errors import TooManySegments
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.campaign_learner import CampaignLearner
-from budgetbandits.service.feedback import Outcome
-from budgetbandits.service.request import said
+from budgetbandits.service.feedback import DecisionOutcome
+from budgetbandits.service.request import RequestOptions
 from budgetbandits.service.service import DecisionService
 from memory_store import MemoryStore
 from stores import STORES
@@ -39,13 +39,15 @@ def test_arms_are_read_beside_the_event_loop(opener, monkeypatch):
     with opener() as store:
         DecisionService(store).create("ads", "bts", 100.0, ARMS)
     for ask in (
-        lambda engine: engine.decisions.perform("ads", engine.deciding("ads", "one")),
-        lambda engine: engine.batches.decide_many_in_loop("ads", "many", 3),
-        lambda engine: engine.decisions.perform("ads", engine.telling_many([Outcome("nothing", 1.0, 0.1)], "ads")),
+        lambda engine: engine.decisions.perform("ads", engine.decision_task("ads", "one")),
+        lambda engine: engine.decisions.decide_many_in_loop("ads", "many", 3),
+        lambda engine: engine.decisions.perform(
+            "ads", engine.feedback_many_task([DecisionOutcome("nothing", 1.0, 0.1)], "ads")
+        ),
     ):
         with opener() as store:
             engine = DecisionService(store)
-            read = in_loop(monkeypatch, CampaignLearner, "remembered")
+            read = in_loop(monkeypatch, CampaignLearner, "from_rows")
             asyncio.run(ask(engine))
             assert read == [False]
             monkeypatch.undo()
@@ -61,10 +63,10 @@ def test_a_segment_is_opened_beside_the_event_loop(opener, monkeypatch):
 
         async def ask():
             for number, segment in enumerate(["code", "code", "mail", None, "mail"]):
-                request = said(segment)
-                task = engine.deciding("models", f"{number}", None, request)
+                request = RequestOptions.checked(segment)
+                task = engine.decision_task("models", f"{number}", None, request)
                 await engine.decisions.perform("models", task, request)
-            await engine.batches.decide_many_in_loop("models", "many", 2, None, said("chat"))
+            await engine.decisions.decide_many_in_loop("models", "many", 2, None, RequestOptions.checked("chat"))
 
         asyncio.run(ask())
         assert made[:5] == [False, True, False, True, True]
@@ -73,7 +75,7 @@ def test_a_segment_is_opened_beside_the_event_loop(opener, monkeypatch):
 
 
 def test_arms_times_segments_are_bounded(monkeypatch):
-    monkeypatch.setattr("budgetbandits.service.campaign_learner.MOST_CELLS", 6)
+    monkeypatch.setattr("budgetbandits.service.campaign_learner.CELLS_MAX", 6)
     engine = DecisionService(MemoryStore())
     engine.create("models", "bts-paced", 100.0, ARMS)
     for number, segment in enumerate(["code", "mail", "code"]):

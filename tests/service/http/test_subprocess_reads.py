@@ -22,7 +22,7 @@ from budgetbandits.service.audit import audit, export
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.audit.open_decisions import Known, OpenDecisions
 from budgetbandits.service.audit.reader import Job
-from budgetbandits.service.feedback import Outcome
+from budgetbandits.service.feedback import DecisionOutcome
 from budgetbandits.service.http import subprocess_reads
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import KeyRing, make_key
@@ -43,7 +43,9 @@ def filled(engine, batches, count=1000, reward=True):
     engine.create("ads", "bts", budget=1e6, arms=ARMS)
     for batch in range(batches):
         made = engine.decide_many("ads", f"batch {batch}", count)
-        outcomes = [Outcome(each.decision, float(n % 3 == 0) if reward else None, 0.25) for n, each in enumerate(made)]
+        outcomes = [
+            DecisionOutcome(each.decision, float(n % 3 == 0) if reward else None, 0.25) for n, each in enumerate(made)
+        ]
         engine.feedback_many("ads", outcomes)
 
 
@@ -58,7 +60,7 @@ def of_every_kind(engine):
             assert engine.expire_due() == {"ads": 6}
     for kind, outcome in {"expired, told": (1.0, 0.25), "rewarded": (1.0, None), "settled": (None, 0.25),
                           "told": (0.0, 0.5)}.items():  # fmt: skip
-        engine.feedback_many("ads", [Outcome(decision, *outcome) for decision in made[kind]])
+        engine.feedback_many("ads", [DecisionOutcome(decision, *outcome) for decision in made[kind]])
     for decision in made["voided"]:
         engine.void(decision)
     return made

@@ -6,10 +6,10 @@ import sqlite3
 import pytest
 
 from budgetbandits.errors import HoldRefused
-from budgetbandits.service import batches
+from budgetbandits.service import decisions
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.audit.event_cut import Cut
-from budgetbandits.service.feedback import Outcome
+from budgetbandits.service.feedback import DecisionOutcome
 from budgetbandits.service.ledger import DAY
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import Scope
@@ -140,7 +140,7 @@ def test_a_cut_is_what_is_committed_whatever_its_numbers(tmp_path):
             answer = one.decisions.make(tx, "ads", [("slow", "digest")])
             tx.last_event(campaign)  # to ask for it writes the event that has waited, so that it has its number
             # in an event loop, which needs only the lease of the other server
-            asyncio.run(second.perform(*other.telling(Outcome(made.decision, 1.0, 0.25), "ads")))
+            asyncio.run(second.perform(*other.feedback_task(DecisionOutcome(made.decision, 1.0, 0.25), "ads")))
             seen.append(store.read(lambda tx: Cut.of(tx, campaign)))
             return answer
 
@@ -158,7 +158,7 @@ def test_a_cut_is_what_is_committed_whatever_its_numbers(tmp_path):
 
 @pytest.mark.parametrize("seconds", [0.0, 60.0])
 def test_a_batch_is_paid_by_the_campaign_and_undone_beside_leases(store, two, monkeypatch, seconds):
-    monkeypatch.setattr(batches, "SLICE", seconds)  # each decision in a transaction of its own, or all in one
+    monkeypatch.setattr(decisions, "SLICE_SECONDS", seconds)  # each decision in a transaction of its own, or all in one
     made = two[0].decide_many("ads", "fits", 20)
     assert len({answer.decision for answer in made}) == 20
     assert len(leases(store)) == 2

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.feedback import Outcome
+from budgetbandits.service.feedback import DecisionOutcome
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores import open_store
 from stores import STORES, all_decisions, all_events
@@ -29,9 +29,11 @@ def spend(address, worker, acknowledged):
 
         async def client(name):
             for number in range(10**9):
-                [made] = await store.perform(*engine.deciding("ads", f"{worker}-{name}-{number}"))
+                [made] = await store.perform(*engine.decision_task("ads", f"{worker}-{name}-{number}"))
                 notes.write(f"decided {made.decision}\n")
-                await store.perform(*engine.telling(Outcome(made.decision, float(number % 2), made.hold), "ads"))
+                await store.perform(
+                    *engine.feedback_task(DecisionOutcome(made.decision, float(number % 2), made.hold), "ads")
+                )
                 notes.write(f"told {made.decision}\n")
 
         async def clients():

@@ -69,7 +69,7 @@ def test_accounts_of_a_campaign_and_its_lease():
 @pytest.mark.parametrize(
     ("terms", "says"),
     [
-        ({"lease": 0.9}, "the dearest arm may cost 1.00; raise it"),
+        ({"lease": 0.9}, "the most expensive arm may cost 1.00; raise it"),
         ({"lease": 5.0, "daily_cap": 5.0}, "cannot keep a daily_cap or pace_seconds; leave"),
         ({"lease": 5.0, "pace_seconds": 5.0}, "cannot keep a daily_cap or pace_seconds; leave"),
         ({"lease": 5.0, "lease_seconds": 0.0}, "lease_seconds is 0; use a positive number"),

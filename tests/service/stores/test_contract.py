@@ -14,7 +14,7 @@ import pytest
 
 from budgetbandits.errors import BadParameter, Conflict, HoldRefused, NotFound, OutcomeUnknown, StoreError
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.feedback import Outcome
+from budgetbandits.service.feedback import DecisionOutcome
 from budgetbandits.service.http.auth import make_first_key
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.service import DecisionService
@@ -607,7 +607,7 @@ def test_what_operators_change_under_a_key_is_changed_once(opener):
 @pytest.fixture
 def sliced(monkeypatch):
     """Every slice of a batch makes one decision."""
-    monkeypatch.setattr("budgetbandits.service.batches.SLICE", 0.0)
+    monkeypatch.setattr("budgetbandits.service.decisions.SLICE_SECONDS", 0.0)
 
 
 def test_what_an_operator_was_answered_is_kept_with_the_key(opener, monkeypatch):
@@ -666,7 +666,7 @@ def test_a_batch_that_was_interrupted_is_finished_or_undone(opener):
         engine.create("ads", "bts", 10.0, {"search": 1.0, "mail": 1.0})
 
         def interrupt(key, count, after):
-            steps = engine.batches._steps("ads", key, count, None, None)
+            steps = engine.decisions._steps("ads", key, count, None, None)
             task = next(steps)
             for _ in range(after):
                 task = steps.send(store.write(*task))
@@ -696,11 +696,11 @@ def test_others_have_their_turn_between_the_slices_of_a_batch(opener):
             engine.create("other", "bts", 200.0, {"search": 1.0, "mail": 1.0})
 
             async def batch():
-                assert len(await engine.batches.decide_many_in_loop("ads", "one", 100)) == 100
+                assert len(await engine.decisions.decide_many_in_loop("ads", "one", 100)) == 100
                 order.append("batch")
 
             async def single(number):
-                await store.perform(*engine.deciding("other", f"{number}"))
+                await store.perform(*engine.decision_task("other", f"{number}"))
                 order.append(number)
 
             async def singles():
@@ -760,35 +760,35 @@ def test_an_event_loop_decides_as_threads_do(opener):
             for number in range(8):
                 engine, store = engines[number % 2], (one, two)[number % 2]
                 name = campaign if number % 3 else "ads"
-                [made] = await store.perform(*engine.deciding(name, f"key {number}"))
+                [made] = await store.perform(*engine.decision_task(name, f"key {number}"))
                 again, other = await asyncio.gather(
-                    store.perform(*engine.deciding(name, f"key {number}")),
-                    store.perform(*engine.deciding(name, f"key {number}", {"another": "context"})),
+                    store.perform(*engine.decision_task(name, f"key {number}")),
+                    store.perform(*engine.decision_task(name, f"key {number}", {"another": "context"})),
                     return_exceptions=True,
                 )
                 assert again == [made]
                 assert isinstance(other, Conflict)
                 if number == 3:
-                    await store.perform(*engine.voiding(made.decision, name))
+                    await store.perform(*engine.void_task(made.decision, name))
                     continue
-                outcomes = [Outcome(made.decision, 1.0, made.hold / 4), Outcome("nothing", 1.0, 0.1)]
-                booked, problem = await store.perform(*engine.telling_many(outcomes, name))
+                outcomes = [DecisionOutcome(made.decision, 1.0, made.hold / 4), DecisionOutcome("nothing", 1.0, 0.1)]
+                booked, problem = await store.perform(*engine.feedback_many_task(outcomes, name))
                 assert booked.cost_is_new
                 assert isinstance(problem, NotFound)
                 assert engines[1 - number % 2].decide("ads", f"thread {number}") is not None
                 engine.void(engine.decide("ads", f"thread {number}").decision)
             # a batch that is refused has written before, and takes nobody else's work along
             batch, single = await asyncio.gather(
-                one.perform(*engines[0].deciding(campaign, "batch", count=100)),
-                one.perform(*engines[0].deciding(campaign, "single")),
+                one.perform(*engines[0].decision_task(campaign, "batch", count=100)),
+                one.perform(*engines[0].decision_task(campaign, "single")),
                 return_exceptions=True,
             )
             assert isinstance(batch, HoldRefused)
             assert single[0].hold in (0.5, 1.0, 2.0)
             with pytest.raises(NotFound):
-                await two.perform(*engines[1].deciding("no such campaign", "key"))
+                await two.perform(*engines[1].decision_task("no such campaign", "key"))
             with pytest.raises(NotFound):
-                await two.perform(*engines[1].deciding("f" * 32, "key"))
+                await two.perform(*engines[1].decision_task("f" * 32, "key"))
 
         asyncio.run(run())
         assert verify(one, campaign) == []
@@ -806,11 +806,11 @@ def test_a_campaign_is_found_by_a_name_of_any_length(opener, name):
 
         async def run():
             with pytest.raises(NotFound):  # nor is what is not there taken for it
-                await store.perform(*engine.deciding(f"{name[:-1]}0", "key"))
-            [made] = await store.perform(*engine.deciding(name, "key"))
-            booked = await store.perform(*engine.telling(Outcome(made.decision, 1.0, 0.5), name))
+                await store.perform(*engine.decision_task(f"{name[:-1]}0", "key"))
+            [made] = await store.perform(*engine.decision_task(name, "key"))
+            booked = await store.perform(*engine.feedback_task(DecisionOutcome(made.decision, 1.0, 0.5), name))
             assert booked.cost_is_new
-            assert len(await engine.batches.decide_many_in_loop(name, "batch", 3)) == 3
+            assert len(await engine.decisions.decide_many_in_loop(name, "batch", 3)) == 3
 
         asyncio.run(run())
         assert engine.account(name).held == 3_000_000
@@ -822,7 +822,7 @@ def test_a_postgres_decision_takes_two_round_trips_and_many_at_once_no_more(post
         campaign = engine.create("ads", "bts", budget=1e6, arms={"a": 1.0, "b": 0.5})
 
         async def decide(count, name):
-            tasks = [engine.deciding(campaign, f"{name} {number}") for number in range(count)]
+            tasks = [engine.decision_task(campaign, f"{name} {number}") for number in range(count)]
             return [made for [made] in await asyncio.gather(*(store.perform(*task) for task in tasks))]
 
         async def play():
@@ -833,7 +833,7 @@ def test_a_postgres_decision_takes_two_round_trips_and_many_at_once_no_more(post
                 assert len(trips) == 2
                 assert trips[1].count("add decisions") == trips[1].count("save money") == 1
                 trips.clear()
-                told = [engine.telling(Outcome(each.decision, 1.0, 0.25), campaign) for each in made]
+                told = [engine.feedback_task(DecisionOutcome(each.decision, 1.0, 0.25), campaign) for each in made]
                 await asyncio.gather(*(store.perform(*task) for task in told))
                 assert len(trips) == 2
                 assert trips[1].count("save decision") == count
@@ -851,7 +851,7 @@ def test_clients_of_a_postgres_server_come_to_share_their_commits(postgres, trip
 
         async def ask(client, count):
             for number in range(count):
-                await store.perform(*engine.deciding(campaign, f"{client} {number}"))
+                await store.perform(*engine.decision_task(campaign, f"{client} {number}"))
                 for _ in range(3):  # rounds in which an answer is sent and the next request is read
                     await asyncio.sleep(0)
 
@@ -874,10 +874,10 @@ def test_feedback_to_a_postgres_server_that_has_fallen_behind_takes_one_round_tr
         campaign = engine.create("ads", "bts", budget=1e6, arms={f"arm {n}": 1.0 for n in range(40)})
 
         async def play():
-            made = await store.perform(*engine.deciding(campaign, "key", count=3))
+            made = await store.perform(*engine.decision_task(campaign, "key", count=3))
             DecisionService(other).feedback(made[0].decision, reward=1.0, cost=0.25)
             trips.clear()
-            told = [engine.telling(Outcome(each.decision, 1.0, 0.25), campaign) for each in made[1:]]
+            told = [engine.feedback_task(DecisionOutcome(each.decision, 1.0, 0.25), campaign) for each in made[1:]]
             await asyncio.gather(*(store.perform(*task) for task in told))
 
         asyncio.run(play())
@@ -900,7 +900,7 @@ def test_an_event_loop_that_stands_still_loses_its_postgres_transaction(tmp_path
         async def run():
             with pytest.raises(StoreError, match="ask again; nothing was decided"):
                 await stopped.perform(stands_still, Scope(campaign))
-            return await stopped.perform(*engine.deciding(campaign, "after"))
+            return await stopped.perform(*engine.decision_task(campaign, "after"))
 
         assert asyncio.run(run())
         assert engine.account(campaign).budget == 15_000_000
@@ -925,12 +925,12 @@ def test_an_event_loop_notices_that_a_postgres_has_dropped_its_connections(tmp_p
                 tx.save_money(tx.campaign(campaign))
 
         async def run():
-            await store.perform(*engine.deciding(campaign, "one"))
+            await store.perform(*engine.decision_task(campaign, "one"))
             drop_all()
-            await store.perform(*engine.deciding(campaign, "two"))
+            await store.perform(*engine.decision_task(campaign, "two"))
             with pytest.raises(StoreError, match="ask again"):
                 await store.perform(drop_all, Scope(campaign))
-            await store.perform(*engine.deciding(campaign, "three"))
+            await store.perform(*engine.decision_task(campaign, "three"))
 
         asyncio.run(run())
         assert len(all_decisions(store, campaign)) == 3
@@ -997,8 +997,8 @@ def test_servers_on_one_postgres_never_deadlock(tmp_path, monkeypatch):
         async def client(engine, store, name):
             for number in range(25):
                 campaign = campaigns[(name * 5 + number * 3) % 8]
-                [answer] = await store.perform(*engine.deciding(campaign, f"{name}-{number}"))
-                await store.perform(*engine.telling(Outcome(answer.decision, 1.0, 0.25), campaign))
+                [answer] = await store.perform(*engine.decision_task(campaign, f"{name}-{number}"))
+                await store.perform(*engine.feedback_task(DecisionOutcome(answer.decision, 1.0, 0.25), campaign))
 
         async def clients(engine, store, first):
             await asyncio.gather(*(client(engine, store, first + n) for n in range(12)))

@@ -11,7 +11,7 @@ from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.audit.reader import Job, answer
 from budgetbandits.service.dashboard.actions.catalog import ACTIONS
 from budgetbandits.service.dashboard.overview import Asked, overview
-from budgetbandits.service.feedback import Outcome
+from budgetbandits.service.feedback import DecisionOutcome
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
@@ -42,7 +42,7 @@ def asked(engine, name, one, two, three, four):
     return (
         lambda: engine.decide(name, "new", segment="code"), lambda: engine.decide(name, "0", segment="code"),
         lambda: engine.decide_many(name, "many", 2), lambda: engine.feedback(one, cost=0.1, reward=1.0),
-        lambda: engine.feedback_many(name, [Outcome(two, 1.0, 0.1)]),
+        lambda: engine.feedback_many(name, [DecisionOutcome(two, 1.0, 0.1)]),
         lambda: engine.feedback(three, failed=True, campaign=name), lambda: engine.void(four, name),
         lambda: engine.describe(name), lambda: engine.account(name), lambda: engine.totals(name),
         lambda: engine.top_up(name, 1.0), lambda: engine.set_status(name, "paused"),

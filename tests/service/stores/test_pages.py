@@ -42,7 +42,7 @@ def is_of(kind, made):
 
 
 def segment(made):
-    said = ResolvedRequest.read(made.request)
+    said = ResolvedRequest.from_json(made.request)
     return None if said is None else said.segment
 
 

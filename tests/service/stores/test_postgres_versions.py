@@ -6,7 +6,7 @@ import time
 import pytest
 
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.feedback import Outcome
+from budgetbandits.service.feedback import DecisionOutcome
 from budgetbandits.service.service import DecisionService
 
 HOT = ("campaign", "arm", "decision")
@@ -34,8 +34,10 @@ def play(opener, pairs, clients=1, **terms):
 
         async def client(name):
             for number in range(pairs // clients):
-                [made] = await store.perform(*engine.deciding("ads", f"{time.time_ns()} {name} {number}"))
-                await store.perform(*engine.telling(Outcome(made.decision, float(number % 2), 0.25), "ads"))
+                [made] = await store.perform(*engine.decision_task("ads", f"{time.time_ns()} {name} {number}"))
+                await store.perform(
+                    *engine.feedback_task(DecisionOutcome(made.decision, float(number % 2), 0.25), "ads")
+                )
 
         async def run():
             await asyncio.gather(*(client(name) for name in range(clients)))

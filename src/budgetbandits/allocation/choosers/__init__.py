@@ -1,19 +1,22 @@
-"""How to choose exactly as a policy does without drawing everything; no policy lives here.
+"""Choosers: choose exactly as a policy does, without drawing every arm. No policy lives here.
 
-`chooser_for` picks the quickest way. A chooser that is *repeatable* needs the state and a generator, so that whoever
-has those makes the same choice again; one that is not may draw coming rounds ahead.
+`best_kind` names the quickest chooser and `chooser_for` makes it. A *repeatable* chooser needs only the state and a
+generator, so that a replay makes the same choice; another may draw coming rounds ahead.
+
+beta_ratio  the scores of Budgeted Thompson Sampling above a level
+threshold   one choice among very many arms
+window      rounds drawn ahead
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from budgetbandits.allocation.choosers.beta_ratio import FEW_ARMS, BetaRatios, choose_of_few
-from budgetbandits.allocation.choosers.protocol import Chooser, ScoresAbove
-from budgetbandits.allocation.choosers.threshold import Threshold
+from budgetbandits.allocation.choosers.beta_ratio import SCALAR_ARMS_MAX, BetaRatios, choose_of_few
+from budgetbandits.allocation.choosers.threshold import ScoresAbove, Threshold
 from budgetbandits.allocation.choosers.window import DenseWindow, SparseWindow
 from budgetbandits.errors import BadState
 from budgetbandits.policies.base import Policy, State
@@ -25,14 +28,33 @@ __all__ = ["Chooser", "Kind", "ScoresAbove", "best_kind", "chooser_for", "scores
 Kind = Literal["plain", "threshold", "window", "sparse window"]
 """The policy's own `choose`; a level that few arms exceed; rounds drawn ahead, whole or above a level."""
 
-MANY_FOR_THRESHOLD = 256
-"""From so many arms on a level pays for one choice at a time; with fewer it is quicker to draw them all."""
+THRESHOLD_ARMS_MIN = 256
+"""From this many arms on a level pays for one choice at a time; with fewer it is quicker to draw them all."""
 
-MANY_FOR_WINDOW = 64
-"""From so many arms on a level pays for rounds drawn ahead ..."""
+SPARSE_WINDOW_ARMS_MIN = 64
+"""From this many arms on a level pays for rounds drawn ahead ..."""
 
-TOO_MANY_FOR_WINDOW = 5_000
-"""... and from so many on it does not: each arm would have to be looked at once in 128 rounds."""
+SPARSE_WINDOW_ARMS_MAX = 5_000
+"""... and from this many on it does not: each arm would have to be looked at once in 128 rounds."""
+
+
+class Chooser(Protocol):
+    """Chooses as its policy does, in distribution, and may keep something from one choice to the next."""
+
+    def choose(self, state: State, rng: np.random.Generator) -> int | None:
+        """The next arm among the active ones; None if there is none."""
+
+    def learned(self, state: State, rng: np.random.Generator, arm: int) -> None:
+        """The policy has learned something about this arm."""
+
+    def reset(self, state: State, arm: int | None = None) -> None:
+        """Outside the game, this arm has changed or, without one, the set of arms: what was drawn ahead is void."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """What it keeps and cannot work out again from the state, for JSON."""
+
+    def restore(self, saved: Mapping[str, Any], state: State, changed: Sequence[int] | None = None) -> None:
+        """Go on from what `to_dict` said, with a state in which these arms, or all, have changed."""
 
 
 class Plain:
@@ -43,11 +65,11 @@ class Plain:
         self._ratios = _draws_beta_ratios(policy)
 
     def choose(self, state: State, rng: np.random.Generator) -> int | None:
-        if self._ratios and len(state.pulls) <= FEW_ARMS:
+        if self._ratios and len(state.pulls) <= SCALAR_ARMS_MAX:
             return choose_of_few(state, rng)
         return self._policy.choose(state, rng)
 
-    def told(self, state: State, rng: np.random.Generator, arm: int) -> None:
+    def learned(self, state: State, rng: np.random.Generator, arm: int) -> None:
         pass
 
     def reset(self, state: State, arm: int | None = None) -> None:
@@ -66,10 +88,10 @@ def best_kind(policy: Policy, arms: int, repeatable: bool) -> Kind:
         return "plain"
     lazily = scores_above(policy) is not None
     if repeatable:
-        return "threshold" if lazily and arms >= MANY_FOR_THRESHOLD else "plain"
-    if not lazily or arms < MANY_FOR_WINDOW:
+        return "threshold" if lazily and arms >= THRESHOLD_ARMS_MIN else "plain"
+    if not lazily or arms < SPARSE_WINDOW_ARMS_MIN:
         return "window"
-    return "sparse window" if arms < TOO_MANY_FOR_WINDOW else "threshold"
+    return "sparse window" if arms < SPARSE_WINDOW_ARMS_MAX else "threshold"
 
 
 def chooser_for(kind: Kind, policy: Policy, state: State) -> Chooser:

@@ -22,7 +22,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from budgetbandits.allocation.choosers.protocol import ScoresAbove
+from budgetbandits.allocation.choosers.threshold import ScoresAbove
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import State, best
 from budgetbandits.policies.sampling import Arms
@@ -30,8 +30,8 @@ from budgetbandits.policies.thompson import BetaState
 
 SURE = ScoresAbove.plain_above
 
-FEW_ARMS = 12
-"""Up to so many arms are drawn quicker one by one than as arrays."""
+SCALAR_ARMS_MAX = 12
+"""Up to this many arms are drawn quicker one by one than as arrays."""
 
 # The formulas below are written once and evaluated on arrays or, thirty times faster, on single numbers.
 ARRAYS = SimpleNamespace(
@@ -91,7 +91,7 @@ def log_chance(cost: Any, c: Any, d: Any, mu: Any, y: Any, on: Any = ARRAYS) -> 
 def ratios_above(
     successes: Array, failures: Array, level: float, rounds: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-    """All ratios above the level in so many rounds: the round, the arm and the ratio of each.
+    """All ratios above the level in ``rounds`` rounds: the round, the arm and the ratio of each.
 
     The rows of ``successes`` and ``failures`` are (a, c) and (b, d).
     """

@@ -1,42 +1,76 @@
 """One choice of a sampling policy among very many arms, without drawing the arms that cannot win.
 
 With thousands of arms nearly all of them lose every round. For a level that the winner will most likely exceed, the
-chance G of each arm to rise above it is bounded from above once and kept until the arm is told something. A round
+chance G of each arm to rise above it is bounded from above once and kept until something is learned of the arm. A round
 then asks which arms propose, each by itself with probability G, and whether a proposal is kept; that is the law of the
-scores above the level. Arms with a large G are drawn plainly. Only if nobody rises are all arms drawn, each on the
+scores above the level. Arms with a large G are drawn plainly. Only if no arm rises are all arms drawn, each on the
 condition that it stays at or below the level.
 
 Who proposes is drawn in one go: with rates −ln(1 − G), points of a Poisson process fall on each arm independently, and
 on at least one with probability G.
 
 A choice depends on the posterior, the level and the generator alone, and the level on the posterior and the level
-before. So whoever has those three can repeat it, which a window of rounds drawn ahead does not allow.
+before. So the three are enough to repeat it, which a window of rounds drawn ahead does not allow.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.allocation.choosers.protocol import ScoresAbove
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import State
 from budgetbandits.policies.sampling import Arms, SamplingPolicy
 
-FEWEST, WANTED, MOST = 3.5, 5.5, 8.0
+PROPOSALS_MIN, PROPOSALS_TARGET, PROPOSALS_MAX = 3.5, 5.5, 8.0
 """Proposals a round: where the level is moved, and what it is moved to. At 5.5, one round in 250 draws
 every arm, or a little more since chances are bounds; that is expensive with thousands of them, a proposal is cheap."""
 
-FEW_ARMS = 32
-"""Up to so many changed arms are evaluated one by one; more, all at once."""
+CHANGED_ARMS_MAX = 32
+"""Up to this many changed arms are evaluated one by one; more, all at once."""
 
-LOWEST = 1e-9
+LEVEL_MIN = 1e-9
 """A level that every arm exceeds: all are drawn plainly, which is right for a handful."""
+
+
+class ScoresAbove(ABC):
+    """How a sampling policy's scores behave above a level, without drawing the rest.
+
+    A sampling policy that can tell is one of these itself, or has an adapter here.
+    """
+
+    plain_above: ClassVar[float] = 0.25
+    """Arms whose chance to rise is bounded by no less than this are better drawn plainly than by proposals."""
+
+    @abstractmethod
+    def chances_above(self, state: State, level: float) -> Array:
+        """For every arm a number that its chance to score above the level does not exceed."""
+
+    @abstractmethod
+    def chance_above(self, state: State, level: float, arm: int) -> float:
+        """That number for one arm."""
+
+    @abstractmethod
+    def propose_above(self, state: State, rng: np.random.Generator, arm: int, level: float) -> float | None:
+        """A score above the level, or None, so that one comes with probability P(score > level) / `chance_above`."""
+
+    @abstractmethod
+    def draw_above(
+        self, state: State, rng: np.random.Generator, rounds: int, level: float
+    ) -> tuple[NDArray[np.int64], Arms, Array]:
+        """Every score above the level in ``rounds`` rounds: its round, its arm, and the score itself."""
+
+    @abstractmethod
+    def draw_one_above(
+        self, state: State, rng: np.random.Generator, arm: int, rounds: int, level: float
+    ) -> list[tuple[int, float]] | None:
+        """Those of one arm, as (round, score); None if it rises too often for that to be cheap."""
 
 
 @dataclass
@@ -64,14 +98,14 @@ class Threshold:
         self._plain = np.flatnonzero(chances >= self.above.plain_above)
         self._sort_out(state)
 
-    def told(self, state: State, rng: np.random.Generator, arm: int) -> None:
+    def learned(self, state: State, rng: np.random.Generator, arm: int) -> None:
         self._learn(state, arm)
 
     def choose(self, state: State, rng: np.random.Generator) -> int | None:
         plain, sums, total = self._proposals(state)
         if total == 0.0 and not state.active.any():
             return None
-        if not FEWEST <= total <= MOST:
+        if not PROPOSALS_MIN <= total <= PROPOSALS_MAX:
             self._move(state, total)
             plain, sums, total = self._proposals(state)
         best, score = -1, -math.inf
@@ -100,7 +134,7 @@ class Threshold:
         return {"level": self.level}
 
     def restore(self, saved: Mapping[str, Any], state: State, changed: Sequence[int] | None = None) -> None:
-        if changed is None or len(changed) > FEW_ARMS or self.level != saved["level"]:
+        if changed is None or len(changed) > CHANGED_ARMS_MAX or self.level != saved["level"]:
             self.level = float(saved["level"])
             self.reset(state)
             return
@@ -141,23 +175,23 @@ class Threshold:
     def _move(self, state: State, total: float) -> None:
         """Move the level to where about as many propose as are wanted: fewer do the higher it is."""
         low = high = math.log(self.level)
-        step, floor = math.log(2.0), math.log(LOWEST)
-        if total < WANTED:
-            while total < WANTED and low > floor:
+        step, floor = math.log(2.0), math.log(LEVEL_MIN)
+        if total < PROPOSALS_TARGET:
+            while total < PROPOSALS_TARGET and low > floor:
                 low, high = max(low - step, floor), low
                 total = self._try(state, low)
                 step *= 2.0
         else:
-            while total > WANTED:
+            while total > PROPOSALS_TARGET:
                 low, high = high, high + step
                 total = self._try(state, high)
                 step *= 2.0
         for _ in range(50):
-            if abs(total - WANTED) < 0.5 or high - low < 1e-9:
+            if abs(total - PROPOSALS_TARGET) < 0.5 or high - low < 1e-9:
                 return
             middle = (low + high) / 2.0
             total = self._try(state, middle)
-            low, high = (middle, high) if total > WANTED else (low, middle)
+            low, high = (middle, high) if total > PROPOSALS_TARGET else (low, middle)
 
     def _try(self, state: State, log_level: float) -> float:
         self.level = math.exp(log_level)

@@ -1,9 +1,10 @@
 """Choices of a sampling policy, drawn ahead of time: the law of `choose` at a fraction of its price.
 
-A posterior stands still until its arm is told something. So the scores of the coming rounds can be drawn at once, for
-all arms (`DenseWindow`) or only as far as they rise above a level that some arm will surely reach (`SparseWindow`); the
-few arms told since are *stale* and are drawn anew in each round. Nothing changes in distribution: a score is used in
-one round at most, it is dropped unseen when its posterior changes, and when a window ends depends on the past alone.
+A posterior stands still until something is learned of its arm. So the scores of the coming rounds can be drawn at once,
+for all arms (`DenseWindow`) or only as far as they rise above a level that some arm will surely reach (`SparseWindow`);
+the few arms learned of since are *stale* and are drawn again in each round. Nothing changes in distribution: a score is
+used in one round at most, it is dropped unseen when its posterior changes, and when a window ends depends on the past
+alone.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from budgetbandits.allocation.choosers.protocol import ScoresAbove
+from budgetbandits.allocation.choosers.threshold import ScoresAbove
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import State
 from budgetbandits.policies.sampling import SamplingPolicy
@@ -23,7 +24,7 @@ from budgetbandits.policies.sampling import SamplingPolicy
 WINDOW = 64
 """Rounds drawn at once."""
 
-MOST_STALE = 8
+STALE_ARMS_MAX = 8
 """Arms drawn one by one in every round, before it is cheaper to open a new window."""
 
 
@@ -37,7 +38,7 @@ class DenseWindow:
     stale: list[int] = field(default_factory=list)
 
     def choose(self, state: State, rng: np.random.Generator) -> int | None:
-        if self.position >= len(self.scores) or len(self.stale) > MOST_STALE:
+        if self.position >= len(self.scores) or len(self.stale) > STALE_ARMS_MAX:
             self.scores = np.where(state.active, self.policy.draw(state, rng, _rounds(state)), -np.inf)
             self.position = 0
             self.stale = []
@@ -48,7 +49,7 @@ class DenseWindow:
             arm, top = _with_stale(self.policy, state, rng, self.stale, arm, top)
         return arm if top > -math.inf else None
 
-    def told(self, state: State, rng: np.random.Generator, arm: int) -> None:
+    def learned(self, state: State, rng: np.random.Generator, arm: int) -> None:
         """The arm's scores are void."""
         if self.position < len(self.scores) and arm not in self.stale:
             self.scores[self.position :, arm] = -np.inf
@@ -71,9 +72,9 @@ class DenseWindow:
 class SparseWindow:
     """The scores above a level, which one round in twenty stays below.
 
-    The level is a low quantile of the recent winning scores. An arm that is told something has its scores above the
-    level drawn anew, which takes a few microseconds however many arms there are; only one that rises often goes stale.
-    Where no arm rises above the level, all are drawn on the condition that they stay below: whatever does not is
+    The level is a low quantile of the recent winning scores. An arm of which something is learned has its scores above
+    the level drawn again, which takes a few microseconds however many arms there are; only one that rises often goes
+    stale. Where no arm rises above the level, all are drawn on the condition that they stay below: whatever does not is
     drawn again.
     """
 
@@ -84,7 +85,7 @@ class SparseWindow:
     rounds: list[dict[int, float]] = field(default_factory=list)
     """For each round of the window, the arms above the level and their scores."""
     places: dict[int, list[int]] = field(default_factory=dict)
-    """The rounds in which each of them is: most arms are in none, and what is told of one concerns no other."""
+    """The rounds in which each of them is: most arms are in none, and feedback on one concerns no other."""
     position: int = 0
     shortfalls: int = 0
     stale: list[int] = field(default_factory=list)
@@ -110,8 +111,8 @@ class SparseWindow:
         self.recent = [*self.recent[1 - WINDOW :], top]
         return arm
 
-    def told(self, state: State, rng: np.random.Generator, arm: int) -> None:
-        """The arm's scores are void and are drawn anew."""
+    def learned(self, state: State, rng: np.random.Generator, arm: int) -> None:
+        """The arm's scores are void and are drawn again."""
         if self.position >= len(self.rounds) or arm in self.stale:
             return
         for place in self.places.pop(arm, ()):
@@ -148,11 +149,11 @@ class SparseWindow:
         self._place()
 
     def _worn(self) -> bool:
-        """Whether the window is used up, or its level has become too high, or too many arms have gone stale."""
+        """Whether the window is used up, or its level has become too high, or too many arms are stale."""
         return (
             self.position >= len(self.rounds)
             or self.shortfalls > 4 + self.position // 8
-            or len(self.stale) > MOST_STALE
+            or len(self.stale) > STALE_ARMS_MAX
         )
 
     def _open(self, state: State, rng: np.random.Generator) -> None:

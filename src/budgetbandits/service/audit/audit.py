@@ -4,9 +4,9 @@ The events are written in the transaction of what they tell, and never changed. 
 say anything else than their replay, something is wrong with the database or with us.
 
 The campaign, its arms and its leases are read once, with which events there are by then, and these are replayed in
-slices. A decision's row is compared once it was told in full, since nothing changes it from there on, so that only open
-decisions must be remembered. The rows of these are compared at the end. One that has been told of meanwhile is ahead of
-the replay: the next audit compares it.
+slices. A decision's row is compared once its feedback is complete, since nothing changes it from there on, so that only
+open decisions must be remembered. The rows of these are compared at the end. One with new feedback is ahead of the
+replay: the next audit compares it.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from budgetbandits.service.audit.event_cut import Cut
 from budgetbandits.service.audit.open_decisions import Known, OpenDecisions
 from budgetbandits.service.audit.replay import Replay
 from budgetbandits.service.campaign_learner import CampaignLearner
-from budgetbandits.service.damage import UNREADABLE
 from budgetbandits.service.rollups import Recount
 from budgetbandits.service.settings import terms_of, versions
 from budgetbandits.service.stores.contract import Store, Transaction, event_slices, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign
+from budgetbandits.service.tasks import UNREADABLE
 
-MOST_LISTED = 1000
+DIFFERENCES_LISTED_MAX = 1000
 """Differences that are put into words; the rest are counted."""
 
 Progress = Callable[[int, int], None]
-"""Is told the number of the event that was replayed, and that of the last one."""
+"""Gets the number of the event that was replayed, and that of the last one."""
 
 
 def verify(store: Store, campaign: str, progress: Progress = lambda done, last: None) -> list[str]:
@@ -103,7 +103,7 @@ class _Differences:
     def add(self, text: str | None) -> None:
         if text is None:
             return
-        if len(self._texts) < MOST_LISTED:
+        if len(self._texts) < DIFFERENCES_LISTED_MAX:
             self._texts.append(text)
         else:
             self._more += 1
@@ -128,28 +128,28 @@ def _compare_books(books: _Books, replay: Replay, differences: _Differences) -> 
         if arm.learned != learned or arm.active != learner.state.active[arm.number]:
             differences.add(f"arm {arm.name!r}: the row says {arm.learned}, the events {learned}")
     kept = row.learned["single"] | {"segments": row.learned.get("segments", [])}
-    known = learner.shared_state() | {"segments": list(learner.segments)}
+    known = learner.learner.shared_state() | {"segments": list(learner.segments)}
     if kept != known:
         differences.add(f"the campaign's row says {kept}, its events {known}")
 
 
 def _compare_open(store: Store, books: _Books, open: OpenDecisions, differences: _Differences) -> None:
-    """The rows of decisions that were not told in full."""
+    """The rows of decisions that wait for feedback."""
     campaign, cut = books.row.id, books.cut
-    told: set[str] = set()
-    """Decisions of which something was told that has not been replayed ..."""
+    ahead: set[str] = set()
+    """Decisions with feedback that has not been replayed ..."""
     after = cut.first
     """... as far as has been looked."""
     for chunk in open.chunks():
         wrong = _wrong_rows(store, chunk)
-        if wrong:  # what was told before these rows were read has its event by now
+        if wrong:  # feedback before these rows were read has its event by now
             by_now = store.read(lambda tx: Cut.of(tx, campaign))
             for events in event_slices(store, campaign, after, by_now.last):
                 later = [event.decision for event in events if not cut.has(event)]
-                told.update(id for id in later if id is not None and id in open)
+                ahead.update(id for id in later if id is not None and id in open)
             after = max(after, by_now.first)
         for id, text in wrong:
-            if id not in told:
+            if id not in ahead:
                 differences.add(text)
 
 

@@ -1,4 +1,4 @@
-"""Which events of a campaign there were at one moment, for whoever reads them in slices afterwards.
+"""Which events of a campaign there were at one moment, to read them in slices afterwards.
 
 Events of the campaign's own are numbered in the order of their commits, and so are those of one lease. But a lease's
 events and the campaign's, or those of two leases, are not: one may be numbered before another, and be committed later.

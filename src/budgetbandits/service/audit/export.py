@@ -23,12 +23,12 @@ from typing import IO, Any, Literal, get_args
 
 from budgetbandits.errors import BadParameter, DiskFull, StoreError
 from budgetbandits.formatting.spreadsheet import defused
-from budgetbandits.service.arm_changes import COMING_AND_GOING
-from budgetbandits.service.damage import named_damage
+from budgetbandits.service.campaign_checks import ARM_EVENTS
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.stores.contract import Store, Transaction, decision_slices, event_slices, find_campaign
 from budgetbandits.service.stores.records import DecisionRow, Event
+from budgetbandits.service.tasks import named_damage
 
 Table = Literal["decisions", "events"]
 Format = Literal["csv", "parquet"]
@@ -189,7 +189,7 @@ class _Present:
     @classmethod
     def of(cls, tx: Transaction, campaign: str, arms: int) -> _Present:
         operators = tx.pages().operator_events(campaign, MOST_CHANGES)  # which has an index of its own
-        changes = [event for event in reversed(operators) if event.kind in COMING_AND_GOING]
+        changes = [event for event in reversed(operators) if event.kind in ARM_EVENTS]
         added = {event.arm for event in changes if event.kind == "arm added"}
         return cls(set(range(arms)) - added, changes)
 
@@ -208,14 +208,14 @@ def _event(e: Event, names: list[str]) -> Row:
 
 
 def _decision(d: DecisionRow, names: list[str], present: set[int]) -> Row:
-    h, wanted = d.hold, ResolvedRequest.read(d.request) or ResolvedRequest()
+    h, wanted = d.hold, ResolvedRequest.from_json(d.request) or ResolvedRequest()
     money = (to_units(h.amount), _units(d.cost), to_units(h.charged), to_units(h.overrun))
     could = present if wanted.arms is None else present.intersection(wanted.arms)
-    could = could.difference(wanted.out or ())
+    could = could.difference(wanted.unavailable or ())
     arms = None
     if len(could) < len(names):
         arms = json.dumps([names[arm] for arm in sorted(could)], ensure_ascii=False)
-    request = (wanted.segment, arms, _units(wanted.price_of(d.arm)), d.propensity, int(d.failed))
+    request = (wanted.segment, arms, _units(wanted.price(d.arm)), d.propensity, int(d.failed))
     return d.id, d.key, names[d.arm], h.state, *money, d.reward, d.created_at, d.expires_at, d.lease, *request
 
 

@@ -1,7 +1,7 @@
-"""What a replay must remember: the decisions that were not told in full. The newest in memory, the rest in a file.
+"""The decisions that a replay must remember: those that wait for feedback. The newest in memory, the rest in a file.
 
-Most decisions are told soon. But a campaign may have a million whose reward nobody tells, and these must not fill the
-memory of whoever audits it.
+For most decisions feedback comes soon. But a campaign may have a million whose reward never comes, and these must not
+fill the memory of the audit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Self
 from budgetbandits.errors import DiskFull
 from budgetbandits.service.ledger import Hold
 
-MOST = 50_000
+IN_MEMORY_MAX = 50_000
 """Decisions that are kept in memory, about 20 MB."""
 
 CHUNK = 1000
@@ -37,15 +37,15 @@ class Known:
 
     @property
     def final(self) -> bool:
-        """Whether nothing more can be told."""
+        """Whether no more feedback can come."""
         in_full = self.cost is not None and self.reward is not None
         return in_full or self.failed or self.hold.state == "voided"
 
 
 class OpenDecisions:
-    """Decisions by id. The file is temporary, has no name, and is gone at the end of the ``with`` block."""
+    """Decisions by id. The file is temporary, has no name, and ends with the ``with`` block."""
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = IN_MEMORY_MAX) -> None:
         self._most = most
         self._near: dict[str, Known] = {}
         self._far: sqlite3.Connection | None = None
@@ -101,7 +101,7 @@ class OpenDecisions:
             self._far.execute("COMMIT")
         except sqlite3.OperationalError as error:
             raise DiskFull(
-                f"no room for what is not told yet: {error}; make room in the temporary folder, or set SQLITE_TMPDIR"
+                f"no room for open decisions: {error}; make room in the temporary folder, or set SQLITE_TMPDIR"
             ) from None
 
     def __enter__(self) -> Self:

@@ -1,7 +1,7 @@
 """The program that a server starts for a long read, an audit or an export: a process of its own.
 
 Python runs one thread at a time. A thread that reads a million rows in the server's process would take turns with the
-decisions, and each turn takes longer than a decision. Here it takes turns with nobody, gives way to whoever needs the
+decisions, and each turn takes longer than a decision. Here it takes turns with nobody, gives way to all who need the
 processor, and can be ended at any moment.
 
 Standard input has the job, one line of JSON, and is closed when nobody wants the answer any more. Standard output has
@@ -50,7 +50,7 @@ def answer(store: Store, job: Job) -> Iterator[bytes]:
     """The bytes that were asked for: a table, or the differences as JSON."""
     from budgetbandits.service.audit.audit import verify
     from budgetbandits.service.audit.export import pieces
-    from budgetbandits.service.damage import named_damage
+    from budgetbandits.service.tasks import named_damage
 
     with named_damage(job.campaign):
         if job.what == "export":

@@ -12,20 +12,18 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from budgetbandits.allocation.learner import ArmMask
 from budgetbandits.errors import BudgetBanditsError, Disagreement
 from budgetbandits.service import ledger
 from budgetbandits.service.audit.open_decisions import Known, OpenDecisions
 from budgetbandits.service.campaign_learner import CampaignLearner, Pull
-from budgetbandits.service.damage import UNREADABLE
-from budgetbandits.service.funds import digest
 from budgetbandits.service.leases import ledger as lease_ledger
-from budgetbandits.service.leases.leases import learn_all
+from budgetbandits.service.leases.leases import digest, learn_all
 from budgetbandits.service.ledger import Account, Hold
-from budgetbandits.service.request import ResolvedRequest, left_out, offered
+from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.settings import limits_of, terms_of, versions
 from budgetbandits.service.stores.contract import T
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event, Lease, LeaseEvent
+from budgetbandits.service.tasks import UNREADABLE
 
 
 @dataclass
@@ -37,7 +35,7 @@ class _Lent:
     campaign: Account
     """The campaign's money when it was merged."""
     events: list[LeaseEvent] = field(default_factory=list)
-    """What the campaign will learn from when it is merged: choices that leave traces, and what was told in full."""
+    """What the campaign will learn from when it is merged: choices that leave traces, and complete feedback."""
 
 
 @dataclass
@@ -50,13 +48,13 @@ class Replay:
     open: OpenDecisions
     account: Account = field(default_factory=lambda: Account(0))
     finished: dict[str, Known] = field(default_factory=dict)
-    """Decisions that have been told in full since somebody cleared this."""
+    """Decisions that are final, since this was cleared last."""
     booked: Counter[int] = field(default_factory=Counter)
     """What the decisions of each day hold and were charged."""
     lent: dict[str, _Lent] = field(default_factory=dict)
     """By lease."""
     held: tuple[Hold | None, Hold] | None = None
-    """The hold that an event was about, before it and after it, since somebody cleared this."""
+    """The hold that an event was about, before it and after it, since this was cleared last."""
 
     def __post_init__(self) -> None:
         first, *self._later = versions(self.row)
@@ -95,7 +93,7 @@ class Replay:
 
     def _topped_up(self, event: Event) -> None:
         self.account = ledger.top_up(self.account, _known(event.amount))
-        self.learner.set_budget(self.account.budget, self.row.settings)
+        self.learner.set_budget(self.account.budget)
 
     def _arm_added(self, event: Event) -> None:
         self.learner.add(self.arms[_known(event.arm)].name, _known(event.amount))
@@ -109,7 +107,7 @@ class Replay:
     def _terms_changed(self, event: Event) -> None:
         _expect(len(self._later) > 0, "the row knows of no such change")
         self.row = replace(self.row, settings=self._later.pop(0))
-        self.learner.set_horizon(self.row.settings)
+        self.learner.set_terms(self.row.settings)
 
     def _status(self, event: Event) -> None:
         self.account = replace(self.account, status=event.kind)  # type: ignore[arg-type]
@@ -118,17 +116,17 @@ class Replay:
         day = ledger.day_of(event.at)
         if self.account.day > day:  # or only pending decisions were given less time
             self.account = ledger.set_back(self.account, day, self.booked[day])
-        self.learner.rests.set_back(event.at)
+        self.learner.cooldowns.set_back(event.at)
 
     # --- decisions, of the campaign's own or under a lease -------------------------------------------------------
 
     def _decided(self, event: Event) -> None:
         id, amount, lent = _known(event.decision), _known(event.amount), self._lent(event)
         if lent is not None:
-            _expect(lent.lease.account.left >= lent.learner.most, "a lease decides only if it can pay every arm")
+            _expect(lent.lease.account.left >= lent.learner.largest_cap, "a lease decides only if it can pay every arm")
             lent.events.append(LeaseEvent(event))
         self._choose_again(event, lent)
-        (self.learner if lent is None else lent.learner).rests.decided(_known(event.arm), event.at)
+        self._learner(event).cooldowns.record_ask(_known(event.arm), event.at)
         if lent is None:
             account, hold = ledger.place(self.account, amount, event.at, limits_of(self.row))
         else:
@@ -141,28 +139,20 @@ class Replay:
 
     def _choose_again(self, event: Event, lent: _Lent | None) -> None:
         """The choice that the event tells of, made again: the same arm, the same hold, as likely."""
-        id, settings = _known(event.decision), self.row.settings
-        learner = self.learner if lent is None else lent.learner
-        wanted = ResolvedRequest.read(event.request)
-        holds = learner.caps if wanted is None else wanted.amounts(learner.caps)
-        payable: ArmMask | None = learner.allowed(wanted)
-        if lent is None:
-            learner.set_remaining(self.account, settings)
-            payable = learner.payable(self.account.left, learner.allowed(wanted), holds)
-        else:
-            learner.set_remaining(lent.campaign, settings, lent.lease.account)
-        if payable is None:
+        learner, request = self._learner(event), ResolvedRequest.from_json(event.request)
+        account, leased, left = self.account, None, self.account.left
+        if lent is not None:
+            account, leased, left = lent.campaign, lent.lease.account, lent.lease.account.left
+        offer = learner.offer(request, event.at, left)
+        if offer is None:
             raise Disagreement("no arm could be paid")
-        fitting, resting = learner.rests.offered(payable, event.at)
-        request = learner.request(wanted, settings)
-        arm = _known(learner.choose(id, fitting, request, resting))
-        _expect(arm == event.arm, f"the policy would have chosen arm {arm}, not {event.arm}")
-        _expect(int(holds[arm]) == event.amount, f"the decision would have held {int(holds[arm])}, not {event.amount}")
-        propensity = learner.propensity(id, arm, fitting, request, settings, resting)
-        _expect(propensity == event.propensity, f"the propensity would have been {propensity}, not {event.propensity}")
-        out = left_out(wanted, learner.state.active, offered(fitting, resting, arm))
-        told = [] if wanted is None else wanted.out or []
-        _expect(out == told, f"the arms {out} could not have been chosen, not {told}")
+        choice = _known(learner.choose(offer, account, leased, _known(event.decision)))
+        _expect(choice.arm == event.arm, f"the policy would have chosen arm {choice.arm}, not {event.arm}")
+        _expect(choice.hold == event.amount, f"the decision would have held {choice.hold}, not {event.amount}")
+        likely, written = choice.propensity, [] if request is None else request.unavailable or []
+        _expect(likely == event.propensity, f"the propensity would have been {likely}, not {event.propensity}")
+        unavailable = choice.unavailable
+        _expect(unavailable == written, f"the arms {unavailable} could not have been chosen, not {written}")
 
     def _settled(self, event: Event) -> None:
         def settle(known: Known) -> Known:
@@ -181,7 +171,7 @@ class Replay:
         _expect(known.cost is not None, "what failed has a cost, if only 0")
         _expect(known.reward is None, "what failed has no reward")
         lent = self._lent(event)
-        (self.learner if lent is None else lent.learner).failed(_known(event.arm), event.at, known.created_at)
+        self._learner(event).record_failure(_known(event.arm), event.at, known.created_at)
         if lent is not None:
             lent.events.append(LeaseEvent(event, made_at=known.created_at))
 
@@ -190,10 +180,9 @@ class Replay:
         if known.cost is None or known.reward is None:
             return
         lent = self._lent(event)
-        learner = self.learner if lent is None else lent.learner
         id, arm, made_at = _known(event.decision), _known(event.arm), known.created_at
         pull = Pull(id, arm, known.reward, known.cost, known.request, made_at)
-        learner.learn(pull, event.at, self.row.settings)
+        self._learner(event).learn_pull(pull, event.at)
         if lent is not None:
             lent.events.append(LeaseEvent(event, known.cost, known.reward, known.request, made_at))
 
@@ -236,6 +225,10 @@ class Replay:
     def _lent(self, event: Event) -> _Lent | None:
         return None if event.lease is None else self.lent[event.lease]
 
+    def _learner(self, event: Event) -> CampaignLearner:
+        lent = self._lent(event)
+        return self.learner if lent is None else lent.learner
+
     def _account(self, event: Event) -> Account:
         lent = self._lent(event)
         return self.account if lent is None else lent.lease.account
@@ -270,7 +263,7 @@ class Replay:
         lent = self.lent[_known(event.lease)]
         self.account, account = lease_ledger.merge(self.account, lent.lease.account)
         self.account, account = lease_ledger.resize(self.account, account, _known(event.amount))
-        learn_all(self.learner, lent.events, self.row)
+        learn_all(self.learner, lent.events)
         self._renewed(event, account)
 
     def _renewed(self, event: Event, account: Account) -> None:
@@ -279,17 +272,17 @@ class Replay:
         ends = event.at + terms_of(self.row).lease_seconds
         lease = replace(lent.lease, account=account, expires_at=ends, merged_seq=_known(event.lease_seq))
         learner = self.learner.copy(lease.digest)
-        learner.set_remaining(self.account, self.row.settings)
+        learner.set_remaining(self.account)
         self.lent[lease.id] = _Lent(lease, learner, self.account)
 
     def _returned(self, event: Event) -> None:
         lent = self.lent.pop(_known(event.lease))
         self.account = lease_ledger.give_back(self.account, lent.lease.account)
-        learn_all(self.learner, lent.events, self.row)
+        learn_all(self.learner, lent.events)
 
     @property
     def changes_untold(self) -> int:
-        """Changes of terms that the row knows of and no event has told."""
+        """Changes of terms that the row knows of and no event records."""
         return len(self._later)
 
 

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from budgetbandits.formatting.datetimes import HOUR
-from budgetbandits.service.campaign_cooldowns import Rest
+from budgetbandits.service.campaign_learner import ArmStatus
 from budgetbandits.service.dashboard.beliefs import (
     ARMS_COMPARED_MAX,
     ArmFeedback,
@@ -153,7 +153,7 @@ def other_arms(rows: Sequence[ArmRow], shown: Container[int], totals: dict[int, 
 
 
 def _rest(arm: ArmRow, now: float) -> tuple[int, float | None]:
-    rest = Rest.of(arm.learned, now)
+    rest = ArmStatus.from_row(arm.learned, now)
     return rest.failures, rest.until
 
 

@@ -117,7 +117,7 @@ class CampaignView:
     @cached_property
     def segments(self) -> list[str | None]:
         """Of the latest decisions; empty if none of them names one."""
-        made = [Request.read(each.request) for each in self.latest.decisions]
+        made = [Request.from_json(each.request) for each in self.latest.decisions]
         named = [None if said is None else said.segment for said in made]
         return named if any(named) else []
 
@@ -255,7 +255,7 @@ def _arm(arm: ArmView) -> dict[str, Any]:
 
 
 def _decision(made: DecisionRow, names: Sequence[str]) -> dict[str, Any]:
-    said = Request.read(made.request)
+    said = Request.from_json(made.request)
     return {
         "id": made.id, "at": made.created_at, "arm": names[made.arm], "segment": None if said is None else said.segment,
         "state": made.hold.state, "failed": made.failed, "hold": to_units(made.hold.amount),

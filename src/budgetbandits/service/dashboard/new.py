@@ -11,11 +11,11 @@ from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict
 from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.formatting.money import MoneyFormat, exact_money
 from budgetbandits.policies import POLICIES
+from budgetbandits.service.campaign_checks import check_new_campaign
 from budgetbandits.service.dashboard.actions.fields import Change, Field, Fields, number, term
 from budgetbandits.service.dashboard.actions.flow import Preview
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.names import checked_name, normal
-from budgetbandits.service.new_campaign import check
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.terms import TERMS
 
@@ -86,7 +86,7 @@ def _arms(text: str) -> dict[str, float]:
 def plan(fields: Fields) -> tuple[Preview, dict[str, Any]]:
     """A preview of the campaign and the arguments of `Campaigns.create`; the name may be in use."""
     given = planned(fields)
-    check(**given)
+    check_new_campaign(**given)
     budget = to_units(to_micros(given["budget"], "budget"))
     does = f"{DOES} with {MoneyFormat.for_budget(budget, given, budget).money(budget)}"
     return Preview(does, consequences(given), relies_on=[given, [*given["arms"].items()]]), given

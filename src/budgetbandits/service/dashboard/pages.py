@@ -15,7 +15,6 @@ from starlette.routing import Route
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, NotAllowed
 from budgetbandits.formatting.datetimes import Times, known_zones
-from budgetbandits.service.damage import isolated
 from budgetbandits.service.dashboard.campaign import CampaignView, campaign_json, campaign_view
 from budgetbandits.service.dashboard.events import events_view
 from budgetbandits.service.dashboard.overview import Overview, overview
@@ -35,6 +34,7 @@ from budgetbandits.service.http.request_checks import log_failure
 from budgetbandits.service.http.server_state import ServerState
 from budgetbandits.service.stores.contract import T, Transaction, find_campaign
 from budgetbandits.service.stores.records import Campaign
+from budgetbandits.service.tasks import isolated
 from budgetbandits.web.streams import BEAT, HEADERS, IDLE, change, event
 from budgetbandits.web.view_cache import Load, ViewCache
 

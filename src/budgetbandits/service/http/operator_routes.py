@@ -26,7 +26,6 @@ from budgetbandits.errors import BadState
 from budgetbandits.service.audit.export import Format, Table
 from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.campaigns import Campaigns
-from budgetbandits.service.damage import named_damage
 from budgetbandits.service.dashboard.actions.routes import ActionPages
 from budgetbandits.service.dashboard.keys import KeyPages
 from budgetbandits.service.dashboard.pages import Dashboard
@@ -60,6 +59,7 @@ from budgetbandits.service.http.schemas import (
 )
 from budgetbandits.service.http.server_state import ServerState
 from budgetbandits.service.http.subprocess_reads import Reading, StreamedRead
+from budgetbandits.service.tasks import named_damage
 
 log = structlog.get_logger("budgetbandits")
 

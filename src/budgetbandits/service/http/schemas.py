@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
-from budgetbandits.service.request import LARGEST_BATCH, RequestOptions, said
+from budgetbandits.service.request import BATCH_MAX, RequestOptions
 from budgetbandits.terms import AMOUNT_MAX, CHANGEABLE, TERMS, TEXT_LENGTH_MAX, Term
 
 NAME_LENGTH_MAX = 200
@@ -119,11 +119,11 @@ class DecisionRequest(RequestBody):
         """The options of the request; nearly always there are none."""
         if self.model_fields_set <= {"context", "count"}:
             return None
-        return said(self.segment, self.arms, self.exclude, self.prices, self.holds)
+        return RequestOptions.checked(self.segment, self.arms, self.exclude, self.prices, self.holds)
 
 
 class DecisionBatchRequest(DecisionRequest):
-    count: Annotated[int, Field(ge=1, le=LARGEST_BATCH)] = _about("How many decisions.")
+    count: Annotated[int, Field(ge=1, le=BATCH_MAX)] = _about("How many decisions.")
 
 
 class FeedbackRequest(RequestBody):
@@ -137,14 +137,14 @@ class FeedbackBatchItem(FeedbackRequest):
 
 
 class FeedbackBatchRequest(RequestBody):
-    outcomes: Annotated[list[FeedbackBatchItem], Field(min_length=1, max_length=LARGEST_BATCH)]
+    outcomes: Annotated[list[FeedbackBatchItem], Field(min_length=1, max_length=BATCH_MAX)]
     max_bytes: ClassVar[int] = 300_000
 
     @classmethod
     def mistake(cls, sent: dict[str, Any]) -> str | None:
         outcomes = sent.get("outcomes")
-        if isinstance(outcomes, list) and len(outcomes) > LARGEST_BATCH:
-            return f"outcomes: {len(outcomes):,} at once; send 1 to {LARGEST_BATCH:,}"
+        if isinstance(outcomes, list) and len(outcomes) > BATCH_MAX:
+            return f"outcomes: {len(outcomes):,} at once; send 1 to {BATCH_MAX:,}"
         items = [each for each in outcomes if isinstance(each, dict)] if isinstance(outcomes, list) else []
         return next((found for found in map(FeedbackBatchItem.mistake, items) if found), None) or super().mistake(sent)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from budgetbandits.service.batches import Batches
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.decisions import Decisions
-from budgetbandits.service.feedback import Feedback
+from budgetbandits.service.feedback import Outcomes
 from budgetbandits.service.http.auth import KeyRing
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.http.subprocess_reads import LongReads
@@ -20,8 +19,7 @@ class ServerState:
 
     campaigns: Campaigns
     decisions: Decisions
-    batches: Batches
-    outcomes: Feedback
+    outcomes: Outcomes
     store: Store
     metrics: Metrics
     keys: KeyRing

@@ -20,8 +20,8 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from budgetbandits.errors import BadParameter, BadState, BudgetBanditsError, HoldRefused, StoreError
-from budgetbandits.service.decisions import Answer
-from budgetbandits.service.feedback import FeedbackOutcome, Outcome
+from budgetbandits.service.decisions import DecisionResult
+from budgetbandits.service.feedback import DecisionOutcome, FeedbackOutcome
 from budgetbandits.service.http.auth import check_header
 from budgetbandits.service.http.problem_json import EXPECTED, Invalid, answer, describe, openapi_extra
 from budgetbandits.service.http.request_checks import (
@@ -65,7 +65,7 @@ async def decide(service: ServerState, request: Request) -> Response:
     campaign = await _allowed(service, request, "decide")
     key, body = _idempotency_key(request), await _body(request, DecisionRequest)
     options = body.options()
-    task = service.decisions.deciding(campaign, key, body.context, options)
+    task = service.decisions.decision_task(campaign, key, body.context, options)
     made = await _counted(service, campaign, service.decisions.perform(campaign, task, options))
     return _Json(made[0], 201)
 
@@ -74,7 +74,7 @@ async def decide_many(service: ServerState, request: Request) -> Response:
     """Make many decisions under one key: all of them or none."""
     campaign = await _allowed(service, request, "decide")
     key, body = _idempotency_key(request), await _body(request, DecisionBatchRequest)
-    many = service.batches.decide_many_in_loop(campaign, key, body.count, body.context, body.options())
+    many = service.decisions.decide_many_in_loop(campaign, key, body.count, body.context, body.options())
     made = await _counted(service, campaign, many)
     return _Json({"decisions": made}, 201)
 
@@ -83,7 +83,9 @@ async def feedback(service: ServerState, request: Request) -> Response:
     """Report the reward of a decision, its cost, or both; in any order, any number of times."""
     campaign = await _allowed(service, request, "feedback")
     decision, body = request.path_params["decision"], await _body(request, FeedbackRequest)
-    task = service.outcomes.telling(Outcome(decision, body.reward, body.cost, bool(body.failed)), campaign)
+    task = service.outcomes.feedback_task(
+        DecisionOutcome(decision, body.reward, body.cost, bool(body.failed)), campaign
+    )
     booked = await service.decisions.perform(campaign, task)
     _count(service, campaign, booked)
     if booked.refused is not None:
@@ -95,11 +97,11 @@ async def feedback_many(service: ServerState, request: Request) -> Response:
     """Report the outcomes of many decisions; one that is refused says why and does not stop the others."""
     campaign = await _allowed(service, request, "feedback")
     body = await _body(request, FeedbackBatchRequest)
-    outcomes = [Outcome(item.decision, item.reward, item.cost, bool(item.failed)) for item in body.outcomes]
+    outcomes = [DecisionOutcome(item.decision, item.reward, item.cost, bool(item.failed)) for item in body.outcomes]
     found: list[FeedbackOutcome | BudgetBanditsError] = []
     for first in range(0, len(outcomes), OUTCOMES_PER_TRANSACTION):  # each counts by itself: others may come between
         some = outcomes[first : first + OUTCOMES_PER_TRANSACTION]
-        part = await service.decisions.perform(campaign, service.outcomes.telling_many(some, campaign))
+        part = await service.decisions.perform(campaign, service.outcomes.feedback_many_task(some, campaign))
         found += part
     results = []
     for outcome, result in zip(outcomes, found, strict=True):
@@ -115,7 +117,7 @@ async def void(service: ServerState, request: Request) -> Response:
     """Report that the call was never made: its money is free again."""
     campaign = await _allowed(service, request, "feedback")
     decision = request.path_params["decision"]
-    await service.store.perform(*service.outcomes.voiding(decision, campaign))
+    await service.store.perform(*service.outcomes.void_task(decision, campaign))
     return _Json({"decision": decision, "overrun": 0.0})
 
 
@@ -215,7 +217,9 @@ async def _allowed(service: ServerState, request: Request, scope: str) -> str:
     return campaign
 
 
-async def _counted(service: ServerState, campaign: str, deciding: Awaitable[list[Answer]]) -> list[dict[str, Any]]:
+async def _counted(
+    service: ServerState, campaign: str, deciding: Awaitable[list[DecisionResult]]
+) -> list[dict[str, Any]]:
     try:
         answers = await deciding
     except HoldRefused as error:

@@ -2,13 +2,13 @@
 
 Without leases every decision locks its campaign's row, so servers on one campaign take turns. A server with a lease
 locks the lease alone. What it knows under the lease is what the campaign knew when the lease was merged last, and what
-has been told under the lease since, in the order of its events.
+has been reported under the lease since, in the order of its events.
 
-Merging brings both together: the campaign learns what was told under the lease, in the order of its events, and the
+Merging joins both: the campaign learns what was reported under the lease, in the order of its events, and the
 lease goes on from what the campaign knows then. A server merges its lease when half of its time is over or its money
 runs low, before its next decision. Anybody may end a lease: when its time is over; when an operator changes anything or
 a cost may become an overrun, which ends all of them; when the campaign's own money does not suffice. So under a lease
-none of these need be thought of: whoever finds that it has ended goes the ordinary way.
+none of these matter: a server that finds that its lease has ended goes the ordinary way.
 
 Locks are taken in one order, the campaign and then leases by their ids. A transaction that has a lease alone never asks
 for the campaign: it gives up (`NeedsFullTransaction`) and is run again in one that has the campaign first.
@@ -16,25 +16,127 @@ for the campaign: it gives up (`NeedsFullTransaction`) and is run again in one t
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from budgetbandits.service.campaign_learner import CampaignLearner, Pull
-from budgetbandits.service.clocks import Clock, moment
-from budgetbandits.service.funds import CampaignPurse, LeasePurse, OwnLease, Purse, add_lease_event, digest
+from budgetbandits.service.campaign_learner import CampaignLearner, Choice, Pull
+from budgetbandits.service.funds import CampaignFunds, Funds
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases import ledger
-from budgetbandits.service.request import ResolvedRequest
+from budgetbandits.service.ledger import Account, Hold, stop
+from budgetbandits.service.request import RequestOptions, ResolvedRequest
 from budgetbandits.service.stores.contract import DecisionTransaction, NeedsFullTransaction, Scope, find_campaign, full
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event, Lease, LeaseEvent
+from budgetbandits.service.tasks import Clock, moment
 
-TELLING = ("settled", "rewarded")
-OF_OTHERS = (*TELLING, "failed", "voided", "expired")
+FEEDBACK_EVENTS = ("settled", "rewarded")
+EVENTS_BY_OTHERS = (*FEEDBACK_EVENTS, "failed", "voided", "expired")
 """What servers do to each other's leases without ending them."""
 
-TOLERANCE = 1.0
-"""Seconds that a clock may have gone back since a lease was merged, before the lease is merged anew."""
+CLOCK_TOLERANCE = 1.0
+"""Seconds that a clock may have moved back since a lease was merged, before the lease is merged again."""
+
+
+@dataclass
+class OwnLease:
+    """A lease of this server's, in memory.
+
+    lease     its id
+    learner   what is known under it; its tag is the digest of the lease's events. The tag is empty while the learner
+              changes: if that fails halfway, or is undone, the learner passes for nothing that was committed
+    lease_seq after how many of the lease's events
+    campaign  the campaign's money when the lease was merged
+    """
+
+    lease: str
+    learner: CampaignLearner
+    lease_seq: int
+    campaign: Account
+
+
+class LeaseFunds(Funds):
+    """A lease's money; its row has been read and so is locked. ``own`` is what this server knows under it, if it is its
+    own."""
+
+    def __init__(self, tx: DecisionTransaction, row: Campaign, lease: Lease, own: OwnLease | None) -> None:
+        self._tx = tx
+        self.row, self.lease = row, lease
+        self.lease_id = lease.id
+        # one that is behind stays so: it catches up when it decides
+        self._own = own if own is not None and own.learner.tag == lease.digest else None
+        self.learner = None if self._own is None else self._own.learner
+
+    @property
+    def account(self) -> Account:  # type: ignore[override]
+        return self.lease.account
+
+    def choose(self, now: float, options: RequestOptions | None = None) -> tuple[Choice, Hold, float]:
+        own = self._own
+        assert own is not None
+        learner = own.learner
+        # a lease decides only while it can pay every arm
+        offer = learner.offer(None if options is None else learner.resolve(options), now)
+        assert offer is not None
+        try:
+            choice = learner.choose(offer, own.campaign, self.account)
+            if choice is None:
+                stop(self.row.policy)
+            learner.cooldowns.record_ask(choice.arm, now)
+        finally:
+            learner.tag = ""
+        account, hold = ledger.place(self.account, choice.hold)
+        self.lease = _with_money(self.lease, account)
+        return choice, hold, now
+
+    def cap(self, decision: DecisionRow) -> int:
+        return decision.hold.amount if self.learner is None else int(self.learner.caps[decision.arm])
+
+    def add_event(self, event: Event) -> None:
+        self.lease = add_lease_event(self._tx, self.lease, event)
+        if self._own is not None:
+            self._own.learner.tag, self._own.lease_seq = self.lease.digest, self.lease.lease_seq
+
+    def book(self, account: Account, event: Event, decision: DecisionRow | None = None) -> None:
+        self.lease = _with_money(self.lease, account)
+        if self.learner is not None and decision is not None:
+            self.learner.tag = ""
+            self.learner.learn_pull(decision, event.at)
+        self.add_event(event)
+
+    def fail(self, account: Account, events: Sequence[Event], failure: Event, created_at: float) -> None:
+        self.lease = _with_money(self.lease, account)
+        for event in events:
+            self.add_event(event)
+        if self.learner is not None:
+            assert failure.arm is not None
+            self.learner.tag = ""
+            self.learner.record_failure(failure.arm, failure.at, created_at)
+        self.add_event(failure)
+
+
+def _with_money(lease: Lease, account: Account) -> Lease:
+    return Lease(lease.id, lease.campaign, account, lease.expires_at, lease.lease_seq, lease.merged_seq, lease.digest)
+
+
+def add_lease_event(tx: DecisionTransaction, lease: Lease, event: Event, new: bool = False) -> Lease:
+    """Write an event of a lease, and the lease as it is after it, which is returned."""
+    turn, tag = lease.lease_seq + 1, digest(lease.digest, event)
+    lease = Lease(lease.id, lease.campaign, lease.account, lease.expires_at, turn, lease.merged_seq, tag)
+    event.lease, event.lease_seq = lease.id, turn
+    (full(tx).add_lease if new else tx.save_lease)(lease)
+    tx.add_event(event)
+    return lease
+
+
+def digest(before: str, event: Event) -> str:
+    """A digest of all events of a lease, this one the last: it says what is known under the lease."""
+    reward = None if event.reward is None else float(event.reward) + 0.0  # as a database returns it
+    text = f"{before} {event.kind} {event.decision} {event.arm} {event.amount} {reward}"
+    if event.request is not None:
+        text += f" {event.request}"
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
 class Leases:
@@ -63,10 +165,10 @@ class Leases:
             raise NeedsFullTransaction
         return row
 
-    # --- which purse ---------------------------------------------------------------------------------------------
+    # --- which funds ---------------------------------------------------------------------------------------------
 
-    def of_decision(self, tx: DecisionTransaction, row: Campaign, made: DecisionRow) -> Purse:
-        """The purse that a decision's hold is in."""
+    def of_decision(self, tx: DecisionTransaction, row: Campaign, made: DecisionRow) -> Funds:
+        """The funds that a decision's hold is in."""
         if "lease" in row.settings:
             self._leasing[row.id] = self._leasing[row.name] = row
         lease = None
@@ -75,85 +177,86 @@ class Leases:
         elif made.lease is not None:  # all at once, and so in order: the next decision may be of another lease
             lease = next((lease for lease in tx.leases(row.id) if lease.id == made.lease), None)
         if lease is not None:
-            return LeasePurse(tx, row, lease, self._own(lease))
+            return LeaseFunds(tx, row, lease, self._own_lease(lease))
         if tx.leases_alone:
             raise NeedsFullTransaction
-        return CampaignPurse(tx, self.learners, row)
+        return CampaignFunds(tx, self.learners, row)
 
-    def for_cost(self, tx: DecisionTransaction, purse: Purse, made: DecisionRow, cost: int) -> Purse:
-        """The purse that a cost is booked in: one that may be an overrun, and freeze the campaign, ends all leases."""
-        if made.hold.state == "pending" and purse.pays(made, cost):
-            return purse
+    def for_cost(self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, cost: int) -> Funds:
+        """The funds that a cost is booked in: one that may be an overrun, and freeze the campaign, ends all leases."""
+        if made.hold.state == "pending" and funds.pays(made, cost):
+            return funds
         if tx.leases_alone:
             raise NeedsFullTransaction
-        if "lease" not in purse.row.settings:
-            return purse
-        return CampaignPurse(tx, self.learners, self.recalled(tx, find_campaign(tx, made.campaign)))
+        if "lease" not in funds.row.settings:
+            return funds
+        return CampaignFunds(tx, self.learners, self.recalled(tx, find_campaign(tx, made.campaign)))
 
-    def alone(self, tx: DecisionTransaction, row: Campaign) -> LeasePurse:
+    def alone(self, tx: DecisionTransaction, row: Campaign) -> LeaseFunds:
         """The lease of this server, if a decision can be made under it as it is."""
         held = self._held.get(row.id)
         lease = None if held is None else tx.lease(held.lease)
-        purse = self._ready(tx, row, lease)
-        if purse is None:
+        funds = self._ready(tx, row, lease)
+        if funds is None:
             if lease is None and self._held.get(row.id) is held:
                 self._held.pop(row.id, None)  # it has ended: from now on the campaign is asked at once
             raise NeedsFullTransaction
-        return purse
+        return funds
 
-    def for_deciding(self, tx: DecisionTransaction, row: Campaign) -> Purse:
-        """The purse that a new decision is paid from: a lease if there can be one, or else the campaign."""
+    def for_deciding(self, tx: DecisionTransaction, row: Campaign) -> Funds:
+        """The funds that a new decision is paid from: a lease if there can be one, or else the campaign."""
         if "lease" not in row.settings or row.account.status != "active":
-            return CampaignPurse(tx, self.learners, row)
+            return CampaignFunds(tx, self.learners, row)
         self._leasing[row.id] = self._leasing[row.name] = row
-        needed = self.learners.of(tx, row).most
+        needed = self.learners.of(tx, row).largest_cap
         # all may have to be ended: then all are read before one of them is
         others = self._in_the_way(tx, row, needed)
         held = self._held.get(row.id)
         lease = None if held is None else tx.lease(held.lease)
-        purse = self._ready(tx, row, lease)
-        if purse is not None:
-            return purse
+        funds = self._ready(tx, row, lease)
+        if funds is not None:
+            return funds
         free = row.account.left + (0 if lease is None else lease.account.left)
         amount = ledger.size(free, row.settings["lease"])
         if amount >= needed:
             row, lease = self._renewed(tx, row, lease, amount)
-            return LeasePurse(tx, row, lease, self._own(lease))
+            return LeaseFunds(tx, row, lease, self._own_lease(lease))
         return self._own_money(tx, row, others)
 
-    def for_batch(self, tx: DecisionTransaction, row: Campaign, count: int) -> Purse:
-        """The campaign's own purse, for so many new decisions."""
+    def for_batch(self, tx: DecisionTransaction, row: Campaign, count: int) -> Funds:
+        """The campaign's own funds, for ``count`` new decisions."""
         if "lease" not in row.settings or row.account.status != "active":
-            return CampaignPurse(tx, self.learners, row)
-        return self._own_money(tx, row, self._in_the_way(tx, row, count * self.learners.of(tx, row).most))
+            return CampaignFunds(tx, self.learners, row)
+        return self._own_money(tx, row, self._in_the_way(tx, row, count * self.learners.of(tx, row).largest_cap))
 
     def _in_the_way(self, tx: DecisionTransaction, row: Campaign, needed: int) -> list[Lease]:
         """All leases, if the campaign itself has less than what is needed."""
         return tx.leases(row.id) if row.account.leased and row.account.left < needed else []
 
-    def _own_money(self, tx: DecisionTransaction, row: Campaign, others: Sequence[Lease]) -> CampaignPurse:
-        """The campaign's own purse when these leases have ended."""
+    def _own_money(self, tx: DecisionTransaction, row: Campaign, others: Sequence[Lease]) -> CampaignFunds:
+        """The campaign's own funds when these leases have ended."""
         # to choose from what fits the campaign's own money would choose the cheap arms for being cheap; but if no arm
         # could be paid even so, this is refused, and then nothing should have been written
-        if row.account.left + sum(each.account.left for each in others) >= self.learners.of(tx, row).least:
+        if row.account.left + sum(each.account.left for each in others) >= self.learners.of(tx, row).smallest_cap:
             row = self._end_all(tx, row, others)
-        return CampaignPurse(tx, self.learners, row)
+        return CampaignFunds(tx, self.learners, row)
 
-    def _own(self, lease: Lease) -> OwnLease | None:
+    def _own_lease(self, lease: Lease) -> OwnLease | None:
         held = self._held.get(lease.campaign)
         return held if held is not None and held.lease == lease.id else None
 
-    def _ready(self, tx: DecisionTransaction, row: Campaign, lease: Lease | None) -> LeasePurse | None:
+    def _ready(self, tx: DecisionTransaction, row: Campaign, lease: Lease | None) -> LeaseFunds | None:
         """Of a lease of this server's: None if it has ended or must be merged first."""
-        held = None if lease is None else self._own(lease)
-        if lease is None or held is None or lease.account.left < held.learner.most:
+        held = None if lease is None else self._own_lease(lease)
+        if lease is None or held is None or lease.account.left < held.learner.largest_cap:
             return None
         seconds, left = row.settings["lease_seconds"], lease.expires_at - moment(tx, self._clock)
-        if not seconds / 2 < left <= seconds + TOLERANCE:  # more is left if the clock was wrong when it was merged
+        # more is left if the clock was wrong when it was merged
+        if not seconds / 2 < left <= seconds + CLOCK_TOLERANCE:
             return None
-        if held.learner.tag != lease.digest and not _catch_up(tx, held, lease, row):
+        if held.learner.tag != lease.digest and not _catch_up(tx, held, lease):
             return None
-        return LeasePurse(tx, row, lease, held)
+        return LeaseFunds(tx, row, lease, held)
 
     # --- taken, merged, ended: the campaign is locked ------------------------------------------------------------
 
@@ -176,7 +279,7 @@ class Leases:
         if new:
             tx.save_money(row)
         learner = self.learners.of(tx, row).copy(lease.digest)
-        learner.set_remaining(row.account, row.settings)
+        learner.set_remaining(row.account)
         self._held[row.id] = OwnLease(lease.id, learner, lease.lease_seq, row.account)
         return row, lease
 
@@ -203,37 +306,38 @@ class Leases:
         return row
 
     def _learn(self, tx: DecisionTransaction, row: Campaign, lease: Lease) -> Campaign:
-        """The campaign when it has learnt what was told under the lease since it was merged, and is written."""
+        """The campaign when it has learned what was reported under the lease since it was merged, and is written."""
         events = tx.lease_events(lease.id, lease.merged_seq)
         with self.learners.changing(tx, row) as change:
-            change.arms = learn_all(change.learner, events, row)
+            change.arms = learn_all(change.learner, events)
         return change.row
 
 
-def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent], row: Campaign) -> list[int]:
+def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent]) -> list[int]:
     """Let a learner go through what happened under a lease; the arms that have changed.
 
     Choices that leave a trace (how many there were, whose turn it is) are made again for its sake alone.
     """
     before, events = dict(vars(learner.state)), list(events)
-    last = {each.event.decision: each.event.lease_seq for each in events if each.event.kind in TELLING}
+    last = {each.event.decision: each.event.lease_seq for each in events if each.event.kind in FEEDBACK_EVENTS}
     arms: set[int] = set()
     for event, cost, reward, request, made_at in events:
         if event.kind == "decided":
             assert event.arm is not None
             if learner.leaves_traces:
-                fitting, resting = learner.rests.offered(learner.allowed(ResolvedRequest.read(event.request)), event.at)
-                learner.choose(str(event.decision), fitting, resting=resting)
-            if learner.rests.decided(event.arm, event.at):
+                offer = learner.offer(ResolvedRequest.from_json(event.request), event.at)
+                assert offer is not None
+                learner.choose_arm(str(event.decision), offer.available, resting=offer.resting)
+            if learner.cooldowns.record_ask(event.arm, event.at):
                 arms.add(event.arm)
         elif event.kind == "failed":
             assert event.arm is not None
             assert made_at is not None
-            learner.failed(event.arm, event.at, made_at)
+            learner.record_failure(event.arm, event.at, made_at)
             arms.add(event.arm)
-        # told in two parts, a decision is learnt from when the second is there
+        # reported in two parts, a decision is learned from when the second is there
         elif (
-            event.kind in TELLING
+            event.kind in FEEDBACK_EVENTS
             and last[event.decision] == event.lease_seq
             and cost is not None
             and reward is not None
@@ -241,18 +345,19 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent], row: Campa
             assert event.arm is not None
             assert made_at is not None
             pull = Pull(str(event.decision), event.arm, reward, cost, request, made_at)
-            arms.update(learner.learn(pull, event.at, row.settings))
-    return sorted(arms.union(learner.changed_since(before)))
+            arms.update(learner.learn_pull(pull, event.at))
+    return sorted(arms.union(learner.learner.changed_since(before)))
 
 
-def _catch_up(tx: DecisionTransaction, held: OwnLease, lease: Lease, row: Campaign) -> bool:
-    """Learn what other servers were told of this lease; False if what is known here is nothing that was committed."""
+def _catch_up(tx: DecisionTransaction, held: OwnLease, lease: Lease) -> bool:
+    """Learn what was reported to other servers under this lease; False if what is known here is nothing that was
+    committed."""
     events, tag = tx.lease_events(lease.id, held.lease_seq), held.learner.tag
     for each in events:
         tag = digest(tag, each.event)
-    if not held.learner.tag or tag != lease.digest or any(each.event.kind not in OF_OTHERS for each in events):
+    if not held.learner.tag or tag != lease.digest or any(each.event.kind not in EVENTS_BY_OTHERS for each in events):
         return False
     held.learner.tag = ""
-    learn_all(held.learner, events, row)
+    learn_all(held.learner, events)
     held.learner.tag, held.lease_seq = lease.digest, lease.lease_seq
     return True

@@ -41,7 +41,7 @@ def lend(account: Account, amount: int) -> tuple[Account, Account]:
 
 
 def place(lease: Account, amount: int) -> tuple[Account, Hold]:
-    """Set the whole amount aside; whoever asks has seen that it fits."""
+    """Set the whole amount aside; the caller has seen that it fits."""
     return Account(lease.budget, lease.spent, lease.held + amount, requests_used=lease.requests_used), Hold(
         amount, day=NO_DAY
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from budgetbandits.errors import BudgetBanditsError
-from budgetbandits.service.arm_changes import check_not_closed
+from budgetbandits.service.campaign_checks import check_not_closed
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.dashboard.actions import consequences
 from budgetbandits.service.dashboard.actions.consequences import CampaignSnapshot

@@ -1,6 +1,6 @@
 """What each action will change, in words, from a snapshot of the campaign; or the error that it would be refused with.
 
-The rules are the service's own (`arm_changes`, `ledger`, `leases`), so the preview says what happens.
+The rules are the service's own (`campaign_checks`, `ledger`, `leases`), so the preview says what happens.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from budgetbandits.formatting.datetimes import DAY, wait
 from budgetbandits.formatting.money import MoneyFormat
 from budgetbandits.formatting.numbers import listed
 from budgetbandits.service import ledger
-from budgetbandits.service.arm_changes import arm_to_bring_back, arm_to_retire, check_new_arm
+from budgetbandits.service.campaign_checks import arm_to_bring_back, arm_to_retire, check_new_arm, checked_cap
 from budgetbandits.service.campaign_learner import CampaignLearner
-from budgetbandits.service.clocks import time_of_decision
 from budgetbandits.service.dashboard.actions.fields import Change
-from budgetbandits.service.funds import affordable_arms, dearest
+from budgetbandits.service.funds import affordable_arms, time_of_decision
 from budgetbandits.service.leases.ledger import all_given_back
 from budgetbandits.service.ledger import Account, Limits, to_micros, to_units
-from budgetbandits.service.new_campaign import checked_cap
 from budgetbandits.service.settings import limits_of
 from budgetbandits.service.stores.contract import Transaction, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign, Lease
@@ -140,32 +138,31 @@ def resumed(subject: CampaignSnapshot, _: Any) -> list[Change]:
 def _decisions_then(subject: CampaignSnapshot) -> str:
     """What becomes of the next request once the campaign runs: one for all arms, which holds a cap."""
     row, account, limits = subject.row, replace(subject.recalled, status="active"), limits_of(subject.row)
-    learner = CampaignLearner.remembered(row, subject.arms)  # one of its own, to ask and to forget
+    learner = CampaignLearner.from_rows(row, subject.arms)  # one of its own, to ask and to forget
     try:
         now = time_of_decision(row, subject.now)
-        holds, fitting, resting = affordable_arms(learner, account, now)
+        offer = affordable_arms(learner, account, now)
     except WrongClock as wrong:
         return f"none for now: {wrong}"
     except HoldRefused:
-        least = int(learner.caps[learner.allowed(None)].min())
+        least = learner.smallest_cap
         left, cap, held = subject.money(account.left, least, account.held)
         until = f"until there is money, or holds of {held} end" if account.held else "until there is money"
         said = f"none {until}: {left} is left, the smallest cap is {cap}"
         return said + _but_for("with smaller holds of their own", account, now, limits)
     try:
-        ledger.check_time(account, dearest(holds, fitting, resting), now, limits)
+        ledger.check_time(account, offer.largest_hold, now, limits)
     except HoldRefused as refused:
         time, said = f"about {wait(refused.retry_after or 0.0)}", "the campaign is ahead of its plan"
         if refused.reason == "daily_cap":
-            cap, needed = subject.money(limits.daily_cap or 0, dearest(holds, fitting, resting))
+            cap, needed = subject.money(limits.daily_cap or 0, offer.largest_hold)
             time, said = (
                 f"{time}, until the next day by UTC",
                 f"what is left of the daily cap of {cap} is below {needed}",
             )
         others = _but_for("for cheaper arms or with smaller holds of their own", account, now, limits)
         return f"none for {time}: {said}{others}"
-    learner.set_remaining(account, row.settings)
-    if learner.next_choice(fitting, learner.request(None, row.settings), resting)[1] is None:
+    if learner.choose(offer, account) is None:
         return f"none: {row.policy} stops here, because it can afford no arm, or its horizon is over"
     return "are made again at once"
 

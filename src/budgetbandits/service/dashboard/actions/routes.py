@@ -11,7 +11,6 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from budgetbandits.errors import Conflict, NotFound
-from budgetbandits.service.damage import named_damage
 from budgetbandits.service.dashboard.actions.catalog import ACTIONS
 from budgetbandits.service.dashboard.actions.consequences import CampaignSnapshot
 from budgetbandits.service.dashboard.actions.flow import FormFlow, Preview, follow, operation
@@ -21,6 +20,7 @@ from budgetbandits.service.dashboard.query import address, campaign_address
 from budgetbandits.service.dashboard.sessions import Session, sent
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import Campaign
+from budgetbandits.service.tasks import named_damage
 
 log = structlog.get_logger("budgetbandits")
 OF = "of"

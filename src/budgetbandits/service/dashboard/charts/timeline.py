@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Sequence
 
 from budgetbandits.numerics.fluid import best_mix
-from budgetbandits.service.arm_changes import COMING_AND_GOING
+from budgetbandits.service.campaign_checks import ARM_EVENTS
 from budgetbandits.service.dashboard.charts.shares import Slot
 from budgetbandits.service.dashboard.status import Standing
 from budgetbandits.service.ledger import to_units
@@ -24,7 +24,7 @@ from budgetbandits.service.stores.sql.rollups import DAY, HOUR, MINUTE
 SLOTS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
 FINE_SLOTS = (1, 5, 15)
 SLOTS_MAX = 170
-CHANGES = ("topped up", "terms changed", *COMING_AND_GOING)
+CHANGES = ("topped up", "terms changed", *ARM_EVENTS)
 """The events by which what was planned is known of every time."""
 CHANGES_MAX = 2000
 """Of these; what held before them is taken to have held from the beginning."""
@@ -88,7 +88,7 @@ def choosable(row: Campaign, arms: Sequence[ArmRow], changes: Sequence[Event]) -
     """Which arms were there and not retired from when on, from the latest of these changes backwards."""
     there, made = {arm.number for arm in arms if arm.active}, []
     for event in changes:
-        if event.kind in COMING_AND_GOING and event.arm is not None:
+        if event.kind in ARM_EVENTS and event.arm is not None:
             made.append((event.at, frozenset(there)))
             (there.add if event.kind == "arm retired" else there.discard)(event.arm)
     return [(row.created_at, frozenset(there)), *reversed(made)]

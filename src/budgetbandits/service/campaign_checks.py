@@ -1,24 +1,28 @@
-"""A campaign before there is one: what was asked for, checked and put into the units of the books."""
+"""Which campaigns can be created, and how one can be changed: checked before a change, and by forms that offer one."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from budgetbandits.allocation.choosers import best_kind
-from budgetbandits.errors import BadParameter
+from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, TooManySegments, UnknownArm
 from budgetbandits.formatting.money import same_decimals
 from budgetbandits.policies import KNOWN, POLICIES, Policy, parse_policy
+from budgetbandits.service import campaign_learner
 from budgetbandits.service.campaign_learner import CampaignLearner
-from budgetbandits.service.ledger import Account, to_micros, to_units
+from budgetbandits.service.ledger import Account, in_words, to_micros, to_units
 from budgetbandits.service.names import checked_campaign_name, checked_name, is_id, normal
 from budgetbandits.service.settings import POLICY_VERSION, settings_of
 from budgetbandits.service.stores.records import Campaign
 from budgetbandits.terms import Terms
 
+ARM_EVENTS = ("arm added", "arm retired", "arm brought back")
+"""The events after which there are other arms to choose from."""
 
-def check(
+
+def check_new_campaign(
     name: str,
     policy: str,
     budget: float,
@@ -39,7 +43,7 @@ def planned_campaign(
         raise BadParameter(f"name {name!r} looks like an id; use a name that is not 32 hexadecimal digits")
     if len(arms) < 2:
         raise BadParameter(f"{len(arms)} arms; there is nothing to choose with fewer than two")
-    arms = _arms(arms)
+    arms = _arm_caps(arms)
     caps = [checked_cap(arm, cap) for arm, cap in arms.items()]
     amount = to_micros(budget, "budget")
     if amount < min(caps):
@@ -55,7 +59,7 @@ def planned_campaign(
     }  # fmt: skip
     settings = settings_of(terms, rule, follows)
     learner = CampaignLearner.new(rule, list(arms), caps, settings)
-    return learner, learner.of_campaign(Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), 0.0, settings))
+    return learner, learner.campaign_row(Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), 0.0, settings))
 
 
 def _own_policy(text: str) -> Policy:
@@ -68,7 +72,7 @@ def _own_policy(text: str) -> Policy:
     return parse_policy(text)
 
 
-def _arms(arms: Mapping[str, float]) -> dict[str, float]:
+def _arm_caps(arms: Mapping[str, float]) -> dict[str, float]:
     """The arms by their names as they are kept."""
     named = {checked_name("an arm's name", arm): cap for arm, cap in arms.items()}
     if len(named) < len(arms):
@@ -99,3 +103,51 @@ def _scaled(known: Mapping[str, Any], arms: list[str], budget: int, cost_max: in
             raise BadParameter(f"costs has no entry for arm {missing[0]!r}; give every arm one")
         scaled["costs"] = [to_micros(costs[arm], f"the cost of {arm!r:.40}") / cost_max for arm in arms]
     return scaled
+
+
+def check_not_closed(row: Campaign) -> None:
+    if row.account.status == "closed":
+        raise Conflict(f"campaign {row.name!r} is closed for good; create a new one")
+
+
+def check_new_arm(row: Campaign, names: Sequence[str], name: str, cap: int) -> None:
+    """Refuse an arm of this name and cap, in micros."""
+    if name in names:
+        raise Conflict(f"there is an arm {name!r:.60} already; give this one another name")
+    most = row.settings["cost_max"]
+    if cap > most:
+        asked, allowed = in_words(row.account, cap, most)
+        raise BadParameter(f"{name!r:.60} may cost {asked}, the campaign's most is {allowed}; lower it")
+    if "costs" in row.settings.get("known", ()):
+        raise BadParameter(f"{row.policy} knows all costs beforehand; create a new campaign with the new arm")
+    number, segments, most = len(names) + 1, len(row.learned.get("segments", ())), campaign_learner.CELLS_MAX
+    if number * segments > most:
+        raise TooManySegments(
+            f"arm {name!r:.60} would be number {number:,}, with {segments} segments; arms times segments are {most:,} "
+            "at most: create a new campaign that names fewer kinds"
+        )
+
+
+def arm_to_retire(names: Sequence[str], active: Sequence[bool], name: str) -> int:
+    """The place of an arm that can be retired."""
+    arm = _place(names, name)
+    if not active[arm]:
+        raise Conflict(f"arm {name!r:.60} is retired already; there is nothing to retire")
+    if sum(active) == 1:
+        raise NoArmLeft(f"{name!r:.60} is the last arm; add another before retiring it")
+    return arm
+
+
+def arm_to_bring_back(names: Sequence[str], active: Sequence[bool], name: str) -> int:
+    """The place of an arm that is retired."""
+    arm = _place(names, name)
+    if active[arm]:
+        raise Conflict(f"arm {name!r:.60} is not retired; there is nothing to bring back")
+    return arm
+
+
+def _place(names: Sequence[str], name: str) -> int:
+    if name not in names:
+        more = ", ..." if len(names) > 8 else ""
+        raise UnknownArm(f"no arm {name!r:.60}; the arms are {', '.join(names[:8])}{more}")
+    return names.index(name)

@@ -1,0 +1,174 @@
+"""One step of a request, for everybody who drives a policy outside simulation: `Allocation` and the decision service.
+
+An `ArmSession` says which arms may answer a request, which of them rest, and what the policy sees of the request. It
+lets the policy choose, and passes answers, outcomes and failures on to the policy and to the cooldowns. Rewards, costs
+and prices are in the policy's units, where the largest is 1; times are numbers of asks, or seconds in the service. The
+money is the driver's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from budgetbandits.allocation import substitutes
+from budgetbandits.allocation.cooldowns import Cooldowns
+from budgetbandits.allocation.learner import ArmMask, Learner
+from budgetbandits.errors import BadParameter, NoArmLeft, UnknownArm
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, State
+
+ARMS_NAMED_MAX = 8
+"""Arms that an error message lists."""
+
+
+class Segments(dict[str | None, int]):
+    """The numbers of the segments that requests have named, in the order in which they first came. Requests that name
+    none are a segment too, once others name one."""
+
+    def __init__(self, names: Iterable[str | None] = ()) -> None:
+        super().__init__((name, number) for number, name in enumerate(names))
+
+
+class ArmDown(NamedTuple):
+    """An arm that is down.
+
+    arm         its number
+    failures    failures in a row
+    began       when the first ask of them was made, in ticks of the cooldowns
+    substitute  the number of the available arm with the best ratio so far; None if nothing is known of it
+    times       how many times the price of this arm that one costs
+    """
+
+    arm: int
+    failures: int
+    began: int
+    substitute: int | None
+    times: float | None
+
+
+class ArmSession:
+    """A policy at work for named arms.
+
+    learner    the policy, and what it has learned
+    names      the arms' names, in the order of their numbers
+    cooldowns  which arms rest
+    segments   the kinds of requests, by name
+    """
+
+    def __init__(self, learner: Learner, names: Sequence[str], cooldowns: Cooldowns) -> None:
+        self.learner = learner
+        self.names = list(names)
+        self.cooldowns = cooldowns
+        self.segments = Segments()
+        self._numbers = {name: number for number, name in enumerate(names)}
+
+    @property
+    def policy(self) -> Policy:
+        return self.learner.policy
+
+    @property
+    def state(self) -> State:
+        return self.learner.state
+
+    def number(self, name: str) -> int:
+        """The number of the arm of this name."""
+        arm = self._numbers.get(name) if isinstance(name, str) else None
+        if arm is None:
+            shown = ", ".join(repr(known) for known in self.names[:ARMS_NAMED_MAX])
+            more = ", …" if len(self.names) > ARMS_NAMED_MAX else ""
+            raise UnknownArm(f"no arm {name!r:.60}; the arms are {shown}{more}: correct the name, or add the arm")
+        return arm
+
+    # --- choosing ------------------------------------------------------------------------------------------------
+
+    def allowed(self, arms: Iterable[str] | None, exclude: Iterable[str] = ()) -> ArmMask:
+        """The arms that may answer a request: active, among ``arms`` if these are given, and not excluded."""
+        active = self.learner.state.active
+        excluded = [self.number(name) for name in exclude]
+        if arms is None and not excluded:
+            return active
+        allowed = active.copy()
+        if arms is not None:
+            allowed[:] = False
+            allowed[[self.number(name) for name in arms]] = True
+            allowed &= active
+        allowed[excluded] = False
+        if not allowed.any():
+            raise NoArmLeft("arms and exclude leave no arm to choose from; allow one that is not retired")
+        return allowed
+
+    def request(self, segment: str | None, prices: Array | None = None, *, pending: bool = False) -> Request:
+        """A request as the policy sees it; a new segment is opened.
+
+        ``pending`` says whether there are requests whose outcomes are still to come: their segments are kept by number.
+        """
+        segments = self.segments
+        if segment is None and prices is None and not segments:
+            return NO_REQUEST_INFO
+        if segment is not None and (not isinstance(segment, str) or not segment):
+            raise BadParameter(f"segment is {segment!r:.40}; name it by a text such as 'code'")
+        policy, state = self.learner.by_request, self.learner.state
+        if not segments and segment is not None and (pending or state.pulls.any()):
+            segments[None] = 0  # what was asked or learned before any segment was named is of no named one
+        if segment not in segments:
+            number = len(segments)
+            while policy.segments(state) <= number:
+                policy.open_segment(state)
+            segments[segment] = number
+        return Request(segments[segment], prices)
+
+    def prices(self, arms: Sequence[int] | None, shares: Array) -> Array:
+        """Prices for all arms as the policy sees them, from the ``shares`` of some; NaN for the others."""
+        prices = np.full(len(self.names), np.nan)
+        prices[arms if arms is not None else slice(len(shares))] = shares
+        return prices
+
+    # --- what becomes of it --------------------------------------------------------------------------------------
+
+    def learn(
+        self, arm: int, reward: float, cost: float, rng: np.random.Generator, request: Request, now: float
+    ) -> None:
+        """Reward and cost of a pull are both known from now on."""
+        self.learner.learn(arm, reward, cost, rng, request)
+        self.cooldowns.record_outcome(arm, reward <= 0.0 and cost <= 0.0, now)
+
+    def plan_with(self, budget: float, unlearned: int) -> None:
+        """The budget that the policy plans with, and the requests used up that it did not learn from."""
+        self.learner.set_budget(budget)
+        self.learner.set_unlearned_requests(unlearned)
+
+    # --- arms ----------------------------------------------------------------------------------------------------
+
+    def add_arm(self, name: str, cost: float | None = None, scale: float = 1.0) -> int:
+        """One more arm; its number. The other parameters are those of `Learner.add`."""
+        number = self._numbers[name] = self.learner.add(cost, scale)
+        self.names.append(name)
+        self.cooldowns.add_arm()
+        return number
+
+    def retire(self, arm: int) -> None:
+        """Never choose this arm again; it can still be learned from."""
+        self.learner.retire(arm)
+
+    def bring_back(self, arm: int) -> None:
+        """Choose a retired arm again, with what is known of it."""
+        self.learner.bring_back(arm)
+
+    def arms_down(self) -> list[ArmDown]:
+        """The active arms that are down, with the arm that would answer for each."""
+        cooldowns, active, found = self.cooldowns, self.state.active, []
+        available = active.copy()
+        available[list(cooldowns.down)] = False
+        for arm in sorted(cooldowns.down):
+            if active[arm]:
+                other, times = substitutes.likely(self.policy, self.state, arm, available) or (None, None)
+                found.append(ArmDown(arm, int(cooldowns.row[arm]), int(cooldowns.began[arm]), other, times))
+        return found
+
+
+def chosen_from(available: ArmMask, resting: ArmMask | None, arm: int) -> ArmMask:
+    """The arms that a choice was made from: without those at rest, unless it named one of them."""
+    return available if resting is None or resting[arm] else available & ~resting
