@@ -73,7 +73,7 @@ def test_what_is_missing_is_named(engine):
 @pytest.mark.parametrize("engine", ["auto", "reference"])
 def test_an_index_that_raises_is_named_with_its_line(engine):
     with pytest.raises(
-        PolicyFailed, match=r"raising fails: KeyError: 'missing' \(in wrong_key, .*test_failures.py, line"
+        PolicyFailed, match=r"raising fails: KeyError: 'missing' \(in wrong_key, .*test_engine_support.py, line"
     ):
         simulate(PROBLEM, Raising(), [50], 2, engine=engine)
 
@@ -98,7 +98,7 @@ NO_LIST = [
     (lambda: random_problems("uniform-bernoulli", 3, "1"), "count is '1'"),
     (lambda: random_problems("uniform-bernoulli", "3", 1), "arms is '3'; use a whole number from 2"),
     (lambda: random_problems("uniform-bernoulli", 3, 1, seed="x"), "seed is 'x'; use a whole number from 0"),
-    (lambda: family("uniform-bernoulli", 3, 0, low="x"), "the range is \\['x', 1"),
+    (lambda: family("uniform-bernoulli", 3, 0, low="x"), r"the range is \['x', 1.0\]; use numbers"),
     (lambda: Results.of(3), "the table is 3; give a polars DataFrame"),
     (lambda: Problem.bernoulli(3, 4), "rewards or costs is no list"),
 ]
