@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from budgetbandits.policies.base import Request
+from budgetbandits.policies.base import Knowledge, Request
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.policies.paced.pooling import SUREST
 
@@ -26,7 +26,10 @@ OTHERS, FIFTH, COSTS = (0.5, 0.55), (0.75, 0.95), (0.1, 0.2)
 
 def share(policy: PacedThompson, seed: int) -> float:
     """Of the dearer arm in the fifth segment, at the end of a game."""
-    state, rng = policy.start(2, {"budget": MONEY * REQUESTS, "horizon": float(REQUESTS)}), np.random.default_rng(seed)
+    state, rng = (
+        policy.start(2, Knowledge(budget=MONEY * REQUESTS, horizon=float(REQUESTS))),
+        np.random.default_rng(seed),
+    )
     state.widen(5)
     chosen = []
     for number in range(REQUESTS):

@@ -15,7 +15,7 @@ import numpy as np
 
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.numerics.fluid_draws import arms_at_rate
-from budgetbandits.policies.base import Request
+from budgetbandits.policies.base import Knowledge, Request
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.policies.paced.selection import Drawn
 from budgetbandits.policies.paced.statistics import Paced
@@ -36,7 +36,7 @@ def game(policy: PacedThompson, rate: float, spread: float, seed: int) -> tuple[
     rng = np.random.default_rng(seed)
     factors = np.minimum(np.exp(spread * rng.standard_normal(REQUESTS) - spread**2 / 2), LARGEST)
     budget = rate * REQUESTS
-    state = policy.start(2, {"budget": budget, "horizon": float(REQUESTS)})
+    state = policy.start(2, Knowledge(budget=budget, horizon=float(REQUESTS)))
     earned, spent, gone = 0.0, 0.0, []
     for number, factor in enumerate(factors.tolist()):
         request = Request(0, factor * COSTS)

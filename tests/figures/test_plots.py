@@ -11,7 +11,7 @@ from budgetbandits import Allocation, Problem, parse_policy, simulate
 from budgetbandits.errors import BadParameter, MissingExtra
 from budgetbandits.figures import posteriors
 from budgetbandits.figures.arms import SHOWN
-from budgetbandits.numerics.posteriors import Beta, Ratio
+from budgetbandits.numerics.posteriors import BetaPosterior, RatioPosterior
 from budgetbandits.policies import SamplingPolicy
 
 
@@ -65,7 +65,7 @@ def test_the_best_ratio_is_the_steepest_line():
 
 
 def test_the_ratios_density_is_the_derivative_of_its_distribution():
-    ratio = Ratio(Beta(13.0, 29.0), Beta(31.0, 11.0))
+    ratio = RatioPosterior(BetaPosterior(13.0, 29.0), BetaPosterior(31.0, 11.0))
     density = posteriors.density(ratio, 2.0)
     low, median, high = 2.0 * ratio.quantile(np.array([0.025, 0.5, 0.975]))
     assert (density.low, density.median, density.high) == pytest.approx((low, median, high))
@@ -75,7 +75,7 @@ def test_the_ratios_density_is_the_derivative_of_its_distribution():
 
 
 def test_beta_densities_are_in_the_users_units():
-    density = posteriors.density(Beta(2.0, 1.0), 4.0)  # 2x on [0, 1]
+    density = posteriors.density(BetaPosterior(2.0, 1.0), 4.0)  # 2x on [0, 1]
     assert density.y * 4.0 == pytest.approx(2.0 * density.x / 4.0)
     assert density.median == pytest.approx(4.0 * np.sqrt(0.5))
 
@@ -96,7 +96,7 @@ def test_a_policy_with_statistics_of_its_own_is_not_drawn():
         def prior(self):
             return (1.0,)
 
-        def recall(self, state, arm, pulls, reward, cost):
+        def add_history(self, state, arm, pulls, reward, cost):
             pass
 
     with pytest.raises(BadParameter, match="mine keeps statistics of its own"):
@@ -113,9 +113,15 @@ def test_an_allocation_shows_what_it_believes(policy):
     rewards, costs, ratios = (
         [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"] for axes in figure.axes
     )
-    assert rewards == pytest.approx([posteriors.density(Beta(*ab), 5.0).median for ab in ((5.0, 3.0), (2.0, 3.0))])
-    assert costs == pytest.approx([posteriors.density(Beta(*ab), 2.0).median for ab in ((5.0, 3.0), (2.0, 3.0))])
-    assert ratios[0] == pytest.approx(posteriors.density(Ratio(Beta(5.0, 3.0), Beta(5.0, 3.0)), 2.5).median)
+    assert rewards == pytest.approx(
+        [posteriors.density(BetaPosterior(*ab), 5.0).median for ab in ((5.0, 3.0), (2.0, 3.0))]
+    )
+    assert costs == pytest.approx(
+        [posteriors.density(BetaPosterior(*ab), 2.0).median for ab in ((5.0, 3.0), (2.0, 3.0))]
+    )
+    assert ratios[0] == pytest.approx(
+        posteriors.density(RatioPosterior(BetaPosterior(5.0, 3.0), BetaPosterior(5.0, 3.0)), 2.5).median
+    )
 
 
 def test_of_many_arms_those_pulled_most_are_shown():

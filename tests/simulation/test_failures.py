@@ -37,7 +37,7 @@ class NoScore(SamplingPolicy):
     def prior(self):
         return (1.0,)
 
-    def recall(self, state, arm, pulls, reward, cost):
+    def add_history(self, state, arm, pulls, reward, cost):
         pass
 
 

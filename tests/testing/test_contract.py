@@ -39,9 +39,9 @@ def test_the_contract(name, check):
 @EVERY
 def test_history_decides_every_choice(name):
     policy = POLICIES[name]()
-    state = policy.start(4, knowledge(policy, 4))
+    state = policy.start(4, knowledge(4))
     for arm in range(4):
-        policy.recall(state, arm, 40_000, *((36_000.0, 4_000.0) if arm == 1 else (2_000.0, 36_000.0)))
+        policy.add_history(state, arm, 40_000, *((36_000.0, 4_000.0) if arm == 1 else (2_000.0, 36_000.0)))
     if not name.startswith("epsilon-first"):
         assert [policy.choose(state, np.random.default_rng(seed)) for seed in range(20)] == [1] * 20
 
@@ -87,7 +87,7 @@ class Stubborn(KUBE):
 
 class Secretive(KUBE):
     def start(self, arms, known):
-        known["budget"]
+        _ = known.budget
         return super().start(arms, known)
 
 
@@ -95,7 +95,7 @@ class Leaking(BudgetedThompson):
     def observe(self, state, arm, reward, cost, rng):
         super().observe(state, arm, reward, cost, rng)
         state.pulls[(arm + 1) % len(state.pulls)] += 0
-        state.counts[..., (arm + 1) % len(state.pulls)] += 1
+        state.statistics[..., (arm + 1) % len(state.pulls)] += 1
 
 
 class Tireless(BudgetedThompson):
@@ -111,7 +111,7 @@ class Settled(KUBE):
 
 
 class Amnesiac(BudgetedThompson):
-    def recall(self, state, arm, pulls, reward, cost):
+    def add_history(self, state, arm, pulls, reward, cost):
         state.pulls[arm] += pulls
 
 

@@ -32,7 +32,7 @@ from budgetbandits.errors import (
     UnknownArm,
 )
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request
+from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request
 from budgetbandits.policies.files import policy_of
 from budgetbandits.validation import listed, positive
 
@@ -99,7 +99,7 @@ class Allocation(AllocationState):
             known["horizon"] = planned_requests(policy, horizon)
         scales = self._units.scales(self._names)
         self._learner = Learner.new(
-            policy, len(self._names), known, scales=None if scales is None else np.array(scales)
+            policy, len(self._names), Knowledge(**known), scales=None if scales is None else np.array(scales)
         )
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
             raise BadParameter(f"seed is {seed!r:.40}; use a whole number from 0 upwards, or None")
@@ -310,7 +310,7 @@ class Allocation(AllocationState):
             checked_names([*self._names, name], fewest=1)
             units = self._units.joined_by(name, cost_max)
             known_cost = None
-            if "costs" in self._learner.state.known:
+            if "costs" in self.policy.needs:
                 if cost is None:
                     raise MissingKnowledge(f"{self.policy.name} must know the cost of arm {name!r}; pass cost=...")
                 known_cost = units.known_cost(name, {name: cost})

@@ -175,7 +175,7 @@ class AllocationState:
         """A policy that plans with money and requests plans without what is gone and was not learned from: that of
         failures and overruns, and of asks whose cost is told and whose reward is not. To others the budget is a
         constant."""
-        if not self._learner.state.known:
+        if not self.policy.needs:
             return
         asks, cost = self._asks.paid
         plans = isinstance(self._learner.state, Paced)

@@ -51,7 +51,7 @@ def share(policy: Policy, state: State, arm: int, other: int) -> float:
 
 def keeps_pace(policy: Policy, state: State) -> bool:
     """Whether the policy plans money for a number of requests."""
-    return isinstance(policy, PacedThompson) and isinstance(state, Paced) and math.isfinite(state.known["horizon"])
+    return isinstance(policy, PacedThompson) and isinstance(state, Paced) and math.isfinite(state.known.horizon)
 
 
 def by_plan(
@@ -137,5 +137,5 @@ def _known_means(policy: Policy, state: State, arm: int, segment: int = 0) -> tu
         means = None if kept is None else (kept.reward.mean, kept.cost.mean)
     if means is None:
         return None
-    scales = state.known.get("scales")
+    scales = state.known.scales
     return means[0], means[1] * (1.0 if scales is None else float(scales[arm]))

@@ -48,7 +48,7 @@ class MeanPosterior(Protocol):
 @dataclass(frozen=True)
 class BetaPosterior:
     """
-    >>> Beta(3.0, 1.0).mean, Beta(1.0, 1.0).quantile(np.array([0.25])).tolist()
+    >>> BetaPosterior(3.0, 1.0).mean, BetaPosterior(1.0, 1.0).quantile(np.array([0.25])).tolist()
     (0.75, [0.25])
     """
 
@@ -105,10 +105,10 @@ class RestrictedNormal:
 
 
 @dataclass(frozen=True)
-class Ratio:
+class RatioPosterior:
     """The ratio of two independent means, the first by the second.
 
-    >>> ratio = Ratio(Beta(500.0, 500.0), Beta(250.0, 750.0))
+    >>> ratio = RatioPosterior(BetaPosterior(500.0, 500.0), BetaPosterior(250.0, 750.0))
     >>> ratio.quantile(np.array([0.025, 0.5, 0.975])).round(2)
     array([1.77, 2.  , 2.27])
     """
@@ -215,7 +215,7 @@ class Ratio:
 
 
 @dataclass(frozen=True)
-class JointRatio(Ratio):
+class JointRatioPosterior(RatioPosterior):
     """The ratio of two means with a joint Dirichlet posterior: θr/θc = (p11 + p10) / (p11 + p01).
 
     The variables are the share of p10 in p10 + p01 and the share of p11 in p11 + p10 + p01, which are independent.
@@ -224,7 +224,7 @@ class JointRatio(Ratio):
     ends: ClassVar[tuple[tuple[float, float], ...]] = ((1.0, -1.0), (1.0, 1.0))
 
     @classmethod
-    def of(cls, both: float, paid: float, charged: float) -> JointRatio:
+    def of(cls, both: float, paid: float, charged: float) -> JointRatioPosterior:
         """From the weights of p11, p10 and p01."""
         return cls(BetaPosterior(paid, charged), BetaPosterior(both, paid + charged))
 
@@ -254,8 +254,8 @@ class ArmPosterior:
 
     reward: MeanPosterior
     cost: MeanPosterior
-    ratio: Ratio
+    ratio: RatioPosterior
 
     @classmethod
     def independent(cls, reward: MeanPosterior, cost: MeanPosterior) -> ArmPosterior:
-        return cls(reward, cost, Ratio(reward, cost))
+        return cls(reward, cost, RatioPosterior(reward, cost))

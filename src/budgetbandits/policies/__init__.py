@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from budgetbandits.errors import BadParameter, UnknownPolicy
 from budgetbandits.numerics.arrays import either, everywhere, trial
-from budgetbandits.policies.base import Policy, State, best, first_pull
+from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, Policy, State, best, first_pull
 from budgetbandits.policies.budget_ucb import BudgetUCB
 from budgetbandits.policies.classical import KLUCB, MOSS, UCB1, UCBV, BayesUCB
 from budgetbandits.policies.empirical import EmpiricalIMED, NPTSRatio
@@ -40,10 +40,12 @@ from budgetbandits.registry import Registry
 
 __all__ = [
     "KNOWN",
+    "NOTHING_KNOWN",
     "PAPER_POLICIES",
     "POLICIES",
     "RISING",
     "IndexPolicy",
+    "Knowledge",
     "MomentsPolicy",
     "Monotone",
     "Policy",

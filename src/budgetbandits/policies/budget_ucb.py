@@ -52,4 +52,4 @@ class BudgetUCB(IndexPolicy):
         return frozenset() if self.cost_floor is not None else frozenset({"cost_floor"})
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
-        return (state.known["cost_floor"] if self.cost_floor is None else self.cost_floor, self.width)
+        return (state.known.cost_floor if self.cost_floor is None else self.cost_floor, self.width)

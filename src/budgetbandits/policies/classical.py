@@ -130,7 +130,7 @@ class MOSS(IndexPolicy):
         return frozenset() if self.horizon is not None else frozenset({"budget"})
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
-        horizon = state.known["budget"] if self.horizon is None else self.horizon
+        horizon = state.known.budget if self.horizon is None else self.horizon
         return (horizon / len(state.pulls),)
 
 

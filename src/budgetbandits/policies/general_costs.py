@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.policies.base import LARGEST
+from budgetbandits.policies.base import LARGEST_PARAMETER
 from budgetbandits.policies.index import RISING, IndexPolicy, MomentsPolicy, Monotone, either
-from budgetbandits.policies.statistics import Moments, Tally
+from budgetbandits.policies.statistics import Moments, T, Tally
 
 GATE = 0.28 / 1.28
 """(λ − 1)/λ: the cost must be known to within this share of it."""
@@ -75,12 +75,12 @@ def ucb_b2c(
 
 def check_alpha(policy: str, alpha: float) -> None:
     """The proofs need α > 2."""
-    if not 2.0 < alpha <= LARGEST:
+    if not 2.0 < alpha <= LARGEST_PARAMETER:
         raise BadParameter(f"{policy}: alpha is {alpha}; use a number above 2")
 
 
 @dataclass(frozen=True)
-class KnownVariances(IndexPolicy):
+class KnownVariances(IndexPolicy[T]):
     """A policy that is told bounds on the variances of all arms."""
 
     reward_variance: float = 0.25
@@ -128,8 +128,7 @@ class UCBB2(MomentsPolicy):
     def __post_init__(self) -> None:
         check_alpha(self.name, self.alpha)
 
-    def extras(self, state: Tally) -> tuple[Any, ...]:
-        assert isinstance(state, Moments)
+    def extras(self, state: Moments) -> tuple[Any, ...]:
         return (*state.moments, self.alpha)
 
 

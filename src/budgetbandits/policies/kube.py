@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import State, first_pull
+from budgetbandits.policies.base import first_pull
 from budgetbandits.policies.index import RISING, IndexPolicy, either
 from budgetbandits.policies.statistics import Tally
 
@@ -74,10 +74,10 @@ class FractionalKUBE(IndexPolicy):
     first_extra = "own"
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
-        return (state.known["costs"],)
+        return (state.known.costs,)
 
     def affordable(self, state: Tally) -> Array:
-        return np.asarray(state.known["costs"] <= state.left + SLACK)
+        return np.asarray(state.known.costs <= state.left + SLACK)
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,7 @@ class KnapsackKUBE(FractionalKUBE):
     reference = "Tran-Thanh et al., AAAI 2012"
     proven = "O(ln B), costs known and fixed"
 
-    def choose(self, state: State, rng: np.random.Generator) -> int | None:
-        assert isinstance(state, Tally)
+    def choose(self, state: Tally, rng: np.random.Generator) -> int | None:
         mask = state.active & self.affordable(state).astype(bool)
         while (arm := first_pull(state)) is not None:
             if mask[arm]:
@@ -102,9 +101,9 @@ class KnapsackKUBE(FractionalKUBE):
         if not mask.any():
             return None
         # an arm without feedback has an unbounded density: it takes the whole knapsack
-        density = kube_fractional(state.mean_reward, None, state.seen, float(state.pulls.sum()), state.known["costs"])
+        density = kube_fractional(state.mean_reward, None, state.seen, float(state.pulls.sum()), state.known.costs)
         density = np.where(mask, np.where(state.pulls > 0, density, np.inf), -np.inf)
-        copies = fill(density, state.known["costs"], state.left, rng.permutation(len(density)))
+        copies = fill(density, state.known.costs, state.left, rng.permutation(len(density)))
         return int(np.searchsorted(np.cumsum(copies), rng.integers(copies.sum()), side="right"))
 
 

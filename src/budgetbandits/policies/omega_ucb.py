@@ -126,8 +126,7 @@ class OmegaStarUCB(MomentsPolicy):
     def __post_init__(self) -> None:
         self.positive(rho=self.rho)
 
-    def extras(self, state: Tally) -> tuple[Any, ...]:
-        assert isinstance(state, Moments)
+    def extras(self, state: Moments) -> tuple[Any, ...]:
         return (*state.moments, self.rho)
 
 
@@ -149,6 +148,5 @@ class OmegaRising(MomentsPolicy):
     def __post_init__(self) -> None:
         self.positive(wait=self.wait)
 
-    def extras(self, state: Tally) -> tuple[Any, ...]:
-        assert isinstance(state, Moments)
+    def extras(self, state: Moments) -> tuple[Any, ...]:
         return (*state.moments, self.wait * float(max(state.active.sum(), 1)))

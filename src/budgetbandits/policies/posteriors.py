@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.numerics.posteriors import ArmPosterior, BetaPosterior, JointRatio, RestrictedNormal
+from budgetbandits.numerics.posteriors import ArmPosterior, BetaPosterior, JointRatioPosterior, RestrictedNormal
 from budgetbandits.policies.base import Policy, State
 from budgetbandits.policies.gaussian import GaussianThompson
 from budgetbandits.policies.joint import JointThompson
@@ -18,8 +18,8 @@ from budgetbandits.policies.thompson import BetaState
 def kept_posterior(policy: Policy, state: State, arm: int) -> ArmPosterior | None:
     """The posterior that the policy keeps of an arm; None if it keeps none that is known here."""
     if isinstance(state, BetaState):
-        reward, cost = zip(state.successes[:, arm].tolist(), state.failures[:, arm].tolist(), strict=True)
-        return ArmPosterior.independent(BetaPosterior(*reward), BetaPosterior(*cost))
+        a, c, b, d = state.statistics[:, arm].tolist()
+        return ArmPosterior.independent(BetaPosterior(a, b), BetaPosterior(c, d))
     if isinstance(policy, GaussianThompson) and isinstance(state, Posterior):
         count, reward, cost = state.statistics[:, arm].tolist()
         deviation = policy.sigma / math.sqrt(count)
@@ -31,7 +31,7 @@ def kept_posterior(policy: Policy, state: State, arm: int) -> ArmPosterior | Non
         return ArmPosterior(
             BetaPosterior(both + paid, charged + neither),
             BetaPosterior(both + charged, paid + neither),
-            JointRatio.of(both, paid, charged),
+            JointRatioPosterior.of(both, paid, charged),
         )
     return None
 

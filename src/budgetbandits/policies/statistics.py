@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import Policy, State
+from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, Policy, State
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", bound="Tally", default=Any)
+else:
+    from budgetbandits.policies.base import S as T
 
 
 @dataclass
@@ -51,7 +57,7 @@ class Tally(State):
     @property
     def left(self) -> float:
         """What is left of a budget that is known."""
-        return float(self.known["budget"]) - self.spent
+        return self.known.budget - self.spent
 
 
 @dataclass
@@ -74,28 +80,27 @@ class Moments(Tally):
 
 
 @dataclass(frozen=True)
-class TallyPolicy(Policy):
+class TallyPolicy(Policy[T]):
     """A policy that learns by counting."""
 
-    def start(self, arms: int, known: Mapping[str, Any]) -> Tally:
-        return Tally(
+    def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> T:
+        state = Tally(
             active=np.ones(arms, dtype=bool),
             pulls=np.zeros(arms, dtype=np.int64),
-            known=self.take(known),
+            known=self.select_knowledge(known),
             reward=np.zeros(arms),
             reward_squared=np.zeros(arms),
             cost=np.zeros(arms),
         )
+        return cast("T", state)  # a policy with another state makes it from this one
 
-    def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
-        assert isinstance(state, Tally)
+    def observe(self, state: T, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
         state.pulls[arm] += 1
         state.reward[arm] += reward
         state.reward_squared[arm] += reward * reward
         state.cost[arm] += cost
 
-    def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
-        assert isinstance(state, Tally)
+    def add_history(self, state: T, arm: int, pulls: int, reward: float, cost: float) -> None:
         state.pulls[arm] += pulls
         state.reward[arm] += reward
         state.reward_squared[arm] += reward  # r² ≤ r on [0, 1]: the largest variance the history allows

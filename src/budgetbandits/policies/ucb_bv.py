@@ -57,7 +57,7 @@ class UCBBV1(IndexPolicy):
         return frozenset() if self.cost_floor is not None else frozenset({"cost_floor"})
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
-        return (state.known["cost_floor"] if self.cost_floor is None else self.cost_floor,)
+        return (state.known.cost_floor if self.cost_floor is None else self.cost_floor,)
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,13 @@ Cayci, Eryilmaz, Srikant: Budget-Constrained Bandits over General Cost and Rewar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import State
+from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge
 from budgetbandits.policies.general_costs import GATE, KnownVariances
 from budgetbandits.policies.statistics import Tally
 
@@ -45,7 +44,7 @@ def group_count(alpha: float, rounds: float) -> int:
 
 
 @dataclass(frozen=True)
-class UCBM1(KnownVariances):
+class UCBM1(KnownVariances[Groups]):
     """Confidence bound on the ratio from medians of means.
 
     >>> group_count(alpha=2.1, rounds=1000.0)  # ⌊3.5 · 2.1 · ln 1000⌋ + 1 = 51
@@ -56,31 +55,28 @@ class UCBM1(KnownVariances):
     reference = "Cayci, Eryilmaz and Srikant, AISTATS 2020"
     proven = "O(ln B)"
 
-    def start(self, arms: int, known: Mapping[str, Any]) -> Groups:
+    def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> Groups:
         pulls, reward, cost = np.zeros((3, MOST_GROUPS, arms))
         sums = vars(super().start(arms, known))
         return Groups(**sums, group_pulls=pulls, group_reward=reward, group_cost=cost)
 
-    def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
-        assert isinstance(state, Groups)
+    def observe(self, state: Groups, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
         group = state.pulls[arm] % MOST_GROUPS
         super().observe(state, arm, reward, cost, rng)
         state.group_pulls[group, arm] += 1.0
         state.group_reward[group, arm] += reward
         state.group_cost[group, arm] += cost
 
-    def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
+    def add_history(self, state: Groups, arm: int, pulls: int, reward: float, cost: float) -> None:
         """Totals say nothing about the spread: every group gets its share of them."""
-        assert isinstance(state, Groups)
         turn = (np.arange(MOST_GROUPS) - state.pulls[arm]) % MOST_GROUPS
         dealt = (pulls - turn + MOST_GROUPS - 1) // MOST_GROUPS
-        super().recall(state, arm, pulls, reward, cost)
+        super().add_history(state, arm, pulls, reward, cost)
         state.group_pulls[:, arm] += dealt
         state.group_reward[:, arm] += dealt * (reward / max(pulls, 1))
         state.group_cost[:, arm] += dealt * (cost / max(pulls, 1))
 
-    def scores(self, state: Tally) -> Any:
-        assert isinstance(state, Groups)
+    def scores(self, state: Groups) -> Any:
         rounds = float(state.pulls.sum())
         share = self.alpha * np.log(max(rounds, 1.0)) / state.seen
         reward_width = 11.0 * np.sqrt(self.reward_variance * share)

@@ -22,7 +22,7 @@ from budgetbandits.allocation.propensity import propensity
 from budgetbandits.allocation.segments import Segments
 from budgetbandits.errors import BadState, BudgetBanditsError, TooManySegments
 from budgetbandits.policies import parse_policy
-from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, RequestPolicy, State
+from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy, State
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service import plans
 from budgetbandits.service.campaign_cooldowns import CampaignRests
@@ -118,7 +118,7 @@ class CampaignLearner:
         cls, policy: Policy, names: Sequence[str], caps: Sequence[int], settings: dict[str, Any]
     ) -> CampaignLearner:
         own = np.array(caps) / settings["cost_max"] if settings.get("own_scales") else None
-        learner = Learner.new(policy, len(names), settings["known"], kind=settings["chooser"], scales=own)
+        learner = Learner.new(policy, len(names), Knowledge(**settings["known"]), kind=settings["chooser"], scales=own)
         learner.set_horizon(settings.get("horizon", math.inf))
         whole, rests = np.array(caps, dtype=np.int64), CampaignRests(len(names))
         sums = SegmentSums.kept_for(policy, len(names))

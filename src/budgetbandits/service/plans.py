@@ -23,7 +23,7 @@ def set_remaining(learner: Learner, account: Account, settings: dict[str, Any], 
         spent, gone = spent + lent.spent, gone + lent.gone
     if isinstance(state, Priced):
         state.chosen = gone  # a decision that was voided is not
-    if not isinstance(state, Paced) or not math.isfinite(state.known["horizon"]):
+    if not isinstance(state, Paced) or not math.isfinite(state.known.horizon):
         return
     learner.set_budget((account.budget - spent) / settings["cost_max"] + state.paid)
     learner.set_unlearned_requests(gone - int(state.pulls.sum()))

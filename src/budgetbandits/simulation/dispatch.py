@@ -39,10 +39,10 @@ ONLY_PLAIN = "with a horizon no engine plays many requests at once"
 EXPLORING = (
     "needs",
     "anytime",
-    "take",
+    "select_knowledge",
     "start",
     "observe",
-    "recall",
+    "add_history",
     "choose",
     "can_continue",
     "ratio",
@@ -53,7 +53,10 @@ EXPLORING = (
 
 
 THOMPSON: dict[type[BetaThompson], dict[str, tuple[Any, ...]]] = {
-    kind: methods(kind, "needs", "anytime", "take", "start", "observe", "recall", "choose", "draw", "can_continue")
+    kind: methods(
+        kind,
+        *("needs", "anytime", "select_knowledge", "start", "observe", "add_history", "choose", "draw", "can_continue"),
+    )
     for kind in (BudgetedThompson, Thompson)
 }
 """What the engine of Thompson sampling stands in for."""

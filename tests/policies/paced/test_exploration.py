@@ -1,11 +1,13 @@
 """Which choices for one segment of several `bts-paced` leaves out: against what they could bring."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
 from budgetbandits.numerics.fluid import best_mix
-from budgetbandits.policies.base import Request
+from budgetbandits.policies.base import Knowledge, Request
 from budgetbandits.policies.paced.exploration import exploration_is_wasted, too_few_upgrades
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.policies.paced.selection import Drawn, instead, named, select_many
@@ -52,14 +54,14 @@ def test_what_a_plan_must_have_left():
 def known(policy, rewards, costs, counts, left, requests):
     """A state with so many outcomes of each arm, in all of two segments: rewards a tenth about their means, costs as
     they are. So much money is left for so many requests."""
-    state, rng = policy.start(len(rewards), {"budget": 1.0, "horizon": 1.0}), np.random.default_rng(0)
+    state, rng = policy.start(len(rewards), Knowledge(budget=1.0, horizon=1.0)), np.random.default_rng(0)
     state.widen(2)
     for segment in (0, 1):
         for arm, count in enumerate(counts):
             for number in range(count):
                 reward = rewards[arm] + (0.1 if number % 2 else -0.1)
                 policy.observe(state, arm, reward, costs[arm], rng, Request(segment))
-    state.known |= {"budget": state.paid + left, "horizon": float(state.pulls.sum() + requests)}
+    state.known = replace(state.known, budget=state.paid + left, horizon=float(state.pulls.sum() + requests))
     return state
 
 

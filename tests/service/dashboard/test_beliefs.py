@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from budgetbandits.numerics.posteriors import Beta
+from budgetbandits.numerics.posteriors import BetaPosterior
 from budgetbandits.service.dashboard.beliefs import (
     Told,
     Values,
@@ -37,7 +37,7 @@ def test_an_interval_holds_the_mean_of_values_that_vary_little(count, least, wid
     rng, inside, width = np.random.default_rng(4), 0, []
     for _ in range(400):
         prices = rng.beta(8.0, 32.0, count)
-        law = Beta(*Values(count, prices.sum(), (prices**2).sum()).beta())
+        law = BetaPosterior(*Values(count, prices.sum(), (prices**2).sum()).beta())
         low, high = law.quantile(np.array([0.025, 0.975]))
         inside += low <= 0.2 <= high
         width.append(high - low)
@@ -46,7 +46,7 @@ def test_an_interval_holds_the_mean_of_values_that_vary_little(count, least, wid
 
 
 def test_prices_have_their_laws_interval_in_the_users_units():
-    made, law = belief(Told(cost=trials(7, 3)), 2.0, 5.0).price, Beta(*trials(7, 3).beta())
+    made, law = belief(Told(cost=trials(7, 3)), 2.0, 5.0).price, BetaPosterior(*trials(7, 3).beta())
     assert [made.low, made.median, made.high] == pytest.approx(5.0 * law.quantile(np.array([0.025, 0.5, 0.975])))
 
 

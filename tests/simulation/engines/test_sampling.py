@@ -68,7 +68,7 @@ class Clipped(SamplingPolicy):
     def extras(self):
         return (0.0, 1.0, self.spread)
 
-    def recall(self, state, arm, pulls, reward, cost):
+    def add_history(self, state, arm, pulls, reward, cost):
         state.pulls[arm] += pulls
         state.statistics[:, arm] += (reward, cost, pulls)
 
@@ -100,7 +100,7 @@ class Five(SamplingPolicy):
     def extras(self):
         return (0.01, 0.02, 0.03, 0.04, 0.05)
 
-    def recall(self, state, arm, pulls, reward, cost):
+    def add_history(self, state, arm, pulls, reward, cost):
         state.pulls[arm] += pulls
 
 
@@ -123,7 +123,7 @@ class Tired(SamplingPolicy):
     def prior(self):
         return (3.0,)
 
-    def recall(self, state, arm, pulls, reward, cost):
+    def add_history(self, state, arm, pulls, reward, cost):
         state.pulls[arm] += pulls
 
 

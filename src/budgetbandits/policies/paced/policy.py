@@ -49,9 +49,8 @@ estimates or κ > n + 2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +59,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.numerics.fluid import at_price
 from budgetbandits.numerics.fluid_draws import price_for_varied
-from budgetbandits.policies.base import NO_REQUEST_INFO, Request, RequestPolicy, State
+from budgetbandits.policies.base import NO_REQUEST_INFO, NOTHING_KNOWN, Knowledge, Request, RequestPolicy
 from budgetbandits.policies.paced.pooling import MULTIPLES, pooled
 from budgetbandits.policies.paced.selection import Drawn, most_worth, named, select_many
 from budgetbandits.policies.paced.statistics import (
@@ -88,11 +87,11 @@ MOST_RELATIVE = 50.0
 
 
 @dataclass(frozen=True)
-class PacedThompson(RequestPolicy):
+class PacedThompson(RequestPolicy[Paced]):
     """Thompson sampling for a budget that must last for so many requests, with segments and price estimates.
 
     >>> policy, rng = PacedThompson(), np.random.default_rng(1)
-    >>> state = policy.start(2, {"budget": 300.0, "horizon": 1000.0})
+    >>> state = policy.start(2, Knowledge(budget=300.0, horizon=1000.0))
     >>> for _ in range(1000):
     ...     arm = policy.choose(state, rng)
     ...     policy.observe(state, arm, reward=(0.2, 0.8)[arm], cost=(0.1, 0.5)[arm], rng=rng)
@@ -117,31 +116,27 @@ class PacedThompson(RequestPolicy):
         if self.trials not in (0.0, 1.0):
             raise BadParameter(f"{self.name}: trials is {self.trials}; use 1 for Bernoulli trials, 0 for none")
 
-    def start(self, arms: int, known: Mapping[str, Any]) -> Paced:
+    def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> Paced:
         return Paced(
             active=np.ones(arms, dtype=bool),
             pulls=np.zeros(arms, dtype=np.int64),
-            known=self.take(known),
+            known=self.select_knowledge(known),
             sums=np.zeros((9, 1, arms)),
         )
 
-    def new_arm_state(self, state: State, known: Mapping[str, Any]) -> Paced:
-        assert isinstance(state, Paced)
+    def new_arm_state(self, state: Paced, known: Knowledge) -> Paced:
         arm = self.start(1, known)
         arm.widen(state.segments)
         return arm
 
-    def segments(self, state: State) -> int:
-        assert isinstance(state, Paced)
+    def segments(self, state: Paced) -> int:
         return state.segments
 
-    def open_segment(self, state: State) -> int:
-        assert isinstance(state, Paced)
+    def open_segment(self, state: Paced) -> int:
         state.widen(state.segments + 1)
         return state.segments - 1
 
-    def choose(self, state: State, rng: np.random.Generator, request: Request = NO_REQUEST_INFO) -> int | None:
-        assert isinstance(state, Paced)
+    def choose(self, state: Paced, rng: np.random.Generator, request: Request = NO_REQUEST_INFO) -> int | None:
         if not state.active.any():
             return None
         drawn = self.draw(state, request, rng)
@@ -152,10 +147,9 @@ class PacedThompson(RequestPolicy):
         return int(drawn.arms[at_price(drawn.worth.tolist(), here[0].tolist(), float(price[0]))])
 
     def choices(
-        self, state: State, rng: np.random.Generator, draws: int, request: Request = NO_REQUEST_INFO
+        self, state: Paced, rng: np.random.Generator, draws: int, request: Request = NO_REQUEST_INFO
     ) -> NDArray[np.int64]:
         """What `choose` would name, so many times over: the same law, drawn all at once."""
-        assert isinstance(state, Paced)
         drawn, lot = self.draw(state, request, rng, draws), rng.random(draws)
         if request.prices is None:
             return select_many(drawn, state.rate, lot)
@@ -238,14 +232,13 @@ class PacedThompson(RequestPolicy):
 
     def observe(
         self,
-        state: State,
+        state: Paced,
         arm: int,
         reward: float,
         cost: float,
         rng: np.random.Generator,
         request: Request = NO_REQUEST_INFO,
     ) -> None:
-        assert isinstance(state, Paced)
         state.pulls[arm] += 1
         sums = state.sums[:, request.segment, arm]
         if request.prices is not None:
@@ -256,8 +249,7 @@ class PacedThompson(RequestPolicy):
         note(sums, reward, cost, rng, self.trials, self.forget)
         state.count(request.segment)
 
-    def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
-        assert isinstance(state, Paced)
+    def add_history(self, state: Paced, arm: int, pulls: int, reward: float, cost: float) -> None:
         state.pulls[arm] += pulls
         # squares of numbers in [0, 1] are at most the numbers: the largest variance that the sums allow
         state.sums[COUNT:PRICED, 0, arm] += (pulls, reward, cost, reward, cost)

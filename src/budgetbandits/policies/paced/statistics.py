@@ -107,7 +107,7 @@ class Paced(State):
     @property
     def scales(self) -> Any:
         """What a cost of 1 is for each arm, in units of the largest: 1, or the arm's own cap."""
-        return self.known.get("scales", 1.0)
+        return 1.0 if self.known.scales is None else self.known.scales
 
     @property
     def paid(self) -> float:
@@ -117,13 +117,12 @@ class Paced(State):
     @property
     def left(self) -> float:
         """What is left of the budget."""
-        return max(float(self.known["budget"]) - self.paid, 0.0)
+        return max(self.known.budget - self.paid, 0.0)
 
     @property
     def requests(self) -> float:
         """How many are still to come; 0 or less past the horizon."""
-        gone = int(self.pulls.sum()) - self.past_pulls + int(self.known.get("failed", 0))
-        return float(self.known["horizon"]) - gone
+        return self.known.horizon - (int(self.pulls.sum()) - self.past_pulls + self.known.unlearned)
 
     @property
     def rate(self) -> float:

@@ -197,7 +197,7 @@ class Games:
         extras = completed(self._rule.index, extras)
         # only the policies with a mask of affordable arms have a price to pay before an arm may be chosen
         mask = policy.affordable(state)
-        price = 0.0 if mask is None else state.known["costs"] * tables.cost_scale
+        price = 0.0 if mask is None else state.known.costs * tables.cost_scale
         finite = not tables.buffered and memory.arrays["buffer"].shape[1] >= LEAST_TAPE
         memory.restart(self._first)
         memory.set(

@@ -20,10 +20,10 @@ KINDS = {
     "best ratio": BEST_RATIO,
 }
 
-COUNTING = methods(IndexPolicy, "take", "choose", "scores", "chances", "can_continue") | {
+COUNTING = methods(IndexPolicy, "select_knowledge", "choose", "scores", "chances", "can_continue") | {
     "start": (IndexPolicy.start, MomentsPolicy.start),
     "observe": (IndexPolicy.observe, MomentsPolicy.observe),
-    "recall": (IndexPolicy.recall, MomentsPolicy.recall),
+    "add_history": (IndexPolicy.add_history, MomentsPolicy.add_history),
     "affordable": (IndexPolicy.affordable, FractionalKUBE.affordable),
 }
 """What the engines of index policies stand in for."""

@@ -28,15 +28,15 @@ LARGEST_BUFFER = 1 << 22
 METHODS = {
     PacedThompson: methods(
         PacedThompson,
-        *("needs", "anytime", "take", "start", "segments", "open_segment", "choose", "shared_state", "shapes"),
-        *("observe", "can_continue", "laws", "draw"),
+        *("needs", "anytime", "select_knowledge", "start", "segments", "open_segment", "choose", "observe"),
+        *("can_continue", "draw", "laws", "shared_state", "shapes"),
     ),
     PrimalDualBwK: methods(
         PrimalDualBwK,
         *(
             "needs",
             "anytime",
-            "take",
+            "select_knowledge",
             "start",
             "choose",
             "observe",

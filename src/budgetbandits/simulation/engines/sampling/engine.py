@@ -37,7 +37,7 @@ class SamplingGames:
         self._budgets = np.array(budgets, dtype=float)
         self._horizon = int(min(horizon, FOREVER))
         self._rule = rule_of(policy)
-        first = np.ascontiguousarray(policy.statistics(policy.start(len(problem), {})).T)
+        first = np.ascontiguousarray(policy.start(len(problem)).statistics.T)
         self._memory = Memory(first, self._budgets, min(LARGEST_BATCH, max(1, LARGEST_BUFFER // len(problem))))
 
     def play(

@@ -19,7 +19,7 @@ from budgetbandits.simulation.reference import ReferencePlayer
 
 PLAYED = methods(
     SamplingPolicy,
-    *("needs", "anytime", "take", "start", "statistics", "observe", "choose", "draw", "draw_one", "can_continue"),
+    *("needs", "anytime", "select_knowledge", "start", "observe", "choose", "draw", "draw_one", "can_continue"),
 )
 """What the loop stands in for."""
 

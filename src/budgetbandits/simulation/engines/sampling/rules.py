@@ -64,7 +64,7 @@ def rule_of(policy: SamplingPolicy) -> SamplingRule:
         if not isinstance(function, FunctionType):
             raise EngineUnsupported(f"it has no {name} that could be compiled")
         check_frozen(function, name)
-    rows, count = len(policy.statistics(policy.start(1, {}))), len(policy.extras())
+    rows, count = len(policy.start(1).statistics), len(policy.extras())
     key = content_of(score), content_of(learn), rows, count
     if key not in _COMPILED:
         _COMPILED[key] = _compiled(score, learn, rows, count)
