@@ -10,8 +10,7 @@ from budgetbandits import POLICIES, Allocation, parse_policy
 from budgetbandits.allocation.learner import Learner
 from budgetbandits.allocation.propensity import counts, propensity
 from budgetbandits.errors import BadParameter
-from budgetbandits.numerics.fluid import best_mix
-from budgetbandits.numerics.fluid_draws import arms_at_rate
+from budgetbandits.numerics.fluid import arms_at_rate, best_mix
 from budgetbandits.policies.base import Knowledge, Request, RequestPolicy
 from budgetbandits.problems.recorded import ReplayTable, read_table
 from budgetbandits.simulation.replay import logged

@@ -11,10 +11,10 @@ from budgetbandits.allocation.choosers.beta_ratio import choose_of_few
 from budgetbandits.errors import BadParameter, UnknownPolicy
 from budgetbandits.policies.base import LARGEST_PARAMETER, SMALLEST_PARAMETER, Knowledge
 from budgetbandits.policies.classical import bayes_ucb, bernoulli_upper, kl_ucb, moss, ucb1, ucb_v
+from budgetbandits.policies.cost_floor_ucb import ucb_bv1, ucb_bv2
 from budgetbandits.policies.kube import fill, kube, kube_fractional
 from budgetbandits.policies.primal_dual import PrimalDualBwK, lower, pd_bwk, upper
 from budgetbandits.policies.thompson import BudgetedThompson
-from budgetbandits.policies.ucb_bv import ucb_bv1, ucb_bv2
 
 
 def told(name, history, known=None):

@@ -8,9 +8,9 @@ import pytest
 from budgetbandits import Allocation, parse_policy
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies.base import LARGEST_PARAMETER, SMALLEST_PARAMETER
-from budgetbandits.policies.budget_ucb import budget_ucb
+from budgetbandits.policies.cost_floor_ucb import budget_ucb
 from budgetbandits.policies.empirical import rounded
-from budgetbandits.policies.general_costs import ucb_b1, ucb_b2, ucb_b2c
+from budgetbandits.policies.general_costs import group_count, ucb_b1, ucb_b2, ucb_b2c
 from budgetbandits.policies.imed_ratio import LOWEST, imed_fading, imed_moss, imed_ratio, maillard_ratio
 from budgetbandits.policies.index import IndexPolicy
 from budgetbandits.policies.omega_ucb import (
@@ -22,7 +22,6 @@ from budgetbandits.policies.omega_ucb import (
     wilson_upper,
 )
 from budgetbandits.policies.ratio_ucb import BGreedy, c_ucb, i_ucb, m_ucb, plain_ratio
-from budgetbandits.policies.ucb_m1 import group_count
 from budgetbandits.policies.ucb_sc import kl_ucb_sc, kl_ucb_sc_plus, ucb_sc
 
 E2, E4 = math.exp(2.0), math.exp(4.0)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from budgetbandits import Problem
-from budgetbandits.policies.ucb_bv import ucb_bv1, ucb_bv2
+from budgetbandits.policies.cost_floor_ucb import ucb_bv1, ucb_bv2
 from budgetbandits.theory import (
     bts_constant,
     lower_constant,

@@ -16,12 +16,12 @@ from typing import NamedTuple
 from budgetbandits.errors import BadParameter, UnknownPolicy
 from budgetbandits.numerics.arrays import either, everywhere, trial
 from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, Policy, State, best, first_pull
-from budgetbandits.policies.budget_ucb import BudgetUCB
 from budgetbandits.policies.classical import KLUCB, MOSS, UCB1, UCBV, BayesUCB
+from budgetbandits.policies.cost_floor_ucb import UCBBV1, UCBBV2, BudgetUCB
 from budgetbandits.policies.empirical import EmpiricalIMED, NPTSRatio
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
 from budgetbandits.policies.gaussian import GaussianThompson
-from budgetbandits.policies.general_costs import UCBB1, UCBB2, UCBB2C
+from budgetbandits.policies.general_costs import UCBB1, UCBB2, UCBB2C, UCBM1
 from budgetbandits.policies.imed_ratio import IMEDFading, IMEDMoss, IMEDRatio, MaillardRatio
 from budgetbandits.policies.index import RISING, IndexPolicy, MomentsPolicy, Monotone
 from budgetbandits.policies.joint import JointThompson
@@ -33,8 +33,6 @@ from budgetbandits.policies.ratio_ucb import CUCB, IUCB, MUCB, BGreedy
 from budgetbandits.policies.sampling import Posterior, SamplingPolicy
 from budgetbandits.policies.statistics import Tally
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
-from budgetbandits.policies.ucb_bv import UCBBV1, UCBBV2
-from budgetbandits.policies.ucb_m1 import UCBM1
 from budgetbandits.policies.ucb_sc import KLUCBSC, UCBSC, KLUCBSCPlus
 from budgetbandits.registry import Registry
 

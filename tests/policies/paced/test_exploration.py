@@ -8,9 +8,15 @@ from scipy import integrate, stats
 
 from budgetbandits.numerics.fluid import best_mix
 from budgetbandits.policies.base import Knowledge, Request
-from budgetbandits.policies.paced.exploration import exploration_is_wasted, too_few_upgrades
 from budgetbandits.policies.paced.policy import PacedThompson
-from budgetbandits.policies.paced.selection import Drawn, instead, named, select_many
+from budgetbandits.policies.paced.selection import (
+    DrawnMeans,
+    exploration_is_wasted,
+    select,
+    select_many,
+    substitute,
+    too_few_upgrades,
+)
 
 
 class Trusting(PacedThompson):
@@ -141,12 +147,12 @@ def test_who_answers_in_the_place_of_whom():
         segments, arms = int(rng.integers(2, 4)), int(rng.integers(2, 5))
         shape, some = (2, segments, arms), (lambda n: rng.random(n) < 0.7)
         shapes = tuple(np.exp(rng.uniform(0.0, 6.0, shape)) for _ in range(2))
-        drawn = Drawn(
+        drawn = DrawnMeans(
             np.arange(arms), np.zeros(0), np.zeros(0), rng.dirichlet(np.full(segments, 0.2)), some(arms),
             int(rng.integers(segments)), shapes, 10.0 ** rng.uniform(-3.0, 0.0, arms), some(arms), None,
         )  # fmt: skip
         rate, requests = 10.0 ** rng.uniform(-3.0, 0.5), 10.0 ** rng.uniform(0.0, 3.0)
-        found = instead(drawn, rate, requests).tolist()
+        found = substitute(drawn, rate, requests).tolist()
         by_hand, price = replaced_by_hand(drawn, rate, requests)
         assert found == by_hand
         cost = (shapes[0] / (shapes[0] + shapes[1]))[1, drawn.segment] * drawn.scales
@@ -187,7 +193,7 @@ def test_an_upgrade_that_is_drawn_to_be_cheap_counts_at_its_usual_cost(usual, ta
     """The draw has money for ten of them at 0.1, which brings little more than the arm at 0.01. Lots are 0."""
     mean = np.array([[0.5, 0.51], [0.01, usual]])[:, None].repeat(2, axis=1)
     means = np.array([[[0.5, 0.51]] * 2]), np.array([[[0.01, 0.1], [0.01, 5.0]]])
-    drawn = Drawn(
+    drawn = DrawnMeans(
         np.arange(2), *means, np.array([0.5, 0.5]), np.ones(2, dtype=bool), 0, (100.0 * mean, 100.0 * (1.0 - mean)),
         np.ones(2), np.zeros(2, dtype=bool), 100.0,
     )  # fmt: skip
@@ -198,7 +204,7 @@ def test_an_upgrade_that_is_drawn_to_be_cheap_counts_at_its_usual_cost(usual, ta
             return 0.0
 
     assert select_many(drawn, rate, np.zeros(1)).tolist() == [int(taken)]
-    assert named(drawn._replace(reward=means[0][0], cost=means[1][0]), rate, Lots()) == int(taken)
+    assert select(drawn._replace(reward=means[0][0], cost=means[1][0]), rate, Lots()) == int(taken)
 
 
 def test_upgrades_that_are_worth_their_price_are_taken_to_the_last():

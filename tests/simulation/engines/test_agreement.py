@@ -13,7 +13,7 @@ import pytest
 from budgetbandits import Problem, family, parse_policy, simulate
 from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, Lattice, Table
 from budgetbandits.problems.problem import Arm
-from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
+from budgetbandits.testing.engines import FALSE_ALARM, rows, smallest_p
 
 PROBLEMS = {
     "near tie": (Problem.bernoulli([0.6, 0.58], [0.4, 0.4]), [5.0, 25.0], 400),

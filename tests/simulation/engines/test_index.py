@@ -37,7 +37,7 @@ from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, sp
 from budgetbandits.simulation.engines.runtime import bits
 from budgetbandits.simulation.engines.runtime.binomials import binomial
 from budgetbandits.simulation.simulate import simulate
-from budgetbandits.testing.two_samples import FALSE_ALARM, smallest_p
+from budgetbandits.testing.engines import FALSE_ALARM, smallest_p
 from comparing import sample
 from own_rules import AboveTheFloor, CautiousRatio, Forgetful, Steep
 from recorded import play_naively, recorded_problem, rewound

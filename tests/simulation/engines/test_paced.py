@@ -13,7 +13,7 @@ from budgetbandits.problems.drift import drifting
 from budgetbandits.problems.problem import Arm
 from budgetbandits.problems.streams import RequestStream, StreamPart
 from budgetbandits.simulation.dispatch import engine_for
-from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
+from budgetbandits.testing.engines import FALSE_ALARM, rows, smallest_p
 
 ANY_LAW = Problem(
     (

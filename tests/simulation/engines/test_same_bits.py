@@ -13,7 +13,7 @@ from budgetbandits import Problem, family, parse_policy, simulate
 from budgetbandits.experiments.plan import Cell
 from budgetbandits.experiments.problem_entries import NamedProblem
 from budgetbandits.simulation.simulate import identity_of
-from budgetbandits.testing.two_samples import FALSE_ALARM, smallest_p
+from budgetbandits.testing.engines import FALSE_ALARM, smallest_p
 from own_rules import Forgetful
 
 PROBLEM = family("uniform-bernoulli", 4, seed=3, low=0.2)

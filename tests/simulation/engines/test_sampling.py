@@ -23,8 +23,7 @@ from budgetbandits.simulation.engines.sampling.engine import SamplingGames
 from budgetbandits.simulation.engines.sampling.rehearsal import PLAYED, rehearse
 from budgetbandits.simulation.known import EngineUnsupported
 from budgetbandits.simulation.reference import ReferencePlayer
-from budgetbandits.testing.engines import ENGINES
-from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
+from budgetbandits.testing.engines import ENGINES, FALSE_ALARM, rows, smallest_p
 from comparing import sample
 
 ANY_LAW = Problem(

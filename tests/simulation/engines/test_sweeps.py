@@ -24,7 +24,7 @@ from budgetbandits.simulation.engines.index.sweeps import sweep
 from budgetbandits.simulation.engines.index.tapes import lengthen
 from budgetbandits.simulation.engines.runtime.status import GOING_ON
 from budgetbandits.simulation.reference import Game
-from budgetbandits.testing.two_samples import FALSE_ALARM, smallest_p
+from budgetbandits.testing.engines import FALSE_ALARM, smallest_p
 from comparing import sample
 from own_rules import CautiousRatio, Steep
 from recorded import play_naively, recorded_problem, rewound

@@ -27,9 +27,9 @@ Segments. Requests of several segments, such as the features of a product, have 
 money. A segment starts from what all others know, as if it had seen w outcomes of theirs: w is the variance of an arm's
 outcomes within segments divided by that of its means between them, as far as is known, starting from ``pooling``. Their
 mean reward is moved by what sets the segment apart in its other arms, as far as that foretells what arms bring. It
-starts no surer than 40 outcomes 0 and 1 would make it, and with no posterior whose mass is at 0 or 1 (`pooling.py`).
+starts no surer than 40 outcomes 0 and 1 would make it, and with no posterior whose mass is at 0 or 1 (`pooling`).
 With segments, trials that cannot pay any more are left out, and so are a plan's last upgrades where being short after
-them would cost more than they bring (`worth.py`).
+them would cost more than they bring (`selection`).
 
 Drift. With ``forget`` each outcome of an arm makes its earlier ones count so much less: of 0.002, an arm remembers its
 last 500 outcomes or so. An arm that is not pulled forgets nothing.
@@ -40,7 +40,7 @@ not have the arm that the mix names, it gets the one that is worth most at the p
 Estimates. Where the price of each arm is estimated before the choice, how many times its estimate a cost is gets
 learned too. That number has no upper end, so its mean is drawn from a Gamma law, with the mean m and the shape
 (n + 2) m²/s² of the outcomes together with ½ and 3/2. The choice compares what the arms will cost this time. The price
-on money is for estimates that vary from request to request as they did (`fluid_draws.price_for_varied`).
+on money is for estimates that vary from request to request as they did (`fluid.price_for_varied`).
 
 Ferreira, Simchi-Levi, Wang: Online Network Revenue Management Using Thompson Sampling. Operations Research 66, 2018:
 posteriors of the true prior and 0/1 outcomes; a Bayesian regret of O(√(T K ln K)). Nothing is proven for segments,
@@ -57,11 +57,10 @@ from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.numerics.fluid import at_price
-from budgetbandits.numerics.fluid_draws import price_for_varied
+from budgetbandits.numerics.fluid import at_price, price_for_varied
 from budgetbandits.policies.base import NO_REQUEST_INFO, NOTHING_KNOWN, Knowledge, Request, RequestPolicy
 from budgetbandits.policies.paced.pooling import MULTIPLES, pooled
-from budgetbandits.policies.paced.selection import Drawn, most_worth, named, select_many
+from budgetbandits.policies.paced.selection import DrawnMeans, most_worth, select, select_many
 from budgetbandits.policies.paced.statistics import (
     COST,
     COST_SQUARED,
@@ -141,7 +140,7 @@ class PacedThompson(RequestPolicy[Paced]):
             return None
         drawn = self.draw(state, request, rng)
         if request.prices is None:
-            return named(drawn, state.rate, rng)
+            return select(drawn, state.rate, rng)
         one = drawn._replace(reward=drawn.reward[None], cost=drawn.cost[None])
         here, price = self.priced(state, request, one, rng)
         return int(drawn.arms[at_price(drawn.worth.tolist(), here[0].tolist(), float(price[0]))])
@@ -156,7 +155,7 @@ class PacedThompson(RequestPolicy[Paced]):
         here, price = self.priced(state, request, drawn, rng)
         return np.asarray(drawn.arms[most_worth(drawn, here, price)])
 
-    def draw(self, state: Paced, request: Request, rng: np.random.Generator, draws: int | None = None) -> Drawn:
+    def draw(self, state: Paced, request: Request, rng: np.random.Generator, draws: int | None = None) -> DrawnMeans:
         """Plausible means, once or so many times."""
         planned = state.active if request.coming is None else state.active | request.coming
         arms = np.flatnonzero(planned)
@@ -166,17 +165,19 @@ class PacedThompson(RequestPolicy[Paced]):
         # a segment comes as often as it did, and once more
         weight, segment = np.array(state.answered) + 1.0, request.segment
         weight /= weight.sum()
-        careful = self.forget == 0.0 and state.segments > 1 and 0.0 < state.requests < np.inf
-        requests = state.requests if careful else None
+        prune_exploration = self.forget == 0.0 and state.segments > 1 and 0.0 < state.requests < np.inf
+        requests = state.requests if prune_exploration else None
         may, tried = state.active[arms], state.sums[COUNT, segment, arms] > 0.0
-        return Drawn(arms, reward, cost * scales, weight, may, segment, shapes, scales, tried, requests)
+        return DrawnMeans(arms, reward, cost * scales, weight, may, segment, shapes, scales, tried, requests)
 
     def laws(self, state: Paced, arms: NDArray[np.int64]) -> tuple[Array, Array]:
         """What the means of these arms are drawn from; what is known of the others counts."""
         a, b = self.shared_state(state.sums)
         return (a, b) if len(arms) == len(state.pulls) else (a[..., arms], b[..., arms])
 
-    def priced(self, state: Paced, request: Request, drawn: Drawn, rng: np.random.Generator) -> tuple[Array, Array]:
+    def priced(
+        self, state: Paced, request: Request, drawn: DrawnMeans, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
         """What each arm will cost by its estimate, and the price on money, for each draw."""
         assert request.prices is not None
         arms, draws = drawn.arms, len(drawn.reward)

@@ -30,7 +30,7 @@ FIRST_COUNT, FIRST_MEAN = 2.0, 0.5
 OUTCOMES_FOR_GUESS = 20.0
 """How many outcomes weigh as much as what ``pooling`` says of how alike segments are."""
 
-SUREST = 40.0
+MAX_PRIOR_STRENGTH = 40.0
 """A segment starts no surer than so many outcomes 0 and 1 make it; of costs, which begin with ¼ and ¾ in their place
 and so with a quarter of the variance, four times as many."""
 
@@ -42,7 +42,7 @@ OUTCOMES_FOR_SHIFT = 2.0
 FARTHEST_SHIFT = 0.9
 """Of the way from a mean to 0 or 1."""
 
-FORETOLD = 1.0
+SHIFT_EVIDENCE = 1.0
 """How much shifts that were right weigh as much as that they are: the sum of their squares, each by how surely it is
 known. A hundred outcomes that are a tenth above the others' are that."""
 
@@ -108,7 +108,7 @@ def pooled(
     alike = _likeness(
         count, total, all_count + FIRST_COUNT, all_total + first_total, all_squares + first, pooling, shift
     )
-    sure = SUREST / of_first * variance / kind.largest(mean)
+    sure = MAX_PRIOR_STRENGTH / of_first * variance / kind.largest(mean)
     return Prior(np.minimum(n, np.maximum(np.minimum(alike, sure), kind.least(mean, variance))), mean, square)
 
 
@@ -122,7 +122,7 @@ def _shift(count: Array, total: Array, n: Array, mean: Array) -> Array:
     sums, weights = (values.cumsum(axis=-1)[..., -1:] - values for values in (weight * apart, weight))
     shift = sums / (weights + OUTCOMES_FOR_SHIFT)
     right, all_ = ((weight * shift * each).cumsum(axis=-1)[..., -1].cumsum(axis=-1)[..., -1] for each in (apart, shift))
-    shift = shift * np.clip((FORETOLD + right) / (FORETOLD + all_), 0.0, 1.0)
+    shift = shift * np.clip((SHIFT_EVIDENCE + right) / (SHIFT_EVIDENCE + all_), 0.0, 1.0)
     return np.asarray(np.clip(shift, -FARTHEST_SHIFT * mean, FARTHEST_SHIFT * (1.0 - mean)))
 
 

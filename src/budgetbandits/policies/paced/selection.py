@@ -1,21 +1,63 @@
-"""Who answers a request by `bts-paced`, for means that were drawn: once, or many times over."""
+"""Which arm answers a request by `bts-paced`, for means that were drawn: once (`select`), or for many draws at once.
+
+Each segment learns on its own, so what Thompson sampling pays to find out, it pays in each of them.
+
+Trials. By the means of the posteriors, and at the price on money of the program for them, an arm is worth x less than
+the best of those that are better known. To know the truth would bring something only where its mean reward, drawn from
+Beta(a, b) with mean m, is at least m + x, and then about
+
+    σ φ(z) / (1 + z²),   z² = 2 (a + b) kl(m, m + x),
+
+for each request of the segment that is to come, as often as it has come or as the average segment does. σ² is the
+variance of the difference, of which the reward's is a part, and z² is made smaller by as much. (By quadrature, that is
+0.9 to 5 times what it would bring.) No number of trials in the segment can bring more. Where all requests to come make
+less of it than x, the price of one trial, there is none; unless the arm is cheaper and the segment has no outcome of it
+yet, or it is dearer and money is left over in any case.
+
+The last upgrades. Money is paid in lumps. A plan that has fewer than one upgrade left cannot pay for it, and one that
+has few may be short after it, because costs vary; then money is missed at the price of the step before, λ⁺, and not at
+the λ of the upgrade. So an upgrade is left out where the plan has money for fewer than 2 (1 − λ/λ⁺) of them, each at
+what it is drawn to cost, or at what it does on average if that is more: where money that is missed costs no more than
+money that is left over, none is; where it costs much more, all below two.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.numerics.fluid import at_price, best_mix
-from budgetbandits.numerics.fluid_draws import arms_at_rate
-from budgetbandits.policies.paced.exploration import exploration_is_wasted, too_few_upgrades
+from budgetbandits.numerics.fluid import arms_at_rate, at_price, best_mix
+
+UPGRADES_KEPT = 2.0
+"""An upgrade, and as much again for costs that vary."""
+
+LARGEST = 1.0 - 1e-12
+"""No mean reward is above."""
+
+
+def exploration_is_wasted(loss: Any, mean: Any, certainty: Any, variance: Any, spread: Any, requests: Any) -> Any:
+    """Whether a trial of an arm that is worth so much less than another cannot pay: the mean, the sum of the parameters
+    and the variance of the Beta of its mean reward, the variance of the difference, and how many requests are to come.
+    Numbers or arrays, as below."""
+    needed = np.minimum(mean + loss, LARGEST)
+    apart = mean * np.log(mean / needed) + (1.0 - mean) * np.log((1.0 - mean) / (1.0 - needed))
+    squared = 2.0 * certainty * apart * (variance / spread)
+    return requests * np.sqrt(spread / (2.0 * math.pi)) * np.exp(-0.5 * squared) / (1.0 + squared) < loss
+
+
+def too_few_upgrades(upgrades: Any, price: Any, price_if_short: Any) -> Any:
+    """Whether a plan has so few upgrades left that none is worth it."""
+    return upgrades * price_if_short < UPGRADES_KEPT * (price_if_short - price)
+
 
 Arms = NDArray[np.int64]
 
 
-class Drawn(NamedTuple):
+class DrawnMeans(NamedTuple):
     """What was drawn for a request.
 
     arms          the numbers of those planned for
@@ -26,7 +68,7 @@ class Drawn(NamedTuple):
     shapes        the parameters of the Betas that the means are from, as (kind, segment, arm)
     scales        what a cost of 1 is for each arm
     tried         of which arms the segment has an outcome
-    requests      how many are still to come, if it matters what a choice for them is worth (`worth.py`)
+    requests      how many are still to come, if it matters what a choice for them is worth (`selection`)
     """
 
     arms: Arms
@@ -51,7 +93,7 @@ class Drawn(NamedTuple):
         return a / (a + b) * self.scales[arm]
 
 
-def named(drawn: Drawn, rate: float, rng: np.random.Generator) -> int:
+def select(drawn: DrawnMeans, rate: float, rng: np.random.Generator) -> int:
     """The number of the arm that answers, of one draw."""
     reward, cost, weight, segment = drawn.reward.tolist(), drawn.cost.tolist(), drawn.weight.tolist(), drawn.segment
     mix = best_mix(reward, cost, weight, rate)
@@ -66,11 +108,11 @@ def named(drawn: Drawn, rate: float, rng: np.random.Generator) -> int:
     if not drawn.may[arm]:
         arm = at_price(drawn.worth.tolist(), cost[segment], mix.price)
     if drawn.requests is not None:
-        arm = instead(drawn, rate, drawn.requests)[arm]
+        arm = substitute(drawn, rate, drawn.requests)[arm]
     return int(drawn.arms[arm])
 
 
-def select_many(drawn: Drawn, rate: float, lot: Array) -> Arms:
+def select_many(drawn: DrawnMeans, rate: float, lot: Array) -> Arms:
     """The same of many draws; by numbers in [0, 1), one for each, two arms that are mixed take turns."""
     mixes = arms_at_rate(drawn.reward, drawn.cost, drawn.weight, rate, drawn.segment)
     share, price = mixes.share, mixes.price
@@ -84,17 +126,17 @@ def select_many(drawn: Drawn, rate: float, lot: Array) -> Arms:
     if not drawn.may.all():
         chosen = np.where(drawn.may[chosen], chosen, most_worth(drawn, drawn.cost[:, drawn.segment], price))
     if drawn.requests is not None:
-        chosen = instead(drawn, rate, drawn.requests)[chosen]
+        chosen = substitute(drawn, rate, drawn.requests)[chosen]
     return np.asarray(drawn.arms[chosen])
 
 
-def most_worth(drawn: Drawn, cost: Array, price: Array) -> Arms:
+def most_worth(drawn: DrawnMeans, cost: Array, price: Array) -> Arms:
     """For each draw, the place of the arm that is worth most at these costs and this price on money, of those that may
     answer; the costs of others may be unknown."""
     return np.asarray(np.where(drawn.may, drawn.worth - price[:, None] * cost, -np.inf).argmax(axis=1))
 
 
-def instead(drawn: Drawn, rate: float, requests: float) -> Arms:
+def substitute(drawn: DrawnMeans, rate: float, requests: float) -> Arms:
     """For each place its own, or that of the best of the better known arms if it is not worth a trial: by the means of
     the posteriors and the price on money of the program for them."""
     a, b = drawn.shapes

@@ -16,10 +16,15 @@ from budgetbandits.policies.paced import statistics
 from budgetbandits.policies.paced.statistics import COST, COUNT, PAID, REWARD, SMALLEST_COST
 from budgetbandits.policies.primal_dual import lower
 from budgetbandits.simulation.engines.index import rules as index_rules  # noqa: F401 - lets `lower` be called here
-from budgetbandits.simulation.engines.paced.naming import named_by_mix
 from budgetbandits.simulation.engines.paced.posteriors import COSTS, REWARDS, law_of, renew, sums_of
-from budgetbandits.simulation.engines.paced.program import costs_of, rewards_of, solve
-from budgetbandits.simulation.engines.paced.requests import next_request, offered
+from budgetbandits.simulation.engines.paced.selection import (
+    costs_of,
+    next_request,
+    offered,
+    rewards_of,
+    select_arm,
+    solve,
+)
 from budgetbandits.simulation.engines.runtime.budgets import add_cost
 from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
 from budgetbandits.simulation.engines.runtime.status import FINISHED, GOING_ON
@@ -59,7 +64,7 @@ def draw_and_mix(game, rng):
     weigh_segments(game)
     rate = rate_of(game)
     solve(game, rate)
-    game.leader = named_by_mix(game, rng, rate)
+    game.leader = select_arm(game, rng, rate)
     return GOING_ON
 
 

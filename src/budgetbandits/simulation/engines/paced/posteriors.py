@@ -14,11 +14,11 @@ from budgetbandits.policies.paced.pooling import (
     FARTHEST_SHIFT,
     FIRST_COUNT,
     FIRST_MEAN,
-    FORETOLD,
+    MAX_PRIOR_STRENGTH,
     OUTCOMES_FOR_GUESS,
     OUTCOMES_FOR_SHIFT,
+    SHIFT_EVIDENCE,
     SMALLEST_WITHIN,
-    SUREST,
 )
 from budgetbandits.policies.paced.statistics import COST, COST_SQUARED, COUNT, REWARD, REWARD_SQUARED
 from budgetbandits.simulation.engines.runtime.pointers import float_pointer
@@ -137,7 +137,7 @@ def compare_segments(game):
             shift[1] = moved
         right += of_segment
         foretold += squares
-    slope = min(max((FORETOLD + right) / (FORETOLD + foretold), 0.0), 1.0)
+    slope = min(max((SHIFT_EVIDENCE + right) / (SHIFT_EVIDENCE + foretold), 0.0), 1.0)
     for segment in range(game.segments):
         for arm in range(game.arms):
             shift = shift_of(game, segment, arm)
@@ -163,7 +163,7 @@ def renew_pooled(game, arm, row, squares, place, first, size):
             variance *= (mean + shift) * (1.0 - mean - shift) / (mean * (1.0 - mean))
             mean += shift
             square = variance + mean * mean
-        sure = SUREST / spread * variance / (mean * (1.0 - mean))
+        sure = MAX_PRIOR_STRENGTH / spread * variance / (mean * (1.0 - mean))
         least = variance / (mean * (1.0 - mean) * min(mean, 1.0 - mean))
         weight = min(n, max(min(alike, sure), least))
         law[place], law[place + 1] = statistics.beta_parameters(

@@ -1,37 +1,108 @@
-"""Who answers a request by `bts-paced`, once the program is solved: `paced_plans.named`, compiled."""
+"""Which request comes next, and which arm answers it by `bts-paced`: `policies.paced.selection.select`, compiled."""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import carray, njit
 from numba.extending import register_jitable
 
-from budgetbandits.policies.paced import exploration
+from budgetbandits.numerics import fluid
+from budgetbandits.policies.paced import selection as policy_selection
 from budgetbandits.policies.paced.statistics import COUNT
 from budgetbandits.simulation.engines.paced.posteriors import COSTS, REWARDS, law_of, sums_of
-from budgetbandits.simulation.engines.paced.program import costs_of, rewards_of, solve
-from budgetbandits.simulation.engines.paced.requests import offered
 from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
-
-for function in (exploration.exploration_is_wasted, exploration.too_few_upgrades):
-    register_jitable(function)
+from budgetbandits.simulation.engines.runtime.status import FINISHED, GOING_ON, ROUND_LIMIT
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def named_by_mix(game, rng, rate):
+def next_request(game):
+    """Whether there is one: GOING_ON, FINISHED or ROUND_LIMIT; it may be of another part than the one before."""
+    if game.rounds == game.max_rounds:
+        return ROUND_LIMIT
+    if game.rounds >= game.horizon:
+        return FINISHED
+    part = whole_pointer(game.list_at)[game.rounds] if game.listed > 0 else part_of_phase(game)
+    if part != game.part:
+        enter(game, part)
+    return GOING_ON
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def part_of_phase(game):
+    """The part of the request where there is one segment, so that each phase has one part."""
+    first = whole_pointer(game.first_at)
+    part = max(game.part, 0)
+    while part + 1 < game.parts and game.rounds >= first[part + 1]:
+        part += 1
+    return part
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def enter(game, part):
+    """The request is of this part: see which arms are planned for."""
+    game.part = part
+    game.segment = part % game.width if game.segments > 1 else 0
+    plan, who = whole_pointer(game.plan_at + 8 * game.arms * part), whole_pointer(game.who_at)
+    game.planned = 0
+    for arm in range(game.arms):
+        if plan[arm] > 0:
+            who[game.planned] = arm
+            game.planned += 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def offered(game, arm):
+    """Whether this arm may answer the request."""
+    return whole_pointer(game.offer_at)[game.part * game.arms + arm] > 0
+
+
+for function in (fluid.next_break, fluid.mix_of_one, fluid.at_price, fluid.solve):
+    register_jitable(function)
+for function in (policy_selection.exploration_is_wasted, policy_selection.too_few_upgrades):
+    register_jitable(function)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def rewards_of(game, segment):
+    """The mean rewards that were drawn for a segment, of the arms that are planned for."""
+    return carray(float_pointer(game.rewards_at + 8 * game.planned * segment), (game.planned,))
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def costs_of(game, segment):
+    return carray(float_pointer(game.costs_at + 8 * game.planned * segment), (game.planned,))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def solve(game, rate):
+    """Find the arm of each segment, the one that mixes two, and the price on money, for the means that were drawn."""
+    shape, segments = (game.segments, game.planned), (game.segments,)
+    game.mixed, game.upgrade, game.share, game.price, game.price_if_short = fluid.solve(
+        carray(float_pointer(game.rewards_at), shape),
+        carray(float_pointer(game.costs_at), shape),
+        carray(float_pointer(game.weight_at), segments),
+        rate,
+        carray(whole_pointer(game.arm_at), segments),
+        carray(float_pointer(game.break_price_at), segments),
+        carray(whole_pointer(game.break_arm_at), segments),
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def select_arm(game, rng, rate):
     """The arm of the mix for the request; if it may not have that one, what is worth most at the price on money."""
     who = whole_pointer(game.who_at)
     place = whole_pointer(game.arm_at)[game.segment]
-    careful = game.segments > 1 and game.horizon < np.inf and game.forget == 0.0
+    prune_exploration = game.segments > 1 and game.horizon < np.inf and game.forget == 0.0
     upgrades = game.segment == game.mixed and game.share > 0.0 and rng.random() < game.share
     if upgrades and not (
-        careful and exploration.too_few_upgrades(upgrades_to_come(game), game.price, game.price_if_short)
+        prune_exploration and policy_selection.too_few_upgrades(upgrades_to_come(game), game.price, game.price_if_short)
     ):
         place = game.upgrade
     if not offered(game, who[place]):
         place = most_worth(game)
-    if careful:
-        place = unless_in_vain(game, place, rate)
+    if prune_exploration:
+        place = substitute(game, place, rate)
     return who[place]
 
 
@@ -69,7 +140,7 @@ def most_worth(game):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def unless_in_vain(game, place, rate):
+def substitute(game, place, rate):
     """This place, or that of the best of the better known arms if it is not worth a trial; the program is solved for
     the means of the posteriors in the place of those that were drawn."""
     who = whole_pointer(game.who_at)
@@ -91,7 +162,7 @@ def unless_in_vain(game, place, rate):
     loss = max(top - (reward[place] - game.price * cost[place]), 0.0)
     certainty, variance, spread = law[REWARDS] + law[REWARDS + 1], beta_variance(law, REWARDS), variance_of(game, best)
     coming = to_come(game) * max(float_pointer(game.weight_at)[game.segment], 1.0 / game.segments)
-    vain = exploration.exploration_is_wasted(loss, reward[place], certainty, variance, unsure + spread, coming)
+    vain = policy_selection.exploration_is_wasted(loss, reward[place], certainty, variance, unsure + spread, coming)
     return best if vain else place
 
 
