@@ -32,7 +32,8 @@ LARGEST, LARGEST_LOG = 1e300, 690.0
 """Stands for infinity, and its logarithm, where something must be multiplied."""
 
 NEWTON_STEPS, CLOSE = 9, 1e-5
-"""At most so many, and none after one that began as close to the level, relative to it: each about squares the error.
+"""The most steps, and how close to the level, relative to it, a step begins after which none is needed: each about
+squares the error.
 That leaves a relative error below 1e-9 in the level, or an absolute one of 1e-14 (`test_divergence.py`)."""
 
 DIVERGENCE_BISECTIONS = 28

@@ -1,21 +1,21 @@
 """The program of two scarce resources, money and requests; policies and the oracle share it.
 
-A request of segment s, which comes with probability w_s, is answered by arm a with probability x_sa, brings r_sa and
+A request of segment s, which comes with probability w_s, is answered by arm a with probability x_sa, earns r_sa and
 costs c_sa on average. With ``rate`` units of money for each request that comes, the best mix is
 
     max Σ w_s x_sa r_sa   subject to   Σ w_s x_sa c_sa ≤ rate   and   Σ_a x_sa = 1 for every segment.
 
 One price λ on money solves it: every segment takes the arm with the largest r − λc. It is found from above. At the
-largest price worth paying, λ = ρ*, the ratio of what all segments bring to what they cost is best. Then the price falls
-from one break to the next, where one segment changes to an arm that brings and costs more, until the money for a
+largest price worth paying, λ = ρ*, the ratio of what all segments earn to what they cost is best. Then the price falls
+from one break to the next, where one segment changes to an arm that earns and costs more, until the money for a
 request is used up. At the last break that segment mixes two arms, and all others use one.
 
 Where not even the arms at ρ* can be paid for every request, money is the only scarce resource. The best is to answer
-with them until it is gone; with one segment, that is pulling the arm with the best ratio, as in the paper.
+with them until it is used up; with one segment, that is pulling the arm with the best ratio, as in the paper.
 
 `best_mix` solves the program for one set of means, in plain loops that engines compile, too. `arms_at_rate` solves it
 for many draws at once, in another order: in each segment the arms beyond that of the best ratio form a chain in which
-each brings and costs more than the one before, and the price at which a step of a chain pays falls along it. So all
+each earns and costs more than the one before, and the price at which a step of a chain pays falls along it. So all
 steps of all chains, in the order of their prices, are what a falling price takes, until the money is used up.
 """
 
@@ -42,9 +42,9 @@ class Mix(NamedTuple):
     upgrade: int
     share: float
     price: float
-    """What one more unit of money brings; 0 where money is not scarce."""
+    """The reward of one more unit of money; 0 where money is not scarce."""
     price_if_short: float
-    """What one more unit would bring if there were too little for ``arms``: the price of the step before."""
+    """The same if there were too little for ``arms``: the price of the step before."""
 
     def spend(self, cost: Rows, weight: Sequence[float]) -> float:
         """The mean of ``cost`` over requests; with rewards in its place, the mean reward."""
@@ -84,13 +84,13 @@ def solve(
     before, better, spent = -1.0, 0.0, 0.0
     while better > before:
         before = better
-        brings, spent = 0.0, 0.0
+        earned, spent = 0.0, 0.0
         for segment in range(len(reward)):
             arm = at_price(reward[segment], cost[segment], before)
             arms[segment] = arm
-            brings += weight[segment] * reward[segment][arm]
+            earned += weight[segment] * reward[segment][arm]
             spent += weight[segment] * cost[segment][arm]
-        better = brings / spent
+        better = earned / spent
     if spent >= rate:
         return 0, arms[0], 0.0, before, before
     for segment in range(len(reward)):
@@ -143,7 +143,7 @@ def at_price(reward: Sequence[float], cost: Sequence[float], price: float) -> in
 
 
 def next_break(reward: Sequence[float], cost: Sequence[float], arm: int) -> tuple[float, int]:
-    """The highest price at which a dearer arm is worth its extra cost, and that arm; price 0 if there is none."""
+    """The highest price at which a costlier arm is worth its extra cost, and that arm; price 0 if there is none."""
     price, best = 0.0, arm
     for other in range(len(reward)):
         if cost[other] > cost[arm] and reward[other] > reward[arm]:
@@ -256,7 +256,7 @@ def _at(values: Array, arm: Arms) -> Array:
 
 
 def _best_ratio(reward: Array, cost: Array, weight: Array) -> tuple[Array, Arms]:
-    """The best ratio of what all segments bring to what they cost, and the arms that reach it."""
+    """The best ratio of what all segments earn to what they cost, and the arms that reach it."""
     ratio = np.zeros(len(reward))
     for _ in range(NEWTON_STEPS):
         arm = (reward - ratio[:, None, None] * cost).argmax(axis=2)
@@ -273,9 +273,9 @@ def _chains(reward: Array, cost: Array, weight: Array, first: Arms) -> tuple[Arr
     prices, more, to = [], [], []
     arm = first
     for _ in range(reward.shape[2] - 1):
-        brings, costs = reward - _at(reward, arm)[:, :, None], cost - _at(cost, arm)[:, :, None]
-        pays = (brings > 0.0) & (costs > 0.0)
-        slope = np.where(pays, brings / np.where(pays, costs, 1.0), 0.0)
+        gains, costs = reward - _at(reward, arm)[:, :, None], cost - _at(cost, arm)[:, :, None]
+        pays = (gains > 0.0) & (costs > 0.0)
+        slope = np.where(pays, gains / np.where(pays, costs, 1.0), 0.0)
         best = slope.argmax(axis=2)
         price = _at(slope, best)
         best = np.where(price > 0.0, best, arm)

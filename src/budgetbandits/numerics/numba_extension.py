@@ -35,10 +35,10 @@ def _everywhere(condition: Any) -> Any:
     def itself(condition: Any) -> Any:
         return condition
 
-    def shared_state(condition: Any) -> Any:
+    def whole(condition: Any) -> Any:
         return np.all(condition)
 
-    return shared_state if isinstance(condition, types.Array) else itself
+    return whole if isinstance(condition, types.Array) else itself
 
 
 register_jitable(trial)

@@ -1,4 +1,4 @@
-"""What is believed of an arm: the laws of its mean reward, of its mean cost, and of their ratio.
+"""The posteriors of an arm: of its mean reward, of its mean cost, and of their ratio.
 
 A ratio is a function of two independent variables: of the two means, or, if these have a joint posterior, of two shares
 that are independent of each other. Given one of them, the other's distribution function says how likely the ratio is at
@@ -47,7 +47,8 @@ class MeanPosterior(Protocol):
 
 @dataclass(frozen=True)
 class BetaPosterior:
-    """
+    """A Beta distribution, by the counts of successes and failures.
+
     >>> BetaPosterior(3.0, 1.0).mean, BetaPosterior(1.0, 1.0).quantile(np.array([0.25])).tolist()
     (0.75, [0.25])
     """
@@ -172,7 +173,7 @@ class RatioPosterior:
         return np.asarray(np.exp(found))
 
     def spread(self, count: int) -> Array:
-        """So many equally likely values, rising; less exact than quantiles, and cheaper."""
+        """``count`` equally likely values, rising; less exact than quantiles, and cheaper."""
         middles = (np.arange(count) + 0.5) / count
         return np.asarray(np.exp(self.logarithms(scipy.special.ndtri(middles))))
 
@@ -250,7 +251,7 @@ class JointRatioPosterior(RatioPosterior):
 
 @dataclass(frozen=True)
 class ArmPosterior:
-    """What is believed of an arm, in units of the largest reward and the largest cost."""
+    """The posteriors of an arm, in units of the largest reward and the largest cost."""
 
     reward: MeanPosterior
     cost: MeanPosterior

@@ -99,7 +99,7 @@ class State:
 
     active            which arms may be chosen
     pulls             how often each arm was pulled
-    known             what the policy was told before the first pull
+    known             what the policy knew before the first pull
     first_pulls_done  how many arms, in order, have had their first pull handed out
 
     `Policy.observe` writes only into the entries of its arm and `Policy.choose` into none; one that must change more

@@ -72,7 +72,7 @@ class EpsilonFirst(TallyPolicy[Exploration]):
             state.ratio = np.where(state.pulls > 0, self.ratio(state), -np.inf)
             self.commit(state, rng)
         choice = best(np.where(allowed, state.ratio, -np.inf), rng)
-        # every arm with a ratio has been retired or priced out: what is left are arms that were never explored
+        # every arm with a ratio has been retired or priced out: only arms that were never explored are left
         return choice if choice is not None else _next_in_turn(state, allowed)
 
     def ratio(self, state: Exploration) -> Array:
@@ -85,7 +85,7 @@ class EpsilonFirst(TallyPolicy[Exploration]):
         return True
 
     def commit(self, state: Exploration, rng: np.random.Generator) -> None:
-        """Choose among equals once, not anew in every round; the others stay in reserve below the chosen one."""
+        """Choose among equals once, not in every round; the others stay in reserve below the chosen one."""
         chosen = best(np.where(state.active, state.ratio, -np.inf), rng)
         if chosen is not None:
             state.ratio = np.minimum(state.ratio, np.finfo(float).max)

@@ -1,7 +1,7 @@
-"""Policies however they are named: themselves, their classes, their texts, and classes in a file.
+"""Policies by object, by class, by text, or by a class in a file.
 
-A file (``mine.py:OmegaUCB``) is run, so only whoever runs the program may name one: on the command line, in an
-experiment file, in code. What comes over a network or out of a saved state is never taken for one.
+A file (``mine.py:OmegaUCB``) is run, so only the person who runs the program may name one: on the command line, in an
+experiment file, in code. Text from a network or a saved state is never taken for a file.
 """
 
 from __future__ import annotations
@@ -106,11 +106,11 @@ def run_file(path: str | Path) -> ModuleType:
 
 Versions = dict[Path, tuple[int, int] | None]
 _RUN: dict[Path, tuple[ModuleType, Versions]] = {}
-"""What files made, and which versions of them and of those they imported."""
+"""The modules that files made, with the versions of the files they were made from."""
 
 
 def _version(file: Path) -> tuple[int, int] | None:
-    """What changes with the file; None if it is not there."""
+    """A mark that changes with the file; None if there is no file."""
     try:
         about = file.stat()
     except OSError:
@@ -129,7 +129,7 @@ def _run(path: Path) -> tuple[ModuleType, Versions]:
     sys.dont_write_bytecode = True  # bytecode takes a file for unchanged that has its length and its second
     importlib.invalidate_caches()
     sys.modules[path.stem] = module  # dataclasses look for the module of the class they make
-    sys.path.insert(0, str(folder))  # files beside it can be imported, as those beside a script
+    sys.path.insert(0, str(folder))  # files next to it can be imported, as by a script
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # whatever the user's code does
@@ -139,7 +139,7 @@ def _run(path: Path) -> tuple[ModuleType, Versions]:
         sys.path.remove(str(folder))
         sys.dont_write_bytecode = wrote
         for name in [name for name, each in sys.modules.items() if before.get(name) is not each]:
-            if name == path.stem or _beside(sys.modules[name], folder):
+            if name == path.stem or _is_next_to(sys.modules[name], folder):
                 file = Path(sys.modules[name].__file__ or path).resolve()
                 versions.setdefault(file, _version(file))
                 del sys.modules[name]
@@ -148,7 +148,7 @@ def _run(path: Path) -> tuple[ModuleType, Versions]:
     return module, versions
 
 
-def _beside(module: ModuleType, folder: Path) -> bool:
+def _is_next_to(module: ModuleType, folder: Path) -> bool:
     """Whether this is a single file in the folder: it is sent to workers whole, like the file that imports it."""
     file = getattr(module, "__file__", None)
     return file is not None and Path(file).resolve().parent == folder and not hasattr(module, "__path__")
@@ -163,7 +163,7 @@ def add_policy(kind: type[Policy]) -> None:
     KNOWN.add(kind.name, kind)
 
 
-def defined(module: ModuleType) -> list[type]:
+def classes_in(module: ModuleType) -> list[type]:
     """The classes that a file defines itself, in its order."""
     return [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == module.__name__]
 
@@ -173,7 +173,7 @@ def _is_policy(kind: Any) -> bool:
 
 
 def policies_in(module: ModuleType) -> list[type[Policy]]:
-    return [kind for kind in defined(module) if _is_policy(kind)]
+    return [kind for kind in classes_in(module) if _is_policy(kind)]
 
 
 def _listed(kinds: list[type[Policy]]) -> str:

@@ -13,8 +13,8 @@ The gate compares η with the mean *cost*: the expansion holds while the cost is
     ucb-b2    variances learned: ω = 0, ε = √(2 V α ln t/n) + 3 α ln t/n, η likewise
     ucb-b2c   also the correlation: ω = Cov/Var of the costs, V that of the residuals, 3(1 + |ω|) α ln t/n behind it
 
-α must exceed 2; all prove O(ln B) regret. The paper's UCB-B1 is told each arm's own moments. Here one bound on the
-variances serves all arms, and ¼ is right for anything in [0, 1]. Its UCB-B2C is told a bound on the slopes, where the
+α must exceed 2; all prove O(ln B) regret. The paper's UCB-B1 knows each arm's own moments. Here one bound on the
+variances serves all arms, and ¼ is right for anything in [0, 1]. Its UCB-B2C knows a bound on the slopes, where the
 learned one is used here, and |·| stands where one public code has a positive part, as the error formula above demands.
 
 UCB-M1 goes by medians of means, for heavy tails.
@@ -96,7 +96,7 @@ def check_alpha(policy: str, alpha: float) -> None:
 
 @dataclass(frozen=True)
 class KnownVariances(IndexPolicy[T]):
-    """A policy that is told bounds on the variances of all arms."""
+    """A policy that knows bounds on the variances of all arms."""
 
     reward_variance: float = 0.25
     cost_variance: float = 0.25

@@ -34,9 +34,9 @@ from budgetbandits.policies.index import RISING, IndexPolicy, MomentsPolicy, Mon
 from budgetbandits.policies.statistics import Moments, Tally
 
 MANY_PULLS = 30.0
-"""From so many pulls on ω*-UCB trusts the variance."""
+"""The number of pulls from which ω*-UCB trusts the variance."""
 RHO = 0.25
-"""What the paper recommends."""
+"""The value that the paper recommends."""
 
 
 def wilson_upper(mean: Any, pulls: Any, square: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a policy's state says of an arm, as posteriors of its means and of their ratio."""
+"""The posteriors of an arm's means and of their ratio, from a policy's state."""
 
 from __future__ import annotations
 

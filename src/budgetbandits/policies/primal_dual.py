@@ -10,8 +10,8 @@ B′ = min(B, T): a cost c uses cB′/B of money, a pull B′/T of time. The pri
 (1 + ε)^(lower bound) for the pulled arm, ε = √(ln d / B′), d resources. With money alone ε = 0, the price cancels, and
 the two rules are one. The horizon is what the driver says the budget is for, unless ``horizon`` gives one.
 
-The prices rise when an outcome is told, by what was known before it. The requests are those that were chosen for: one
-that fails is gone like one that is answered, and one that is dropped is not.
+The prices rise when an outcome is reported, by what was known before it. Every choice uses one of the requests, also
+one that fails; a choice that is discarded does not.
 
 Badanidiyuru, Kleinberg, Slivkins: Bandits with Knapsacks. FOCS 2013. The constant in ν is that of Xia et al. 2015.
 """

@@ -1,6 +1,6 @@
 """Policies that score every arm by a random draw and pull the best: the shape of Thompson sampling.
 
-What such a policy knows of an arm is a few numbers, its *statistics*. Two functions say all the rest:
+Such a policy keeps a few numbers of each arm, its *statistics*. Two functions say all the rest:
 
     def score(statistics, rng, *extras):                # a draw from the arm's posterior
         return rng.beta(statistics[0], statistics[1])
@@ -89,7 +89,7 @@ class SamplingPolicy(Policy[P]):
         return cast("P", state)
 
     def draw(self, state: P, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
-        """The scores of these arms (all of them if None) in so many independent rounds, as (round, arm)."""
+        """The scores of these arms (all of them if None) in ``rounds`` independent rounds, as (round, arm)."""
         numbers = range(len(state.pulls)) if arms is None else arms.tolist()
         return np.array([[self.draw_one(state, rng, arm) for arm in numbers] for _ in range(rounds)], dtype=float)
 

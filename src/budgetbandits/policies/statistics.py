@@ -1,4 +1,4 @@
-"""Counts and means of what each arm has brought and cost, and policies that learn by them."""
+"""Sums and means of the rewards and costs of each arm, and the policies that learn by them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ else:
 
 @dataclass
 class Tally(State):
-    """Sums of what each arm has brought and cost."""
+    """Sums of the rewards and costs of each arm."""
 
     reward: Array = field(default_factory=lambda: np.zeros(0))
     reward_squared: Array = field(default_factory=lambda: np.zeros(0))
     cost: Array = field(default_factory=lambda: np.zeros(0))
     past_cost: float = 0.0
-    """The part of the costs that history tells of: learnt from, but not paid out of this budget."""
+    """The part of the costs that comes from history: learned from, but not paid out of this budget."""
 
     @property
     def seen(self) -> Array:
@@ -51,18 +51,18 @@ class Tally(State):
 
     @property
     def spent(self) -> float:
-        """What this budget has paid."""
+        """The money spent out of this budget."""
         return float(self.cost.sum()) - self.past_cost
 
     @property
     def left(self) -> float:
-        """What is left of a budget that is known."""
+        """The money left of a known budget."""
         return self.known.budget - self.spent
 
 
 @dataclass
 class Moments(Tally):
-    """Sums, and what variances and covariances are made of."""
+    """Sums that also give variances and covariances."""
 
     cost_squared: Array = field(default_factory=lambda: np.zeros(0))
     product: Array = field(default_factory=lambda: np.zeros(0))

@@ -1,4 +1,4 @@
-"""Hold a policy of your own to what every policy promises.
+"""Checks for a policy of your own: the contract of every policy, and the compiled engines.
 
 from budgetbandits.testing import check_policy
 
@@ -25,7 +25,7 @@ __all__ = ["Finding", "Report", "check_policy"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found."""
+    """The finding of one check."""
 
     check: str
     verdict: Literal["holds", "broken", "does not apply"]
@@ -37,7 +37,7 @@ class Finding:
 
 @dataclass
 class Report:
-    """What all checks found."""
+    """The findings of all checks."""
 
     policy: str
     findings: list[Finding] = field(default_factory=list)

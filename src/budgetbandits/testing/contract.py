@@ -1,4 +1,4 @@
-"""What every policy promises to whoever drives it, as checks that any policy can be held to.
+"""The promises of every policy to its driver, as checks for any policy.
 
 Each takes a policy and raises `Broken`, or returns why it does not apply. Seeds are fixed: a check that holds once
 always holds.
@@ -48,7 +48,7 @@ def feedback(rng: np.random.Generator) -> tuple[float, float]:
 
 
 def play(policy: Policy, state: State, rng: np.random.Generator, world: np.random.Generator, rounds: int) -> list[int]:
-    """The arms of so many rounds."""
+    """The arms of this many rounds."""
     chosen = []
     for _ in range(rounds):
         arm = policy.choose(state, rng)
@@ -173,7 +173,7 @@ def a_long_game_of_numbers(policy: Policy) -> None:
 
 
 def learns_about_one_arm_at_a_time(policy: Policy) -> None:
-    """Whoever keeps a state in rows writes back one arm for each pull; what changes more is a new array."""
+    """A driver that keeps a state in rows writes back one arm for each pull; a larger change is a new array."""
     state = policy.start(6, knowledge(6, budget=60.0))
     rng, world = _generators()
     for _ in range(200):

@@ -88,12 +88,12 @@ def test_costs_begin_with_a_quarter_and_three_quarters():
 def test_the_first_costs_follow_those_that_were_seen(costs, first):
     """The parameters of the Betas by hand, from the outcomes and the first two."""
     policy = PacedThompson()
-    shapes = policy.shared_state(told(policy, [(0, 0, 1.0, cost) for cost in costs]).sums)
+    shapes = policy.all_laws(told(policy, [(0, 0, 1.0, cost) for cost in costs]).sums)
     for arm, seen in enumerate((np.array([*costs, *first]), np.array(first))):  # of the second arm there is no outcome
         kappa = len(seen) * seen.mean() * (1 - seen.mean()) / seen.var()
         found = [each[1, 0, arm] for each in shapes]
         assert found == pytest.approx([kappa * seen.mean(), kappa * (1 - seen.mean())])
-    shapes = policy.shared_state(told(policy, [(0, 0, 1.0, cost) for cost in costs], segments=2).sums)
+    shapes = policy.all_laws(told(policy, [(0, 0, 1.0, cost) for cost in costs], segments=2).sums)
     begins = shapes[0][1, 1, 0] / (shapes[0] + shapes[1])[1, 1, 0]
     assert begins == pytest.approx(np.mean([*costs, *first]))  # the second segment, with what the first knows
 
@@ -257,7 +257,7 @@ def test_a_segment_is_different_where_its_other_arms_are(specialists):
     )
     cells = [(s, a) for s in range(4) for a in range(4) if (s, a) not in ((0, 3), (3, 1))]
     outcomes = [(s, a, float(rng.random() < mean[s, a]), 0.5) for s, a in cells for _ in range(5 + 3 * a + s)]
-    a, b = policy.shared_state(told(policy, outcomes, arms=4, segments=4).sums)
+    a, b = policy.all_laws(told(policy, outcomes, arms=4, segments=4).sums)
     by_hand, slope = moved_by_hand(outcomes, 4, 4)
     assert slope == 0.0 if specialists else slope > 0.5
     for at in ((0, 3), (3, 1)):
@@ -360,7 +360,7 @@ def test_what_is_known_from_before_varies_as_much_as_it_may():
     state = policy.start(2, Knowledge(budget=99.0, horizon=200.0))
     state.known = replace(state.known, unlearned=7)
     policy.add_history(state, 0, 10, 4.0, 5.0)
-    a, b = policy.shared_state(state.sums)
+    a, b = policy.all_laws(state.sums)
     assert (a[0, 0, 0], b[0, 0, 0]) == pytest.approx((5.0, 7.0))
     assert (state.requests, state.left) == (193.0, 99.0)
 

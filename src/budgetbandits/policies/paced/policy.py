@@ -1,4 +1,4 @@
-"""Paced Thompson sampling: a budget that must last for so many requests.
+"""Paced Thompson sampling: a budget that must last for a number of requests.
 
 With money B for T requests two things are scarce, and the best ratio is the wrong goal where money is left over at the
 end. Before each request the policy draws plausible means θr and θc of every arm, as BTS does, takes
@@ -6,7 +6,7 @@ end. Before each request the policy draws plausible means θr and θc of every a
     rate = money not spent yet / requests not answered yet,
 
 and solves the program of `fluid` for the drawn means: of all mixes of arms that cost ``rate`` on average, the one that
-brings most. It pulls what that mix says: one arm, or one of two by lot. Without a horizon, T = ∞ and rate = 0: then it
+earns most. It pulls what that mix says: one arm, or one of two by lot. Without a horizon, T = ∞ and rate = 0: then it
 is the rule of BTS, argmax θr/θc. A request counts as answered when its feedback comes, as its cost does. The horizon is
 often an estimate; it may be corrected on the way, and past its end all that is left may be spent on the next request.
 
@@ -16,23 +16,22 @@ from Beta(κm, κ(1 − m)), where m and s² are the mean and variance of the ou
     κ = (n + 2) m(1 − m) / s².
 
 For outcomes 0 and 1, s² = m(1 − m), and that is the Beta(S + 1, F + 1) of BTS. Others vary less, and their posterior is
-narrower. Costs begin with ¼ and ¾ in the place of 0 and 1: the largest cost of an arm says how dear it is, and to hope
-that it is nearly free would cost as much as a small budget holds, again and again. But a largest cost may be far above
-what arms cost. Where Σc²/Σc, the mean cost that a unit of money spent on the arm has met, is below one half, the two
-are ½ and 3/2 of it; of an arm on which nothing was spent, that of all arms. For costs 0 and 1 it is 1, and nothing
+narrower. Costs begin with ¼ and ¾ in the place of 0 and 1: the largest cost of an arm says how expensive it is, and
+to hope that it is nearly free would cost a small budget's worth, again and again. But a largest cost may be far above
+what arms cost. Where Σc²/Σc, the mean cost weighted by spend, is below one half, the two are ½ and 3/2 of it; of an arm on which nothing was spent, that of all arms. For costs 0 and 1 it is 1, and nothing
 changes. With ``trials=1`` the posteriors are BTS's own: uniform priors, and a Bernoulli trial for each outcome between
 0 and 1.
 
 Segments. Requests of several segments, such as the features of a product, have posteriors of their own and one price on
 money. A segment starts from what all others know, as if it had seen w outcomes of theirs: w is the variance of an arm's
 outcomes within segments divided by that of its means between them, as far as is known, starting from ``pooling``. Their
-mean reward is moved by what sets the segment apart in its other arms, as far as that foretells what arms bring. It
+mean reward is moved by what sets the segment apart in its other arms, as far as that predicts rewards. It
 starts no surer than 40 outcomes 0 and 1 would make it, and with no posterior whose mass is at 0 or 1 (`pooling`).
 With segments, trials that cannot pay any more are left out, and so are a plan's last upgrades where being short after
 them would cost more than they bring (`selection`).
 
-Drift. With ``forget`` each outcome of an arm makes its earlier ones count so much less: of 0.002, an arm remembers its
-last 500 outcomes or so. An arm that is not pulled forgets nothing.
+Drift. With ``forget`` each outcome of an arm makes its earlier ones count less by that share: with 0.002, an arm
+remembers its last 500 outcomes or so. An arm that is not pulled forgets nothing.
 
 Plans. The program is for the requests to come, so it has all arms that these may have. Where the request at hand may
 not have the arm that the mix names, it gets the one that is worth most at the price on money of the program.
@@ -87,7 +86,7 @@ MOST_RELATIVE = 50.0
 
 @dataclass(frozen=True)
 class PacedThompson(RequestPolicy[Paced]):
-    """Thompson sampling for a budget that must last for so many requests, with segments and price estimates.
+    """Thompson sampling for a budget that must last for a number of requests, with segments and price estimates.
 
     >>> policy, rng = PacedThompson(), np.random.default_rng(1)
     >>> state = policy.start(2, Knowledge(budget=300.0, horizon=1000.0))
@@ -148,7 +147,7 @@ class PacedThompson(RequestPolicy[Paced]):
     def choices(
         self, state: Paced, rng: np.random.Generator, draws: int, request: Request = NO_REQUEST_INFO
     ) -> NDArray[np.int64]:
-        """What `choose` would name, so many times over: the same law, drawn all at once."""
+        """The arms of ``draws`` independent calls of `choose`, drawn all at once."""
         drawn, lot = self.draw(state, request, rng, draws), rng.random(draws)
         if request.prices is None:
             return select_many(drawn, state.rate, lot)
@@ -156,7 +155,7 @@ class PacedThompson(RequestPolicy[Paced]):
         return np.asarray(drawn.arms[most_worth(drawn, here, price)])
 
     def draw(self, state: Paced, request: Request, rng: np.random.Generator, draws: int | None = None) -> DrawnMeans:
-        """Plausible means, once or so many times."""
+        """Plausible means, once or ``draws`` times."""
         planned = state.active if request.coming is None else state.active | request.coming
         arms = np.flatnonzero(planned)
         shapes, scales = self.laws(state, arms), np.broadcast_to(state.scales, state.pulls.shape)[arms]
@@ -171,24 +170,24 @@ class PacedThompson(RequestPolicy[Paced]):
         return DrawnMeans(arms, reward, cost * scales, weight, may, segment, shapes, scales, tried, requests)
 
     def laws(self, state: Paced, arms: NDArray[np.int64]) -> tuple[Array, Array]:
-        """What the means of these arms are drawn from; what is known of the others counts."""
-        a, b = self.shared_state(state.sums)
+        """The parameters of the Betas of these arms; what is known of the others counts."""
+        a, b = self.all_laws(state.sums)
         return (a, b) if len(arms) == len(state.pulls) else (a[..., arms], b[..., arms])
 
     def priced(
         self, state: Paced, request: Request, drawn: DrawnMeans, rng: np.random.Generator
     ) -> tuple[Array, Array]:
-        """What each arm will cost by its estimate, and the price on money, for each draw."""
+        """The cost of each arm by its estimate, and the price on money, for each draw."""
         assert request.prices is not None
         arms, draws = drawn.arms, len(drawn.reward)
         times = 2.0 * self.draw_relative(state.sums[PRICED:, :, arms], rng, draws)
         usual, spread = state.typical_prices()
-        # not by the costs that were paid: of a dear arm these are the lowest, since it was chosen where it was cheap
+        # not by the costs that were paid: those of an expensive arm are its lowest, since it was chosen where it was cheap
         cost = np.where(np.isnan(usual[arms]), drawn.cost, usual[arms] * times)
         here = request.prices[arms] * times[:, request.segment] * np.exp(JITTER * rng.standard_normal((draws, 1)))
         return here, price_for_varied(drawn.reward, cost, drawn.weight, state.rate, spread)
 
-    def shared_state(self, sums: Array) -> tuple[Array, Array]:
+    def all_laws(self, sums: Array) -> tuple[Array, Array]:
         """The parameters of the Betas that mean rewards and mean costs are drawn from, as (kind, segment, arm)."""
         sizes = np.ones((2, 1, sums.shape[2]))
         total, squares = sums[COST].sum(axis=0), sums[COST_SQUARED].sum(axis=0)
@@ -216,19 +215,19 @@ class PacedThompson(RequestPolicy[Paced]):
 
     def draw_relative(self, sums: Array, rng: np.random.Generator, draws: int) -> Array:
         """Plausible means of costs as shares of twice their estimate, from the last three rows of sums."""
-        shape, scale = self.of_relative(sums)
+        shape, scale = self.relative_laws(sums)
         return _means(rng.gamma(shape, scale, size=(draws, *shape.shape)))
 
-    def of_relative(self, sums: Array) -> tuple[Array, Array]:
+    def relative_laws(self, sums: Array) -> tuple[Array, Array]:
         """The parameters of the Gammas that these are drawn from, as (segment, arm)."""
         count, total, squares = sums
         prior = pooled(count, total, squares, float(SQUARES[1, 0, 0]), self.pooling, MULTIPLES)
         return gamma_parameters(count, total, squares, prior)
 
     def expected_prices(self, state: Paced, request: Request) -> Array:
-        """What each arm costs by its estimate and by how many times their estimates its costs were, on average."""
+        """The expected cost of each arm: its estimate times the mean ratio of its costs to their estimates."""
         assert request.prices is not None
-        shape, scale = self.of_relative(state.sums[PRICED:])
+        shape, scale = self.relative_laws(state.sums[PRICED:])
         return np.asarray(request.prices * 2.0 * (shape * scale)[request.segment])
 
     def observe(

@@ -29,7 +29,7 @@ METHODS = {
     PacedThompson: methods(
         PacedThompson,
         *("needs", "anytime", "select_knowledge", "start", "segments", "open_segment", "choose", "observe"),
-        *("can_continue", "draw", "laws", "shared_state", "shapes"),
+        *("can_continue", "draw", "laws", "all_laws", "shapes"),
     ),
     PrimalDualBwK: methods(
         PrimalDualBwK,

@@ -13,10 +13,11 @@ from numba import njit
 from numba.extending import register_jitable
 
 from budgetbandits.policies.paced import statistics
+from budgetbandits.policies.paced.selection import COSTS, REWARDS
 from budgetbandits.policies.paced.statistics import COST, COUNT, PAID, REWARD, SMALLEST_COST
 from budgetbandits.policies.primal_dual import lower
 from budgetbandits.simulation.engines.index import rules as index_rules  # noqa: F401 - lets `lower` be called here
-from budgetbandits.simulation.engines.paced.posteriors import COSTS, REWARDS, law_of, renew, sums_of
+from budgetbandits.simulation.engines.paced.posteriors import law_of, renew, sums_of
 from budgetbandits.simulation.engines.paced.selection import (
     costs_of,
     next_request,
@@ -166,8 +167,8 @@ def pull(game, rng):
     outcome = float_pointer(game.buffer_at + 16 * (game.chunk * place + used[place]))
     reward, cost = outcome[0], outcome[1]
     used[place] += 1
-    told = cost / float_pointer(game.scales_at)[game.leader]
-    statistics.note(sums_of(game, game.segment, game.leader), reward, told, rng, game.trials, game.forget)
+    relative = cost / float_pointer(game.scales_at)[game.leader]
+    statistics.note(sums_of(game, game.segment, game.leader), reward, relative, rng, game.trials, game.forget)
     whole_pointer(game.pulls_at)[place] += 1
     float_pointer(game.answered_at)[game.segment] += 1.0
     game.rounds += 1

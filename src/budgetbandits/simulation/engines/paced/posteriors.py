@@ -1,4 +1,4 @@
-"""What `bts-paced` believes of an arm in each segment: `PacedThompson.shared_state` and `pooling.pooled`, for one arm.
+"""The posteriors of `bts-paced` for an arm in each segment: `PacedThompson.laws` and `pooling.pooled`, for one arm.
 
 With one segment an outcome changes what is believed of its arm, and nothing of the others. With several, what it says
 of its segment's rewards changes what is believed of all.
@@ -20,6 +20,7 @@ from budgetbandits.policies.paced.pooling import (
     SHIFT_EVIDENCE,
     SMALLEST_WITHIN,
 )
+from budgetbandits.policies.paced.selection import COSTS, REWARDS
 from budgetbandits.policies.paced.statistics import COST, COST_SQUARED, COUNT, REWARD, REWARD_SQUARED
 from budgetbandits.simulation.engines.runtime.pointers import float_pointer
 
@@ -27,8 +28,7 @@ for function in (statistics.beta_parameters, statistics.spend_weighted_cost, sta
     register_jitable(function)
 
 SUMS = statistics.PRICED
-REWARDS, COSTS = 0, 2
-"""Where the parameters of the two posteriors stand."""
+"""How many sums of an arm and segment a game keeps."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -71,20 +71,18 @@ def renew_unpriced(game):
     for arm in range(game.arms):
         total += over_segments(game, arm, COST)
         squares += over_segments(game, arm, COST_SQUARED)
-    shared_state = statistics.spend_weighted_cost(total, squares)
+    common = statistics.spend_weighted_cost(total, squares)
     game.unpriced = 0
     for arm in range(game.arms):
         if over_segments(game, arm, COST) == 0.0:
-            renew_laws(game, arm, shared_state)
+            renew_laws(game, arm, common)
             game.unpriced += 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def renew_laws(game, arm, shared_state):
+def renew_laws(game, arm, common):
     """The posteriors of an arm's mean reward and mean cost in every segment, from its sums."""
-    size = statistics.prior_cost_scale(
-        over_segments(game, arm, COST), over_segments(game, arm, COST_SQUARED), shared_state
-    )
+    size = statistics.prior_cost_scale(over_segments(game, arm, COST), over_segments(game, arm, COST_SQUARED), common)
     if game.segments == 1:
         renew_alone(game, arm, REWARD, REWARD_SQUARED, REWARDS, game.reward_squares, 1.0)
         renew_alone(game, arm, COST, COST_SQUARED, COSTS, game.cost_squares, size)
@@ -111,7 +109,7 @@ def shift_of(game, segment, arm):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def compare_segments(game):
-    """How far each segment's rewards are from the others': `pooling._shift`."""
+    """How far each segment's rewards are from the others': `pooling.shift_segments`."""
     for arm in range(game.arms):
         all_count, all_total = over_segments(game, arm, COUNT), over_segments(game, arm, REWARD)
         for segment in range(game.segments):
