@@ -9,7 +9,7 @@ INSTALL = UV_HTTP_TIMEOUT=10 $(BIN)/python -m uv pip install --quiet --python $(
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 
-.PHONY: help paper leaderboard demo test crashes attack browser clusters dist postgres examples lint deep mutants benchmark clean
+.PHONY: help paper leaderboard demo test compile-thompson compile-others crashes attack browser clusters dist postgres examples lint deep mutants benchmark clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,8 +40,16 @@ leaderboard: .venv/lab  ## every policy on every setting, docs/leaderboard.md an
 demo: .venv/lab  ## Budgeted Thompson Sampling against the paper's baselines, ten arms
 	@$(BIN)/budgetbandits demo
 
-test: lint  ## ruff, mypy, import-linter, doctests, tests
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=25 -m "not crashes and not attack and not examples and not browser" --ignore tests/clusters
+# mypy keeps one core busy for a minute, and so do the engines; a test process each would compile them twice
+test: .venv/ready  ## ruff, mypy, import-linter, doctests, tests (under five minutes on two cores)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint compile-thompson compile-others
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=25 -m "not deep and not crashes and not attack and not examples and not browser" --ignore tests/clusters
+
+compile-thompson compile-others: .venv/ready
+compile-thompson:
+	@$(BIN)/python tests/helpers/compile_engines.py bts
+compile-others:
+	@$(BIN)/python tests/helpers/compile_engines.py kube bts-paced bts-joint epsilon-first
 
 crashes: .venv/ready  ## kill -9 under load: workers, servers, studies (about a minute)
 	$(BIN)/python -m pytest -n auto --durations=5 -m crashes tests
@@ -80,8 +88,9 @@ lint: .venv/ready  ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-deep: .venv/ready  ## the statistical tests of the engines with many more games
-	BUDGETBANDITS_DEEP=1 $(BIN)/python -m pytest -n auto tests/simulation/engines/test_thompson.py tests/simulation/engines/test_index.py
+deep: .venv/ready  ## what `make test` leaves out: all policies, problems and seeds, and the engines with many more games
+	BUDGETBANDITS_DEEP=1 $(BIN)/python -m pytest -n auto --dist worksteal --durations=5 -m deep tests
+	BUDGETBANDITS_DEEP=1 $(BIN)/python -m pytest -n auto --dist worksteal --durations=5 -m "not deep" tests/simulation/engines/test_thompson.py tests/simulation/engines/test_index.py
 
 mutants: .venv/ready  ## break each conditional draw of the Thompson engine and see its test fail (about 25 minutes)
 	$(BIN)/python tests/simulation/engines/mutants.py

@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from champion_score import Margin, Score, margins, scores
 from matplotlib.figure import Figure
 
 from budgetbandits.experiments import leaderboard
-from budgetbandits.experiments.champion import Margin, Score, margins, scores
+from budgetbandits.experiments.experiment_file import SUITE, TRAINING, shipped_text
 from budgetbandits.experiments.results import Results
-from budgetbandits.experiments.shipped_files import SUITE, TRAINING, shipped_text
-from budgetbandits.experiments.standings import Values, quantile_interval
+from budgetbandits.experiments.standings import SettingGames, quantile_interval
 from budgetbandits.experiments.statistics import student
 from budgetbandits.experiments.suite import Setting, Suite
 from budgetbandits.figures import profiles
@@ -140,11 +140,11 @@ def main(training: Path, board: Path) -> None:
     tails(Results.load(board / LONG), values[LONG], champion)
 
 
-def values_of(suite: Suite, folder: Path) -> tuple[dict[str, Values], dict[str, float]]:
+def values_of(suite: Suite, folder: Path) -> tuple[dict[str, SettingGames], dict[str, float]]:
     """The regret of every setting at its largest budget, and the lower bound there (1 where it is not known)."""
     values, bounds = {}, {}
     for setting in suite.settings:
-        values[setting.name] = Values.of(Results.load(folder / setting.name))
+        values[setting.name] = SettingGames.of(Results.load(folder / setting.name))
         bounds[setting.name] = leaderboard.bounds(setting.experiment)[-1] or 1.0
     return values, bounds
 
@@ -202,7 +202,7 @@ def score_table(found: Sequence[Score]) -> list[str]:
 
 
 def measured_part(
-    settings: Sequence[Setting], values: Mapping[str, Values], champion: str, again: Sequence[Score], day: str
+    settings: Sequence[Setting], values: Mapping[str, SettingGames], champion: str, again: Sequence[Score], day: str
 ) -> list[str]:
     every = margins(values, champion)
     lines = ["## Measured on other problems", "", MEASURED.format(champion=label(champion)), ""]
@@ -268,7 +268,7 @@ def by_rival(every: Sequence[Margin]) -> list[str]:
     return [*lines, ""]
 
 
-def tails(results: Results, values: Values, champion: str) -> None:
+def tails(results: Results, values: SettingGames, champion: str) -> None:
     """docs/findings/tails.md and its figure."""
     policies = [*SHOWN, champion]
     at = [values.policies.index(policy) for policy in policies]
@@ -316,7 +316,7 @@ def _found(rising: Array, policies: Sequence[str]) -> str:
     return textwrap.fill(f"**In short.** {'; '.join(said)}.", 105)
 
 
-def luck(values: Values, at: Sequence[int], few: int = 100) -> str:
+def luck(values: SettingGames, at: Sequence[int], few: int = 100) -> str:
     """How often a study of a hundred of these problems would show a lower mean for the first than for each other."""
     rng = np.random.default_rng(20240715)
     rows = rng.integers(len(values.games), size=(10_000, few))

@@ -36,10 +36,10 @@ from budgetbandits.service.dashboard.pages import render
 from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
-from budgetbandits.service.stores.contract import Store, Transaction, found
-from budgetbandits.service.stores.list_sql import Order
-from budgetbandits.service.stores.rollup_sql import NUMBERS
-from budgetbandits.service.stores.rows import ARM, PLAIN_DECISION
+from budgetbandits.service.stores.contract import Store, Transaction, find_campaign
+from budgetbandits.service.stores.records import COUNTS
+from budgetbandits.service.stores.sql.dashboard import Order
+from budgetbandits.service.stores.sql.rows import ARM, listed
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
 MONTH = 30 * 86_400.0
@@ -73,7 +73,9 @@ def fill(store: Store, decisions: int, campaigns: int) -> None:
         if not on_sqlite:
             change("SET LOCAL statement_timeout = 0")  # a million rows take longer than anything else may
         change(
-            f"INSERT INTO decision ({PLAIN_DECISION}) {numbers} SELECT {id}, ?, {arm}, 1000000, 'settled', 500000, 0, "
+            "INSERT INTO decision (id, campaign, arm, hold, state, charged, overrun, reported, cost, reward, key, "
+            f"request_digest, created_at, expires_at, lease) {numbers} "
+            f"SELECT {id}, ?, {arm}, 1000000, 'settled', 500000, 0, "
             f"{yes}, 500000, CASE {rest('i', 3)} WHEN 0 THEN 1.0 ELSE 0.0 END, 'key ' || i, '', ? + i * ?, "
             "? + i * ? + 3600, NULL FROM n",
             (decisions, long, now - MONTH, step, now - MONTH, step),
@@ -87,7 +89,7 @@ def fill(store: Store, decisions: int, campaigns: int) -> None:
         )
         change("UPDATE campaign SET spent = ? WHERE id = ?", (500_000 * decisions, long))
         change(
-            f"INSERT INTO campaign_name (id, name, folded, cost_max) {numbers} "
+            f"INSERT INTO campaign_name (id, name, folded_name, cost_max) {numbers} "
             f"SELECT {id}, 'campaign ' || i, 'campaign ' || i, 1000000 FROM n",
             (campaigns,),
         )
@@ -98,21 +100,21 @@ def fill(store: Store, decisions: int, campaigns: int) -> None:
             (campaigns, long),
         )
         change(
-            f"INSERT INTO arm ({ARM}) {numbers} SELECT {as_id.format('i / 5')}, {rest('i', 5)}, "
+            f"INSERT INTO arm ({listed(ARM)}) {numbers} SELECT {as_id.format('i / 5')}, {rest('i', 5)}, "
             f"'arm ' || {rest('i', 5)}, cost_cap, learned, {yes} FROM n, arm WHERE campaign = ? AND number = 0",
             (5 * campaigns, long),
         )
         # a day of hours of each arm, and a mark, as servers would have added them up from its decisions
-        happened = {"decided": 1, "told": 1, "rewarded": 1, "cost": 150_000, "spent": 150_000}
-        counts = ", ".join(f"{happened.get(name, 0)} * (1 + {rest('i', 7)})" for name in NUMBERS)
+        happened = {"decided": 1, "costs_reported": 1, "rewards_reported": 1, "cost": 150_000, "spent": 150_000}
+        counts = ", ".join(f"{happened.get(name, 0)} * (1 + {rest('i', 7)})" for name in COUNTS)
         change(
-            f"INSERT INTO rollup (campaign, span, begins, arm, {', '.join(NUMBERS)}) {numbers} "
+            f"INSERT INTO rollup (campaign, span, begins, arm, {listed(COUNTS)}) {numbers} "
             f"SELECT {as_id.format('i / 120')}, 3600, ? - 3600 * ({rest('i', 120)} / 5), {rest('i', 5)}, {counts} "
             "FROM n",
             (120 * campaigns, int(now - now % 3600)),
         )
         change(
-            f"INSERT INTO rollup_mark (campaign, seq, decided_at, last_feedback_at) {numbers} "
+            f"INSERT INTO rollup_watermark (campaign, seq, last_decision_at, last_feedback_at) {numbers} "
             f"SELECT {id}, ?, ? - {rest('i', 1800)}, ? - {rest('i', 1800)} + 5.0 FROM n",
             (campaigns, 2 * decisions, now, now),
         )
@@ -171,7 +173,7 @@ def measure_pages(decisions: int, campaigns: int) -> None:
         shared = {"times": times, "admin": True, "session": None, "inline": False}
 
         def page() -> None:
-            view = store.read(lambda tx: campaign_view(tx, found(tx, "long"), PageQuery()))
+            view = store.read(lambda tx: campaign_view(tx, find_campaign(tx, "long"), PageQuery()))
             render("_campaign.html", view=view, **shared)
 
         def listed(text: str, order: Order = "alarm") -> None:

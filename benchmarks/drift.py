@@ -26,8 +26,7 @@ from paced import problems, rate
 from budgetbandits import Problem, simulate
 from budgetbandits.figures.layout import save
 from budgetbandits.numerics.fluid import Mix, best_mix
-from budgetbandits.problems.drift import DRIFTS, drifting
-from budgetbandits.problems.streams import RequestStream, StreamPart
+from budgetbandits.problems.streams import DRIFTS, RequestStream, StreamPart, drifting
 
 Array = NDArray[np.float64]
 
@@ -38,37 +37,37 @@ TITLES = {"price-cut": "A price is halved", "quality-drop": "An arm brings half"
 RESAMPLES = 1_000
 
 
-def in_windows(traffic: RequestStream) -> RequestStream:
+def in_windows(stream: RequestStream) -> RequestStream:
     """The same traffic with a part for every window after the change, so that its pulls are counted."""
-    last = traffic.parts[-1].problem
-    return RequestStream((*traffic.parts[:-1], *(StreamPart(last, first) for first in range(AT, HORIZON, WINDOW))))
+    last = stream.parts[-1].problem
+    return RequestStream((*stream.parts[:-1], *(StreamPart(last, first) for first in range(AT, HORIZON, WINDOW))))
 
 
-def mix_of(traffic: RequestStream, part: int, per_request: float) -> tuple[Mix, list[int]]:
+def mix_of(stream: RequestStream, part: int, per_request: float) -> tuple[Mix, list[int]]:
     """The best mix of a part's arms, and which arms those are."""
-    arms = np.flatnonzero(traffic.offered[part]).tolist()
-    rewards, costs = ([table[part][arms].tolist()] for table in (traffic.reward_means, traffic.cost_means))
+    arms = np.flatnonzero(stream.available_arms[part]).tolist()
+    rewards, costs = ([table[part][arms].tolist()] for table in (stream.reward_means, stream.cost_means))
     return best_mix(rewards, costs, [1.0], per_request), arms
 
 
-def brings(traffic: RequestStream, mix: Mix, arms: list[int], part: int) -> float:
+def brings(stream: RequestStream, mix: Mix, arms: list[int], part: int) -> float:
     """What a mix brings for a request in a part."""
-    return mix.spend([traffic.reward_means[part][arms].tolist()], [1.0])
+    return mix.spend([stream.reward_means[part][arms].tolist()], [1.0])
 
 
 def gained(problem: Problem, drift: str, policy: str, runs: int) -> Array | None:
     """The share of the gain in each window after the change, of each run; None where there is nothing to gain."""
-    traffic = drifting(problem, drift, AT)
-    per_request = rate(traffic.parts[0].problem, TIGHT)
-    before, after = (mix_of(traffic, part, per_request) for part in (0, 1))
-    old, new = (brings(traffic, *mix, 1) for mix in (before, after))
+    stream = drifting(problem, drift, AT)
+    per_request = rate(stream.parts[0].problem, TIGHT)
+    before, after = (mix_of(stream, part, per_request) for part in (0, 1))
+    old, new = (brings(stream, *mix, 1) for mix in (before, after))
     if new - old < LEAST_GAIN:
         return None
     budget = max(1, round(per_request * HORIZON))
-    played = simulate(in_windows(traffic), policy, [budget], runs=runs, horizon=HORIZON)
+    played = simulate(in_windows(stream), policy, [budget], runs=runs, horizon=HORIZON)
     assert played.part_pulls is not None
     windows = played.part_pulls[:, 0, 1:]
-    return np.asarray((windows @ traffic.reward_means[1] / WINDOW - old) / (new - old))
+    return np.asarray((windows @ stream.reward_means[1] / WINDOW - old) / (new - old))
 
 
 def delay(shares: Array) -> float:

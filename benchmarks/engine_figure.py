@@ -17,9 +17,8 @@ from engine import problems
 
 from budgetbandits import Problem
 from budgetbandits.simulation.engines.runtime.laws import Tables
-from budgetbandits.simulation.engines.thompson import prices
-from budgetbandits.simulation.engines.thompson.engine import Run, Settings
-from budgetbandits.simulation.engines.thompson.laws import engine_laws
+from budgetbandits.simulation.engines.thompson import state
+from budgetbandits.simulation.engines.thompson.engine import Run, Settings, engine_laws
 from budgetbandits.simulation.engines.thompson.state import COUNTERS
 
 matplotlib.use("Agg")
@@ -35,15 +34,14 @@ def shares(counts: dict[str, float], arms: int) -> dict[str, float]:
     """Nanoseconds a run by activity."""
     sketches = 2.0 * counts["sketched"]
     return {
-        "drawing hot arms": counts["open_rounds"] * prices.PRICE_ROUND
-        + (counts["hot_draws"] - sketches) * prices.PRICE_HOT
-        + sketches * prices.PRICE_SKETCH,
-        "alarms of cold arms": counts["rings"] * prices.PRICE_OPEN_RING
-        + counts["block_rings"] * prices.PRICE_BLOCK_RING,
-        "no arm above the level": counts["fallbacks"] * (prices.PRICE_FALLBACK_ARM * arms + prices.PRICE_COLD_PULL),
-        "the leader below the level": counts["dips"] * prices.PRICE_DIP + counts["windows"] * prices.PRICE_WINDOW,
+        "drawing hot arms": counts["open_rounds"] * state.PRICE_ROUND
+        + (counts["hot_draws"] - sketches) * state.PRICE_HOT
+        + sketches * state.PRICE_SKETCH,
+        "alarms of cold arms": counts["rings"] * state.PRICE_OPEN_RING + counts["block_rings"] * state.PRICE_BLOCK_RING,
+        "no arm above the level": counts["fallbacks"] * (state.PRICE_FALLBACK_ARM * arms + state.PRICE_COLD_PULL),
+        "the leader below the level": counts["dips"] * state.PRICE_DIP + counts["windows"] * state.PRICE_WINDOW,
         "outcomes and money": counts["settlements"] * SETTLING,
-        "bounds and planning": (counts["tangents"] + counts["plan_tangents"]) * prices.PRICE_TANGENT,
+        "bounds and planning": (counts["tangents"] + counts["plan_tangents"]) * state.PRICE_TANGENT,
     }
 
 
@@ -58,7 +56,7 @@ def measure(arms: int, instances: int = 8) -> tuple[dict[str, float], dict[str, 
         began = time.perf_counter()
         run.play()
         seconds += (time.perf_counter() - began) / instances
-        rounds += run.out_rounds[0] / instances
+        rounds += run.arrays["out_rounds"][0] / instances
         for name, value in run.counters.items():
             counts[name] += value / instances
     return shares(counts, arms), counts, rounds, 1e3 * seconds

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from budgetbandits.experiments.experiment_file import SUITE, shipped_text
 from budgetbandits.experiments.leaderboard import PACED_SUMMARY, SUMMARY, read_summary
-from budgetbandits.experiments.shipped_files import SUITE, shipped_text
 from budgetbandits.formatting.numbers import estimate, exact, interval, number, open_interval
 from budgetbandits.policies import label
 from budgetbandits.report.leaderboard import efforts, facts, matrix, sentences
@@ -53,7 +53,7 @@ know, what is proven of it and how long a decision takes; `standings.csv` and `l
 the same as data, and each setting's folder is a study ([experiments.md](experiments.md)).
 `recommend` looks up the three settings most like your problem (arms, money for each arm, laws) in the
 data that ship with the package, which are those of this page, and says what was measured there. With
-`--horizon` it looks at problems whose budget must last for so many requests, which are not on this page
+`--horizon` it looks at problems whose budget must last for a number of requests, which are not on this page
 (`examples/paced-suite.toml`: 500 problems each of 3, 10 and 20 arms).
 """
 
@@ -64,7 +64,7 @@ RULES = """\
   smallest mean cost of its arms, as in the literature. Its N is 150,000; here it is that in one
   setting and less in the others, so that the suite stays short.
 - Differences are taken problem by problem, and Student's interval of their mean is over the problems;
-  on a single problem Welch's is over the runs. *Not told apart* means that Holm's test at 95 % over all
+  on a single problem Welch's is over the runs. *Not distinguishable* means that Holm's test at 95 % over all
   that compete does not reject a tie with the best. Means of 500 games with heavy tails are less certain
   than their intervals say; the column of the 99 % quantile shows where that is.
 - Policies that must know more than the budget, marked *, are handed the truth. They do not compete.
@@ -74,7 +74,7 @@ RULES = """\
 
 ## What is left out
 
-- Budgets that must last for so many requests, arms that change, and recorded answers of language
+- Budgets that must last for a number of requests, arms that change, and recorded answers of language
   models: the goal is another one there, so they are a suite of their own
   (`budgetbandits leaderboard --suite examples/paced-suite.toml`), whose settings with money and requests
   are what `recommend --horizon` looks in.
@@ -109,7 +109,7 @@ def found(summary: dict[str, Any]) -> list[str]:
         "",
     ]
     lines += [
-        "| policy | times the best | 95 % | settings | best, or not told apart from it, in |",
+        "| policy | times the best | 95 % | settings | best, or not distinguishable from it, in |",
         "|---|---|---|---|---|",
     ]
     for row in matrix(summary):
@@ -175,7 +175,7 @@ def _setting(setting: dict[str, Any]) -> list[str]:
         )
     more = [label(row["policy"]) for row in close if row not in rows[:FIRST]]
     if more:
-        lines += ["", f"Not told apart from the best either: {', '.join(more)}."]
+        lines += ["", f"Not distinguishable from the best either: {', '.join(more)}."]
     if left_out:
         lines += ["", f"Left out: {left_out}."]
     return [*lines, ""]

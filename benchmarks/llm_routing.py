@@ -15,7 +15,7 @@ import numpy as np
 
 from budgetbandits.policies import parse_policy
 from budgetbandits.problems.recorded import ReplayTable
-from budgetbandits.simulation.replay import Replayed, fluid_reward_of, replay
+from budgetbandits.simulation.replay import ReplayResult, fluid_reward_of, replay
 
 DATA = Path(__file__).parent.parent / "examples/data"
 COLUMNS = {"request": "prompt", "arm": "model", "reward": "reward", "cost": "cost_usd", "segment": "source"}
@@ -47,7 +47,7 @@ def main(orders: str = "20", which: str = "") -> None:
                 print(f"{title}: share of the budget used {used}", file=sys.stderr, flush=True)
 
 
-def cell(played: Replayed) -> str:
+def cell(played: ReplayResult) -> str:
     """Mean reward and, in brackets, its standard error over the orders."""
     error = np.std(played.reward, ddof=1) / np.sqrt(len(played.reward)) if len(played.reward) > 1 else np.nan
     return f"{played.reward.mean():.4f} ({error:.4f})"

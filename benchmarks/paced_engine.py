@@ -35,11 +35,11 @@ def microseconds(policy: str, arms: int, engine: str, games: int) -> float:
 def of_segments(engine: str, games: int) -> float:
     """The same of `bts-paced` for three segments, each with a problem of five arms."""
     found = list(problems(5, 3))
-    traffic = RequestStream.of_segments({str(number): (1.0 / len(found), each) for number, each in enumerate(found)})
+    stream = RequestStream.of_segments({str(number): (1.0 / len(found), each) for number, each in enumerate(found)})
     budget = max(1, round(float(np.mean([rate(each, SHARES["tight"]) for each in found])) * HORIZON))
-    simulate(traffic, "bts-paced", [1], runs=1, horizon=10, engine=engine)
+    simulate(stream, "bts-paced", [1], runs=1, horizon=10, engine=engine)
     began = time.process_time()
-    played = simulate(traffic, "bts-paced", [budget], runs=games, horizon=HORIZON, engine=engine)
+    played = simulate(stream, "bts-paced", [budget], runs=games, horizon=HORIZON, engine=engine)
     return (time.process_time() - began) / int(np.sum(played.rounds)) * 1e6
 
 

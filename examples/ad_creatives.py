@@ -1,7 +1,7 @@
 """Show ad creatives whose price is known at once and whose conversions come later, in batches, late or never.
 
-Every impression is told its cost right away, so the money is settled. Conversions arrive hours later, several at a time
-and some of them twice; an impression without one after two days is told that it brought nothing. Time is simulated.
+The cost of an impression is reported at once, so its money is settled. Conversions arrive hours later, several at a
+time and some of them twice; after two days without one, a reward of 0 is reported. Time is simulated.
 
     python examples/ad_creatives.py
 """
@@ -20,7 +20,7 @@ CAP = 0.40
 PATIENCE = 48.0
 """Hours after which an impression is taken to have brought nothing."""
 
-CREATIVES = {  # mean price of a click, chance that it converts (which nobody is told)
+CREATIVES = {  # mean price of a click, chance that it converts (unknown to the service)
     "blue, short": (0.20, 0.040), "blue, long": (0.22, 0.055), "red, short": (0.15, 0.030),
     "red, long": (0.18, 0.035), "video": (0.30, 0.150), "cartoon": (0.10, 0.012),
 }  # fmt: skip
@@ -35,7 +35,7 @@ def show(name):
 
 
 def run(client, campaign):
-    """Ten impressions an hour until the money is gone, and then the conversions that are still on their way."""
+    """Ten impressions an hour until the money is spent, and then the conversions that are still to come."""
     coming, converted, spent, hour = [], 0, 0.0, 0  # coming: (hour, decision, reward)
     while True:
         hour += 1
@@ -43,11 +43,11 @@ def run(client, campaign):
         while coming and coming[0][0] <= hour:
             due.append(heapq.heappop(coming))
         converted += sum(reward for _, _, reward in due)
-        told = [{"decision": decision, "reward": float(reward)} for _, decision, reward in due]
-        for first in range(0, len(told), 100):  # delivered twice now and then: it counts once
-            client.feedback_many(campaign, told[first : first + 100])
+        outcomes = [{"decision": decision, "reward": float(reward)} for _, decision, reward in due]
+        for first in range(0, len(outcomes), 100):  # delivered twice now and then: it counts once
+            client.feedback_many(campaign, outcomes[first : first + 100])
             if chance.random() < 0.2:
-                client.feedback_many(campaign, told[first : first + 100])
+                client.feedback_many(campaign, outcomes[first : first + 100])
         try:
             shown = client.decide_many(campaign, 10, key=f"hour {hour}")
         except HoldRefused:

@@ -1,7 +1,7 @@
 """Route requests between three priced language models, so that the money lasts for all of them.
 
 The answers and their prices are recorded ones (examples/data/README.md): how good each model's answer to the same 1,824
-prompts was, and what it cost. The allocation is told which benchmark a prompt comes from, as a program knows which of
+prompts was, and what it cost. The allocation knows which benchmark a prompt comes from, as a program knows which of
 its features asks, and is shown the outcome of the model that it chose, and no other.
 
     python examples/llm_routing.py [DOLLARS_PER_REQUEST]

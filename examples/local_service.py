@@ -1,4 +1,4 @@
-"""Where the examples find a service: the one that BUDGETBANDITS_URL and BUDGETBANDITS_KEY name, or one of their own."""
+"""A service for the examples: the one of BUDGETBANDITS_URL and BUDGETBANDITS_KEY, or a temporary one."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ import httpx
 
 @contextlib.contextmanager
 def service():
-    """The address of a service and a key for it; one that was started here is gone afterwards."""
+    """The address of a service and a key for it; a temporary one is stopped afterwards."""
     if "BUDGETBANDITS_URL" in os.environ:
         yield os.environ["BUDGETBANDITS_URL"], os.environ["BUDGETBANDITS_KEY"]
         return
@@ -42,9 +42,9 @@ def service():
             server.wait()
 
 
-def compare(what, budget, got, spent, even):
-    """Say what the same success would have cost at the rate of an even split of the money."""
+def compare(unit, budget, got, spent, even):
+    """Print what the same success would have cost at the rate of an even split of the money."""
     worth = got * budget / even
-    print(f"  budgetbandits   {got:8,.1f} {what} for {spent:7.2f}")
-    print(f"  an even split   {even:8,.1f} {what} for {budget:7.2f}")
+    print(f"  budgetbandits   {got:8,.1f} {unit} for {spent:7.2f}")
+    print(f"  an even split   {even:8,.1f} {unit} for {budget:7.2f}")
     print(f"  At that rate ours would have cost {worth:.2f}: saved {worth - spent:.2f}, {1 - spent / worth:.0%}.")

@@ -37,7 +37,7 @@ def run_for_an_hour(market):
 
 
 async def worker(client, campaign, done):
-    """Bid, run, tell, until the money is gone."""
+    """Bid, run and report until the money is spent."""
     while True:
         try:
             async with await client.decide(campaign, wait=5.0) as d:

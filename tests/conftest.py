@@ -9,6 +9,11 @@ settings.register_profile("tests", deadline=None)  # how long an example takes s
 settings.load_profile("tests")
 
 
+def pytest_ignore_collect(collection_path, config):
+    """The cases of `make attack`'s fuzzing take seconds to make, which other suites need not wait for."""
+    return True if collection_path.name == "test_fuzz.py" and "not attack" in config.option.markexpr else None
+
+
 @pytest.fixture(params=STORES)
 def opener(request, tmp_path):
     """A way to open one and the same database, as often as is wanted; of each kind of store."""

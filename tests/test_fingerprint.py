@@ -15,8 +15,8 @@ import pytest
 
 from budgetbandits import Problem, parse_policy, simulate
 from budgetbandits.errors import BadParameter, ExperimentError
+from budgetbandits.experiments.experiment_file import NamedProblem
 from budgetbandits.experiments.plan import Cell, Experiment
-from budgetbandits.experiments.problem_entries import NamedProblem
 from budgetbandits.fingerprint import fingerprint
 from budgetbandits.policies.index import IndexPolicy
 from budgetbandits.simulation.simulate import identity_of

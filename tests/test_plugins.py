@@ -19,7 +19,7 @@ from budgetbandits.experiments.runner import Workers, run
 from budgetbandits.experiments.study import Study
 from budgetbandits.policies import KNOWN, parse_policy
 from budgetbandits.problems.distributions import KNOWN_LAWS
-from budgetbandits.problems.problem import KNOWN_FAMILIES
+from budgetbandits.problems.families import KNOWN_FAMILIES
 from budgetbandits.simulation.simulate import identity_of
 
 OMEGA = '''

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from budgetbandits import Allocation, BudgetedThompson
-from budgetbandits.errors import BadParameter, BudgetBanditsError
-from budgetbandits.validation import number
+from budgetbandits.errors import BadParameter, BudgetBanditsError, ProblemError
+from budgetbandits.validation import integer, number, positive, within
 
 HALVES = [0.5, np.float32(0.5), np.float64(0.5), np.array(0.5), np.float16(0.5), Fraction(1, 2), Decimal("0.5")]
 ONES = [1, 1.0, np.int64(1), np.uint8(1), np.float32(1.0), np.array(1)]
@@ -33,7 +33,7 @@ DOORS = {
     "reward_max": lambda value: made(reward_max=value),
     "horizon": lambda value: made(horizon=value),
     "top_up": lambda value: made().top_up(value),
-    "new_horizon": lambda value: made().set_horizon(value),
+    "set_horizon": lambda value: made().set_horizon(value),
     "past reward": lambda value: made(history={"a": (2, value, 0.5)}),
     "past cost": lambda value: made(history={"a": (2, 0.5, value)}),
     "costs": lambda value: Allocation("kube-fractional", ["a", "b"], 9.0, costs={"a": value, "b": 0.5}),
@@ -109,3 +109,33 @@ def test_what_is_no_policy_is_refused_with_the_remedy():
             Allocation(wrong, ["a", "b"], 1.0)
     with pytest.raises(BadParameter, match=r"cannot be made without arguments .* pass Policy\(\.\.\.\)"):
         Allocation(Policy, ["a", "b"], 1.0)
+
+
+@pytest.mark.parametrize("value", [7, np.int64(7), np.uint8(7)])
+def test_an_integer_is_an_int_of_python_or_numpy(value):
+    assert type(integer("seed", value, 7)) is int
+
+
+@pytest.mark.parametrize("value", [6, -1, 7.0, True, "7", None])
+def test_what_is_no_integer_is_refused_with_the_remedy(value):
+    with pytest.raises(ProblemError, match=r"arms is .*; use a whole number from 7 upwards, please"):
+        integer("arms", value, 7, hint=", please", error=ProblemError)
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "above", "remedy"),
+    [
+        (0.0, 0.0, 1.0, True, "above 0, up to 1"), (1.5, 0.0, 1.0, False, "from 0 to 1"),
+        (math.inf, 0.0, math.inf, False, "from 0 upwards"), (math.nan, 0.0, 1.0, False, "from 0 to 1"),
+        (True, 0.0, 1.0, False, "from 0 to 1"), ("1", 0.0, 1.0, False, "from 0 to 1"),
+    ],
+)  # fmt: skip
+def test_a_number_outside_its_range_is_refused_with_the_range(value, low, high, above, remedy):
+    assert within("share", 0.5, low, high, above=above) == 0.5
+    with pytest.raises(BadParameter, match=f"share is .*; use a number {remedy}"):
+        within("share", value, low, high, above=above)
+
+
+def test_the_caller_names_the_error_and_ends_the_message():
+    with pytest.raises(ProblemError, match=r"budget is 0; use a positive number below 1e.300, in euros"):
+        positive("budget", 0, hint=", in euros", error=ProblemError)

@@ -1,10 +1,9 @@
-"""What the command ``budgetbandits`` runs: the command line, or how to install it."""
+"""The command ``budgetbandits``: the command line, or how to install it."""
 
 from __future__ import annotations
 
 import sys
-
-from budgetbandits import extras
+from collections.abc import Sequence
 
 
 def main() -> None:
@@ -14,10 +13,24 @@ def main() -> None:
     except ModuleNotFoundError as missing:
         if missing.name not in ("typer", "rich"):
             raise
-        extra = extras.of_command(sys.argv[1:])
+        extra = extra_of(sys.argv[1:])
         print(f"error: this command is in an extra; pip install 'budgetbandits[{extra}]'", file=sys.stderr)
         sys.exit(2)
     cli.main()
+
+
+def extra_of(words: Sequence[str]) -> str:
+    """The extra that a command of the command line needs.
+
+    >>> extra_of(["serve"]), extra_of(["demo", "--serve"]), extra_of(["demo"])
+    ('service', 'service', 'lab')
+    """
+    # the one option before a command that has a value
+    after_value = {place + 1 for place, word in enumerate(words) if word == "--plugin"}
+    rest = [word for place, word in enumerate(words) if place not in after_value]
+    command = next((word for word in rest if not word.startswith("-")), "")
+    serves = command in ("serve", "campaign", "key") or (command == "demo" and "--serve" in rest)
+    return "service" if serves else "lab"
 
 
 if __name__ == "__main__":

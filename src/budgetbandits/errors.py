@@ -1,8 +1,71 @@
-"""Every error the package raises. Each says what is wrong, where, and what to do about it."""
+"""Every exception of the package. Each message says what is wrong, where, and what to do about it.
+
+BudgetBanditsError
+│
+│   what was passed in
+├── BadParameter (ValueError)
+│   └── TooManySegments
+├── ProblemError (ValueError)
+├── PluginError (ValueError)
+├── UnknownPolicy (ValueError)
+├── UnknownArm (KeyError)
+├── MissingKnowledge (ValueError)
+├── NotALattice (ValueError)
+├── NotIndependent (ValueError)
+├── ExperimentError (ValueError)
+│
+│   asking and telling
+├── RewardOutOfRange (ValueError)
+├── CostOutOfRange (ValueError)
+├── CostOverrun (UserWarning)
+├── UnknownAsk (ValueError)
+├── BudgetExhausted (RuntimeError)
+├── NoArmLeft (RuntimeError)
+├── BadState (ValueError)
+│
+│   policies and simulation
+├── PolicyFailed (RuntimeError)
+├── NotANumber (ValueError)
+├── RoundLimit (RuntimeError)
+├── StudyError (RuntimeError)
+│
+│   the decision service and its client
+├── HoldRefused (RuntimeError)
+├── AlreadyResolved (RuntimeError)
+├── NotFound (LookupError)
+├── Conflict (RuntimeError)
+├── NotAllowed (PermissionError)
+├── TooManyWrongKeys (PermissionError)
+├── Disagreement (RuntimeError)
+├── StoreError (RuntimeError)
+│   ├── OutcomeUnknown
+│   └── DiskFull
+├── WrongClock (RuntimeError)
+├── ServerBusy (RuntimeError)
+├── ServiceUnreachable (ConnectionError)
+├── ServiceError (RuntimeError)
+│
+│   the installation
+├── MissingExtra (ImportError)
+└── BrokenInstallation (RuntimeError)
+"""
+
+from __future__ import annotations
 
 
 class BudgetBanditsError(Exception):
     """The common ancestor: catch this to catch all of them."""
+
+
+# --- what was passed in -----------------------------------------------------------------------------------------------
+
+
+class BadParameter(BudgetBanditsError, ValueError):
+    """A hyper-parameter or an argument is out of its range, misspelt or unreadable."""
+
+
+class TooManySegments(BadParameter):
+    """A new segment would be one too many for the campaign or for its arms, or a new arm for its segments."""
 
 
 class ProblemError(BudgetBanditsError, ValueError):
@@ -17,31 +80,30 @@ class UnknownPolicy(BudgetBanditsError, ValueError):
     """No policy of that name is registered."""
 
 
-class BadParameter(BudgetBanditsError, ValueError):
-    """A hyper-parameter or an argument is out of its range, misspelt or unreadable."""
+class UnknownArm(BudgetBanditsError, KeyError):
+    """No arm of that name."""
 
-
-class TooManySegments(BadParameter):
-    """A new segment would be one too many for the campaign or for its arms, or a new arm for its segments."""
-
-
-class PolicyFailed(BudgetBanditsError, RuntimeError):
-    """The code of a policy from outside the package raised an error, which is the cause of this one."""
-
-
-class NotANumber(BudgetBanditsError, ValueError):
-    """A policy scores an arm by something that is not a number (NaN), so no arm is the best."""
+    def __str__(self) -> str:  # KeyError would print the message in quotes
+        return str(self.args[0])
 
 
 class MissingKnowledge(BudgetBanditsError, ValueError):
     """A policy must know something (its ``needs``) that the driver was not given."""
 
 
-class UnknownArm(BudgetBanditsError, KeyError):
-    """No arm of that name."""
+class NotALattice(BudgetBanditsError, ValueError):
+    """The exact optimum needs costs that are multiples of one step."""
 
-    def __str__(self) -> str:  # KeyError would print the message in quotes
-        return str(self.args[0])
+
+class NotIndependent(BudgetBanditsError, ValueError):
+    """The bounds hold for arms whose reward and cost are independent."""
+
+
+class ExperimentError(BudgetBanditsError, ValueError):
+    """An experiment file that cannot be run: a key is missing, misspelt or out of range."""
+
+
+# --- asking and telling -----------------------------------------------------------------------------------------------
 
 
 class RewardOutOfRange(BudgetBanditsError, ValueError):
@@ -56,7 +118,7 @@ class CostOverrun(BudgetBanditsError, UserWarning):
     """A warning, not an error: a pull has cost more than ``cost_max``. All of it is booked: `Allocation.overrun`."""
 
 
-class NotAsked(BudgetBanditsError, ValueError):
+class UnknownAsk(BudgetBanditsError, ValueError):
     """Feedback for an ask that was never made, or that was already told."""
 
 
@@ -72,16 +134,26 @@ class BadState(BudgetBanditsError, ValueError):
     """A saved state that cannot be read: damaged, or from another version or policy."""
 
 
+# --- policies and simulation ------------------------------------------------------------------------------------------
+
+
+class PolicyFailed(BudgetBanditsError, RuntimeError):
+    """The code of a policy from outside the package raised an error, which is the cause of this one."""
+
+
+class NotANumber(BudgetBanditsError, ValueError):
+    """A policy scores an arm by something that is not a number (NaN), so no arm is the best."""
+
+
 class RoundLimit(BudgetBanditsError, RuntimeError):
     """A simulated game went on past the cap on rounds."""
 
 
-class NotALattice(BudgetBanditsError, ValueError):
-    """The exact optimum needs costs that are multiples of one step."""
+class StudyError(BudgetBanditsError, RuntimeError):
+    """The folder of a study cannot be read or written, or does not hold what was asked for."""
 
 
-class NotIndependent(BudgetBanditsError, ValueError):
-    """The bounds hold for arms whose reward and cost are independent."""
+# --- the decision service and its client ------------------------------------------------------------------------------
 
 
 class HoldRefused(BudgetBanditsError, RuntimeError):
@@ -116,7 +188,7 @@ class NotAllowed(BudgetBanditsError, PermissionError):
         self.known = known
 
 
-class TooManyGuesses(BudgetBanditsError, PermissionError):
+class TooManyWrongKeys(BudgetBanditsError, PermissionError):
     """Too many wrong keys from one address. ``retry_after`` is when to try again, in seconds."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
@@ -139,15 +211,15 @@ class OutcomeUnknown(StoreError):
     """
 
 
+class DiskFull(StoreError):
+    """A file could not be written because its disk is full."""
+
+
 class WrongClock(BudgetBanditsError, RuntimeError):
     """A campaign's latest decision is of a day to come: a clock is wrong, or was; nothing was decided."""
 
 
-class NoRoom(StoreError):
-    """A file could not be written because its disk is full."""
-
-
-class Busy(BudgetBanditsError, RuntimeError):
+class ServerBusy(BudgetBanditsError, RuntimeError):
     """The server does as much of this as it may at once; ask again after ``retry_after`` seconds."""
 
     def __init__(self, message: str, retry_after: float = 5.0) -> None:
@@ -155,7 +227,7 @@ class Busy(BudgetBanditsError, RuntimeError):
         self.retry_after = retry_after
 
 
-class Unreachable(BudgetBanditsError, ConnectionError):
+class ServiceUnreachable(BudgetBanditsError, ConnectionError):
     """The service does not answer."""
 
 
@@ -163,12 +235,7 @@ class ServiceError(BudgetBanditsError, RuntimeError):
     """An unexpected answer of the service, such as an internal error, or a page of another server."""
 
 
-class ExperimentError(BudgetBanditsError, ValueError):
-    """An experiment file that cannot be run: a key is missing, misspelt or out of range."""
-
-
-class StudyError(BudgetBanditsError, RuntimeError):
-    """The folder of a study cannot be read or written, or does not hold what was asked for."""
+# --- the installation -------------------------------------------------------------------------------------------------
 
 
 class MissingExtra(BudgetBanditsError, ImportError):
@@ -177,3 +244,32 @@ class MissingExtra(BudgetBanditsError, ImportError):
 
 class BrokenInstallation(BudgetBanditsError, RuntimeError):
     """A file that ships with the package is not there."""
+
+
+EXTRAS = {
+    "lab": ("numba", "joblib", "cloudpickle", "psutil", "polars", "matplotlib", "jinja2", "typer", "rich"),
+    "service": (
+        "fastapi", "starlette", "pydantic", "uvicorn", "httpx", "jinja2", "prometheus_client", "structlog", "typer",
+        "rich",
+    ),
+    "client": ("httpx",),
+    "postgres": ("psycopg", "psycopg_pool"),
+    "dask": ("distributed", "dask"),
+    "ray": ("ray",),
+}  # fmt: skip
+"""The packages of each extra of pyproject.toml, by the names that are imported."""
+
+
+def missing_extra(missing: ImportError) -> MissingExtra | None:
+    """The error that says what to install if a missing package belongs to an extra, else None.
+
+    >>> missing_extra(ModuleNotFoundError("No module named 'polars'", name="polars"))
+    MissingExtra("this needs polars, which is not installed; pip install 'budgetbandits[lab]'")
+    >>> missing_extra(ModuleNotFoundError("No module named 'mine'", name="mine"))
+    """
+    package = (missing.name or "").partition(".")[0]
+    extras = [extra for extra, packages in EXTRAS.items() if package in packages]
+    if not extras:
+        return None
+    install = " or ".join(f"'budgetbandits[{extra}]'" for extra in extras)
+    return MissingExtra(f"this needs {package}, which is not installed; pip install {install}", name=package)

@@ -30,7 +30,7 @@ from budgetbandits.errors import BadParameter
 LIBRARIES = {"budgetbandits", "numpy", "scipy", "numba"} | set(sys.stdlib_module_names) - {"__main__", "abc"}
 
 
-def ours(kind: type) -> bool:
+def is_builtin(kind: type) -> bool:
     """Whether a class belongs to the package, so that its name says what it is."""
     return kind.__module__.startswith("budgetbandits.")
 
@@ -65,7 +65,7 @@ def values_read(function: FunctionType) -> dict[str, Any]:
 
 class _Description:
     def __init__(self, module: str) -> None:
-        self._package = module.partition(".")[0]  # looked into whatever it is, unless it is ours
+        self._package = module.partition(".")[0]  # looked into whatever it is, unless it is the package's own
         self._hash = hashlib.blake2b(digest_size=16)
         self._seen: dict[int, tuple[int, object]] = {}  # the object is kept: ids are reused when one is gone
 
@@ -162,7 +162,7 @@ class _Description:
         self._words("object", kind.__module__, kind.__qualname__)
         if hasattr(thing, "__qualname__") or isinstance(thing, np.ufunc):  # something built in
             self._words(getattr(thing, "__qualname__", "") or thing.__name__)
-        elif self._followed(kind.__module__) or ours(kind):
+        elif self._followed(kind.__module__) or is_builtin(kind):
             self.add(kind)
             for name, value in _values(thing):
                 self._words(name)

@@ -15,7 +15,7 @@ from pathlib import Path
 from budgetbandits.errors import BadParameter, PluginError
 from budgetbandits.policies.files import add_policy, classes_in, find_policy, policies_in, run_file, split
 from budgetbandits.problems.distributions import KNOWN_LAWS, Law
-from budgetbandits.problems.problem import KNOWN_FAMILIES
+from budgetbandits.problems.families import KNOWN_FAMILIES
 
 __all__ = ["add_policy", "find_policy", "load", "run_file", "split", "sweep"]
 

@@ -1,36 +1,130 @@
-"""The terms of a campaign: what is set when it is created. Some of them can be changed later, by name `CHANGEABLE`.
+"""The terms of a campaign: everything that is set when it is created, except its name, policy, budget and arms.
 
-This is the only list of them: the service, its HTTP schema, the command line and the client take their names, types,
-defaults and bounds from here, and a new term is one more field. It stands outside the service because the client, which
-imports nothing of the service, needs it too.
+This is the only list. The HTTP API, the command line, the client, the forms of the dashboard and every text about a
+campaign read names, types, bounds, labels and help from here, so a new term is one more field of `Terms`, the code
+that obeys it, and a line in the manual. The module stands outside the service because the client needs it too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from dataclasses import Field, dataclass, field, fields
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
-from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+from functools import cache
+from typing import Any, Literal, Self
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.formatting.numbers import written
+from budgetbandits.formatting.datetimes import DAY, MINUTE, exact_duration
+from budgetbandits.formatting.money import shown
+from budgetbandits.formatting.numbers import in_full, written
 
 OnExpire = Literal["charge", "release"]
+Kind = Literal["money", "seconds", "number", "choice", "text"]
 
-LONGEST_TEXT = 200
+TEXT_LENGTH_MAX = 200
 
-LARGEST_AMOUNT = 1e12
-"""In the user's unit, of any amount, whichever way it comes in."""
+AMOUNT_MAX = 1e12
+"""The largest amount of money, in the user's unit, through every interface."""
 
 MONEY = ("budget", "spent", "held", "leased", "left", "overrun")
-"""What is said of a campaign's money, wherever it is."""
+"""The amounts of a campaign, as the API, the command line and the metrics name them."""
 
 
-def _term(default: Any, help: str, largest: float = math.inf, money: bool = False, changes: bool = False) -> Any:
-    """A field with what the command line says of it, the largest number it may be, whether it is money, and whether it
-    can be changed later: not what the policy has learnt by, nor what leases depend on."""
-    return field(default=default, metadata={"help": help, "largest": largest, "money": money, "changes": changes})
+def _money_text(amount: float) -> str:
+    return shown([amount])[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """One term, as every interface presents it.
+
+    label       its name for people
+    help        one sentence about it
+    kind        how it is checked and written
+    group       the heading it stands under
+    largest     the largest number it may be
+    absent      what happens without it, if it is optional
+    changeable  whether it may change later: not if the policy learned by it, or leases depend on it
+    form_unit   the unit in which forms ask for it, and how many of its own units that is
+    choices     (value, explanation) of each value, if there are only a few
+    in_forms    whether the forms of the dashboard ask for it
+    name        the field of `Terms`
+    default     its value if none is given; None for an optional term
+    """
+
+    label: str
+    help: str
+    kind: Kind
+    group: str
+    largest: float = math.inf
+    absent: str = ""
+    changeable: bool = False
+    form_unit: tuple[str, float] = ("", 1.0)
+    choices: tuple[tuple[str, str], ...] = ()
+    in_forms: bool = True
+    name: str = ""
+    default: Any = None
+
+    @property
+    def optional(self) -> bool:
+        return self.default is None
+
+    @property
+    def full_help(self) -> str:
+        """The help, and what happens without an optional term."""
+        return f"{self.help} Without it, {self.absent}." if self.absent else self.help
+
+    def check(self, value: Any) -> None:
+        """Refuse a value that is not one of the choices, printable text or a number within the bounds."""
+        values = [choice for choice, _ in self.choices]
+        if self.kind == "choice":
+            if value not in values:
+                raise BadParameter(f"{self.name} is {value!r:.40}; use {' or '.join(values)}")
+        elif self.kind == "text":
+            if not isinstance(value, str) or not 0 < len(value) <= TEXT_LENGTH_MAX or not value.isprintable():
+                raise BadParameter(f"{self.name} is {value!r:.40}; use 1 to {TEXT_LENGTH_MAX} printable characters")
+        else:
+            self._check_number(value)
+
+    def _check_number(self, value: Any, unit: float = 1.0) -> None:
+        allows_zero, largest = self.kind == "money", self.largest / unit
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not (0.0 < value <= largest or (allows_zero and value == 0.0)):
+            kind = "a number from 0" if allows_zero else "a positive number"
+            most = f"{math.floor(100 * largest) / 100:,.15g}"
+            raise BadParameter(f"{self.name} is {written(value)}; use {kind} up to {most}")
+
+    def from_form(self, value: float) -> float:
+        """A number in the unit of the forms, in the term's own unit; errors are in the unit of the forms.
+
+        >>> TERMS["hold_seconds"].from_form(5.0)
+        300.0
+        >>> TERMS["pace_seconds"].from_form(0.7), 0.7 * 86_400.0
+        (60480.0, 60479.99999999999)
+        """
+        unit = self.form_unit[1]
+        self._check_number(value, unit)
+        # of the digits that were typed, not of the binary number nearest to them: 0.7 days are 60,480 seconds
+        return float(Decimal(repr(float(value))) * Decimal(unit))
+
+    def text(self, value: Any, money: Callable[[float], str] = _money_text) -> str:
+        """A value for people, with all its digits; ``money`` writes amounts.
+
+        >>> TERMS["pace_seconds"].text(86_400.0), TERMS["on_expire"].text("charge"), TERMS["horizon"].text(None)
+        ('1 d', 'charged', 'none')
+        """
+        if value is None:
+            return "none"
+        if self.kind == "choice":
+            return dict(self.choices)[value].partition(":")[0]
+        if self.kind == "text":
+            return str(value)
+        return {"money": money, "seconds": exact_duration, "number": in_full}[self.kind](value)
+
+
+def _term(default: Any, **about: Any) -> Any:
+    return field(default=default, metadata={"term": Term(**about)})
 
 
 @dataclass(frozen=True)
@@ -41,73 +135,72 @@ class Terms:
     'charge'
     """
 
-    reward_max: float = _term(1.0, "The largest reward there can be.", 1e12)
-    hold_seconds: float = _term(3600.0, "How long a decision may go without feedback.", 1e9, changes=True)
+    reward_max: float = _term(
+        1.0, label="Largest reward", help="The largest reward of one pull.", kind="number", group="Learning",
+        largest=1e12,
+    )  # fmt: skip
+    hold_seconds: float = _term(
+        3600.0, label="Wait for feedback", help="How long a decision waits for feedback before its hold expires.",
+        kind="seconds", group="Feedback", largest=1e9, changeable=True, form_unit=("minutes", MINUTE),
+    )  # fmt: skip
     on_expire: OnExpire = _term(  # noqa: RUF009 - it makes a field
-        "charge", "What becomes of a hold without feedback: charge or release.", changes=True
-    )
+        "charge", label="Without feedback", help="What happens to a hold that expires: charge or release.",
+        kind="choice", group="Feedback", changeable=True,
+        choices=(("charge", "charged: the call may have been made"), ("release", "released: its money is free again")),
+    )  # fmt: skip
     daily_cap: float | None = _term(
-        None, "What the decisions of one day (UTC) may cost.", LARGEST_AMOUNT, money=True, changes=True
+        None, label="Daily cap", help="The most that the decisions of one day (UTC) may cost.", kind="money",
+        group="Spending", largest=AMOUNT_MAX, absent="a day has no cap", changeable=True,
     )  # fmt: skip
-    pace_seconds: float | None = _term(None, "Spread the budget evenly over so many seconds.", 1e9, changes=True)
+    pace_seconds: float | None = _term(
+        None, label="Spread over", help="Spend the budget evenly over this time, from the campaign's start.",
+        kind="seconds", group="Spending", largest=1e9, absent="money is spent as fast as decisions are asked for",
+        changeable=True, form_unit=("days", DAY),
+    )  # fmt: skip
     lease: float | None = _term(
-        None, "What a server may take of the budget at once, to decide by itself.", LARGEST_AMOUNT, money=True
+        None, label="Lease", help="How much of the budget a server may reserve at once, to decide by itself.",
+        kind="money", group="Servers", largest=AMOUNT_MAX, absent="every decision is written to the store",
+        in_forms=False,
     )  # fmt: skip
-    lease_seconds: float = _term(2.0, "How long a server may keep a lease without merging it.", 1e6)
+    lease_seconds: float = _term(
+        2.0, label="Lease time", help="How long a server may keep a lease without merging it.", kind="seconds",
+        group="Servers", largest=1e6, in_forms=False,
+    )  # fmt: skip
     horizon: float | None = _term(
-        None, "How many requests the budget is for, for policies that plan with it.", 1e12, changes=True
+        None, label="Requests expected", help="How many requests the budget is for, failed ones included (bts-paced).",
+        kind="number", group="Learning", largest=1e12, absent="as many as can be paid are assumed", changeable=True,
     )  # fmt: skip
     propensity_draws: float | None = _term(
-        None, "Record how likely each choice was, from so many extra draws.", 10_000, changes=True
+        None, label="Draws for propensities",
+        help="Record how likely each choice was, from this many extra draws, to evaluate other policies later.",
+        kind="number", group="Learning", largest=10_000, absent="nothing is recorded", changeable=True,
     )  # fmt: skip
-    currency: str | None = _term(None, "What amounts are in, as pages show it: EUR, tokens, ...")
+    currency: str | None = _term(
+        None, label="Currency", help="The unit of amounts, for display only: EUR, tokens, ...", kind="text",
+        group="Display",
+    )  # fmt: skip
 
     def checked(self, only: Collection[str] | None = None) -> Self:
-        """These terms, if each of them can be kept, or each of these: however they come in, they are checked here.
+        """These terms, if all of them are valid, or all of ``only``. Every interface checks them here.
 
-        What money is in micros is checked where it becomes that.
+        Whether an amount fits the ledger is checked where it becomes micros.
         """
-        for term in fields(self):
+        for term in _listed(type(self)):  # type: ignore[arg-type] # a class is hashable
             value = getattr(self, term.name)
-            if (only is None or term.name in only) and not (value is None and term.default is None):
-                _check(type(self), term, value)
+            if (only is None or term.name in only) and not (value is None and term.optional):
+                term.check(value)
         return self
 
 
-def checked_number(name: str, value: float, unit: float = 1.0) -> float:
-    """A term that is a number, given in units of so many of its own; a refusal is in the unit that it was given in.
-
-    >>> checked_number("hold_seconds", 5.0, unit=60.0)
-    300.0
-    >>> checked_number("pace_seconds", 0.7, unit=86_400.0), 0.7 * 86_400.0
-    (60480.0, 60479.99999999999)
-    """
-    [term] = [each for each in fields(Terms) if each.name == name]
-    _check_number(term, value, unit)
-    # of what was typed, and not of the binary number next to it: 0.7 days are 60,480 seconds
-    return float(Decimal(repr(float(value))) * Decimal(unit))
+@cache
+def _listed(terms: type[Terms]) -> tuple[Term, ...]:
+    """The terms among the fields of a class."""
+    found = [each for each in fields(terms) if "term" in each.metadata]
+    return tuple(replace(each.metadata["term"], name=each.name, default=each.default) for each in found)
 
 
-def _check(terms: type[Terms], term: Field[Any], value: Any) -> None:
-    """Refuse what is not one of the words, printable text or a number within its bounds, as the term's type says."""
-    name, kind = term.name, get_type_hints(terms)[term.name]
-    if get_origin(kind) is Literal:
-        if value not in get_args(kind):
-            raise BadParameter(f"{name} is {value!r:.40}; use {' or '.join(get_args(kind))}")
-    elif str in (kind, *get_args(kind)):
-        if not isinstance(value, str) or not 0 < len(value) <= LONGEST_TEXT or not value.isprintable():
-            raise BadParameter(f"{name} is {value!r:.40}; use 1 to {LONGEST_TEXT} printable characters")
-    else:
-        _check_number(term, value)
+TERMS = {term.name: term for term in _listed(Terms)}
+"""All terms by name."""
 
-
-def _check_number(term: Field[Any], value: Any, unit: float = 1.0) -> None:
-    nothing_too, largest = term.metadata["money"], term.metadata["largest"] / unit
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not (0.0 < value <= largest or (nothing_too and value == 0.0)):
-        kind = "a number from 0" if nothing_too else "a positive number"
-        raise BadParameter(f"{term.name} is {written(value)}; use {kind} up to {math.floor(100 * largest) / 100:,.15g}")
-
-
-CHANGEABLE = tuple(term.name for term in fields(Terms) if term.metadata["changes"])
-"""What `Campaigns.change_terms` takes."""
+CHANGEABLE = tuple(term.name for term in TERMS.values() if term.changeable)
+"""The terms that `Campaigns.change_terms` accepts."""

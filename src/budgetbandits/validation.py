@@ -1,17 +1,24 @@
-"""Checks of numbers and of lists of names, wherever the library is given one.
+"""Checks of numbers and of lists of names: one rule wherever the library is given one.
 
-A number is an int, a float, or whatever else Python can turn into a float without reading text: NumPy's integers and
-floats, arrays of no dimension, fractions, decimals. True and False are 1 and 0 as rewards, where they say whether
+A number is an int, a float, or anything else that Python can turn into a float without reading text: NumPy's integers
+and floats, arrays of no dimension, fractions, decimals. True and False are 1 and 0 as rewards, where they say whether
 something happened; as amounts and counts they are mistakes.
+
+    number      any number, else NaN            positive    a number above 0
+    within      a number in a range             integer     an int, from some value upwards
+    whole       a count, also written as 3.0    listed      a list of names
+
+Each raises `BadParameter`, or the ``error`` of the caller, with a message that says what to use.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from numbers import Integral
 from typing import Any
 
-from budgetbandits.errors import BadParameter
+from budgetbandits.errors import BadParameter, BudgetBanditsError
 
 LARGEST = 1e300
 """Numbers are below this: sums and products of a few of them are numbers still."""
@@ -41,16 +48,46 @@ def number(value: Any, *, truth: bool = False) -> float:
         return math.nan
 
 
-def positive(what: str, value: Any) -> float:
-    """A positive number; BadParameter for everything else."""
+def positive(what: str, value: Any, *, hint: str = "", error: type[BudgetBanditsError] = BadParameter) -> float:
+    """A positive number below `LARGEST`; ``hint`` ends the message."""
     found = number(value)
     if not 0.0 < found < LARGEST:
-        raise BadParameter(f"{what} is {value!r:.40}; use a positive number below {LARGEST:g}")
+        raise error(f"{what} is {value!r:.40}; use a positive number below {LARGEST:g}{hint}")
     return found
 
 
+def within(
+    what: str, value: Any, low: float, high: float, *, above: bool = False, hint: str = "",
+    error: type[BudgetBanditsError] = BadParameter,
+) -> float:  # fmt: skip
+    """A finite number from ``low``, or ``above`` it, up to ``high``.
+
+    >>> within("share", 0.5, 0.0, 1.0, above=True)
+    0.5
+    """
+    found = number(value)
+    if not low <= found <= high or (above and found == low) or math.isinf(found):
+        start = f"above {low:g}" if above else f"from {low:g}"
+        end = " upwards" if math.isinf(high) else f", up to {high:g}" if above else f" to {high:g}"
+        raise error(f"{what} is {value!r:.40}; use a number {start}{end}{hint}")
+    return found
+
+
+def integer(
+    what: str, value: Any, least: int = 0, *, hint: str = "", error: type[BudgetBanditsError] = BadParameter
+) -> int:
+    """An int, also NumPy's, from ``least`` upwards; neither a bool nor a float.
+
+    >>> integer("seed", 7)
+    7
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise error(f"{what} is {value!r:.40}; use a whole number from {least} upwards{hint}")
+    return int(value)
+
+
 def whole(what: str, value: Any) -> int:
-    """A whole number from 0 upwards, also as the float that a table has made of it; BadParameter for everything else.
+    """A whole number from 0 upwards, also as the float that a table has made of it.
 
     >>> whole("pulls", 200.0)
     200
@@ -62,7 +99,7 @@ def whole(what: str, value: Any) -> int:
 
 
 def listed(what: str, names: Iterable[str]) -> list[str]:
-    """The names as a list; whether each is one is for whoever looks it up.
+    """The names as a list; the caller checks each of them when it looks it up.
 
     >>> listed("arms", ("search", "mail"))
     ['search', 'mail']
@@ -73,7 +110,7 @@ def listed(what: str, names: Iterable[str]) -> list[str]:
 
 
 def listed_texts(what: str, names: Iterable[str]) -> list[str]:
-    """The same for who sends them on or keeps them, and takes nothing but text."""
+    """The names as a list of text, for a caller that stores them or sends them on."""
     texts = listed(what, names)
     for name in texts:
         if not isinstance(name, str):

@@ -25,9 +25,9 @@ from budgetbandits.errors import (
     HoldRefused,
     MissingKnowledge,
     NoArmLeft,
-    NotAsked,
     RewardOutOfRange,
     UnknownArm,
+    UnknownAsk,
 )
 
 ARMS = ["search", "social", "mail"]
@@ -117,10 +117,10 @@ BAD_CALLS = {
     "a hold of nothing": (lambda s, a: s.ask(hold=0), BadParameter, "hold is 0; use a positive"),
     "a negative hold": (lambda s, a: s.ask(hold=-1.0), BadParameter, "hold is -1"),
     "a hold in words": (lambda s, a: s.ask(hold="all"), BadParameter, "hold is 'all'"),
-    "an ask of another": (lambda s, a: s.tell(Ask(99, a.arm), 1.0, 1.0), NotAsked, "ask 99 is none"),
+    "an ask of another": (lambda s, a: s.tell(Ask(99, a.arm), 1.0, 1.0), UnknownAsk, "ask 99 is none"),
     "an arm of another": (
         lambda s, a: s.tell(Ask(a.id, next(n for n in ARMS if n != a.arm)), 1.0, 1.0),
-        NotAsked,
+        UnknownAsk,
         "none of this allocation",
     ),
     "no such arm to retire": (lambda s, a: s.retire("radio"), UnknownArm, "no arm 'radio'"),
@@ -139,7 +139,7 @@ BAD_CALLS = {
     "an arm without a name": (lambda s, a: s.add_arm(""), BadParameter, "not text"),
     "an arm with a number": (lambda s, a: s.add_arm(5), BadParameter, "not text"),
     "a negative top-up": (lambda s, a: s.top_up(-1.0), BadParameter, "amount"),
-    "forgetting what was never asked": (lambda s, a: s.forget(Ask(12, "mail")), NotAsked, "ask 12"),
+    "forgetting what was never asked": (lambda s, a: s.forget(Ask(12, "mail")), UnknownAsk, "ask 12"),
 }
 
 
@@ -162,9 +162,9 @@ def test_telling_twice_is_refused():
     ask = spend.ask()
     spend.tell(ask, 1.0, 0.5)
     before = spend.to_json()
-    with pytest.raises(NotAsked, match="ask 0 is closed; tell or forget each ask once"):
+    with pytest.raises(UnknownAsk, match="ask 0 is closed; tell or forget each ask once"):
         spend.tell(ask, 1.0, 0.5)
-    with pytest.raises(NotAsked, match="call ask\\(\\) first"):
+    with pytest.raises(UnknownAsk, match="call ask\\(\\) first"):
         spend.tell(ask.arm, 1.0, 0.5)
     assert spend.to_json() == before
 
@@ -261,11 +261,11 @@ def test_cost_and_reward_come_one_by_one(first):
     assert (spend.spent, spend.held, spend.earned) == ((0.5, 0.0, 0.0) if first == "cost" else (0.0, 2.0, 0.0))
     spend = Allocation.from_json(spend.to_json())
     before = spend.to_json()
-    with pytest.raises(NotAsked, match=f"the {first} of ask 0 is known already; tell its"):
+    with pytest.raises(UnknownAsk, match=f"the {first} of ask 0 is known already; tell its"):
         spend.tell(ask, **{first: 1.0})
-    with pytest.raises(NotAsked, match="is known already"):
+    with pytest.raises(UnknownAsk, match="is known already"):
         spend.tell(ask, reward=1.0, cost=1.0)
-    with pytest.raises(NotAsked, match="is known already"):
+    with pytest.raises(UnknownAsk, match="is known already"):
         spend.forget(ask)
     assert spend.to_json() == before
     spend.tell(ask, **parts)
@@ -304,7 +304,7 @@ def test_a_forgotten_ask_costs_nothing():
     spend.forget(ask)
     assert spend.pending == ()
     assert spend.spent == 0.0
-    with pytest.raises(NotAsked):
+    with pytest.raises(UnknownAsk):
         spend.tell(ask, 1.0, 1.0)
 
 
@@ -580,7 +580,7 @@ class Money(RuleBasedStateMachine):
         each = self.open[data.draw(st.sampled_from(sorted(self.open)))]
         told = {part: data.draw(st.sampled_from([0.0, 0.5, 2.0])) for part in parts}
         if told.keys() & each.keys():
-            with pytest.raises(NotAsked):
+            with pytest.raises(UnknownAsk):
                 self.spend.tell(each["ask"], **told)
             return
         self.spend.tell(each["ask"], **told)
@@ -597,7 +597,7 @@ class Money(RuleBasedStateMachine):
     def forget(self, data):
         each = self.open[data.draw(st.sampled_from(sorted(self.open)))]
         if "cost" in each or "reward" in each:
-            with pytest.raises(NotAsked):
+            with pytest.raises(UnknownAsk):
                 self.spend.forget(each["ask"])
         else:
             self.spend.forget(each["ask"])

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from budgetbandits import Allocation, Ask
-from budgetbandits.errors import BadParameter, CostOverrun, HoldRefused, NotAsked, UnknownArm
+from budgetbandits.errors import BadParameter, CostOverrun, HoldRefused, UnknownArm, UnknownAsk
 from budgetbandits.numerics.exact_sum import ExactSum
 
 ARMS = ["search", "social", "mail"]
@@ -244,10 +244,10 @@ def test_ids_are_used_once_also_after_a_restart():
     third = spend.ask()
     assert third.id not in (first.id, second.id)
     for closed in (first, first.id, second, second.id):
-        with pytest.raises(NotAsked, match=r"is closed; tell or forget each ask once, `pending` lists those"):
+        with pytest.raises(UnknownAsk, match=r"is closed; tell or forget each ask once, `pending` lists those"):
             spend.tell(closed, 1.0, 0.5)
     for unknown in (99, -1, Ask(99, "mail")):
-        with pytest.raises(NotAsked, match="is none of this allocation; `pending` lists"):
+        with pytest.raises(UnknownAsk, match="is none of this allocation; `pending` lists"):
             spend.tell(unknown, 1.0, 0.5)
     for nonsense in (True, 1.0, None, "99"):
         with pytest.raises(UnknownArm):
@@ -336,9 +336,9 @@ def test_a_name_stands_for_the_oldest_ask_that_can_be_told_this(first):
     assert spend.pending == (c, d)
     spend.forget("a")
     assert spend.pending == (c,)
-    with pytest.raises(NotAsked, match="no open ask for arm 'a'"):
+    with pytest.raises(UnknownAsk, match="no open ask for arm 'a'"):
         spend.tell("a", **{first: 0.5})
-    with pytest.raises(NotAsked, match="no open ask for arm 'a'"):
+    with pytest.raises(UnknownAsk, match="no open ask for arm 'a'"):
         spend.forget("a")
     spend.tell("a", **{second: 0.5})
     assert b not in spend.pending

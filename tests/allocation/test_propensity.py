@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from budgetbandits import POLICIES, Allocation, parse_policy
+from budgetbandits import Allocation, parse_policy
 from budgetbandits.allocation.learner import Learner
 from budgetbandits.allocation.propensity import counts, propensity
 from budgetbandits.errors import BadParameter
@@ -14,9 +14,10 @@ from budgetbandits.numerics.fluid import arms_at_rate, best_mix
 from budgetbandits.policies.base import Knowledge, Request, RequestPolicy
 from budgetbandits.problems.recorded import ReplayTable, read_table
 from budgetbandits.simulation.replay import logged
+from deep import EVERY_POLICY, deep
 
 
-@pytest.mark.parametrize(("segments", "arms"), [(1, 2), (1, 6), (4, 3), (9, 3), (3, 1)])
+@pytest.mark.parametrize(("segments", "arms"), [(1, 2), (4, 3), (3, 1), *deep((1, 6), (9, 3))])
 def test_many_programs_at_once_have_the_solutions_of_each(segments, arms):
     rng = np.random.default_rng(segments * 10 + arms)
     draws = 200
@@ -57,7 +58,7 @@ def same_law(some, others):
     return stats.chi2_contingency(both).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("spec", ["bts-paced", "bts-paced:trials=1", "bts", "bts-gaussian"])
+@pytest.mark.parametrize("spec", ["bts-paced", "bts", *deep("bts-paced:trials=1", "bts-gaussian")])
 def test_choices_at_once_have_the_law_of_choices_one_by_one(spec):
     rng = np.random.default_rng(5)
     policy = parse_policy(spec)
@@ -116,7 +117,7 @@ SURE = ("kube", "i-ucb", "ucb1", "epsilon-first", "omega-ucb")
 """Policies that leave nothing to chance where no two arms are alike."""
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("name", EVERY_POLICY)
 def test_a_propensity_is_that_of_the_choice_before_it_is_made(name):
     """Of every policy: counted from the state before the ask, by the ask's own generator. From the state after it, a
     policy that counts its choices would name the next arm."""

@@ -14,9 +14,8 @@ from budgetbandits import POLICIES, family
 from budgetbandits.__main__ import main
 from budgetbandits.cli import app
 from budgetbandits.cli import study as studies
-from budgetbandits.experiments.paper.claims import Claim, Tally
-from budgetbandits.problems.families import ARMS_FAMILIES
-from budgetbandits.problems.problem import FAMILIES
+from budgetbandits.experiments.paper.claims import Claim, ComparisonCounts
+from budgetbandits.problems.families import ARMS_FAMILIES, FAMILIES
 from budgetbandits.report import page
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from studies import SMALL
@@ -65,7 +64,7 @@ def test_policies(said):
 
 
 def test_laws_and_families(said):
-    laws = {law["name"]: law for law in said("laws")["laws"]}
+    laws = {law["name"]: law for law in said("distributions")["distributions"]}
     assert laws["lattice"]["parameters"] == ["support", "weights"]
     assert [name for name, law in laws.items() if law["joint"]] == ["table", "copula"]
     families = said("families")["families"]
@@ -124,7 +123,14 @@ def test_campaigns_and_keys(said, tmp_path):
 
 
 def test_a_claim_of_the_paper():
-    claim = Claim("BTS is best.", "by means", ("on (a)",), Tally(holds=2), Tally(holds=1, undecided=1), "problems")
+    claim = Claim(
+        "BTS is best.",
+        "by means",
+        ("on (a)",),
+        ComparisonCounts(holds=2),
+        ComparisonCounts(holds=1, undecided=1),
+        "problems",
+    )
     assert json.loads(json.dumps(studies._record(claim))) == {
         "says": "BTS is best.", "criterion": "by means", "measured": ["on (a)"], "verdict": "undecided",
         "panels": {"holds": 2, "fails": 0, "undecided": 0, "silent": 0},

@@ -57,9 +57,9 @@ def test_a_campaigns_life(say, tmp_path):
     assert "retired" in say("campaign", "retire-arm", "ads", "mail")
     assert "retired" not in say("campaign", "bring-back-arm", "ads", "mail")
     said = say("campaign", "change", "ads", "daily-cap=50", "hold_seconds=90")
-    assert "at most 50.00 a day" in said
-    assert "holds 90 s" in said
-    assert "a day" not in say("campaign", "change", "ads", "daily_cap=none")
+    assert "daily cap 50.00" in said
+    assert "wait for feedback 1 min 30 s" in said
+    assert "daily cap" not in say("campaign", "change", "ads", "daily_cap=none")
     say("campaign", "change", "ads", "horizon=300", fails="leave horizon out, or use bts-paced")
     say("campaign", "change", "ads", "lease=3", fails="write TERM=VALUE with one of hold_seconds")
     say("campaign", "change", "ads", "daily_cap=much", fails="'much' is no number")
@@ -70,7 +70,7 @@ def test_a_campaigns_life(say, tmp_path):
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
         ahead = DecisionService(store, lambda: time.time() + 400 * 86_400.0)
         ahead.void(ahead.decide("ads", "far ahead").decision)
-    assert "ads goes on today" in say("campaign", "set-back", "ads")
+    assert "ads continues today" in say("campaign", "reset-clock", "ads")
     assert "agrees with its events" in say("campaign", "verify", "ads")
     assert "ads is closed" in say("campaign", "close", "ads")
     assert [row["name"] for row in json.loads(say("campaign", "list", "--json"))] == ["ads"]
@@ -154,8 +154,8 @@ def test_no_cell_of_an_export_is_a_formula(say, tmp_path, begins):
 def test_terms(say):
     say(*ADS, "--daily-cap", "50", "--pace-seconds", "86400", "--on-expire", "release", "--hold-seconds", "60")
     said = say("campaign", "show", "ads")
-    assert "at most 50.00 a day" in said
-    assert "then release" in said
+    assert "daily cap 50.00" in said
+    assert "without feedback released" in said
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_a_change_of_which_nobody_knows_whether_it_was_made_is_made_once(say, mo
         return answer
 
     monkeypatch.setattr(SQLiteStore, "write", lost)
-    monkeypatch.setattr("budgetbandits.cli.store_option.AGAIN_AFTER", (0.0, 0.0))
+    monkeypatch.setattr("budgetbandits.cli.store_option.RETRY_PAUSES", (0.0, 0.0))
     assert "budget 502.50" in say("campaign", "top-up", "ads", "2.5")
     troubles += [OutcomeUnknown("lost")] * 3
     say("campaign", "top-up", "ads", "2.5", fails="lost")
@@ -263,7 +263,8 @@ def test_requests_and_failures_are_shown(say, tmp_path):
             answer = engine.decide("models", f"{number}", segment="code", arms=["large"])
             engine.feedback(answer.decision, **({"failed": True} if number else {"reward": 1.0, "cost": 0.5}))
     shown = " ".join(say("campaign", "show", "models").split())
-    assert "1 of 400 requests answered, 5 gone; propensities from 5 draws; segments code" in shown
+    for words in ("requests expected 400", "draws for propensities 5", "1 requests answered, 5 used", "segments code"):
+        assert words in shown
     assert re.search(r"large .* 4 failed, down since \d\d:\d\d:\d\d", shown)
-    assert "1 of 500 requests answered" in " ".join(say("campaign", "change", "models", "horizon=500").split())
+    assert "requests expected 500" in " ".join(say("campaign", "change", "models", "horizon=500").split())
     assert "agrees with its events" in say("campaign", "verify", "models")

@@ -26,9 +26,9 @@ from budgetbandits.errors import (
     NotFound,
     RewardOutOfRange,
     ServiceError,
+    ServiceUnreachable,
     StoreError,
     UnknownArm,
-    Unreachable,
 )
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
@@ -183,7 +183,7 @@ def test_an_answer_that_is_lost_is_asked_for_again_and_nothing_is_done_twice(cli
 
 def test_it_gives_up_in_the_end(client, line):
     line.trouble = ["lost request"] * 100
-    with pytest.raises(Unreachable, match="in 30 seconds: nobody is there; asked again with key='one'"):
+    with pytest.raises(ServiceUnreachable, match="in 30 seconds: nobody is there; repeat it with key='one'"):
         client.decide("ads", key="one")
     assert 25.0 < sum(line.slept) < 30.0
     line.trouble, before = [503] * 100, sum(line.slept)
@@ -198,7 +198,7 @@ def test_it_gives_up_in_the_end(client, line):
 
 def test_a_closed_client_says_so(client, line):
     client.close()
-    with pytest.raises(Unreachable, match="make a new one"):
+    with pytest.raises(ServiceUnreachable, match="make a new one"):
         client.decide("ads")
     assert line.requests == []
 
@@ -297,7 +297,7 @@ def test_a_try_takes_no_longer_than_the_call_may(line):
         line.slept.append(4.0)
         raise httpx.ReadTimeout("nothing")
 
-    with pytest.raises(Unreachable):
+    with pytest.raises(ServiceUnreachable):
         Client("http://x", "k", timeout=10.0, deadline=12.0, transport=httpx.MockTransport(handle)).campaigns()
     assert timeouts[0] == 10.0
     assert timeouts[1] < 8.0
@@ -419,7 +419,7 @@ def test_an_export_that_breaks_off_leaves_the_old_file(tmp_path):
 
     transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=Broken()))
     (tmp_path / "made.csv").write_text("old")
-    with pytest.raises(Unreachable, match="broke off"):
+    with pytest.raises(ServiceUnreachable, match="broke off"):
         Client("http://service", "bb_1_2", transport=transport).export("ads", tmp_path / "made.csv")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("made.csv", "old")]
 
@@ -467,7 +467,7 @@ def test_the_same_with_asyncio(line, client):
             assert (info.spent, info.held) == (0.25, d.hold)
             line.trouble = ["lost request"] * 1000
             other._deadline = 0.1
-            with pytest.raises(Unreachable):
+            with pytest.raises(ServiceUnreachable):
                 await other.decide("ads")
 
     with pytest.MonkeyPatch.context() as patch:
@@ -491,7 +491,12 @@ def test_a_request_may_say_who_may_answer_and_what_it_will_cost(line):
         for each in made[1:]:
             assert client.feedback("models", each.id, failed=True) == 0.0
         shown = client.campaign("models")
-        assert (shown.answered, shown.gone, shown.horizon, shown.segments) == (1, 5, 100.0, ("code", "mail"))
+        assert (shown.requests_answered, shown.requests_used, shown.horizon, shown.segments) == (
+            1,
+            5,
+            100.0,
+            ("code", "mail"),
+        )
         small = next(arm for arm in shown.arms if arm.name == "small")
         assert (small.failures, shown.arms_down) == (4, 1)
         assert small.down_since < time.time()

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import pytest
 
-from budgetbandits.experiments.paper import observations, proven, spreads
+from budgetbandits.experiments.paper import findings, observations
 from budgetbandits.experiments.paper.claims import (
     BORNE_OUT,
     DEPENDS,
@@ -18,35 +18,35 @@ from budgetbandits.experiments.paper.claims import (
     UNDECIDED,
     VERDICTS,
     Claim,
-    Tally,
-    tally,
+    ComparisonCounts,
+    count_comparisons,
 )
-from budgetbandits.experiments.paper.proven import Bounds
-from budgetbandits.experiments.paper.spreads import Spreads
+from budgetbandits.experiments.paper.findings import Bounds
+from budgetbandits.experiments.paper.observations import Spreads
 from made_up import BUDGETS, study
 
-ALL = Tally(holds=4)
+ALL = ComparisonCounts(holds=4)
 
 
 @pytest.mark.parametrize(
     ("panels", "random", "verdict"),
     [
-        (ALL, Tally(holds=90, fails=10), BORNE_OUT),
-        (ALL, Tally(holds=89, fails=11), DEPENDS),
-        (Tally(holds=3, fails=1), Tally(holds=100), DEPENDS),
-        (Tally(fails=4), Tally(holds=50, fails=50), DEPENDS),
-        (Tally(fails=4), Tally(holds=10, fails=90), NOT_BORNE_OUT),
-        (Tally(fails=4), Tally(holds=11, fails=89), DEPENDS),
-        (ALL, Tally(holds=85, fails=5, undecided=10), UNDECIDED),  # 85 or 95 of 100
-        (ALL, Tally(holds=20, fails=60, undecided=20), DEPENDS),  # 20 or 40: it depends either way
-        (ALL, Tally(holds=95, undecided=5), BORNE_OUT),
-        (Tally(holds=3, undecided=1), Tally(holds=100), UNDECIDED),
-        (Tally(fails=3, undecided=1), Tally(fails=100), UNDECIDED),
-        (Tally(silent=60), Tally(silent=120), SAYS_NOTHING),
-        (Tally(silent=60), Tally(holds=5, silent=115), BORNE_OUT),
-        (Tally(holds=6, silent=54), Tally(silent=120), BORNE_OUT),
-        (Tally(fails=6, silent=54), Tally(silent=120), NOT_BORNE_OUT),
-        (Tally(holds=1, fails=5, silent=54), Tally(silent=120), DEPENDS),
+        (ALL, ComparisonCounts(holds=90, fails=10), BORNE_OUT),
+        (ALL, ComparisonCounts(holds=89, fails=11), DEPENDS),
+        (ComparisonCounts(holds=3, fails=1), ComparisonCounts(holds=100), DEPENDS),
+        (ComparisonCounts(fails=4), ComparisonCounts(holds=50, fails=50), DEPENDS),
+        (ComparisonCounts(fails=4), ComparisonCounts(holds=10, fails=90), NOT_BORNE_OUT),
+        (ComparisonCounts(fails=4), ComparisonCounts(holds=11, fails=89), DEPENDS),
+        (ALL, ComparisonCounts(holds=85, fails=5, undecided=10), UNDECIDED),  # 85 or 95 of 100
+        (ALL, ComparisonCounts(holds=20, fails=60, undecided=20), DEPENDS),  # 20 or 40: it depends either way
+        (ALL, ComparisonCounts(holds=95, undecided=5), BORNE_OUT),
+        (ComparisonCounts(holds=3, undecided=1), ComparisonCounts(holds=100), UNDECIDED),
+        (ComparisonCounts(fails=3, undecided=1), ComparisonCounts(fails=100), UNDECIDED),
+        (ComparisonCounts(silent=60), ComparisonCounts(silent=120), SAYS_NOTHING),
+        (ComparisonCounts(silent=60), ComparisonCounts(holds=5, silent=115), BORNE_OUT),
+        (ComparisonCounts(holds=6, silent=54), ComparisonCounts(silent=120), BORNE_OUT),
+        (ComparisonCounts(fails=6, silent=54), ComparisonCounts(silent=120), NOT_BORNE_OUT),
+        (ComparisonCounts(holds=1, fails=5, silent=54), ComparisonCounts(silent=120), DEPENDS),
     ],
 )
 def test_verdicts(panels, random, verdict):
@@ -54,12 +54,12 @@ def test_verdicts(panels, random, verdict):
 
 
 def test_what_could_not_fail_does_not_count():
-    found = tally([True, False, False, True], [False, True, False, False], [True, True, True, False])
-    assert found == Tally(holds=1, fails=1, undecided=1, silent=1)
+    found = count_comparisons([True, False, False, True], [False, True, False, False], [True, True, True, False])
+    assert found == ComparisonCounts(holds=1, fails=1, undecided=1, silent=1)
     assert (found.could_fail, found.comparisons) == (3, 4)
     assert found.text() == "of the 3 comparisons that could fail, out of 4, 1 hold, 1 fail, 1 are undecided."
-    assert Tally(silent=60).text() == "none of 60 comparisons could fail."
-    assert "75 hold (19 % [15 %, 23 %]), 325 fail" in Tally(holds=75, fails=325).text()
+    assert ComparisonCounts(silent=60).text() == "none of 60 comparisons could fail."
+    assert "75 hold (19 % [15 %, 23 %]), 325 fail" in ComparisonCounts(holds=75, fails=325).text()
 
 
 def of(bts, others, wide=1.0):
@@ -104,7 +104,7 @@ def test_one_rival_within_a_factor_of_two_is_enough():
     def mean(_group, _problem, policy, _budget):
         return {"bts": 10.0, "kube": 15.0}.get(policy, 90.0)
 
-    assert observations.much_better(study(mean), study(mean, problems=2)).panels == Tally(fails=4)
+    assert observations.much_better(study(mean), study(mean, problems=2)).panels == ComparisonCounts(fails=4)
 
 
 def test_the_winner_is_counted_only_where_it_is_sure():
@@ -114,7 +114,7 @@ def test_the_winner_is_counted_only_where_it_is_sure():
         return {"bts": (50.0, 20.0, 10.0), "kube": (10.0, 19.999, 50.0)}.get(policy, (90.0, 90.0, 90.0))[problem]
 
     found = observations.lowest(of(10, 20)(1), study(mean, problems=3))
-    assert found.random == Tally(holds=4, fails=4, undecided=4)
+    assert found.random == ComparisonCounts(holds=4, fails=4, undecided=4)
     assert "sure on 8 of 12 (BTS 4, ε-first 0, PD-BwK 0, UCB-BV1 0, KUBE 4)" in found.measured[-1]
 
 
@@ -140,8 +140,8 @@ def test_one_policy_that_falls_is_enough():
         return (10.0, 20.0)[(group + (policy == "kube")) % 2]
 
     found = observations.more_arms(study(mean), study(mean, problems=2))
-    assert found.panels == Tally(holds=8, fails=2)
-    assert found.random == Tally(fails=4)
+    assert found.panels == ComparisonCounts(holds=8, fails=2)
+    assert found.random == ComparisonCounts(fails=4)
     assert found.verdict == DEPENDS
 
 
@@ -183,10 +183,10 @@ def spread(own, others, policy="bts"):
     ],
 )
 def test_small_standard_deviation(panels, random, verdict):
-    assert spreads.small(panels(1), random(2)).verdict == verdict
+    assert observations.small_spread(panels(1), random(2)).verdict == verdict
 
 
-@pytest.mark.parametrize("claim", [spreads.epsilon_first_scatters, spreads.steadier_than_epsilon_first])
+@pytest.mark.parametrize("claim", [observations.epsilon_first_scatters, observations.steadier_than_epsilon_first])
 @pytest.mark.parametrize(
     ("panels", "random", "verdict"),
     [
@@ -215,8 +215,8 @@ def test_standard_deviations_are_of_the_regret_and_have_an_interval_each():
 def test_the_largest_of_the_others_is_the_yardstick():
     """ε-first is five times three of the others, and as large as the fourth."""
     wide = Spreads.of(study(100.0, lambda _g, _p, each, _b: 5.0 if each in ("epsilon-first", "kube") else 1.0))
-    assert spreads.epsilon_first_scatters(wide, wide).panels == Tally(fails=4)
-    assert spreads.steadier_than_epsilon_first(wide, wide).panels == Tally(holds=4)
+    assert observations.epsilon_first_scatters(wide, wide).panels == ComparisonCounts(fails=4)
+    assert observations.steadier_than_epsilon_first(wide, wide).panels == ComparisonCounts(holds=4)
 
 
 def bounds(upper, trivial, problems=1):
@@ -242,7 +242,7 @@ def bounds(upper, trivial, problems=1):
 )
 def test_theorem_one_counts_only_where_its_bound_says_something(chain, regret, wide, panels, random, verdict):
     studies = study(regret, wide), study(regret, wide, problems=2)
-    found = proven.theorem_one(chain, studies, (bounds(*panels), bounds(*random, problems=2)))
+    found = findings.theorem_one(chain, studies, (bounds(*panels), bounds(*random, problems=2)))
     assert found.verdict == verdict
     assert found.comparisons == 12 + 24
     assert found.panels.could_fail == (12 if panels[0] < panels[1] else 0)
@@ -253,22 +253,22 @@ def test_theorem_one_counts_only_where_its_bound_says_something(chain, regret, w
 @pytest.mark.parametrize(
     ("constants", "verdict", "panels"),
     [
-        ([1.0] * 4, PROVEN, Tally(silent=4)),
-        ([1e9] * 4, NOT_BORNE_OUT, Tally(fails=4)),
-        ([1.0, 1.0, 1e9, 1.0], NOT_BORNE_OUT, Tally(fails=1, silent=3)),
+        ([1.0] * 4, PROVEN, ComparisonCounts(silent=4)),
+        ([1e9] * 4, NOT_BORNE_OUT, ComparisonCounts(fails=4)),
+        ([1.0, 1.0, 1e9, 1.0], NOT_BORNE_OUT, ComparisonCounts(fails=1, silent=3)),
     ],
 )
 def test_remark_one(constants, verdict, panels, monkeypatch):
     """It is proven, so the constants are made up to see it fail; one failure is enough against a proof."""
     left = iter(constants)
-    monkeypatch.setattr(proven, "bts_constant", lambda _: next(left))
-    found = proven.remark_one(study(1.0))
+    monkeypatch.setattr(findings, "bts_constant", lambda _: next(left))
+    found = findings.remark_one(study(1.0))
     assert (found.verdict, found.panels) == (verdict, panels)
 
 
 def test_remark_one_holds_as_it_stands():
-    found = proven.remark_one(study(1.0))
-    assert (found.verdict, found.panels, found.random) == (PROVEN, Tally(silent=4), Tally())
+    found = findings.remark_one(study(1.0))
+    assert (found.verdict, found.panels, found.random) == (PROVEN, ComparisonCounts(silent=4), ComparisonCounts())
 
 
 def test_every_verdict_has_its_style():

@@ -13,20 +13,18 @@ from budgetbandits import simulate
 from budgetbandits.errors import ExperimentError, StudyError
 from budgetbandits.experiments import Experiment
 from budgetbandits.experiments.leaderboard import decision_time
-from budgetbandits.experiments.runner import _play
-from budgetbandits.experiments.schedule import effort
+from budgetbandits.experiments.runner import _play, duration
 from budgetbandits.experiments.study import _record
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.policies import parse_policy
-from budgetbandits.problems.drift import drifting
-from budgetbandits.problems.streams import RequestStream
+from budgetbandits.problems.streams import RequestStream, drifting
 
 SUITE = Path(__file__).parents[2] / "examples/paced-suite.toml"
 TEXT = """
 name = "paced"
 runs = 3
 budgets = [0.25, 0.75]
-budget_unit = "cheap to dear"
+budget_unit = "cheap to expensive"
 horizon = 40
 policies = ["bts-paced", "bts"]
 engine = "reference"
@@ -42,15 +40,15 @@ at = 20
 def test_a_cell_holds_the_games_of_simulate():
     experiment = Experiment.from_toml(TEXT)
     cell = experiment.cells()[0]
-    traffic = experiment.problems[0].problem
-    assert cell.budgets_of(traffic) == (14.0, 26.0)  # of 40 requests at 0.2 + 0.25 · 0.6 and 0.2 + 0.75 · 0.6
-    assert isinstance(traffic, RequestStream)
+    stream = experiment.problems[0].problem
+    assert cell.budgets_of(stream) == (14.0, 26.0)  # of 40 requests at 0.2 + 0.25 · 0.6 and 0.2 + 0.75 · 0.6
+    assert isinstance(stream, RequestStream)
     assert experiment.problems[0].origin == "means in the experiment file, price-cut at request 20"
     table = pl.read_parquet(io.BytesIO(_play(cell).content))
-    played = simulate(traffic, "bts-paced", [14, 26], 3, horizon=40, engine="reference")
+    played = simulate(stream, "bts-paced", [14, 26], 3, horizon=40, engine="reference")
     assert np.allclose(table["pseudo_regret"].to_numpy().reshape(3, 2), played.pseudo_regret)
     assert table["budget"].unique().sort().to_list() == [0.25, 0.75]
-    assert effort(cell) > 0.0
+    assert duration(cell) > 0.0
 
 
 def test_another_horizon_is_another_cell():
@@ -70,7 +68,7 @@ def test_the_record_has_means_over_requests():
     [
         (("horizon = 40", ""), "there is no horizon"),
         (("horizon = 40", "horizon = 0"), "whole number from 1"),
-        (('budget_unit = "cheap to dear"\nhorizon = 40', ""), "traffic, but there is no horizon"),
+        (('budget_unit = "cheap to expensive"\nhorizon = 40', ""), "stream, but there is no horizon"),
         (('engine = "reference"', "common = true"), "no common outcomes"),
         (('"price-cut"', '"weather"'), "write one of price-cut"),
         (("at = 20", ""), "at is None"),
@@ -86,9 +84,9 @@ def test_the_suite_of_the_examples_can_be_built():
     suite = Suite.from_toml(SUITE.read_text().replace("count = 500", "count = 2"), SUITE.parent)
     by_name = {setting.name: setting.experiment for setting in suite.settings}
     models = by_name["language-models"]
-    cell, traffic = models.cells()[0], models.problems[0].problem
-    assert (len(traffic), len(traffic.segments), models.horizon) == (3, 9, 1824)
-    assert cell.budgets_of(traffic)[0] * traffic.parts[0].problem.cost_max == pytest.approx(8.3e-5 * 1824)
+    cell, stream = models.cells()[0], models.problems[0].problem
+    assert (len(stream), len(stream.segments), models.horizon) == (3, 9, 1824)
+    assert cell.budgets_of(stream)[0] * stream.parts[0].problem.cost_max == pytest.approx(8.3e-5 * 1824)
     assert by_name["new-arm"].problems[0].problem.firsts == (0, 3000)
     assert by_name["two-resources-3"].problems[0].problem == by_name["two-resources-3"].cells()[0].problems[0].problem
 
@@ -99,7 +97,7 @@ def test_a_study_of_traffic_has_no_problems_to_bound(tmp_path):
     experiment = Experiment.from_toml(TEXT)
     table = pl.DataFrame({"problem": ["p"]})
     results = Results(table, _record(experiment, experiment.cells(), ""))
-    with pytest.raises(StudyError, match="is traffic"):
+    with pytest.raises(StudyError, match="is a request stream"):
         results.problems()
 
 

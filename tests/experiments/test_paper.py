@@ -13,8 +13,8 @@ from budgetbandits.__main__ import main
 from budgetbandits.experiments import Experiment
 from budgetbandits.experiments.paper import calibration
 from budgetbandits.experiments.paper import findings as paper
-from budgetbandits.experiments.paper.claims import PROVEN, SAYS_NOTHING, VERDICTS, Tally
-from budgetbandits.problems.problem import family
+from budgetbandits.experiments.paper.claims import PROVEN, SAYS_NOTHING, VERDICTS, ComparisonCounts
+from budgetbandits.problems.families import family
 from budgetbandits.report import page
 
 COMMAND = str(Path(sys.executable).with_name("budgetbandits"))
@@ -51,6 +51,7 @@ def test_the_prediction_is_close_to_the_measurement():
 
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory):
+    """The whole paper in small; what it is made of is tested in parts, too, so this waits for `make deep`."""
     folder = tmp_path_factory.mktemp("paper")
     done = subprocess.run(
         [COMMAND, "paper", "--quick", "--out", str(folder)], capture_output=True, text=True, check=True
@@ -58,6 +59,7 @@ def reproduced(tmp_path_factory):
     return folder, done.stdout, done.stderr
 
 
+@pytest.mark.deep
 def test_quick_paper_says_where_its_report_is_and_that_it_is_quick(reproduced):
     folder, out, err = reproduced
     assert str(folder / "report.html") in out.replace("\n", "")
@@ -72,6 +74,7 @@ def test_quick_paper_says_where_its_report_is_and_that_it_is_quick(reproduced):
         assert (folder / "figures" / f"figure-3.{kind}").stat().st_size > 5_000
 
 
+@pytest.mark.deep
 def test_the_report_needs_no_network(reproduced):
     page = (reproduced[0] / "report.html").read_text()
     for address in re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?([^"')\s>]+)""", page):
@@ -79,13 +82,14 @@ def test_the_report_needs_no_network(reproduced):
     assert page.count("<script") == 1
 
 
+@pytest.mark.deep
 def test_the_theorems_are_judged(reproduced):
     """At budgets this small Theorem 1 says nothing on any panel; what is proven is nowhere contradicted."""
     found = paper.load(reproduced[0])
     own, sharper, remark = found.claims[-3:]
     assert own.verdict == SAYS_NOTHING
-    assert own.panels == Tally(silent=4 * 7)
-    assert own.random == Tally(silent=16 * 3)  # four random problems a group in a quick look
+    assert own.panels == ComparisonCounts(silent=4 * 7)
+    assert own.random == ComparisonCounts(silent=16 * 3)  # four random problems a group in a quick look
     assert sharper.panels.fails == sharper.random.fails == 0
     assert sharper.comparisons == own.comparisons
     assert (remark.verdict, remark.could_fail, remark.comparisons) == (PROVEN, 0, 4)
@@ -96,6 +100,7 @@ def test_the_theorems_are_judged(reproduced):
         assert list(sharp) == sorted(sharp)
 
 
+@pytest.mark.deep
 def test_the_number_that_could_fail_stands_beside_the_verdict(reproduced):
     page = (reproduced[0] / "report.html").read_text()
     assert '<details class="claim says-nothing-here">' in page
@@ -103,6 +108,7 @@ def test_the_number_that_could_fail_stands_beside_the_verdict(reproduced):
     assert "none of 28 comparisons could fail" in page
 
 
+@pytest.mark.deep
 def test_the_second_time_nothing_is_played(reproduced, monkeypatch, capsys):
     folder, out, _ = reproduced
     monkeypatch.setattr(page, "write_report", lambda folder, _found: folder / "report.html")  # drawn once is enough
@@ -114,6 +120,7 @@ def test_the_second_time_nothing_is_played(reproduced, monkeypatch, capsys):
     assert "playing" not in again.err
 
 
+@pytest.mark.deep
 def test_compare_prints_both_studies(reproduced):
     done = subprocess.run([COMMAND, "compare", str(reproduced[0])], capture_output=True, text=True, check=True)
     assert "The paper's simulations: pseudo-regret at B = 10,000" in done.stdout
@@ -121,6 +128,7 @@ def test_compare_prints_both_studies(reproduced):
     assert done.stdout.count("Pairs: on how many problems the row is surely lower than the column") == 4
 
 
+@pytest.mark.deep
 def test_compare_knows_that_more_reward_is_better(reproduced, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["budgetbandits", "compare", str(reproduced[0]), "--metric", "reward"])
     main()
@@ -130,6 +138,7 @@ def test_compare_knows_that_more_reward_is_better(reproduced, monkeypatch, capsy
     assert "BTS is surely highest." in said
 
 
+@pytest.mark.deep
 def test_a_study_and_the_paper_do_not_share_a_folder(reproduced, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["budgetbandits", "run", "worst-case", "--out", str(reproduced[0])])
     with pytest.raises(SystemExit):

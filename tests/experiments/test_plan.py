@@ -9,8 +9,8 @@ import pytest
 
 from budgetbandits.errors import ExperimentError
 from budgetbandits.experiments import Experiment, plan
+from budgetbandits.experiments.experiment_file import EXPERIMENTS
 from budgetbandits.experiments.plan import CHUNK
-from budgetbandits.experiments.shipped_files import EXPERIMENTS
 from budgetbandits.plugins import sweep
 from budgetbandits.problems.problem import Problem
 from studies import SMALL, small
@@ -68,15 +68,15 @@ def test_a_sweep_over_two_parameters():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("runs = 6", "runs = 0", "runs is 0; write a whole number from 1"),
+        ("runs = 6", "runs = 0", "runs is 0; use a whole number from 1"),
         ("runs = 6", "runs = true", "runs is True"),
         ("runs = 6", "", "runs is None"),
         ("runs = 6", "ruins = 6", "unknown key 'ruins'; an experiment has name"),
         ("seed = 3", "seed = -1", "seed is -1"),
-        ("budgets = [5, 20]", "budgets = [5, -20]", "budgets holds -20; a budget is a positive number"),
+        ("budgets = [5, 20]", "budgets = [5, -20]", "a budget is -20; use a positive number"),
         ("budgets = [5, 20]", "budgets = [5, 5]", "the same budget twice"),
         ("budgets = [5, 20]", "budgets = []", "budgets is \\[\\]; write a list"),
-        ("budgets = [5, 20]", "budgets = [nan]", "budgets is nan; write a number"),
+        ("budgets = [5, 20]", "budgets = [nan]", "a budget is nan; use a positive number"),
         ('"kube"', '"cube"', "policies: unknown policy 'cube'; choose one of"),
         ('"kube"', '"bts"', "policies names bts twice"),
         ('"kube"', '"epsilon-first:epsilon=[0.3"', "opens a list and does not close it; add a \\]"),
@@ -85,7 +85,7 @@ def test_a_sweep_over_two_parameters():
         ('engine = "reference"', 'engine = "warp"', "engine is 'warp'; choose one of auto"),
         ('name = "small"', "name = 3", "name is 3; write name = "),
         ("arms = 3", "arms = 1", "problems, number 2: arms is 1"),
-        ("arms = 3", 'arms = "three"', "problems, number 2: arms is 'three'; write a whole number"),
+        ("arms = 3", 'arms = "three"', "problems, number 2: arms is 'three'; use a whole number"),
         ("low = 0.2", "low = 1.2", "problems, number 2: the range \\[1.2, 1\\]"),
         ("low = 0.2", "lowest = 0.2", "problems, number 2: unknown key 'lowest'; a problem with family has"),
         ('family = "uniform-bernoulli"', 'family = "uniform"', "unknown family 'uniform'; choose one of"),
@@ -138,7 +138,7 @@ def test_budgets_in_every_unit():
         "1": (0.5, 100.0),
         "smallest mean cost": (0.125, 25.0),
         "request": (1.25, 250.0),
-        "cheap to dear": (5.0, 502.0),
+        "cheap to expensive": (5.0, 502.0),
     }.items():
         assert plan.scaled((0.5, 100.0), problem, unit, 10) == budgets
     text = SMALL.replace("seed", 'budget_unit = "smallest mean cost"\nseed', 1)

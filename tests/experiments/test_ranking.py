@@ -13,7 +13,7 @@ from budgetbandits.__main__ import main
 from budgetbandits.cli import compare as comparing
 from budgetbandits.errors import BadParameter
 from budgetbandits.experiments import Results
-from budgetbandits.experiments.ranking import ranking
+from budgetbandits.experiments.standings import ranking
 from made_up import study
 
 GROUPS = ["one kind", "another kind"]

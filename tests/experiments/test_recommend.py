@@ -8,9 +8,9 @@ import pytest
 
 from budgetbandits import Problem, family
 from budgetbandits.errors import BadParameter
+from budgetbandits.experiments.experiment_file import SUITE, shipped_text
 from budgetbandits.experiments.leaderboard import shipped_summary
 from budgetbandits.experiments.recommend import Case, laws_of, nearest, recommend
-from budgetbandits.experiments.shipped_files import SUITE, shipped_text
 from budgetbandits.policies import provenance
 
 
@@ -176,7 +176,7 @@ def test_the_laws_of_a_problem():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"arms": 1}, "at least two"), ({"budget": 0.0}, "positive number"), ({"laws": "normal"}, "choose one of"),
+        ({"arms": 1}, "from 2 upwards"), ({"budget": 0.0}, "positive number"), ({"laws": "normal"}, "choose one of"),
         ({"horizon": 0}, "largest number of pulls"), ({"knows": frozenset({"price"})}, "choose from budget"),
     ],
 )  # fmt: skip

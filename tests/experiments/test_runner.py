@@ -157,7 +157,7 @@ def test_interrupted_it_says_how_to_go_on(tmp_path):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "what is done is kept; give the same command to go on\nstopped\n" in err
+    assert "finished runs are kept; the same command continues\nstopped\n" in err
     assert "Traceback" not in err
     assert "report" not in out
     assert all(path.suffix == ".parquet" for path in (tmp_path / "out" / "parts").iterdir())

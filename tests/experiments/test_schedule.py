@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from budgetbandits.experiments import runner
-from budgetbandits.experiments.runner import Workers, run
-from budgetbandits.experiments.schedule import Schedule, effort, kind_of
+from budgetbandits.experiments.runner import Schedule, Workers, duration, kind_of, run
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.epsilon_first import EpsilonFirst
 from budgetbandits.policies.index import IndexPolicy
@@ -26,7 +25,7 @@ def test_all_is_played_once_the_longest_first():
     for kind in set(map(kind_of, CELLS)):
         schedule.ready(kind)
     played = [cell for what, cell in schedule.tasks(PREPARE, PLAY) if what == PLAY]
-    assert [effort(cell) for cell in played] == sorted(map(effort, CELLS), reverse=True)
+    assert [duration(cell) for cell in played] == sorted(map(duration, CELLS), reverse=True)
     assert sorted(cell.key for cell in played) == sorted(cell.key for cell in CELLS)
 
 

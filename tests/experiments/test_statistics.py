@@ -8,7 +8,7 @@ from scipy import stats
 
 from budgetbandits.experiments.statistics import (
     RESAMPLES,
-    Moments,
+    SampleMoments,
     against_rivals,
     bootstrap_interval,
     holm,
@@ -41,8 +41,8 @@ def test_welch_and_student_are_scipys():
 
 
 def test_without_scatter_every_difference_is_sure_and_a_tie_is_none():
-    always = Moments(*(np.array(part, dtype=float) for part in ([1.0, 2.0], [0.0, 0.0], [9, 9])))
-    other = Moments(*(np.array(part, dtype=float) for part in ([2.0, 2.0], [0.0, 0.0], [9, 9])))
+    always = SampleMoments(*(np.array(part, dtype=float) for part in ([1.0, 2.0], [0.0, 0.0], [9, 9])))
+    other = SampleMoments(*(np.array(part, dtype=float) for part in ([2.0, 2.0], [0.0, 0.0], [9, 9])))
     assert welch(always, other).p.tolist() == [0.0, 1.0]
 
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from budgetbandits.errors import BadParameter, BrokenInstallation, ExperimentError
-from budgetbandits.experiments import Experiment, leaderboard, shipped_files
-from budgetbandits.experiments.shipped_files import EXPERIMENTS, FOLDER, SUITE, SUITES, shipped_text
+from budgetbandits.experiments import Experiment, experiment_file, leaderboard
+from budgetbandits.experiments.experiment_file import EXPERIMENTS, FOLDER, SUITE, SUITES, shipped_text
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.policies import POLICIES, provenance
+from deep import EVERY_POLICY
 from suites import TINY
 
 OTHER_GAMES = {"bts-paced"}
@@ -61,7 +62,7 @@ def test_the_first_problems_are_part_of_the_whole():
     whole, few = Suite.from_toml(TINY), Suite.from_toml(TINY).first(5)
     assert few.settings[0].experiment.problems == whole.settings[0].experiment.problems[:5]
     assert [each.experiment.runs for each in few.settings] == [1, 5]
-    with pytest.raises(BadParameter, match="at least 2"):
+    with pytest.raises(BadParameter, match="from 2 upwards"):
         whole.first(1)
 
 
@@ -125,7 +126,7 @@ def test_every_file_that_ships_is_listed():
 
 
 def test_a_file_that_should_ship_and_does_not_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(shipped_files, "FOLDER", tmp_path)
+    monkeypatch.setattr(experiment_file, "FOLDER", tmp_path)
     with pytest.raises(BrokenInstallation, match=r"leaderboard.json ships .* install budgetbandits again"):
         leaderboard.shipped_summary()
     with pytest.raises(BrokenInstallation, match=r"paper\.toml ships"):
@@ -138,7 +139,7 @@ def test_every_policy_has_its_source():
     assert provenance("mine:a=1").reference == "yours"
 
 
-@pytest.mark.parametrize("name", sorted(POLICIES))
+@pytest.mark.parametrize("name", EVERY_POLICY)
 def test_of_every_policy_the_time_of_a_decision_is_measured(name, monkeypatch):
     monkeypatch.setattr(leaderboard, "ROUNDS", 20)
     assert leaderboard.about_policy(name)["microseconds"] > 0.0

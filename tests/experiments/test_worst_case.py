@@ -11,7 +11,7 @@ import pytest
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.experiments import Experiment, Results, run
-from budgetbandits.experiments import worst_case as worst
+from budgetbandits.experiments import growth as worst
 from budgetbandits.experiments.runner import Workers
 from budgetbandits.report import figures as drawings
 from budgetbandits.report.page import write_report

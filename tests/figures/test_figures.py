@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from budgetbandits.__main__ import main
 from budgetbandits.errors import BadParameter
-from budgetbandits.experiments import Results, figures
+from budgetbandits.experiments import Results, plots
 from budgetbandits.experiments.statistics import student
 from budgetbandits.figures import profiles, style, svg
 from budgetbandits.figures.layout import save
@@ -116,7 +116,7 @@ def test_one_problem_is_not_called_several(one):
 
 
 def test_the_lower_bounds_slope_is_drawn_as_it_is(one):
-    slope = figures.lower_bound_of(one, GROUPS[0])
+    slope = plots.lower_bound_of(one, GROUPS[0])
     (panel,) = one.plot("regret", lower_bound=True).axes
     rise = panel.lines[-1]
     x, y = rise.get_xdata(), rise.get_ydata()
@@ -138,15 +138,15 @@ def test_one_budget_is_drawn_as_dots(one):
 
 
 def test_standings_agree_with_who_is_best(several):
-    standing, best = figures.standing(several), several.best()
+    standing, best = plots.standing(several), several.best()
     for row, (policy, sure) in enumerate(best.select("policy", "sure").iter_rows()):
         place = POLICIES.index(policy)
-        assert standing[row, place] == (figures.SURELY if sure else figures.UNSURELY)
-        assert (standing[row] <= figures.UNSURELY).sum() == 1
+        assert standing[row, place] == (plots.SURELY if sure else plots.UNSURELY)
+        assert (standing[row] <= plots.UNSURELY).sum() == 1
     close = study(lambda _g, _n, policy, _b: 10.0 + 0.01 * POLICIES.index(policy), 5.0, groups=GROUPS[:1])
-    assert figures.standing(close).tolist() == [[figures.UNSURELY, *[figures.CLOSE] * 4]]
-    more = figures.standing(close, "reward")
-    assert more.tolist() == [[figures.UNSURELY, *[figures.CLOSE] * 4]]
+    assert plots.standing(close).tolist() == [[plots.UNSURELY, *[plots.CLOSE] * 4]]
+    more = plots.standing(close, "reward")
+    assert more.tolist() == [[plots.UNSURELY, *[plots.CLOSE] * 4]]
 
 
 def test_wins_are_counted_in_the_bars(several):
@@ -249,7 +249,7 @@ def test_plot_writes_a_figure(one, tmp_path, monkeypatch, capsys):
 
 
 def test_the_command_names_every_figure():
-    from budgetbandits.cli import plot as plots
+    from budgetbandits.cli import study as plots
 
     text = str(plots.plot_command.__annotations__["figure"])
-    assert all(name in text for name in figures.FIGURES)
+    assert all(name in text for name in plots.FIGURES)

@@ -285,7 +285,7 @@ def test_what_follows_a_mean_is_half_of_its_interval_everywhere(capsys, monkeypa
     values = outcome.pseudo_regret[:, 0]
     said = f"{values.mean():.1f} ± {half_of(values):.1f}"
     assert f"{said} (95 %)" in repr(outcome)
-    simulating._show(problem, [outcome], "ucb1")
+    simulating.show(problem, [outcome], "ucb1")
     shown = capsys.readouterr().out
     assert said in shown
     assert "± is half of the 95 % interval" in shown

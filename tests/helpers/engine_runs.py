@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from budgetbandits.simulation.engines.thompson.engine import Run, Settings
-from budgetbandits.simulation.engines.thompson.laws import FiniteLaws, SampledLaws
+from budgetbandits.simulation.engines.thompson.engine import FiniteLaws, Run, SampledLaws, Settings
 from budgetbandits.simulation.engines.thompson.state import COUNTERS
 
 
@@ -79,10 +78,10 @@ def simulate_runs(
         words = seeds[run].generate_state(8, np.uint64)
         game = Run(laws, ordered, words, classical, settings, posterior, frozen, kappa)
         game.play()
-        pulls[run, order] = game.out_pulls
-        reward[run, order] = game.out_reward
-        spend[run, order] = game.out_spend
-        played[run, order] = game.out_rounds
+        pulls[run, order] = game.arrays["out_pulls"]
+        reward[run, order] = game.arrays["out_reward"]
+        spend[run, order] = game.arrays["out_spend"]
+        played[run, order] = game.arrays["out_rounds"]
         counters[run] = list(game.counters.values())
 
     if workers <= 1:

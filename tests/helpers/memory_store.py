@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.contract import Store, Transaction
-from budgetbandits.service.stores.records import OWN, LeaseEvent
-from budgetbandits.service.stores.watermark import Mark
+from budgetbandits.service.stores.records import OWN, LeaseEvent, Watermark
 
 
 class MemoryStore(Store):
@@ -21,7 +20,7 @@ class MemoryStore(Store):
         self.breaks = None
         self.closed = False
 
-    def submit(self, work, about=""):
+    def submit(self, work, scope=""):
         """Done before it returns."""
         future = Future()
         try:
@@ -30,17 +29,17 @@ class MemoryStore(Store):
             future.set_exception(error)
         return future
 
-    def write(self, work, about=""):
+    def write(self, work, scope=""):
         if self.closed:
             raise StoreError("the store is closed; open it again")
         transaction = _Memory(self)
         try:
             answer = work(transaction)
         except BaseException:
-            transaction.undo()
+            transaction.rollback()
             raise
         if self.breaks == "before":
-            transaction.undo()
+            transaction.rollback()
             raise StoreError("the disk is gone; nothing was decided")
         if self.breaks == "after":
             raise StoreError("the answer was lost")
@@ -57,7 +56,7 @@ class _Memory(Transaction):
     def __init__(self, store):
         self.store, self.log, self.length = store, [], len(store.events)
 
-    def undo(self):
+    def rollback(self):
         for table, key, old in reversed(self.log):
             if old is None:
                 table.pop(key, None)
@@ -74,9 +73,6 @@ class _Memory(Transaction):
 
     def pages(self):
         return OperatorsPage(self.store)
-
-    def key_record(self):
-        return NoKeyRecord()
 
     def campaign(self, id):
         return self.store.campaigns.get(id)
@@ -139,11 +135,11 @@ class _Memory(Transaction):
         self.log.append((self.store.keys, (decision.campaign, decision.key), decision.id))
         del self.store.keys[decision.campaign, decision.key]
 
-    def due(self, now, limit):
+    def due_decisions(self, now, limit):
         pending = [d for d in self.store.decisions.values() if d.hold.state == "pending" and d.expires_at <= now]
         return [(d.campaign, d.id) for d in sorted(pending, key=lambda d: d.expires_at)[:limit]]
 
-    def pending(self, campaign):
+    def pending_decisions(self, campaign):
         made = self.store.decisions.values()
         return {d.id: d.expires_at for d in made if d.hold.state == "pending" and d.campaign == campaign}
 
@@ -153,7 +149,7 @@ class _Memory(Transaction):
     def set_expiry(self, decision, expires_at):
         self.save_decision(replace(self.decision(decision), expires_at=expires_at))
 
-    def booked(self, campaign, begin, end):
+    def booked_between(self, campaign, begin, end):
         made = [d for d in self.store.decisions.values() if d.campaign == campaign and d.lease is None]
         made = [d for d in made if begin <= d.created_at < end]
         return sum(d.hold.amount if d.hold.state == "pending" else d.hold.charged for d in made)
@@ -192,12 +188,12 @@ class _Memory(Transaction):
         return [(lease.campaign, lease.id) for lease in self.store.leases.values() if lease.expires_at <= now]
 
     def lease_events(self, lease, after):
-        events = [event for event in self.store.events if event.lease == lease and event.turn > after]
+        events = [event for event in self.store.events if event.lease == lease and event.lease_seq > after]
         made = [self.store.decisions.get(event.decision) for event in events]
         known = [() if each is None else (each.cost, each.reward, each.request, each.created_at) for each in made]
         return [LeaseEvent(event, *each) for event, each in zip(events, known, strict=True)]
 
-    def beat(self, now):
+    def write_heartbeat(self, now):
         self._put(self.store.heartbeat, 1, now)
 
     def add_event(self, event):
@@ -209,8 +205,8 @@ class _Memory(Transaction):
     def answer(self, campaign, key):
         return self.store.operations.get((campaign, key), (None, None))[1]
 
-    def add_operation(self, campaign, key, payload, at, answer=None):
-        self._put(self.store.operations, (campaign, key), (payload, answer))
+    def add_operation(self, campaign, key, digest, at, answer=None):
+        self._put(self.store.operations, (campaign, key), (digest, answer))
 
     def add_key(self, key):
         self._put(self.store.api_keys, key.prefix, key)
@@ -223,6 +219,15 @@ class _Memory(Transaction):
 
     def drop_key(self, prefix):
         self.store.api_keys.pop(prefix, None)
+
+    def add_key_event(self, event):
+        """This store keeps no record of keys."""
+
+    def key_made_under(self, operation):
+        return None
+
+    def key_events(self, limit, before=None):
+        return []
 
     def events(self, campaign, after=0, limit=1000, kind=None):
         events = [event for event in self.store.events[after:] if event.campaign == campaign]
@@ -242,7 +247,7 @@ class OperatorsPage:
     def __init__(self, store):
         self.store = store
 
-    def operators_events(self, campaign, limit):
+    def operator_events(self, campaign, limit):
         own = [e for e in self.store.events if e.campaign == campaign and e.decision is None and e.lease is None]
         return own[::-1][:limit]
 
@@ -250,21 +255,11 @@ class OperatorsPage:
 class NoRollups:
     """A store in memory adds nothing up."""
 
-    def mark(self, campaign):
-        return Mark()
+    def watermark(self, campaign):
+        return Watermark()
 
     def rows(self, campaign, span, since=0):
         return []
 
     def mismatch(self, campaign, span):
-        return None
-
-
-class NoKeyRecord:
-    """Nobody asks this store who made which key."""
-
-    def add(self, event):
-        pass
-
-    def made_under(self, operation):
         return None

@@ -68,3 +68,11 @@ class AboveTheFloor(IndexPolicy):
 class Forgetful(IndexPolicy):
     name: ClassVar[str] = "forgetful"
     index = staticmethod(forgetful)
+
+
+def with_own(parent: type, name: str) -> type:
+    """A subclass whose method or property of this name does the same, and is another one."""
+    method = getattr(parent, name)
+    if isinstance(method, property):
+        return type("Own", (parent,), {name: property(lambda self: method.fget(self))})
+    return type("Own", (parent,), {name: lambda *given, **words: method(*given, **words)})

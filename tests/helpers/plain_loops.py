@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from budgetbandits.simulation.engines.runtime.draws import gamma, new_stream, uniform
-from budgetbandits.simulation.engines.thompson.laws import FiniteLaws
+from budgetbandits.simulation.engines.thompson.engine import FiniteLaws
 from engine_runs import RunResults
 
 

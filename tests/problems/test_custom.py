@@ -10,8 +10,8 @@ import pytest
 from budgetbandits import Problem, parse_policy, simulate
 from budgetbandits.errors import ProblemError, StudyError
 from budgetbandits.experiments import Experiment, Results, run
+from budgetbandits.experiments.experiment_file import NamedProblem
 from budgetbandits.experiments.plan import Cell
-from budgetbandits.experiments.problem_entries import NamedProblem
 from budgetbandits.experiments.runner import Workers
 from budgetbandits.problems.distributions import Bernoulli, Copula, Fixed, Independent, Law, OutcomeLaw
 from budgetbandits.problems.problem import Arm

@@ -14,8 +14,8 @@ from budgetbandits.problems.distributions import (
     Copula,
     Fixed,
     Independent,
+    JointTable,
     Lattice,
-    Table,
     parse_joint,
     parse_law,
 )
@@ -32,7 +32,7 @@ LAWS = [
 ]
 JOINT = [
     Independent(Bernoulli(0.4), Beta(2, 3)),
-    Table([[1, 1, 3], [0, 0.5, 1], [0.2, 0.5, 1]]),
+    JointTable([[1, 1, 3], [0, 0.5, 1], [0.2, 0.5, 1]]),
     Copula(Bernoulli(0.4), Lattice([0, 0.5, 1], [1, 1, 2]), 0.7),
     Copula(Beta(2, 3), Lattice([0, 0.5, 1], [1, 1, 2]), -0.5),
     Copula(Lattice([0, 0.3, 1], [1, 1, 1]), Bernoulli(0.6), 1.0),

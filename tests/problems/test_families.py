@@ -8,7 +8,7 @@ from scipy import stats
 
 from budgetbandits import Problem, family
 from budgetbandits.errors import BadParameter
-from budgetbandits.problems.distributions import Beta, Copula, Lattice, Table
+from budgetbandits.problems.distributions import Beta, Copula, JointTable, Lattice
 from budgetbandits.problems.families import ARMS_FAMILIES
 from budgetbandits.problems.oracle import best_arms
 
@@ -77,7 +77,7 @@ def test_the_rare_cheap_arm_is_the_best_and_anywhere():
 
 def test_rare_expensive_arms_look_cheap_and_are_not():
     for problem in problems("rare-expensive"):
-        traps = [place for place, arm in enumerate(problem.arms) if isinstance(arm.law, Table)]
+        traps = [place for place, arm in enumerate(problem.arms) if isinstance(arm.law, JointTable)]
         assert len(traps) == 3
         assert not set(traps) & set(best_arms(problem))
         for place in traps:

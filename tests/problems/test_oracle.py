@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from budgetbandits import Problem, best_arms, best_ratio, family, optimum
 from budgetbandits.errors import BadParameter, NotALattice
-from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, Lattice, Table
+from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, JointTable, Lattice
 from budgetbandits.problems.oracle import cost_step, gaps, reward_bounds
 from budgetbandits.problems.problem import Arm
 
@@ -99,7 +99,7 @@ def test_bernoulli_is_lemma_1_exactly():
 
 def test_a_correlated_table_by_hand():
     """Cost ½ brings 1, cost 1 brings nothing: with 1 left a pull earns ½(1 + V(½)), and V(½) = ½."""
-    law = Table([[1, 0.5, 1], [0, 1, 1]])
+    law = JointTable([[1, 0.5, 1], [0, 1, 1]])
     best = optimum(problem_of(law, law), 1.0)
     assert best.reward == pytest.approx(0.5 * (1 + 0.5))
 
@@ -108,7 +108,7 @@ def test_a_copula_is_worth_what_its_table_is():
     """A copula of two Bernoulli laws is a 2×2 table; P(both) in closed form."""
     copula = Copula(Lattice([0, 1], [0.5, 0.5]), Lattice([0.5, 1], [0.5, 0.5]), 0.6)
     both = 0.25 + np.arcsin(0.6) / (2 * np.pi)  # the orthant probability of two normals
-    table = Table([[1, 1, both], [0, 1, 0.5 - both], [1, 0.5, 0.5 - both], [0, 0.5, both]])
+    table = JointTable([[1, 1, both], [0, 1, 0.5 - both], [1, 0.5, 0.5 - both], [0, 0.5, both]])
     assert optimum(problem_of(copula, copula), 7).reward == pytest.approx(
         optimum(problem_of(table, table), 7).reward, abs=1e-6
     )

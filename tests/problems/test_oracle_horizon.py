@@ -170,7 +170,7 @@ def test_the_bound_without_scarce_requests_is_lemma_1():
 
 def test_what_is_refused():
     problem = Problem.bernoulli([0.3, 0.6], [0.2, 0.8])
-    with pytest.raises(BadParameter, match="use a positive number"):
+    with pytest.raises(BadParameter, match="use a number above 0"):
         fluid_reward(problem, 0, 10)
     with pytest.raises(BadParameter, match="from 1 upwards"):
         fluid_reward(problem, 10, np.inf)

@@ -5,8 +5,9 @@ import pytest
 
 from budgetbandits import Problem, family
 from budgetbandits.errors import BadParameter, ProblemError
-from budgetbandits.problems.distributions import Bernoulli, Copula, Fixed, Independent, Table
-from budgetbandits.problems.problem import FAMILIES, Arm
+from budgetbandits.problems.distributions import Bernoulli, Copula, Fixed, Independent, JointTable
+from budgetbandits.problems.families import FAMILIES
+from budgetbandits.problems.problem import Arm
 
 GOOD = """
 [[arms]]
@@ -38,7 +39,7 @@ def test_reads_every_law():
     assert problem.names == ("search", 'Überraschung "42"', "tied", "bent")
     assert problem.reward_means == pytest.approx([0.31, 0.4, 0.5, 0.5])
     assert problem.cost_means == pytest.approx([0.4, 0.5, 0.625, 0.5])
-    assert isinstance(problem.arms[2].law, Table)
+    assert isinstance(problem.arms[2].law, JointTable)
     assert isinstance(problem.arms[3].law, Copula)
     assert not problem.is_bernoulli
 

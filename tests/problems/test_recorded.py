@@ -128,8 +128,8 @@ def test_learning_before_helps():
 def test_a_horizon_after_learning_counts_only_requests_that_were_answered(monkeypatch):
     """As the policy does: unanswered ones would make its horizon longer than what is to come."""
     known = []
-    monkeypatch.setattr(Learner, "new_budget", lambda self, budget: known.append(budget))
-    monkeypatch.setattr(Learner, "new_horizon", lambda self, horizon: known.append(horizon))
+    monkeypatch.setattr(Learner, "set_budget", lambda self, budget: known.append(budget))
+    monkeypatch.setattr(Learner, "set_horizon", lambda self, horizon: known.append(horizon))
     table, before = made_up(20, 1), made_up(50, 2)
     before.costs[:], table.costs[:], before.costs[:10] = 0.1, 0.1, np.nan
     played = replay(table, parse_policy("bts-paced"), 0.2, orders=1, learn_on=before)

@@ -1,4 +1,4 @@
-"""Traffic: parts, files, drift, and what the best player of it earns."""
+"""Request streams: parts, files, drift, and what the best player earns."""
 
 from dataclasses import replace
 
@@ -8,11 +8,10 @@ import pytest
 from budgetbandits import Problem, simulate
 from budgetbandits.errors import BadParameter, ProblemError
 from budgetbandits.numerics.fluid import best_mix
-from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, Lattice, Table
-from budgetbandits.problems.drift import drifting, scaled, without
+from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, JointTable, Lattice
 from budgetbandits.problems.oracle_horizon import fluid_plan, fluid_reward
 from budgetbandits.problems.problem import Arm
-from budgetbandits.problems.streams import RequestStream, StreamPart, load
+from budgetbandits.problems.streams import RequestStream, StreamPart, drifting, load, scaled, without
 
 SMALL = Problem.bernoulli([0.2, 0.8, 0.7], [0.1, 0.5, 0.9])
 OTHER = Problem.bernoulli([0.6, 0.3, 0.9], [0.2, 0.3, 1.0])
@@ -29,12 +28,12 @@ BOTH = RequestStream(
 # --- files ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("traffic", [BOTH, RequestStream.phases([(0, SMALL), (7, OTHER)])], ids=["both", "phases"])
-def test_a_file_is_read_as_it_was_written(traffic, tmp_path):
-    path = tmp_path / "traffic.toml"
-    path.write_text(traffic.to_toml())
-    assert RequestStream.load(path) == load(path) == traffic
-    assert traffic.identity == RequestStream.load(path).identity != RequestStream.phases([(0, SMALL)]).identity
+@pytest.mark.parametrize("stream", [BOTH, RequestStream.phases([(0, SMALL), (7, OTHER)])], ids=["both", "phases"])
+def test_a_file_is_read_as_it_was_written(stream, tmp_path):
+    path = tmp_path / "stream.toml"
+    path.write_text(stream.to_toml())
+    assert RequestStream.load(path) == load(path) == stream
+    assert stream.identity == RequestStream.load(path).identity != RequestStream.phases([(0, SMALL)]).identity
     path.write_text(SMALL.to_toml())
     assert load(path) == SMALL
 
@@ -50,12 +49,12 @@ def test_a_file_is_read_as_it_was_written(traffic, tmp_path):
     ],
 )
 def test_what_files_are_refused(text, why, tmp_path):
-    path = tmp_path / "traffic.toml"
+    path = tmp_path / "stream.toml"
     path.write_text(text)
     with pytest.raises(ProblemError, match=why) as caught:
         load(path)
     assert str(path) in str(caught.value)
-    with pytest.raises(ProblemError, match="this is traffic"):
+    with pytest.raises(ProblemError, match="this is a request stream"):
         Problem.from_toml(BOTH.to_toml())
 
 
@@ -87,12 +86,12 @@ def test_recorded_outcomes_by_segment(tmp_path):
     path.write_text(
         "model,reward,cost,source\na,1,0.02,x\nb,5,0.04,x\na,0,0.01,y\nb,4,0.02,y\nc,2,0.01,y\na,3,0.01,y\n"
     )
-    traffic = RequestStream.from_csv(path, {"arm": "model", "segment": "source"})
-    assert traffic.names == ("a", "b", "c")
-    assert [part.share for part in traffic.parts] == [pytest.approx(1 / 3), pytest.approx(2 / 3)]
-    assert traffic.offered.tolist() == [[True, True, False], [True, True, True]]
-    assert traffic.reward_means == pytest.approx(np.array([[0.2, 1.0, 0.0], [0.3, 0.8, 0.4]]))
-    assert (traffic.parts[0].problem.cost_max, traffic.parts[1].problem.reward_max) == (0.04, 5.0)
+    stream = RequestStream.from_csv(path, {"arm": "model", "segment": "source"})
+    assert stream.names == ("a", "b", "c")
+    assert [part.share for part in stream.parts] == [pytest.approx(1 / 3), pytest.approx(2 / 3)]
+    assert stream.available_arms.tolist() == [[True, True, False], [True, True, True]]
+    assert stream.reward_means == pytest.approx(np.array([[0.2, 1.0, 0.0], [0.3, 0.8, 0.4]]))
+    assert (stream.parts[0].problem.cost_max, stream.parts[1].problem.reward_max) == (0.04, 5.0)
     with pytest.raises(ProblemError, match="no column says segment"):
         RequestStream.from_csv(path, {"arm": "model"})
 
@@ -104,7 +103,7 @@ def test_a_price_cut_halves_every_cost():
     laws = [
         Independent(Fixed(0.5), Fixed(0.8)),
         Independent(Beta(2, 2), Lattice([0.4, 1.0], [1, 3])),
-        Table([[1, 1, 0.5], [0.2, 0.5, 0.5]]),
+        JointTable([[1, 1, 0.5], [0.2, 0.5, 0.5]]),
         Copula(Beta(1, 1), Fixed(0.6), 0.5),
     ]
     problem = Problem(tuple(Arm(f"arm-{number}", law) for number, law in enumerate(laws)))
@@ -126,7 +125,7 @@ def test_what_may_happen_to_a_problem():
     assert price.cost_means[1] == pytest.approx(np.array([0.1, 0.25, 0.9]))
     assert quality.reward_means[1] == pytest.approx(np.array([0.2, 0.4, 0.7]))
     assert new.names == ("arm-1", "arm-3", "arm-2")
-    assert new.offered[0].tolist() == [True, True, False]
+    assert new.available_arms[0].tolist() == [True, True, False]
     with pytest.raises(BadParameter, match="unknown drift"):
         drifting(SMALL, "weather", 9)
 
@@ -160,11 +159,11 @@ def test_of_one_part_the_plan_is_the_mix(budget):
 
 @pytest.mark.parametrize("rate", [0.15, 0.3, 0.5, 0.9])
 def test_of_segments_the_plan_is_the_program_of_the_policy(rate):
-    traffic = RequestStream.of_segments({"code": (0.25, SMALL), "talk": (0.75, OTHER)})
-    means = [table.tolist() for table in (traffic.reward_means, traffic.cost_means)]
+    stream = RequestStream.of_segments({"code": (0.25, SMALL), "talk": (0.75, OTHER)})
+    means = [table.tolist() for table in (stream.reward_means, stream.cost_means)]
     mix = best_mix(*means, [0.25, 0.75], rate)
     answered = min(100.0, 100.0 * rate / mix.spend(means[1], [0.25, 0.75]))
-    assert fluid_reward(traffic, 100 * rate, 100) == pytest.approx(answered * mix.spend(means[0], [0.25, 0.75]))
+    assert fluid_reward(stream, 100 * rate, 100) == pytest.approx(answered * mix.spend(means[0], [0.25, 0.75]))
 
 
 def optimum(phases, budget):
@@ -202,8 +201,8 @@ def test_it_pays_to_end_early_where_later_arms_are_poor():
 def test_segments_are_told_and_pay():
     """Two segments with opposite arms: with them the policy learns which is which, without them it cannot."""
     here, there = Problem.bernoulli([0.9, 0.1], [0.5, 0.5]), Problem.bernoulli([0.1, 0.9], [0.5, 0.5])
-    traffic = RequestStream.of_segments({"here": (0.5, here), "there": (0.5, there)})
-    told, untold = (simulate(traffic, policy, [400], 4, horizon=400) for policy in ("bts-paced", "bts"))
+    stream = RequestStream.of_segments({"here": (0.5, here), "there": (0.5, there)})
+    told, untold = (simulate(stream, policy, [400], 4, horizon=400) for policy in ("bts-paced", "bts"))
     assert told.part_pulls.shape == (4, 1, 2, 2)
     assert np.array_equal(told.part_pulls.sum(axis=2), told.pulls)
     assert told.reward.mean() > 320
@@ -211,7 +210,7 @@ def test_segments_are_told_and_pay():
     assert told.best_arm_identified.all()
     assert not untold.best_arm_identified.all()
     assert told.pseudo_regret == pytest.approx(
-        360.0 - (told.part_pulls * traffic.reward_means).sum(axis=(2, 3)), abs=1e-6
+        360.0 - (told.part_pulls * stream.reward_means).sum(axis=(2, 3)), abs=1e-6
     )
 
 

@@ -39,7 +39,7 @@ def jumped(store):
 
 def test_nothing_is_decided_while_the_books_are_ahead_of_the_clock(store, jumped):
     engine, now = jumped
-    with pytest.raises(WrongClock, match=r"2025-11-08.*it is 2024-10-04 12:00 UTC now.*campaign set-back 'daily'"):
+    with pytest.raises(WrongClock, match=r"2025-11-08.*it is 2024-10-04 12:00 UTC now.*campaign reset-clock 'daily'"):
         engine.decide("daily", "one more")
     assert engine.decide("daily", "open").expires_at == NOON + 60.0  # an old answer is given again
     now[0] = NOON + 399.5 * DAY - 1000.0
@@ -104,7 +104,7 @@ with PostgresStore(sys.argv[1]) as store:
     engine.create("leases", "bts", budget=20.0, arms={"a": 1.0, "b": 1.0}, hold_seconds=1000.0, lease=4.0)
     taken = engine.decide("leases", "thread")
     [under] = asyncio.run(store.perform(*engine.deciding("leases", "loop")))
-    assert [lease.turn for lease in store.read(lambda tx: tx.leases(taken.campaign))] == [3]
+    assert [lease.lease_seq for lease in store.read(lambda tx: tx.leases(taken.campaign))] == [3]
     assert engine.expire_due() == {}
     asyncio.run(store.perform(*engine.telling(Outcome(under.decision, 1.0, 0.25), "leases")))
     told = store.read(lambda tx: tx.events(taken.campaign)[-1]).at + 1000.0

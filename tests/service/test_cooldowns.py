@@ -54,24 +54,24 @@ def test_an_arm_rests_for_half_as_long_as_it_has_been_failing_until_it_answers(e
     began = clock.now
     for number in range(1, 4):
         fail(engine, campaign, f"fail {number}", "a")
-        assert (arm(engine, campaign, "a")["failures"], arm(engine, campaign, "a")["rests_until"]) == (number, None)
+        assert (arm(engine, campaign, "a")["failures"], arm(engine, campaign, "a")["cooldown_until"]) == (number, None)
         clock.now += 1.0
     for number in range(4, 24):
         fail(engine, campaign, f"fail {number}", "a")
         rest = min(0.5 * (clock.now - began), 1024.0)
-        assert (arm(engine, campaign, "a")["failures"], arm(engine, campaign, "a")["rests_until"]) == (
+        assert (arm(engine, campaign, "a")["failures"], arm(engine, campaign, "a")["cooldown_until"]) == (
             number,
             pytest.approx(clock.now + rest, abs=0.002),
         )
         clock.now += rest - 0.01
         assert {engine.decide(campaign, f"{number} {each}").arm for each in range(12)} == {"b"}
         clock.now += 0.02
-        assert arm(engine, campaign, "a")["rests_until"] is None
+        assert arm(engine, campaign, "a")["cooldown_until"] is None
     answer = engine.decide(campaign, "works", arms=["a"])
     assert {engine.decide(campaign, f"one at a time {each}").arm for each in range(20)} == {"b"}
     engine.feedback(answer.decision, reward=1.0, cost=0.5)
     fail(engine, campaign, "again", "a")
-    assert arm(engine, campaign, "a")["rests_until"] is None  # the first of a new row
+    assert arm(engine, campaign, "a")["cooldown_until"] is None  # the first of a new row
     assert engine.account(campaign).spent == 500_000
     assert verify(store, campaign) == []
 
@@ -189,7 +189,7 @@ def test_the_failure_of_the_only_arm_that_can_be_paid_is_not_the_end_of_the_mone
     go_down(engine, campaign, clock, "cheap")
     for number in range(3):
         fail(engine, campaign, f"fails {number}", "cheap")
-        assert arm(engine, campaign, "cheap")["rests_until"] > clock.now
+        assert arm(engine, campaign, "cheap")["cooldown_until"] > clock.now
         answer = engine.decide(campaign, f"answers {number}")
         assert answer.arm == "cheap"
         engine.void(answer.decision)
@@ -271,9 +271,9 @@ def test_a_clock_that_was_ahead_does_not_keep_an_arm_at_rest(engine, store, cloc
     campaign = engine.create("ads", "bts", budget=10.0, arms=ARMS, hold_seconds=1e9)
     go_down(engine, campaign, clock, "a", 400 * DAY)
     clock.now -= 400 * DAY
-    assert arm(engine, campaign, "a")["rests_until"] is None
+    assert arm(engine, campaign, "a")["cooldown_until"] is None
     engine.set_back(campaign)
-    assert arm(engine, campaign, "a")["rests_until"] == clock.now + 1024
+    assert arm(engine, campaign, "a")["cooldown_until"] == clock.now + 1024
     with pytest.raises(Conflict, match="nothing to set back"):
         engine.set_back(campaign)
     assert verify(store, campaign) == []

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from budgetbandits.client import Client
-from budgetbandits.errors import HoldRefused, Unreachable
+from budgetbandits.errors import HoldRefused, ServiceUnreachable
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.service import DecisionService
@@ -126,7 +126,7 @@ def test_a_server_that_is_killed_under_load_loses_nothing_acknowledged(tmp_path)
 
     def until_answered(ask):
         while True:
-            with contextlib.suppress(Unreachable):
+            with contextlib.suppress(ServiceUnreachable):
                 return ask()
 
     def work(name):

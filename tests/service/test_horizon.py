@@ -48,7 +48,7 @@ def test_the_money_lasts_for_the_horizon(engine, store):
     campaign = engine.create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=200)
     play(engine, campaign, 200, {"small": 0.3, "large": 0.9})
     told = engine.describe(campaign)
-    assert (told["answered"], told["horizon"]) == (200, 200.0)
+    assert (told["requests_answered"], told["horizon"]) == (200, 200.0)
     assert 48.0 < told["spent"] <= 50.0
     assert verify(store, campaign) == []
 
@@ -120,7 +120,10 @@ def test_a_request_is_gone_with_its_money_whatever_is_told_of_it_later(store, cl
     rate(18, "told late")
     assert verify(store, campaign) == []
     engines[1].set_status(campaign, "paused")  # which ends leases
-    assert (engines[0].describe(campaign)["gone"], engines[0].describe(campaign)["answered"]) == (18, 18)
+    assert (engines[0].describe(campaign)["requests_used"], engines[0].describe(campaign)["requests_answered"]) == (
+        18,
+        18,
+    )
     assert verify(store, campaign) == []
 
 
@@ -138,14 +141,14 @@ def test_hardly_any_reward_comes_in_time_and_the_money_is_spent_all_the_same(eng
     assert 95.0 <= engine.describe(campaign)["spent"] <= 100.0
     for answer in late:
         engine.feedback(answer.decision, reward={"small": 0.3, "large": 0.9}[answer.arm])
-    assert (engine.describe(campaign)["answered"], engine.account(campaign).gone) == (1000, 1000)
+    assert (engine.describe(campaign)["requests_answered"], engine.account(campaign).requests_used) == (1000, 1000)
     assert verify(store, campaign) == []
 
 
 def test_tampering_with_the_number_of_requests_gone_is_found(engine, store):
     campaign = engine.create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=100)
     play(engine, campaign, 3, {"small": 0.3, "large": 0.9})
-    store.campaigns[campaign].account.gone = 2
+    store.campaigns[campaign].account.requests_used = 2
     assert any("the campaign's row says" in text for text in verify(store, campaign))
 
 

@@ -5,6 +5,7 @@ import math
 
 import httpx
 import numpy as np
+import pytest
 
 from budgetbandits import Problem, simulate
 from budgetbandits.client import AsyncClient
@@ -16,9 +17,10 @@ from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from deep import deep
 
 PROBLEM = Problem.bernoulli([0.7, 0.4, 0.3], [0.5, 0.5, 0.6])
-BUDGET, RUNS, LATE = 40, 40, 3
+BUDGET, LATE = 40, 3
 
 
 async def play(client, run):
@@ -41,27 +43,28 @@ async def play(client, run):
                 await told.settle(reward=reward)
 
 
-def test_a_campaign_over_http_learns_like_a_simulation(tmp_path):
-    """40 campaigns at once against 3,000 simulated games: pseudo-regret, two-sided, a false alarm in a thousand.
+@pytest.mark.parametrize("runs", [12, *deep(40)])
+def test_a_campaign_over_http_learns_like_a_simulation(runs, tmp_path):
+    """Campaigns at once against 3,000 simulated games: pseudo-regret, two-sided, a false alarm in a thousand.
 
     Feedback that comes three pulls late costs a little, which the reference is given by a margin of 2 %.
     """
     with SQLiteStore(tmp_path / "money.db") as store:
         engine = DecisionService(store)
-        for run in range(RUNS):
+        for run in range(runs):
             engine.create(f"game {run}", "bts", budget=BUDGET, arms={"0": 1.0, "1": 1.0, "2": 1.0})
         transport = httpx.ASGITransport(create_app(engine, store))
 
         async def all_of_them():
             async with AsyncClient("http://service", make_key(store, ["admin"], 0.0), transport=transport) as client:
-                return await asyncio.gather(*(play(client, run) for run in range(RUNS)))
+                return await asyncio.gather(*(play(client, run) for run in range(runs)))
 
         pulls = np.array(asyncio.run(all_of_them()))
-        for run in range(RUNS):
+        for run in range(runs):
             assert engine.account(f"game {run}").left == 0
         assert verify(store, "game 0") == []
     found = pulls @ (PROBLEM.cost_means * gaps(PROBLEM))
     games = simulate(PROBLEM, parse_policy("bts"), [float(BUDGET)], runs=3000, seed=5).pseudo_regret[:, 0]
-    error = math.hypot(found.std() / math.sqrt(RUNS), games.std() / math.sqrt(len(games)))
+    error = math.hypot(found.std() / math.sqrt(runs), games.std() / math.sqrt(len(games)))
     assert abs(found.mean() - games.mean()) < 3.3 * error + 0.02 * games.mean()
     assert best_ratio(PROBLEM) * BUDGET > 5 * found.mean()  # it does learn

@@ -31,7 +31,7 @@ def test_a_hold_is_settled_for_what_it_cost():
     account, hold = place(Account(budget=100), 40)
     assert (account.held, account.spent, account.left) == (40, 0, 60)
     account, hold = settle(account, hold, 25)
-    assert account == Account(budget=100, spent=25, today=25, gone=1)
+    assert account == Account(budget=100, spent=25, today=25, requests_used=1)
     assert (hold.state, hold.charged, hold.overrun) == ("settled", 25, 0)
 
 
@@ -74,14 +74,14 @@ def test_only_an_active_campaign_decides(status):
 def test_a_cost_above_the_cap_is_an_overrun_and_freezes():
     account, hold = place(Account(budget=100), 40)
     account, hold = settle(account, hold, 55)
-    assert account == Account(budget=100, spent=40, overrun=15, status="frozen", today=40, gone=1)
+    assert account == Account(budget=100, spent=40, overrun=15, status="frozen", today=40, requests_used=1)
     assert (hold.charged, hold.overrun) == (40, 15)
 
 
 def test_a_cost_between_hold_and_cap_is_paid_from_what_is_free():
     account, hold = place(Account(budget=100), 40)
     account, hold = settle(account, hold, 55, cap=60)
-    assert account == Account(budget=100, spent=55, today=55, gone=1)
+    assert account == Account(budget=100, spent=55, today=55, requests_used=1)
     assert (hold.amount, hold.charged, hold.overrun) == (40, 55, 0)
 
 
@@ -99,7 +99,7 @@ def test_what_is_above_the_cap_or_not_there_is_an_overrun_however_small_the_hold
 def test_a_cost_above_a_hold_that_has_expired_is_paid_from_what_is_free_as_well(charge):
     account, hold = expire(*place(Account(budget=100), 40), charge=charge)
     account, hold = settle(account, hold, 55, cap=60)
-    assert account == Account(budget=100, spent=55, today=55, gone=1)
+    assert account == Account(budget=100, spent=55, today=55, requests_used=1)
     assert (hold.state, hold.charged, hold.overrun) == ("expired", 55, 0)
 
 
@@ -119,7 +119,7 @@ def test_an_expired_hold_is_charged_and_late_feedback_corrects_it():
     account, hold = expire(account, hold)
     assert (account.spent, account.held, hold.state, hold.charged) == (40, 0, "expired", 40)
     account, hold = settle(account, hold, 25)
-    assert account == Account(budget=100, spent=25, today=25, gone=1)
+    assert account == Account(budget=100, spent=25, today=25, requests_used=1)
     assert (hold.state, hold.reported) == ("expired", True)
     with pytest.raises(AlreadyResolved, match="counts once"):
         settle(account, hold, 25)
@@ -130,7 +130,7 @@ def test_late_feedback_for_a_charged_hold_fits_although_the_money_is_gone():
     account, hold = expire(*place(Account(budget=100), 40))
     account, other = place(account, 60)
     account, hold = settle(account, hold, 40)
-    assert account == Account(budget=100, spent=40, held=60, today=100, gone=1)
+    assert account == Account(budget=100, spent=40, held=60, today=100, requests_used=1)
     assert hold.overrun == 0
     assert settle(account, other, 60)[0].status == "active"
 
@@ -156,10 +156,10 @@ def test_a_released_hold_that_did_cost_something():
     """The soft mode: what still fits is spent, what does not is an overrun; never more than the budget."""
     account, hold = expire(*place(Account(budget=100), 40), charge=False)
     assert account == Account(budget=100)
-    assert settle(account, hold, 30)[0] == Account(budget=100, spent=30, today=30, gone=1)
+    assert settle(account, hold, 30)[0] == Account(budget=100, spent=30, today=30, requests_used=1)
     account, other = place(account, 80)
     account, hold = settle(account, hold, 30)
-    assert account == Account(budget=100, spent=20, held=80, overrun=10, status="frozen", today=100, gone=1)
+    assert account == Account(budget=100, spent=20, held=80, overrun=10, status="frozen", today=100, requests_used=1)
     assert settle(account, other, 80)[0].spent == 100
 
 
@@ -280,15 +280,15 @@ def test_a_request_is_gone_with_its_money_and_once():
     """Its cost is told, or it is charged; told after that it is gone already. One that is released is gone when told,
     also for nothing, and one that is voided never."""
     account, hold = place(Account(budget=100), 40)
-    assert (account.gone, hold.gone, void(account, hold)[0].gone) == (0, False, 0)
+    assert (account.requests_used, hold.request_used, void(account, hold)[0].requests_used) == (0, False, 0)
     for cost in (0, 25, 55):
         told, settled = settle(account, hold, cost)
-        assert (told.gone, settled.gone) == (1, True)
-        for charge, gone in ((True, 1), (False, 0)):
+        assert (told.requests_used, settled.request_used) == (1, True)
+        for charge, requests_used in ((True, 1), (False, 0)):
             late, expired = expire(account, hold, charge)
-            assert (late.gone, expired.gone) == (gone, charge)
+            assert (late.requests_used, expired.request_used) == (requests_used, charge)
             told, settled = settle(late, expired, cost)
-            assert (told.gone, settled.gone) == (1, True)
+            assert (told.requests_used, settled.request_used) == (1, True)
 
 
 class Campaign(RuleBasedStateMachine):
@@ -366,7 +366,7 @@ class Campaign(RuleBasedStateMachine):
         assert account.held == sum(self.held.values())
         assert account.spent == self._spent()
         assert account.overrun == sum(cost - charged for charged, cost in self.cost.values())
-        assert account.gone == len(self.cost) + sum(charged > 0 for charged in self.unreported.values())
+        assert account.requests_used == len(self.cost) + sum(charged > 0 for charged in self.unreported.values())
 
     def _spent(self):
         return sum(charged for charged, _ in self.cost.values()) + sum(self.unreported.values())

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from budgetbandits import POLICIES
 from budgetbandits.errors import (
     AlreadyResolved,
     BadParameter,
@@ -28,6 +27,7 @@ from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from budgetbandits.service.tags import NAMED_ARMS, changed_since, newest_tag
 from clock import Clock
+from deep import EVERY_POLICY
 from memory_store import MemoryStore
 
 ARMS = {"search": 1.0, "mail": 0.5}
@@ -406,7 +406,7 @@ def test_feedback_that_is_refused_changes_nothing(engine, campaign):
     assert engine.account(campaign) == before
 
 
-@pytest.mark.parametrize("name", [*POLICIES, "bts:prior_reward=jeffreys,prior_cost=2/8+3/1,kappa=1.5"])
+@pytest.mark.parametrize("name", [*EVERY_POLICY, "bts:prior_reward=jeffreys,prior_cost=2/8+3/1,kappa=1.5"])
 def test_every_policy_spends_its_budget_and_the_audit_agrees(name):
     store = MemoryStore()
     engine = DecisionService(store)
@@ -438,7 +438,7 @@ def test_what_was_made_ready_is_used_only_while_it_holds(name, monkeypatch):
     ahead, made = [], []
     think = CampaignLearner.prefetch_choice
     monkeypatch.setattr(
-        CampaignLearner, "think_ahead", lambda learner: (think(learner), ahead.append(learner._ahead))[0]
+        CampaignLearner, "prefetch_choice", lambda learner: (think(learner), ahead.append(learner._ahead))[0]
     )
     engine = DecisionService(store)
     campaign = engine.create("all", name, budget=60.0, arms={"a": 1.0, "b": 1.0, "c": 0.5})

@@ -2,31 +2,38 @@
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
-from budgetbandits.cli import campaigns
+from budgetbandits.cli import campaign
 from budgetbandits.client import CampaignInfo
 from budgetbandits.errors import BadParameter
-from budgetbandits.service.http.schemas import CampaignView, NewCampaign
+from budgetbandits.service.http.schemas import CampaignBody, NewCampaign
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
-from budgetbandits.terms import CHANGEABLE, Terms
+from budgetbandits.terms import CHANGEABLE, TERMS, OnExpire, Term, Terms
 from memory_store import MemoryStore
 
 MANUAL = Path(__file__).parents[2] / "docs/service.md"
 
 
-@pytest.mark.parametrize("term", [each.name for each in fields(Terms)])
+@pytest.mark.parametrize("term", TERMS)
 def test_every_term_is_known_everywhere(term):
     assert term in NewCampaign.model_fields
-    assert term in CampaignView.model_fields
+    assert term in CampaignBody.model_fields
     assert term in {each.name for each in fields(CampaignInfo)}
-    wide = CliRunner().invoke(campaigns.campaign_app, ["create", "--help"], env={"COLUMNS": "200"})
+    wide = CliRunner().invoke(campaign.campaign_app, ["create", "--help"], env={"COLUMNS": "200"})
     assert f"--{term.replace('_', '-')}" in wide.output
     assert f"`{term}`" in MANUAL.read_text()
+
+
+def test_the_fields_have_the_types_that_their_terms_say():
+    kinds = {"choice": OnExpire, "text": str} | dict.fromkeys(("money", "seconds", "number"), float)
+    stated = {term.name: kinds[term.kind] | None if term.optional else kinds[term.kind] for term in TERMS.values()}
+    assert get_type_hints(Terms) == stated
 
 
 def test_terms_come_back_as_they_were_given():
@@ -45,7 +52,8 @@ def test_a_term_that_is_none_is_refused():
 class MoreTerms(Terms):
     """A text that need not be given is one more field, like any other term."""
 
-    contact: str | None = field(default=None, metadata={"help": "Whom to call.", "largest": 0.0, "money": False})
+    about = Term(label="Contact", help="Whom to call.", kind="text", group="Display")
+    contact: str | None = field(default=None, metadata={"term": about})
 
 
 @pytest.mark.parametrize("contact", [None, "Ada, 555-0100"])
@@ -59,7 +67,7 @@ def test_text_that_cannot_be_shown_is_refused(contact):
         MoreTerms(contact=contact).checked()
 
 
-LARGE = [(each.name, each.metadata["largest"]) for each in fields(Terms) if each.metadata["largest"] < float("inf")]
+LARGE = [(each.name, each.largest) for each in TERMS.values() if each.largest < float("inf")]
 
 
 @pytest.mark.parametrize(("term", "largest"), LARGE)
@@ -82,7 +90,7 @@ def test_a_term_has_one_bound_whichever_door_it_comes_through(term, largest):
 def test_the_command_line_keeps_the_bounds(tmp_path):
     SQLiteStore(tmp_path / "money.db").close()
     given = ["--budget", "10", "--arm", "a=1", "--arm", "b=1", "--store", f"{tmp_path}/money.db"]
-    said = CliRunner().invoke(campaigns.campaign_app, ["create", "ads", *given, "--pace-seconds", "2e12"])
+    said = CliRunner().invoke(campaign.campaign_app, ["create", "ads", *given, "--pace-seconds", "2e12"])
     assert said.exit_code != 0
     assert "up to 1,000,000,000" in f"{said.output} {said.exception}"
 

@@ -10,6 +10,7 @@ from budgetbandits.problems.distributions import Beta, Copula, Independent
 from budgetbandits.problems.problem import Arm
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
 from budgetbandits.testing.engines import FALSE_ALARM, rows, smallest_p
+from deep import deep, mostly_deep
 
 BERNOULLI = Problem.bernoulli([0.9, 0.2, 0.5, 0.6], [0.3, 0.6, 0.5, 0.4])
 CONTINUOUS = Problem(
@@ -28,7 +29,7 @@ ENGINES = {
 }
 
 
-@pytest.mark.parametrize("policy", ENGINES)
+@pytest.mark.parametrize("policy", mostly_deep(ENGINES, ("bts", "epsilon-first", "kube", "ucb-bv2", "kube-knapsack")))
 @pytest.mark.parametrize("problem", [BERNOULLI, CONTINUOUS], ids=["bernoulli", "continuous"])
 def test_a_game_takes_the_first_outcomes_of_every_arm(policy, problem):
     """What a game earned and spent is what the first so many outcomes of each arm bring, in every engine. Rewards of
@@ -52,7 +53,7 @@ def test_a_game_takes_the_first_outcomes_of_every_arm(policy, problem):
                 )
 
 
-@pytest.mark.parametrize("policy", ["bts", "kube", "epsilon-first"])
+@pytest.mark.parametrize("policy", ["bts", *deep("kube", "epsilon-first")])
 def test_the_games_keep_their_law(policy):
     """Two samples of 400 games; a false alarm in 10⁻⁶ of the cases, after Bonferroni."""
     apart, shared = (simulate(BERNOULLI, policy, [10.0, 60.0], 400, seed=8, common=each) for each in (False, True))

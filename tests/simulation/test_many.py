@@ -12,8 +12,8 @@ import pytest
 from budgetbandits import BudgetedThompson, Problem, family, random_problems, simulate, simulate_many
 from budgetbandits.errors import BadParameter, MissingExtra, UnknownPolicy
 from budgetbandits.experiments.runner import Workers
-from budgetbandits.problems.drift import drifting
-from budgetbandits.simulation import dispatch, summaries
+from budgetbandits.problems.streams import drifting
+from budgetbandits.simulation import dispatch, outcome
 from budgetbandits.simulation.engines.runtime import laws
 from budgetbandits.simulation.engines.runtime.laws import tables_of
 from budgetbandits.simulation.many import COLUMNS
@@ -43,7 +43,7 @@ def test_the_games_are_those_of_simulate(games):
 def test_a_summary_is_that_of_every_outcome(games):
     short = simulate_many(PROBLEMS, POLICIES, BUDGETS, runs=5, seed=3, summary="regret")
     assert short.equals(
-        summaries.summarise(games, "regret", ("problem", "arms", "policy", "budget")).select(short.columns)
+        outcome.summarise(games, "regret", ("problem", "arms", "policy", "budget")).select(short.columns)
     )
     assert short.height == len(PROBLEMS) * len(SPECS) * len(BUDGETS)
 
@@ -110,7 +110,7 @@ def test_what_cannot_be_played_is_named(arguments, error, message):
 
 
 def test_without_polars_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr(summaries, "find_spec", lambda name: None)
+    monkeypatch.setattr(outcome, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"budgetbandits\[lab\]"):
         simulate_many(PROBLEMS, "bts", [5.0], 1)
 
@@ -192,4 +192,4 @@ def test_tables_are_made_once_for_a_problem_and_go_with_it():
     assert tables_of(problem, sampled=True) is not made
     del problem
     gc.collect()
-    assert place not in laws._made
+    assert place not in laws._tables

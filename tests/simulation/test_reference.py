@@ -10,7 +10,7 @@ from budgetbandits import BudgetedThompson, Problem, best_ratio, family, parse_p
 from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.thompson import BetaThompson
-from budgetbandits.problems.distributions import Bernoulli, Beta, Copula, Fixed, Independent, Table
+from budgetbandits.problems.distributions import Bernoulli, Beta, Copula, Fixed, Independent, JointTable
 from budgetbandits.problems.problem import Arm
 from budgetbandits.simulation.reference import play
 
@@ -101,7 +101,7 @@ def test_a_run_does_not_depend_on_how_many_there_are(simulate):
 def test_any_law_can_be_played(simulate):
     problem = Problem(
         (
-            Arm("table", Table([[1, 0.5, 1], [0, 1, 1]])),
+            Arm("table", JointTable([[1, 0.5, 1], [0, 1, 1]])),
             Arm("copula", Copula(Beta(2, 2), Beta(1, 3), 0.5)),
             Arm("fixed", Independent(Fixed(0.3), Fixed(0.7))),
         )

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from budgetbandits import best_ratio, family, parse_policy, simulate
+from deep import deep
 
-POLICIES = ["bts", "epsilon-first", "kube", "pd-bwk"]
+POLICIES = ["bts", "kube", *deep("epsilon-first", "pd-bwk")]
 
 
 def paired_difference(family_name, policy, budget, runs=2_000, engine="auto"):

@@ -16,6 +16,7 @@ from budgetbandits.allocation.choosers.threshold import FEWEST, MOST, Threshold
 from budgetbandits.allocation.choosers.window import DenseWindow, SparseWindow
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from comparing import chi_square
+from deep import deep, mostly_deep
 from quadrature import exceedances, selection_probabilities
 
 FALSE_ALARM = 1e-6
@@ -56,7 +57,7 @@ def probabilities(name):
     return exact_chances(*np.split(state.statistics, 2))
 
 
-@pytest.mark.parametrize("name", POSTERIORS)
+@pytest.mark.parametrize("name", mostly_deep(POSTERIORS, ("uneven", "below one")))
 def test_a_million_draws_agree_with_quadrature(name):
     policy, state = posterior(name)
     exact = probabilities(name)
@@ -74,7 +75,7 @@ def test_choose_agrees_with_quadrature():
 
 
 @pytest.mark.parametrize("kind", [DenseWindow, SparseWindow])
-@pytest.mark.parametrize("touched", [[], [0], [3, 1], [0, 1, 2, 3]])
+@pytest.mark.parametrize("touched", [[3, 1], *deep([], [0], [0, 1, 2, 3])])
 def test_drawing_ahead_has_the_same_law(touched, kind):
     """Each window some arms are told at once and get another posterior, so that most choices mix old and new draws."""
     policy, after = posterior("uneven")
@@ -95,7 +96,7 @@ def test_drawing_ahead_has_the_same_law(touched, kind):
     assert chi_square(counts, probabilities("uneven")) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("level", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("level", [1.0, *deep(0.3, 2.5)])
 def test_a_sparse_window_is_right_at_any_level(level):
     """Far below the winners, where every arm rises, and far above them, where almost none does."""
     _, state = posterior("one leader")
@@ -122,8 +123,16 @@ def test_many_arms_by_exceedances():
     assert chi_square(counts, exact) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("name", POSTERIORS)
-@pytest.mark.parametrize("level", [0.3, 1.0, 2.5, None])
+LEVELS = [0.3, 1.0, 2.5, None]
+
+
+@pytest.mark.parametrize(
+    ("name", "level"),
+    mostly_deep(
+        [(name, level) for name in POSTERIORS for level in LEVELS],
+        [*zip(POSTERIORS, LEVELS, strict=False), ("one leader", 1.0)],
+    ),
+)
 def test_rising_arms_at_any_level(name, level, monkeypatch):
     """The level is held where every arm rises, in between, where almost none does, or where it likes to be."""
     _, state = posterior(name)
@@ -203,15 +212,15 @@ def test_the_level_settles_where_a_few_arms_propose(pulls, begin):
     assert chooser.level == level
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_the_envelope_bounds_the_tail_and_draws_it_exactly(whole):
+@pytest.mark.parametrize(("whole", "number"), [(True, 15), (False, 10), *deep((True, 80))])
+def test_the_envelope_bounds_the_tail_and_draws_it_exactly(whole, number):
     """On 80 random posteriors, parameters equal to 1 among them: P ≤ G, and the ratios drawn above the level are as
     many as P says (within 5 standard deviations) and have the law of the tail (Kolmogorov-Smirnov, 1e-7). Other priors
     and κ lead to parameters that are no whole numbers, and to some below 1: on ten of those."""
     rng = np.random.default_rng(6)
     rounds = 2_000
 
-    for _ in range(80 if whole else 10):
+    for _ in range(number):
         successes, failures = np.floor(10 ** rng.uniform(0, 2.5, size=(2, 2, 1)))
         if not whole:
             successes, failures = 10 ** rng.uniform(-0.7, 1.5, size=(2, 2, 1))

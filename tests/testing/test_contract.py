@@ -20,8 +20,9 @@ from budgetbandits.policies.thompson import BudgetedThompson
 from budgetbandits.testing import check_policy
 from budgetbandits.testing.contract import CONTRACT, Broken, knowledge
 from budgetbandits.testing.engines import ENGINES, GAMES
+from deep import EVERY_POLICY
 
-EVERY = pytest.mark.parametrize("name", POLICIES)
+EVERY = pytest.mark.parametrize("name", EVERY_POLICY)
 
 
 @EVERY

@@ -6,10 +6,10 @@ import pytest
 from budgetbandits import Problem, family
 from budgetbandits.errors import NotIndependent, ProblemError
 from budgetbandits.numerics.divergence import empirical_divergence
-from budgetbandits.problems.distributions import Bernoulli, Beta, Copula, Fixed, Independent, Lattice, Table
+from budgetbandits.problems.distributions import Bernoulli, Beta, Copula, Fixed, Independent, JointTable, Lattice
 from budgetbandits.problems.problem import Arm
 from budgetbandits.theory import any_law_constant, any_law_distances, lower_constant
-from budgetbandits.theory.any_law import outcomes
+from budgetbandits.theory.lower import outcomes
 
 
 def random_law(rng, atoms=6):
@@ -67,7 +67,7 @@ def test_correlated_arms_have_a_constant():
 
 def test_outcomes_of_finite_laws():
     for law in (
-        Table([[1, 1, 0.5], [0, 0.5, 0.5]]),
+        JointTable([[1, 1, 0.5], [0, 0.5, 0.5]]),
         Independent(Lattice([0.1, 0.7], [1, 2]), Fixed(0.3)),
         Independent(Bernoulli(0.3), Lattice([0.2, 0.4], [1, 1])),
         Copula(Bernoulli(0.3), Lattice([0.2, 0.4, 1.0], [1, 1, 2]), -0.7),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from budgetbandits import Problem
 from budgetbandits.errors import BadParameter, NotIndependent
-from budgetbandits.problems.distributions import Table
+from budgetbandits.problems.distributions import JointTable
 from budgetbandits.problems.problem import Arm
 from budgetbandits.theory import delta_gaps, epsilon_gaps, lower_constant, reference_arm, upper_bound
 
@@ -46,7 +46,7 @@ def test_of_several_best_arms_the_dearest_is_arm_one():
 
 
 def test_correlated_arms_are_refused():
-    arms = (Arm("a", Table(((1, 1, 1), (0, 0.5, 1)))), Problem.bernoulli([0.5, 0.5], [0.5, 0.5]).arms[1])
+    arms = (Arm("a", JointTable(((1, 1, 1), (0, 0.5, 1)))), Problem.bernoulli([0.5, 0.5], [0.5, 0.5]).arms[1])
     for evaluate in (lower_constant, lambda problem: upper_bound(problem, 100)):
         with pytest.raises(NotIndependent, match="'a' has a joint law"):
             evaluate(Problem(arms))

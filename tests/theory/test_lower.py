@@ -116,10 +116,10 @@ def test_every_corner_has_a_distance():
             assert 0.0 <= lower_constant(problem) < math.inf
 
 
-@pytest.mark.parametrize("cost", np.arange(1, 100) / 100)
-def test_known_costs_and_a_best_arm_that_always_pays(cost):
+def test_known_costs_and_a_best_arm_that_always_pays():
     """No reward would do: nothing to learn, whatever (1/c)·c rounds to."""
-    assert lower_constant(Problem.bernoulli([1.0, 0.5], [cost, cost]), known_costs=True) == 0.0
+    for cost in np.arange(1, 100) / 100:
+        assert lower_constant(Problem.bernoulli([1.0, 0.5], [cost, cost]), known_costs=True) == 0.0, cost
 
 
 def test_ties_ask_for_nothing():
@@ -138,6 +138,6 @@ def test_near_a_tie_the_distance_is_a_square():
 
 
 def test_thousands_of_problems_have_a_bound():
-    constants = [lower_constant(family("uniform-bernoulli", 10, seed, low=0.001)) for seed in range(2000)]
+    constants = [lower_constant(family("uniform-bernoulli", 10, seed, low=0.001)) for seed in range(1000)]
     assert np.isfinite(constants).all()
     assert min(constants) > 0.0

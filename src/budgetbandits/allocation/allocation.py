@@ -28,13 +28,13 @@ from budgetbandits.errors import (
     HoldRefused,
     MissingKnowledge,
     NoArmLeft,
-    NotAsked,
     UnknownArm,
+    UnknownAsk,
 )
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request
 from budgetbandits.policies.files import policy_of
-from budgetbandits.validation import listed, positive
+from budgetbandits.validation import integer, listed, positive
 
 
 class Allocation(AllocationState):
@@ -101,8 +101,8 @@ class Allocation(AllocationState):
         self._learner = Learner.new(
             policy, len(self._names), Knowledge(**known), scales=None if scales is None else np.array(scales)
         )
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
-            raise BadParameter(f"seed is {seed!r:.40}; use a whole number from 0 upwards, or None")
+        if seed is not None:
+            integer("seed", seed, hint=", or None")
         self._rng = np.random.default_rng(seed)
         self._propensities = Propensities(propensity_draws, int(np.random.SeedSequence(seed).generate_state(1)[0]))
         if history is not None and not isinstance(history, Mapping):
@@ -339,7 +339,7 @@ class Allocation(AllocationState):
         if isinstance(ask, Ask):
             number, known = ask.id, self._asks.find(ask.id, reward, cost)
             if self._names[known.arm] != ask.arm:
-                raise NotAsked(f"{ask!r} is none of this allocation; `pending` lists those that are open")
+                raise UnknownAsk(f"{ask!r} is none of this allocation; `pending` lists those that are open")
             return number, known
         if isinstance(ask, str):
             number = self._asks.oldest(ask, self._arm(ask), reward, cost)

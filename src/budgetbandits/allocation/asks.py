@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from budgetbandits.allocation.units import Units
-from budgetbandits.errors import BadParameter, BadState, NotAsked
+from budgetbandits.errors import BadParameter, BadState, UnknownAsk
 from budgetbandits.numerics.exact_sum import ExactSum
 from budgetbandits.validation import LARGEST, whole
 
@@ -215,11 +215,13 @@ class OpenAsks:
         known = self._open.get(number)
         if known is None:
             if not 0 <= number < self.next_number:
-                raise NotAsked(f"ask {number} is none of this allocation; `pending` lists those that are open")
-            raise NotAsked(f"ask {number} is closed; tell or forget each ask once, `pending` lists those that are open")
+                raise UnknownAsk(f"ask {number} is none of this allocation; `pending` lists those that are open")
+            raise UnknownAsk(
+                f"ask {number} is closed; tell or forget each ask once, `pending` lists those that are open"
+            )
         if (known.reward is not None or known.cost is not None) and not known.lacks(reward, cost):
             known_part, missing = ("cost", "reward") if known.cost is not None else ("reward", "cost")
-            raise NotAsked(f"the {known_part} of ask {number} is known already; tell its {missing}, and 0 if none")
+            raise UnknownAsk(f"the {known_part} of ask {number} is known already; tell its {missing}, and 0 if none")
         return known
 
     def oldest(self, name: str, arm: int, reward: bool, cost: bool) -> int:
@@ -230,7 +232,7 @@ class OpenAsks:
                 self._by_name.add(number, ask)
         first = self._by_name.first(arm, reward, cost, self._open)
         if first is None:
-            raise NotAsked(f"no open ask for arm {name!r}; call ask() first and tell each ask once")
+            raise UnknownAsk(f"no open ask for arm {name!r}; call ask() first and tell each ask once")
         return first
 
     # --- saving --------------------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ class Learner:
             return
         self.state.active = among
         try:
-            yield replace(request, coming=active) if isinstance(self.policy, RequestPolicy) else request
+            yield replace(request, future_arms=active) if isinstance(self.policy, RequestPolicy) else request
         finally:
             self.state.active = active
 

@@ -1,29 +1,37 @@
-"""The command line: one module for each family of commands, and here what they share: options, errors, exit codes."""
+"""The command line: ``budgetbandits COMMAND``.
+
+A module is named like its command. Commands that belong together share one: `study` has run, paper, report, plot and
+view; `catalogue` has policies, distributions, families and problem; `leaderboard` has leaderboard and recommend.
+`screen` and `store_option` are what commands share. Read this module first: it lists all commands, and turns errors
+into one line on stderr and an exit code. Nothing here is imported from outside but `app` and `main`.
+
+Commands import heavy packages inside their functions, so that ``--help`` is quick.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from budgetbandits import __version__, extras, plugins
+from budgetbandits import __version__, plugins
 from budgetbandits.cli import catalogue, study
-from budgetbandits.cli import simulate as simulating
 from budgetbandits.cli.bounds import bounds_command
-from budgetbandits.cli.campaigns import campaign_app
+from budgetbandits.cli.campaign import campaign_app
 from budgetbandits.cli.check import check_command
 from budgetbandits.cli.compare import compare_command
+from budgetbandits.cli.demo import demo_command
 from budgetbandits.cli.evaluate import evaluate_command
-from budgetbandits.cli.keys import key_app
+from budgetbandits.cli.key import key_app
 from budgetbandits.cli.leaderboard import leaderboard_command, recommend_command
-from budgetbandits.cli.plot import plot_command
 from budgetbandits.cli.replay import replay_command
 from budgetbandits.cli.screen import print_json
-from budgetbandits.cli.service import serve_command
-from budgetbandits.cli.view import view_command
-from budgetbandits.errors import BudgetBanditsError
+from budgetbandits.cli.serve import serve_command
+from budgetbandits.cli.simulate import simulate_command
+from budgetbandits.errors import BudgetBanditsError, missing_extra
 
 app = typer.Typer(
     add_completion=False,
@@ -32,8 +40,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_given: bool) -> None:
+    if is_given:
         print(f"budgetbandits {__version__}")
         raise typer.Exit
 
@@ -44,39 +52,38 @@ def _options(
         bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
     plugin: Annotated[
-        list[Path] | None, typer.Option(help="A Python file with policies, laws or families of yours. May be repeated.")
+        list[Path] | None,
+        typer.Option(help="A Python file with your own policies, distributions or families. May be repeated."),
     ] = None,
 ) -> None:
-    """What every command takes."""
+    """Options of every command."""
     for path in plugin or ():
         plugins.load(path)
 
 
-app.command("simulate")(simulating.simulate_command)
-app.command("replay")(replay_command)
-app.command("evaluate")(evaluate_command)
-app.command("demo")(simulating.demo_command)
-app.command("policies")(catalogue.policies_command)
-app.command("laws")(catalogue.laws_command)
-app.command("families")(catalogue.families_command)
-app.command("problem")(catalogue.problem_command)
-app.command("check")(check_command)
-app.command("paper")(study.paper_command)
-app.command("run")(study.run_command)
-app.command("report")(study.report_command)
-app.command("compare")(compare_command)
-app.command("leaderboard")(leaderboard_command)
-app.command("recommend")(recommend_command)
-app.command("plot")(plot_command)
-app.command("bounds")(bounds_command)
-app.command("view")(view_command)
-app.command("serve")(serve_command)
-app.add_typer(campaign_app, name="campaign")
-app.add_typer(key_app, name="key")
+COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
+    "Policies and problems": {
+        "demo": demo_command, "simulate": simulate_command, "bounds": bounds_command, "replay": replay_command,
+        "evaluate": evaluate_command, "check": check_command, "policies": catalogue.policies_command,
+        "distributions": catalogue.distributions_command, "families": catalogue.families_command,
+        "problem": catalogue.problem_command,
+    },
+    "Studies": {
+        "run": study.run_command, "paper": study.paper_command, "report": study.report_command,
+        "compare": compare_command, "plot": study.plot_command, "view": study.view_command,
+        "leaderboard": leaderboard_command, "recommend": recommend_command,
+    },
+    "The decision service": {"serve": serve_command},
+}  # fmt: skip
+for _panel, _commands in COMMANDS.items():
+    for _name, _command in _commands.items():
+        app.command(_name, rich_help_panel=_panel)(_command)
+for _name, _group in (("campaign", campaign_app), ("key", key_app)):
+    app.add_typer(_group, name=_name, rich_help_panel="The decision service")
 
 
 def main() -> None:
-    """Run the command line; what the user can fix is one line on stderr and exit code 2."""
+    """Run the command line; an error that the user can fix is one line on stderr and exit code 2."""
     try:
         code = app(standalone_mode=False)
         if code == 130:  # how Typer answers Ctrl-C
@@ -89,10 +96,10 @@ def main() -> None:
         sys.exit(leave.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         _stopped()
-    except BrokenPipeError:  # whoever reads our output has seen enough
+    except BrokenPipeError:  # the reader of our output has seen enough
         sys.stderr.close()
     except ImportError as error:
-        needed = extras.remedy(error)
+        needed = missing_extra(error)
         if needed is None:
             raise
         _fail("MissingExtra", str(needed))
@@ -119,7 +126,7 @@ def _fail(name: str, message: str) -> None:
 
 
 def _say(name: str, message: str, text: str) -> None:
-    """On stderr, for whoever asked: a program, which reads JSON, or a person."""
+    """Print to stderr: JSON for a program, or text for a person."""
     if "--json" in sys.argv[1:]:
         print_json({"error": name, "message": message}, sys.stderr)
     else:

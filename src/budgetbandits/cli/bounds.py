@@ -1,4 +1,4 @@
-"""The command ``bounds``: what is proven about a problem, before anything is played."""
+"""The command ``bounds``: proven bounds for a problem, before anything is played."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from budgetbandits.theory import (
 from budgetbandits.theory.constants import REMARK_GAMMA
 from budgetbandits.theory.upper import CHAINS
 
-SHOWN = 20
+ARMS_SHOWN_MAX = 20
 """Arms in the table; --json has them all."""
 
 
@@ -35,12 +35,14 @@ def bounds_command(
     problem: Annotated[Path, typer.Argument(help="A problem file (TOML); 'budgetbandits problem' prints one.")],
     budget: Annotated[float, typer.Option(help="The budget, at least 1.")],
     gamma: Annotated[
-        float | None, typer.Option(help="The paper's γ for all arms, 0 to 1; the best for each arm if not given.")
+        float | None, typer.Option(help="The paper's γ for all arms, 0 to 1. Without it, the best for each arm.")
     ] = None,
-    chain: Annotated[str, typer.Option(help="Terms arm by arm: paper, as it stands there, or sharp.")] = "paper",
+    chain: Annotated[
+        str, typer.Option(help="How terms are bounded arm by arm: paper, as published, or sharp.")
+    ] = "paper",
     as_json: AsJson = False,
 ) -> None:
-    """What is proven of Budgeted Thompson Sampling on a problem: Theorem 1 evaluated, and the lower bound."""
+    """Show the proven bounds for Budgeted Thompson Sampling on a problem: Theorem 1, and the lower bound."""
     if chain not in CHAINS:
         raise BadParameter(f"--chain is {chain!r}; use {' or '.join(CHAINS)}")
     arms = Problem.load(problem)
@@ -100,7 +102,7 @@ def _show(
     for column in ("Δ", "γ", "δ", "ε", "⌈L⌉", "lucky", "waiting", "pulls", "regret"):
         table.add_column(column, justify="right", no_wrap=True)
     arms = sorted(bounds[chain].arms, key=lambda arm: -arm.regret)
-    for arm in arms[:SHOWN]:
+    for arm in arms[:ARMS_SHOWN_MAX]:
         table.add_row(
             escape(problem.names[arm.arm]),
             *(f"{value:.2g}" for value in (arm.gap, arm.gamma, arm.delta, arm.epsilon)),
@@ -108,8 +110,8 @@ def _show(
         )
     console = Console()
     console.print(table)
-    if len(arms) > SHOWN:
-        console.print(f"The {SHOWN} arms that add the most of {len(arms)}; all are in --json.\n", highlight=False)
+    if len(arms) > ARMS_SHOWN_MAX:
+        console.print(f"The {ARMS_SHOWN_MAX} of {len(arms)} arms that add the most; --json has all.\n", highlight=False)
     summed = [arm.remainder / arm.waiting for arm in arms if 0.0 < arm.waiting < math.inf]
     left_out = f" (at most {max(summed):.0%} of it is a bound on terms not summed)" if summed else ""
     console.print(

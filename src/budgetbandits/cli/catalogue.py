@@ -1,4 +1,4 @@
-"""The commands that list what there is, ``policies``, ``laws``, ``families``, and ``problem``, which draws one."""
+"""The commands ``policies``, ``distributions`` and ``families``, which list them, and ``problem``, which draws one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.policies import KNOWN
 from budgetbandits.policies.base import KNOWLEDGE, written
 from budgetbandits.problems.distributions import JOINT_LAWS, KNOWN_LAWS
-from budgetbandits.problems.drift import DRIFTS, drifting
-from budgetbandits.problems.families import ARMS_FAMILIES
-from budgetbandits.problems.problem import KNOWN_FAMILIES, family
+from budgetbandits.problems.families import ARMS_FAMILIES, KNOWN_FAMILIES, family
+from budgetbandits.problems.streams import DRIFTS, drifting
 
 
 def policies_command(as_json: AsJson = False) -> None:
@@ -40,7 +39,7 @@ def policies_command(as_json: AsJson = False) -> None:
         return
     table = plain_table()
     table.add_column("name", no_wrap=True)
-    table.add_column("what it is, and its parameters")
+    table.add_column("about, and its parameters")
     table.add_column("must know")
     for name, policy in policies.items():
         given = vars(policy).items()
@@ -49,25 +48,25 @@ def policies_command(as_json: AsJson = False) -> None:
         table.add_row(name, about, ", ".join(sorted(policy.needs)))
     console = Console()
     console.print(table)
-    console.print("Parameters by word: epsilon-first:epsilon=0.2. A parameter without a value need not be given.")
-    console.print("What a policy must know a simulation hands over; elsewhere you do:")
+    console.print("Set parameters by name: epsilon-first:epsilon=0.2. A parameter without a value is optional.")
+    console.print("Simulations tell a policy what it must know; elsewhere you give it:")
     for what, meaning in KNOWLEDGE.items():
         console.print(f"  {what:10} {meaning}", highlight=False)
 
 
-def laws_command(as_json: AsJson = False) -> None:
-    """List the laws that a problem file can give rewards and costs."""
+def distributions_command(as_json: AsJson = False) -> None:
+    """List the distributions of rewards and costs for problem files."""
     laws: list[dict[str, Any]] = [
         {"name": name, "parameters": list(inspect.signature(law).parameters), "joint": joint, "summary": _summary(law)}
         for joint, kinds in ((False, KNOWN_LAWS), (True, JOINT_LAWS))
         for name, law in kinds.items()
     ]
     if as_json:
-        print_json({"laws": laws})
+        print_json({"distributions": laws})
         return
     table = plain_table()
-    for column in ("law", "of", "parameters", "what it is"):
-        table.add_column(column, no_wrap=column != "what it is")
+    for column in ("distribution", "of", "parameters", "about"):
+        table.add_column(column, no_wrap=column != "about")
     for law in laws:
         of = "both at once" if law["joint"] else "reward or cost"
         table.add_row(law["name"], of, ", ".join(law["parameters"]), escape(law["summary"]))
@@ -97,13 +96,13 @@ def problem_command(
     seed: Annotated[int, typer.Option(help="The same seed gives the same problem.")] = 0,
     low: Annotated[float, typer.Option(help="The smallest mean.")] = 0.0,
     high: Annotated[float, typer.Option(help="The largest mean.")] = 1.0,
-    drift: Annotated[str | None, typer.Option(help=f"What happens to it: {', '.join(DRIFTS)}.")] = None,
-    at: Annotated[int | None, typer.Option(min=1, help="At which request that is.")] = None,
+    drift: Annotated[str | None, typer.Option(help=f"How it changes: {', '.join(DRIFTS)}.")] = None,
+    at: Annotated[int | None, typer.Option(min=1, help="The request at which it changes.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a random problem as TOML; with --drift, traffic: the problem before and after something has happened."""
+    """Print a random problem as TOML; with --drift, a request stream: the problem before and after a change."""
     if (drift is None) != (at is None):
-        raise BadParameter("--drift says what happens and --at at which request; give both, or neither")
+        raise BadParameter("--drift says how it changes and --at at which request; give both, or neither")
     problem = family(family_name, arms, seed, low, high)
     text = (problem if drift is None or at is None else drifting(problem, drift, at)).to_toml()
     if as_json:
@@ -113,5 +112,5 @@ def problem_command(
 
 
 def _summary(thing: Callable[..., Any]) -> str:
-    """The first line of what its author says of it."""
+    """The first line of its docstring."""
     return (thing.__doc__ or "").strip().partition("\n")[0].replace("``", "")

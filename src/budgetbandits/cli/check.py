@@ -1,4 +1,4 @@
-"""The command ``check``: a policy held to what every policy promises."""
+"""The command ``check``: a policy against the contract of all policies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def check_command(
     policy: Annotated[str, typer.Argument(help="A policy, or FILE.py:CLASS.")], as_json: AsJson = False
 ) -> None:
-    """Hold a policy to everything that policies promise, and to its engine; exit code 1 if anything is broken."""
+    """Check a policy against the contract of all policies, and its engine; exit code 1 if anything is broken."""
     from budgetbandits.testing import check_policy
 
     console, chosen = Console(), plugins.find_policy(policy)

@@ -1,4 +1,4 @@
-"""The command ``compare``: the policies of a study in order, and who surely beats whom."""
+"""The command ``compare``: the policies of a study ranked, and the significant differences between them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ LOWER, HIGHER, UNSURE = "<", ">", "·"
 
 def compare_command(
     folder: Annotated[Path, typer.Argument(help="The folder of a study, or of the paper.")],
-    budget: Annotated[float | None, typer.Option(help="One of the study's budgets; the largest if not given.")] = None,
+    budget: Annotated[float | None, typer.Option(help="One of the study's budgets. Without it, the largest.")] = None,
     metric: Annotated[str, typer.Option(help="pseudo_regret, regret or reward.")] = "pseudo_regret",
     written: Annotated[
         str | None, typer.Option("--format", help="Print a table for a paper or a program: markdown, latex or csv.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Who wins where: the policies in order and every pair of them, with 95 % intervals."""
+    """Rank the policies of a study and compare every pair, with 95 % intervals."""
     from budgetbandits.experiments import Results
     from budgetbandits.experiments.paper import findings
 
@@ -56,7 +56,7 @@ def _written(found: list[Results], budget: float | None, metric: str, written: s
     """Means of all policies as one table for each study; as CSV the ranking, one table for all studies."""
     import polars as pl
 
-    from budgetbandits.experiments.ranking import ranking
+    from budgetbandits.experiments.standings import ranking
 
     if written == "csv":
         ranked = [
@@ -69,8 +69,8 @@ def _written(found: list[Results], budget: float | None, metric: str, written: s
 
 
 def _comparison(results: Results, budget: float | None, metric: str) -> Row:
-    from budgetbandits.experiments.ranking import ranking
     from budgetbandits.experiments.results import BETTER
+    from budgetbandits.experiments.standings import ranking
 
     if len(results.policies) < 2:
         raise BadParameter("the study has a single policy, so there is nothing to compare; add one to the experiment")

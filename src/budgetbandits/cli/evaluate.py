@@ -1,4 +1,4 @@
-"""The command ``evaluate``: what other policies would have earned, from a log of decisions with their propensities."""
+"""The command ``evaluate``: off-policy evaluation from a log of decisions with their propensities."""
 
 from __future__ import annotations
 
@@ -29,16 +29,18 @@ FAR = 4.0
 def evaluate_command(
     log: Annotated[Path, typer.Argument(help="An export of decisions with propensities: .parquet or .csv.")],
     policy: Annotated[
-        list[str] | None, typer.Option(help="A policy, as for simulate; it learns first and is then held still.")
+        list[str] | None,
+        typer.Option(help="A policy, as for simulate; it learns first and is then fixed. May be repeated."),
     ] = None,
-    arm: Annotated[list[str] | None, typer.Option(help="Always this arm. May be repeated, as all of these.")] = None,
+    arm: Annotated[list[str] | None, typer.Option(help="Always this arm. May be repeated.")] = None,
     shares: Annotated[
-        list[str] | None, typer.Option("--mix", help="Arms by these shares: NAME=SHARE,NAME=SHARE.")
+        list[str] | None, typer.Option("--mix", help="Arms with these shares: NAME=SHARE,NAME=SHARE. May be repeated.")
     ] = None,
-    evenly: Annotated[bool, typer.Option("--even", help="Every arm equally often.")] = False,
-    columns: Annotated[str, typer.Option(help="What the columns are, where they are called otherwise: arm=…,….")] = "",
+    evenly: Annotated[bool, typer.Option("--even", help="All arms equally often.")] = False,
+    columns: Annotated[str, typer.Option(help="The names of columns that differ from an export's: arm=…,….")] = "",
     learn_on: Annotated[
-        Path | None, typer.Option(help="Another log for policies to learn from; else the first half of this one.")
+        Path | None,
+        typer.Option(help="Another log for policies to learn from. Without it, the first half of this one."),
     ] = None,
     budget_per_request: Annotated[
         float | None, typer.Option(help="Money for each request, for policies that plan with a budget.")
@@ -47,7 +49,7 @@ def evaluate_command(
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same figures.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Estimate what other policies would have earned and spent for each request of a log; or say that it cannot."""
+    """Estimate what other policies would have earned and spent per request of a log."""
     if not (policy or arm or shares or evenly):
         raise BadParameter("nothing to evaluate; name a --policy, an --arm or a --mix, or say --even")
     if not policy and (learn_on is not None or budget_per_request is not None):

@@ -20,25 +20,27 @@ FIRST = 12
 
 
 def leaderboard_command(
-    out: Annotated[Path, typer.Option(help="The folder; given again, it goes on where it was.")] = Path("leaderboard"),
+    out: Annotated[Path, typer.Option(help="The folder; given again, the run continues.")] = Path("leaderboard"),
     setting: Annotated[list[str] | None, typer.Option(help="Only this setting. May be repeated.")] = None,
     joining: Annotated[
-        list[str] | None, typer.Option("--with", help="A policy of yours, mypolicies.py:Mine. May be repeated.")
+        list[str] | None, typer.Option("--with", help="Your own policy, mypolicies.py:Mine. May be repeated.")
     ] = None,
     suite: Annotated[
-        str | None, typer.Option(help="A suite of yours (TOML), or the name of another one that ships: training.")
+        str | None, typer.Option(help="Your own suite (TOML), or the name of another shipped one: training.")
     ] = None,
     problems: Annotated[
         int | None,
-        typer.Option(help="Only the first so many problems of each setting; all of them later go on from it."),
+        typer.Option(
+            help="Only the first problems of each setting, this many; a later run without it continues from them."
+        ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A look at the machinery: few games, small budgets.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A quick trial: few games, small budgets.")] = False,
     jobs: Jobs = -1,
     cluster: Cluster = None,
     ray: Ray = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run every policy on every setting of the suite and write one page; stopped, the same command goes on."""
+    """Run all policies on all settings of a suite and write one page; if stopped, the same command continues."""
     from budgetbandits.experiments import leaderboard
     from budgetbandits.experiments.runner import command_line
     from budgetbandits.experiments.suite import Suite
@@ -70,7 +72,7 @@ def leaderboard_command(
 
 
 def _show_overall(summary: dict[str, Any]) -> None:
-    from budgetbandits.experiments.standings import told
+    from budgetbandits.experiments.standings import given_knowledge
 
     ranked = [row for row in summary["overall"] if row["competes"] and row["comparable"]]
     table = plain_table()
@@ -85,28 +87,26 @@ def _show_overall(summary: dict[str, Any]) -> None:
     Console().print(
         f"Mean regret by that of each setting's best policy, geometric mean over the settings that a policy plays; the "
         f"first {min(FIRST, len(ranked))} of {count(len(ranked), 'policy')} that need to know nothing but "
-        f"{told(summary)}.",
+        f"{given_knowledge(summary)}.",
         highlight=False,
     )
 
 
 def recommend_command(
-    problem: Annotated[
-        Path | None, typer.Argument(help="A problem file (TOML); its budget goes with --budget.")
-    ] = None,
+    problem: Annotated[Path | None, typer.Argument(help="A problem file (TOML).")] = None,
     arms: Annotated[int | None, typer.Option(help="How many arms, instead of a problem file.")] = None,
-    budget: Annotated[float | None, typer.Option(help="In units of the largest cost that a pull can have.")] = None,
+    budget: Annotated[float | None, typer.Option(help="The budget, in units of the largest cost of one pull.")] = None,
     horizon: Annotated[int | None, typer.Option(help="How many requests the budget is for, if it must last.")] = None,
-    laws: Annotated[str | None, typer.Option(help="bernoulli, lattice, beta or unknown.")] = None,
+    laws: Annotated[str | None, typer.Option("--distribution", help="bernoulli, lattice, beta or unknown.")] = None,
     knows: Annotated[
         list[str] | None, typer.Option(help="What else you know: costs or cost_floor. May be repeated.")
     ] = None,
     leaderboard: Annotated[
-        Path | None, typer.Option(help="The folder of a leaderboard of yours, instead of the data that ship.")
+        Path | None, typer.Option(help="The folder of your own leaderboard, instead of the shipped data.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say which policy to use and why, from what the leaderboard measured on the settings most like yours."""
+    """Recommend a policy, by what the leaderboard measured in the settings most like yours."""
     from budgetbandits.experiments.leaderboard import read_summary, shipped_summary
     from budgetbandits.experiments.recommend import Case, laws_of, recommend
     from budgetbandits.experiments.standings import FREE
@@ -141,10 +141,10 @@ def _show_recommendation(console: Console, found: dict[str, Any]) -> None:
         f"{count(nearest['arms'], 'arm')}, a budget of {short(nearest['money'])}{_lasting(nearest)}, {_size(nearest)}."
     )
     if found["alternatives"]:
-        say(f"Not told apart from it (95 %, Holm): {listed(found['alternatives'][:6])}"
+        say(f"Not significantly different (95 %, Holm): {listed(found['alternatives'][:6])}"
             + (f" and {len(found['alternatives']) - 6} more." if len(found["alternatives"]) > 6 else "."))  # fmt: skip
     else:
-        say("It is surely ahead of every other policy there (95 %, Holm).")
+        say("It is significantly better than every other policy there (95 %, Holm).")
     if found["tail"] != found["policy"]:
         say(f"If bad games hurt more than the mean: {found['tail']} has the lowest 99 % quantile of these.")
     table = plain_table()
@@ -161,7 +161,7 @@ def _show_recommendation(console: Console, found: dict[str, Any]) -> None:
     others = ", ".join(f"{each['title']} (best: {each['best']})" for each in found["settings"][1:])
     say(f"The next most similar settings: {others}." if others else "The leaderboard has no other setting.")
     for warning in found["warnings"]:
-        say(f"Mind: {warning}.")
+        say(f"Note: {warning}.")
 
 
 def _lasting(setting: dict[str, Any]) -> str:

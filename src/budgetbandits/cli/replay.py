@@ -1,4 +1,4 @@
-"""The command ``replay``: policies on recorded outcomes, with a budget for so many requests."""
+"""The command ``replay``: policies on recorded outcomes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies import label
 from budgetbandits.policies.base import RequestPolicy
 from budgetbandits.problems.recorded import ReplayTable, parse_columns
-from budgetbandits.simulation.replay import Replayed, fluid_reward_of, logged, replay
+from budgetbandits.simulation.replay import ReplayResult, fluid_reward_of, logged, replay
 
 
 def replay_command(
@@ -28,24 +28,26 @@ def replay_command(
     budget_per_request: Annotated[list[float], typer.Option(help="Money for each request. May be repeated.")],
     columns: Annotated[
         str,
-        typer.Option(help="What the columns are: request=…,arm=…,reward=…,cost=… and, if there are any, segment=…."),
+        typer.Option(help="The names of the columns: request=…,arm=…,reward=…,cost=… and optionally segment=…."),
     ] = "",
     orders: Annotated[int, typer.Option(min=1, help="Shuffled orders of the requests.")] = 20,
-    learn_on: Annotated[Path | None, typer.Option(help="A CSV file with the same columns to learn on before.")] = None,
-    no_segments: Annotated[bool, typer.Option("--no-segments", help="Leave the column of segments out.")] = False,
+    learn_on: Annotated[
+        Path | None, typer.Option(help="A CSV file with the same columns, to learn from first.")
+    ] = None,
+    no_segments: Annotated[bool, typer.Option("--no-segments", help="Ignore the column of segments.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same figures.")] = 0,
     log: Annotated[
         Path | None, typer.Option(help="Write a log for evaluate: the first policy and budget, in one order (CSV).")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Play policies on recorded outcomes in shuffled orders: reward of a request, share of the budget used."""
+    """Play policies on recorded outcomes in shuffled orders: reward per request, share of the budget used."""
     before, records = _tables(table, learn_on, parse_columns(columns), no_segments)
     policies = [plugins.find_policy(each) for text in policy for each in plugins.sweep(text)]
     if log is not None:
         _write_log(log, logged(records, policies[0], budget_per_request[0], seed=seed, learn_on=before))
     total = len(policies) * len(budget_per_request) * orders
-    found: list[Replayed] = []
+    found: list[ReplayResult] = []
     with share_bar("replaying") as advance:
         for each in policies:
             for rate in budget_per_request:
@@ -91,7 +93,7 @@ def _tables(
 
 
 def _record(
-    table: ReplayTable, found: list[Replayed], bounds: dict[float, float], orders: int, seed: int
+    table: ReplayTable, found: list[ReplayResult], bounds: dict[float, float], orders: int, seed: int
 ) -> dict[str, Any]:
     return {
         "requests": len(table),
@@ -116,7 +118,7 @@ def _record(
 def _show(
     title: str,
     table: ReplayTable,
-    found: list[Replayed],
+    found: list[ReplayResult],
     bounds: dict[float, float],
     orders: int,
     by_request: set[str],

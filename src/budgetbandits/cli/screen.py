@@ -1,4 +1,4 @@
-"""What the commands print: one kind of table, one kind of progress bar, one kind of JSON."""
+"""Output of all commands: one kind of table, of progress bar and of JSON."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -18,7 +19,7 @@ from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document; an error is one on stderr.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document; errors go to stderr as JSON.")]
 
 
 def print_json(document: Any, file: TextIO | None = None) -> None:
@@ -44,7 +45,7 @@ def plain_table(**options: Any) -> Table:
 
 
 def show_slower(lines: Sequence[str]) -> None:
-    """Where no faster engine played, and why."""
+    """Say where no faster engine played, and why."""
     for line in lines:
         Console().print(line, highlight=False, markup=False, style="dim")
 
@@ -69,8 +70,13 @@ def filled(parts: Sequence[str], width: int, between: str = "  ") -> Iterator[st
     yield line
 
 
+def local_time(at: float) -> str:
+    """A moment in the local zone, to the minute."""
+    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
 def progress_bar(console: Console, **options: Any) -> Progress:
-    """What is going on, how many runs are done, how fast (the task's field ``rate``), and the time gone and left."""
+    """A bar with the present step, runs done, runs per second (the task's field ``rate``), time elapsed and left."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -85,15 +91,15 @@ def progress_bar(console: Console, **options: Any) -> Progress:
 
 @contextlib.contextmanager
 def share_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on the screen, if there is one, for whoever tells how much of how much is done."""
+    """A progress bar on a terminal; call the result with how much of how much is done."""
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(escape(what), total=None)
-        yield lambda done, of: bar.update(task, completed=done, total=of)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 class Split:
-    """Where the time of a long command goes, stage by stage.
+    """Time spent in each stage of a long command.
 
     >>> split = Split("starting")
     >>> split.enter("compiling")
@@ -107,7 +113,7 @@ class Split:
         self._since = time.perf_counter()
 
     def enter(self, stage: str) -> None:
-        """What follows belongs to this stage; one that was left may be entered again."""
+        """Begin a stage, or continue one that was left."""
         now = time.perf_counter()
         self._seconds[self._stage] += now - self._since
         self._seconds.setdefault(stage, 0.0)

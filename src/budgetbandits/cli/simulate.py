@@ -1,4 +1,4 @@
-"""The commands ``simulate`` and ``demo``: policies on one problem."""
+"""The command ``simulate``: policies on one problem."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from budgetbandits import plugins
-from budgetbandits.cli.demo_service import serve_demo
 from budgetbandits.cli.screen import AsJson, plain_table, print_json, progress_bar, show_slower
 from budgetbandits.numerics.intervals import half_width
-from budgetbandits.policies import label, parse_policy
+from budgetbandits.policies import label
 from budgetbandits.policies.base import Policy
 from budgetbandits.problems.oracle import best_arms, best_ratio
-from budgetbandits.problems.problem import family
 from budgetbandits.problems.streams import Environment, RequestStream, load
 from budgetbandits.simulation.outcome import Outcome, slower_lines
 from budgetbandits.simulation.simulate import check_specs, simulate
@@ -28,7 +26,7 @@ from budgetbandits.simulation.simulate import check_specs, simulate
 
 def simulate_command(
     problem: Annotated[
-        Path, typer.Argument(help="A file of a problem or of traffic (TOML); 'budgetbandits problem' prints one.")
+        Path, typer.Argument(help="A file of a problem or a request stream (TOML); 'budgetbandits problem' prints one.")
     ],
     policy: Annotated[
         list[str],
@@ -38,7 +36,7 @@ def simulate_command(
         ),
     ],
     budget: Annotated[list[float], typer.Option(help="A budget. May be repeated.")],
-    horizon: Annotated[int | None, typer.Option(min=1, help="The budget is for so many requests.")] = None,
+    horizon: Annotated[int | None, typer.Option(min=1, help="How many requests the budget is for.")] = None,
     runs: Annotated[int, typer.Option(help="Independent games of each policy.")] = 200,
     seed: Annotated[int, typer.Option(help="The same seed gives the same figures, whatever --jobs is.")] = 0,
     jobs: Annotated[int, typer.Option(help="Workers; -1 for one per core.")] = 1,
@@ -50,14 +48,14 @@ def simulate_command(
     arms = load(problem)
     policies = [plugins.find_policy(each) for text in policy for each in plugins.sweep(text)]
     check_specs(policies)
-    outcomes = _simulate_all(arms, policies, budget, runs, seed, jobs, engine, max_rounds, horizon)
+    outcomes = simulate_all(arms, policies, budget, runs, seed, jobs, engine, max_rounds, horizon)
     if as_json:
-        print_json(_record(arms, outcomes))
+        print_json(record(arms, outcomes))
     else:
-        _show(arms, outcomes, title=str(problem))
+        show(arms, outcomes, title=str(problem))
 
 
-def _simulate_all(
+def simulate_all(
     problem: Environment,
     policies: list[Policy],
     budgets: list[float],
@@ -101,7 +99,7 @@ def _progress(total: int) -> Iterator[Callable[[int, str], None]]:
         yield lambda done, name: bar.update(task, completed=done, description=name)
 
 
-def _record(problem: Environment, outcomes: list[Outcome]) -> dict[str, Any]:
+def record(problem: Environment, outcomes: list[Outcome]) -> dict[str, Any]:
     about: dict[str, Any] = {"arms": problem.names}
     if isinstance(problem, RequestStream):
         about |= {"phases": problem.firsts, "segments": problem.segments}
@@ -160,7 +158,7 @@ def _headline(problem: Environment, outcome: Outcome) -> str:
     return f"{len(problem)} arms, best {best} ({best_ratio(problem):.3f} reward per cost){requests}"
 
 
-def _show(problem: Environment, outcomes: list[Outcome], title: str) -> None:
+def show(problem: Environment, outcomes: list[Outcome], title: str) -> None:
     paced = outcomes[0].horizon < math.inf
     against = "Regret is measured against the best mix of arms, all means known.\n" if paced else ""
     found = "runs that pulled an arm of that mix most." if paced else "runs that pulled it most."
@@ -197,31 +195,3 @@ def _estimate(record: dict[str, float | None], runs: int) -> str:
     digits = 1 if abs(mean) < 1000 else 0  # a tenth of thousands tells nothing and costs the table its width
     half = "" if record["sem"] is None else f" ± {half_width(record['sem'], runs):,.{digits}f}"
     return f"{mean:,.{digits}f}{half}"
-
-
-def demo_command(
-    runs: Annotated[int, typer.Option(help="Independent games of each policy.")] = 200,
-    seed: Annotated[int, typer.Option(help="Of the problem and of the games.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Workers; -1 for one per core.")] = -1,
-    as_json: AsJson = False,
-    serve: Annotated[
-        bool, typer.Option("--serve", help="Instead: the service's dashboard, with campaigns being spent.")
-    ] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="With --serve; 0 for any that is free.")] = 0,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="With --serve: do not open the page.")] = False,
-) -> None:
-    """Budgeted Thompson Sampling against the paper's baselines on a random 10-armed problem; or the dashboard."""
-    if serve:
-        serve_demo(port, not no_browser)
-        return
-    problem = family("uniform-bernoulli", arms=10, seed=seed, low=0.1)
-    policies = [parse_policy(name) for name in ("bts", "epsilon-first", "pd-bwk", "ucb-bv1", "kube")]
-    outcomes = _simulate_all(problem, policies, [2000.0, 50_000.0], runs, seed, jobs)
-    if as_json:
-        print_json(_record(problem, outcomes))
-        return
-    _show(problem, outcomes, title=f"uniform-bernoulli, means in [0.1, 1], seed {seed}")
-    Console().print(
-        "\nYour own: [bold].venv/bin/budgetbandits problem uniform-bernoulli > my.toml[/bold], then "
-        "[bold].venv/bin/budgetbandits simulate my.toml --policy bts --policy kube --budget 2000[/bold]"
-    )

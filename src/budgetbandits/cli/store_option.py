@@ -1,4 +1,4 @@
-"""What commands share that work on a service's store: where it is, how it is opened, changes that are made once."""
+"""The option ``--store`` of commands that work on a service's store, how it is opened, and changes made once."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:  # the service takes a quarter of a second to import, which ot
 
 DATABASE = "budgetbandits.db"
 HERE = "command line"
-"""Who events say has done what is done here."""
-AGAIN_AFTER = (0.5, 1.0, 2.0)
-"""Seconds between tries of a change of which nobody knows whether it was made."""
+"""The actor of events that these commands write."""
+RETRY_PAUSES = (0.5, 1.0, 2.0)
+"""Seconds between tries of a change whose outcome is unknown."""
 
 
 def _without_password(context: typer.Context, store: str) -> str:
-    """The store's address, if it gives no password away: every user of a machine may list its processes."""
+    """The store's address, refused with a password: every user of a machine can list its processes."""
     source = context.get_parameter_source("store")
     if source is not None and source.name == "COMMANDLINE" and "://" in store:
         address = urlsplit(store)
         if address.password is not None or "password" in parse_qs(address.query):
             raise BadParameter(
-                "--store has a password, which the list of processes shows to everybody; leave it out and set "
+                "--store has a password, which the list of processes shows to all users; leave it out and set "
                 "PGPASSWORD or PGPASSFILE, or set BUDGETBANDITS_STORE to the whole address instead"
             )
     return store
@@ -50,7 +50,7 @@ Address = Annotated[
 
 @contextlib.contextmanager
 def opened_store(address: str) -> Iterator[Store]:
-    """The store that is there; closed afterwards."""
+    """An existing store, closed afterwards."""
     from budgetbandits.service.stores import open_store
 
     with open_store(address, must_exist=True) as store:
@@ -59,7 +59,7 @@ def opened_store(address: str) -> Iterator[Store]:
 
 @contextlib.contextmanager
 def opened_engine(address: str) -> Iterator[DecisionService]:
-    """The whole service on that store, without HTTP."""
+    """The service on that store, without HTTP."""
     from budgetbandits.service.service import DecisionService
 
     with opened_store(address) as store:
@@ -67,9 +67,9 @@ def opened_engine(address: str) -> Iterator[DecisionService]:
 
 
 def once(change: Callable[[str], object]) -> None:
-    """Make a change under a key of its own. If the store was lost meanwhile it is asked for again, and made once."""
+    """Make a change under a new idempotency key, and repeat it if the store was lost: it is made once."""
     key = uuid.uuid4().hex
-    for pause in AGAIN_AFTER:
+    for pause in RETRY_PAUSES:
         try:
             change(key)
         except OutcomeUnknown:
@@ -80,7 +80,7 @@ def once(change: Callable[[str], object]) -> None:
 
 
 def say(document: dict[str, Any], text: str, as_json: bool) -> None:
-    """What a command has done, for a program or for a person."""
+    """Print the result of a command, for a program or for a person."""
     if as_json:
         print_json(document)
     else:

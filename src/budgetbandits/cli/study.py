@@ -1,9 +1,12 @@
-"""The commands that make studies: run, paper, report."""
+"""The commands for studies: ``run``, ``paper``, ``report``, ``plot`` and ``view``."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
+import threading
+import webbrowser
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -16,12 +19,12 @@ from budgetbandits.cli.screen import AsJson, Split, plain_table, print_json, pro
 from budgetbandits.errors import BadParameter
 
 if TYPE_CHECKING:  # polars, joblib and matplotlib take a second to import, which other commands need not wait for
-    from budgetbandits.experiments.paper.claims import Claim, Tally
+    from budgetbandits.experiments.paper.claims import Claim, ComparisonCounts
     from budgetbandits.experiments.paper.findings import Findings
-    from budgetbandits.experiments.runner import Progress as Tell
+    from budgetbandits.experiments.runner import ProgressCallback as Tell
     from budgetbandits.experiments.runner import Workers
 
-Out = Annotated[Path, typer.Option(help="The folder of the study; given again, it goes on where it was.")]
+Out = Annotated[Path, typer.Option(help="The folder of the study; given again, the study continues.")]
 Jobs = Annotated[int, typer.Option(help="Worker processes; -1 for one per core.")]
 Cluster = Annotated[
     str | None,
@@ -31,14 +34,14 @@ Ray = Annotated[bool, typer.Option("--ray", help="Compute on Ray: here, or where
 
 
 def run_command(
-    experiment: Annotated[str, typer.Argument(help="An experiment file (TOML), or the name of one that ships.")],
+    experiment: Annotated[str, typer.Argument(help="An experiment file (TOML), or the name of a shipped one.")],
     out: Out,
     jobs: Jobs = -1,
     cluster: Cluster = None,
     ray: Ray = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run an experiment and write its report; stopped, the same command goes on."""
+    """Run an experiment and write its report; if it was stopped, the same command continues it."""
     from budgetbandits.experiments import Experiment, run
     from budgetbandits.experiments.paper import findings
     from budgetbandits.experiments.runner import command_line
@@ -56,7 +59,7 @@ def paper_command(
     runs: Annotated[
         int | None, typer.Option(help="Runs on the calibrated problems instead of the paper's 500.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A look at the machinery: few runs, small budgets.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A quick trial: few runs, small budgets.")] = False,
     jobs: Jobs = -1,
     cluster: Cluster = None,
     ray: Ray = False,
@@ -104,22 +107,24 @@ def _show_claims(claims: list[Claim]) -> None:
     for claim in claims:
         table.add_row(claim.says, _counts(claim.panels), _counts(claim.random), claim.verdict)
     Console().print(table)
-    Console().print("In how many of the comparisons that could fail it holds; ? are undecided.\n", highlight=False)
+    Console().print(
+        "The comparisons in which the claim holds, of those that could fail; ? are undecided.\n", highlight=False
+    )
 
 
 def _record(claim: Claim) -> dict[str, object]:
     return asdict(claim) | {"verdict": claim.verdict}
 
 
-def _counts(of: Tally) -> str:
-    open_ = f", {of.undecided} ?" if of.undecided else ""
-    return f"{of.holds} of {of.could_fail}{open_}"
+def _counts(counts: ComparisonCounts) -> str:
+    undecided = f", {counts.undecided} ?" if counts.undecided else ""
+    return f"{counts.holds} of {counts.could_fail}{undecided}"
 
 
 def report_command(
     folder: Annotated[Path, typer.Argument(help="The folder of a study, or of the paper.")], as_json: AsJson = False
 ) -> None:
-    """Write the report of a study again."""
+    """Write the report of a study."""
     from budgetbandits.experiments.paper import findings
     from budgetbandits.experiments.study import Study
 
@@ -132,6 +137,90 @@ def report_command(
     else:
         show_slower(lines)
         show_report(page)
+
+
+def plot_command(
+    folder: Annotated[Path, typer.Argument(metavar="STUDY", help="The folder of a study.")],
+    out: Annotated[Path, typer.Option(help="The file to write; its name ends in .pdf, .svg or .png.")],
+    figure: Annotated[
+        str | None,
+        typer.Option(
+            help="regret, dots, wins, profile, quantiles or pulls. Without it, regret, or dots for one budget."
+        ),
+    ] = None,
+    width: Annotated[str, typer.Option(help="paper, page, phone, or inches: the width it is drawn for.")] = "page",
+    budget: Annotated[
+        float | None, typer.Option(help="One of the study's budgets. Without it, the largest. Not for regret.")
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="pseudo_regret (the default), regret or reward. Not for pulls.")
+    ] = None,
+    deviations: Annotated[
+        bool, typer.Option("--deviations", help="Regret: standard deviations as bars instead of bands.")
+    ] = False,
+    lower_bound: Annotated[
+        bool, typer.Option("--lower-bound", help="Regret: the slope of the lower bound, where it is known.")
+    ] = False,
+    dark: Annotated[bool, typer.Option("--dark", help="For a dark page.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Draw a figure of a study as a file."""
+    from budgetbandits.experiments import Results
+    from budgetbandits.experiments.paper import findings
+    from budgetbandits.figures.layout import check_format, save
+
+    check_format(out)
+    if findings.is_paper(folder):
+        raise BadParameter(
+            f"{folder} holds the paper's two studies; name {folder / findings.CALIBRATED} or "
+            f"{folder / findings.ENSEMBLE}"
+        )
+    given = {
+        "budget": budget, "metric": metric, "deviations": deviations or None, "lower_bound": lower_bound or None,
+    }  # fmt: skip
+    options = {name: value for name, value in given.items() if value is not None}
+    drawn = Results.load(folder).plot(figure, width=_width(width), dark=dark, **options)
+    save(drawn, out)
+    if as_json:
+        print_json({"figure": str(out)})
+    else:
+        Console().print(f"The figure is {out}", highlight=False, soft_wrap=True)
+
+
+def _width(text: str) -> str | float:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def view_command(
+    folder: Annotated[Path, typer.Argument(help="A study, or a folder with studies in it.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any free one.")] = 8600,
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; 0.0.0.0 shows the studies to all, without a sign-in.")
+    ] = "127.0.0.1",
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the page.")] = False,
+) -> None:
+    """Show studies and their reports in a browser; running ones are updated live."""
+    from budgetbandits.report.viewer.folder import Folder
+    from budgetbandits.report.viewer.pages import Viewer, address_of
+    from budgetbandits.report.viewer.server import LOOPBACK, Server
+
+    here = Folder(folder)
+    with Server(Viewer(here), host, port) as server, contextlib.suppress(KeyboardInterrupt):
+        with contextlib.suppress(AttributeError, OSError):
+            os.nice(5)  # the study that is watched comes first
+        page = server.url + address_of(here)
+        print(f"Open {page}\nShows {here.root} until you press Ctrl-C; nothing is written there.", flush=True)
+        if host not in LOOPBACK:
+            print("There is no sign-in: everyone who reaches this address sees the studies.", flush=True)
+        if not no_browser:
+            threading.Thread(target=webbrowser.open, args=(page,), daemon=True).start()
+        try:
+            server.serve_forever()
+        finally:
+            server.stopping = True
 
 
 def workers_of(jobs: int, cluster: str | None, ray: bool) -> Workers:
@@ -163,7 +252,7 @@ def bar(quiet: bool) -> Iterator[Tell]:
     except KeyboardInterrupt:
         if quiet:
             raise
-        print("what is done is kept; give the same command to go on", file=sys.stderr)
+        print("finished runs are kept; the same command continues", file=sys.stderr)
         raise
 
 
@@ -178,7 +267,9 @@ def _bar_or_lines(quiet: bool) -> Iterator[Tell]:
 
         def tell(doing: str, done: int, total: int) -> None:
             if progress.tasks[0].total != total:
-                progress.reset(task, total=total, completed=done)  # the next study; what was there before is no speed
+                progress.reset(
+                    task, total=total, completed=done
+                )  # the next study; runs before it say nothing about speed
             speed = progress.tasks[0].speed
             progress.update(task, description=doing, completed=done, rate=f"{speed:,.0f}/s" if speed else "")
 

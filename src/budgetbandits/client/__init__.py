@@ -1,13 +1,22 @@
-"""Talk to a decision service from Python. Needs httpx alone (extra ``client``).
+"""Talk to a decision service from Python. Needs only httpx (extra ``client``).
 
     with Client("http://localhost:8000", key) as client:
         with client.decide("ads") as d:
             outcome = spend_money_on(d.arm)
             d.settle(reward=outcome.value, cost=outcome.price)
 
-`client` and `async_client` send, `protocol` knows what is sent and what an answer means, `retries` when it is
-sent again, `models` what a campaign looks like from outside.
+`client` and `async_client` send and wait. `protocol` knows, without any I/O, what is sent and what an answer means;
+`retries` when a call is sent again; `models` what a campaign looks like. Import from here, not from the modules.
 """
+
+from budgetbandits.errors import MissingExtra
+
+try:
+    import httpx  # noqa: F401 - all modules of the package need it
+except ModuleNotFoundError as missing:
+    if missing.name != "httpx":
+        raise
+    raise MissingExtra("the client needs httpx; pip install 'budgetbandits[client]'", name="httpx") from None
 
 from budgetbandits.client.async_client import AsyncClient, AsyncDecision
 from budgetbandits.client.client import Client, Decision

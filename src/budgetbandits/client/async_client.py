@@ -1,4 +1,4 @@
-"""The client of the decision service for an event loop: see `client`, which is where to import it from."""
+"""The client for an event loop: the worker's part of `client.Client`, awaited."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
+import httpx
+
 from budgetbandits.client import protocol
-from budgetbandits.client.http_library import httpx
 from budgetbandits.client.models import CampaignInfo
 from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, T
 from budgetbandits.client.retries import DEADLINE, Retry
@@ -22,19 +23,19 @@ class AsyncDecision(BaseDecision):
     _client: AsyncClient = field(repr=False, compare=False, kw_only=True)
 
     async def settle(self, *, reward: float | None = None, cost: float | None = None) -> float:
-        """What it brought, what it cost, or both; one now and the other later. Gives the overrun, 0 if all is well."""
+        """Report the reward, the cost, or both; one now and the other later. Returns the overrun, normally 0."""
         overrun = await self._client.feedback(self.campaign, self.id, reward=reward, cost=cost)
         self.resolved = self.resolved or cost is not None
         return overrun
 
     async def fail(self, *, cost: float | None = None) -> float:
-        """There was no answer; ``cost`` is what it cost all the same. Gives the overrun, 0 if all is well."""
+        """Report that there was no answer, and what it cost nevertheless. Returns the overrun, normally 0."""
         overrun = await self._client.feedback(self.campaign, self.id, cost=cost, failed=True)
         self.resolved = True
         return overrun
 
     async def void(self) -> None:
-        """The call was never made: the money is free again."""
+        """Report that the call was never made: the money is free again."""
         await self._client.void(self.campaign, self.id)
         self.resolved = True
 
@@ -90,7 +91,7 @@ class AsyncClient:
         prices: Mapping[str, float] | None = None,
         holds: Mapping[str, float] | None = None,
     ) -> list[AsyncDecision]:
-        """As many decisions as ``count`` says, all of them or none; see `client.Client.decide`."""
+        """Make ``count`` decisions, all of them or none; see `client.Client.decide`."""
         request = protocol.request(segment, arms, exclude, prices, holds)
         made = await self._do(protocol.decide_many(campaign, count, key, context, request), wait)
         return [AsyncDecision(*each, _client=self) for each in made]
@@ -104,18 +105,18 @@ class AsyncClient:
         cost: float | None = None,
         failed: bool = False,
     ) -> float:
-        """What a decision brought, what it cost, or both. Gives the overrun: 0 if all is well.
+        """Report the reward of a decision, its cost, or both. Returns the overrun, normally 0.
 
-        With ``failed`` there was no answer: what it cost, if anything, is booked, and the arm rests for a while.
+        ``failed`` means that there was no answer: the cost, if any, is booked, and the arm is not asked for a while.
         """
         return await self._do(protocol.feedback(campaign, decision, reward, cost, failed))
 
     async def feedback_many(self, campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> list[FeedbackResult]:
-        """Many at once, each with decision, reward and cost; one that is not taken does not stop the others."""
+        """Report many outcomes, each with decision, reward and cost; a refused one does not stop the others."""
         return await self._do(protocol.feedback_many(campaign, outcomes))
 
     async def void(self, campaign: str, decision: str) -> None:
-        """The call was never made: the money is free again."""
+        """Report that the call was never made: the money is free again."""
         await self._do(protocol.void(campaign, decision))
 
     async def campaign(self, campaign: str) -> CampaignInfo:
@@ -134,14 +135,14 @@ class AsyncClient:
 
     async def _do(self, call: Call[T], wait: float = 0.0) -> T:
         protocol.check_open(self._http)
-        tries = Retry(call, self._deadline, self._timeout, wait)
+        retry = Retry(call, self._deadline, self._timeout, wait)
         while True:
             try:
-                answer = await self._http.request(**tries.request())
+                answer = await self._http.request(**retry.request())
             except httpx.TransportError as error:
-                await asyncio.sleep(tries.after_failure(error))
+                await asyncio.sleep(retry.after_failure(error))
                 continue
-            pause = tries.after(answer)
+            pause = retry.after(answer)
             if pause is None:
                 return protocol.result(call, answer)
             await asyncio.sleep(pause)

@@ -1,4 +1,4 @@
-"""A campaign as the service describes it to a client: its money, its terms and its arms, as text, table or figure."""
+"""A campaign as the service describes it: its money, its terms and its arms, as text, table or figure."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from budgetbandits.terms import Terms
 
 @dataclass(frozen=True)
 class ArmInfo:
+    """An arm of a campaign: the most that a pull can cost, and how often it was pulled."""
+
     name: str
     cost_cap: float
     active: bool
     pulls: int
     failures: int = 0
-    rests_until: float | None = None
-    """Seconds since 1970; None if it does not rest."""
+    cooldown_until: float | None = None
+    """When it is asked again after failures, in seconds since 1970; None if it is asked now."""
     down_since: float | None = None
-    """When the first of so many failures in a row was decided that it rests; None if it is not down."""
+    """When its present row of failures began, in seconds since 1970; None if it is not down."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -40,11 +42,11 @@ class CampaignInfo(Terms):
     overrun: float
     created_at: float
     arms_down: int = 0
-    """Arms that have failed so often in a row that they rest."""
-    answered: int = 0
-    """Requests that were told in full ..."""
-    gone: int = 0
-    """... and those whose money is gone, whatever was told of them besides."""
+    """Arms that are not asked because they failed too often in a row."""
+    requests_answered: int = 0
+    """Requests with both reward and cost reported."""
+    requests_used: int = 0
+    """Requests whose money is spent, whatever else was reported: failed ones too."""
     segments: tuple[str, ...] = ()
     arms: tuple[ArmInfo, ...] = ()
 
@@ -73,7 +75,7 @@ class CampaignInfo(Terms):
 
     @property
     def _headline(self) -> str:
-        """Name, state, policy and money, in a line."""
+        """Name, status, policy and money in one line."""
         parts = {"held": self.held, "leased": self.leased, "left": self.left, "overrun": self.overrun}
         spent, budget, *others = amounts([self.spent, self.budget, *parts.values()])
         said = [f"{name} {text}" for name, text in zip(parts, others, strict=True) if parts[name] or name == "left"]
@@ -81,16 +83,16 @@ class CampaignInfo(Terms):
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> CampaignInfo:
-        """From an answer; what a newer service says beyond this is left out."""
+        """From an answer; fields that only a newer service knows are left out."""
         arms = tuple(ArmInfo(**_known(ArmInfo, arm)) for arm in values.get("arms", ()))
         return cls(**_known(cls, {**values, "arms": arms, "segments": tuple(values.get("segments", ()))}))
 
 
 def _state(arm: ArmInfo) -> str:
-    """What is unusual about an arm, if anything."""
+    """Notes on an arm: retired, failed, down, cooling down."""
     said = [] if arm.active else ["retired"]
     said += [f"{arm.failures:,} failed"] if arm.failures else []
-    said += ["down"] if arm.down_since is not None else ["at rest"] if arm.rests_until is not None else []
+    said += ["down"] if arm.down_since is not None else ["cooling down"] if arm.cooldown_until is not None else []
     return f" ({', '.join(said)})" if said else ""
 
 

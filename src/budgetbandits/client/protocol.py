@@ -1,7 +1,4 @@
-"""What a client of the service sends and how it reads the answers, without sending anything itself.
-
-Both clients in `client` use it: the calls, and the errors by their names.
-"""
+"""The calls of the HTTP API and the meaning of its answers, without any I/O; both clients use it."""
 
 from __future__ import annotations
 
@@ -16,8 +13,9 @@ from numbers import Integral, Real
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
+import httpx
+
 from budgetbandits import errors
-from budgetbandits.client.http_library import httpx
 from budgetbandits.client.models import CampaignInfo
 from budgetbandits.errors import (
     BadParameter,
@@ -26,7 +24,7 @@ from budgetbandits.errors import (
     NotAllowed,
     NotFound,
     ServiceError,
-    Unreachable,
+    ServiceUnreachable,
 )
 from budgetbandits.validation import listed_texts
 
@@ -36,9 +34,9 @@ Context = Mapping[str, Any] | None
 
 @dataclass
 class BaseDecision:
-    """A decision: which arm, and until when its money is held.
+    """A decision: the arm to pull, and the money that is held for it.
 
-    ``resolved`` says whether its cost was told, or it was voided; until then its money is held.
+    ``resolved`` once its cost is reported, or it failed or was voided; until then its money is held.
     """
 
     id: str
@@ -57,12 +55,12 @@ class BaseDecision:
 
 
 PAGE = 500
-"""Campaigns that are asked for at once."""
+"""Campaigns per page of a list."""
 
 
 @dataclass(frozen=True)
 class FeedbackResult:
-    """What became of one outcome in a batch: ``problem`` is None if it was taken."""
+    """The result of one outcome in a batch: ``problem`` is None if it was accepted."""
 
     decision: str
     overrun: float
@@ -71,7 +69,7 @@ class FeedbackResult:
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """A request, which may be sent twice, and how its answer is read."""
+    """A request that is safe to send twice, and how to read its answer; ``takes_long`` waits for it without a limit."""
 
     method: str
     path: str
@@ -79,7 +77,6 @@ class Call(Generic[T]):
     body: Mapping[str, Any] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     takes_long: bool = False
-    """Whether its answer takes as long as it takes."""
 
 
 # --- the calls -------------------------------------------------------------------------------------------------------
@@ -92,7 +89,7 @@ def request(
     prices: Mapping[str, float] | None,
     holds: Mapping[str, float] | None,
 ) -> dict[str, Any]:
-    """What is said of a request, as it is sent: nothing of what is not said."""
+    """The options of a request as they are sent; those that are None are left out."""
     if segment is not None and not isinstance(segment, str):
         raise BadParameter(f"segment is {segment!r:.60}; name it by a text such as 'code'")
     said = {
@@ -105,15 +102,15 @@ def request(
     return {name: value for name, value in said.items() if value is not None}
 
 
-def _amounts(what: str, values: Mapping[str, float]) -> dict[str, float]:
-    """Arms with an amount for each, as JSON takes them; numbers of NumPy are numbers."""
+def _amounts(field: str, values: Mapping[str, float]) -> dict[str, float]:
+    """Amounts by arm, as JSON can write them; NumPy's numbers are accepted."""
     if not isinstance(values, Mapping):
-        raise BadParameter(f"{what} is {values!r:.60}; map the names of arms to amounts")
+        raise BadParameter(f"{field} is {values!r:.60}; map the names of arms to amounts")
     for name, value in values.items():
         if not isinstance(name, str):
-            raise BadParameter(f"{what} has {name!r:.60}, which is no name; map the names of arms to amounts")
+            raise BadParameter(f"{field} has {name!r:.60}, which is no name; map the names of arms to amounts")
         if isinstance(value, bool) or not isinstance(value, Real):
-            raise BadParameter(f"{what}: {name!r:.60} is {value!r:.60}; give an amount, a number")
+            raise BadParameter(f"{field}: {name!r:.60} is {value!r:.60}; give an amount, a number")
     return _finite(values)
 
 
@@ -144,7 +141,9 @@ def feedback(campaign: str, decision: str, reward: float | None, cost: float | N
 
 def feedback_many(campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> Call[list[FeedbackResult]]:
     body = {"outcomes": [_finite(outcome) for outcome in _mappings(outcomes)]}
-    return Call("POST", path_of(campaign, "feedback"), lambda answer: [_read_told(t) for t in answer["results"]], body)
+    return Call(
+        "POST", path_of(campaign, "feedback"), lambda answer: [_read_result(t) for t in answer["results"]], body
+    )
 
 
 def void(campaign: str, decision: str) -> Call[None]:
@@ -161,13 +160,13 @@ def create(
 
 
 def change(campaign: str, what: str, key: str | None, body: Mapping[str, Any] | None = None) -> Call[CampaignInfo]:
-    """What an operator changes: a status, the budget, an arm."""
+    """A change of an operator: a status, the budget, an arm, the terms."""
     sent = None if body is None else _finite(body)
     return Call("POST", path_of(campaign, what), CampaignInfo.read, sent, _keyed(key))
 
 
 def campaigns(after: str | None) -> Call[list[CampaignInfo]]:
-    """A page of them, after the one with this id."""
+    """A page of campaigns, after the one with this id."""
     path = f"/v1/campaigns?limit={PAGE}" + ("" if after is None else f"&after={after}")
     return Call("GET", path, lambda rows: [CampaignInfo.read(row) for row in rows])
 
@@ -193,7 +192,7 @@ def address(url: str) -> str:
 
 
 def _keyed(key: str | None) -> dict[str, str]:
-    """A header with this key, or with one of our own."""
+    """The header with this idempotency key, or with a new one."""
     key = uuid.uuid4().hex if key is None else key
     if not (
         isinstance(key, str) and 0 < len(key) <= 200 and key.isascii() and key.isprintable() and key == key.strip()
@@ -213,7 +212,7 @@ def _mappings(outcomes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
-    """With numbers that JSON can write: finite, and NumPy's as Python's own. A reward may be True or False."""
+    """The values with numbers that JSON can write: finite, and Python's own. A reward may be True or False."""
     made = {name: _plain(value) for name, value in values.items()}
     if made.get("reward") is not None:
         made["reward"] = _number(made["reward"])
@@ -232,7 +231,7 @@ def _plain(value: Any) -> Any:
 
 
 def _number(value: Any) -> Any:
-    """Whatever `Allocation.tell` takes for a number; what is none is for the service to refuse."""
+    """A number as `Allocation.tell` accepts it; the service refuses all else."""
     if isinstance(value, str | bytes):
         return value
     try:
@@ -249,7 +248,7 @@ def _read_decision(answer: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(answer[name] for name in ("decision", "campaign", "arm", "hold", "expires_at"))
 
 
-def _read_told(answer: Mapping[str, Any]) -> FeedbackResult:
+def _read_result(answer: Mapping[str, Any]) -> FeedbackResult:
     problem = answer["problem"]
     return FeedbackResult(answer["decision"], answer["overrun"], None if problem is None else _named(problem))
 
@@ -258,7 +257,7 @@ def _read_told(answer: Mapping[str, Any]) -> FeedbackResult:
 
 
 def retry_after(answer: httpx.Response) -> float | None:
-    """The seconds that the answer says to wait; they may be given as a date."""
+    """The seconds to wait by the header Retry-After, which may also be a date."""
     text = answer.headers.get("retry-after")
     if text is None:
         return None
@@ -274,7 +273,7 @@ def retry_after(answer: httpx.Response) -> float | None:
 
 def check_open(http: httpx.Client | httpx.AsyncClient) -> None:
     if http.is_closed:
-        raise Unreachable("this client is closed; make a new one, or ask inside its 'with' block")
+        raise ServiceUnreachable("this client is closed; make a new one, or ask inside its 'with' block")
 
 
 def result(call: Call[T], answer: httpx.Response) -> T:
@@ -298,7 +297,7 @@ def unexpected_response(answer: httpx.Response) -> ServiceError:
 
 
 def _named(problem: Mapping[str, Any], retry_after: float | None = None) -> BudgetBanditsError:
-    """The error that the service raised, by its name."""
+    """The error that the service raised, found by its name."""
     title, detail, status = problem["title"], problem["detail"], problem["status"]
     kind = getattr(errors, title, None)
     if isinstance(kind, type) and issubclass(kind, BudgetBanditsError) and kind not in (HoldRefused, NotAllowed):

@@ -1,6 +1,6 @@
-"""When a call to the service is sent again, and when it is given up.
+"""When a call is sent again, and when it is given up.
 
-Every call may be sent twice: what changes anything goes by an idempotency key, or is told only once whatever is sent.
+Every call is safe to retry: writes carry an idempotency key, or are idempotent by design.
 """
 
 from __future__ import annotations
@@ -10,26 +10,27 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from budgetbandits.client.http_library import httpx
+import httpx
+
 from budgetbandits.client.protocol import Call, error_of, retry_after
-from budgetbandits.errors import HoldRefused, Unreachable
+from budgetbandits.errors import HoldRefused, ServiceUnreachable
 
 DEADLINE = 30.0
 """Seconds after which a call is given up: a server that is restarted may take ten to end its requests."""
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
-"""Seconds between tries, doubled each time and then shortened at random, so that many clients do not come together."""
+PAUSE_MIN, PAUSE_MAX = 0.1, 2.0
+"""Seconds between tries, doubled each time and shortened at random, so that clients do not return all at once."""
 
-AGAIN = {408, 429, 502, 503, 504}
+RETRY_STATUSES = {408, 429, 502, 503, 504}
 """Statuses of a proxy, of a server that is too busy, or of a store that cannot write now."""
 
 clock = time.monotonic
 
 
 class Retry:
-    """When to send a call again, and when to give up; both clients ask after each try.
+    """The tries of one call; both clients ask after each try when to send the next.
 
-    deadline  seconds after which it is given up; money that is waited for is not counted
+    deadline  seconds after which it is given up; waiting for money does not count
     timeout   seconds that a single try may take
     wait      seconds to wait for money that is held or not yet due
     """
@@ -46,7 +47,7 @@ class Retry:
         self._pauses = _pauses()
 
     def request(self) -> dict[str, Any]:
-        """What httpx is called with for the next try."""
+        """The arguments of httpx for the next try."""
         call, longest = self._call, max(min(self._longest, self._end - clock()), 0.001)
         timeout = httpx.Timeout(longest, read=None if call.takes_long else longest)
         return {
@@ -55,7 +56,7 @@ class Retry:
 
     def after(self, answer: httpx.Response) -> float | None:
         """Seconds until the next try; None if this is the answer."""
-        if answer.status_code in AGAIN:
+        if answer.status_code in RETRY_STATUSES:
             return self._pause(retry_after(answer) or 0.0)
         refused = None if answer.is_success else error_of(answer)
         if not isinstance(refused, HoldRefused) or refused.retry_after is None:
@@ -67,13 +68,15 @@ class Retry:
         return refused.retry_after
 
     def after_failure(self, error: httpx.TransportError) -> float:
-        """Seconds until the next try; raises if there is no time for one."""
+        """Seconds until the next try; `Unreachable` if there is no time for one."""
         pause = self._pause()
         if pause is None:
             key = self._call.headers.get("Idempotency-Key")
-            once = "" if key is None else f"; asked again with key={key!r}, nothing is done twice"
+            once = "" if key is None else f"; repeat it with key={key!r}, and nothing is done twice"
             said = error or type(error).__name__
-            raise Unreachable(f"no answer from the service in {self._deadline:g} seconds: {said}{once}") from error
+            raise ServiceUnreachable(
+                f"no answer from the service in {self._deadline:g} seconds: {said}{once}"
+            ) from error
         return pause
 
     def _pause(self, least: float = 0.0) -> float | None:
@@ -84,7 +87,7 @@ class Retry:
 
 def _pauses() -> Iterator[float]:
     """The pauses between the tries of a call."""
-    longest = FIRST_PAUSE
+    longest = PAUSE_MIN
     while True:
         yield longest * (0.5 + random.random() / 2)
-        longest = min(longest * 2, LONGEST_PAUSE)
+        longest = min(longest * 2, PAUSE_MAX)

@@ -20,11 +20,11 @@ import budgetbandits
 from budgetbandits import plugins
 from budgetbandits.allocation.learner import Learner
 from budgetbandits.errors import BudgetBanditsError, StudyError
+from budgetbandits.experiments.experiment_file import shipped_file
 from budgetbandits.experiments.plan import Experiment, scaled
 from budgetbandits.experiments.results import Results
-from budgetbandits.experiments.runner import Progress, Workers, run
-from budgetbandits.experiments.shipped_files import shipped_file
-from budgetbandits.experiments.standings import Values, overall, standings
+from budgetbandits.experiments.runner import ProgressCallback, Workers, run
+from budgetbandits.experiments.standings import SettingGames, overall, standings
 from budgetbandits.experiments.study import Study
 from budgetbandits.experiments.suite import Setting, Suite
 from budgetbandits.policies import provenance
@@ -43,7 +43,7 @@ REFERENCE = "reference"
 
 
 def play(
-    suite: Suite, out: Path, workers: Workers | None = None, progress: Progress | None = None, command: str = ""
+    suite: Suite, out: Path, workers: Workers | None = None, progress: ProgressCallback | None = None, command: str = ""
 ) -> None:
     """Run every setting in a folder of its own name; what is there already is not played again."""
     for place, setting in enumerate(suite.settings, start=1):
@@ -68,7 +68,7 @@ def summarise(
         progress(setting.name)
         results = Results.load(out / setting.name)
         settings.append(_of_setting(setting, results, Study(out / setting.name)))
-        values[setting.name] = Values.of(results)
+        values[setting.name] = SettingGames.of(results)
     ranked = overall(values)
     progress("time of a decision")
     summary = {
@@ -93,7 +93,7 @@ def _of_setting(setting: Setting, results: Results, study: Study) -> dict[str, A
         budgets.append(
             {
                 "budget": budget, "money": float(np.median(money[:, place])), "scale": scale,
-                "standings": standings(Values.of(results, budget), scale),
+                "standings": standings(SettingGames.of(results, budget), scale),
             }
         )  # fmt: skip
     return {
@@ -119,7 +119,7 @@ def bounds(asked: Experiment) -> list[float | None]:
 
 def lower_bound(problem: Environment) -> float | None:
     """The constant of the asymptotic lower bound: for independent reward and cost by their means, else for any law;
-    None where neither is known, as in traffic."""
+    None where neither is known, as for request streams."""
     if not isinstance(problem, Problem):
         return None
     for constant in (lower_constant, any_law_constant):

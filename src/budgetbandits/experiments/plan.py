@@ -18,8 +18,7 @@ import cloudpickle  # type: ignore[import-untyped]
 import budgetbandits
 from budgetbandits.errors import ExperimentError
 from budgetbandits.experiments import experiment_file
-from budgetbandits.experiments.problem_entries import NamedProblem
-from budgetbandits.experiments.shipped_files import EXPERIMENTS, find, shipped_text
+from budgetbandits.experiments.experiment_file import EXPERIMENTS, NamedProblem, find, shipped_text
 from budgetbandits.policies.base import Policy
 from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.simulate import identity_of
@@ -34,11 +33,11 @@ PART_FORMAT = 1
 """Part of every cell's name; raise it when the columns of a part change."""
 
 
-class Problems(tuple[NamedProblem, ...]):
+class SharedProblems(tuple[NamedProblem, ...]):
     """Problems that the cells of all policies share. They are pickled once for all of them: pickling thousands of laws
     takes longer than many a game."""
 
-    def __reduce__(self) -> tuple[Callable[[bytes], Problems], tuple[bytes]]:
+    def __reduce__(self) -> tuple[Callable[[bytes], SharedProblems], tuple[bytes]]:
         return _unpickled, (self._pickled,)
 
     @cached_property
@@ -47,8 +46,8 @@ class Problems(tuple[NamedProblem, ...]):
 
 
 @lru_cache(maxsize=16)
-def _unpickled(pickled: bytes) -> Problems:
-    return Problems(pickle.loads(pickled))
+def _unpickled(pickled: bytes) -> SharedProblems:
+    return SharedProblems(pickle.loads(pickled))
 
 
 @dataclass(frozen=True)
@@ -108,12 +107,12 @@ class Cell:
 def scaled(
     budgets: tuple[float, ...], problem: Environment, unit: str, horizon: int | None = None
 ) -> tuple[float, ...]:
-    """Budgets in units of the largest possible cost; those of each request multiplied by the horizon. Of traffic, its
-    first part says what is cheap and dear.
+    """Budgets in units of the largest possible cost; those of each request multiplied by the horizon. Of a
+    request stream, the first part says what is cheap and what is expensive.
 
     >>> from budgetbandits import Problem
     >>> problem = Problem.bernoulli([0.5, 0.6], [0.25, 0.75])
-    >>> scaled((100.0,), problem, "smallest mean cost"), scaled((0.5,), problem, "cheap to dear", horizon=1000)
+    >>> scaled((100.0,), problem, "smallest mean cost"), scaled((0.5,), problem, "cheap to expensive", horizon=1000)
     ((25.0,), (500.0,))
     """
     arms = problem.parts[0].problem if isinstance(problem, RequestStream) else problem
@@ -180,7 +179,7 @@ class Experiment:
         """Everything to be computed."""
         together = max(1, CHUNK // self.runs) if self.runs <= FEW_RUNS else 1
         starts = range(0, len(self.problems), together)
-        shares = [Problems(self.problems[start : start + together]) for start in starts]
+        shares = [SharedProblems(self.problems[start : start + together]) for start in starts]
         first_runs = range(0, self.runs, CHUNK)
         return [
             Cell(

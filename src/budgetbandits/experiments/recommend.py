@@ -18,6 +18,7 @@ from budgetbandits.policies import POLICIES, provenance
 from budgetbandits.policies.base import KNOWLEDGE
 from budgetbandits.problems.distributions import Bernoulli, Beta, Fixed, Independent, Lattice
 from budgetbandits.problems.problem import Problem
+from budgetbandits.validation import integer, positive
 
 LIKE = 3
 """Settings that are looked at, the most like the problem first."""
@@ -36,16 +37,12 @@ class Case:
     knows: frozenset[str] = FREE
 
     def __post_init__(self) -> None:
-        if self.arms < 2:
-            raise BadParameter(f"arms is {self.arms}; a problem has at least two")
-        if not 0.0 < self.budget < math.inf:
-            raise BadParameter(
-                f"budget is {self.budget:g}; use a positive number, in units of the largest cost of a pull"
-            )
+        integer("arms", self.arms, 2)
+        positive("budget", self.budget, hint=", in units of the largest cost of a pull")
         if self.laws not in LAWS:
             raise BadParameter(f"laws is {self.laws!r}; choose one of {', '.join(LAWS)}")
-        if self.horizon is not None and self.horizon < 1:
-            raise BadParameter(f"horizon is {self.horizon}; use the largest number of pulls, or leave it out")
+        if self.horizon is not None:
+            integer("horizon", self.horizon, 1, hint=", the largest number of pulls, or leave it out")
         for word in self.knows:
             if word not in KNOWLEDGE:
                 raise BadParameter(f"knows holds {word!r}; choose from {', '.join(KNOWLEDGE)}")

@@ -1,4 +1,4 @@
-"""What a study found: one tidy table, a row for each game at each budget, and summaries of it."""
+"""Results of a study: one tidy table, a row for each game at each budget, and summaries of it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 from budgetbandits.errors import BadParameter, StudyError
-from budgetbandits.experiments.frames import record_of, with_group
-from budgetbandits.experiments.result_tables import table_of
+from budgetbandits.experiments.data import load as load_table
+from budgetbandits.experiments.data import record_of, with_group
 from budgetbandits.experiments.statistics import (
     LEVEL,
     Difference,
@@ -25,13 +25,14 @@ from budgetbandits.experiments.statistics import (
     welch,
 )
 from budgetbandits.experiments.study import Study
-from budgetbandits.experiments.table import load as load_table
 from budgetbandits.formatting.numbers import count
-from budgetbandits.formatting.tables import Table
+from budgetbandits.formatting.tables import Cell, Table, estimate
 from budgetbandits.numerics.arrays import AnyArray
+from budgetbandits.numerics.intervals import half_width
+from budgetbandits.policies import label
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import RequestStream, from_toml
-from budgetbandits.simulation.summaries import check_metric, spread, summarise
+from budgetbandits.simulation.outcome import check_metric, spread, summarise
 
 BTS = "bts"
 WHERE = ("group", "problem", "policy", "budget")
@@ -145,12 +146,14 @@ class Results:
             if record["toml"] is None:
                 raise StudyError(
                     f"{record['name']!r} has laws from outside the package, which a study does not keep; "
-                    f"make the problem anew where its laws are needed"
+                    f"make the problem again where its laws are needed"
                 )
         made = [(record, from_toml(record["toml"])) for record in records[:count]]
         for record, problem in made:
             if isinstance(problem, RequestStream):
-                raise StudyError(f"{record['name']!r} is traffic, whose arms change; this is for problems alone")
+                raise StudyError(
+                    f"{record['name']!r} is a request stream, whose arms change; this is for problems alone"
+                )
         return [(record, problem) for record, problem in made if isinstance(problem, Problem)]
 
     def summary(self, metric: str = "pseudo_regret", by: Sequence[str] = WHERE) -> pl.DataFrame:
@@ -313,9 +316,9 @@ class Results:
         ``budget``; "regret" takes ``deviations``, ``log`` and ``lower_bound``. ``ax`` is for figures of one panel, and
         is returned.
         """
-        from budgetbandits.experiments import figures
+        from budgetbandits.experiments import plots
 
-        return figures.draw(self, figure, width, dark, ax, **options)
+        return plots.draw(self, figure, width, dark, ax, **options)
 
     def write_csv(self, path: str | Path) -> None:
         self.table.write_csv(path)
@@ -338,3 +341,55 @@ def towards_less(metric: str) -> float:
     if metric not in BETTER:
         raise BadParameter(f"neither more nor less {metric} is better; compare by {', '.join(BETTER)}")
     return 1.0 if BETTER[metric] == "lower" else -1.0
+
+
+# --- as one table: policies down, groups of problems or budgets across ------------------------------------------------
+
+
+def table_of(results: Results, metric: str, budgets: Sequence[float] | None, judged: bool) -> Table:
+    """Mean ± half of the 95 % interval of a metric at some budgets, the largest if none is named.
+
+    If it is ``judged``, more or less of it being better, the best of a column is marked where that is sure, as
+    `Results.best_of_groups` says.
+    """
+    asked = [results.largest(budget) for budget in budgets] if budgets else [results.largest()]
+    frame = results.summary_of_groups(metric)
+    judged = judged and len(results.policies) > 1
+    best = {budget: _surely_best(results, metric, budget) if judged else {} for budget in asked}
+    what = metric.replace("_", "-")
+    columns, cells = [], []
+    for group in results.groups:
+        for budget in asked:
+            here = frame.filter((pl.col("group") == group) & (pl.col("budget") == budget))
+            of = {row["policy"]: row for row in here.iter_rows(named=True)}
+            sure = best[budget].get(group)
+            columns.append(_heading(what, group, budget, len(results.groups), len(asked)))
+            cells.append([_cell(of[name], name == sure) for name in results.policies])
+    several = frame["sem"].is_not_null().any()
+    at = f" at a budget of {asked[0]:,g}" if len(asked) == 1 else ""
+    meaning = f"Mean {what}{at} ± half of its 95 % interval." if several else f"The {what}{at} of a single run."
+    return Table(
+        columns=("policy", *columns),
+        rows=[(label(policy), *row) for policy, row in zip(results.policies, zip(*cells, strict=True), strict=True)],
+        title=f"{results.record['name']}: {'mean ' if several else ''}{what}{at}",
+        note=meaning + (" Bold: surely the best of its column (95 %, Holm)." if judged else ""),
+    )
+
+
+def _cell(row: dict[str, Any], best: bool) -> Cell:
+    """Over the runs of a single problem, over the means of several."""
+    count = row["problems"] if row["problems"] > 1 else row["runs"]
+    half = None if row["sem"] is None else float(half_width(row["sem"], count))
+    return estimate(row["mean"], half, best)
+
+
+def _surely_best(results: Results, metric: str, budget: float) -> dict[str, str]:
+    """Of each group that has one, the policy that is surely the best."""
+    best = results.best_of_groups(budget, metric).filter("sure")
+    return dict(zip(best["group"], best["policy"], strict=True))
+
+
+def _heading(what: str, group: str, budget: float, groups: int, budgets: int) -> str:
+    if budgets == 1:
+        return group if groups > 1 else what
+    return f"{budget:,g}" if groups == 1 else f"{group}, {budget:,g}"

@@ -2,6 +2,9 @@
 
 One path for all of them: joblib hands cells to workers, a worker sends back a part as bytes, and this process alone
 writes files. So workers need no disk of ours, and a part is written once, whole.
+
+Long cells come first, so that no worker is left alone with one at the end. Engines come before anything else, each
+compiled or loaded by one worker; meanwhile the others play what is ready.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import math
 import os
 import sys
 import time
@@ -23,16 +27,86 @@ import numpy as np
 import polars as pl
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, MissingExtra, StudyError
+from budgetbandits.experiments.data import PLACE
+from budgetbandits.experiments.experiment_file import NamedProblem
 from budgetbandits.experiments.plan import Cell, Experiment
-from budgetbandits.experiments.problem_entries import NamedProblem
-from budgetbandits.experiments.schedule import Schedule, Task, kind_of
 from budgetbandits.experiments.study import Effort, Study
-from budgetbandits.experiments.table import PLACE
+from budgetbandits.policies.epsilon_first import EpsilonFirst
+from budgetbandits.policies.index import IndexPolicy
+from budgetbandits.policies.sampling import SamplingPolicy
+from budgetbandits.policies.thompson import BetaThompson
 from budgetbandits.simulation.outcome import Outcome
 from budgetbandits.simulation.parallel import check_jobs
 from budgetbandits.simulation.simulate import choose_engine, outcome_of, work_of
 
-Progress = Callable[[str, int, int], None]
+# --- the order of the cells -------------------------------------------------------------------------------------------
+
+
+ENGINE_KINDS: tuple[type, ...] = (BetaThompson, IndexPolicy, SamplingPolicy, EpsilonFirst)
+"""Policies that share an engine; the engine that takes the longest to compile comes first."""
+
+Task = tuple[Callable[[Any], object], Cell | list[Cell]]
+
+
+def kind_of(cell: Cell) -> type:
+    """What a policy has to have compiled, once for all of its kind."""
+    return next((kind for kind in ENGINE_KINDS if isinstance(cell.policy, kind)), type(cell.policy))
+
+
+def duration(cell: Cell) -> float:
+    """Roughly how long a cell takes, to order them by."""
+    together = sum if "budget" in cell.policy.needs else max
+    durations = []
+    for named in cell.problems:
+        costs = named.problem.cost_means
+        rounds = [budget / float(costs[costs > 0.0].min()) for budget in cell.budgets_of(named.problem)]
+        durations.append(min(together(rounds), len(rounds) * cell.requests) * math.sqrt(len(named.problem)))
+    return cell.runs * sum(durations)
+
+
+class Schedule:
+    """The cells, handed out one by one. Before them come their kinds: one cell of each policy, to prepare an engine."""
+
+    def __init__(self, cells: Sequence[Cell]) -> None:
+        self._waiting: dict[type, list[Cell]] = {}
+        for cell in sorted(cells, key=duration):
+            self._waiting.setdefault(kind_of(cell), []).append(cell)
+        self._cold = sorted(self._waiting, key=_place)
+
+    @property
+    def preparing(self) -> bool:
+        return bool(self._cold)
+
+    def ready(self, kind: type) -> None:
+        """From now on cells of this kind may be played."""
+        self._cold.remove(kind)
+
+    def tasks(self, prepare: Callable[[list[Cell]], object], play: Callable[[Cell], object]) -> Iterator[Task]:
+        """What to do next, decided when it is asked for: by then more may be ready."""
+        for kind in list(self._cold):
+            yield prepare, list({type(cell.policy): cell for cell in self._waiting[kind]}.values())
+        while self._waiting:
+            kind = self._next_kind()
+            yield play, self._waiting[kind].pop()
+            if not self._waiting[kind]:
+                del self._waiting[kind]
+
+    def _next_kind(self) -> type:
+        """That of the longest cell that is ready; if none is, the kind that is prepared the soonest."""
+        ready = [kind for kind in self._waiting if kind not in self._cold]
+        if not ready:
+            return max(self._waiting, key=_place)
+        return max(ready, key=lambda kind: duration(self._waiting[kind][-1]))
+
+
+def _place(kind: type) -> int:
+    return ENGINE_KINDS.index(kind) if kind in ENGINE_KINDS else -1
+
+
+# --- running them -----------------------------------------------------------------------------------------------------
+
+
+ProgressCallback = Callable[[str, int, int], None]
 """Called with what is going on, how many runs are done and how many there are."""
 
 
@@ -55,7 +129,7 @@ def run(
     experiment: Experiment,
     out: str | Path,
     workers: Workers | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     command: str = "",
 ) -> Study:
     """Compute what ``out`` does not hold yet. Stopped at any moment, the same call goes on from there."""

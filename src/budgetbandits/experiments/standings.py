@@ -1,7 +1,7 @@
-"""Where every policy stands in a setting, and over all settings: numbers for the leaderboard, each with an interval.
+"""Policies in order: in a study, in a setting of a suite, and over all settings; each number with its interval.
 
 A value is the pseudo-regret of a policy on a problem of the setting, or in a run if the setting is a single problem.
-Policies that must know more of the problem than the budget are measured and shown, but nobody is compared with them:
+Policies that must know more of the problem than the budget are measured and shown, but no policy is compared with them:
 they do not compete.
 """
 
@@ -12,12 +12,75 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 from scipy import special
 
 from budgetbandits import plugins
-from budgetbandits.experiments.results import Results
-from budgetbandits.experiments.statistics import LEVEL, RESAMPLES, SEED, Difference, holm, moments, student, welch
+from budgetbandits.experiments.results import BETTER, Results
+from budgetbandits.experiments.statistics import (
+    LEVEL,
+    RESAMPLES,
+    SEED,
+    Difference,
+    holm,
+    moments,
+    student,
+    surely,
+    welch,
+)
 from budgetbandits.numerics.arrays import AnyArray, Array
+
+# --- in a study -------------------------------------------------------------------------------------------------------
+
+
+def ranking(results: Results, budget: float | None = None, metric: str = "pseudo_regret") -> pl.DataFrame:
+    """Group by group, the policies with the best mean first.
+
+    ``difference`` is the mean less that of the first, with its 95 % interval: over several problems Student's on the
+    paired differences of their means, on a single one Welch's. ``sure`` says whether it is surely no tie, Holm over the
+    policies behind the first; of the first, whether it is surely the best of all. ``best_on`` counts problems on which
+    a policy has the best mean, ``surely_best_on`` those of them on which that is sure.
+    """
+    winners = results.winners(budget, metric)
+    counts = {(row["group"], row["policy"]): (row["problems"], row["sure"]) for row in winners.rows(named=True)}
+    sign = 1.0 if BETTER[metric] == "lower" else -1.0
+    values = results.values(metric, budget)
+    groups = np.array([problem["group"] for problem in results.record["problems"]])
+    rows = []
+    for group in results.groups:
+        here = values[groups == group]
+        means = here.mean(axis=(0, -1))
+        order = np.argsort(sign * means, kind="stable")
+        behind = _behind_first(here, order, results.paired)
+        worse = np.logical_or(*surely(behind))
+        for place, column in enumerate(order):
+            policy = results.policies[column]
+            best_on, surely_best_on = counts[group, policy]
+            known = (
+                [float(part[place - 1]) for part in (behind.value, behind.low, behind.high)] if place else [None] * 3
+            )
+            difference, low, high = known
+            rows.append(
+                {
+                    "group": group, "policy": policy, "problems": len(here), "mean": float(means[column]),
+                    "difference": difference, "low": low, "high": high,
+                    "sure": bool(worse[place - 1] if place else worse.all()),
+                    "best_on": best_on, "surely_best_on": surely_best_on,
+                }
+            )  # fmt: skip
+    return pl.DataFrame(rows, schema_overrides=dict.fromkeys(("difference", "low", "high"), pl.Float64))
+
+
+def _behind_first(values: AnyArray, order: AnyArray, paired: bool) -> Difference:
+    """Of the second policy and those after it, the mean less that of the first, from problem × policy × run."""
+    first, others = values[:, order[:1]], values[:, order[1:]]
+    if len(values) > 1:
+        return student((others.mean(axis=-1) - first.mean(axis=-1)).T)
+    return student(others[0] - first[0]) if paired else welch(moments(others[0]), moments(first[0]))
+
+
+# --- in a setting -----------------------------------------------------------------------------------------------------
+
 
 FREE = frozenset({"budget", "horizon"})
 """Whoever spends money knows how much there is, and for how many requests if there is such a number; what else a policy
@@ -28,7 +91,7 @@ MOST = 0.75
 
 
 @dataclass(frozen=True)
-class Values:
+class SettingGames:
     """The values of a setting at one budget, games × policies; ``paired`` if the games of a row are on one problem."""
 
     policies: tuple[str, ...]
@@ -36,7 +99,7 @@ class Values:
     paired: bool
 
     @classmethod
-    def of(cls, results: Results, budget: float | None = None) -> Values:
+    def of(cls, results: Results, budget: float | None = None) -> SettingGames:
         """Of several problems the mean of each, of a single one its runs."""
         values = results.values(budget=budget)
         paired = len(values) > 1
@@ -57,7 +120,7 @@ def competes(policy: str) -> bool:
     return plugins.find_policy(policy).needs <= FREE
 
 
-def standings(values: Values, scale: float | None = None) -> list[dict[str, Any]]:
+def standings(values: SettingGames, scale: float | None = None) -> list[dict[str, Any]]:
     """A row for each policy, the lowest mean first.
 
     ``mean`` with its interval ``low`` to ``high``; ``behind`` is the mean less that of the best that competes, with its
@@ -92,7 +155,7 @@ def standings(values: Values, scale: float | None = None) -> list[dict[str, Any]
     return sorted(({key: _plain(item) for key, item in row.items()} for row in rows), key=lambda row: row["mean"])
 
 
-def _behind(values: Values) -> Difference:
+def _behind(values: SettingGames) -> Difference:
     """The mean of each policy less that of the best that competes."""
     games, best = values.games, values.best
     if values.paired:
@@ -125,7 +188,7 @@ def quantile_interval(values: AnyArray, share: float, level: float = LEVEL) -> t
     return low, high
 
 
-def overall(settings: Mapping[str, Values]) -> list[dict[str, Any]]:
+def overall(settings: Mapping[str, SettingGames]) -> list[dict[str, Any]]:
     """The geometric mean over the settings of how many times the best competitor's mean regret a policy has.
 
     Of those settings in which it plays, ``settings`` of them. The interval draws the games of every setting again. The
@@ -153,7 +216,7 @@ def overall(settings: Mapping[str, Values]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (not row["comparable"], row["times"]))
 
 
-def _times_best(values: Values, rng: np.random.Generator) -> AnyArray:
+def _times_best(values: SettingGames, rng: np.random.Generator) -> AnyArray:
     """Each policy's mean by that of the best that competes: of the games, then of games drawn again."""
     count = len(values.games)
     weights = rng.multinomial(count, np.full(count, 1.0 / count), RESAMPLES) / count
@@ -166,14 +229,14 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def shown(ranked: Sequence[dict[str, Any]], always: Sequence[str], most: int = 8) -> list[str]:
+def policies_shown(ranked: Sequence[dict[str, Any]], always: Sequence[str], most: int = 8) -> list[str]:
     """Policies for a figure: the first of the ranking that compete, and those that a reader will look for."""
     first = [row["policy"] for row in ranked if row["competes"]]
     wanted = [policy for policy in always if policy in first]
     return [*wanted, *[policy for policy in first if policy not in wanted][: most - len(wanted)]]
 
 
-def told(summary: Mapping[str, Any]) -> str:
+def given_knowledge(summary: Mapping[str, Any]) -> str:
     """What every policy of a leaderboard is told, in words."""
     paced = any(setting.get("horizon") is not None for setting in summary["settings"])
     return "the budget and the horizon" if paced else "the budget"

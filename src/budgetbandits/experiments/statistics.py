@@ -22,16 +22,16 @@ SEED = 20150725
 """Of the bootstrap: the same study has the same intervals."""
 
 
-class Moments(NamedTuple):
+class SampleMoments(NamedTuple):
     """Mean, standard deviation and number of the runs behind them."""
 
     mean: AnyArray
     std: AnyArray
     runs: AnyArray
 
-    def at(self, places: AnyArray) -> Moments:
+    def at(self, places: AnyArray) -> SampleMoments:
         """From each row the entry in one column."""
-        return Moments(*(np.take_along_axis(part, places, axis=-1) for part in self))
+        return SampleMoments(*(np.take_along_axis(part, places, axis=-1) for part in self))
 
 
 class Difference(NamedTuple):
@@ -43,12 +43,12 @@ class Difference(NamedTuple):
     p: AnyArray
 
 
-def moments(values: AnyArray) -> Moments:
+def moments(values: AnyArray) -> SampleMoments:
     """Of the runs along the last axis; a single run has no standard deviation."""
     runs = values.shape[-1]
     mean = values.mean(axis=-1)
     std = values.std(axis=-1, ddof=1) if runs > 1 else np.full_like(mean, np.nan)
-    return Moments(mean, std, np.full_like(mean, runs))
+    return SampleMoments(mean, std, np.full_like(mean, runs))
 
 
 def student(values: AnyArray, level: float = LEVEL) -> Difference:
@@ -58,7 +58,7 @@ def student(values: AnyArray, level: float = LEVEL) -> Difference:
         return _against_zero(mean, std / np.sqrt(runs), runs - 1, level)
 
 
-def welch(first: Moments, second: Moments, level: float = LEVEL) -> Difference:
+def welch(first: SampleMoments, second: SampleMoments, level: float = LEVEL) -> Difference:
     """Mean of the first less mean of the second; infinitely wide with a single run."""
     ours, theirs = first.std**2 / first.runs, second.std**2 / second.runs
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -91,12 +91,12 @@ def surely(difference: Difference, level: float = LEVEL) -> tuple[AnyArray, AnyA
     return rejected & (difference.value < 0.0), rejected & (difference.value > 0.0)
 
 
-def against_rivals(of: Moments, own: AnyArray) -> tuple[AnyArray, AnyArray]:
+def against_rivals(of: SampleMoments, own: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Problems × policies, and on each problem the column of one policy: is it (surely lower, surely higher) than
     each of the others? Welch's test, Holm over the others of a problem."""
     problems, policies = of.mean.shape
     others = np.arange(policies) != own[:, None]
-    rivals = Moments(*(part[others].reshape(problems, policies - 1) for part in of))
+    rivals = SampleMoments(*(part[others].reshape(problems, policies - 1) for part in of))
     return surely(welch(of.at(own[:, None]), rivals))
 
 

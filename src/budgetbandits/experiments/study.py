@@ -1,19 +1,22 @@
-"""The folder of a study: what was asked (study.json) and what is done (parts/HASH.parquet).
+"""The folder of a study: what was asked (study.json), what is done (parts/HASH.parquet), and how far it is.
 
-A part is written under another name, flushed to disk and renamed, so it is either there and whole or not there. What
-was asked is written in the same way.
+A part is written under another name, flushed to disk and renamed, so it is either there and whole or not there. The
+record of what was asked is written in the same way.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import platform
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from importlib import metadata
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,11 +25,75 @@ import numpy as np
 import budgetbandits
 from budgetbandits.errors import StudyError
 from budgetbandits.experiments.plan import Cell, Experiment
-from budgetbandits.experiments.study_record import checked
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import Policy, written
 from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.outcome import slower_lines
+
+# --- the record -------------------------------------------------------------------------------------------------------
+
+
+LARGEST_COUNT = 2**53
+"""Above it a count is no longer exact as a number of JSON."""
+
+
+def checked(content: Any) -> dict[str, Any]:
+    """The content, if it says who played what; a ValueError says what is missing.
+
+    >>> checked({"name": "x", "policies": ["bts"], "problems": [], "budgets": [1], "runs": 3, "cells": []})
+    Traceback (most recent call last):
+    ...
+    ValueError: 'problems' is no list of problems with a name and a group
+    """
+    if not isinstance(content, dict):
+        raise ValueError("it is no record of a study")  # noqa: TRY004 (what it holds, not how it was called)
+    name, policies = content.get("name"), _list(content, "policies")
+    if not isinstance(name, str):
+        raise ValueError("it has no 'name'")  # noqa: TRY004
+    if not policies or not all(isinstance(policy, str) for policy in policies):
+        raise ValueError("'policies' is no list of policies")
+    problems = _list(content, "problems")
+    if not problems or not all(isinstance(each, dict) and _texts(each, "name", "group") for each in problems):
+        raise ValueError("'problems' is no list of problems with a name and a group")
+    budgets = _list(content, "budgets")
+    if not budgets or not all(_is_amount(budget) for budget in budgets):
+        raise ValueError("'budgets' is no list of numbers")
+    if not _is_count(content.get("runs")):
+        raise ValueError("'runs' is no number of runs")
+    for place, cell in enumerate(_list(content, "cells")):
+        if not _is_cell(cell, set(policies)):
+            raise ValueError(f"cell {place + 1} has no key, no policy of this study or no number of runs")
+    return content
+
+
+def _list(content: dict[str, Any], name: str) -> list[Any]:
+    found = content.get(name)
+    if not isinstance(found, list):
+        raise ValueError(f"it has no list {name!r}")  # noqa: TRY004
+    return found
+
+
+def _texts(content: dict[str, Any], *names: str) -> bool:
+    return all(isinstance(content.get(name), str) for name in names)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST_COUNT
+
+
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, int | float) and abs(value) < LARGEST_COUNT**2 and math.isfinite(value)
+
+
+def _is_cell(cell: Any, policies: set[str]) -> bool:
+    return (
+        isinstance(cell, dict) and _texts(cell, "key", "policy") and cell["policy"] in policies
+        and _is_count(cell.get("runs")) and isinstance(cell.get("problems", []), list)
+    )  # fmt: skip
+
+
+# --- the folder -------------------------------------------------------------------------------------------------------
+
 
 SUFFIX = ".parquet"
 LIBRARIES = ("numpy", "scipy", "numba", "joblib", "polars", "matplotlib")
@@ -193,10 +260,10 @@ def _record(experiment: Experiment, cells: Sequence[Cell], command: str) -> dict
 
 
 def _over_requests(problem: Environment, means: str, horizon: int | None) -> list[float]:
-    """The means of a problem's arms; of traffic, over the requests that each arm can answer."""
+    """The means of a problem's arms; of a request stream, over the requests that each arm can answer."""
     table: Array = getattr(problem, means)
     if isinstance(problem, RequestStream):
-        weight = problem.requests(horizon or 1)[:, None] * problem.offered
+        weight = problem.requests(horizon or 1)[:, None] * problem.available_arms
         table = (weight * table).sum(axis=0) / np.maximum(weight.sum(axis=0), 1e-12)
     found: list[float] = table.tolist()
     return found
@@ -217,3 +284,94 @@ def versions() -> dict[str, str]:
         with contextlib.suppress(metadata.PackageNotFoundError):
             found[library] = metadata.version(library)
     return found
+
+
+# --- progress ---------------------------------------------------------------------------------------------------------
+
+
+RECENT_PARTS = 20
+"""Latest parts over which the rate is taken, of those that came since the study was last begun."""
+QUIET = 60.0
+"""Seconds without a new part after which a study may have stopped, if its parts came faster before."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Of a study at one moment; times are seconds since 1970.
+
+    ``by_policy`` has (runs done, runs) of each policy; ``latest`` is when the latest part was written, or the study
+    begun; ``rate`` is runs a second, if there are enough parts to tell; ``gap`` is the longest time between two parts
+    of those; ``state`` differs whenever the record or a part does.
+    """
+
+    cells: int
+    cells_done: int
+    by_policy: dict[str, tuple[int, int]]
+    latest: float
+    rate: float | None
+    gap: float
+    now: float
+    state: tuple[int, ...]
+
+    @property
+    def runs(self) -> int:
+        return sum(runs for _, runs in self.by_policy.values())
+
+    @property
+    def runs_done(self) -> int:
+        return sum(done for done, _ in self.by_policy.values())
+
+    @property
+    def finished(self) -> bool:
+        return self.cells_done == self.cells
+
+    @property
+    def quiet_for(self) -> float:
+        """Seconds since anything was written."""
+        return max(self.now - self.latest, 0.0)
+
+    @property
+    def running(self) -> bool:
+        """Whether a part has come lately, as parts of this study come; nothing else tells of who computes it."""
+        return not self.finished and self.quiet_for < max(QUIET, 5.0 * self.gap)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At the present rate, as if all cells took equally long."""
+        if self.finished or not self.running or not self.rate:
+            return None
+        return (self.runs - self.runs_done) / self.rate
+
+
+def progress(study: Study, record: dict[str, Any], now: float) -> Progress:
+    """From the names and times of the parts alone: none of them is opened."""
+    there, known = study.there(), study.record.stat()
+    runs, done = Counter[str](), Counter[str]()
+    of_part = Counter[str]()
+    for cell in record["cells"]:
+        games = cell["runs"] * len(cell.get("problems", [""]))
+        runs[cell["policy"]] += games
+        if cell["key"] in there:
+            done[cell["policy"]] += games
+            of_part[cell["key"]] += games
+    written = sorted((there[key].st_mtime, games) for key, games in of_part.items())
+    # begun again, a study's record is written again: how long it stood still before that says nothing
+    recent = [(at, games) for at, games in written[-RECENT_PARTS:] if at >= known.st_mtime]
+    times = [at for at, _ in recent]
+    rate = None
+    if len(recent) > 1 and now > times[0]:
+        rate = sum(games for _, games in recent[1:]) / (now - times[0])
+    cells_done = sum(cell["key"] in there for cell in record["cells"])
+    begun = [known.st_mtime] if cells_done < len(record["cells"]) else []
+    parts = [there[key] for key in of_part]
+    return Progress(
+        cells=len(record["cells"]),
+        cells_done=cells_done,
+        by_policy={policy: (done[policy], runs[policy]) for policy in record["policies"]},
+        latest=max([*begun, *(at for at, _ in written[-1:])], default=0.0),
+        rate=rate,
+        gap=max((later - sooner for sooner, later in pairwise(times)), default=0.0),
+        now=now,
+        state=(known.st_mtime_ns, known.st_size, len(parts), sum(each.st_mtime_ns for each in parts),
+               sum(each.st_size for each in parts)),
+    )  # fmt: skip

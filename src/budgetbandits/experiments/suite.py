@@ -27,11 +27,10 @@ from typing import Any
 from budgetbandits import plugins
 from budgetbandits.errors import BadParameter, ExperimentError
 from budgetbandits.experiments import experiment_file
-from budgetbandits.experiments.experiment_file import parsed
+from budgetbandits.experiments.experiment_file import SUITE, SUITES, find, no_others, parsed, shipped_text
 from budgetbandits.experiments.plan import Experiment
-from budgetbandits.experiments.shipped_files import SUITE, SUITES, find, shipped_text
-from budgetbandits.experiments.toml_fields import no_others
 from budgetbandits.policies.base import Policy
+from budgetbandits.validation import integer
 
 KEYS = ("name", "seed", "policies", "plugins", "settings")
 OWN_KEYS = ("name", "title", "laws", "about", "without")
@@ -122,8 +121,7 @@ class Suite:
 
     def first(self, count: int) -> Suite:
         """The first problems of every setting."""
-        if count < 2:
-            raise BadParameter(f"problems is {count}; use at least 2, or nothing can be told apart")
+        integer("problems", count, 2, hint=", or nothing can be told apart")
         return replace(self, settings=tuple(setting.first(count) for setting in self.settings))
 
     def quick(self) -> Suite:

@@ -18,6 +18,7 @@ from budgetbandits.errors import BadParameter, MissingKnowledge, UnknownArm
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.off_policy.log import Log
 from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy
+from budgetbandits.validation import integer, positive, within
 
 DRAWS = 10_000
 """Choices of a policy that is held still, in each situation, which its probabilities are counted from."""
@@ -57,9 +58,7 @@ def mix(log: Log, shares: Mapping[str, float]) -> Target:
     """
     weights = np.zeros(len(log.arms))
     for arm, share in shares.items():
-        if not 0.0 <= share < np.inf:
-            raise BadParameter(f"the share of {arm!r:.60} is {share}; use numbers from 0 upwards")
-        weights[_number(log, arm)] = share
+        weights[_number(log, arm)] = within(f"the share of {arm!r:.60}", share, 0.0, np.inf)
     if not weights.any():
         raise BadParameter("a mix needs an arm with a share above 0; name one")
     named = ", ".join(f"{arm} {share / weights.sum():.3g}" for arm, share in shares.items())
@@ -79,8 +78,8 @@ def held_still(
 
     ``budget_per_request`` is what a policy that plans with a budget has for each request, in the log's units.
     """
-    if draws < 1 or seed < 0:
-        raise BadParameter(f"draws is {draws}, seed {seed}; use at least one draw and a seed from 0 upwards")
+    integer("draws", draws, 1)
+    integer("seed", seed)
     before = learned_from.aligned(log)
     if before.arms != log.arms:
         new = ", ".join(before.arms[len(log.arms) :])
@@ -111,8 +110,7 @@ def _taught(
     if "budget" in policy.needs:
         if budget_per_request is None:
             raise MissingKnowledge(f"{policy.name} plans with a budget; say budget_per_request")
-        if not 0.0 < budget_per_request < np.inf:
-            raise BadParameter(f"budget_per_request is {budget_per_request}; use a positive number, in the log's units")
+        positive("budget_per_request", budget_per_request, hint=", in the log's units")
         money = float(before.cost.sum()) + budget_per_request * len(log)
         known = {"budget": money / top, "horizon": float(len(before) + len(log))}
     learner = Learner.new(policy, len(log.arms), Knowledge(**known), scales=caps / top, kind="plain")

@@ -244,14 +244,14 @@ class Policy(ABC, Generic[S]):
 class Request:
     """What is known of a request before its arm is chosen.
 
-    segment  the number of its segment
-    prices   an estimate of what each arm will cost, in units of the largest cost; None if there is none
-    coming   the arms that requests to come may have; None if those are the active ones, as this request may have
+    segment      the number of its segment
+    prices       an estimate of what each arm will cost, in units of the largest cost; None if there is none
+    future_arms  the arms that requests to come may have; None if those are the active ones, as this request may have
     """
 
     segment: int = 0
     prices: Array | None = None
-    coming: NDArray[np.bool_] | None = None
+    future_arms: NDArray[np.bool_] | None = None
 
 
 NO_REQUEST_INFO = Request()

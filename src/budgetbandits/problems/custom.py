@@ -12,7 +12,7 @@ import numpy as np
 
 from budgetbandits.errors import ProblemError
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.problems.distributions import LAWS, Copula, Independent, Law, OutcomeLaw, Table
+from budgetbandits.problems.distributions import LAWS, Copula, Independent, JointTable, Law, OutcomeLaw
 
 DRAWS = 256
 """How many outcomes are drawn to try a law out."""
@@ -25,7 +25,7 @@ def standard(law: Law | OutcomeLaw) -> bool:
     """Whether the law, and each one it is made of, is exactly one of the package's."""
     if type(law) in (Independent, Copula):
         return standard(law.reward) and standard(law.cost)  # type: ignore[union-attr]
-    return type(law) is Table or type(law) in LAWS.values()
+    return type(law) is JointTable or type(law) in LAWS.values()
 
 
 def try_out(arm: str, law: OutcomeLaw) -> None:

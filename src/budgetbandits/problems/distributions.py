@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy
 
+from budgetbandits import validation
 from budgetbandits.errors import ProblemError
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.registry import Registry
@@ -25,11 +26,12 @@ from budgetbandits.registry import Registry
 
 def number(value: Any, what: str, low: float = 0.0, high: float = 1.0) -> float:
     """``value`` as a float in [low, high], or a `ProblemError` that names ``what``."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+    found = validation.number(value)
+    if math.isnan(found):
         raise ProblemError(f"{what} is {value!r:.40}, not a number; write a number in [{low:g}, {high:g}]")
-    if not low <= value <= min(high, 1e100):  # also catches NaN, and integers too large for a float
+    if not low <= found <= min(high, 1e100):
         raise ProblemError(f"{what} is {value!r:.40}, outside [{low:g}, {high:g}]; rescale it into that range")
-    return float(value)
+    return found
 
 
 def normalised(weights: Sequence[Any], atoms: int) -> tuple[float, ...]:
@@ -243,10 +245,10 @@ class Independent(OutcomeLaw):
 
 
 @dataclass(frozen=True)
-class Table(OutcomeLaw):
+class JointTable(OutcomeLaw):
     """A finite joint law: rows of (reward, cost, weight).
 
-    >>> Table([[1, 1, 3], [0, 0.5, 1]]).cost_mean
+    >>> JointTable([[1, 1, 3], [0, 0.5, 1]]).cost_mean
     0.875
     """
 
@@ -372,10 +374,10 @@ def _hermite() -> tuple[Array, Array]:
 LAWS: dict[str, type[Law]] = {law.kind: law for law in (Bernoulli, Lattice, Beta, Fixed)}
 """The package's own."""
 
-KNOWN_LAWS: Registry[type[Law]] = Registry("law", LAWS, "budgetbandits.problems.distributions")
+KNOWN_LAWS: Registry[type[Law]] = Registry("law", LAWS, "budgetbandits.laws")
 """These, and those from outside the package."""
 
-JOINT_LAWS: dict[str, type[Table] | type[Copula]] = {"table": Table, "copula": Copula}
+JOINT_LAWS: dict[str, type[JointTable] | type[Copula]] = {"table": JointTable, "copula": Copula}
 
 
 def parse_law(table: Any) -> Law:
@@ -398,7 +400,7 @@ def parse_joint(table: Any) -> OutcomeLaw:
 
 def joint_table(law: OutcomeLaw) -> dict[str, Any]:
     """What a problem file says of a joint law."""
-    if isinstance(law, Table):
+    if isinstance(law, JointTable):
         return {"law": law.kind, "outcomes": [list(row) for row in law.outcomes]}
     if isinstance(law, Copula):
         marginals = {"reward": law.reward.to_table(), "cost": law.cost.to_table()}

@@ -1,29 +1,76 @@
-"""Families of random problems whose arms are drawn together: the literature's settings, and hard cases.
+"""Families of random problems: the paper's, the literature's settings, and hard cases.
 
-A family of `problem` draws every reward and every cost alike. These say what all arms of a problem are, because
-what makes a problem hard is how its arms stand to each other. Each is a function of a generator and the number of
-arms, and the first line of its docstring is what `budgetbandits families` shows.
+A `Family` draws one law whose mean lies in a range, so that every reward and every cost is drawn alike. An `ArmsFamily`
+draws the laws of all arms together, because what makes a problem hard is how its arms compare; the first line of its
+docstring is what `budgetbandits families` shows. `family` makes a problem of either kind, by name.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 
 import numpy as np
 
+from budgetbandits.errors import BadParameter
 from budgetbandits.problems.distributions import (
     Bernoulli,
     Beta,
     Copula,
     Fixed,
     Independent,
+    JointTable,
     Lattice,
     Law,
     OutcomeLaw,
-    Table,
 )
+from budgetbandits.problems.problem import Problem
+from budgetbandits.registry import Registry
+from budgetbandits.validation import integer, number, within
 
 FIVE = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+# --- one law, its mean in a range -------------------------------------------------------------------------------------
+
+
+def _uniform_bernoulli(rng: np.random.Generator, low: float, high: float) -> Law:
+    """Bernoulli, the mean from U(low, high)."""
+    return Bernoulli(rng.uniform(low, high))
+
+
+def _uniform_multinomial(rng: np.random.Generator, low: float, high: float) -> Law:
+    """Dirichlet(1) weights on 0, ¼, ½, ¾, 1, of those with a mean in the range."""
+    support = np.array(FIVE)
+    for _ in range(100_000):
+        weights = rng.dirichlet(np.ones(5), size=8)
+        means = weights @ support
+        fitting = np.flatnonzero((means >= low) & (means <= high))
+        if len(fitting):
+            return Lattice(FIVE, weights[fitting[0]].tolist())
+    raise BadParameter(f"Dirichlet(1) weights hardly ever have a mean in [{low:g}, {high:g}]; widen the range")
+
+
+def _uniform_beta(rng: np.random.Generator, low: float, high: float) -> Law:
+    """Beta, the mean from U(low, high) and a + b from U(1, 10)."""
+    mean, concentration = rng.uniform(low, high), rng.uniform(1.0, 10.0)
+    return Beta(mean * concentration, (1.0 - mean) * concentration)
+
+
+Family = Callable[[np.random.Generator, float, float], Law]
+"""Draws a law whose mean lies in a range."""
+
+FAMILIES: dict[str, Family] = {
+    "uniform-bernoulli": _uniform_bernoulli,
+    "uniform-multinomial": _uniform_multinomial,
+    "uniform-beta": _uniform_beta,
+}
+"""The package's own."""
+
+KNOWN_FAMILIES: Registry[Family] = Registry("family", FAMILIES, "budgetbandits.families")
+"""These, and those from outside the package."""
+
+
+# --- all arms together ------------------------------------------------------------------------------------------------
 
 ArmsFamily = Callable[[np.random.Generator, int], list[OutcomeLaw]]
 """Draws the laws of all arms of a problem."""
@@ -90,7 +137,7 @@ def _trap(rng: np.random.Generator) -> OutcomeLaw:
     rare = rng.uniform(0.05, 0.1)
     reward = rng.uniform(0.2, 0.5) * (0.02 * (1.0 - rare) + rare)
     rewards, costs = ((1.0, reward), (0.0, 1.0 - reward)), ((0.02, 1.0 - rare), (1.0, rare))
-    return Table([[paid, cost, p * q] for paid, p in rewards for cost, q in costs])
+    return JointTable([[paid, cost, p * q] for paid, p in rewards for cost, q in costs])
 
 
 def correlated(rng: np.random.Generator, arms: int) -> list[OutcomeLaw]:
@@ -129,3 +176,54 @@ ARMS_FAMILIES: dict[str, ArmsFamily] = {
     "anticorrelated": anticorrelated,
     "unit-costs": unit_costs,
 }
+
+
+# --- problems ---------------------------------------------------------------------------------------------------------
+
+
+def family(name: str, arms: int, seed: int, low: float = 0.0, high: float = 1.0) -> Problem:
+    """A random problem of a named family; in the first three, rewards and costs are independent and arms alike in law.
+
+    ``uniform-bernoulli`` draws each mean from U(low, high). ``uniform-multinomial`` puts Dirichlet(1) weights on
+    0, ¼, ½, ¾, 1 and keeps those whose mean lies in the range. ``uniform-beta`` draws the mean from U(low, high) and
+    a + b from U(1, 10). The others draw all arms together and take no range.
+
+    >>> len(family("uniform-bernoulli", arms=10, seed=3))
+    10
+    """
+    check_family(name, arms, seed, low, high)
+    place = list(FAMILIES).index(name) if name in FAMILIES else zlib.crc32(name.encode()) | 1 << 32
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(place, arms)))
+    if name in ARMS_FAMILIES:
+        if (low, high) != (0.0, 1.0):
+            raise BadParameter(f"family {name} says itself which means there are; leave out low and high")
+        return Problem.numbered(ARMS_FAMILIES[name](rng, arms))
+    draw = KNOWN_FAMILIES[name]
+    return Problem.numbered([Independent(reward=draw(rng, low, high), cost=draw(rng, low, high)) for _ in range(arms)])
+
+
+def check_family(name: str, arms: int, seed: int, low: float, high: float) -> None:
+    """Refuse what `family` cannot draw."""
+    if name not in ARMS_FAMILIES and name not in KNOWN_FAMILIES:
+        raise BadParameter(f"unknown family {name!r}; choose one of {', '.join([*KNOWN_FAMILIES, *ARMS_FAMILIES])}")
+    integer("arms", arms, 2)
+    integer("seed", seed)
+    if not 0.0 <= number(low) < number(high) <= 1.0:
+        raise BadParameter(f"the range is [{low!r:.40}, {high!r:.40}]; use numbers, 0 <= low < high <= 1")
+
+
+def two_gap(arms: int, reward_gap: float, cost_gap: float) -> Problem:
+    """One Bernoulli arm that pays ½ + reward_gap and costs ½ − cost_gap among others that pay and cost ½.
+
+    >>> problem = two_gap(3, reward_gap=0.1, cost_gap=0.0)
+    >>> problem.reward_means / problem.cost_means
+    array([1.2, 1. , 1. ])
+    """
+    for name, gap in (("reward_gap", reward_gap), ("cost_gap", cost_gap)):
+        within(name, gap, 0.0, 0.5)
+    if cost_gap == 0.5:
+        raise BadParameter("cost_gap is 0.5, so the best arm would cost nothing; use less than 0.5")
+    if reward_gap == cost_gap == 0.0:
+        raise BadParameter("both gaps are 0, so there is no best arm; set reward_gap or cost_gap")
+    others = integer("arms", arms, 2) - 1
+    return Problem.bernoulli([0.5 + reward_gap, *[0.5] * others], [0.5 - cost_gap, *[0.5] * others])

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from budgetbandits.errors import BadParameter, NotALattice
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.problems.problem import Arm, Problem
+from budgetbandits.validation import within
 
 LARGEST_DENOMINATOR = 10_000
 """Costs are recognised as fractions with denominators up to this."""
@@ -126,8 +127,7 @@ def optimum(problem: Problem, budget: float) -> Optimum:
 
 def budget_steps(problem: Problem, budget: float) -> tuple[Fraction, int, Fraction]:
     """The step of the costs, how many of them the budget holds, and the budget as a fraction."""
-    if not 0.0 <= budget < math.inf:
-        raise BadParameter(f"budget is {budget}; use a number from 0 upwards")
+    within("budget", budget, 0.0, math.inf)
     step = cost_step(problem)
     if len(problem) / step > MOST_STEPS:
         raise NotALattice(f"the costs have no common step above {float(step):.3g}; round them, or use reward_bounds()")

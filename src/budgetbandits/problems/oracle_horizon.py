@@ -1,8 +1,8 @@
-"""What the best player earns who knows every law and must make a budget last for so many requests.
+"""The best player who knows every law and must make a budget last for a number of requests.
 
 The fluid bound is what the best mix of arms earns on average (`fluid`): no policy earns more, but for the last pull,
-which may overdraw. Traffic, whose arms change, has a plan: how often each arm answers in each part. The optimum itself
-is found by dynamic programming where all costs are multiples of one step.
+which may overdraw. A request stream, whose arms change, has a plan: how often each arm answers in each part. The
+optimum itself is found by dynamic programming where all costs are multiples of one step.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from budgetbandits.numerics.fluid import Mix, best_mix
 from budgetbandits.problems.oracle import MOST_STEPS, budget_steps, cost_atoms
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import RequestStream
+from budgetbandits.validation import within
 
 MOST_CELLS = 200_000_000
 """Requests times steps of the budget that the dynamic program goes through."""
@@ -32,7 +33,7 @@ def fluid_mix(problem: Problem, budget: float, horizon: float) -> Mix:
 
 def fluid_reward(problem: Problem | RequestStream, budget: float, horizon: float) -> float:
     """What that mix earns on average; where its cheapest part cannot be paid for all requests, ρ* for all the money.
-    Of traffic, what its plan earns.
+    Of a request stream, what its plan earns.
 
     No policy earns more where costs never overdraw the budget, such as costs 0 and 1 with a whole budget; in general
     no policy earns more than this at a budget larger by 1.
@@ -49,38 +50,40 @@ def fluid_reward(problem: Problem | RequestStream, budget: float, horizon: float
     return float(per_request * min(horizon, budget / cost))
 
 
-def fluid_plan(traffic: RequestStream, budget: float, horizon: float) -> Array:
-    """How often the best player of traffic, who knows every law and when it changes, pulls each arm, as (part, arm).
+def fluid_plan(stream: RequestStream, budget: float, horizon: float) -> Array:
+    """How often the best player, who knows every law and when it changes, pulls each arm, as (part, arm).
 
     The linear program over mean pulls x: of the n requests of a phase the share f is answered, those of its segments
-    alike, and what is answered costs at most the budget. The game ends when the money is gone, so the probability that
+    alike, and what is answered costs at most the budget. The game ends when the money is spent, so the probability that
     a request is answered never rises: 1 ≥ f₁ ≥ f₂ ≥ … So no policy earns more, but for the last pull. Money counts on
     average here: where it is not enough for all phases, the bound is further above what can be earned.
 
-    >>> cheap, dear = Problem.bernoulli([0.2, 0.8], [0.1, 0.5]), Problem.bernoulli([0.2, 0.8], [0.1, 1.0])
-    >>> fluid_plan(RequestStream.phases([(0, dear), (50, cheap)]), budget=20, horizon=100).round(6).tolist()
+    >>> cheap, costly = Problem.bernoulli([0.2, 0.8], [0.1, 0.5]), Problem.bernoulli([0.2, 0.8], [0.1, 1.0])
+    >>> fluid_plan(RequestStream.phases([(0, costly), (50, cheap)]), budget=20, horizon=100).round(6).tolist()
     [[50.0, 0.0], [25.0, 25.0]]
     """
-    from scipy.optimize import linprog  # only traffic needs it, and it is slow to import
+    from scipy.optimize import linprog  # slow to import, and only streams need it
 
     _check(budget, horizon)
-    parts, arms, phases = len(traffic.parts), len(traffic), len(traffic.firsts)
-    requests, width = traffic.requests(int(horizon)), len(traffic.segments)
+    parts, arms, phases = len(stream.parts), len(stream), len(stream.firsts)
+    requests, width = stream.requests(int(horizon)), len(stream.segments)
     answered = np.zeros((parts, parts * arms + phases))  # a row for each part: its pulls less its requests answered
     for part in range(parts):
         answered[part, part * arms : (part + 1) * arms] = 1.0
         answered[part, parts * arms + part // width] = -requests[part]
     limits = np.zeros((phases, parts * arms + phases))  # the money, then a share that is above the one before
-    limits[0, : parts * arms] = traffic.cost_means.ravel()
+    limits[0, : parts * arms] = stream.cost_means.ravel()
     for phase in range(1, phases):
         limits[phase, parts * arms + phase - 1 : parts * arms + phase + 1] = -1.0, 1.0
-    most = [(0.0, np.inf if offered else 0.0) for offered in traffic.offered.ravel()] + [(0.0, 1.0)] * phases
+    most = [(0.0, np.inf if available else 0.0) for available in stream.available_arms.ravel()] + [(0.0, 1.0)] * phases
     found = linprog(
-        -np.concatenate([traffic.reward_means.ravel(), np.zeros(phases)]),
+        -np.concatenate([stream.reward_means.ravel(), np.zeros(phases)]),
         A_ub=limits, b_ub=[budget, *np.zeros(phases - 1)], A_eq=answered, b_eq=np.zeros(parts), bounds=most,
     )  # fmt: skip
     if not found.success or found.x is None:
-        raise BadParameter(f"the linear program of this traffic was not solved ({found.message}); use fewer parts")
+        raise BadParameter(
+            f"the linear program of this request stream was not solved ({found.message}); use fewer parts"
+        )
     return np.asarray(found.x[: parts * arms].reshape(parts, arms))
 
 
@@ -100,14 +103,14 @@ class PacedOptimum:
 
 
 def paced_optimum(problem: Problem, budget: float, horizon: int) -> PacedOptimum:
-    """The most any policy earns with this budget in so many requests, by dynamic programming.
+    """The most that any policy earns with this budget in ``horizon`` requests, by dynamic programming.
 
     With V_n(b) the optimum with n requests to come and b steps of money, and for each arm p_k the probability of a
     cost of k steps and r_k the expected reward given it,
 
         V_n(b) = max over arms of Σ_{k ≤ b} p_k (r_k + V_{n−1}(b − k)),   V_0 = 0,   V_n(0) = 0,
 
-    since the game ends when the money is gone, and a pull that costs more than is left ends it and earns nothing.
+    since the game ends when the money is spent, and a pull that costs more than is left ends it and earns nothing.
 
     >>> problem = Problem.bernoulli([0.2, 0.8], [0.1, 0.5])
     >>> round(paced_optimum(problem, budget=3, horizon=10).reward, 4)
@@ -144,7 +147,5 @@ def paced_optimum(problem: Problem, budget: float, horizon: int) -> PacedOptimum
 
 
 def _check(budget: float, horizon: float) -> None:
-    if not 0.0 < budget < MOST_STEPS:
-        raise BadParameter(f"budget is {budget}; use a positive number below {MOST_STEPS}")
-    if not 1.0 <= horizon < np.inf:
-        raise BadParameter(f"horizon is {horizon}; use a number of requests from 1 upwards")
+    within("budget", budget, 0.0, MOST_STEPS, above=True)
+    within("horizon", horizon, 1.0, np.inf, hint=", of requests")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,28 +13,24 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from budgetbandits.errors import BadParameter, ProblemError
+from budgetbandits.errors import ProblemError
 from budgetbandits.fingerprint import fingerprint
+from budgetbandits.formatting.tables import MOST_ROWS, Estimate, Table, column, left_out
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.problems import custom
 from budgetbandits.problems.distributions import (
     JOINT_LAWS,
     LAWS,
     Bernoulli,
-    Beta,
     Independent,
-    Lattice,
-    Law,
+    JointTable,
     OutcomeLaw,
-    Table,
     joint_table,
     parse_joint,
     parse_law,
 )
-from budgetbandits.problems.families import ARMS_FAMILIES
 from budgetbandits.problems.recorded import Recorded, read_csv, read_table
-from budgetbandits.problems.table import headline, problem_table
-from budgetbandits.registry import Registry
+from budgetbandits.validation import positive, within
 
 T = TypeVar("T")
 
@@ -71,8 +66,7 @@ class Arm:
             self._check_cap(self.cost_max)
 
     def _check_cap(self, cap: float) -> None:
-        if isinstance(cap, bool) or not isinstance(cap, int | float) or not 0.0 < cap <= 1.0:
-            raise ProblemError(f"arm {self.name!r}: cost_max is {cap!r:.40}; use a number above 0, up to 1")
+        within(f"arm {self.name!r}: cost_max", cap, 0.0, 1.0, above=True, error=ProblemError)
         atoms = self.law.cost_atoms()
         top = 1.0 if atoms is None else float(atoms[0].max())
         if top > cap * (1.0 + 1e-12):
@@ -110,9 +104,7 @@ class Problem:
     def __post_init__(self) -> None:
         object.__setattr__(self, "arms", tuple(self.arms))
         for name in UNITS:
-            unit = getattr(self, name)
-            if isinstance(unit, bool) or not isinstance(unit, int | float) or not 0.0 < unit < float("inf"):
-                raise ProblemError(f"{name} is {unit!r:.40}; use a positive number")
+            positive(name, getattr(self, name), error=ProblemError)
         if len(self.arms) < 2:
             raise ProblemError(
                 f"a problem needs at least two arms, this one has {len(self.arms)}; add [[arms]] entries"
@@ -127,10 +119,10 @@ class Problem:
         return len(self.arms)
 
     def __repr__(self) -> str:
-        return f"Problem({headline(self.names, self.reward_means / self.cost_means)})"
+        return f"Problem({_headline(self.names, self.reward_means / self.cost_means)})"
 
     def _repr_html_(self) -> str:
-        return problem_table(self.names, self.reward_means, self.cost_means).to_html()
+        return _table(self.names, self.reward_means, self.cost_means).to_html()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -175,7 +167,12 @@ class Problem:
             raise ProblemError("rewards or costs is no list; give the mean of each arm, such as [0.3, 0.6]")
         if len(rewards) != len(costs):
             raise ProblemError(f"{len(rewards)} mean rewards but {len(costs)} mean costs; give one of each per arm")
-        return _numbered([Independent(Bernoulli(r), Bernoulli(c)) for r, c in zip(rewards, costs, strict=True)])
+        return cls.numbered([Independent(Bernoulli(r), Bernoulli(c)) for r, c in zip(rewards, costs, strict=True)])
+
+    @classmethod
+    def numbered(cls, laws: Sequence[OutcomeLaw]) -> Problem:
+        """Arms ``arm-1``, ``arm-2``, … with these laws."""
+        return cls(tuple(Arm(f"arm-{i + 1}", law) for i, law in enumerate(laws)))
 
     @classmethod
     def from_csv(cls, path: str | Path, columns: Mapping[str, str] | None = None) -> Problem:
@@ -211,7 +208,7 @@ class Problem:
         """The same of TOML that has been read."""
         if "parts" in document:
             raise ProblemError(
-                "this is traffic, with [[parts]], and no problem; name a problem file, or call traffic.load"
+                "this is a request stream, with [[parts]]; name a problem file, or call RequestStream.load"
             )
         for key in document:
             if key != "arms" and key not in UNITS:
@@ -288,13 +285,9 @@ def recorded_arms(recorded: Recorded, top: tuple[float, float]) -> tuple[Arm, ..
         if len(rewards):
             pairs = np.stack([rewards / top[0], costs / top[1]], axis=1)
             different, counts = np.unique(pairs, axis=0, return_counts=True)
-            law = Table(np.column_stack([different, counts]).tolist())
+            law = JointTable(np.column_stack([different, counts]).tolist())
             arms.append(Arm(name, law, float(pairs[:, 1].max()) or None))
     return tuple(arms)
-
-
-def _numbered(laws: Sequence[OutcomeLaw]) -> Problem:
-    return Problem(tuple(Arm(f"arm-{i + 1}", law) for i, law in enumerate(laws)))
 
 
 def _parse_arm(entry: dict[str, Any], position: int) -> Arm:
@@ -348,96 +341,31 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)  # text and finite numbers are written alike in JSON and TOML
 
 
-# --- random families ---------------------------------------------------------------------------------------------
+# --- a problem as a table --------------------------------------------------------------------------------------------
 
 
-def _uniform_bernoulli(rng: np.random.Generator, low: float, high: float) -> Law:
-    """Bernoulli, the mean from U(low, high)."""
-    return Bernoulli(rng.uniform(low, high))
+def _table(names: Sequence[str], rewards: Array, costs: Array) -> Table:
+    """Mean reward, mean cost, ratio and gap of the first arms; the best arms are marked in a column of their own."""
+    ratios = rewards / costs
+    top = ratios.max()
+    best = ratios >= top * (1.0 - 1e-12)
+    reward, cost, ratio, gap = (
+        column(values[:MOST_ROWS].tolist()) for values in (rewards, costs, ratios, np.where(best, np.nan, top - ratios))
+    )
+    rows = [
+        (name, reward[arm], cost[arm], Estimate(ratio[arm], best=bool(best[arm])), "best" if best[arm] else gap[arm])
+        for arm, name in enumerate(names[:MOST_ROWS])
+    ]
+    columns = ("arm", "mean reward", "mean cost", "ratio", "gap")
+    return Table(columns, rows, title=_headline(names, ratios), note=left_out(len(names)))
 
 
-def _uniform_multinomial(rng: np.random.Generator, low: float, high: float) -> Law:
-    """Dirichlet(1) weights on 0, ¼, ½, ¾, 1, of those with a mean in the range."""
-    support = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
-    for _ in range(100_000):
-        weights = rng.dirichlet(np.ones(5), size=8)
-        means = weights @ support
-        fitting = np.flatnonzero((means >= low) & (means <= high))
-        if len(fitting):
-            return Lattice(support.tolist(), weights[fitting[0]].tolist())
-    raise BadParameter(f"Dirichlet(1) weights hardly ever have a mean in [{low:g}, {high:g}]; widen the range")
+def _headline(names: Sequence[str], ratios: Array) -> str:
+    """How many arms, and which is the best.
 
-
-def _uniform_beta(rng: np.random.Generator, low: float, high: float) -> Law:
-    """Beta, the mean from U(low, high) and a + b from U(1, 10)."""
-    mean, concentration = rng.uniform(low, high), rng.uniform(1.0, 10.0)
-    return Beta(mean * concentration, (1.0 - mean) * concentration)
-
-
-Family = Callable[[np.random.Generator, float, float], Law]
-"""Draws a law whose mean lies in a range."""
-
-FAMILIES: dict[str, Family] = {
-    "uniform-bernoulli": _uniform_bernoulli,
-    "uniform-multinomial": _uniform_multinomial,
-    "uniform-beta": _uniform_beta,
-}
-"""The package's own."""
-
-KNOWN_FAMILIES: Registry[Family] = Registry("family", FAMILIES, "budgetbandits.families")
-"""These, and those from outside the package."""
-
-
-def family(name: str, arms: int, seed: int, low: float = 0.0, high: float = 1.0) -> Problem:
-    """A random problem of a named family; in the first three, rewards and costs are independent and arms alike in law.
-
-    ``uniform-bernoulli`` draws each mean from U(low, high). ``uniform-multinomial`` puts Dirichlet(1) weights on
-    0, ¼, ½, ¾, 1 and keeps those whose mean lies in the range. ``uniform-beta`` draws the mean from U(low, high) and
-    a + b from U(1, 10). The families of `budgetbandits.problems.families` draw all arms together and take no range.
-
-    >>> len(family("uniform-bernoulli", arms=10, seed=3))
-    10
+    >>> _headline(["a", "b", "c"], np.array([1.0, 2.5, 2.0]))
+    '3 arms, best b: 2.5 reward per cost, the next 2'
     """
-    check_family(name, arms, seed, low, high)
-    number = list(FAMILIES).index(name) if name in FAMILIES else zlib.crc32(name.encode()) | 1 << 32
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number, arms)))
-    if name in ARMS_FAMILIES:
-        if (low, high) != (0.0, 1.0):
-            raise BadParameter(f"family {name} says itself which means there are; leave out low and high")
-        return _numbered(ARMS_FAMILIES[name](rng, arms))
-    draw = KNOWN_FAMILIES[name]
-    return _numbered([Independent(reward=draw(rng, low, high), cost=draw(rng, low, high)) for _ in range(arms)])
-
-
-def check_family(name: str, arms: int, seed: int, low: float, high: float) -> None:
-    """Refuse what `family` cannot draw."""
-    if name not in ARMS_FAMILIES and name not in KNOWN_FAMILIES:
-        raise BadParameter(f"unknown family {name!r}; choose one of {', '.join([*KNOWN_FAMILIES, *ARMS_FAMILIES])}")
-    for what, value, least in (("arms", arms, 2), ("seed", seed, 0)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise BadParameter(f"{what} is {value!r:.40}; use a whole number from {least} upwards")
-    for end in (low, high):
-        if isinstance(end, bool) or not isinstance(end, int | float | np.integer | np.floating):
-            raise BadParameter(f"the range holds {end!r:.40}; use numbers, 0 <= low < high <= 1")
-    if not 0.0 <= low < high <= 1.0:
-        raise BadParameter(f"the range [{low:g}, {high:g}] is not inside [0, 1]; use 0 <= low < high <= 1")
-
-
-def two_gap(arms: int, reward_gap: float, cost_gap: float) -> Problem:
-    """One Bernoulli arm that pays ½ + reward_gap and costs ½ − cost_gap among others that pay and cost ½.
-
-    >>> problem = two_gap(3, reward_gap=0.1, cost_gap=0.0)
-    >>> problem.reward_means / problem.cost_means
-    array([1.2, 1. , 1. ])
-    """
-    for name, gap in (("reward_gap", reward_gap), ("cost_gap", cost_gap)):
-        if not 0.0 <= gap <= 0.5:
-            raise BadParameter(f"{name} is {gap:g}; use a number from 0 to 0.5")
-    if cost_gap == 0.5:
-        raise BadParameter("cost_gap is 0.5, so the best arm would cost nothing; use less than 0.5")
-    if reward_gap == cost_gap == 0.0:
-        raise BadParameter("both gaps are 0, so there is no best arm; set reward_gap or cost_gap")
-    if arms < 2:
-        raise BadParameter(f"arms is {arms}; a problem needs at least two")
-    others = arms - 1
-    return Problem.bernoulli([0.5 + reward_gap, *[0.5] * others], [0.5 - cost_gap, *[0.5] * others])
+    order = np.argsort(-ratios, kind="stable")[:2]
+    best, next_best = ratios[order]
+    return f"{len(names):,} arms, best {names[order[0]]}: {best:.4g} reward per cost, the next {next_best:.4g}"

@@ -1,8 +1,8 @@
-"""Traffic: requests whose arms change, with time, by segment, or both. Reads and writes TOML.
+"""Request streams: requests whose arms change with time, by segment, or both. Reads and writes TOML.
 
-A *part* is a problem that some of the requests meet: those from a number on, of one segment, which is so much of all.
-Parts that begin together are a *phase*. So drift is traffic of several phases, and a product with several features is
-traffic of several segments. Arms are known by their names; one that a part does not have cannot answer its requests.
+A *part* is the problem of some of the requests: those of one segment, from some request on. Parts that begin together
+are a *phase*. So drift is a stream of several phases, and a product with several features is a stream of several
+segments. Arms are known by their names; an arm that a part does not have cannot answer its requests.
 
     [[parts]]
     from = 0                # the first request has the number 0
@@ -28,10 +28,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.errors import ProblemError
+from budgetbandits.errors import BadParameter, ProblemError
 from budgetbandits.numerics.arrays import Array
+from budgetbandits.problems.distributions import Copula, Fixed, Independent, JointTable, Lattice, Law, OutcomeLaw
 from budgetbandits.problems.problem import UNITS, Problem, parsed, read_file, recorded_arms
 from budgetbandits.problems.recorded import read_csv
+from budgetbandits.validation import integer, within
 
 KEYS = ("from", "segment", "share", "arms", *UNITS)
 ROUNDING = 1e-9
@@ -40,9 +42,12 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class StreamPart:
-    """The problem of the requests of one segment, from the request of number ``first`` on.
+    """The problem of the requests of one segment in one phase.
 
-    share  of all requests of its phase, those of this segment
+    problem  its arms and their laws
+    first    the number of the first request of its phase; the first of all is 0
+    segment  the name of its segment
+    share    the share of its segment in the requests of its phase
     """
 
     problem: Problem
@@ -53,12 +58,10 @@ class StreamPart:
     def __post_init__(self) -> None:
         if not isinstance(self.problem, Problem):
             raise ProblemError(f"a part has {self.problem!r:.40} for a problem; give a Problem")
-        if isinstance(self.first, bool) or not isinstance(self.first, int | np.integer) or self.first < 0:
-            raise ProblemError(f"from is {self.first!r:.40}; use the number of a request, from 0 upwards")
+        integer("from", self.first, hint=", the number of a request", error=ProblemError)
         if not isinstance(self.segment, str) or not (self.segment or " ").isprintable():
             raise ProblemError(f"segment is {self.segment!r:.40}; name it by a text such as 'code'")
-        if isinstance(self.share, bool) or not isinstance(self.share, int | float) or not 0.0 < self.share <= 1.0:
-            raise ProblemError(f"share is {self.share!r:.40}; use a number above 0, up to 1")
+        within("share", self.share, 0.0, 1.0, above=True, error=ProblemError)
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,10 +69,10 @@ class RequestStream:
     """Parts in the order of their phases; every phase has the same segments, in the same order.
 
     >>> before, after = Problem.bernoulli([0.2, 0.8], [0.1, 0.5]), Problem.bernoulli([0.2, 0.8], [0.1, 0.25])
-    >>> traffic = RequestStream.phases([(0, before), (500, after)])
-    >>> traffic
-    Traffic(2 arms, phases from 0, 500)
-    >>> traffic.cost_means.tolist()
+    >>> stream = RequestStream.phases([(0, before), (500, after)])
+    >>> stream
+    RequestStream(2 arms, phases from 0, 500)
+    >>> stream.cost_means.tolist()
     [[0.1, 0.5], [0.1, 0.25]]
     """
 
@@ -112,8 +115,8 @@ class RequestStream:
     def from_csv(cls, path: str | Path, columns: Mapping[str, str] | None = None) -> RequestStream:
         """The segments of a CSV file with an outcome in each row: columns arm, reward, cost and segment.
 
-        A pull brings one of the pairs of reward and cost that were recorded for its arm and segment, all equally
-        likely; a segment's share is that of its rows.
+        A pull has one of the recorded pairs of reward and cost of its arm and segment, all equally likely; a segment's
+        share is its share of the rows.
         """
         recorded = read_csv(path, columns)
         if recorded.segment is None:
@@ -153,17 +156,17 @@ class RequestStream:
             said.append(f"phases from {', '.join(map(str, self.firsts))}")
         if len(self.segments) > 1:
             said.append(f"segments {', '.join(self.segments)}")
-        return f"Traffic({', '.join(said)})"
+        return f"RequestStream({', '.join(said)})"
 
     @cached_property
-    def offered(self) -> NDArray[np.bool_]:
+    def available_arms(self) -> NDArray[np.bool_]:
         """Which arms each part has, as (part, arm)."""
         return np.array([[name in part.problem.names for name in self.names] for part in self.parts])
 
     @cached_property
-    def coming(self) -> NDArray[np.bool_]:
-        """Which arms some segment of each part's phase has, as (part, arm): those that requests to come may have."""
-        phases = self.offered.reshape(len(self.firsts), len(self.segments), len(self))
+    def future_arms(self) -> NDArray[np.bool_]:
+        """Which arms any segment of each part's phase has, as (part, arm): those that later requests may have."""
+        phases = self.available_arms.reshape(len(self.firsts), len(self.segments), len(self))
         return np.repeat(phases.any(axis=1), len(self.segments), axis=0)
 
     @cached_property
@@ -190,13 +193,13 @@ class RequestStream:
         return table
 
     def requests(self, horizon: int) -> Array:
-        """How many of so many requests each part has on average."""
+        """How many of ``horizon`` requests each part has on average."""
         ends = [*self.firsts[1:], math.inf]
         length = {first: max(0.0, min(end, horizon) - first) for first, end in zip(self.firsts, ends, strict=True)}
         return np.array([length[part.first] * part.share for part in self.parts])
 
     def sequence(self, horizon: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """The number of the part of each of so many requests; the segments come in random order."""
+        """The part of each of ``horizon`` requests, by number; the segments come in random order."""
         parts, width = np.zeros(horizon, dtype=np.int64), len(self.segments)
         for phase, first in enumerate(self.firsts):
             parts[first:] = phase * width
@@ -212,7 +215,7 @@ class RequestStream:
 
     @cached_property
     def content(self) -> str:
-        """What the traffic is, as text: its TOML, with a fingerprint in the place of a law of your own."""
+        """The stream as text: its TOML, with a fingerprint in the place of a custom law."""
         return "".join(_heading(part) + part.problem.content for part in self.parts)
 
     @property
@@ -222,21 +225,21 @@ class RequestStream:
     # --- files ---------------------------------------------------------------------------------------------------
 
     def to_toml(self) -> str:
-        """The traffic as TOML; reading it back gives equal traffic. Only the package's own laws can be written."""
+        """The stream as TOML; reading it back gives an equal one. Only the package's own laws can be written."""
         lines = [line for part in self.parts for line in (_heading(part) + part.problem.to_toml()).splitlines()]
         return "".join(("[[parts.arms]]" if line == "[[arms]]" else line) + "\n" for line in lines)
 
     @classmethod
     def from_toml(cls, text: str) -> RequestStream:
-        """Read traffic; a `ProblemError` names the part, what is wrong with it and the remedy."""
+        """Read a stream; a `ProblemError` names the part, what is wrong with it and the remedy."""
         return cls.from_document(parsed(text))
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> RequestStream:
-        """The same of TOML that has been read."""
+        """Like `from_toml`, from a parsed document."""
         entries = document.get("parts")
         if set(document) != {"parts"} or not isinstance(entries, list):
-            raise ProblemError("traffic holds nothing but [[parts]]; write each part under such a line")
+            raise ProblemError("a request stream holds nothing but [[parts]]; write each part under such a line")
         parts = []
         for number, entry in enumerate(entries, start=1):
             try:
@@ -247,12 +250,12 @@ class RequestStream:
 
     @classmethod
     def load(cls, path: str | Path) -> RequestStream:
-        """Read traffic from a TOML file."""
+        """Read a stream from a TOML file."""
         return read_file(path, cls.from_toml)
 
 
 def from_toml(text: str) -> Problem | RequestStream:
-    """A problem or traffic from its TOML."""
+    """A problem or a request stream from its TOML."""
     document = parsed(text)
     return RequestStream.from_document(document) if "parts" in document else Problem.from_document(document)
 
@@ -279,4 +282,84 @@ def _parse_part(entry: Any) -> StreamPart:
 
 
 Environment = Problem | RequestStream
-"""What a policy may be played on."""
+"""Anything that a policy may be played on."""
+
+
+# --- drift: a problem before and after a change -----------------------------------------------------
+
+
+def scaled(problem: Problem, arm: str, *, reward: float = 1.0, cost: float = 1.0) -> Problem:
+    """The problem with every reward and cost of one arm multiplied, as after a change of its price."""
+    for what, factor in (("reward", reward), ("cost", cost)):
+        within(what, factor, 0.0, 1.0, hint=", so that outcomes stay in [0, 1]")
+    _check_arm(problem, arm)
+    arms = [replace(each, law=_times(each.law, reward, cost)) if each.name == arm else each for each in problem.arms]
+    return replace(problem, arms=tuple(arms))
+
+
+def without(problem: Problem, arm: str) -> Problem:
+    """The problem without this arm."""
+    _check_arm(problem, arm)
+    return replace(problem, arms=tuple(each for each in problem.arms if each.name != arm))
+
+
+def _check_arm(problem: Problem, arm: str) -> None:
+    if arm not in problem.names:
+        raise BadParameter(f"no arm {arm!r}; the arms are {', '.join(problem.names)}")
+
+
+def _times(law: OutcomeLaw, reward: float, cost: float) -> OutcomeLaw:
+    if isinstance(law, JointTable):
+        return JointTable([[r * reward, c * cost, weight] for r, c, weight in law.outcomes])
+    if isinstance(law, Independent | Copula):
+        return replace(law, reward=_marginal(law.reward, reward), cost=_marginal(law.cost, cost))
+    raise BadParameter(f"a {law.kind} law cannot be multiplied; write the phases out, each with its own laws")
+
+
+def _marginal(law: Law, factor: float) -> Law:
+    if factor == 1.0:
+        return law
+    if isinstance(law, Fixed):
+        return Fixed(law.value * factor)
+    atoms = law.atoms()
+    if atoms is None:
+        raise BadParameter(f"a {law.kind} law cannot be multiplied; write the phases out, each with its own laws")
+    return Lattice((atoms[0] * factor).tolist(), atoms[1].tolist())
+
+
+def _most_rewarding(problem: Problem) -> str:
+    return problem.names[int(problem.reward_means.argmax())]
+
+
+def price_cut(problem: Problem, at: int) -> RequestStream:
+    """The arm with the highest mean reward costs half from request ``at`` on."""
+    return RequestStream.phases([(0, problem), (at, scaled(problem, _most_rewarding(problem), cost=0.5))])
+
+
+def quality_drop(problem: Problem, at: int) -> RequestStream:
+    """The arm with the highest mean reward pays half from request ``at`` on."""
+    return RequestStream.phases([(0, problem), (at, scaled(problem, _most_rewarding(problem), reward=0.5))])
+
+
+def new_arm(problem: Problem, at: int) -> RequestStream:
+    """The arm with the highest mean reward is added at request ``at``."""
+    return RequestStream.phases([(0, without(problem, _most_rewarding(problem))), (at, problem)])
+
+
+DRIFTS: dict[str, Callable[[Problem, int], RequestStream]] = {
+    "price-cut": price_cut,
+    "quality-drop": quality_drop,
+    "new-arm": new_arm,
+}
+"""Changes that may happen to a problem at a request, by name."""
+
+
+def drifting(problem: Problem, drift: str, at: int) -> RequestStream:
+    """A stream of two phases: the problem before and after a change at a request.
+
+    >>> drifting(Problem.bernoulli([0.2, 0.5, 0.8], [0.1, 0.3, 0.5]), "new-arm", at=100).available_arms.tolist()
+    [[True, True, False], [True, True, True]]
+    """
+    if drift not in DRIFTS:
+        raise BadParameter(f"unknown drift {drift!r}; choose one of {', '.join(DRIFTS)}")
+    return DRIFTS[drift](problem, at)

@@ -14,10 +14,10 @@ from markupsafe import Markup
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from budgetbandits.experiments import figures
+from budgetbandits.experiments import plots
+from budgetbandits.experiments.growth import Growth
 from budgetbandits.experiments.paper.findings import Findings
 from budgetbandits.experiments.results import Results
-from budgetbandits.experiments.worst_case import Growth
 from budgetbandits.figures import layout as picture
 from budgetbandits.figures import profiles, svg
 from budgetbandits.figures.layout import Series
@@ -87,16 +87,16 @@ def _regret(results: Results, folder: Path) -> Drawn:
 
 def _dots(results: Results, folder: Path) -> Drawn:
     caption = f"Mean pseudo-regret at B = {exact(results.largest())}, the lowest first. {_intervals(results)}"
-    return _plain(folder, Drawn("dots", "Regret", caption, legend=True), partial(figures.dots, results))
+    return _plain(folder, Drawn("dots", "Regret", caption, legend=True), partial(plots.dots, results))
 
 
 def _intervals(results: Results) -> str:
     """What bands and lines are, and how many groups are not drawn."""
     alone = len(results.record["problems"]) == len(results.groups)
     over = "the runs" if alone else "the problems of a group, or over the runs where it has one problem"
-    left_out = len(results.groups) > figures.MANY
+    left_out = len(results.groups) > plots.MANY
     return f"Intervals of 95 % are over {over}." + (
-        f" The first {figures.MANY} groups of {len(results.groups)}." if left_out else ""
+        f" The first {plots.MANY} groups of {len(results.groups)}." if left_out else ""
     )
 
 
@@ -124,9 +124,9 @@ def _over_problems(results: Results, folder: Path) -> list[Drawn]:
         legend=True,
     )
     return [
-        _plain(folder, profile, partial(figures.profile, results)),
-        _plain(folder, wins, partial(figures.wins, results)),
-        _plain(folder, quantiles, partial(figures.quantiles, results)),
+        _plain(folder, profile, partial(plots.profile, results)),
+        _plain(folder, wins, partial(plots.wins, results)),
+        _plain(folder, quantiles, partial(plots.quantiles, results)),
     ]
 
 
@@ -251,14 +251,14 @@ def _plain(folder: Path, about: Drawn, draw: Draw, name: str | None = None) -> D
 def _scaled(folder: Path, about: Drawn, results: Results, log: bool | None = None, **options: Any) -> Drawn:
     """Regret against budget with a logarithmic and a linear axis; the files have the one that comes first: ``log``, or
     what suits the numbers. A logarithm needs positive ones."""
-    saved = figures.regret(results, sheet(WIDTHS["wide"]), log=log, **options)
+    saved = plots.regret(results, sheet(WIDTHS["wide"]), log=log, **options)
     assert isinstance(saved, Figure)
     _save(saved, folder, about.id)
     scales = [LOG, LINEAR] if saved.axes[0].get_yscale() == LOG else [LINEAR, LOG]
     if not (regrets(results)["mean"] > 0.0).all():
         scales = [LINEAR]
     drawings = [
-        drawing_of(about, partial(figures.regret, results, log=scale == LOG, **options), width, scale)
+        drawing_of(about, partial(plots.regret, results, log=scale == LOG, **options), width, scale)
         for scale in scales
         for width in WIDTHS
     ]

@@ -11,7 +11,7 @@ import polars as pl
 
 from budgetbandits.experiments.leaderboard import REFERENCE, slower
 from budgetbandits.experiments.results import Results
-from budgetbandits.experiments.standings import Values, shown, told
+from budgetbandits.experiments.standings import SettingGames, given_knowledge, policies_shown
 from budgetbandits.experiments.study import versions
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.formatting.numbers import count, interval, listed
@@ -23,20 +23,25 @@ from budgetbandits.report.page import render
 ALWAYS = ("bts", "omega-ucb")
 """In every figure, wherever they rank: the paper's policy and the favourite of the literature."""
 PANELS = 12
-UNITS = {"1": "", "smallest mean cost": " × min μc", "request": " a request", "cheap to dear": " from cheap to dear"}
+UNITS = {
+    "1": "",
+    "smallest mean cost": " × min μc",
+    "request": " a request",
+    "cheap to expensive": " from cheap to expensive",
+}
 """What stands behind a budget."""
 
 
 def write_page(suite: Suite, summary: dict[str, Any], out: Path, quick: bool = False) -> Path:
     """Write leaderboard.html, figures/ and standings.csv into the folder of a leaderboard."""
-    values = {setting.name: Values.of(Results.load(out / setting.name)) for setting in suite.settings}
+    values = {setting.name: SettingGames.of(Results.load(out / setting.name)) for setting in suite.settings}
     write_csv(summary, out / "standings.csv")
     page = out / "leaderboard.html"
     page.write_text(render(content(summary, values, out, quick), "leaderboard.html"), encoding="utf-8")
     return page
 
 
-def content(summary: dict[str, Any], values: Mapping[str, Values], out: Path, quick: bool) -> dict[str, Any]:
+def content(summary: dict[str, Any], values: Mapping[str, SettingGames], out: Path, quick: bool) -> dict[str, Any]:
     """Everything the template asks for; draws the figures."""
     drawn = figure_policies(summary)
     sections = [
@@ -69,10 +74,12 @@ def content(summary: dict[str, Any], values: Mapping[str, Values], out: Path, qu
 def figure_policies(summary: dict[str, Any]) -> list[str]:
     """The policies that figures draw: of those that play in every setting."""
     everywhere = [row for row in summary["overall"] if row["settings"] == len(summary["settings"])]
-    return shown(everywhere, ALWAYS)
+    return policies_shown(everywhere, ALWAYS)
 
 
-def figures(summary: dict[str, Any], values: Mapping[str, Values], drawn: list[str], out: Path) -> list[drawings.Drawn]:
+def figures(
+    summary: dict[str, Any], values: Mapping[str, SettingGames], drawn: list[str], out: Path
+) -> list[drawings.Drawn]:
     """None without a setting of several problems, over which there would be something to draw."""
     titles = {each["name"]: each["title"] for each in summary["settings"]}
     several = {
@@ -121,7 +128,7 @@ def sentences(summary: dict[str, Any]) -> list[str]:
         ),
         ahead if wins else f"In none of {of} is one policy surely ahead of every other (95 %, Holm).",
         f"Measured is the pseudo-regret at the largest budget of each setting; policies that must know more than "
-        f"{told(summary)} are shown and do not compete.",
+        f"{given_knowledge(summary)} are shown and do not compete.",
     ]
 
 

@@ -6,8 +6,8 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 
-from budgetbandits.experiments.figures import series_of
 from budgetbandits.experiments.paper.observations import bts_against_others
+from budgetbandits.experiments.plots import series_of
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures import svg

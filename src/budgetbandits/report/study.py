@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from budgetbandits.experiments import worst_case
+from budgetbandits.experiments import growth
+from budgetbandits.experiments.growth import slopes
 from budgetbandits.experiments.results import BTS, Results
-from budgetbandits.experiments.slopes import slopes
 from budgetbandits.formatting.numbers import count
 from budgetbandits.report import figures as drawings
 from budgetbandits.report import problems as asked
@@ -19,7 +19,7 @@ from budgetbandits.report import summary, tables
 BUDGETS = {
     "smallest mean cost": "budgets are multiples of each problem's smallest mean cost",
     "request": "budgets are money for a request",
-    "cheap to dear": "budgets are the way from the cost of the best ratio to that of the highest reward, for a request",
+    "cheap to expensive": "budgets lie between the cost of the best ratio and that of the highest reward, per request",
 }
 """What budgets are that are no plain money."""
 
@@ -38,7 +38,7 @@ def content(results: Results, folder: Path) -> dict[str, Any]:
         "winners": tables.winners(results) if several and len(results.policies) > 1 else None,
         "exceptions": None,
         "growth": _growth(results, folder),
-        "worst": _worst(results, folder) if worst_case.is_two_gap(results) else None,
+        "worst": _worst(results, folder) if growth.is_two_gap(results) else None,
         "records": [results.record],
     } | about(results)
     return found | {"contents": contents(found)}
@@ -113,10 +113,10 @@ def _growth(results: Results, folder: Path) -> dict[str, Any] | None:
 
 def _worst(results: Results, folder: Path) -> dict[str, Any]:
     """The hardest problem of each number of arms and budget, and the growth of its regret if there is enough to fit."""
-    hardest = worst_case.hardest(results)
+    hardest = growth.hardest(results)
     hardest.write_csv(folder / "hardest.csv")
-    enough = worst_case.can_grow(results)
-    fitted = [worst_case.growth(results, policy) for policy in results.policies] if enough else []
+    enough = growth.can_grow(results)
+    fitted = [growth.growth(results, policy) for policy in results.policies] if enough else []
     found = []
     for policy in results.policies:
         rows = hardest.filter(pl.col("policy") == policy).partition_by("arms", maintain_order=True)

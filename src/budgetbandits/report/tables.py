@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from budgetbandits.experiments.figures import with_intervals
+from budgetbandits.experiments.plots import with_intervals
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.experiments.statistics import against_rivals, bootstrap_interval, moments, resampled_std
 

@@ -11,10 +11,9 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
-from budgetbandits.experiments.paper.proven import Bounds
+from budgetbandits.experiments.growth import Exponent, Growth, growth_budgets
+from budgetbandits.experiments.paper.findings import Bounds
 from budgetbandits.experiments.results import BTS, Results
-from budgetbandits.experiments.slopes import growth_budgets
-from budgetbandits.experiments.worst_case import Exponent, Growth
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures.layout import PaperFigure, below, finish, grow, leftmost, panels
 from budgetbandits.figures.style import FigureSpec, look, settings

@@ -18,7 +18,7 @@ from budgetbandits.service.clocks import Clock, moment
 from budgetbandits.service.damage import isolated
 from budgetbandits.service.decisions import Answer, CutShort, Decisions, of_batch
 from budgetbandits.service.request import Keyed, RequestOptions, keyed, said
-from budgetbandits.service.stores.contract import About, Store, Transaction, found
+from budgetbandits.service.stores.contract import Scope, Store, Transaction, find_campaign, full
 from budgetbandits.service.stores.records import Event
 from budgetbandits.service.tasks import Task
 
@@ -86,7 +86,9 @@ class Batches:
             except CutShort as cut:
                 taken = cut.taken
                 if done or cut.earlier:
-                    taken = yield Task(isolated(campaign, lambda tx: self._undo(tx, campaign, asked)), About(campaign))
+                    taken = yield Task(
+                        isolated(campaign, lambda tx: self._undo(full(tx), campaign, asked)), Scope(campaign)
+                    )
                 raise of_batch(cut.refused, done + cut.fit, count, taken) from None
             if len(answers) == count:
                 return list(answers)
@@ -98,16 +100,21 @@ class Batches:
         return list(answers)
 
     def _slice(self, campaign: str, asked: Sequence[Keyed], request: RequestOptions | None) -> Task[list[Answer]]:
-        about = About(campaign, keys=[key for key, _ in asked])
-        return Task(isolated(campaign, lambda tx: self._decisions.make(tx, campaign, asked, request, SLICE)), about)
+        scope = Scope(campaign, keys=[key for key, _ in asked])
+        return Task(isolated(campaign, lambda tx: self._decisions.make(tx, campaign, asked, request, SLICE)), scope)
 
     def _undo(self, tx: Transaction, campaign: str, asked: Sequence[Keyed]) -> int:
         """Void what of a batch has been made, and free its keys; what other decisions hold, and leases have."""
-        row = found(tx, campaign)
+        row = find_campaign(tx, campaign)
         account = row.account
         for key, payload in asked:
             made = tx.decision_by_key(row.id, key)
-            if made is not None and made.payload == payload and made.hold.state == "pending" and made.reward is None:
+            if (
+                made is not None
+                and made.request_digest == payload
+                and made.hold.state == "pending"
+                and made.reward is None
+            ):
                 account, hold = ledger.void(account, made.hold)
                 tx.save_decision(replace(made, hold=hold))
                 tx.forget_key(made)

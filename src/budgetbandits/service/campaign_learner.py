@@ -31,7 +31,7 @@ from budgetbandits.service.ledger import Account
 from budgetbandits.service.request import Amounts, RequestOptions, ResolvedRequest
 from budgetbandits.service.segment_sums import SegmentSums
 from budgetbandits.service.settings import cost_scale
-from budgetbandits.service.stores.records import ArmRow, Campaign, Decision
+from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow
 from budgetbandits.service.tags import NAMED_ARMS, TAGS, newest_tag
 
 MOST_SEGMENTS = 100
@@ -42,7 +42,7 @@ MOST_CELLS = 10_000
 
 
 class Pull(NamedTuple):
-    """What is learned from a decision that was told in full, as its row has it (`stores.records.Decision`)."""
+    """What is learned from a decision that was told in full, as its row has it (`stores.records.DecisionRow`)."""
 
     id: str
     arm: int
@@ -295,7 +295,7 @@ class CampaignLearner:
         rng = self.draws.generator(decision, "propensity")
         return propensity(self._learner, arm, rng, int(count), fitting, request, resting)
 
-    def learn(self, told: Decision | Pull, at: float, settings: dict[str, Any]) -> Sequence[int]:
+    def learn(self, told: DecisionRow | Pull, at: float, settings: dict[str, Any]) -> Sequence[int]:
         """From a reward and a cost that are known from now on; a policy knows both as shares of the largest there can
         be, or of the largest of the arm. The arms of which something has changed."""
         arm, reward, cost, known = told.arm, told.reward, told.cost, len(self.segments)

@@ -25,7 +25,7 @@ from budgetbandits.service.names import checked_name, is_id, normal
 from budgetbandits.service.new_campaign import checked_cap, planned_campaign
 from budgetbandits.service.operations import Operation
 from budgetbandits.service.settings import changed_settings, terms_of
-from budgetbandits.service.stores.contract import About, Store, Transaction, found
+from budgetbandits.service.stores.contract import Scope, Store, Transaction, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event
 from budgetbandits.terms import MONEY, Terms
 
@@ -98,7 +98,7 @@ class Campaigns:
             return campaign.id
 
         try:
-            return self._store.write(work, About(campaign.name))
+            return self._store.write(work, Scope(campaign.name))
         except StoreError:
             made = self._store.read(before)  # somebody else may have been quicker, or it was done and the answer lost
             if made is None:
@@ -106,7 +106,7 @@ class Campaigns:
             return made
 
     def account(self, campaign: str) -> Account:
-        return self._store.read(isolated(campaign, lambda tx: found(tx, campaign).account))
+        return self._store.read(isolated(campaign, lambda tx: find_campaign(tx, campaign).account))
 
     def names(self) -> list[str]:
         """The names of all campaigns, the oldest first."""
@@ -123,7 +123,7 @@ class Campaigns:
         """
 
         def work(tx: Transaction) -> str:
-            kept = None if key is None else tx.answer(found(tx, campaign).id, key)
+            kept = None if key is None else tx.answer(find_campaign(tx, campaign).id, key)
             return self._answer(tx, campaign) if kept is None else kept
 
         return self._store.read(isolated(campaign, work))
@@ -132,9 +132,13 @@ class Campaigns:
         return to_json(self._described(tx, campaign)).decode()
 
     def _described(self, tx: Transaction, campaign: str) -> dict[str, Any]:
-        row = found(tx, campaign)
+        row = find_campaign(tx, campaign)
         now, arms = moment(tx, self._clock), tx.arms(row.id)
-        requests = {"answered": answered_of(arms), "gone": row.account.gone, "segments": named_segments(row)}
+        requests = {
+            "requests_answered": answered_of(arms),
+            "requests_used": row.account.requests_used,
+            "segments": named_segments(row),
+        }
         return summary(row) | requests | {"arms": [_arm(arm, now) for arm in arms]}
 
     def overview(self, limit: int | None = None, after: str | None = None) -> list[dict[str, Any]]:
@@ -158,7 +162,7 @@ class Campaigns:
         def work(tx: Transaction) -> list[str]:
             rows = tx.campaigns()
             good = {each["id"] for each in _summaries(rows)}
-            return [*tx.damaged(), *(row.name for row in rows if row.id not in good)]
+            return [*tx.damaged_campaigns(), *(row.name for row in rows if row.id not in good)]
 
         return self._store.read(work)
 
@@ -166,7 +170,7 @@ class Campaigns:
         """What each arm has cost and brought, by name. Slow: every decision is read."""
 
         def work(tx: Transaction) -> dict[str, Total]:
-            row = found(tx, campaign)
+            row = find_campaign(tx, campaign)
             names = [arm.name for arm in tx.arms(row.id)]
             return {names[arm]: Total(open, to_units(cost), reward) for arm, open, cost, reward in tx.totals(row.id)}
 
@@ -270,7 +274,7 @@ class Campaigns:
         """Change a campaign that has not been closed, unless this was done before: all its leases end first."""
 
         def once(tx: Transaction) -> None:
-            row = found(tx, campaign)
+            row = find_campaign(tx, campaign)
             if operation.done(tx, row.id):
                 return
             if self._check is not None:
@@ -279,7 +283,7 @@ class Campaigns:
             work(tx, self._leases.recalled(tx, row))
             operation.note(tx, row.id, moment(tx, self._clock), lambda: self._answer(tx, row.id))
 
-        self._store.write(isolated(campaign, once), About(campaign))
+        self._store.write(isolated(campaign, once), Scope(campaign))
 
 
 def summary(row: Campaign) -> dict[str, Any]:
@@ -295,7 +299,7 @@ def _id_of(tx: Transaction, campaign: str) -> str:
     """The id of a campaign, whose row may be damaged if it is asked for by its id."""
     try:
         with named_damage(campaign):
-            return found(tx, campaign).id
+            return find_campaign(tx, campaign).id
     except BadState:
         if not is_id(campaign):
             raise
@@ -325,5 +329,5 @@ def _arm(arm: ArmRow, now: float) -> dict[str, Any]:
     rest = Rest.of(arm.learned, now)
     return {
         "name": arm.name, "cost_cap": to_units(arm.cost_cap), "active": arm.active, "pulls": arm.learned["pulls"],
-        "failures": rest.failures, "rests_until": rest.until, "down_since": rest.down_since,
+        "failures": rest.failures, "cooldown_until": rest.until, "down_since": rest.down_since,
     }  # fmt: skip

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from budgetbandits.errors import Conflict, WrongClock
 from budgetbandits.service import ledger
 from budgetbandits.service.settings import terms_of
-from budgetbandits.service.stores.contract import Transaction
+from budgetbandits.service.stores.contract import DecisionTransaction, Transaction
 from budgetbandits.service.stores.records import Campaign, Event
 
 Clock = Callable[[], float]
@@ -23,7 +23,7 @@ TOLERANCE = 3600.0
 """Seconds that a clock may be behind the day of a campaign's latest decision. Such a decision is of that day."""
 
 
-def moment(tx: Transaction, clock: Clock | None) -> float:
+def moment(tx: DecisionTransaction, clock: Clock | None) -> float:
     """What time it is: by this clock, or by the store's if there is none."""
     return tx.now() if clock is None else clock()
 
@@ -34,7 +34,7 @@ def time_of_decision(campaign: Campaign, now: float) -> float:
     if begun > now + TOLERANCE:
         raise WrongClock(
             f"the latest decision of {campaign.name!r} is of {_date(begun)}, and it is {_date(now)} now; set the clock "
-            f"right, or, if it is, set the campaign back: budgetbandits campaign set-back {campaign.name!r}"
+            f"right, or, if it is, set the campaign back: budgetbandits campaign reset-clock {campaign.name!r}"
         )
     return max(now, begun)
 
@@ -49,14 +49,14 @@ def set_back(
     ``arms_rest`` if arms have failed in that future.
     """
     day, latest = ledger.day_of(now), now + terms_of(campaign).hold_seconds
-    late = [id for id, expires_at in tx.pending(campaign.id).items() if expires_at > latest]
+    late = [id for id, expires_at in tx.pending_decisions(campaign.id).items() if expires_at > latest]
     ahead = campaign.account.day > day
     if not ahead and not late and not arms_rest:
         raise Conflict(
             f"the latest decision of {campaign.name!r} is not of a day to come; there is nothing to set back"
         )
     if ahead:
-        booked = tx.booked(campaign.id, day * ledger.DAY, (day + 1) * ledger.DAY)
+        booked = tx.booked_between(campaign.id, day * ledger.DAY, (day + 1) * ledger.DAY)
         campaign = campaign.with_money(ledger.set_back(campaign.account, day, booked))
         tx.save_money(campaign)
     for id in late:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from budgetbandits.errors import BadState, BudgetBanditsError
-from budgetbandits.service.stores.contract import T, Transaction
+from budgetbandits.service.stores.contract import AnyTransaction, T
 
 UNREADABLE = (LookupError, ArithmeticError, TypeError, ValueError, AttributeError, AssertionError)
 """What comes of taking a damaged row for a good one."""
@@ -21,10 +21,10 @@ def damaged(campaign: str | None, error: Exception) -> BadState:
     )
 
 
-def isolated(campaign: str | None, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
+def isolated(campaign: str | None, work: Callable[[AnyTransaction], T]) -> Callable[[AnyTransaction], T]:
     """The work, whose errors are named if the campaign's rows are damaged."""
 
-    def run(tx: Transaction) -> T:
+    def run(tx: AnyTransaction) -> T:
         with named_damage(campaign):
             return work(tx)
 

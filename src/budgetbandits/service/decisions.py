@@ -21,8 +21,8 @@ from budgetbandits.service.funds import Purse
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.request import Keyed, RequestOptions, keyed, said
-from budgetbandits.service.stores.contract import About, Store, T, Transaction, found
-from budgetbandits.service.stores.records import Campaign, Decision, Event
+from budgetbandits.service.stores.contract import DecisionTransaction, Scope, Store, T, find_campaign
+from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
 from budgetbandits.service.tasks import Prefetch, Task
 
 
@@ -88,15 +88,15 @@ class Decisions:
     ) -> Task[list[Answer]]:
         """One decision; with a ``count``, that many under one key, in one transaction (see `batches` for slices)."""
         asked = keyed(key, context, count, request)
-        about = About(campaign, keys=[each for each, _ in asked])
+        scope = Scope(campaign, keys=[each for each, _ in asked])
 
-        def work(tx: Transaction) -> list[Answer]:
+        def work(tx: DecisionTransaction) -> list[Answer]:
             try:
                 return self.make(tx, campaign, asked, request)
             except CutShort as cut:
                 raise of_batch(cut.refused, cut.fit, len(asked), cut.taken) from None
 
-        return Task(isolated(campaign, work), self._leases.about(about) if count is None else about)
+        return Task(isolated(campaign, work), self._leases.scope(scope) if count is None else scope)
 
     async def perform(self, campaign: str, task: Task[T], request: RequestOptions | None = None) -> T:
         """`Store.perform` for a task about decisions of this campaign. What takes long because there are very many arms
@@ -111,7 +111,7 @@ class Decisions:
 
     def make(
         self,
-        tx: Transaction,
+        tx: DecisionTransaction,
         campaign: str,
         asked: Sequence[Keyed],
         request: RequestOptions | None = None,
@@ -121,7 +121,7 @@ class Decisions:
         purse: Purse | None = None
         if tx.leases_alone:
             purse = self._leases.alone(tx, self._leases.campaign(campaign))
-        row = found(tx, campaign) if purse is None else purse.row
+        row = find_campaign(tx, campaign) if purse is None else purse.row
         answers: list[Answer] = []
         taken, earlier = 0, 0
         end = None if seconds is None else time.perf_counter() + seconds
@@ -146,16 +146,18 @@ class Decisions:
             answers.append(_answer(made, self._names(tx, row, purse)))
         return answers
 
-    def _names(self, tx: Transaction, row: Campaign, purse: Purse | None) -> Sequence[str]:
+    def _names(self, tx: DecisionTransaction, row: Campaign, purse: Purse | None) -> Sequence[str]:
         """The names of the campaign's arms."""
         learner = None if purse is None else purse.learner
         return (self._learners.of(tx, row) if learner is None else learner).names
 
-    def _new(self, tx: Transaction, purse: Purse, key: str, payload: str, request: RequestOptions | None) -> Decision:
+    def _new(
+        self, tx: DecisionTransaction, purse: Purse, key: str, payload: str, request: RequestOptions | None
+    ) -> DecisionRow:
         """Choose, hold, and write it down."""
         chosen, row = purse.choose(moment(tx, self._clock), request), purse.row
         expires_at = chosen.at + self._learners.terms(row).hold_seconds
-        decision = Decision(
+        decision = DecisionRow(
             chosen.id, row.id, chosen.arm, chosen.hold, key, payload, chosen.at, expires_at, None, None,
             purse.lease_id, chosen.request, chosen.propensity,
         )  # fmt: skip
@@ -182,16 +184,16 @@ def of_batch(refused: HoldRefused, fit: int, asked: int, taken: int) -> HoldRefu
     return HoldRefused(refused.reason, f"{what}: {refused}", refused.retry_after)
 
 
-def _made(tx: Transaction, campaign: str, key: str, payload: str) -> Decision | None:
+def _made(tx: DecisionTransaction, campaign: str, key: str, payload: str) -> DecisionRow | None:
     """The decision that was made under this key before, if any."""
     made = tx.decision_by_key(campaign, key)
-    if made is not None and made.payload != payload:
+    if made is not None and made.request_digest != payload:
         raise Conflict(
             f"key {key!r:.60} was used with another context, request or count; use a new key for a new decision"
         )
     return made
 
 
-def _answer(decision: Decision, names: Sequence[str]) -> Answer:
+def _answer(decision: DecisionRow, names: Sequence[str]) -> Answer:
     hold = to_units(decision.hold.amount)
     return Answer(decision.id, decision.campaign, names[decision.arm], hold, decision.expires_at)

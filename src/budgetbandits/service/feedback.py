@@ -18,8 +18,8 @@ from budgetbandits.service.funds import Purse
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.request import LARGEST_BATCH
-from budgetbandits.service.stores.contract import About, Store, Transaction, found
-from budgetbandits.service.stores.records import Campaign, Decision, Event
+from budgetbandits.service.stores.contract import DecisionTransaction, Scope, Store, Transaction, find_campaign
+from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
 from budgetbandits.service.tasks import Prefetch, Task
 
 EXPIRED_AT_ONCE = 500
@@ -95,13 +95,13 @@ class Feedback:
     def telling(self, outcome: Outcome, campaign: str | None = None) -> Task[FeedbackOutcome]:
         reward, cost = outcome.checked()
 
-        def work(tx: Transaction) -> FeedbackOutcome:
+        def work(tx: DecisionTransaction) -> FeedbackOutcome:
             purse, made = self._locked(tx, outcome.decision, campaign)
             if outcome.failed:
                 return self._fail(tx, purse, made, cost)
             return self._tell(tx, purse, made, reward, cost)
 
-        return Task(isolated(campaign, work), self._about(campaign, [outcome.decision]))
+        return Task(isolated(campaign, work), self._scope(campaign, [outcome.decision]))
 
     def telling_many(
         self, outcomes: Sequence[Outcome], campaign: str
@@ -109,7 +109,7 @@ class Feedback:
         if not 1 <= len(outcomes) <= LARGEST_BATCH:
             raise BadParameter(f"{len(outcomes)} outcomes at once; send 1 to {LARGEST_BATCH}")
 
-        def work(tx: Transaction) -> list[FeedbackOutcome | BudgetBanditsError]:
+        def work(tx: DecisionTransaction) -> list[FeedbackOutcome | BudgetBanditsError]:
             results: list[FeedbackOutcome | BudgetBanditsError] = []
             for outcome in outcomes:
                 try:
@@ -124,10 +124,10 @@ class Feedback:
                     results.append(error)
             return results
 
-        return Task(isolated(campaign, work), self._about(campaign, [outcome.decision for outcome in outcomes]))
+        return Task(isolated(campaign, work), self._scope(campaign, [outcome.decision for outcome in outcomes]))
 
     def _tell(
-        self, tx: Transaction, purse: Purse, made: Decision, reward: float | None, cost: int | None
+        self, tx: DecisionTransaction, purse: Purse, made: DecisionRow, reward: float | None, cost: int | None
     ) -> FeedbackOutcome:
         if made.hold.state == "voided":
             raise Conflict(f"decision {made.id} was voided; nothing can be told about it")
@@ -148,10 +148,10 @@ class Feedback:
             assert cost is not None
             purse = self._leases.for_cost(tx, purse, made, cost)
             account, hold = _settled(purse, made, cost)
-            told = made.told(hold, cost, reward if new_reward else made.reward)
+            told = made.with_feedback(hold, cost, reward if new_reward else made.reward)
             event = Event(made.campaign, "settled", now, made.id, made.arm, cost, reward if new_reward else None)
         else:
-            told = made.told(made.hold, made.cost, reward)
+            told = made.with_feedback(made.hold, made.cost, reward)
             event = Event(made.campaign, "rewarded", now, made.id, made.arm, reward=reward)
         in_full = told.cost is not None and told.reward is not None
         froze = account.status != purse.account.status
@@ -163,7 +163,7 @@ class Feedback:
             self._ahead.next = purse.learner.prefetch_choice  # when idle: a worker usually asks again after feedback
         return FeedbackOutcome(made.id, to_units(told.hold.overrun), new_cost, refused)
 
-    def _fail(self, tx: Transaction, purse: Purse, made: Decision, cost: int | None) -> FeedbackOutcome:
+    def _fail(self, tx: DecisionTransaction, purse: Purse, made: DecisionRow, cost: int | None) -> FeedbackOutcome:
         """There was no answer: settled with what it cost, and the arm rests."""
         if made.hold.state == "voided":
             raise Conflict(f"decision {made.id} was voided; nothing can be told about it")
@@ -178,7 +178,7 @@ class Feedback:
             purse = self._leases.for_cost(tx, purse, made, cost)
             account, hold = _settled(purse, made, cost)
             events = [Event(made.campaign, "settled", now, made.id, made.arm, cost)]
-        told = replace(made.told(hold, made.cost if cost is None else cost, None), failed=True)
+        told = replace(made.with_feedback(hold, made.cost if cost is None else cost, None), failed=True)
         froze = account.status != purse.account.status
         purse.fail(account, events, Event(made.campaign, "failed", now, made.id, made.arm), made.created_at)
         if froze:
@@ -186,7 +186,7 @@ class Feedback:
         tx.save_decision(told)
         return FeedbackOutcome(made.id, to_units(hold.overrun), new_cost, failed=True)
 
-    def _new_reward(self, row: Campaign, made: Decision, reward: float | None) -> bool:
+    def _new_reward(self, row: Campaign, made: DecisionRow, reward: float | None) -> bool:
         """Whether this reward is new, if it can be the decision's."""
         most = self._learners.terms(row).reward_max
         if reward is not None and (isinstance(reward, bool) or not 0.0 <= reward <= most):
@@ -200,7 +200,7 @@ class Feedback:
         self._store.write(*self.voiding(decision, campaign))
 
     def voiding(self, decision: str, campaign: str | None = None) -> Task[None]:
-        def work(tx: Transaction) -> None:
+        def work(tx: DecisionTransaction) -> None:
             purse, made = self._locked(tx, decision, campaign)
             if made.hold.state == "voided":
                 return
@@ -210,14 +210,14 @@ class Feedback:
             tx.save_decision(replace(made, hold=hold))
             purse.book(account, Event(made.campaign, "voided", moment(tx, self._clock), decision, made.arm))
 
-        return Task(isolated(campaign, work), self._about(campaign, [decision]))
+        return Task(isolated(campaign, work), self._scope(campaign, [decision]))
 
     def expire_due(self) -> dict[str, int]:
         """Expire the holds that are due; how many, by campaign. An error in one campaign does not stop the others."""
 
         def read(tx: Transaction) -> tuple[list[tuple[str, str]], set[str]]:
             now = moment(tx, self._clock)
-            return tx.due(now, EXPIRED_AT_ONCE), {campaign for campaign, _ in tx.due_leases(now)}
+            return tx.due_decisions(now, EXPIRED_AT_ONCE), {campaign for campaign, _ in tx.due_leases(now)}
 
         pending, over = self._store.read(read, urgent=True)
         due: dict[str, list[str]] = {}
@@ -229,7 +229,7 @@ class Feedback:
             decisions = due.get(campaign, [])
             work = isolated(campaign, partial(self._expire, campaign=campaign, decisions=decisions))
             try:
-                name, expired_here = self._store.write(work, About(campaign, decisions=decisions))
+                name, expired_here = self._store.write(work, Scope(campaign, decisions=decisions))
                 if expired_here:
                     expired[name] = expired_here
             except Exception as error:
@@ -238,9 +238,9 @@ class Feedback:
             raise failure
         return expired
 
-    def _expire(self, tx: Transaction, campaign: str, decisions: Sequence[str]) -> tuple[str, int]:
+    def _expire(self, tx: DecisionTransaction, campaign: str, decisions: Sequence[str]) -> tuple[str, int]:
         """The campaign's name, and how many holds have expired."""
-        name, count, now = found(tx, campaign).name, 0, moment(tx, self._clock)
+        name, count, now = find_campaign(tx, campaign).name, 0, moment(tx, self._clock)
         self._leases.end_due(tx, campaign, now)
         for decision in decisions:
             purse, made = self._locked(tx, decision, campaign)
@@ -255,12 +255,12 @@ class Feedback:
 
     # --- what they share -----------------------------------------------------------------------------------------
 
-    def _about(self, campaign: str | None, decisions: Sequence[str]) -> About:
+    def _scope(self, campaign: str | None, decisions: Sequence[str]) -> Scope:
         if campaign is None:
-            return About()
-        return self._leases.about(About(campaign, decisions=[id for id in decisions if id.isprintable()]))
+            return Scope()
+        return self._leases.scope(Scope(campaign, decisions=[id for id in decisions if id.isprintable()]))
 
-    def _locked(self, tx: Transaction, decision: str, campaign: str | None) -> tuple[Purse, Decision]:
+    def _locked(self, tx: DecisionTransaction, decision: str, campaign: str | None) -> tuple[Purse, DecisionRow]:
         """A decision and the purse its money is in, read so that neither can change before the transaction ends."""
         if not decision.isprintable():  # no id is so, and a database might not take it
             raise _no_decision(decision)
@@ -269,7 +269,7 @@ class Feedback:
             campaign = None if made is None else made.campaign
         if campaign is not None:
             # the campaign or the lease first, which locks it: from there on its decisions are ours as well
-            row = self._leases.campaign(campaign) if tx.leases_alone else found(tx, campaign)
+            row = self._leases.campaign(campaign) if tx.leases_alone else find_campaign(tx, campaign)
             made = tx.decision(decision)
             if made is not None and made.campaign == row.id:
                 purse = self._leases.of_decision(tx, row, made)
@@ -284,13 +284,13 @@ def _no_decision(decision: str) -> NotFound:
     return NotFound(f"no decision {decision!r:.60}; pass the id that decide() answered with")
 
 
-def _settled(purse: Purse, made: Decision, cost: int) -> tuple[ledger.Account, ledger.Hold]:
+def _settled(purse: Purse, made: DecisionRow, cost: int) -> tuple[ledger.Account, ledger.Hold]:
     """The money and the hold when this is what the decision cost."""
     cap = purse.cap(made) if cost > made.hold.amount else 0  # rarely: it may have to be read
     return ledger.settle(purse.account, made.hold, cost, cap)
 
 
-def _note_freeze(purse: Purse, told: Decision, now: float) -> None:
+def _note_freeze(purse: Purse, told: DecisionRow, now: float) -> None:
     """An event of the campaign's own, beside what operators do: the overrun that was told now has frozen it."""
     purse.add_event(Event(told.campaign, "frozen", now, arm=told.arm, amount=told.hold.overrun))
 

@@ -21,8 +21,8 @@ from budgetbandits.service.leases import ledger as lease_ledger
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.request import Amounts, RequestOptions, ResolvedRequest, offered, written
 from budgetbandits.service.settings import limits_of
-from budgetbandits.service.stores.contract import Transaction
-from budgetbandits.service.stores.records import Campaign, Decision, Event, Lease
+from budgetbandits.service.stores.contract import DecisionTransaction, full
+from budgetbandits.service.stores.records import Campaign, DecisionRow, Event, Lease
 
 
 @dataclass
@@ -50,10 +50,10 @@ class Purse(ABC):
         """Choose an arm and hold its cap, or refuse; ``said`` is what is known of the request, if anything."""
 
     @abstractmethod
-    def cap(self, made: Decision) -> int:
+    def cap(self, made: DecisionRow) -> int:
         """The most that a decision's arm may cost; what it holds, if more is not known here."""
 
-    def pays(self, made: Decision, cost: int) -> bool:
+    def pays(self, made: DecisionRow, cost: int) -> bool:
         """Whether this cost of a decision whose hold is pending here can be booked here, and is no overrun."""
         above = cost - made.hold.amount
         return above <= 0 or (above <= self.account.left and cost <= self.cap(made))
@@ -63,7 +63,7 @@ class Purse(ABC):
         """Write down what happened to this purse."""
 
     @abstractmethod
-    def book(self, account: Account, event: Event, told: Decision | None = None) -> None:
+    def book(self, account: Account, event: Event, told: DecisionRow | None = None) -> None:
         """Write the money and the event; learn from the decision that is told in full now, if any."""
 
     @abstractmethod
@@ -94,7 +94,7 @@ def dearest(holds: Amounts, fitting: ArmMask, resting: ArmMask | None) -> int:
 class CampaignPurse(Purse):
     """The campaign's own, which has been read and so is locked."""
 
-    def __init__(self, tx: Transaction, learners: Learners, row: Campaign) -> None:
+    def __init__(self, tx: DecisionTransaction, learners: Learners, row: Campaign) -> None:
         self._tx, self._learners = tx, learners
         self.row = row
         self.learner = None
@@ -129,13 +129,13 @@ class CampaignPurse(Purse):
         self.row, self.learner = change.row, learner
         return Choice(id, arm, hold, now, text, propensity)
 
-    def cap(self, made: Decision) -> int:
+    def cap(self, made: DecisionRow) -> int:
         return int(self._learners.of(self._tx, self.row).caps[made.arm])
 
     def add_event(self, event: Event) -> None:
         self._tx.add_event(event)
 
-    def book(self, account: Account, event: Event, told: Decision | None = None) -> None:
+    def book(self, account: Account, event: Event, told: DecisionRow | None = None) -> None:
         self.row = self.row.with_money(account)
         if told is None:
             self.add_event(event)
@@ -169,19 +169,19 @@ class OwnLease:
 
     lease: str
     learner: CampaignLearner
-    turn: int
+    lease_seq: int
     campaign: Account
 
 
 class LeasePurse(Purse):
     """A lease, which has been read and so is locked. ``held`` is what this server knows under it, if it is its own."""
 
-    def __init__(self, tx: Transaction, row: Campaign, lease: Lease, held: OwnLease | None) -> None:
+    def __init__(self, tx: DecisionTransaction, row: Campaign, lease: Lease, held: OwnLease | None) -> None:
         self._tx = tx
         self.row, self.lease = row, lease
         self.lease_id = lease.id
         # one that is behind stays so: it catches up when it decides
-        self._held = held if held is not None and held.learner.tag == lease.tag else None
+        self._held = held if held is not None and held.learner.tag == lease.digest else None
         self.learner = None if self._held is None else self._held.learner
 
     @property
@@ -211,15 +211,15 @@ class LeasePurse(Purse):
         self.lease = with_money(self.lease, account)
         return Choice(id, arm, hold, now, text, propensity)
 
-    def cap(self, made: Decision) -> int:
+    def cap(self, made: DecisionRow) -> int:
         return made.hold.amount if self.learner is None else int(self.learner.caps[made.arm])
 
     def add_event(self, event: Event) -> None:
         self.lease = add_lease_event(self._tx, self.lease, event)
         if self._held is not None:
-            self._held.learner.tag, self._held.turn = self.lease.tag, self.lease.turn
+            self._held.learner.tag, self._held.lease_seq = self.lease.digest, self.lease.lease_seq
 
-    def book(self, account: Account, event: Event, told: Decision | None = None) -> None:
+    def book(self, account: Account, event: Event, told: DecisionRow | None = None) -> None:
         self.lease = with_money(self.lease, account)
         if self.learner is not None and told is not None:
             self.learner.tag = ""
@@ -238,15 +238,15 @@ class LeasePurse(Purse):
 
 
 def with_money(lease: Lease, account: Account) -> Lease:
-    return Lease(lease.id, lease.campaign, account, lease.expires_at, lease.turn, lease.merged, lease.tag)
+    return Lease(lease.id, lease.campaign, account, lease.expires_at, lease.lease_seq, lease.merged_seq, lease.digest)
 
 
-def add_lease_event(tx: Transaction, lease: Lease, event: Event, new: bool = False) -> Lease:
+def add_lease_event(tx: DecisionTransaction, lease: Lease, event: Event, new: bool = False) -> Lease:
     """Write an event of a lease, and the lease as it is after it, which is given back."""
-    turn, tag = lease.turn + 1, digest(lease.tag, event)
-    lease = Lease(lease.id, lease.campaign, lease.account, lease.expires_at, turn, lease.merged, tag)
-    event.lease, event.turn = lease.id, turn
-    (tx.add_lease if new else tx.save_lease)(lease)
+    turn, tag = lease.lease_seq + 1, digest(lease.digest, event)
+    lease = Lease(lease.id, lease.campaign, lease.account, lease.expires_at, turn, lease.merged_seq, tag)
+    event.lease, event.lease_seq = lease.id, turn
+    (full(tx).add_lease if new else tx.save_lease)(lease)
     tx.add_event(event)
     return lease
 

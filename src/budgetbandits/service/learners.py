@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.settings import terms_of
-from budgetbandits.service.stores.contract import Store, Transaction, found
+from budgetbandits.service.stores.contract import DecisionTransaction, Store, find_campaign, full
 from budgetbandits.service.stores.records import Campaign
 from budgetbandits.service.tags import changed_since, newest_tag
 from budgetbandits.terms import Terms
@@ -28,7 +28,7 @@ class Learners:
         self._ids: dict[str, str] = {}
         """Of campaigns that were read ahead, by name and by id."""
 
-    def of(self, tx: Transaction, row: Campaign) -> CampaignLearner:
+    def of(self, tx: DecisionTransaction, row: Campaign) -> CampaignLearner:
         """The campaign's learner as of this transaction, to look at: with what other servers have changed."""
         learner = self.kept.get(row.id)
         if learner is not None and learner.tag == newest_tag(row):
@@ -46,8 +46,8 @@ class Learners:
         if campaign in self._ids:
             return
 
-        def work(tx: Transaction) -> tuple[Campaign, CampaignLearner | None]:
-            row = found(tx, campaign)
+        def work(tx: DecisionTransaction) -> tuple[Campaign, CampaignLearner | None]:
+            row = find_campaign(tx, campaign)
             return row, None if row.id in self.kept else CampaignLearner.remembered(row, tx.arms(row.id))
 
         row, learner = store.read(work)
@@ -63,11 +63,11 @@ class Learners:
         learner = self.kept.get(self._ids.get(campaign, ""))
         return learner is None or (learner.looks and segment not in learner.segments)
 
-    def changing(self, tx: Transaction, row: Campaign) -> Change:
+    def changing(self, tx: DecisionTransaction, row: Campaign) -> Change:
         """Change the learner in a ``with`` block; at its end the campaign and the changed arms are written."""
         return Change(self, tx, row)
 
-    def choosing(self, tx: Transaction, row: Campaign) -> Change:
+    def choosing(self, tx: DecisionTransaction, row: Campaign) -> Change:
         """Let the learner choose in a ``with`` block. Most choices leave no trace; then only the money is written."""
         return _Choice(self, tx, row)
 
@@ -89,7 +89,7 @@ class Change:
     added    the arms that are new
     """
 
-    def __init__(self, learners: Learners, tx: Transaction, row: Campaign) -> None:
+    def __init__(self, learners: Learners, tx: DecisionTransaction, row: Campaign) -> None:
         self.learner = learners.of(tx, row)
         self.row = row
         self.arms: Sequence[int] = ()
@@ -109,7 +109,7 @@ class Change:
     def _write(self) -> None:
         self.row = self.learner.of_campaign(self.row, [*self.arms, *self.added])
         if self.added:
-            self._tx.add_arms([self.learner.row(self.row, arm) for arm in self.added])
+            full(self._tx).add_arms([self.learner.row(self.row, arm) for arm in self.added])
         self._tx.save_arms([self.learner.row(self.row, arm) for arm in self.arms])
         self._tx.save_campaign(self.row)
 

@@ -42,10 +42,10 @@ from typing import Literal, NoReturn
 from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused
 from budgetbandits.formatting.money import shown
 from budgetbandits.formatting.numbers import written
-from budgetbandits.terms import LARGEST_AMOUNT
+from budgetbandits.terms import AMOUNT_MAX
 
 MICROS = 1_000_000
-LARGEST = int(LARGEST_AMOUNT) * MICROS
+LARGEST = int(AMOUNT_MAX) * MICROS
 """The largest amount in micros: sums of several still fit into a database's 64-bit integers."""
 
 DAY = 86_400.0
@@ -115,12 +115,12 @@ class Account:
     """... and what the decisions of that day hold and were charged."""
     leased: int = 0
     """What servers have taken to decide with by themselves (`lease_ledger`); most campaigns lease nothing."""
-    gone: int = 0
+    requests_used: int = 0
     """Requests whose money is gone (`Hold.gone`): no number of micros."""
 
     def __post_init__(self) -> None:
         below = self.spent < 0 or self.held < 0 or self.overrun < 0 or self.today < 0 or self.leased < 0
-        if below or self.gone < 0 or self.spent + self.held + self.leased > self.budget:
+        if below or self.requests_used < 0 or self.spent + self.held + self.leased > self.budget:
             raise ArithmeticError(f"{self} breaks spent + held + leased <= budget")
 
     @property
@@ -150,7 +150,7 @@ class Hold:
         return self.amount if self.state == "pending" else self.charged
 
     @property
-    def gone(self) -> bool:
+    def request_used(self) -> bool:
         """Whether its request is over for who plans with money and requests: its cost was told, or it was charged
         because nobody told. What was voided, or released and never told, is to come again for all that is known."""
         return self.state == "settled" or (self.state == "expired" and (self.reported or self.charged > 0))
@@ -243,7 +243,9 @@ def settle(account: Account, hold: Hold, cost: int, cap: int = 0) -> tuple[Accou
     if account.overrun + overrun > LARGEST:
         [told] = in_words(account, cost)
         raise BadParameter(f"a cost of {told} is more than the books can hold; is its unit right?")
-    account = _moved(account, hold.day, held=-held, spent=charged - booked, overrun=overrun, gone=not hold.gone)
+    account = _moved(
+        account, hold.day, held=-held, spent=charged - booked, overrun=overrun, requests_used=not hold.request_used
+    )
     if overrun and account.status != "closed":
         account = replace(account, status="frozen")
     # one that expired stays expired, for that is what happened
@@ -261,7 +263,7 @@ def expire(account: Account, hold: Hold, charge: bool = True) -> tuple[Account, 
     _still_pending(hold)
     charged = hold.amount if charge else 0
     expired = replace(hold, state="expired", charged=charged)
-    return _moved(account, hold.day, held=-hold.amount, spent=charged, gone=expired.gone), expired
+    return _moved(account, hold.day, held=-hold.amount, spent=charged, requests_used=expired.request_used), expired
 
 
 def top_up(account: Account, amount: int) -> Account:
@@ -278,7 +280,9 @@ def set_back(account: Account, day: int, booked: int) -> Account:
     return replace(account, day=day, today=booked)
 
 
-def _moved(account: Account, day: int, held: int = 0, spent: int = 0, overrun: int = 0, gone: bool = False) -> Account:
+def _moved(
+    account: Account, day: int, held: int = 0, spent: int = 0, overrun: int = 0, requests_used: bool = False
+) -> Account:
     """The account with these changes, for a decision of this day; of earlier days nothing is kept.
 
     A day that was set back comes a second time, and begins with nothing booked although decisions of the first time may
@@ -287,7 +291,8 @@ def _moved(account: Account, day: int, held: int = 0, spent: int = 0, overrun: i
     a = account
     today = max(a.today + held + spent, 0) if day == a.day else a.today
     return Account(
-        a.budget, a.spent + spent, a.held + held, a.overrun + overrun, a.status, a.day, today, a.leased, a.gone + gone
+        a.budget, a.spent + spent, a.held + held, a.overrun + overrun, a.status, a.day, today, a.leased,
+        a.requests_used + requests_used,
     )  # fmt: skip
 
 

@@ -18,12 +18,12 @@ def set_remaining(learner: Learner, account: Account, settings: dict[str, Any], 
     Under a lease ``lent`` is what became of its money since it was merged, when the campaign had this account.
     """
     state = learner.state
-    spent, gone = account.spent, account.gone
+    spent, requests_used = account.spent, account.requests_used
     if lent is not None:
-        spent, gone = spent + lent.spent, gone + lent.gone
+        spent, requests_used = spent + lent.spent, requests_used + lent.requests_used
     if isinstance(state, Priced):
-        state.chosen = gone  # a decision that was voided is not
+        state.chosen = requests_used  # a decision that was voided is not
     if not isinstance(state, Paced) or not math.isfinite(state.known.horizon):
         return
     learner.set_budget((account.budget - spent) / settings["cost_max"] + state.paid)
-    learner.set_unlearned_requests(gone - int(state.pulls.sum()))
+    learner.set_unlearned_requests(requests_used - int(state.pulls.sum()))

@@ -23,10 +23,9 @@ from budgetbandits.service.audit.event_cut import Cut
 from budgetbandits.service.damage import isolated
 from budgetbandits.service.ledger import Hold
 from budgetbandits.service.names import normal
-from budgetbandits.service.stores.contract import Store, Transaction, found
-from budgetbandits.service.stores.records import Campaign, Event
-from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, NUMBERS, SPANS, SUMS, Counts, by_span
-from budgetbandits.service.stores.watermark import Watermark
+from budgetbandits.service.stores.contract import Store, Transaction, find_campaign
+from budgetbandits.service.stores.records import COUNTS, Campaign, Counts, Event, Watermark
+from budgetbandits.service.stores.sql.rollups import DAY, HOUR, MINUTE, SPANS, SUMS, by_span
 
 SLICE = 1000
 """Events that are added up in one transaction, which others wait for."""
@@ -37,7 +36,7 @@ FEW = 2000
 MINUTES_KEPT = 2 * DAY
 """Seconds."""
 
-CHECKED = tuple(name for name in NUMBERS if name not in SUMS and not name.startswith("delay"))
+CHECKED = tuple(name for name in COUNTS if name not in SUMS and not name.startswith("delay"))
 """What an audit counts again, besides the sums."""
 
 
@@ -69,7 +68,7 @@ def _roll_up_one(store: Store, campaign: str, stopping: Callable[[], bool]) -> N
 
 
 def _until(tx: Transaction, campaign: str) -> tuple[Campaign, Cut, float]:
-    return found(tx, campaign), Cut.of(tx, campaign), tx.now()
+    return find_campaign(tx, campaign), Cut.of(tx, campaign), tx.now()
 
 
 def _look_ahead(tx: Transaction, campaign: str) -> bool:
@@ -80,7 +79,7 @@ def _look_ahead(tx: Transaction, campaign: str) -> bool:
 def _add_slice(tx: Transaction, row: Campaign, upto: int, now: float) -> bool:
     """Whether there is more."""
     rollups = tx.rollups()
-    mark = rollups.mark(row.id)
+    mark = rollups.watermark(row.id)
     if mark.seq >= upto:
         return False
     end = rollups.slice_end(row.id, mark.seq, upto, SLICE)
@@ -103,7 +102,7 @@ class History:
     @classmethod
     def of(cls, tx: Transaction, row: Campaign) -> History:
         rollups = tx.rollups()
-        tail = rollups.tail(row.id, rollups.mark(row.id), tx.last_event(row.id))
+        tail = rollups.tail(row.id, rollups.watermark(row.id), tx.last_event(row.id))
         return cls(row, tail.counts, tail.mark, tx)
 
     def by(self, span: int, since: float = 0.0) -> list[Counts]:
@@ -165,7 +164,7 @@ class Refusals:
             return
 
         def ids(tx: Transaction) -> dict[str, str]:
-            return {campaign: found(tx, campaign).id for campaign in {campaign for campaign, _, _ in counts}}
+            return {campaign: find_campaign(tx, campaign).id for campaign in {campaign for campaign, _, _ in counts}}
 
         try:
             # read apart: a transaction that writes would lock the campaigns, in whatever order they have refused
@@ -197,7 +196,7 @@ class Recount:
             wrong = rollups.mismatch(campaign, span)
             if wrong is not None:
                 mismatches.append(f"rollups: the {name} from {wrong[0]} of arm {wrong[1]} do not make the longer row")
-        return cls(rollups.mark(campaign).seq, rollups.rows(campaign, DAY), mismatches)
+        return cls(rollups.watermark(campaign).seq, rollups.rows(campaign, DAY), mismatches)
 
     def add(self, event: Event, before: Hold | None, after: Hold) -> None:
         """An event of a decision, and its hold before and after."""
@@ -205,24 +204,26 @@ class Recount:
             return
         begins = int(event.at) - int(event.at) % DAY
         counts = self._made.setdefault((begins, event.arm), Counts(begins, event.arm))
-        charged, overrun, gone = (0, 0, False) if before is None else (before.charged, before.overrun, before.gone)
+        charged, overrun, requests_used = (
+            (0, 0, False) if before is None else (before.charged, before.overrun, before.request_used)
+        )
         counts.spent += after.charged - charged
         counts.overrun += after.overrun - overrun
-        counts.overran += after.overrun > overrun
-        counts.gone += after.gone - gone
+        counts.overruns += after.overrun > overrun
+        counts.requests_used += after.request_used - requests_used
         if event.reward is not None:
-            counts.rewarded += 1
+            counts.rewards_reported += 1
             counts.reward += event.reward
             counts.reward_squared += event.reward**2
         if event.kind == "settled":
-            counts.told += 1
+            counts.costs_reported += 1
             counts.cost += event.amount or 0
             counts.cost_squared += float(event.amount or 0) ** 2
         elif event.kind == "failed":
             cost = after.charged + after.overrun
             counts.failed += 1
             counts.failed_cost += cost
-            counts.failed_squared += float(cost) ** 2
+            counts.failed_cost_squared += float(cost) ** 2
         elif event.kind in ("decided", "voided", "expired"):
             setattr(counts, event.kind, getattr(counts, event.kind) + 1)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from budgetbandits.errors import BadParameter, BadState
@@ -14,9 +14,8 @@ from budgetbandits.policies.base import Policy, RequestPolicy
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service import ledger
 from budgetbandits.service.ledger import Limits, to_micros, to_units
-from budgetbandits.service.stores.glance_sql import CampaignSummary
-from budgetbandits.service.stores.records import Campaign
-from budgetbandits.terms import CHANGEABLE, Terms
+from budgetbandits.service.stores.records import Campaign, CampaignSummary
+from budgetbandits.terms import CHANGEABLE, TERMS, Terms
 
 FOLLOWS = ("cost_max", "known", "chooser", "own_scales", "policy_version")
 """What follows from a campaign's arms and policy:
@@ -39,13 +38,13 @@ def settings_of(terms: Terms, policy: Policy, follows: Mapping[str, Any]) -> dic
     cost_max = follows["cost_max"]
     always: dict[str, Any] = {}
     limits: dict[str, Any] = {}
-    for term in fields(Terms):
+    for term in TERMS.values():
         value = getattr(terms, term.name)
-        if term.metadata["money"] and value is not None:
+        if term.kind == "money" and value is not None:
             value = to_micros(value, term.name)
         elif isinstance(value, int):
             value = float(value)
-        if term.default is not None:
+        if not term.optional:
             always[term.name] = value
         elif value is not None:
             limits[term.name] = value
@@ -102,10 +101,10 @@ def versions(row: Campaign) -> list[dict[str, Any]]:
 def terms_of(row: Campaign) -> Terms:
     """The terms of a campaign; BadState if nobody can have agreed to them."""
     given: dict[str, Any] = {}
-    for term in fields(Terms):
+    for term in TERMS.values():
         if term.name in row.settings:
             value = row.settings[term.name]
-            given[term.name] = to_units(value) if term.metadata["money"] else value
+            given[term.name] = to_units(value) if term.kind == "money" else value
     try:
         return Terms(**given).checked()
     except BadParameter as error:

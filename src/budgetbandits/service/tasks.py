@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
-from budgetbandits.service.stores.contract import About, Store, Transaction
+from budgetbandits.service.stores.contract import DecisionTransaction, Scope, Store
 
 T = TypeVar("T")
 
@@ -13,8 +13,8 @@ T = TypeVar("T")
 class Task(NamedTuple, Generic[T]):
     """What `Store.submit` and `Store.perform` are called with."""
 
-    work: Callable[[Transaction], T]
-    about: About
+    work: Callable[[DecisionTransaction], T]
+    scope: Scope
 
 
 class Prefetch:

@@ -1,4 +1,4 @@
-"""Outcomes that all policies share: the n-th pull of an arm in a run brings every policy the same.
+"""Outcomes that all policies share: the n-th pull of an arm in a run gives every policy the same.
 
 They are derived from the seed, the problem, the run and the arm, never from the policy. So what two policies earn in
 one run differs by what they choose and by their own randomness alone, not by the luck of the arms. An arm's outcomes
@@ -19,7 +19,7 @@ from budgetbandits.problems.problem import Problem
 SMALLEST_BATCH, LARGEST_BATCH = 16, 4096
 """Outcomes drawn at once: twice as many as before, since most arms are pulled a few times only."""
 
-_NOBODY = int.from_bytes(hashlib.blake2b(b"the outcomes of all policies", digest_size=8).digest(), "little")
+_SHARED_KEY = int.from_bytes(hashlib.blake2b(b"the outcomes of all policies", digest_size=8).digest(), "little")
 """Stands where the hash of a policy stands in the seed of its own randomness."""
 
 
@@ -34,8 +34,8 @@ class CommonOutcomes:
 
     def __init__(self, problem: Problem, seed: int, run: int) -> None:
         self._problem = problem
-        self._seed = np.random.SeedSequence(seed, spawn_key=(problem.identity, _NOBODY, run))
-        self._arms: dict[int, _Drawn] = {}
+        self._seed = np.random.SeedSequence(seed, spawn_key=(problem.identity, _SHARED_KEY, run))
+        self._arms: dict[int, _ArmOutcomes] = {}
 
     def window(self, arm: int, first: int, count: int) -> tuple[Array, Array]:
         """Rewards and costs of ``count`` pulls, from the one of number ``first`` on; those before are forgotten."""
@@ -61,12 +61,12 @@ class CommonOutcomes:
 
         return following
 
-    def _begin(self, arm: int) -> _Drawn:
+    def _begin(self, arm: int) -> _ArmOutcomes:
         key = (*self._seed.spawn_key, arm)
-        return _Drawn(self._problem, arm, np.random.SeedSequence(self._seed.entropy, spawn_key=key))
+        return _ArmOutcomes(self._problem, arm, np.random.SeedSequence(self._seed.entropy, spawn_key=key))
 
 
-class _Drawn:
+class _ArmOutcomes:
     """The outcomes of one arm that were drawn last, and the number of the first of them."""
 
     def __init__(self, problem: Problem, arm: int, seed: np.random.SeedSequence) -> None:

@@ -19,24 +19,23 @@ from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.policies.thompson import BetaThompson, BudgetedThompson, Thompson
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
+from budgetbandits.simulation.engine_support import EngineUnsupported, check_methods, methods
 from budgetbandits.simulation.engines.epsilon_first.engine import EpsilonFirstGames
-from budgetbandits.simulation.engines.index.engine import FEW_ARMS, how_played
-from budgetbandits.simulation.engines.index.engine import Games as IndexGames
-from budgetbandits.simulation.engines.index.rehearsal import check_policy
+from budgetbandits.simulation.engines.index.conformance import check_policy
+from budgetbandits.simulation.engines.index.engine import FEW_ARMS, IndexGames, how_played
 from budgetbandits.simulation.engines.paced.engine import PacedGames
 from budgetbandits.simulation.engines.paced.engine import check_policy as check_paced
 from budgetbandits.simulation.engines.sampling.engine import SamplingGames
-from budgetbandits.simulation.engines.sampling.rehearsal import check_policy as check_sampling
+from budgetbandits.simulation.engines.sampling.engine import check_policy as check_sampling
 from budgetbandits.simulation.engines.thompson.engine import ThompsonGames, why_not_lazily
-from budgetbandits.simulation.known import EngineUnsupported, check_methods, methods
 from budgetbandits.simulation.outcome import Engine
 
-Compiled = ThompsonGames | SamplingGames | IndexGames | EpsilonFirstGames | PacedGames
+CompiledGames = ThompsonGames | SamplingGames | IndexGames | EpsilonFirstGames | PacedGames
 
 PLAIN_SAMPLING, PLAIN_INDEX, PLAIN_PACED = "sampling plain loop", "index plain loop", "paced plain loop"
 ONLY_PLAIN = "with a horizon no engine plays many requests at once"
 
-EXPLORING = (
+EPSILON_FIRST_METHODS = (
     "needs",
     "anytime",
     "select_knowledge",
@@ -49,17 +48,17 @@ EXPLORING = (
     "affordable",
     "commit",
 )
-"""What the engine of ε-first stands in for."""
+"""The methods that the engine of ε-first stands in for."""
 
 
-THOMPSON: dict[type[BetaThompson], dict[str, tuple[Any, ...]]] = {
+THOMPSON_METHODS: dict[type[BetaThompson], dict[str, tuple[Any, ...]]] = {
     kind: methods(
         kind,
         *("needs", "anytime", "select_knowledge", "start", "observe", "add_history", "choose", "draw", "can_continue"),
     )
     for kind in (BudgetedThompson, Thompson)
 }
-"""What the engine of Thompson sampling stands in for."""
+"""The methods that the engine of Thompson sampling stands in for."""
 
 
 def engine_for(problem: Environment, policy: Policy, budgets: Sequence[float], horizon: float = math.inf) -> Engine:
@@ -101,20 +100,20 @@ def _paced(policy: Policy, horizon: float) -> bool:
 def _thompson(policy: BetaThompson) -> Engine:
     if type(policy) not in (BudgetedThompson, Thompson):
         raise EngineUnsupported("it is a Thompson sampling of its own, and the engine plays exactly bts and thompson")
-    check_methods(policy, THOMPSON[type(policy)])
+    check_methods(policy, THOMPSON_METHODS[type(policy)])
     reason = why_not_lazily(policy)
     return Engine(PLAIN_SAMPLING, reason) if reason else Engine("thompson")
 
 
 def _epsilon_first(policy: EpsilonFirst) -> Engine:
     known = EpsilonFirstGreedy if isinstance(policy, EpsilonFirstGreedy) else EpsilonFirst
-    check_methods(policy, methods(known, *EXPLORING))
+    check_methods(policy, methods(known, *EPSILON_FIRST_METHODS))
     return Engine("epsilon-first")
 
 
 def player(
     problem: Environment, policy: Policy, budgets: Sequence[float], common: bool = False, horizon: float = math.inf
-) -> Compiled:
+) -> CompiledGames:
     """The engine that `engine_for` found, ready to play; with outcomes that all policies share if ``common``."""
     if _paced(policy, horizon):
         return PacedGames(problem, policy, budgets, horizon)
@@ -128,8 +127,8 @@ def player(
     return IndexGames(problem, policy, budgets, common, horizon=horizon)
 
 
-_WARM: set[tuple[object, ...]] = set()
-"""What this process has played a tiny game of."""
+_WARM_KINDS: set[tuple[object, ...]] = set()
+"""The kinds of games of which this process has played a tiny one."""
 
 
 def warm_up(problem: Environment, policy: Policy, horizon: float = math.inf) -> None:
@@ -139,8 +138,8 @@ def warm_up(problem: Environment, policy: Policy, horizon: float = math.inf) -> 
     arms = problem.arms[: FEW_ARMS + 1]  # another engine may play more arms than these
     laws = frozenset((type(arm.law), *map(type, getattr(arm.law, "__dict__", {}).values())) for arm in arms)
     kind = type(policy), policy.spec, len(arms), laws, horizon < math.inf
-    if kind in _WARM:
+    if kind in _WARM_KINDS:
         return
     with contextlib.suppress(NotANumber):  # it may or may not come up in the games that count
         player(Problem(arms), policy, [2.0], False, horizon).play(np.random.SeedSequence(0), 1 << 60)
-    _WARM.add(kind)
+    _WARM_KINDS.add(kind)

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from budgetbandits.errors import BadParameter
 from budgetbandits.plugins import sweep
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.files import policy_of
-from budgetbandits.problems.problem import Problem, check_family, family
+from budgetbandits.problems.families import check_family, family
+from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
+from budgetbandits.simulation.outcome import check_metric, need_polars
 from budgetbandits.simulation.parallel import Work, check_jobs, in_parallel
 from budgetbandits.simulation.simulate import (
     check_numbers,
@@ -26,7 +26,7 @@ from budgetbandits.simulation.simulate import (
     seed_of,
     work_of,
 )
-from budgetbandits.simulation.summaries import check_metric, need_polars
+from budgetbandits.validation import integer
 
 if TYPE_CHECKING:
     import polars as pl
@@ -57,7 +57,7 @@ def simulate_many(
 
     Problems go by the names they are given, or by "problem 1", "problem 2", …; `random_problems` makes many. Policies
     may be names, and a list as a parameter's value is a sweep: "epsilon-first:epsilon=[0.1, 0.2]". The games are those
-    that `simulate` plays with the same arguments, bit for bit. With ``common`` the n-th pull of an arm brings every
+    that `simulate` plays with the same arguments, bit for bit. With ``common`` the n-th pull of an arm gives every
     policy the same: compare them run by run, by ``Results.of(table, paired=True)``. Each budget may be for ``horizon``
     requests, and problems may be traffic, as in `simulate`.
 
@@ -103,15 +103,14 @@ def random_problems(
     >>> list(random_problems("uniform-bernoulli", arms=3, count=2, seed=7))
     ['seed 7', 'seed 8']
     """
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-        raise BadParameter(f"count is {count!r:.40}; ask for a whole number of problems, at least one")
+    integer("count", count, 1, hint=", of problems")
     check_family(name, arms, seed, low, high)
     return {f"seed {number}": family(name, arms, number, low, high) for number in range(seed, seed + count)}
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is played on every problem."""
+    """The games to play on every problem."""
 
     problems: Mapping[str, Environment]
     policies: Sequence[Policy]

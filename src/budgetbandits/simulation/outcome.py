@@ -1,36 +1,48 @@
-"""What a simulation returns: arrays over (run, budget) or (run, budget, arm)."""
+"""The result of a simulation: arrays over (run, budget) or (run, budget, arm), its summaries and its figures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from budgetbandits.errors import BadParameter, MissingExtra
 from budgetbandits.formatting.tables import Cell, Table, estimate
 from budgetbandits.numerics.arrays import AnyArray, Array
-from budgetbandits.numerics.intervals import half_width
-from budgetbandits.policies import label
+from budgetbandits.numerics.intervals import LEVEL, half_width, student_quantile, wilson
+from budgetbandits.policies import PAPER_POLICIES, label
 from budgetbandits.problems import oracle, oracle_horizon
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
-from budgetbandits.simulation.summaries import need_polars, summarise
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.axes import Axes
+
+    from budgetbandits.figures.layout import PaperFigure
+    from budgetbandits.figures.style import FigureSpec
 
 
-PLANNED = 1e-6
+# --- the outcome -----------------------------------------------------------------------------------------------------
+
+
+PLANNED_PULLS_MIN = 1e-6
 """Pulls in a plan: fewer are rounding."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """What plays a policy: "thompson", "sampling plain loop", "paced plain loop", "epsilon-first", "index blocks",
-    "index bounds", "index plain loop" or "reference", and why not a faster one (empty where there is none)."""
+    """The player of a policy.
+
+    name     "thompson", "sampling plain loop", "paced plain loop", "epsilon-first", "index blocks", "index bounds",
+             "index plain loop" or "reference"
+    reason   why no faster engine plays; empty where there is none
+    """
 
     name: str
     reason: str = ""
@@ -41,8 +53,8 @@ class Engine:
 
 
 def slower_lines(played: Iterable[tuple[str, str, str]]) -> list[str]:
-    """What commands and pages say where no faster engine played, from (policy, engine, reason) of each game: a line for
-    each engine and reason.
+    """The lines that commands and pages show where no faster engine played, one for each engine and reason, from
+    (policy, engine, reason) of each game.
 
     >>> slower_lines([("bts", "reference", "asked for"), ("kube", "reference", "asked for"), ("ucb1", "thompson", "")])
     ['BTS, KUBE: the reference simulator played (asked for)']
@@ -122,7 +134,7 @@ class Outcome:
         if isinstance(self.problem, RequestStream):
             assert self.part_pulls is not None
             plans = [oracle_horizon.fluid_plan(self.problem, budget, self.horizon) for budget in self.budgets.tolist()]
-            wrong = ~(np.array(plans) > PLANNED) & self.problem.offered
+            wrong = ~(np.array(plans) > PLANNED_PULLS_MIN) & self.problem.available_arms
             wrong = wrong & (self.part_pulls > 0)  # of a part that never came, all arms were pulled most
             return np.asarray(~np.any(_most(self.part_pulls) & wrong, axis=(2, 3)))
         best = np.zeros((1, len(self.budgets), len(self.problem)), dtype=bool)
@@ -145,7 +157,7 @@ class Outcome:
         return pl.DataFrame({"policy": [self.policy] * self.reward.size, **self.columns()})
 
     def columns(self) -> dict[str, AnyArray]:
-        """What `to_frame` holds of the games, as arrays."""
+        """The columns of `to_frame`, as arrays."""
         runs, budgets = self.reward.shape
         return {
             "run": np.repeat(np.arange(self.first_run, self.first_run + runs), budgets),
@@ -166,14 +178,12 @@ class Outcome:
     def plot(
         self, figure: str = "pulls", *, width: str | float = "page", dark: bool = False, ax: Any = None, **options: Any
     ) -> Any:
-        """A Matplotlib figure: "pulls", each arm's share of the pulls beside its ratio, or "regret" against budget.
+        """A Matplotlib figure: "pulls", each arm's share of the pulls next to its ratio, or "regret" against budget.
 
         ``width`` is "paper", "page", "phone" or inches. "pulls" takes ``budget``; "regret" takes ``deviations``,
         ``log`` and ``ax``, and returns the axes it was given.
         """
-        from budgetbandits.simulation import figures  # Matplotlib is in the extra lab
-
-        return figures.draw(self, figure, width, dark, ax, **options)
+        return _draw(self, figure, width, dark, ax, **options)
 
     def __repr__(self) -> str:
         least, most = self.budgets.min(), self.budgets.max()
@@ -243,3 +253,107 @@ def _mean_and_half(values: NDArray[np.float64] | NDArray[np.int64]) -> tuple[flo
 
 def _runs(count: int) -> str:
     return f"{count:,} run{'s' if count != 1 else ''}"
+
+
+# --- summaries of tidy tables ----------------------------------------------------------------------------------------
+
+
+METRICS = ("pseudo_regret", "regret", "reward", "spend", "rounds")
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+def need_polars(purpose: str) -> None:
+    """Say in which extra polars is, where it is not installed."""
+    if find_spec("polars") is None:
+        raise MissingExtra(f"{purpose} needs polars; pip install 'budgetbandits[lab]'")
+
+
+def check_metric(metric: str) -> None:
+    if metric not in METRICS:
+        raise BadParameter(f"unknown metric {metric!r}; choose one of {', '.join(METRICS)}")
+
+
+def summarise(table: pl.DataFrame, metric: str, columns: Sequence[str]) -> pl.DataFrame:
+    """Runs, mean, standard deviation and error, quantiles of a metric, and how often the best arm was missed."""
+    check_metric(metric)
+    import polars as pl
+
+    value, missed = pl.col(metric), ~pl.col("identified")
+    frame = table.group_by(*columns, maintain_order=True).agg(
+        pl.len().alias("runs"),
+        value.mean().alias("mean"),
+        *spread(value),
+        missed.sum().alias("missed"),
+        missed.mean().alias("miss_rate"),
+    )
+    low, high = wilson(frame["missed"].to_numpy(), frame["runs"].to_numpy())
+    return frame.with_columns(pl.Series("miss_rate_low", low), pl.Series("miss_rate_high", high))
+
+
+def spread(value: pl.Expr) -> list[pl.Expr]:
+    """Standard deviation, standard error and quantiles of what is grouped."""
+    import polars as pl
+
+    quantiles = [value.quantile(q, "linear").alias(f"q{round(100 * q):02d}") for q in QUANTILES]
+    return [value.std().alias("std"), (value.std() / pl.len().sqrt()).alias("sem"), *quantiles]
+
+
+# --- figures ---------------------------------------------------------------------------------------------------------
+
+
+def _draw(outcome: Outcome, figure: str, width: str | float, dark: bool, ax: Axes | None, **options: Any) -> Any:
+    """One of `FIGURES`, on a sheet of this width, or in ``ax`` if it has a single panel."""
+    if ax is not None:
+        if figure == "pulls":
+            raise BadParameter("figure 'pulls' has two panels; leave out ax")
+        options["ax"] = ax
+    from budgetbandits.figures.layout import chosen  # Matplotlib is in the extra lab
+    from budgetbandits.figures.style import sheet
+
+    return chosen(FIGURES, figure, options)(outcome, sheet(width, dark), **options)
+
+
+def _draw_pulls(outcome: Outcome, spec: FigureSpec, *, budget: float | None = None) -> PaperFigure:
+    """Each arm's share of the pulls at one budget, the largest if none is given, next to its true ratio."""
+    from budgetbandits.figures import arms
+
+    if isinstance(outcome.problem, RequestStream):
+        raise BadParameter("'pulls' shows one ratio for each arm, which in traffic changes; see outcome.part_pulls")
+    budgets = outcome.budgets.tolist()
+    if budget is not None and budget not in budgets:
+        raise BadParameter(f"no budget {budget!r:.40} was played; choose one of {', '.join(f'{b:g}' for b in budgets)}")
+    place = budgets.index(max(budgets) if budget is None else budget)
+    games = outcome.pulls[:, place]
+    share = games / games.sum(axis=1, keepdims=True)
+    mean, low, high = _interval(share)
+    title = f"{label(outcome.policy)}, B = {budgets[place]:,g}, {outcome.runs} runs"
+    names, ratios = outcome.problem.names, oracle.ratios(outcome.problem)
+    return arms.pulls(arms.Pulls(names, ratios, games.mean(axis=0), mean, low, high), title, spec)
+
+
+def _draw_regret(
+    outcome: Outcome, spec: FigureSpec, *, deviations: bool = False, log: bool | None = None, ax: Axes | None = None
+) -> PaperFigure | Axes:
+    """Mean pseudo-regret against budget with its 95 % interval, or with bars of the standard deviation."""
+    from budgetbandits.figures import regret as curves
+    from budgetbandits.figures.layout import Series
+    from budgetbandits.figures.style import looks
+
+    order = np.argsort(outcome.budgets)
+    values = outcome.pseudo_regret[:, order]
+    std = values.std(axis=0, ddof=1) if outcome.runs > 1 else np.full(len(order), np.nan)
+    curve = curves.Curve(outcome.budgets[order], *_interval(values), std)
+    series = Series(0, label(outcome.policy), looks([outcome.policy], PAPER_POLICIES)[0])
+    return curves.regret({"": [curve]}, [series], spec, curves.RegretOptions(deviations, log, "pseudo-regret"), ax)
+
+
+def _interval(values: Any) -> tuple[Any, Any, Any]:
+    """The mean over runs and its 95 % interval by Student's t; NaN with a single run."""
+    runs, mean = len(values), values.mean(axis=0)
+    if runs < 2:
+        return mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan)
+    half = student_quantile(0.5 + LEVEL / 2, runs - 1) * values.std(axis=0, ddof=1) / np.sqrt(runs)
+    return mean, mean - half, mean + half
+
+
+FIGURES: dict[str, Callable[..., Any]] = {"pulls": _draw_pulls, "regret": _draw_regret}

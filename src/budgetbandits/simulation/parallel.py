@@ -1,4 +1,4 @@
-"""What is to be played, and the workers who play it."""
+"""Games to be played, and the workers who play them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from budgetbandits.policies.base import Policy
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
-from budgetbandits.simulation.failures import attributed_to
+from budgetbandits.simulation.engine_support import attributed_to
 from budgetbandits.simulation.outcome import Engine
 from budgetbandits.simulation.reference import Game, ReferencePlayer
 
@@ -37,7 +37,7 @@ def check_jobs(jobs: int) -> int:
 
 @dataclass(frozen=True)
 class Work:
-    """What is to be played, apart from which runs of it: a worker gets this and some numbers of runs."""
+    """The games to be played, without the numbers of the runs: a worker gets this and some of those numbers."""
 
     problem: Environment
     policy: Policy
@@ -74,7 +74,7 @@ class Work:
 
 
 def all_games(work: Work, runs: range, jobs: int, progress: Callable[[int], None]) -> list[list[Game]]:
-    """Every run, in order, by so many workers."""
+    """Every run, in order, by ``jobs`` workers."""
     games = []
     if jobs == 1:
         for game in work.play(runs):
@@ -109,6 +109,6 @@ def in_parallel(
         for result in results:  # noqa: UP028 - "yield from" would close them before the warning is silenced
             yield result
     finally:
-        with warnings.catch_warnings():  # whoever stops before the end knows that tasks were cancelled
+        with warnings.catch_warnings():  # a caller who stops before the end knows that tasks were cancelled
             warnings.simplefilter("ignore", UserWarning)
             results.close()

@@ -1,13 +1,14 @@
 """The reference simulator: any policy, any problem, one round at a time. It is the specification.
 
 The rules of the game. Play goes on while something is left of the budget. A pull that costs more than is left ends the
-game and its reward is not counted. With a horizon the game also ends after so many pulls. A policy that does not need
-to know the budget is played once, to the largest one, and the games at all smaller budgets are read off on the way.
+game and its reward is not counted. With a horizon of T requests the game also ends after T pulls. A policy that does
+not need to know the budget is played once, to the largest one, and the games at all smaller budgets are read off on the
+way.
 
-Where players know the largest cost of every arm, policies with `own_scales` are told costs as shares of it.
+Where players know the largest cost of every arm, policies with `own_scales` learn costs as shares of it.
 
-In traffic each request meets one of the parts: its arms can answer it, by their laws in this part. A policy that looks
-at requests is told their segment.
+In traffic each request belongs to one of the parts: its arms can answer it, by their laws in this part. A policy that
+looks at requests sees their segment.
 """
 
 from __future__ import annotations
@@ -60,20 +61,17 @@ def play(
     ended: list[Game] = []
     while len(ended) < len(budgets):
         if rounds == max_rounds:
-            raise RoundLimit(
-                f"{policy.spec} has played {rounds:,} rounds and {budgets[len(ended)] - spend:g} of a budget of "
-                f"{budgets[len(ended)]:g} is left; raise max_rounds (--max-rounds) or lower the budget"
-            )
+            raise round_limit(policy, rounds, budgets[len(ended)], f"{budgets[len(ended)] - spend:g}")
         if parts is not None and isinstance(problem, RequestStream) and rounds < horizon and part != parts[rounds]:
             part = int(parts[rounds])
-            state.active = problem.offered[part].copy()
+            state.active = problem.available_arms[part].copy()
         arm = policy.choose(state, player, *requests[part]) if rounds < horizon else None
         if arm is None:  # the policy can afford nothing more, or every request is answered
             ended.extend((reward, spend, rounds, counted(problem, pulls)) for _ in budgets[len(ended) :])
             break
         earned, paid = arms[part][arm].pull()
-        told = paid if scales is None else paid / float(scales[arm])
-        policy.observe(state, arm, earned, told, player, *requests[part])
+        seen = paid if scales is None else paid / float(scales[arm])
+        policy.observe(state, arm, earned, seen, player, *requests[part])
         pulls[part, arm] += 1
         rounds += 1
         while len(ended) < len(budgets) and spend + paid >= budgets[len(ended)] - TOLERANCE:
@@ -88,20 +86,28 @@ def play(
     return ended
 
 
+def round_limit(policy: Policy, rounds: int, budget: float, left: str = "part") -> RoundLimit:
+    """The error of a game that takes more rounds than it may."""
+    return RoundLimit(
+        f"{policy.spec} has played {rounds:,} rounds and {left} of a budget of {budget:g} is left; raise max_rounds "
+        f"(--max-rounds) or lower the budget"
+    )
+
+
 def counted(problem: Environment, pulls: NDArray[np.int64]) -> NDArray[np.int64]:
     """Pulls by part and arm; of a problem, which is a single part, by arm."""
     return pulls.copy() if isinstance(problem, RequestStream) else pulls[0].copy()
 
 
 def requests_of(problem: Environment, policy: Policy, state: State) -> list[tuple[Request, ...]]:
-    """What a policy that looks at requests is told of those of each part; others are told nothing."""
+    """The requests of each part, as a policy that looks at requests sees them; other policies see nothing."""
     if not isinstance(problem, RequestStream):
         return [()]
     if not isinstance(policy, RequestPolicy):
         return [()] * len(problem.parts)
     while policy.segments(state) < len(problem.segments):
         policy.open_segment(state)
-    return [(Request(number % len(problem.segments), coming=coming),) for number, coming in enumerate(problem.coming)]
+    return [(Request(part % len(problem.segments), future_arms=arms),) for part, arms in enumerate(problem.future_arms)]
 
 
 class ReferencePlayer:
@@ -140,18 +146,18 @@ def what_is_known(problem: Environment, policy: Policy, budget: float, horizon: 
     if isinstance(problem, RequestStream):
         if "costs" in policy.needs:
             raise BadParameter(f"{policy.spec} must know every arm's cost, which in traffic changes; leave it out")
-        truth = Knowledge(budget, horizon, cost_floor=float(problem.cost_means[problem.offered].min()))
+        truth = Knowledge(budget, horizon, cost_floor=float(problem.cost_means[problem.available_arms].min()))
     else:
         truth = Knowledge(budget, horizon, float(problem.cost_means.min()), problem.cost_means)
     return Policy.select_knowledge(policy, truth)  # whatever the policy makes of it
 
 
 Draw = Callable[[int], tuple[Array, Array]]
-"""The rewards and costs of so many pulls of an arm."""
+"""Gives the rewards and costs of a number of pulls of one arm."""
 
 
 def draws(problem: Environment, world: np.random.Generator | CommonOutcomes) -> list[list[Draw]]:
-    """One for each part, of which a problem is one, and arm."""
+    """One for each part and arm; a problem is a single part."""
     if isinstance(world, CommonOutcomes):
         following = world.reader()
         return [[partial(following, arm) for arm in range(len(problem))]]
@@ -171,7 +177,7 @@ LARGEST_BATCH = 1024
 
 
 def batch_size(before: int) -> int:
-    """How many outcomes of an arm are drawn at once, after a batch of so many."""
+    """How many outcomes of an arm are drawn at once; ``before`` is the size of the batch before."""
     return min(max(16, 2 * before), LARGEST_BATCH)
 
 

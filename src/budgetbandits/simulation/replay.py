@@ -2,8 +2,8 @@
 
 The rules. Requests come in a shuffled order, and there is a budget for all of them. For each the policy names an arm
 among those that were recorded and whose price fits the money left, as a limit on the price of an answer would have it;
-so no policy spends more than there is. It is told that arm's outcome alone. A request for which no arm fits stays
-unanswered and brings 0.
+so no policy spends more than there is. It sees the outcome of that arm alone. A request for which no arm fits stays
+unanswered and earns 0.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from budgetbandits.numerics.fluid import best_mix
 from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy
 from budgetbandits.policies.paced.statistics import SMALLEST_COST
 from budgetbandits.problems.recorded import ReplayTable
+from budgetbandits.validation import integer, positive
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayResult:
     """One policy at one budget: an entry for each order.
 
     reward      mean reward of a request
@@ -50,9 +51,9 @@ def replay(
     *,
     learn_on: ReplayTable | None = None,
     progress: Callable[[int], None] | None = None,
-) -> Replayed:
-    """Play a policy on the table in so many shuffled orders; with ``learn_on``, on that table first, at the same rate
-    of money, and with what it has learned then on this one.
+) -> ReplayResult:
+    """Play a policy on the table in several shuffled orders. With ``learn_on`` it plays that table first, at the same
+    budget per request, and keeps what it has learned.
 
     >>> from budgetbandits import parse_policy
     >>> from budgetbandits.problems.recorded import read_table
@@ -62,10 +63,9 @@ def replay(
     >>> played.reward.round(2).tolist(), bool(played.used.max() <= 1.0)
     ([0.7, 0.7, 0.7], True)
     """
-    if not 0.0 < budget_per_request < np.inf:
-        raise BadParameter(f"budget per request is {budget_per_request}; use a positive number, in the table's units")
-    if orders < 1 or seed < 0:
-        raise BadParameter(f"orders is {orders}, seed {seed}; use at least one order and a seed from 0 upwards")
+    positive("budget_per_request", budget_per_request, hint=", in the table's units")
+    integer("orders", orders, 1)
+    integer("seed", seed)
     if learn_on is not None:
         _check_alike(learn_on, table)
     tables = [table] if learn_on is None else [learn_on, table]
@@ -75,7 +75,7 @@ def replay(
         if progress is not None:
             progress(order + 1)
     reward, used, unanswered = np.array(rows).T
-    return Replayed(policy.spec, budget_per_request, reward, used, unanswered)
+    return ReplayResult(policy.spec, budget_per_request, reward, used, unanswered)
 
 
 def _check_alike(learn_on: ReplayTable, table: ReplayTable) -> None:
@@ -113,12 +113,12 @@ def _means(values: Array) -> Array:
     return np.asarray(np.where(seen.any(axis=0), totals / np.maximum(seen.sum(axis=0), 1), 1.0))
 
 
-LOGGED = ("arm", "reward", "cost", "propensity", "segment", "arms", "failed")
+LOG_COLUMNS = ("arm", "reward", "cost", "propensity", "segment", "arms", "failed")
 
 
 @dataclass
-class Decisions:
-    """The decisions of one order, column by column, with their propensities from so many draws each.
+class DecisionLog:
+    """The decisions of one order, column by column, with their propensities, estimated from ``draws`` draws each.
 
     It is a log that `off_policy.read_log` takes.
     """
@@ -126,7 +126,7 @@ class Decisions:
     table: ReplayTable
     draws: int
     rng: np.random.Generator
-    columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in LOGGED})
+    columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in LOG_COLUMNS})
 
     def before(self, learner: Learner, among: ArmMask, request: Request) -> Chances:
         """How likely each choice is that the learner may make next."""
@@ -161,7 +161,7 @@ def logged(
     if learn_on is not None and requests is not None:
         raise BadParameter("the requests are those of one table; leave out learn_on, or requests")
     play, extra = np.random.SeedSequence(seed, spawn_key=(0,)), np.random.SeedSequence(seed, spawn_key=(1,))
-    log = Decisions(table, draws, np.random.default_rng(extra))
+    log = DecisionLog(table, draws, np.random.default_rng(extra))
     tables = [table] if learn_on is None else [learn_on, table]
     _one_order(tables, policy, budget_per_request, play, log, requests)
     return log.columns
@@ -172,10 +172,10 @@ def _one_order(
     policy: Policy,
     budget_per_request: float,
     seed: np.random.SeedSequence,
-    log: Decisions | None = None,
+    log: DecisionLog | None = None,
     requests: Sequence[int] | None = None,
 ) -> tuple[float, float, int]:
-    """What came of the last table: reward for each request, share of the budget used, requests unanswered."""
+    """Results on the last table: reward for each request, share of the budget used, requests unanswered."""
     shuffle, player = (np.random.default_rng(child) for child in seed.spawn(2))
     arms = len(tables[-1].arms)
     caps = np.nanmax(np.vstack([table.costs for table in tables]), axis=0, initial=0.0)
@@ -194,14 +194,14 @@ def _one_order(
         else:
             learner.set_budget((spent + money) / top)
             learner.set_horizon(float(asked + len(order)))
-        game = _Game(learner, table, money, scale, reward_max)
+        game = _TableGame(learner, table, money, scale, reward_max)
         for request in order:
             game.answer(request, player, log if table is tables[-1] else None)
         spent, asked = spent + game.spent, asked + len(order) - game.unanswered
     return game.earned / len(order), game.spent / money, game.unanswered
 
 
-class _Game:
+class _TableGame:
     """A learner on one table, with money of its own."""
 
     def __init__(self, learner: Learner, table: ReplayTable, money: float, scale: Array, reward_max: float) -> None:
@@ -215,7 +215,7 @@ class _Game:
         self.spent = self.earned = 0.0
         self.unanswered = 0
 
-    def answer(self, number: int, rng: np.random.Generator, log: Decisions | None = None) -> None:
+    def answer(self, number: int, rng: np.random.Generator, log: DecisionLog | None = None) -> None:
         """Choose for a request, and learn what came of it; the choice is added to ``log`` if there is one."""
         costs, learner = self._table.costs[number], self._learner
         fits = costs <= self._money - self.spent  # NaN, an arm not recorded, does not

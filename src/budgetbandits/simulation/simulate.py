@@ -11,21 +11,22 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from budgetbandits.errors import BadParameter, MissingExtra
-from budgetbandits.fingerprint import fingerprint, ours
+from budgetbandits.fingerprint import fingerprint, is_builtin
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.files import policy_of
 from budgetbandits.policies.thompson import BetaThompson
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
-from budgetbandits.simulation.failures import attributed_to
+from budgetbandits.simulation.engine_support import attributed_to
 from budgetbandits.simulation.outcome import Engine, Outcome
 from budgetbandits.simulation.parallel import Work, all_games, check_jobs
 from budgetbandits.simulation.reference import Game
+from budgetbandits.validation import integer, positive
 
 __all__ = ["ENGINES", "Outcome", "identity_of", "simulate"]
 
 ENGINES = ("auto", "fast", "reference")
-MOST_LISTED = 100_000_000
+LISTED_REQUESTS_MAX = 100_000_000
 """Requests of traffic: the part of each is listed before the game."""
 
 
@@ -50,8 +51,8 @@ def simulate(
     ``policy`` may be a name, as on the command line: "bts", "epsilon-first:epsilon=0.2", "mine.py:OmegaUCB". Without a
     seed (None) one is drawn; `Outcome.seed` says which.
 
-    With a ``horizon`` the game also ends after so many pulls: the budget is for so many requests, and regret is
-    measured against the fluid bound (`oracle_horizon`). Traffic, whose arms change (`problems.streams`), needs one.
+    With a ``horizon`` the game also ends after that number of pulls: the budget is for that many requests, and regret
+    is measured against the fluid bound (`oracle_horizon`). Traffic, whose arms change (`problems.streams`), needs one.
 
     The same problem, policy, budgets, engine, seed and number of a run give the same bits with any number of ``jobs``.
     Runs are numbered from ``first_run`` on: a long simulation may be played in parts. Budgets may come in any order.
@@ -61,7 +62,7 @@ def simulate(
     ``engine`` is "fast" (compiled, exact in distribution, in the extra ``lab``), "reference" (any policy, one round at
     a time) or "auto": fast where an engine knows every method of the policy that it stands in for. The outcome says
     which engine it was and why not a faster one. ``jobs`` is the number of workers, or -1 for one per core. With
-    ``common`` the n-th pull of an arm brings the same in every policy's game of the same number: their differences
+    ``common`` the n-th pull of an arm has the same outcome in every policy's game of the same number: their differences
     vary less. ``max_rounds`` stops a game that goes on too long, by default at 10⁸ rounds in the reference simulator
     and at 2⁶⁰ in the fast ones. ``progress`` is called with the number of runs done so far, ``compiling`` if the engine
     has to be compiled first; without it a line on stderr says so, at a terminal or in a notebook.
@@ -96,10 +97,9 @@ def checked_horizon(problem: Environment, horizon: int | None, common: bool) -> 
             raise BadParameter("traffic has no common outcomes, since its laws change; leave out common")
     if horizon is None:
         return math.inf
-    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
-        raise BadParameter(f"horizon is {horizon!r:.40}; use a whole number of requests, from 1 upwards")
-    if isinstance(problem, RequestStream) and horizon > MOST_LISTED:
-        raise BadParameter(f"horizon is {horizon:,}; use at most {MOST_LISTED:,} requests of traffic")
+    integer("horizon", horizon, 1, hint=", of requests")
+    if isinstance(problem, RequestStream) and horizon > LISTED_REQUESTS_MAX:
+        raise BadParameter(f"horizon is {horizon:,}; use at most {LISTED_REQUESTS_MAX:,} requests of traffic")
     return float(horizon)
 
 
@@ -109,7 +109,7 @@ def outcome_of(
     """The games of some work, with the budgets in the order in which they were asked for."""
     order = [work.budgets.index(budget) for budget in asked]
     pulls = np.array([[game[b][3] for b in order] for game in games], dtype=np.int64)
-    traffic = isinstance(work.problem, RequestStream)
+    stream = isinstance(work.problem, RequestStream)
     return Outcome(
         problem=work.problem,
         policy=work.policy.spec,
@@ -117,8 +117,8 @@ def outcome_of(
         reward=np.array([[game[b][0] for b in order] for game in games]),
         spend=np.array([[game[b][1] for b in order] for game in games]),
         rounds=np.array([[game[b][2] for b in order] for game in games], dtype=np.int64),
-        pulls=pulls.sum(axis=2) if traffic else pulls,
-        part_pulls=pulls if traffic else None,
+        pulls=pulls.sum(axis=2) if stream else pulls,
+        part_pulls=pulls if stream else None,
         engine=work.engine.name,
         engine_reason=work.engine.reason,
         seconds=seconds,
@@ -160,7 +160,7 @@ def choose_engine(
         if wish == "fast":
             raise MissingExtra("the fast engines need Numba; pip install 'budgetbandits[lab]'") from None
         return Engine("reference", "Numba is not installed; pip install 'budgetbandits[lab]'")
-    from budgetbandits.simulation.engines.runtime.notice import on_compile, say_compiling
+    from budgetbandits.simulation.engines.runtime.cache import on_compile, say_compiling
 
     with on_compile(compiling or say_compiling), attributed_to(policy):
         chosen = dispatch.engine_for(problem, policy, budgets, horizon)
@@ -184,11 +184,11 @@ def _check_priors(policy: Policy, arms: int) -> None:
 
 def identity_of(policy: Policy) -> str:
     """The policy as text that no other policy has: its spec and, if it is from outside the package, a hash of it."""
-    return policy.spec if ours(type(policy)) else f"{policy.spec} {fingerprint(policy)}"
+    return policy.spec if is_builtin(type(policy)) else f"{policy.spec} {fingerprint(policy)}"
 
 
 def _seed_key(problem: Environment, policy: Policy) -> tuple[int, int]:
-    """What sets the randomness of these games apart: what they are, and not when or where they are played."""
+    """The part of the seed that sets these games apart: by their content, not by when or where they are played."""
     player = int.from_bytes(hashlib.blake2b(identity_of(policy).encode(), digest_size=8).digest(), "little")
     return problem.identity, player
 
@@ -205,21 +205,14 @@ def seed_of(seed: int | None) -> int:
     """The seed, checked; a fresh one for None."""
     if seed is None:
         return secrets.randbelow(1 << 32)
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise BadParameter(f"seed is {seed!r:.40}; use a whole number from 0 upwards, or None for a fresh one")
-    return int(seed)
+    return integer("seed", seed, hint=", or None for a fresh one")
 
 
 def check_numbers(runs: int, first_run: int, max_rounds: int | None, engine: str) -> None:
-    for name, number in (("runs", runs), ("first_run", first_run), ("max_rounds", max_rounds)):
-        if number is not None and (isinstance(number, bool) or not isinstance(number, int | np.integer)):
-            raise BadParameter(f"{name} is {number!r:.40}; use a whole number")
-    if runs < 1:
-        raise BadParameter(f"runs is {runs}; play at least one")
-    if first_run < 0:
-        raise BadParameter(f"first_run is {first_run}; use a whole number from 0 upwards")
-    if max_rounds is not None and max_rounds < 1:
-        raise BadParameter(f"max_rounds is {max_rounds}; use a positive number, or None for the engine's own")
+    integer("runs", runs, 1)
+    integer("first_run", first_run)
+    if max_rounds is not None:
+        integer("max_rounds", max_rounds, 1, hint=", or None for the engine's own")
     if engine not in ENGINES:
         raise BadParameter(f"engine is {engine!r}; choose one of {', '.join(ENGINES)}")
 
@@ -233,7 +226,4 @@ def checked_budgets(budgets: Iterable[float]) -> list[float]:
         raise BadParameter(f"a budget is not a number ({error}); give a list, such as [1000]") from None
     if not asked:
         raise BadParameter("no budget; give at least one")
-    for budget in asked:
-        if not 0.0 < budget < math.inf:
-            raise BadParameter(f"budget is {budget:g}; use a positive, finite number")
-    return asked
+    return [positive("budget", budget) for budget in asked]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits import extras
-from budgetbandits.errors import BudgetBanditsError
+from budgetbandits.errors import BudgetBanditsError, missing_extra
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.index import IndexPolicy
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.problems import distributions
-from budgetbandits.problems.problem import Arm, Problem, family
+from budgetbandits.problems.families import family
+from budgetbandits.problems.problem import Arm, Problem
 from budgetbandits.simulation.outcome import Engine, Outcome
 from budgetbandits.simulation.simulate import choose_engine, simulate
 from budgetbandits.testing.contract import Broken, Check, expect
@@ -63,7 +63,7 @@ GAMES: dict[str, tuple[Problem, list[float], int]] = {
     "laws of every kind": (
         Problem(
             (
-                Arm("table", distributions.Table([[1, 1, 0.5], [0, 0.5, 0.5]])),
+                Arm("table", distributions.JointTable([[1, 1, 0.5], [0, 0.5, 0.5]])),
                 Arm("copula", distributions.Copula(distributions.Beta(2, 2), distributions.Beta(1, 3), 0.6)),
                 Arm(
                     "mixed",
@@ -84,24 +84,24 @@ def declares_the_truth(policy: Policy) -> str | None:
     if not isinstance(policy, IndexPolicy | SamplingPolicy):
         return "it has no index and no score"
     try:
-        from budgetbandits.simulation.engines.index import library, rehearsal
-        from budgetbandits.simulation.engines.sampling import rehearsal as sampling
-        from budgetbandits.simulation.known import EngineUnsupported
+        from budgetbandits.simulation.engine_support import EngineUnsupported
+        from budgetbandits.simulation.engines.index import conformance, rules
+        from budgetbandits.simulation.engines.sampling import engine as sampling
     except ImportError as error:
-        needed = extras.remedy(error)
+        needed = missing_extra(error)
         if needed is None:
             raise
         return str(needed)
     try:
         if isinstance(policy, IndexPolicy):
-            library.rule_of(policy)
+            rules.rule_of(policy)
         else:
             sampling.known_rule(policy)
     except EngineUnsupported as reason:
         return str(reason)
     try:
         if isinstance(policy, IndexPolicy):
-            rehearsal.check_policy(policy)
+            conformance.check_policy(policy)
         else:
             sampling.check_policy(policy)
     except (EngineUnsupported, BudgetBanditsError) as reason:

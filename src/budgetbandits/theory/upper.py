@@ -26,7 +26,7 @@ import numpy as np
 from budgetbandits.errors import BadParameter
 from budgetbandits.problems.oracle import best_ratio, gaps, reward_bounds
 from budgetbandits.problems.problem import Problem
-from budgetbandits.theory.gaps import (
+from budgetbandits.theory.constants import (
     check_budget,
     check_gamma,
     check_independent,

@@ -22,9 +22,9 @@ from functools import lru_cache
 import numpy as np
 import scipy
 
-from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.numerics.divergence import shifted_entropy
+from budgetbandits.validation import within
 
 EXACT_PULLS = 512
 """Terms summed exactly: a few hundredths of a second."""
@@ -46,7 +46,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingBound:
     """An upper bound on the sum, and which part of it is the bound on the remainder."""
 
     total: float
@@ -54,23 +54,22 @@ class Waiting:
 
 
 @lru_cache(maxsize=4096)  # arms, budgets and both chains ask for the same ones
-def waiting(reward_mean: float, cost_mean: float, epsilon: float, exact_pulls: int = EXACT_PULLS) -> Waiting:
+def waiting(reward_mean: float, cost_mean: float, epsilon: float, exact_pulls: int = EXACT_PULLS) -> WaitingBound:
     """Σ_k (E[1/pʳ] E[1/pᶜ] − 1) for a best arm with these means.
 
     >>> wait = waiting(0.6, 0.5, epsilon=0.1)
     >>> round(wait.total, 3), round(wait.remainder, 3)
     (202.722, 2.024)
     >>> waiting(0.6, 0.5, epsilon=0.0)  # it never stops looking worse half of the time
-    Waiting(total=inf, remainder=inf)
+    WaitingBound(total=inf, remainder=inf)
     """
-    if not 0.0 <= epsilon <= reward_mean * (1.0 + ROUNDING):
-        raise BadParameter(f"epsilon is {epsilon:g}; use a number from 0 to the reward's mean {reward_mean:g}")
+    within("epsilon", epsilon, 0.0, reward_mean * (1.0 + ROUNDING), hint=", the mean reward")
     sides = [(mean, epsilon) for mean in (reward_mean, 1.0 - cost_mean) if mean - epsilon > 0.0]  # y = 0: no waiting
     if any(mean - below == mean for mean, below in sides):  # no ε, or one that is lost in rounding
-        return Waiting(math.inf, math.inf)
+        return WaitingBound(math.inf, math.inf)
     remainder = _remainder(sides, exact_pulls)
     exact = _both([excess(mean, mean - below, exact_pulls) for mean, below in sides])
-    return Waiting(float(exact.sum()) + remainder, remainder)
+    return WaitingBound(float(exact.sum()) + remainder, remainder)
 
 
 def excess(mean: float, threshold: float, pulls: int) -> Array:

@@ -73,7 +73,7 @@ def known(policy, rewards, costs, counts, left, requests):
 
 def shares(policy, state, coming=None, segment=0):
     """Of the arms, one by one and all at once, which must have one law: a false alarm in 1 of 10,000 other seeds."""
-    rng, request = np.random.default_rng(1), Request(segment, coming=coming)
+    rng, request = np.random.default_rng(1), Request(segment, future_arms=coming)
     some = np.bincount([policy.choose(state, rng, request) for _ in range(400)], minlength=len(state.pulls))
     many = np.bincount(policy.choices(state, rng, 20_000, request), minlength=len(state.pulls))
     both = np.array([some, many])[:, some + many > 0]

@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from budgetbandits.cli import app
 from budgetbandits.errors import BadParameter, StudyError
-from budgetbandits.experiments.progress import progress
-from budgetbandits.experiments.study import Study
+from budgetbandits.experiments.study import Study, progress
 from budgetbandits.report.viewer import pages, preview, server
 from budgetbandits.report.viewer.folder import Folder
 from budgetbandits.report.viewer.pages import Viewer
@@ -268,7 +267,7 @@ def test_a_study_that_is_quiet_is_not_said_to_have_stopped(half):
 
 @pytest.mark.parametrize("port", ["99999", "-1"])
 def test_ports_that_are_none(half, port):
-    said = CliRunner().invoke(app, ["view", str(half), "--no-open", "--port", port])
+    said = CliRunner().invoke(app, ["view", str(half), "--no-browser", "--port", port])
     assert said.exit_code == 2
     assert "Input should be" in said.output
     with pytest.raises(BadParameter, match="--port 0"):

@@ -10,10 +10,9 @@ import pytest
 
 from budgetbandits.errors import BadParameter, NotFound, StudyError
 from budgetbandits.experiments import leaderboard, run
-from budgetbandits.experiments.progress import progress
 from budgetbandits.experiments.results import Results
 from budgetbandits.experiments.runner import Workers
-from budgetbandits.experiments.study import Study
+from budgetbandits.experiments.study import Study, progress
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.report.leaderboard import write_page
 from budgetbandits.report.page import with_way_back

@@ -120,8 +120,8 @@ def test_the_list_reads_no_events_though_a_long_lease_keeps_the_mark_back(store,
         roll_up(store)
         steps.append(_steps(store))
     id = store.engine.describe("ads")["id"]
-    mark, last = store.read(lambda tx: (tx.rollups().mark(id), tx.last_event(id)))
-    assert mark.seq < 20 < mark.seen == last
+    mark, last = store.read(lambda tx: (tx.rollups().watermark(id), tx.last_event(id)))
+    assert mark.seq < 20 < mark.activity_seq == last
     assert word(store, reader, "ads") == "No feedback"
     assert steps[1] < 1.3 * steps[0]
 

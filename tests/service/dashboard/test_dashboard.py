@@ -502,7 +502,7 @@ def test_a_campaign_with_a_horizon_shows_its_requests_segments_and_failures(serv
     found = reader("GET", "/campaigns/routed?format=json").json()
     requests = found["requests"]
     assert (requests["answered"], requests["failed"], requests["horizon"]) == (12, 1, 40)
-    assert requests["gone"] == 13
+    assert requests["used"] == 13
     assert requests["cost_each"] == pytest.approx(spent / 13)
     assert requests["left_each"] == pytest.approx((20.0 - spent) / 27)
     for line in requests["segments"]:

@@ -72,11 +72,11 @@ def test_a_new_campaign_says_what_is_booked(admin):
     form = {"name": "new", "policy": "bts-paced", "budget": "100", "arms": "a = 1\nb = 2", "reward_max": "12345.678",
             "horizon": "1.5", "hold_seconds": "1.9", "pace_seconds": "100.9", "daily_cap": "12.0000001"}  # fmt: skip
     shown = said(admin.check("/new", form).text)
-    assert shown["Rewards"] == "up to 12,345.678 for a pull"
-    assert "if all 1.5 that are expected come" in shown["A request"]
-    assert shown["Without feedback"].startswith("for 1 min 54 s, a hold is charged")
-    assert shown["Plan"].startswith("spread over 100 d 21 h 36 min, about 0.99 a day")
-    assert shown["A day"] == "12.000001 at most, by UTC"
+    assert shown["Largest reward"] == "12,345.678"
+    assert shown["Requests expected"].startswith("1.5, ")
+    assert (shown["Wait for feedback"], shown["Without feedback"]) == ("1 min 54 s", "charged")
+    assert shown["Spread over"].startswith("100 d 21 h 36 min, about 0.99 a day")
+    assert shown["Daily cap"] == "12.000001"
 
 
 def test_a_small_top_up_is_seen_in_the_plan(store, admin):
@@ -158,7 +158,7 @@ def test_more_requests_than_expected_are_said_to_be_more(store, admin):
     assert "3 answered, beyond the 2.5 expected" in page
     assert "More requests have come than were expected" in page
     words = said(admin.check("/campaigns/more/change-terms", {"horizon": "1"}).text)
-    assert words["Requests whose money is gone"].startswith("3 already, more than are expected then")
+    assert words["Requests used"].startswith("3 already, more than are expected then")
 
 
 def test_a_policy_that_stops_at_its_horizon_is_not_said_to_go_on(store, admin):
@@ -169,7 +169,7 @@ def test_a_policy_that_stops_at_its_horizon_is_not_said_to_go_on(store, admin):
     with pytest.raises(HoldRefused, match="its horizon is over"):
         engine.decide("ended", "beyond")
     assert "and primal-dual-bwk makes no decision beyond them" in admin("GET", "/campaigns/ended").text
-    words = said(admin.check("/campaigns/ended/change-terms", {"horizon": "1"}).text)["Requests whose money is gone"]
+    words = said(admin.check("/campaigns/ended/change-terms", {"horizon": "1"}).text)["Requests used"]
     assert words == "2 already, more than are expected then: primal-dual-bwk makes no decision any more"
 
 

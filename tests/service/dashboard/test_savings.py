@@ -12,7 +12,7 @@ from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.dashboard.savings import saved_by
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
-from budgetbandits.service.stores.rollup_sql import Counts
+from budgetbandits.service.stores.records import Counts
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 
@@ -53,9 +53,9 @@ def played(rng, pulls, failing=0.0, late=0.0, chance=0.5):
     reward = float((rng.random(told.sum()) < chance).sum())
     costs = np.where(failed, 1_000_000, 500_000)
     return Counts(
-        0, 0, decided=pulls, told=pulls, rewarded=int(told.sum()), cost=int(costs.sum()), spent=int(costs.sum()),
-        failed=int(failed.sum()), failed_cost=int(costs[failed].sum()), reward=reward, reward_squared=reward,
-        cost_squared=(costs.astype(float) ** 2).sum(), failed_squared=(costs[failed].astype(float) ** 2).sum(),
+        0, 0, decided=pulls, costs_reported=pulls, rewards_reported=int(told.sum()), cost=int(costs.sum()),
+        spent=int(costs.sum()), failed=int(failed.sum()), failed_cost=int(costs[failed].sum()), reward=reward, reward_squared=reward,
+        cost_squared=(costs.astype(float) ** 2).sum(), failed_cost_squared=(costs[failed].astype(float) ** 2).sum(),
     )  # fmt: skip
 
 
@@ -82,8 +82,8 @@ def by_thompson_sampling(rng, pulls, chances):
         brought[arm] += rng.random() < chances[arm]
         pulled[arm] += 1
     return [
-        Counts(0, 0, decided=count, told=count, rewarded=count, cost=500_000 * count, spent=500_000 * count,
-               reward=reward, reward_squared=reward, cost_squared=2.5e11 * count)
+        Counts(0, 0, decided=count, costs_reported=count, rewards_reported=count, cost=500_000 * count,
+               spent=500_000 * count, reward=reward, reward_squared=reward, cost_squared=2.5e11 * count)
         for reward, count in zip(brought.tolist(), pulled.tolist(), strict=True)
     ]  # fmt: skip
 
@@ -117,7 +117,7 @@ def test_an_even_split_would_meet_the_failures_of_each_arm():
     assert made["even"]["median"] == pytest.approx(made["spent"] * (1.0 + 0.053) / 2, rel=0.1)
     assert made["saved"]["low"] > 0.5 * made["spent"]
     assert (made["best_arm"], made["left_out"]) == ("arm 0", 0.0)
-    never = Counts(0, 0, decided=5, told=5, failed=5, cost=5_000_000, failed_cost=5_000_000, spent=5_000_000)
+    never = Counts(0, 0, decided=5, costs_reported=5, failed=5, cost=5_000_000, failed_cost=5_000_000, spent=5_000_000)
     assert saved_by(*arms(good, never), good.spent + never.spent)["saved"]["low"] > 0.0
 
 
@@ -150,8 +150,8 @@ def test_nothing_is_said_where_too_little_is_told():
     rng = np.random.default_rng(3)
     known = played(rng, 100)
     told_nothing = Counts(0, 0, decided=9, expired=9, spent=9_000_000)
-    without_reward = Counts(0, 0, decided=9, told=9, cost=9_000_000, spent=9_000_000, cost_squared=9e12)
-    without_cost = Counts(0, 0, decided=9, rewarded=9, reward=9.0, reward_squared=9.0)
+    without_reward = Counts(0, 0, decided=9, costs_reported=9, cost=9_000_000, spent=9_000_000, cost_squared=9e12)
+    without_cost = Counts(0, 0, decided=9, rewards_reported=9, reward=9.0, reward_squared=9.0)
     for other in (told_nothing, without_reward, without_cost):
         assert saved_by(*arms(known, other), 10**9) is None
     assert saved_by(*arms(known), 10**9) is None
@@ -160,8 +160,8 @@ def test_nothing_is_said_where_too_little_is_told():
 
 
 def test_rewards_that_are_ahead_of_their_costs_are_left_out():
-    twice = Counts(0, 0, decided=80, told=40, rewarded=80, cost=20_000_000, spent=20_000_000, reward=40.0,
-                   reward_squared=40.0, cost_squared=40 * 25e10)  # fmt: skip
+    twice = Counts(0, 0, decided=80, costs_reported=40, rewards_reported=80, cost=20_000_000,
+                   spent=20_000_000, reward=40.0, reward_squared=40.0, cost_squared=40 * 25e10)  # fmt: skip
     made = saved_by(*arms(twice, twice), 40_000_000)
     assert (made["spent"], made["reward"], made["left_out"]) == (40.0, 40.0, 0.0)
     assert made["saved"]["low"] < 0.0 < made["saved"]["high"]

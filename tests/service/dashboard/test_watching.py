@@ -12,7 +12,7 @@ from budgetbandits.service.dashboard import live, routes, sessions
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import drop_key, make_key
 from budgetbandits.service.rollups import roll_up
-from budgetbandits.service.stores.sql import SqlTransaction
+from budgetbandits.service.stores.sql.core import SqlTransaction
 from served import served
 
 
@@ -287,7 +287,7 @@ def test_a_page_too_many_is_told_that_it_is(store, reader, monkeypatch):
 def test_a_page_is_told_until_its_session_ends(store, monkeypatch, ending):
     """Else the stream goes on for as long as the page is open, and this test hangs."""
     monkeypatch.setitem(routes.FRESH, "campaign", 0.01)
-    monkeypatch.setattr(sessions, "REMEMBERED", 0.0)
+    monkeypatch.setattr(sessions, "KEY_CACHE_SECONDS", 0.0)
     store.engine.create("ads", "bts", 9.0, {"a": 1.0, "b": 1.0})
     key = make_key(store, ["read"], 0.0)
     browser = Browser(create_app(store.engine, store), key)

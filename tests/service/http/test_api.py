@@ -14,11 +14,12 @@ import httpx
 import polars
 import pytest
 from fastapi import FastAPI
+from structlog.testing import capture_logs
 
-from budgetbandits.errors import BadParameter, NotAllowed, NotFound, StoreError, TooManyGuesses
+from budgetbandits.errors import BadParameter, NotAllowed, NotFound, StoreError, TooManyWrongKeys
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.decisions import Decisions
-from budgetbandits.service.http import openapi, rate_limit
+from budgetbandits.service.http import problem_json, rate_limit
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import KeyRing, check_header, drop_key, make_key
 from budgetbandits.service.service import DecisionService
@@ -115,7 +116,10 @@ def test_null_means_that_nothing_is_said(service, campaign):
     feedback = f"{campaign}/decisions/{made.json()['decision']}/feedback"
     assert service("POST", feedback, {"cost": 0.25, "reward": None, "failed": None}).status_code == 200
     arms = service("GET", campaign).json()["arms"]
-    assert [(arm["failures"], arm["rests_until"]) for arm in arms] == [(0, None), (0, None)]  # said, though nothing is
+    assert [(arm["failures"], arm["cooldown_until"]) for arm in arms] == [
+        (0, None),
+        (0, None),
+    ]  # said, though nothing is
 
 
 def test_a_decision_from_beginning_to_end(service, campaign):
@@ -139,7 +143,7 @@ def test_operators(service, campaign):
     paused = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one")
     assert (paused.status_code, paused.json()["title"]) == (409, "paused")
     assert service("POST", f"{campaign}/resume").json()["status"] == "active"
-    in_order = service("POST", f"{campaign}/set-back")
+    in_order = service("POST", f"{campaign}/reset-clock")
     assert (in_order.status_code, in_order.json()["title"]) == (409, "Conflict")
     assert service("POST", f"{campaign}/arms", {"name": "radio", "cost_cap": 0.2}).status_code == 201
     retired = service("POST", f"{campaign}/arms/search/retire").json()
@@ -237,13 +241,13 @@ def test_keys_and_scopes(service, campaign):
 
 
 def test_guessing_keys_is_slowed_down_and_good_keys_pass(service, campaign, monkeypatch):
-    monkeypatch.setattr(rate_limit, "WITHIN", 30.0)
+    monkeypatch.setattr(rate_limit, "WINDOW_SECONDS", 30.0)
     reader, unseen = (make_key(service.store, ["read"], 0.0) for _ in range(2))
     assert service("GET", campaign, key=reader).status_code == 200
     for number in range(20):
         assert service("GET", campaign, key=f"bb_00000000_{number}").status_code == 401
     refused = service("GET", campaign, key=f"{unseen}x")
-    assert (refused.status_code, refused.json()["title"]) == (429, "TooManyGuesses")
+    assert (refused.status_code, refused.json()["title"]) == (429, "TooManyWrongKeys")
     assert 25 <= int(refused.headers["retry-after"]) <= 30
     assert service("POST", f"{campaign}/decisions", {}, key="bb_1_2", Idempotency_Key="k").status_code == 429
     assert service("GET", campaign, key=reader).status_code == 200
@@ -254,10 +258,10 @@ def test_guessing_keys_is_slowed_down_and_good_keys_pass(service, campaign, monk
 
 def test_guesses_are_counted_by_address_and_forgotten():
     now = [0.0]
-    counted = rate_limit.Guesses(lambda: now[0])
+    counted = rate_limit.KeyFailures(lambda: now[0])
     for _ in range(20):
         counted.count("here")
-    with pytest.raises(TooManyGuesses) as caught:
+    with pytest.raises(TooManyWrongKeys) as caught:
         counted.count("here")
     assert caught.value.retry_after == 60.0
     assert counted.many("here")
@@ -266,9 +270,9 @@ def test_guesses_are_counted_by_address_and_forgotten():
     now[0] = 60.0
     assert not counted.many("here")
     counted.count("here")
-    for number in range(rate_limit.MOST_ADDRESSES + 5):
+    for number in range(rate_limit.ADDRESSES_MAX + 5):
         counted.count(str(number))
-    assert len(counted._of) == rate_limit.MOST_ADDRESSES
+    assert len(counted._by_address) == rate_limit.ADDRESSES_MAX
 
 
 def test_an_address_that_guesses_takes_one_thread(service, campaign):
@@ -285,7 +289,7 @@ def test_an_address_that_guesses_takes_one_thread(service, campaign):
     service.store.read = slow
     ring, good = KeyRing(service.store), make_key(service.store, ["read"], 0.0)
     for _ in range(20):
-        ring.guesses.count("192.0.2.1")
+        ring.failures.count("192.0.2.1")
 
     async def run():
         texts = [f"bb_0_{number}" for number in range(20)] + [good]
@@ -293,7 +297,7 @@ def test_an_address_that_guesses_takes_one_thread(service, campaign):
         return await asyncio.gather(*checks, return_exceptions=True)
 
     *guessed, passed = asyncio.run(run())
-    assert all(isinstance(each, TooManyGuesses) for each in guessed)
+    assert all(isinstance(each, TooManyWrongKeys) for each in guessed)
     assert passed.scopes == ("read",)
     assert most == [1]
 
@@ -471,9 +475,9 @@ def test_metrics_count_and_read_money_from_the_store(service, campaign):
     route = 'route="/v1/campaigns/{campaign}/decisions"'
     assert f'budgetbandits_requests_total{{{route},status="201"}} 1.0' in page
     assert f'budgetbandits_requests_total{{{route},status="409"}} 1.0' in page
-    assert f"budgetbandits_request_seconds_count{{{route}}} 2.0" in page
-    assert f'budgetbandits_request_seconds_bucket{{le="10.0",{route}}} 2.0' in page
-    assert f'budgetbandits_request_seconds_bucket{{le="+Inf",{route}}} 2.0' in page
+    assert f"budgetbandits_request_duration_seconds_count{{{route}}} 2.0" in page
+    assert f'budgetbandits_request_duration_seconds_bucket{{le="10.0",{route}}} 2.0' in page
+    assert f'budgetbandits_request_duration_seconds_bucket{{le="+Inf",{route}}} 2.0' in page
     assert service("GET", "/metrics", Authorization="").status_code == 401
 
 
@@ -529,9 +533,11 @@ def test_a_mistake_of_ours_is_a_problem_and_not_a_stack_trace(service, campaign,
     monkeypatch.setattr(Campaigns, "describe", broken)
     monkeypatch.setattr(Decisions, "deciding", broken)
     for method, path in (("GET", campaign), ("POST", f"{campaign}/decisions")):
-        answer = service(method, path, {} if method == "POST" else None, Idempotency_Key="one")
-        assert (answer.status_code, answer.json()["title"]) == (500, "internal")
+        with capture_logs() as logged:
+            answer = service(method, path, {} if method == "POST" else None, Idempotency_Key="one")
+        assert (answer.status_code, answer.json()["title"]) == (500, "internal_error")
         assert "our mistake" not in answer.text
+        assert "error" in [entry["log_level"] for entry in logged]
 
 
 def test_a_dropped_key_stops_working(service, campaign):
@@ -580,7 +586,7 @@ def test_the_document_is_put_together_once(service, monkeypatch):
     """Anybody may ask for it, so it costs nothing to send."""
     first = service("GET", "/openapi.json")
     monkeypatch.setattr(FastAPI, "openapi", lambda _: pytest.fail("once is enough"))
-    monkeypatch.setattr(openapi, "to_json", lambda _: pytest.fail("once is enough"), raising=False)
+    monkeypatch.setattr(problem_json, "to_json", lambda _: pytest.fail("once is enough"), raising=False)
     again = service("GET", "/openapi.json")
     assert (again.content, again.headers["content-type"]) == (first.content, "application/json")
     tag = first.headers["etag"]
@@ -687,7 +693,7 @@ def test_a_decision_needs_no_body(service, campaign):
 
 
 def test_not_ready_while_somebody_else_keeps_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("budgetbandits.service.http.probes.READY_WITHIN", 0.2)
+    monkeypatch.setattr("budgetbandits.service.http.worker_routes.READY_SECONDS_MAX", 0.2)
     with SQLiteStore(tmp_path / "money.db") as store:
         other = sqlite3.connect(tmp_path / "money.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
@@ -728,7 +734,7 @@ def test_whatever_is_asked_for_the_error_has_one_body(service, method, path):
     begun, ended = sent
     problem = json.loads(ended["body"])
     assert dict(begun["headers"])[b"content-type"] == b"application/problem+json"
-    assert (begun["status"], problem["status"], problem["title"]) == (404, 404, "http")
+    assert (begun["status"], problem["status"], problem["title"]) == (404, 404, "not_found")
     assert "/openapi.json" in problem["detail"]
 
 
@@ -943,7 +949,12 @@ def test_a_request_over_http(service):
     batch = service("POST", "/v1/campaigns/ads/feedback", {"outcomes": [{"decision": decision, "failed": True}]})
     assert batch.json()["results"][0]["problem"] is None
     shown = service("GET", "/v1/campaigns/ads").json()
-    assert (shown["spent"], shown["answered"], shown["segments"], shown["horizon"]) == (0.125, 0, ["code"], 50.0)
+    assert (shown["spent"], shown["requests_answered"], shown["segments"], shown["horizon"]) == (
+        0.125,
+        0,
+        ["code"],
+        50.0,
+    )
     assert shown["arms"][0]["failures"] == 1
-    assert (shown["arms_down"], shown["arms"][0]["rests_until"], shown["arms"][0]["down_since"]) == (0, None, None)
+    assert (shown["arms_down"], shown["arms"][0]["cooldown_until"], shown["arms"][0]["down_since"]) == (0, None, None)
     assert "budgetbandits_failures_total 1.0" in service("GET", "/metrics").text

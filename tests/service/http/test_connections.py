@@ -8,13 +8,13 @@ import time
 import httpx
 import pytest
 
-from budgetbandits.service.http.connections import LARGEST_HEAD
+from budgetbandits.service.http.connections import HEADER_BYTES_MAX
 from budgetbandits.service.http.rate_limit import network
 from servers import free_port, serving
 
 HURRIED = """
 from budgetbandits.service.http import connections
-connections.SEND_WITHIN, connections.LINGER = 0.5, 0.05
+connections.SEND_SECONDS_MAX, connections.LINGER_SECONDS = 0.5, 0.05
 """
 
 
@@ -22,7 +22,7 @@ connections.SEND_WITHIN, connections.LINGER = 0.5, 0.05
 def port(tmp_path_factory):
     """Of a server that gives clients half a second, and one address ten connections."""
     port = free_port()
-    few = "connections.room = lambda: 20"
+    few = "connections.connection_limit = lambda: 20"
     process = serving(tmp_path_factory.mktemp("served"), port, first=HURRIED + few)
     yield port
     process.terminate()
@@ -57,7 +57,7 @@ HEAD = b"GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: close\r\n"
 @pytest.mark.parametrize("pieces", [1, 2, 20])
 @pytest.mark.parametrize("what", ["one header", "many headers", "path"])
 def test_heads_that_are_too_long(port, what, pieces):
-    for length, status in ((LARGEST_HEAD - 200, 200), (LARGEST_HEAD + 1, 431)):
+    for length, status in ((HEADER_BYTES_MAX - 200, 200), (HEADER_BYTES_MAX + 1, 431)):
         if what == "one header":
             request = HEAD + b"X: " + b"y" * length + b"\r\n\r\n"
         elif what == "many headers":
@@ -68,7 +68,7 @@ def test_heads_that_are_too_long(port, what, pieces):
         step = len(request) // pieces + 1
         answer = sent(port, *(request[at : at + step] for at in range(0, len(request), step)))
         if status == 431:
-            assert f"{LARGEST_HEAD:,}" in problem(answer, 431)
+            assert f"{HEADER_BYTES_MAX:,}" in problem(answer, 431)
         else:
             assert answer.startswith(b"HTTP/1.1 200"), answer[:200]
 

@@ -5,8 +5,7 @@ import stat
 import pytest
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.service.http.auth import KeyRing
-from budgetbandits.service.http.first_key import hand_over_first_key
+from budgetbandits.service.http.auth import KeyRing, hand_over_first_key
 from memory_store import MemoryStore
 
 

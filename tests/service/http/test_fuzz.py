@@ -3,6 +3,7 @@
 import itertools
 
 import hypothesis
+import pytest
 import schemathesis
 from schemathesis.specs.openapi import checks
 
@@ -27,6 +28,7 @@ def target():
     return name, engine.decide(name, "one").decision
 
 
+@pytest.mark.attack
 @schema.parametrize()
 @hypothesis.settings(
     max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(hypothesis.HealthCheck)

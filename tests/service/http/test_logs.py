@@ -8,7 +8,7 @@ import re
 import pytest
 import structlog
 
-from budgetbandits.service.http.logs import visible, write_logs
+from budgetbandits.service.http.server import visible, write_logs
 
 NASTY = "ads\x1b]0;owned\x07\x1b[2J\x9b31m\r\n\u202eforged\x7f"
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from budgetbandits.client import Client
-from budgetbandits.errors import Busy
+from budgetbandits.errors import ServerBusy
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.http.auth import make_key
@@ -105,7 +105,7 @@ def test_a_server_stops_while_an_audit_stands_still(server):
     asking.start()
     reader = reader_of(process)
     reader.suspend()
-    with Client(url, key, deadline=1.0) as client, pytest.raises(Busy):
+    with Client(url, key, deadline=1.0) as client, pytest.raises(ServerBusy):
         client.verify("ads")
     begun = time.monotonic()
     process.send_signal(signal.SIGTERM)

@@ -17,7 +17,7 @@ import httpx
 import polars
 import pytest
 
-from budgetbandits.errors import NoRoom, StoreError
+from budgetbandits.errors import DiskFull, StoreError
 from budgetbandits.service.audit import audit, export
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.audit.open_decisions import Known, OpenDecisions
@@ -30,8 +30,7 @@ from budgetbandits.service.http.subprocess_reads import LongReads
 from budgetbandits.service.ledger import Hold
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores import open_store
-from budgetbandits.service.stores.sqlite import SQLiteStore
-from budgetbandits.service.stores.sqlite_session import IDLE_READERS
+from budgetbandits.service.stores.sqlite import IDLE_READERS_MAX, SQLiteStore
 from clock import Clock
 from memory_store import MemoryStore
 from reads_here import ReadsHere
@@ -75,7 +74,7 @@ def test_an_audit_finds_every_wrong_row_wherever_it_is_remembered(store, monkeyp
     assert verify(store, "ads") == []
     for ids in made.values():
         row = store.read(lambda tx, id=ids[1]: tx.decision(id))
-        store.write(lambda tx, row=row: tx.save_decision(row.told(row.hold, row.cost, 0.125)))
+        store.write(lambda tx, row=row: tx.save_decision(row.with_feedback(row.hold, row.cost, 0.125)))
         [difference] = verify(store, "ads")
         assert ids[1] in difference
         store.write(lambda tx, row=row: tx.save_decision(row))
@@ -95,14 +94,14 @@ def test_an_audit_while_decisions_are_made_and_told(store):
             engine.decide("ads", f"new {len(made)}")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("budgetbandits.service.stores.paging.SLICE", 50)
+        patch.setattr("budgetbandits.service.stores.contract.ROWS_READ", 50)
         assert verify(store, "ads", tell) == []
     assert len(made) < 50
     assert verify(store, "ads") == []
 
 
 def test_an_audit_tells_how_far_it_is(store, monkeypatch):
-    monkeypatch.setattr("budgetbandits.service.stores.paging.SLICE", 50)
+    monkeypatch.setattr("budgetbandits.service.stores.contract.ROWS_READ", 50)
     filled(DecisionService(store), 1, 60)
     told = []
     verify(store, "ads", lambda done, last: told.append((done, last)))
@@ -115,7 +114,7 @@ def test_an_audit_lists_a_thousand_differences_and_counts_the_rest(monkeypatch):
     monkeypatch.setattr(audit, "MOST_LISTED", 10)
     store = MemoryStore()
     filled(DecisionService(store), 1, 30)
-    store.decisions = {id: row.told(row.hold, row.cost, 0.125) for id, row in store.decisions.items()}
+    store.decisions = {id: row.with_feedback(row.hold, row.cost, 0.125) for id, row in store.decisions.items()}
     differences = verify(store, "ads")
     assert len(differences) == 11
     assert differences[-1] == "and 20 more"
@@ -164,7 +163,7 @@ def test_no_room_for_what_must_be_remembered(monkeypatch):
     monkeypatch.setattr("budgetbandits.service.audit.open_decisions.sqlite3.connect", lambda *_, **__: Full())
     with OpenDecisions(most=1) as open:
         open.put("1", Known(Hold(1)))
-        with pytest.raises(NoRoom, match="SQLITE_TMPDIR"):
+        with pytest.raises(DiskFull, match="SQLITE_TMPDIR"):
             open.put("2", Known(Hold(1)))
 
 
@@ -188,7 +187,7 @@ def test_threads_that_have_ended_leave_no_connections_behind(tmp_path):
             for thread in threads:
                 thread.join()
         # a file and a log for each that is kept, and what SQLite keeps of others to use again: one for each of a burst
-        assert open_files() - before <= 2 * IDLE_READERS + 12
+        assert open_files() - before <= 2 * IDLE_READERS_MAX + 12
 
 
 @pytest.fixture
@@ -296,7 +295,7 @@ def test_one_audit_and_two_exports_at_once_and_all_end_when_the_server_stops(tmp
                 return refused, await asyncio.wait_for(asyncio.gather(*begun), 5.0)
 
         refused, stopped = asyncio.run(run())
-    assert [(each.status_code, each.json()["title"]) for each in refused + stopped] == [(503, "Busy")] * 5
+    assert [(each.status_code, each.json()["title"]) for each in refused + stopped] == [(503, "ServerBusy")] * 5
     assert all(int(each.headers["retry-after"]) > 0 for each in refused)
     assert all("stopping" in each.json()["detail"] for each in stopped)
     assert not any(reads._running.values())
@@ -380,7 +379,7 @@ def test_no_file_descriptors_for_a_process(tmp_path, monkeypatch):
                 return await http.get("/v1/campaigns/ads/export")
 
         answer = asyncio.run(run())
-    assert (answer.status_code, answer.json()["title"]) == (503, "Busy")
+    assert (answer.status_code, answer.json()["title"]) == (503, "ServerBusy")
     assert "ulimit -n" in answer.json()["detail"]
     assert not any(reads._running.values())
 
@@ -400,7 +399,7 @@ def test_no_room_for_a_temporary_file(monkeypatch):
             )  # fmt: skip
 
     answer = asyncio.run(run())
-    assert (answer.status_code, answer.json()["title"]) == (507, "NoRoom")
+    assert (answer.status_code, answer.json()["title"]) == (507, "DiskFull")
     assert "TMPDIR" in answer.json()["detail"]
 
 

@@ -12,7 +12,7 @@ from budgetbandits.service.audit.event_cut import Cut
 from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.ledger import DAY
 from budgetbandits.service.service import DecisionService
-from budgetbandits.service.stores.contract import About
+from budgetbandits.service.stores.contract import Scope
 from clock import Clock
 from stores import STORES, all_decisions, all_events
 
@@ -144,7 +144,7 @@ def test_a_cut_is_what_is_committed_whatever_its_numbers(tmp_path):
             seen.append(store.read(lambda tx: Cut.of(tx, campaign)))
             return answer
 
-        store.write(slow, About("ads"))
+        store.write(slow, Scope("ads"))
         events = all_events(store, "ads")
         [cut] = seen
         assert [event.kind for event in events if not cut.has(event)] == ["decided"]

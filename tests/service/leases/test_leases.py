@@ -15,6 +15,7 @@ from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
+from deep import EVERY_POLICY
 from memory_store import MemoryStore
 from stores import all_events
 
@@ -51,13 +52,13 @@ def test_accounts_of_a_campaign_and_its_lease():
     account, lease = ledger.lend(Account(100, 10), 40)
     assert (account, lease) == (Account(100, 10, leased=40), Account(40))
     lease, hold = ledger.place(lease, 30)
-    lease = replace(lease, spent=5, gone=2)
-    assert ledger.place(lease, 1)[0].gone == 2
+    lease = replace(lease, spent=5, requests_used=2)
+    assert ledger.place(lease, 1)[0].requests_used == 2
     account, lease = ledger.merge(account, lease)
-    assert (account, lease) == (Account(100, 15, leased=35, gone=2), Account(35, 0, 30))
+    assert (account, lease) == (Account(100, 15, leased=35, requests_used=2), Account(35, 0, 30))
     account, lease = ledger.resize(account, lease, 60)
-    assert (account, lease) == (Account(100, 15, leased=60, gone=2), Account(60, 0, 30))
-    assert ledger.give_back(account, replace(lease, spent=7, gone=3)) == Account(100, 22, 30, gone=5)
+    assert (account, lease) == (Account(100, 15, leased=60, requests_used=2), Account(60, 0, 30))
+    assert ledger.give_back(account, replace(lease, spent=7, requests_used=3)) == Account(100, 22, 30, requests_used=5)
     with pytest.raises(ArithmeticError):
         ledger.lend(account, 26)
     with pytest.raises(ArithmeticError):
@@ -87,7 +88,7 @@ def test_under_a_lease_neither_the_campaign_nor_its_arms_are_written(store, two)
         two[0].void(two[0].decide("ads", f"void {number}").decision)
     assert (store.campaigns, store.arms) == before
     [lease] = leases(store)
-    assert lease.account == Account(5_000_000, 850_000, gone=4)
+    assert lease.account == Account(5_000_000, 850_000, requests_used=4)
     assert to_units(two[0].account("ads").leased) == two[0].describe("ads")["leased"] == 5.0
     assert verify(store, "ads") == []
 
@@ -347,7 +348,7 @@ def test_a_choice_that_fails_halfway_leaves_nothing_behind(store, monkeypatch):
     assert verify(store, "ads") == []
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", EVERY_POLICY)
 def test_every_policy_spends_a_budget_under_leases_and_the_audit_repeats_it(policy, store, clock):
     known = {"cost_floor": 0.1, "costs": {"search": 0.6, "mail": 0.4, "post": 0.2}}
     needs = {what: known[what] for what in POLICIES[policy]().needs & known.keys()}
@@ -380,8 +381,8 @@ def test_every_policy_spends_a_budget_under_leases_and_the_audit_repeats_it(poli
         "UPDATE lease SET tag = 'other'",
         "UPDATE campaign SET leased = leased - 1",
         "DELETE FROM lease",
-        "DELETE FROM event WHERE kind = 'settled' AND turn = 3",
-        "UPDATE event SET lease = NULL, turn = NULL WHERE turn = 3",
+        "DELETE FROM event WHERE kind = 'settled' AND lease_seq = 3",
+        "UPDATE event SET lease = NULL, lease_seq = NULL WHERE lease_seq = 3",
         "UPDATE event SET reward = 1 - reward WHERE kind = 'settled'",
         "UPDATE event SET arm = 1 - arm WHERE kind = 'decided'",
     ],

@@ -13,7 +13,7 @@ from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.service import DecisionService
-from budgetbandits.service.stores.contract import About
+from budgetbandits.service.stores.contract import Scope
 from budgetbandits.service.stores.records import Lease
 from stores import STORES, all_decisions, all_events
 
@@ -201,7 +201,7 @@ def test_servers_with_leases_on_one_postgres_never_wait_in_a_circle(postgres, mo
     monkeypatch.setattr(postgres_pipeline, "_failed", lambda results: seen.append(failed(results)) or seen[-1])
     with postgres() as one, postgres() as two:
         writer = type(one._writers[0])
-        again = writer.again
+        again = writer.is_retryable
         monkeypatch.setattr(writer, "again", lambda self, error: seen.append(error) or again(self, error))
         servers, chance = [(store, DecisionService(store)) for store in (one, two)], random.Random(5)
         servers[0][1].create("ads", "bts", 1e6, ARMS, lease=6.0, lease_seconds=0.02)
@@ -235,16 +235,16 @@ def test_a_group_on_postgres_does_not_wait_for_a_lease_with_another_one_locked(p
         rows = [Lease(id, campaign, Account(10), 1e12) for id in ("l1", "l2")]
         store.write(lambda tx: [tx.add_lease(row) for row in rows])
         gate, begun = threading.Event(), threading.Event()
-        first = store.submit(lambda _: begun.set() or gate.wait(30.0), About(campaign))
+        first = store.submit(lambda _: begun.set() or gate.wait(30.0), Scope(campaign))
         begun.wait(30.0)
-        one = store.submit(lambda tx: tx.save_lease(replace(tx.lease("l2"), turn=7)), About(campaign))
-        both = store.submit(lambda tx: [lease.turn for lease in tx.leases(campaign)], About(campaign))
+        one = store.submit(lambda tx: tx.save_lease(replace(tx.lease("l2"), lease_seq=7)), Scope(campaign))
+        both = store.submit(lambda tx: [lease.lease_seq for lease in tx.leases(campaign)], Scope(campaign))
         with psycopg.connect(postgres.keywords["url"]) as keeper:
             keeper.execute("SELECT 1 FROM lease WHERE id = 'l1' FOR UPDATE")
             gate.set()
             first.result(30.0)
-            while store.read(lambda tx: tx.lease("l2")).turn != 7:  # written, though the group waits for the first
+            while store.read(lambda tx: tx.lease("l2")).lease_seq != 7:  # written, though the group waits for the first
                 assert not one.done()
                 time.sleep(0.01)
-            keeper.execute("UPDATE lease SET turn = turn + 1")
+            keeper.execute("UPDATE lease SET lease_seq = lease_seq + 1")
         assert both.result(30.0) == [1, 8]

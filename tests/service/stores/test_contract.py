@@ -18,17 +18,16 @@ from budgetbandits.service.feedback import Outcome
 from budgetbandits.service.http.auth import make_first_key
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.service import DecisionService
-from budgetbandits.service.stores.contract import About
-from budgetbandits.service.stores.paging import event_slices
-from budgetbandits.service.stores.records import ArmRow, Campaign, Decision, Event, Key, Lease
+from budgetbandits.service.stores.contract import Scope, event_slices
+from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, Event, Key, Lease
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from stores import STORES, all_decisions, all_events
 
 ACCOUNT = Account(1000, 100, 50, 5, "active", 3, 40, 90, 6)
 ONE = Campaign("c1", "ads", "bts", ACCOUNT, 7.5, {"a": [1, 2], "cost_max": 9}, {"number": 3})
 ARMS = [ArmRow("c1", 0, "search", 40, {"pulls": 2}), ArmRow("c1", 1, "mail", 50, {}, active=False)]
-LEASE = Lease("l1", "c1", Account(90, 10, 30, gone=3), 30.0, 7, 4, "abc")
-MADE = Decision("d1", "c1", 1, Hold(50), "key", "digest", 10.0, 20.0)
+LEASE = Lease("l1", "c1", Account(90, 10, 30, requests_used=3), 30.0, 7, 4, "abc")
+MADE = DecisionRow("d1", "c1", 1, Hold(50), "key", "digest", 10.0, 20.0)
 
 
 @pytest.fixture
@@ -113,8 +112,8 @@ def test_money_alone_is_written(filled):
 
 
 def test_a_heartbeat_can_be_written_again_and_again(store):
-    store.write(lambda tx: tx.beat(1.0))
-    store.write(lambda tx: tx.beat(2.0))
+    store.write(lambda tx: tx.write_heartbeat(1.0))
+    store.write(lambda tx: tx.write_heartbeat(2.0))
 
 
 def test_decisions_come_in_the_order_they_were_made(filled):
@@ -166,7 +165,11 @@ def test_an_event_loop_does_not_stand_still_while_another_process_writes(tmp_pat
         other.execute("BEGIN IMMEDIATE")
 
         async def run():
-            pieces = [lambda tx: tx.add_campaign(ONE), lambda tx: tx.beat(1.0), lambda tx: len(tx.campaigns())]
+            pieces = [
+                lambda tx: tx.add_campaign(ONE),
+                lambda tx: tx.write_heartbeat(1.0),
+                lambda tx: len(tx.campaigns()),
+            ]
             work = asyncio.gather(*(store.perform(piece) for piece in pieces))
             ticks = 0
             while ticks < 20:
@@ -198,14 +201,14 @@ def test_who_is_alone_waits_for_nobody_and_a_crowd_shares_commits(tmp_path):
             counting = asyncio.ensure_future(count())
             await asyncio.sleep(0)
             before = rounds
-            await store.perform(lambda tx: tx.beat(1.0))
+            await store.perform(lambda tx: tx.write_heartbeat(1.0))
             counting.cancel()
             return rounds - before
 
         async def crowd():
             async def one():
                 for _ in range(20):
-                    await store.perform(lambda tx: tx.beat(1.0))
+                    await store.perform(lambda tx: tx.write_heartbeat(1.0))
 
             await asyncio.gather(*(one() for _ in range(8)))
 
@@ -219,7 +222,7 @@ def test_nobody_waits_for_a_store_that_was_closed(tmp_path):
     store = SQLiteStore(tmp_path / "money.db")
 
     async def run():
-        waiting = [asyncio.ensure_future(store.perform(lambda tx: tx.beat(1.0))) for _ in range(3)]
+        waiting = [asyncio.ensure_future(store.perform(lambda tx: tx.write_heartbeat(1.0))) for _ in range(3)]
         await asyncio.sleep(0)
         store.close()
         return await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 10.0)
@@ -228,7 +231,7 @@ def test_nobody_waits_for_a_store_that_was_closed(tmp_path):
     assert first is None  # nobody was there when it came, so it was done at once
     assert [type(answer) for answer in others] == [StoreError] * 2
     with pytest.raises(StoreError, match="closed"):
-        asyncio.run(store.perform(lambda tx: tx.beat(1.0)))
+        asyncio.run(store.perform(lambda tx: tx.write_heartbeat(1.0)))
 
 
 def test_a_process_that_leaves_does_not_take_the_log_along(tmp_path):
@@ -275,11 +278,11 @@ def test_a_writer_outlives_a_rollback_that_fails(filled):
 
     def cannot():
         for writer in writers:
-            del writer.undo
+            del writer.rollback
         raise writers[0].errors("the disk is gone")
 
     for writer in writers:
-        writer.undo = cannot
+        writer.rollback = cannot
     with pytest.raises(StoreError, match="cannot write"):
         filled.submit(raising(True)).result(10.0)
     for writer in writers:  # each of them may have been the one
@@ -307,7 +310,7 @@ def test_many_writers_at_once_lose_nothing(filled):
 def test_the_database_refuses_what_the_ledger_must_never_do(filled):
     """The rows are written past the ledger: the CHECK is the second lock on the door."""
     broken = object.__new__(Account)
-    numbers = {"budget": 100, "spent": 60, "overrun": 0, "day": 0, "today": 0, "status": "active", "gone": 0}
+    numbers = {"budget": 100, "spent": 60, "overrun": 0, "day": 0, "today": 0, "status": "active", "requests_used": 0}
     for tied in ({"held": 41, "leased": 0}, {"held": 20, "leased": 21}, {"held": 0, "leased": -1}):
         for name, value in (numbers | tied).items():
             object.__setattr__(broken, name, value)
@@ -323,7 +326,9 @@ def test_the_database_refuses_what_the_ledger_must_never_do(filled):
 
 def test_leases_come_and_go(filled):
     others = [replace(LEASE, id="l0", expires_at=31.0), replace(LEASE, id="l2", campaign="c2", expires_at=29.0)]
-    merged = replace(LEASE, account=Account(80, 5, 25, gone=4), expires_at=40.0, turn=9, merged=8, tag="abd")
+    merged = replace(
+        LEASE, account=Account(80, 5, 25, requests_used=4), expires_at=40.0, lease_seq=9, merged_seq=8, digest="abd"
+    )
 
     def work(tx):
         for lease in (LEASE, *others):
@@ -344,9 +349,9 @@ def test_the_events_of_a_lease_come_with_what_is_known_of_their_decisions(filled
     told = replace(MADE, id="d2", key="k2", cost=30, reward=0.5, lease="l1", hold=Hold(50, "settled", 30, 0, True, -1))
     told = replace(told, **said)
     events = [
-        Event("c1", "leased", 1.0, amount=90, lease="l1", turn=1),
-        Event("c1", "decided", 2.0, "d2", 1, 50, lease="l1", turn=2, **said),
-        Event("c1", "settled", 3.0, "d2", 1, 30, 0.5, lease="l1", turn=3),
+        Event("c1", "leased", 1.0, amount=90, lease="l1", lease_seq=1),
+        Event("c1", "decided", 2.0, "d2", 1, 50, lease="l1", lease_seq=2, **said),
+        Event("c1", "settled", 3.0, "d2", 1, 30, 0.5, lease="l1", lease_seq=3),
     ]
 
     def work(tx):
@@ -363,7 +368,7 @@ def test_the_events_of_a_lease_come_with_what_is_known_of_their_decisions(filled
     ]  # fmt: skip
     filled.write(lambda tx: tx.save_decision(replace(told, failed=True)))
     assert filled.read(lambda tx: tx.decision("d2")) == replace(told, failed=True)
-    assert [each.event.turn for each in filled.read(lambda tx: tx.lease_events("l1", 2))] == [3]
+    assert [each.event.lease_seq for each in filled.read(lambda tx: tx.lease_events("l1", 2))] == [3]
     assert filled.read(lambda tx: tx.lease_events("l2", 0)) == []
     with pytest.raises(StoreError):  # a turn is taken once
         filled.write(lambda tx: tx.add_event(events[1]))
@@ -381,8 +386,8 @@ def test_due_decisions_come_oldest_first_and_only_pending_ones(filled):
             tx.add_decision(made)
 
     filled.write(work)
-    assert filled.read(lambda tx: tx.due(15.0, 10)) == [("c1", "e1"), ("c1", "e0")]
-    assert filled.read(lambda tx: tx.due(99.0, 2)) == [("c1", "e1"), ("c1", "e0")]
+    assert filled.read(lambda tx: tx.due_decisions(15.0, 10)) == [("c1", "e1"), ("c1", "e0")]
+    assert filled.read(lambda tx: tx.due_decisions(99.0, 2)) == [("c1", "e1"), ("c1", "e0")]
 
 
 def test_events_are_numbered_in_order_and_read_in_pages(filled):
@@ -462,7 +467,7 @@ def test_a_postgres_that_drops_its_connections_is_found_again(tmp_path):
 
         with pytest.raises(StoreError, match="nothing was decided"):
             store.write(cut_off)
-        store.write(lambda tx: tx.beat(1.0))
+        store.write(lambda tx: tx.write_heartbeat(1.0))
         assert store.read(lambda tx: tx.campaign("c1")) == ONE
 
 
@@ -520,7 +525,7 @@ def impatient(monkeypatch):
     limits = {"lock_timeout": 1.0, "idle_in_transaction_session_timeout": 0.3, "statement_timeout": 2.0}
     session = pytest.importorskip("budgetbandits.service.stores.postgres_session")
     for name, seconds in limits.items():
-        monkeypatch.setitem(session.WRITING, name, seconds)
+        monkeypatch.setitem(session.WRITE_LIMITS, name, seconds)
 
 
 def test_a_postgres_server_that_stands_still_blocks_others_for_a_moment_only(tmp_path, impatient):
@@ -535,16 +540,16 @@ def test_a_postgres_server_that_stands_still_blocks_others_for_a_moment_only(tmp
             gate.wait(30.0)
             tx.save_campaign(numbered(row, 99))
 
-        late = stopped.submit(stands_still, About("c1"))
+        late = stopped.submit(stands_still, Scope("c1"))
         begun.wait(30.0)
         before = time.monotonic()
-        other.write(raising(False), About("c1"))
+        other.write(raising(False), Scope("c1"))
         assert time.monotonic() - before < 5.0
         gate.set()
         with pytest.raises(StoreError, match="nothing was decided"):
             late.result(30.0)
         assert number_of(other.read(lambda tx: tx.campaign("c1"))) == number_of(ONE) + 1
-        assert stopped.write(raising(False), About("c1")) == number_of(ONE) + 1  # and all is well again
+        assert stopped.write(raising(False), Scope("c1")) == number_of(ONE) + 1  # and all is well again
 
 
 def test_who_waits_for_a_postgres_campaign_too_long_is_told_to_ask_again(tmp_path, impatient):
@@ -556,14 +561,14 @@ def test_who_waits_for_a_postgres_campaign_too_long_is_told_to_ask_again(tmp_pat
         store.write(lambda tx: tx.add_campaign(replace(ONE, id="c2", name="more")))
         with psycopg.connect(opener.keywords["url"]) as keeper:
             keeper.execute("SELECT 1 FROM campaign WHERE id = 'c1' FOR UPDATE")
-            waiting = [store.submit(raising(False), About("c1")) for _ in range(3)]
-            store.write(lambda tx: tx.save_campaign(replace(ONE, id="c2", name="more")), About("c2"))
+            waiting = [store.submit(raising(False), Scope("c1")) for _ in range(3)]
+            store.write(lambda tx: tx.save_campaign(replace(ONE, id="c2", name="more")), Scope("c2"))
             assert not any(each.done() for each in waiting)
             before = time.monotonic()
             for each in waiting:
                 with pytest.raises(StoreError, match=r"kept the campaign.*ask again"):
                     each.result(30.0)
-            last = store.submit(raising(False), About("c1"))
+            last = store.submit(raising(False), Scope("c1"))
             store.close()
             assert isinstance(last.exception(0.0), StoreError)
             assert time.monotonic() - before < 5.0
@@ -607,7 +612,7 @@ def sliced(monkeypatch):
 
 def test_what_an_operator_was_answered_is_kept_with_the_key(opener, monkeypatch):
     """For other servers and after a restart; and of the oldest, how the campaign is now."""
-    monkeypatch.setattr("budgetbandits.service.stores.operator_sql.ANSWERS", 3)
+    monkeypatch.setattr("budgetbandits.service.stores.sql.core.ANSWERS_KEPT", 3)
     with opener() as store:
         moments = iter(range(100))
         engine = DecisionService(store, lambda: float(next(moments)))
@@ -722,7 +727,7 @@ def test_nobody_is_told_where_the_postgres_is(tmp_path):
         for writer in store._writers:
             writer._url = "postgresql://somebody@127.0.0.1:1/secret"
         with pytest.raises(StoreError, match="cannot be reached") as caught:
-            store.write(lambda tx: tx.beat(1.0))
+            store.write(lambda tx: tx.write_heartbeat(1.0))
         assert not any(word in str(caught.value) for word in ("127.0.0.1", "secret", "somebody", "port"))
 
 
@@ -740,7 +745,7 @@ def test_a_postgres_commit_that_is_cut_off_is_not_said_to_be_undone(tmp_path, mo
 
         monkeypatch.setattr("psycopg.Connection.commit", cut_off)
         with pytest.raises(OutcomeUnknown, match="may have been done, or not; ask again"):
-            store.write(raising(False), About("c1"))
+            store.write(raising(False), Scope("c1"))
         monkeypatch.undo()
         assert number_of(store.read(lambda tx: tx.campaign("c1"))) == number_of(ONE) + 1
 
@@ -914,7 +919,7 @@ def test_an_event_loop_that_stands_still_loses_its_postgres_transaction(tmp_path
 
         async def run():
             with pytest.raises(StoreError, match="ask again; nothing was decided"):
-                await stopped.perform(stands_still, About(campaign))
+                await stopped.perform(stands_still, Scope(campaign))
             return await stopped.perform(*engine.deciding(campaign, "after"))
 
         assert asyncio.run(run())
@@ -944,7 +949,7 @@ def test_an_event_loop_notices_that_a_postgres_has_dropped_its_connections(tmp_p
             drop_all()
             await store.perform(*engine.deciding(campaign, "two"))
             with pytest.raises(StoreError, match="ask again"):
-                await store.perform(drop_all, About(campaign))
+                await store.perform(drop_all, Scope(campaign))
             await store.perform(*engine.deciding(campaign, "three"))
 
         asyncio.run(run())
@@ -954,7 +959,7 @@ def test_an_event_loop_notices_that_a_postgres_has_dropped_its_connections(tmp_p
 
 def test_what_a_database_refuses_an_event_loop_is_refused_alone(filled):
     broken = object.__new__(Account)
-    numbers = dict.fromkeys(["overrun", "day", "today", "leased", "gone"], 0)
+    numbers = dict.fromkeys(["overrun", "day", "today", "leased", "requests_used"], 0)
     for name, value in ({"budget": 1, "spent": 1, "held": 1} | numbers).items():
         object.__setattr__(broken, name, value)
     broken.status = "active"
@@ -965,7 +970,7 @@ def test_what_a_database_refuses_an_event_loop_is_refused_alone(filled):
 
     async def run():
         works = [good, lambda tx: tx.save_money(replace(tx.campaign_named("ads"), account=broken)), good]
-        return await asyncio.gather(*(filled.perform(work, About("ads")) for work in works), return_exceptions=True)
+        return await asyncio.gather(*(filled.perform(work, Scope("ads")) for work in works), return_exceptions=True)
 
     first, refused, last = asyncio.run(run())
     assert (first, last) == (None, None)
@@ -987,11 +992,11 @@ def test_no_transaction_in_postgres_is_about_two_campaigns(tmp_path):
             begun.release()
             gate.wait(30.0)
 
-        waiting = [store.submit(wait, About(f"busy {n}")) for n in range(writers)]
+        waiting = [store.submit(wait, Scope(f"busy {n}")) for n in range(writers)]
         for _ in waiting:
             begun.acquire()
         abouts = ["a", "b", "c", "d", ""] * 8
-        futures = [(about, store.submit(number, About(about))) for about in abouts]
+        futures = [(about, store.submit(number, Scope(about))) for about in abouts]
         gate.set()
         seen = [(future.result(30.0), about) for about, future in futures]
         of = {transaction: {about for other, about in seen if other == transaction} for transaction, _ in seen}
@@ -1099,7 +1104,7 @@ def test_a_decision_at_hand_is_the_one_in_the_database(opener):
 
 
 def test_a_writer_keeps_a_number_of_decisions_at_hand(opener, monkeypatch):
-    monkeypatch.setattr("budgetbandits.service.stores.row_cache.LARGEST", 3)
+    monkeypatch.setattr("budgetbandits.service.stores.row_cache.OPEN_DECISIONS_MAX", 3)
     made = [replace(MADE, id=f"d{n}", key=f"k{n}") for n in range(8)]
     with opener() as store:
         store.write(lambda tx: (tx.add_campaign(ONE), [tx.add_decision(each) for each in made], None)[-1])

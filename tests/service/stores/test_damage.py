@@ -83,7 +83,7 @@ def test_a_damaged_row_is_named_and_stays_with_its_campaign(tmp_path, what):
         assert engine.account("other").held == 0
         with suppress(BadState):
             roll_up(store)
-        assert store.read(lambda tx: tx.rollups().mark(told["id"]).seq) > 0
+        assert store.read(lambda tx: tx.rollups().watermark(told["id"]).seq) > 0
         assert "other" in [line.glance.name for line in store.read(lambda tx: overview(tx, Asked(""), None)).lines]
         assert verify(store, "damaged") != []
         assert verify(store, "other") == []

@@ -10,8 +10,8 @@ from budgetbandits.service.dashboard.status import standing
 from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import Event
-from budgetbandits.service.stores.list_sql import Rank
 from budgetbandits.service.stores.records import Lease
+from budgetbandits.service.stores.sql.dashboard import Rank
 from clock import Clock
 from stores import STORES
 
@@ -47,7 +47,7 @@ def filled(store, count, rng):
             moments = [now - rng.choice([60.0, 4000.0, 9000.0, 90_000.0]) for _ in range(3)]
             tx.change(
                 "UPDATE campaign SET status = ?, overrun = ?, spent = ?, held = ?, leased = ?, created_at = ?, "
-                "down = ? WHERE id = ?",
+                "arms_down = ? WHERE id = ?",
                 (rng.choice(["active"] * 7 + ["paused", "frozen", "closed"]), rng.choice([0, 500_000]),
                  10_000_000 - left - held - leased, held, leased, moments[0], rng.choice([None, None, DOWN]), id),
             )  # fmt: skip
@@ -56,8 +56,8 @@ def filled(store, count, rng):
                 tx.add_lease(Lease(f"{id} lease", id, Account(400_000, 0, lent), now + 60.0, 1, 0, ""))
             if rng.random() < 0.8:
                 tx.change(
-                    "INSERT INTO rollup_mark (campaign, seq, decided_at, last_feedback_at, oldest_unanswered_at, "
-                    "overran) VALUES (?, 0, ?, ?, ?, ?)",
+                    "INSERT INTO rollup_watermark (campaign, seq, last_decision_at, last_feedback_at, "
+                    "oldest_unanswered_at, last_overrun_event) VALUES (?, 0, ?, ?, ?, ?)",
                     (
                         id,
                         moments[1],
@@ -77,7 +77,7 @@ def key(order, glance, state):
     """What a list is ordered by. Names that are equal but for case do not occur: each ends with its own number."""
     group = ["attention", "running", "stopped"].index(state.group)
     if order == "alarm":
-        return state.rank, -(glance.decided_at or 0.0)
+        return state.rank, -(glance.last_decision_at or 0.0)
     if order == "name":
         return group, glance.name.casefold()
     if order == "left":
@@ -95,7 +95,7 @@ def test_a_list_is_found_counted_and_ordered_as_if_all_were_read(store, monkeypa
 
                 def read(tx, asked=(text, group, order)):
                     views = [overview(tx, Asked(*asked, page), None) for page in range(1, 9)]
-                    return views, tx.pages().glances(ids)
+                    return views, tx.pages().summaries(ids)
 
                 views, glances = store.read(read)
                 named = [(each, standing(each, views[0].now)) for each in glances]
@@ -139,7 +139,7 @@ def test_budgets_may_sum_up_to_more_than_the_largest_number_of_a_database(store)
             tx.add_lease(Lease(f"{id} lease", id, Account(2**62, 2**62 - 1, 0), 1e10, 1, 0, ""))
 
     store.write(lend)
-    sums = store.read(lambda tx: tx.pages().lists().sums())
+    sums = store.read(lambda tx: tx.pages().campaign_list().sums())
     budget = 10 * 10**18
     assert sums.money == {
         "budget": budget, "spent": 30, "held": 0, "leased": 10 * (10**17 - 7), "overrun": 10 * 2**62,

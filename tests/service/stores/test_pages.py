@@ -5,10 +5,10 @@ import random
 import pytest
 
 from budgetbandits.service.http.auth import drop_key, make_key
-from budgetbandits.service.request import PageQuery
+from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.service import DecisionService
-from budgetbandits.service.stores import page_sql
-from budgetbandits.service.stores.page_sql import KINDS, Filter
+from budgetbandits.service.stores.sql import dashboard
+from budgetbandits.service.stores.sql.dashboard import DECISION_KINDS, DecisionFilter
 from clock import Clock
 from stores import STORES, all_decisions
 
@@ -50,15 +50,15 @@ def is_of(kind, made):
 
 
 def segment(made):
-    said = PageQuery.read(made.request)
+    said = ResolvedRequest.read(made.request)
     return None if said is None else said.segment
 
 
 def test_all_decisions_are_found_page_by_page(store, monkeypatch):
-    monkeypatch.setattr(page_sql, "LOOKED_AT", 7)
+    monkeypatch.setattr(dashboard, "DECISIONS_SEARCHED_MAX", 7)
     _, id = played(store)
     made = all_decisions(store, "ads")[::-1]
-    for kind in KINDS:
+    for kind in DECISION_KINDS:
         for arm, of in [(None, None), (1, None), (None, 'ch"at'), (0, "é")]:
             wanted = [
                 each for each in made
@@ -67,7 +67,7 @@ def test_all_decisions_are_found_page_by_page(store, monkeypatch):
             assert wanted or arm is not None or of is not None, kind
             found, before, pages = [], None, 0
             while pages == 0 or before is not None:
-                which = Filter(kind, arm, of)
+                which = DecisionFilter(kind, arm, of)
                 page = store.read(lambda tx, which=which, before=before: tx.pages().decisions(id, 4, which, before))
                 assert len(page.decisions) <= 4
                 found, before, pages = found + page.decisions, page.older, pages + 1
@@ -83,10 +83,12 @@ def test_events_of_operators_and_freezes_are_found_page_by_page(store):
     dear = [each for each in all_decisions(store, "ads") if each.hold.overrun]
     assert sorted(each.amount for each in wanted if each.kind == "frozen") == sorted(each.hold.overrun for each in dear)
     found, before = [], None
-    while page := store.read(lambda tx, before=before: tx.pages().operators_events(id, 3, before)):
+    while page := store.read(lambda tx, before=before: tx.pages().operator_events(id, 3, before)):
         found, before = found + page, page[-1].seq
     assert found == wanted
-    assert store.read(lambda tx: tx.pages().numbers(id, "frozen")) == [e.seq for e in wanted if e.kind == "frozen"]
+    assert store.read(lambda tx: tx.pages().event_numbers(id, "frozen")) == [
+        e.seq for e in wanted if e.kind == "frozen"
+    ]
 
 
 def test_the_record_of_keys_outlives_them(store):
@@ -95,14 +97,14 @@ def test_the_record_of_keys_outlives_them(store):
     first = make_key(store, ["decide", "feedback"], 5.0, "ads", by="bb_maker").split("_")[1]
     drop_key(store, first, by="bb_other")
     second = make_key(store, ["read"], 7.0).split("_")[1]
-    events = store.read(lambda tx: tx.key_record().latest(9))
+    events = store.read(lambda tx: tx.key_events(9))
     assert [(e.kind, e.prefix, e.scopes, e.campaign, e.actor) for e in events] == [
         ("made", second, ("read",), None, None),
         ("dropped", first, ("decide", "feedback"), id, "bb_other"),
         ("made", first, ("decide", "feedback"), id, "bb_maker"),
     ]
     assert events[0].at == 7.0
-    assert store.read(lambda tx: tx.key_record().latest(1, events[1].seq)) == events[2:]
+    assert store.read(lambda tx: tx.key_events(1, events[1].seq)) == events[2:]
 
 
 def open_holds(store, id, now):
@@ -122,6 +124,6 @@ def test_open_holds_are_those_of_the_campaign(store, monkeypatch):
     assert (found.counts, found.expires_at, found.amount, found.more) == ([1, 4, 6], begun + 520.0, 1_000_000, False)
     assert open_holds(store, ids[1], clock.now).counts == [1, 5, 9]
     assert open_holds(store, "nobody's", clock.now).counts == [0, 0, 0]
-    monkeypatch.setattr(page_sql, "MOST_HOLDS", 4)
+    monkeypatch.setattr(dashboard, "HOLDS_COUNTED_MAX", 4)
     found = open_holds(store, ids[0], clock.now)
     assert (found.counts, found.more) == ([0, 2, 4], True)

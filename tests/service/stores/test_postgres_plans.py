@@ -11,8 +11,8 @@ import pytest
 
 from budgetbandits.service.audit.event_cut import Cut
 from budgetbandits.service.dashboard.overview import Asked, overview
-from budgetbandits.service.stores.page_sql import Filter
-from budgetbandits.service.stores.watermark import Watermark
+from budgetbandits.service.stores.records import Watermark
+from budgetbandits.service.stores.sql.dashboard import DecisionFilter
 from stores import STORES
 
 CAMPAIGNS, EVENTS = 60, 2000
@@ -21,14 +21,14 @@ ORDERS = ("never", "empty", "one", "one's events", "others", "all")
 """When the database was analysed: of nothing, with the first campaign, only what is not events, and at the end."""
 
 _CAMPAIGNS = (
-    "INSERT INTO campaign_name (id, name, cost_max, folded) "
+    "INSERT INTO campaign_name (id, name, cost_max, folded_name) "
     "SELECT md5(g::text), 'ads ' || g, 1000000, 'ads ' || g FROM generate_series({0}, {1}) g",
     "INSERT INTO campaign (id, name, policy, budget, status, settings, learned, created_at, overrun) "
     "SELECT md5(g::text), 'ads ' || g, 'bts', 9000000, 'active', '{{\"cost_max\": 1000000}}', '{{}}', 1.0, 1 "
     "FROM generate_series({0}, {1}) g",
 )
 _DECISIONS = (
-    "INSERT INTO decision (id, campaign, arm, hold, state, reported, key, payload, created_at, expires_at) "
+    "INSERT INTO decision (id, campaign, arm, hold, state, reported, key, request_digest, created_at, expires_at) "
     "SELECT md5(g || '.' || n), md5(g::text), 0, 1, 'settled', TRUE, n::text, '', 1.0, 2.0 "
     "FROM generate_series({0}, {1}) g, generate_series(1, {2}) n"
 )
@@ -52,11 +52,13 @@ def fill(connection, analysed):
         if first == 0 and analysed in ("one", "one's events"):
             connection.execute("ANALYZE event" if analysed == "one's events" else "ANALYZE")
     connection.execute(
-        "INSERT INTO rollup_mark (campaign, seq, seen, overran) SELECT campaign, MAX(seq), MAX(seq), MIN(seq) "
+        "INSERT INTO rollup_watermark (campaign, seq, activity_seq, last_overrun_event) SELECT campaign, MAX(seq), MAX(seq), MIN(seq) "
         "FROM event GROUP BY campaign"
     )
     if analysed in ("others", "all"):
-        connection.execute("ANALYZE" if analysed == "all" else "ANALYZE campaign_name, campaign, rollup_mark, decision")
+        connection.execute(
+            "ANALYZE" if analysed == "all" else "ANALYZE campaign_name, campaign, rollup_watermark, decision"
+        )
 
 
 def reads(campaign):
@@ -64,7 +66,7 @@ def reads(campaign):
     return {
         "behind": lambda tx: tx.rollups().behind(),
         "list": lambda tx: overview(tx, Asked(), None),
-        "glances": lambda tx: tx.pages().glances([campaign]),
+        "glances": lambda tx: tx.pages().summaries([campaign]),
         "last event": lambda tx: tx.last_event(campaign),
         "cut": lambda tx: Cut.of(tx, campaign),
         "events": lambda tx: tx.events(campaign, 5),
@@ -73,9 +75,9 @@ def reads(campaign):
         "slice": lambda tx: tx.rollups().slice_end(campaign, 5, 10**6, 10),
         "tail": lambda tx: tx.rollups().tail(campaign, Watermark(seq=5), 10**6),
         "latest decisions": lambda tx: tx.pages().decisions(campaign, 10),
-        "held decisions": lambda tx: tx.pages().decisions(campaign, 10, Filter("held", 0), before=10**6),
-        "operators": lambda tx: tx.pages().operators_events(campaign, 10, kinds=["active"]),
-        "numbers": lambda tx: tx.pages().numbers(campaign, "active"),
+        "held decisions": lambda tx: tx.pages().decisions(campaign, 10, DecisionFilter("held", 0), before=10**6),
+        "operators": lambda tx: tx.pages().operator_events(campaign, 10, kinds=["active"]),
+        "numbers": lambda tx: tx.pages().event_numbers(campaign, "active"),
         "resumed": lambda tx: tx.pages().resumed_at(campaign, 5),
     }
 

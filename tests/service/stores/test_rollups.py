@@ -14,7 +14,8 @@ from budgetbandits.service.dashboard.overview import Asked, overview
 from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.rollups import History, Refusals, roll_up
 from budgetbandits.service.service import DecisionService
-from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, NUMBERS
+from budgetbandits.service.stores.records import COUNTS
+from budgetbandits.service.stores.sql.rollups import DAY, HOUR, MINUTE
 from clock import Clock
 from stores import STORES, all_decisions, all_events
 
@@ -57,7 +58,7 @@ def play(engine, clock, rng, steps, campaign="ads"):
 def added_up(store, campaign, span):
     """The same from the events and decisions, without SQL."""
     made = {each.id: each for each in all_decisions(store, campaign)}
-    charged, expired, counts = defaultdict(int), defaultdict(int), defaultdict(lambda: dict.fromkeys(NUMBERS, 0))
+    charged, expired, counts = defaultdict(int), defaultdict(int), defaultdict(lambda: dict.fromkeys(COUNTS, 0))
     for event in all_events(store, campaign):
         if event.decision is None:
             continue
@@ -65,7 +66,7 @@ def added_up(store, campaign, span):
         row["decided"] += event.kind == "decided"
         row["voided"] += event.kind == "voided"
         row["expired"] += event.kind == "expired"
-        row["rewarded"] += event.reward is not None
+        row["rewards_reported"] += event.reward is not None
         row["reward"] += event.reward or 0.0
         row["reward_squared"] += (event.reward or 0.0) ** 2
         if event.kind in ("expired", "settled"):
@@ -74,24 +75,24 @@ def added_up(store, campaign, span):
             charged[event.decision] = now
         if event.kind == "settled":
             delay = event.at - made[event.decision].created_at
-            row["told"] += 1
+            row["costs_reported"] += 1
             row["cost"] += event.amount
             row["cost_squared"] += event.amount**2
             row["overrun"] += hold.overrun
-            row["overran"] += hold.overrun > 0
+            row["overruns"] += hold.overrun > 0
             row["delay_10"] += delay < 10
             row["delay_60"] += 10 <= delay < 60
             row["delay_300"] += 60 <= delay < 300
             # charged when it expired, it was gone then
-            row["gone"] += hold.state == "settled" or not expired[event.decision]
+            row["requests_used"] += hold.state == "settled" or not expired[event.decision]
         if event.kind == "expired":
             expired[event.decision] = event.amount
-            row["gone"] += event.amount > 0
+            row["requests_used"] += event.amount > 0
         if event.kind == "failed":
             row["failed"] += 1
             row["failed_cost"] += made[event.decision].cost
-            row["failed_squared"] += made[event.decision].cost ** 2
-    return {key: [pytest.approx(row[name]) for name in NUMBERS] for key, row in counts.items()}
+            row["failed_cost_squared"] += made[event.decision].cost ** 2
+    return {key: [pytest.approx(row[name]) for name in COUNTS] for key, row in counts.items()}
 
 
 def read(store, campaign, span):
@@ -117,12 +118,12 @@ def test_rollups_are_what_the_events_add_up_to(store, monkeypatch, terms):
     spent = engine.account("ads").spent + sum(each.account.spent for each in store.read(
         lambda tx: tx.leases(tx.campaign_named("ads").id)))  # fmt: skip
     assert sum(each.spent for each in totals.values()) == spent > 0
-    assert sum(each.overran for each in totals.values()) > 0
+    assert sum(each.overruns for each in totals.values()) > 0
     assert sum(each.expired for each in totals.values()) > 0
     assert sum(each.failed_cost for each in totals.values()) > 0
     leased = store.read(lambda tx: tx.leases(tx.campaign_named("ads").id))
-    gone = engine.account("ads").gone + sum(each.account.gone for each in leased)
-    assert sum(each.gone for each in totals.values()) == gone > 0
+    requests_used = engine.account("ads").requests_used + sum(each.account.requests_used for each in leased)
+    assert sum(each.requests_used for each in totals.values()) == requests_used > 0
 
 
 def test_a_young_campaign_is_read_in_seconds_while_its_events_are_few(store, monkeypatch):
@@ -134,7 +135,7 @@ def test_a_young_campaign_is_read_in_seconds_while_its_events_are_few(store, mon
     play(engine, clock, rng, 5)
     slots = store.read(lambda tx: History.of(tx, tx.campaign_named("ads")).fine_slots(5))
     wanted = added_up(store, "ads", 5)
-    decided, spent = NUMBERS.index("decided"), NUMBERS.index("spent")
+    decided, spent = COUNTS.index("decided"), COUNTS.index("spent")
     assert {(at, arm): (d, s) for at, arm, d, s in slots} == {
         key: (row[decided], row[spent]) for key, row in wanted.items()
     }
@@ -150,11 +151,11 @@ def test_rolling_up_ends_when_it_is_told_to_and_goes_on_later(store, monkeypatch
     play(engine, clock, random.Random(5), 40)
     before = read(store, "ads", HOUR)
     roll_up(store, stopping=lambda: True)
-    mark = store.read(lambda tx: tx.rollups().mark(id).seq)
+    mark = store.read(lambda tx: tx.rollups().watermark(id).seq)
     assert 0 < mark < store.read(lambda tx: tx.last_event(id))
     assert read(store, "ads", HOUR) == before
     roll_up(store)
-    assert store.read(lambda tx: tx.rollups().mark(id).seq == tx.last_event(id))
+    assert store.read(lambda tx: tx.rollups().watermark(id).seq == tx.last_event(id))
     assert read(store, "ads", HOUR) == before
 
 
@@ -171,7 +172,7 @@ def test_rolling_up_twice_changes_nothing_and_old_minutes_go(store):
     # the campaign's clock is years ahead of the store's or behind it; only minutes are ever dropped
     kept = store.read(lambda tx: tx.rollups().rows(id, MINUTE))
     assert len(kept) in (0, len(read(store, "ads", MINUTE)))
-    store.write(lambda tx: tx.rollups().add(id, [], tx.rollups().mark(id), clock.now + HOUR))
+    store.write(lambda tx: tx.rollups().add(id, [], tx.rollups().watermark(id), clock.now + HOUR))
     assert store.read(lambda tx: tx.rollups().rows(id, MINUTE)) == []
     assert read(store, "ads", HOUR) == before
     assert verify(store, "ads") == []
@@ -183,12 +184,12 @@ def test_rolling_up_twice_changes_nothing_and_old_minutes_go(store):
         ("UPDATE rollup SET spent = spent + 1 WHERE span = 86400", "rollups of the day"),
         ("UPDATE rollup SET reward = reward + 1 WHERE span = 86400", "rollups of the day"),
         ("UPDATE rollup SET failed_cost = failed_cost + 1 WHERE span = 86400", "rollups of the day"),
-        ("UPDATE rollup SET gone = gone + 1 WHERE span = 86400", "rollups of the day"),
+        ("UPDATE rollup SET requests_used = requests_used + 1 WHERE span = 86400", "rollups of the day"),
         ("DELETE FROM rollup WHERE span = 86400", "rollups of the day"),
-        ("UPDATE rollup SET told = told + 1 WHERE span = 3600", "hours"),
+        ("UPDATE rollup SET costs_reported = costs_reported + 1 WHERE span = 3600", "hours"),
         ("UPDATE rollup SET delay_10 = delay_10 + 1 WHERE span = 3600", "hours"),
-        ("UPDATE rollup SET told = told + 1 WHERE span = 60", "minutes"),
-        ("UPDATE rollup_mark SET seq = seq - 3", "rollups of the day"),
+        ("UPDATE rollup SET costs_reported = costs_reported + 1 WHERE span = 60", "minutes"),
+        ("UPDATE rollup_watermark SET seq = seq - 3", "rollups of the day"),
     ],
 )
 def test_an_audit_finds_tampering(store, tampering, found):
@@ -212,11 +213,11 @@ def test_pages_read_what_there_is(store):
     engine.retire_arm("ads", "mail", by="bb_tester")
     roll_up(store)
     made = all_decisions(store, "ads")
-    pages = store.read(lambda tx: tx.pages().glances([id, other]))
-    assert [(each.name, each.arms, each.least, each.most) for each in pages] == [
+    pages = store.read(lambda tx: tx.pages().summaries([id, other]))
+    assert [(each.name, each.arms, each.smallest_cap, each.largest_cap) for each in pages] == [
         ("ads", 1, 1_000_000, 1_000_000), ("other", 2, 500_000, 1_000_000)
     ]  # fmt: skip
-    assert pages[0].decided_at == max(each.created_at for each in made)
+    assert pages[0].last_decision_at == max(each.created_at for each in made)
     assert store.read(lambda tx: tx.pages().names([id])) == {id: "ads"}
     hourly = store.read(lambda tx: tx.pages().spent_by(3600, [id, other], BEGIN - DAY))
     assert sum(hourly[id].values()) == engine.account("ads").spent
@@ -226,7 +227,7 @@ def test_pages_read_what_there_is(store):
     young = sum(each.created_at > clock.now - 60.0 for each in pending)
     assert holds.counts == [young, len(pending), len(pending)]
     assert holds.expires_at == min(each.expires_at for each in pending)
-    events = store.read(lambda tx: tx.pages().operators_events(id, 100))
+    events = store.read(lambda tx: tx.pages().operator_events(id, 100))
     assert [events[0].kind, events[0].actor, events[-1].kind, events[-1].actor] == [
         "arm retired", "bb_tester", "created", "bb_maker"
     ]  # fmt: skip

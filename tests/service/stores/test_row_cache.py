@@ -7,7 +7,7 @@ import pytest
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.ledger import Account
-from budgetbandits.service.stores.contract import About
+from budgetbandits.service.stores.contract import Scope
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
@@ -33,7 +33,7 @@ def test_a_transaction_sees_what_it_has_changed(store):
         tx.add_event(Event("c1", "three", 3.0))
         return seen, [each.kind for each in tx.events("c1")]
 
-    seen, kinds = store.write(work, About("c1"))
+    seen, kinds = store.write(work, Scope("c1"))
     now = replace(ONE, account=Account(1000, 102, 48), learned={"tag": "y"})
     assert seen == [[now], [replace(ARMS[0], learned={"pulls": 3}), ARMS[1]], now]
     assert kinds == ["one", "two", "three"]
@@ -44,10 +44,10 @@ def test_what_is_refused_in_the_end_is_refused_alone(store):
     """The rows wait, so the database sees them when the piece that changed them is over."""
     fill(store)
     gate = threading.Event()
-    waiting = [store.submit(lambda tx: gate.wait(5), About("c1"))]  # the others go together
-    waiting += [store.submit(lambda tx: tx.add_event(Event("c1", "good", 1.0)), About("c1"))]
-    waiting += [store.submit(lambda tx: tx.save_arms([replace(ARMS[0], active=None)]), About("c1"))]
-    waiting += [store.submit(lambda tx: tx.add_event(Event("c1", "good as well", 2.0)), About("c1"))]
+    waiting = [store.submit(lambda tx: gate.wait(5), Scope("c1"))]  # the others go together
+    waiting += [store.submit(lambda tx: tx.add_event(Event("c1", "good", 1.0)), Scope("c1"))]
+    waiting += [store.submit(lambda tx: tx.save_arms([replace(ARMS[0], active=None)]), Scope("c1"))]
+    waiting += [store.submit(lambda tx: tx.add_event(Event("c1", "good as well", 2.0)), Scope("c1"))]
     gate.set()
     with pytest.raises(StoreError, match="the store refused"):
         waiting.pop(2).result(5)

@@ -27,9 +27,8 @@ from budgetbandits import POLICIES, Problem, family, parse_policy  # noqa: E402
 from budgetbandits.policies.index import IndexPolicy  # noqa: E402
 from budgetbandits.problems.problem import Arm  # noqa: E402
 from budgetbandits.simulation.dispatch import engine_for, player  # noqa: E402
-from budgetbandits.simulation.engines.index.engine import Games  # noqa: E402
-from budgetbandits.simulation.engines.thompson.engine import Settings  # noqa: E402
-from budgetbandits.simulation.engines.thompson.laws import SampledLaws  # noqa: E402
+from budgetbandits.simulation.engines.index.engine import IndexGames  # noqa: E402
+from budgetbandits.simulation.engines.thompson.engine import SampledLaws, Settings  # noqa: E402
 from engine_runs import RunResults, bernoulli, simulate_runs  # noqa: E402
 
 PROBLEMS = {
@@ -88,7 +87,7 @@ def other_games() -> Iterator[tuple[str, list[Any]]]:
                 continue
             players = {"": player(problem, policy, BUDGETS)}
             if isinstance(policy, IndexPolicy):
-                players[" plain"] = Games(problem, policy, BUDGETS, lazy=False)
+                players[" plain"] = IndexGames(problem, policy, BUDGETS, lazy=False)
             for kind, games in players.items():
                 yield (
                     f"{spec}{kind}, {name}",

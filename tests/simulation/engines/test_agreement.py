@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from budgetbandits import Problem, family, parse_policy, simulate
-from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, Lattice, Table
+from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, JointTable, Lattice
 from budgetbandits.problems.problem import Arm
 from budgetbandits.testing.engines import FALSE_ALARM, rows, smallest_p
+from deep import deep, mostly_deep
 
 PROBLEMS = {
     "near tie": (Problem.bernoulli([0.6, 0.58], [0.4, 0.4]), [5.0, 25.0], 400),
@@ -23,7 +24,7 @@ PROBLEMS = {
     "any law": (
         Problem(
             (
-                Arm("table", Table([[1, 1, 0.5], [0, 0.5, 0.5]])),
+                Arm("table", JointTable([[1, 1, 0.5], [0, 0.5, 0.5]])),
                 Arm("copula", Copula(Beta(2, 2), Beta(1, 3), 0.6)),
                 Arm("mixed", Independent(Lattice([0.1, 0.7], [1, 2]), Fixed(0.3))),
             )
@@ -34,8 +35,13 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.parametrize("which", PROBLEMS)
-@pytest.mark.parametrize("policy", ["bts", "thompson", "epsilon-first:epsilon=0.3", "kube", "ucb-bv1", "pd-bwk"])
+POLICIES = ["bts", "epsilon-first:epsilon=0.3", "kube", "thompson", "ucb-bv1", "pd-bwk"]
+PAIRS = [(policy, which) for policy in POLICIES for which in PROBLEMS]
+FEW = [*zip(POLICIES, PROBLEMS, strict=False), ("bts", "any law"), ("kube", "one tiny cost")]
+"""Every problem, and for the engines of one policy and of many the hardest one as well."""
+
+
+@pytest.mark.parametrize(("policy", "which"), mostly_deep(PAIRS, FEW))
 def test_the_fast_engine_plays_the_same_game(policy, which):
     problem, budgets, runs = PROBLEMS[which]
     slow, fast = (
@@ -50,10 +56,9 @@ def test_the_fast_engine_plays_the_same_game(policy, which):
 @pytest.mark.parametrize(
     ("policy", "which"),
     [
-        ("bts:prior_reward=jeffreys,prior_cost=0.4/2,kappa=1.5", "ten arms"),
         ("thompson:kappa=2,prior_reward=3/1", "any law"),
         ("bts-gaussian", "ten arms"),
-        ("bts-joint", "any law"),
+        *deep(("bts:prior_reward=jeffreys,prior_cost=0.4/2,kappa=1.5", "ten arms"), ("bts-joint", "any law")),
     ],
 )
 def test_the_plain_loop_plays_the_law_of_policies_that_draw_all_arms_at_once(policy, which):
@@ -66,7 +71,7 @@ def test_the_plain_loop_plays_the_law_of_policies_that_draw_all_arms_at_once(pol
     assert smallest_p(rows(slow), rows(fast)) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("policy", ["bts", "thompson", "kube", "pd-bwk", "epsilon-first"])
+@pytest.mark.parametrize("policy", ["bts", "thompson", "kube", "pd-bwk", "epsilon-first", "bts-joint"])
 def test_threads_give_the_same_bits(policy):
     problem = family("uniform-bernoulli", 8, seed=3, low=0.1)
     one, three = (simulate(problem, parse_policy(policy), [50, 200], runs=40, seed=2, jobs=j) for j in (1, 3))

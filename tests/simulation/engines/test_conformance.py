@@ -23,15 +23,14 @@ from budgetbandits.policies.statistics import Tally
 from budgetbandits.policies.thompson import BudgetedThompson
 from budgetbandits.problems.distributions import Bernoulli, Fixed, Independent
 from budgetbandits.problems.problem import Arm
-from budgetbandits.simulation.dispatch import EXPLORING, engine_for
-from budgetbandits.simulation.engines.index import rehearsal
-from budgetbandits.simulation.engines.index.engine import Games
-from budgetbandits.simulation.engines.index.library import COUNTING
-from budgetbandits.simulation.engines.index.rehearsal import rehearse, try_out
-from budgetbandits.simulation.engines.index.rules import compiled
-from budgetbandits.simulation.known import EngineUnsupported
+from budgetbandits.simulation.dispatch import EPSILON_FIRST_METHODS, engine_for
+from budgetbandits.simulation.engine_support import EngineUnsupported
+from budgetbandits.simulation.engines.index import conformance
+from budgetbandits.simulation.engines.index.conformance import rehearse, try_out
+from budgetbandits.simulation.engines.index.engine import IndexGames
+from budgetbandits.simulation.engines.index.rules import INDEX_METHODS, compiled
 from budgetbandits.simulation.reference import ReferencePlayer
-from own_rules import AboveTheFloor, CautiousRatio, Forgetful, Steep, cautious_ratio
+from own_rules import AboveTheFloor, CautiousRatio, Forgetful, Steep, cautious_ratio, with_own
 
 PROBLEM = Problem.bernoulli([0.9, 0.3, 0.5], [0.5, 0.2, 0.9])
 
@@ -82,16 +81,13 @@ def test_an_epsilon_first_with_its_own_choose():
     assert (played(Stubborn()).pulls[:, 0, :2] == 0).all()
 
 
-@pytest.mark.parametrize("name", COUNTING)
+@pytest.mark.parametrize("name", INDEX_METHODS)
 def test_any_method_the_index_engines_stand_in_for(name):
     for parent in (KUBE, PrimalDualBwK, FractionalKUBE):
-        method = getattr(parent, name)
-        own = type("Own", (parent,), {name: lambda *given, method=method, **words: method(*given, **words)})
-        engine = engine_for(PROBLEM, own(), [30.0])
-        assert (engine.name, engine.reason) == (
-            "reference",
-            f"it has {'an' if name[0] in 'ao' else 'a'} {name} of its own, which no compiled engine knows",
-        )
+        engine = engine_for(PROBLEM, with_own(parent, name)(), [30.0])
+        assert engine.name == "reference"
+        article = "an" if name[0] in "ao" else "a"
+        assert engine.reason == f"it has {article} {name} of its own, which no compiled engine knows"
 
 
 def test_the_prices_of_primal_dual_bwk():
@@ -99,17 +95,10 @@ def test_the_prices_of_primal_dual_bwk():
     assert "raise_prices of its own" in engine_for(PROBLEM, own(), [30.0]).reason
 
 
-@pytest.mark.parametrize("name", EXPLORING)
+@pytest.mark.parametrize("name", EPSILON_FIRST_METHODS)
 def test_any_method_the_engine_of_epsilon_first_stands_in_for(name):
     for parent in (EpsilonFirst, EpsilonFirstGreedy):
-        method = getattr(parent, name)
-        value = (
-            property(lambda self, method=method: method.fget(self))
-            if isinstance(method, property)
-            else lambda *given, method=method: method(*given)
-        )
-        own = type("Own", (parent,), {name: value})
-        assert f"{name} of its own" in engine_for(PROBLEM, own(), [30.0]).reason
+        assert f"{name} of its own" in engine_for(PROBLEM, with_own(parent, name)(), [30.0]).reason
 
 
 def test_a_subclass_that_changes_nothing_is_played_fast():
@@ -244,13 +233,13 @@ def with_default(mean_reward, mean_cost, pulls, rounds, width=2.0):
 def test_a_default_of_the_index_is_its_extra():
     """Without extras the reference takes the default, and so must the engine: not 0."""
     own = type("Own", (IndexPolicy,), {"name": "own", "index": staticmethod(with_default)})
-    game = Games(PROBLEM, own(), [30.0]).play(np.random.SeedSequence(0))
+    game = IndexGames(PROBLEM, own(), [30.0]).play(np.random.SeedSequence(0))
     wide = type(
         "Own",
         (Wide,),
         {"index": staticmethod(with_default), "monotone": Monotone(), "extras": lambda self, state: (self.width,)},
     )
-    same, other = (Games(PROBLEM, wide(width), [30.0]).play(np.random.SeedSequence(0)) for width in (2.0, 0.0))
+    same, other = (IndexGames(PROBLEM, wide(width), [30.0]).play(np.random.SeedSequence(0)) for width in (2.0, 0.0))
     assert engine_for(PROBLEM, own(), [30.0]).name == "index plain loop"
     assert game[0][3].tolist() == same[0][3].tolist() != other[0][3].tolist()
 
@@ -299,7 +288,7 @@ def test_an_index_that_ceases_to_be_a_number(who, lazy):
     monotone = replace(Monotone(), rises_with_rounds=True)
     policy = type("Own", (BareRatio,), {"index": staticmethod(indices[who]), "monotone": monotone})()
     with pytest.raises(NotANumber, match=r"index of arm \d is not a number"):
-        Games(PROBLEM, policy, [200.0], lazy=lazy).play(np.random.SeedSequence(0))
+        IndexGames(PROBLEM, policy, [200.0], lazy=lazy).play(np.random.SeedSequence(0))
 
 
 class Picky(FractionalKUBE):
@@ -313,8 +302,8 @@ def test_nobody_asks_for_the_index_of_an_arm_that_cannot_be_paid(engine):
     problem = Problem(tuple(Arm(f"{cost}", Independent(Bernoulli(0.5), Fixed(cost))) for cost in (0.9, 0.5, 0.2)))
     players = {
         "reference": lambda: ReferencePlayer(problem, Picky(), [2.0]),
-        "lazy": lambda: Games(problem, Picky(), [2.0]),
-        "plain": lambda: Games(problem, Picky(), [2.0], lazy=False),
+        "lazy": lambda: IndexGames(problem, Picky(), [2.0]),
+        "plain": lambda: IndexGames(problem, Picky(), [2.0], lazy=False),
     }
     ((_, _, _, pulls),) = players[engine]().play(np.random.SeedSequence(0), 1_000)
     assert pulls.tolist() == [1, 1, 3]
@@ -378,7 +367,7 @@ def test_an_index_takes_as_many_extras_and_helpers_as_it_likes():
 def test_a_process_compiles_an_index_once_however_often_it_is_sent(monkeypatch):
     """And tries it out once, whatever the problem."""
     tried = []
-    monkeypatch.setattr(rehearsal, "try_out", lambda policy: tried.append(policy) or try_out(policy))
+    monkeypatch.setattr(conformance, "try_out", lambda policy: tried.append(policy) or try_out(policy))
     rule = staticmethod(lambda mean_reward, mean_cost, pulls, rounds, width: in_halves(mean_reward) + width / pulls)
     own = type("Sent", (Wide,), {"index": rule, "monotone": Monotone(), "extras": lambda self, state: (self.width,)})
     begun = []
@@ -387,7 +376,7 @@ def test_a_process_compiles_an_index_once_however_often_it_is_sent(monkeypatch):
             sent = pickle.loads(cloudpickle.dumps(own()))
             problem = Problem.bernoulli([0.5] * arms, [0.4] * arms)
             assert engine_for(problem, sent, [30.0]).name == "index plain loop"
-            Games(problem, sent, [30.0]).play(np.random.SeedSequence(0))
+            IndexGames(problem, sent, [30.0]).play(np.random.SeedSequence(0))
     assert begun.count("<lambda>") == 2  # the index, and the adapter by which engines call it
     assert len(tried) == 1
 

@@ -11,7 +11,7 @@ from numba import njit
 from scipy import stats
 
 from budgetbandits.simulation.engines.runtime.draws import new_stream
-from budgetbandits.simulation.engines.runtime.pointers import pointer_to
+from budgetbandits.simulation.engines.runtime.records import pointer_to
 from budgetbandits.simulation.engines.thompson import hot_arms
 from quadrature import below
 
@@ -99,9 +99,13 @@ def test_the_rest_is_normal_across_the_direction(inside):
     squares = (drawn**2).sum(axis=1)
     assert ((squares <= hot_arms.BALL) == inside).all()
     law = stats.chi2(3)
-    assert np.isclose(law.sf(hot_arms.BALL), hot_arms.OUTSIDE, rtol=1e-12)
+    assert np.isclose(law.sf(hot_arms.BALL), hot_arms.OUTSIDE_CHANCE, rtol=1e-12)
     levels = law.sf(squares)
-    levels = (levels - hot_arms.OUTSIDE) / (1.0 - hot_arms.OUTSIDE) if inside else levels / hot_arms.OUTSIDE
+    levels = (
+        (levels - hot_arms.OUTSIDE_CHANCE) / (1.0 - hot_arms.OUTSIDE_CHANCE)
+        if inside
+        else levels / hot_arms.OUTSIDE_CHANCE
+    )
     assert stats.kstest(levels, "uniform").pvalue > ALARM / 2
     # no direction across is preferred: the second moments are those of a projection
     projection = np.eye(4) - np.outer(direction, direction)

@@ -25,32 +25,31 @@ from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.index import RISING, IndexPolicy
-from budgetbandits.problems.distributions import Bernoulli, Beta, Fixed, Independent, Lattice, Table
-from budgetbandits.problems.problem import Arm, Problem, family
+from budgetbandits.problems.distributions import Bernoulli, Beta, Fixed, Independent, JointTable, Lattice
+from budgetbandits.problems.families import family
+from budgetbandits.problems.problem import Arm, Problem
 from budgetbandits.simulation.engines.epsilon_first.engine import EpsilonFirstGames
 from budgetbandits.simulation.engines.index import engine as games_module
-from budgetbandits.simulation.engines.index import groups
-from budgetbandits.simulation.engines.index import state as memory
-from budgetbandits.simulation.engines.index.engine import Games
-from budgetbandits.simulation.engines.index.library import rule_of
-from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, spot_check
-from budgetbandits.simulation.engines.runtime import bits
+from budgetbandits.simulation.engines.index import groups, state
+from budgetbandits.simulation.engines.index.conformance import spot_check
+from budgetbandits.simulation.engines.index.engine import IndexGames
+from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, rule_of
+from budgetbandits.simulation.engines.runtime import binomials
 from budgetbandits.simulation.engines.runtime.binomials import binomial
 from budgetbandits.simulation.simulate import simulate
 from budgetbandits.testing.engines import FALSE_ALARM, smallest_p
 from comparing import sample
+from deep import deep, mostly_deep
 from own_rules import AboveTheFloor, CautiousRatio, Forgetful, Steep
 from recorded import play_naively, recorded_problem, rewound
 
 DEEP = bool(os.environ.get("BUDGETBANDITS_DEEP"))
-"""`make deep` compares every policy on every problem."""
+"""`make deep` plays more games and looks at more points."""
 
 WITHOUT_ENGINE = ("bayes-ucb", "kube-knapsack", "ucb-m1", "empirical-imed")
-LIBRARY = {
-    name: rule_of(policy)
-    for name in POLICIES
-    if isinstance(policy := parse_policy(name), IndexPolicy) and name not in WITHOUT_ENGINE
-}
+LIBRARY = [
+    name for name in POLICIES if isinstance(parse_policy(name), IndexPolicy) and name not in WITHOUT_ENGINE
+]  # their rules are compiled by the tests, not while tests are collected
 WITHOUT_TIES = ["kube", "kube-fractional", "pd-bwk", "primal-dual-bwk", "ucb1", "ucb-v", "moss", "kl-ucb"]
 ALL = [*WITHOUT_TIES, "ucb-bv1", "ucb-bv2"]
 OWN: dict[str, Policy] = {p.name: p for p in (CautiousRatio(), Steep(), AboveTheFloor(), Forgetful())}
@@ -77,17 +76,17 @@ def lazy_means_lazy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(games_module, "FEW_ARMS", 0)
 
 
-@pytest.mark.parametrize("lazy", [True, False])
 @pytest.mark.parametrize("arms", [2, 5, 40])
 @pytest.mark.parametrize("name", WITHOUT_TIES + list(OWN))
-def test_pull_for_pull_as_the_reference(name: str, arms: int, lazy: bool) -> None:
+def test_pull_for_pull_as_the_reference(name: str, arms: int) -> None:
     policy = policy_of(name)
     budgets = [25.0, 90.3, 700.0] if policy.anytime else [400.0]
     for seed in range(3 if DEEP else 2):
         problem = recorded_problem(arms, seed=100 * arms + seed, low=0.3 if seed == 0 else 0.1)
         expected = play_naively(rewound(problem), policy, budgets, seed)
-        games = Games(rewound(problem), policy, budgets, lazy=lazy).play(np.random.SeedSequence(seed))
-        assert same_games(expected, games)
+        for lazy in (True, False):
+            games = IndexGames(rewound(problem), policy, budgets, lazy=lazy).play(np.random.SeedSequence(seed))
+            assert same_games(expected, games), lazy
 
 
 def test_fractional_kube_stops_when_nothing_is_affordable() -> None:
@@ -97,7 +96,7 @@ def test_fractional_kube_stops_when_nothing_is_affordable() -> None:
         for budget in (0.3, 1.7, 40.05):
             expected = play_naively(rewound(problem), policy, [budget], seed)
             for lazy in (True, False):
-                games = Games(rewound(problem), policy, [budget], lazy=lazy).play(np.random.SeedSequence(seed))
+                games = IndexGames(rewound(problem), policy, [budget], lazy=lazy).play(np.random.SeedSequence(seed))
                 assert same_games(expected, games)
 
 
@@ -112,36 +111,36 @@ PROBLEMS: dict[str, tuple[Problem, list[float]]] = {
 }
 
 
-# every policy on two problems and every problem with four policies; all of them with `make deep`
-PAIRS = [(w, n) for i, n in enumerate(ALL) for j, w in enumerate(PROBLEMS) if DEEP or (i + j) % 5 in (0, 2)]
+PAIRS = [(which, name) for name in ALL for which in PROBLEMS]
+FEW = [(which, ALL[(4 * place) % len(ALL)]) for place, which in enumerate(PROBLEMS)]  # every problem with one policy
 
 
-@pytest.mark.parametrize(("which", "name"), PAIRS)
+@pytest.mark.parametrize(("which", "name"), mostly_deep(PAIRS, FEW))
 def test_blocks_have_the_distribution_of_the_plain_loop(which: str, name: str) -> None:
     problem, budgets = PROBLEMS[which]
     policy = policy_of(name)
-    lazy = sample(Games(problem, policy, budgets, lazy=True), 600, seed=1)
-    plain = sample(Games(problem, policy, budgets, lazy=False), 600, seed=2)
+    lazy = sample(IndexGames(problem, policy, budgets, lazy=True), 600, seed=1)
+    plain = sample(IndexGames(problem, policy, budgets, lazy=False), 600, seed=2)
     assert smallest_p(lazy, plain) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("name", ["kube", "ucb-bv1", "pd-bwk", "ucb-v"])
+@pytest.mark.parametrize("name", ["kube", *deep("ucb-bv1", "pd-bwk", "ucb-v")])
 def test_long_games_have_the_distribution_of_the_plain_loop(name: str) -> None:
     problem = Problem.bernoulli([0.5, 0.45, 0.8], [0.6, 0.55, 0.9])
     policy = policy_of(name)
     budgets = [500.0, 2_000.0] if policy.anytime else [2_000.0]
-    lazy = sample(Games(problem, policy, budgets, lazy=True), 1500, seed=3)
-    plain = sample(Games(problem, policy, budgets, lazy=False), 1500, seed=4)
+    lazy = sample(IndexGames(problem, policy, budgets, lazy=True), 1500, seed=3)
+    plain = sample(IndexGames(problem, policy, budgets, lazy=False), 1500, seed=4)
     assert smallest_p(lazy, plain) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("name", ["kube", "ucb1", "ucb-bv2"])
+@pytest.mark.parametrize("name", ["kube", *deep("ucb1", "ucb-bv2")])
 def test_the_plain_loop_has_the_distribution_of_the_reference(name: str) -> None:
     """Ties and all: the plain loop is the yardstick of the tests above."""
     policy = policy_of(name)
     for problem in (PROBLEMS["all alike"][0], family("uniform-multinomial", 4, seed=2, low=0.2)):
         budgets = [5.0, 20.0]
-        plain = sample(Games(problem, policy, budgets, lazy=False), 800, seed=5)
+        plain = sample(IndexGames(problem, policy, budgets, lazy=False), 800, seed=5)
         naive = np.array(
             [
                 np.concatenate([[*r[:3], *r[3]] for r in play_naively(problem, policy, budgets, 10_000 + run)])
@@ -154,18 +153,18 @@ def test_the_plain_loop_has_the_distribution_of_the_reference(name: str) -> None
 def test_mixed_laws_are_played_from_buffers() -> None:
     laws = [
         Independent(Bernoulli(0.4), Beta(2.0, 3.0)),
-        Table([[1, 1, 0.5], [0, 0.5, 0.5]]),
+        JointTable([[1, 1, 0.5], [0, 0.5, 0.5]]),
         Independent(Lattice([0.1, 0.7], [1, 2]), Fixed(0.3)),
     ]
     problem = Problem(tuple(Arm(f"arm-{i}", law) for i, law in enumerate(laws)))
     for name in ("kube", "ucb-bv2"):
-        lazy = sample(Games(problem, policy_of(name), [8.0, 30.0], lazy=True), 1000, seed=6)
-        plain = sample(Games(problem, policy_of(name), [8.0, 30.0], lazy=False), 1000, seed=7)
+        lazy = sample(IndexGames(problem, policy_of(name), [8.0, 30.0], lazy=True), 1000, seed=6)
+        plain = sample(IndexGames(problem, policy_of(name), [8.0, 30.0], lazy=False), 1000, seed=7)
         assert smallest_p(lazy, plain) > FALSE_ALARM
 
 
 @pytest.mark.parametrize("name", ["epsilon-first:epsilon=0.3", "epsilon-first-greedy:epsilon=0.3"])
-@pytest.mark.parametrize("which", ["bernoulli", "lattice", "alike", "beta", "fixed"])
+@pytest.mark.parametrize("which", ["lattice", "fixed", *deep("bernoulli", "alike", "beta")])
 def test_epsilon_first_has_the_distribution_of_the_reference(which: str, name: str) -> None:
     fixed = [Independent(Bernoulli(r), Fixed(c)) for r, c in [(0.5, 0.25), (0.5, 0.5), (0.9, 0.75)]]
     problem, budgets = {
@@ -192,7 +191,7 @@ def test_epsilon_first_has_the_distribution_of_the_reference(which: str, name: s
 def test_equal_arms_are_pulled_in_an_order_that_is_uniform() -> None:
     """Four arms whose outcomes never vary tie in every round: each sweep is a random permutation, whatever the last."""
     problem = Problem(tuple(Arm(f"arm-{i}", Independent(Fixed(0.5), Fixed(0.5))) for i in range(4)))
-    games = Games(problem, parse_policy("ucb1"), [0.5 * pull for pull in range(4, 13)])
+    games = IndexGames(problem, parse_policy("ucb1"), [0.5 * pull for pull in range(4, 13)])
     seen = np.zeros((256, 256), dtype=np.int64)
     for run in range(15_000):
         pulls = np.array([game[3] for game in games.play(np.random.SeedSequence(run))])
@@ -203,11 +202,11 @@ def test_equal_arms_are_pulled_in_an_order_that_is_uniform() -> None:
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize("name", ["kube", "ucb1", "moss", "kl-ucb", "ucb-bv1", "ucb-bv2"])
+@pytest.mark.parametrize("name", ["ucb1", "ucb-bv2", *deep("kube", "moss", "kl-ucb", "ucb-bv1")])
 def test_arms_alike_are_treated_alike(name: str) -> None:
     """With equal laws the pulls of any two arms are exchangeable: arms join groups that have given others away."""
     budget = 8.0
-    games = Games(Problem.bernoulli([0.5] * 4, [0.5] * 4), policy_of(name), [budget])
+    games = IndexGames(Problem.bernoulli([0.5] * 4, [0.5] * 4), policy_of(name), [budget])
     pulls = np.array([games.play(np.random.SeedSequence(run))[0][3] for run in range(6_000)])
     for first, second in [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]:
         more, less = (pulls[:, first] > pulls[:, second]).sum(), (pulls[:, first] < pulls[:, second]).sum()
@@ -226,7 +225,7 @@ def newcomer_chosen(games):
 
 
 def test_an_arm_that_joins_a_group_has_the_same_chance_as_those_that_stayed() -> None:
-    own = memory.Memory(arms=4, budgets=1, chunk=1)
+    own = state.IndexState(arms=4, budgets=1, chunk=1)
     own.set(frees=4, cost_matters=True)
     start = own.fields()
     chosen = 0
@@ -245,7 +244,7 @@ def test_an_arm_that_joins_a_group_has_the_same_chance_as_those_that_stayed() ->
 def draw_counts(stream, n, p, size, by_bits):
     counts = np.empty(size, dtype=np.int64)
     for i in range(size):
-        counts[i] = bits.ones(bits.trials(stream, p, n)) if by_bits else binomial(stream, n, p)
+        counts[i] = binomials.ones(binomials.trials(stream, p, n)) if by_bits else binomial(stream, n, p)
     return counts
 
 
@@ -253,8 +252,8 @@ def draw_counts(stream, n, p, size, by_bits):
 @pytest.mark.parametrize("n", [1, 7, 64])
 @pytest.mark.parametrize("p", [1e-3, 0.3, 0.5, 0.97])
 def test_small_binomials(n: int, p: float, by_bits: bool) -> None:
-    state = np.random.SeedSequence(n).generate_state(4, np.uint64)
-    counts = draw_counts(state.ctypes.data, n, p, 100_000, by_bits)
+    words = np.random.SeedSequence(n).generate_state(4, np.uint64)
+    counts = draw_counts(words.ctypes.data, n, p, 100_000, by_bits)
     expected = 100_000 * stats.binom.pmf(np.arange(n + 1), n, p)
     seen = np.bincount(counts, minlength=n + 1)
     rare = expected < 10
@@ -268,7 +267,6 @@ def test_small_binomials(n: int, p: float, by_bits: bool) -> None:
 
 @pytest.mark.parametrize("name", LIBRARY)
 def test_declared_monotonicity_survives_spot_checks(name: str) -> None:
-    rule = LIBRARY[name]
     extras = {"pd-bwk": (3.0,), "primal-dual-bwk": (3.0, 1.0, 0.0), "ucb-bv1": (0.2,), "moss": (1e4,), "kl-ucb": (0.0,),
               "ucb-v": (0.1, 1.2), "ucb-bv2": (0.1,), "kube-fractional": (0.5,), "omega-ucb": (0.25,), "i-ucb": (0.25,),
               "c-ucb": (1.0,), "m-ucb": (1,), "budget-ucb": (0.1, 1.0), "kl-ucb-sc": (0.0,), "ucb-b1": (0.2, 0.1, 3.0),
@@ -276,7 +274,7 @@ def test_declared_monotonicity_survives_spot_checks(name: str) -> None:
               "ucb-b2": (0.0, 0.0, 0.0, 2.1), "ucb-b2c": (0.0, 0.0, 0.0, 2.1),
               "imed-ratio": (0.5, 1.0), "imed-fading": (0.5, 2.0, 99.0), "imed-moss": (0.5, 1.5, 9.0),
               "maillard-ratio": (0.5, 1.0)}.get(name, ())  # fmt: skip
-    spot_check(rule, extras, points=5_000)
+    spot_check(rule_of(parse_policy(name)), extras, points=5_000 if DEEP else 1_000)
 
 
 def test_a_false_declaration_is_refuted() -> None:
@@ -314,13 +312,14 @@ def test_what_cannot_be_compiled_is_left_to_the_reference() -> None:
 
 def test_the_compiled_index_is_the_policy_s_own() -> None:
     rng = np.random.default_rng(0)
-    for name, rule in LIBRARY.items():
-        f = compiled(rule.index)
+    for name in LIBRARY:
+        index = rule_of(parse_policy(name)).index
+        f = compiled(index)
         for _ in range(50):
             point = [rng.random(), rng.random(), float(rng.integers(1, 500)), float(rng.integers(500, 10_000))]
-            point += [rng.random(), 1.2, 0.1, 0.3][: rule.index.__code__.co_argcount - 4]
+            point += [rng.random(), 1.2, 0.1, 0.3][: index.__code__.co_argcount - 4]
             with np.errstate(divide="ignore", invalid="ignore"):
-                expected = float(rule.index(*point))
+                expected = float(index(*point))
             assert f(*point) == expected or f(*point) == pytest.approx(expected, rel=1e-12), name
 
 
@@ -332,10 +331,10 @@ def test_a_run_depends_on_its_seed_alone() -> None:
     policy = parse_policy("kube")
 
     def play(run: int) -> list[int]:
-        return Games(problem, policy, budgets).play(np.random.SeedSequence(run))[-1][3].tolist()
+        return IndexGames(problem, policy, budgets).play(np.random.SeedSequence(run))[-1][3].tolist()
 
     alone = [play(run) for run in range(8)]
-    games = Games(problem, policy, budgets)
+    games = IndexGames(problem, policy, budgets)
     backwards = [games.play(np.random.SeedSequence(run))[-1][3].tolist() for run in reversed(range(8))]
     with ThreadPoolExecutor(4) as pool:
         threaded = list(pool.map(play, range(8)))
@@ -346,19 +345,21 @@ def test_a_round_limit_is_an_error() -> None:
     problem, budgets = PROBLEMS["ten"]
     for lazy in (True, False):
         with pytest.raises(RoundLimit):
-            Games(problem, parse_policy("kube"), budgets, lazy=lazy).play(np.random.SeedSequence(0), max_rounds=200)
+            IndexGames(problem, parse_policy("kube"), budgets, lazy=lazy).play(
+                np.random.SeedSequence(0), max_rounds=200
+            )
 
 
 def test_many_arms_and_large_budgets() -> None:
     """A hundred thousand arms with thousands in the same state, and a budget of a hundred million."""
     rng = np.random.default_rng(0)
     problem = Problem.bernoulli(rng.uniform(0.1, 1.0, 100_000), rng.uniform(0.1, 1.0, 100_000))
-    games = Games(problem, parse_policy("ucb1"), [200_000.0])
+    games = IndexGames(problem, parse_policy("ucb1"), [200_000.0])
     ((_, spend, rounds, pulls),) = games.play(np.random.SeedSequence(0))
     assert spend == 200_000.0
     assert pulls.sum() == rounds
     assert games.counters["evaluations"] < 40 * rounds
-    games = Games(Problem.bernoulli([0.5, 0.6], [0.5, 0.5]), parse_policy("kube"), [1e8])
+    games = IndexGames(Problem.bernoulli([0.5, 0.6], [0.5, 0.5]), parse_policy("kube"), [1e8])
     ((_, spend, rounds, pulls),) = games.play(np.random.SeedSequence(0))
     assert spend == 1e8
     assert games.counters["evaluations"] < rounds / 50
@@ -366,17 +367,17 @@ def test_many_arms_and_large_budgets() -> None:
 
 def test_a_second_process_takes_everything_from_the_cache() -> None:
     code = (
-        "import numpy as np; from budgetbandits.simulation import engines;"
-        "from budgetbandits.simulation.engines.index.engine import Games;"
-        "from budgetbandits.simulation.engines.index.lazy_loop import play_lazily;"
+        "import numpy as np;"
+        "from budgetbandits.simulation.engines.index.engine import IndexGames;"
+        "from budgetbandits.simulation.engines.index.loops import play_lazily;"
         "from budgetbandits.problems.problem import Problem; from budgetbandits.policies import parse_policy;"
-        "Games(Problem.bernoulli([.5,.6],[.5,.5]), parse_policy('kube'), [9.]).play(np.random.SeedSequence(0));"
+        "IndexGames(Problem.bernoulli([.5,.6],[.5,.5]), parse_policy('kube'), [9.]).play(np.random.SeedSequence(0));"
         "assert not play_lazily.stats.cache_misses and play_lazily.stats.cache_hits"
     )
-    Games(Problem.bernoulli([0.5, 0.6], [0.5, 0.5]), parse_policy("kube"), [9.0]).play(np.random.SeedSequence(0))
+    IndexGames(Problem.bernoulli([0.5, 0.6], [0.5, 0.5]), parse_policy("kube"), [9.0]).play(np.random.SeedSequence(0))
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_every_kind_of_extra_is_covered() -> None:
-    kinds = {memory.CONSTANT, memory.OWN, memory.VARIANCE, memory.MOMENTS, memory.FLOOR_SEEN, memory.BEST_RATIO}
-    assert {rule.kind for rule in LIBRARY.values()} == kinds
+    kinds = {state.CONSTANT, state.OWN, state.VARIANCE, state.MOMENTS, state.FLOOR_SEEN, state.BEST_RATIO}
+    assert {rule_of(parse_policy(name)).kind for name in LIBRARY} == kinds

@@ -11,7 +11,7 @@ from budgetbandits import family, parse_policy, simulate
 from budgetbandits.policies.kube import KUBE
 from budgetbandits.simulation import dispatch
 from budgetbandits.simulation.engines.index.rules import CompiledIndex
-from budgetbandits.simulation.engines.runtime.notice import on_compile, say_compiling
+from budgetbandits.simulation.engines.runtime.cache import on_compile, say_compiling
 from compiling import compile_part_of_an_engine
 
 PROBLEM = family("uniform-bernoulli", 3, seed=1, low=0.2)
@@ -65,7 +65,7 @@ def test_a_notebook_counts_as_a_watcher(monkeypatch, capsys):
 def test_a_policy_warms_up_once_on_each_kind_of_problem(monkeypatch):
     played = []
     player = dispatch.player
-    monkeypatch.setattr(dispatch, "_WARM", set())
+    monkeypatch.setattr(dispatch, "_WARM_KINDS", set())
     monkeypatch.setattr(dispatch, "player", lambda *given: played.append(given[1].spec) or player(*given))
     beta = family("uniform-beta", 3, seed=1, low=0.2)
     for problem in (PROBLEM, family("uniform-bernoulli", 3, seed=2, low=0.2), beta, beta):

@@ -8,16 +8,16 @@ from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.policies.primal_dual import PrimalDualBwK
-from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, Lattice, Table
-from budgetbandits.problems.drift import drifting
+from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, JointTable, Lattice
 from budgetbandits.problems.problem import Arm
-from budgetbandits.problems.streams import RequestStream, StreamPart
+from budgetbandits.problems.streams import RequestStream, StreamPart, drifting
 from budgetbandits.simulation.dispatch import engine_for
 from budgetbandits.testing.engines import FALSE_ALARM, rows, smallest_p
+from deep import mostly_deep
 
 ANY_LAW = Problem(
     (
-        Arm("table", Table([[1, 1, 0.5], [0, 0.5, 0.5]])),
+        Arm("table", JointTable([[1, 1, 0.5], [0, 0.5, 0.5]])),
         Arm("copula", Copula(Beta(2, 2), Beta(1, 3), 0.6)),
         Arm("mixed", Independent(Lattice([0.1, 0.7], [1, 2]), Fixed(0.3))),
     )
@@ -57,17 +57,19 @@ PLAYED = {
 }
 
 
-@pytest.mark.parametrize("name", PLAYED)
-@pytest.mark.parametrize(
-    "policy",
-    [
-        "bts-paced",
-        "bts-paced:trials=1",
-        "bts-paced:forget=0.1,pooling=2.0",
-        "primal-dual-bwk",
-        "primal-dual-bwk:horizon=77",
-    ],
-)
+POLICIES = [
+    "bts-paced",
+    "bts-paced:forget=0.1,pooling=2.0",
+    "bts-paced:trials=1",
+    "primal-dual-bwk",
+    "primal-dual-bwk:horizon=77",
+]
+PAIRS = [(policy, name) for policy in POLICIES for name in PLAYED]
+FEW = [(POLICIES[place % len(POLICIES)], name) for place, name in enumerate(PLAYED)]
+"""Every problem once, every policy twice."""
+
+
+@pytest.mark.parametrize(("policy", "name"), mostly_deep(PAIRS, FEW))
 def test_the_loops_play_the_games_of_the_reference(policy, name):
     """Broken by a draw more or less anywhere, another batch of outcomes, a sum or a price that is updated otherwise."""
     played = (simulate(PLAYED[name], policy, [4, 45.5], 6, horizon=120, engine=e) for e in ("fast", "reference"))
@@ -77,7 +79,7 @@ def test_the_loops_play_the_games_of_the_reference(policy, name):
         assert np.array_equal(getattr(fast, part), getattr(slow, part)), part
     if isinstance(PLAYED[name], RequestStream):
         assert np.array_equal(fast.part_pulls, slow.part_pulls)
-        assert (fast.part_pulls.sum(axis=(0, 1))[~PLAYED[name].offered] == 0).all()
+        assert (fast.part_pulls.sum(axis=(0, 1))[~PLAYED[name].available_arms] == 0).all()
 
 
 def test_without_a_horizon_too():
@@ -116,7 +118,7 @@ def test_many_games_with_segments_have_the_law_of_the_reference():
         RequestStream.of_segments({"a": (share, OWN_SCALES), "b": (1.0 - share, Problem(OWN_SCALES.arms[1:]))})
         for share in (0.6, 0.1)
     )
-    fast, other = (simulate(traffic, "bts-paced", [4.0], 150, horizon=40) for traffic in (here, there))
+    fast, other = (simulate(stream, "bts-paced", [4.0], 150, horizon=40) for stream in (here, there))
     slow = simulate(here, "bts-paced", [4.0], 150, seed=1, horizon=40, engine="reference")
     assert smallest_p(rows(fast), rows(slow)) > FALSE_ALARM
     assert smallest_p(rows(other), rows(slow)) < FALSE_ALARM

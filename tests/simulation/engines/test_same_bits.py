@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from budgetbandits import Problem, family, parse_policy, simulate
+from budgetbandits.experiments.experiment_file import NamedProblem
 from budgetbandits.experiments.plan import Cell
-from budgetbandits.experiments.problem_entries import NamedProblem
 from budgetbandits.simulation.simulate import identity_of
 from budgetbandits.testing.engines import FALSE_ALARM, smallest_p
 from own_rules import Forgetful

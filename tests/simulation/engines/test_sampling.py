@@ -16,19 +16,20 @@ from budgetbandits.policies import SamplingPolicy, trial
 from budgetbandits.policies.gaussian import GaussianThompson
 from budgetbandits.policies.joint import JointThompson
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
-from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, Lattice, Table
+from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, JointTable, Lattice
 from budgetbandits.problems.problem import Arm
 from budgetbandits.simulation.dispatch import engine_for
-from budgetbandits.simulation.engines.sampling.engine import SamplingGames
-from budgetbandits.simulation.engines.sampling.rehearsal import PLAYED, rehearse
-from budgetbandits.simulation.known import EngineUnsupported
+from budgetbandits.simulation.engine_support import EngineUnsupported
+from budgetbandits.simulation.engines.sampling.engine import LOOP_METHODS, SamplingGames, rehearse
 from budgetbandits.simulation.reference import ReferencePlayer
 from budgetbandits.testing.engines import ENGINES, FALSE_ALARM, rows, smallest_p
 from comparing import sample
+from deep import deep
+from own_rules import with_own
 
 ANY_LAW = Problem(
     (
-        Arm("table", Table([[1, 1, 0.5], [0, 0.5, 0.5]])),
+        Arm("table", JointTable([[1, 1, 0.5], [0, 0.5, 0.5]])),
         Arm("copula", Copula(Beta(2, 2), Beta(1, 3), 0.6)),
         Arm("mixed", Independent(Lattice([0.1, 0.7], [1, 2]), Fixed(0.3))),
     )
@@ -159,12 +160,6 @@ def test_a_tie_is_broken_uniformly():
     assert stats.chisquare(first).pvalue > 1e-6
 
 
-def test_threads_give_the_same_bits():
-    one, three = (simulate(TEN, parse_policy("bts-joint"), [20, 60], runs=30, seed=2, jobs=j) for j in (1, 3))
-    for part in ("reward", "spend", "rounds", "pulls"):
-        assert np.array_equal(getattr(one, part), getattr(three, part))
-
-
 # --- the package's own -------------------------------------------------------------------------------------------
 
 
@@ -191,12 +186,14 @@ def test_score_and_learn_of_beta_posteriors_say_what_their_methods_say(policy):
 @pytest.mark.parametrize(
     ("policy", "problem"),
     [
-        ("bts:prior_reward=2/3,prior_cost=4/1", ANY_LAW),
         ("bts:prior_reward=1/1+9/2,prior_cost=1/1+1/7", TEN),  # some arms stay in the pool of those that are alike
-        ("thompson:prior_reward=9/1+1/1+2/6", TEN),
-        ("bts:kappa=0.4", ANY_LAW),
         ("bts:kappa=2.5", CLEAR),  # nearly all of it is one arm's pulls, in blocks
-        ("thompson:kappa=3", TEN),
+        *deep(
+            ("bts:prior_reward=2/3,prior_cost=4/1", ANY_LAW),
+            ("thompson:prior_reward=9/1+1/1+2/6", TEN),
+            ("bts:kappa=0.4", ANY_LAW),
+            ("thompson:kappa=3", TEN),
+        ),
     ],
 )
 def test_the_lazy_engine_plays_whole_priors_and_weighted_trials(policy, problem):
@@ -227,16 +224,9 @@ def test_what_the_lazy_engine_leaves_to_the_plain_loop(policy, why):
 # --- refusals ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", PLAYED)
+@pytest.mark.parametrize("name", LOOP_METHODS)
 def test_any_method_the_loop_stands_in_for(name):
-    method = getattr(SamplingPolicy, name)
-    value = (
-        property(lambda self: method.fget(self))
-        if isinstance(method, property)
-        else lambda *given, **words: method(*given, **words)
-    )
-    own = type("Own", (Clipped,), {name: value})
-    assert f"{name} of its own" in engine_for(TEN, own(), BUDGETS).reason
+    assert f"{name} of its own" in engine_for(TEN, with_own(Clipped, name)(), BUDGETS).reason
 
 
 def overflowing(statistics, rng):
@@ -295,9 +285,7 @@ def nothing(statistics, rng):
 def test_a_score_that_is_not_a_number():
     own = type("Own", (Tired,), {"name": "own", "score": staticmethod(nothing), "prior": lambda self: (5.0,)})
     with pytest.raises(NotANumber, match="let score return a number there"):
-        SamplingGames(TEN, type("Late", (own,), {"prior": lambda self: (5.0,)})(), [9.0]).play(
-            np.random.SeedSequence(1)
-        )
+        SamplingGames(TEN, own(), [9.0]).play(np.random.SeedSequence(1))
 
 
 def test_a_game_that_goes_on_too_long():

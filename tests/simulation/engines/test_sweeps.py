@@ -16,16 +16,16 @@ from budgetbandits.errors import RoundLimit
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.problems.distributions import Fixed, Independent, Lattice
-from budgetbandits.problems.problem import Arm, Problem, family
-from budgetbandits.simulation.engines.index.aim import remember
-from budgetbandits.simulation.engines.index.engine import Games
-from budgetbandits.simulation.engines.index.pulling import first_pulls
-from budgetbandits.simulation.engines.index.sweeps import sweep
-from budgetbandits.simulation.engines.index.tapes import lengthen
-from budgetbandits.simulation.engines.runtime.status import GOING_ON
+from budgetbandits.problems.families import family
+from budgetbandits.problems.problem import Arm, Problem
+from budgetbandits.simulation.engines.index.engine import IndexGames
+from budgetbandits.simulation.engines.index.pulls import first_pulls, lengthen
+from budgetbandits.simulation.engines.index.sweeps import remember, sweep
+from budgetbandits.simulation.engines.runtime.records import GOING_ON
 from budgetbandits.simulation.reference import Game
 from budgetbandits.testing.engines import FALSE_ALARM, smallest_p
 from comparing import sample
+from deep import mostly_deep
 from own_rules import CautiousRatio, Steep
 from recorded import play_naively, recorded_problem, rewound
 
@@ -35,20 +35,20 @@ POLICIES: dict[str, Policy] = {
 } | {"cautious-ratio": CautiousRatio(), "steep": Steep()}
 
 
-class TapedGames(Games):
+class TapedGames(IndexGames):
     """Plays zero-one arms, but from tapes that hold the outcomes of a recorded problem with the same means."""
 
     def __init__(self, recorded: Problem, policy: Policy, budgets: list[float]) -> None:
         super().__init__(Problem.bernoulli(recorded.reward_means, recorded.cost_means), policy, budgets)
-        clear, tapes = self._memory.clear, self._memory.arrays["buffer"]
+        clear, tapes = self._record.clear, self._record.arrays["buffer"]
 
         def clear_and_write(start: np.ndarray, words: np.ndarray) -> None:
             clear(start, words)
             for arm, hidden in enumerate(rewound(recorded).arms):
                 tapes[arm] = np.stack(hidden.law.sample(np.random.default_rng(), tapes.shape[1]), axis=1)
-            self._memory.arrays["filled"][:] = tapes.shape[1]
+            self._record.arrays["filled"][:] = tapes.shape[1]
 
-        self._memory.clear = clear_and_write  # type: ignore[method-assign]
+        self._record.clear = clear_and_write  # type: ignore[method-assign]
 
 
 def same(expected: list[Game], games: list[Game]) -> bool:
@@ -105,26 +105,26 @@ def test_a_sweep_ends_where_the_policy_is_in_that_round(name: str, first: float,
     policy = parse_policy(name)
     problem = recorded_problem(9, seed=3, low=0.4, high=0.5)
     games = TapedGames(problem, policy, [1e6])
-    memory, index = games._memory, games._index
-    tapes = memory.arrays["buffer"]
+    record, index = games._record, games._index
+    tapes = record.arrays["buffer"]
     for levels in ([first], [0.85 * first, 0.7 * first], [0.65 * first]):
         games._begin([1e6], np.ones(4, dtype=np.uint64), 1 << 60)
-        assert sweep_to(memory.game, index, np.array(levels), patience)
-        rounds = memory.whole("rounds")
+        assert sweep_to(record.game, index, np.array(levels), patience)
+        rounds = record.whole("rounds")
         assert rounds > 50
         pulls = np.ones(9, dtype=np.int64)
         sums = tapes[:, 0].copy()
-        extras = memory.game[["first", "second", "third"]][0].tolist()
+        extras = record.game[["first", "second", "third"]][0].tolist()
         while pulls.sum() < rounds:
             values = [index(*(sums[a] / pulls[a]), float(pulls[a]), float(pulls.sum()), *extras) for a in range(9)]
             best = int(np.argmax(values))
             sums[best] += tapes[best, pulls[best]]
             pulls[best] += 1
-        assert pulls.tolist() == memory.arrays["pulls"].tolist()
+        assert pulls.tolist() == record.arrays["pulls"].tolist()
 
 
 def test_a_limit_of_rounds_is_kept_in_sweeps() -> None:
-    games = Games(Problem.bernoulli([0.5] * 4, [0.5] * 4), parse_policy("ucb1"), [5000.0])
+    games = IndexGames(Problem.bernoulli([0.5] * 4, [0.5] * 4), parse_policy("ucb1"), [5000.0])
     with pytest.raises(RoundLimit, match="has played 3,000 rounds"):
         games.play(np.random.SeedSequence(0), max_rounds=3000)
     assert games.counters["swept"] > 1000
@@ -139,14 +139,19 @@ TIED: dict[str, Problem] = {
 }
 
 
-@pytest.mark.parametrize("name", ["kube", "ucb-bv1", "pd-bwk", "kube-fractional"])
-@pytest.mark.parametrize("which", TIED)
+POLICIES_TIED = ["kube", "ucb-bv1", "pd-bwk", "kube-fractional"]
+
+
+@pytest.mark.parametrize(
+    ("which", "name"),
+    mostly_deep([(which, name) for which in TIED for name in POLICIES_TIED], [*zip(TIED, POLICIES_TIED, strict=True)]),
+)
 def test_sweeps_have_the_distribution_of_the_plain_loop(which: str, name: str) -> None:
     problem, policy = TIED[which], parse_policy(name)
     budgets = [150.0, 700.0] if policy.anytime else [700.0]
-    swept = Games(problem, policy, budgets, lazy=True)
+    swept = IndexGames(problem, policy, budgets, lazy=True)
     first = sample(swept, 500, seed=11)
-    second = sample(Games(problem, policy, budgets, lazy=False), 500, seed=12)
+    second = sample(IndexGames(problem, policy, budgets, lazy=False), 500, seed=12)
     assert smallest_p(first, second) > FALSE_ALARM
     assert swept.counters["swept"] > 0
 
@@ -159,12 +164,12 @@ def fill_tape(games, arm, times):
 
 @pytest.mark.parametrize("which", ["zero-one", "lattice", "fixed costs"])
 def test_tapes_have_the_law_of_the_arm(which: str) -> None:
-    games = Games(TIED[which], parse_policy("kube"), [1.0])
-    memory, tables = games._memory, games._tables
+    games = IndexGames(TIED[which], parse_policy("kube"), [1.0])
+    record, tables = games._record, games._tables
     games._begin([1.0], np.random.SeedSequence(5).generate_state(4, np.uint64), 1 << 60)
-    fill_tape(memory.game, 1, 900)
-    tape = memory.arrays["buffer"][1, : 900 * 64]
-    assert memory.arrays["filled"][1] == len(tape)
+    fill_tape(record.game, 1, 900)
+    tape = record.arrays["buffer"][1, : 900 * 64]
+    assert record.arrays["filled"][1] == len(tape)
     law = TIED[which].arms[1].law
     assert isinstance(law, Independent)
     seen, expected = [], []

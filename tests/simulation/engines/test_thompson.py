@@ -20,8 +20,8 @@ from budgetbandits.simulation.engines.runtime import binomials, draws
 from budgetbandits.simulation.engines.runtime.binomials import binomial
 from budgetbandits.simulation.engines.thompson import envelope
 from budgetbandits.simulation.engines.thompson.blocks import open_window
-from budgetbandits.simulation.engines.thompson.engine import Run, Settings
-from budgetbandits.simulation.engines.thompson.laws import FiniteLaws, SampledLaws
+from budgetbandits.simulation.engines.thompson.engine import FiniteLaws, Run, SampledLaws, Settings
+from deep import deep, mostly_deep
 from engine_runs import bernoulli, simulate_runs
 from plain_loops import naive_runs, numpy_run
 from quadrature import exceedance, selection_probabilities
@@ -128,7 +128,7 @@ def test_geometric(chance):
 
 def test_geometric_extremes():
     assert (sample(5, 1.0, size=10) == 1).all()
-    assert (sample(5, 1e-320, size=10) == draws.FOREVER).all()
+    assert (sample(5, 1e-320, size=10) == draws.LONGEST_WAIT).all()
     mean = sample(5, 1e-12, size=100_000).mean()
     assert abs(mean * 1e-12 - 1.0) < 5 / np.sqrt(100_000)
 
@@ -216,8 +216,8 @@ def accepted_share(stream, a, b, c, d, level, classical, trials):
 def test_bound_is_above_the_probability_and_acceptance_is_their_quotient(classical):
     generator = np.random.default_rng(7)
     stream = stream_of(8)
-    used, tried, kinds = 0, 0, set()
-    for a, b, c, d in random_posteriors(150, 9).astype(float):
+    used, tried, kinds, number = 0, 0, set(), 60 if DEEP == 1 else 150
+    for a, b, c, d in random_posteriors(number, 9).astype(float):
         mean = a / (a + b) if classical else a / (a + b) * (c + d) / c
         spread = np.sqrt(b / (a * (a + b + 1)) + (0 if classical else d / (c * (c + d + 1))))
         level = float(mean * np.exp(spread * generator.uniform(0, 5)))
@@ -233,8 +233,8 @@ def test_bound_is_above_the_probability_and_acceptance_is_their_quotient(classic
             accepted = accepted_share(stream.ctypes.data, a, b, c, d, level, classical, 40_000)
             found = stats.binomtest(int(accepted), 40_000, min(1.0, chance / np.exp(log_bound)))
             assert found.pvalue > ALARM / 400, (a, b, c, d, level, found)
-    assert used > 50
-    assert tried > 25
+    assert used > number / 3
+    assert tried > number / 6
     assert kinds == ({3} if classical else {1, 2})
 
 
@@ -361,7 +361,17 @@ def probabilities(counts: bytes, classical: bool, kappa: float) -> np.ndarray:
     return selection_probabilities(1.0 + kappa * trials, classical)
 
 
-@pytest.mark.parametrize(("name", "kappa"), [*((name, 1.0) for name in FROZEN), *TEMPERED.items()])
+EACH_BRANCH = (
+    "rings", "mostly_fallback", "blocks", "leader_below_level", "sketches", "near_ties", "restless_near_ties",
+    "certain_costs_in_blocks", "pool", "classical_below",
+)  # fmt: skip
+"""The cases of `make test`: each branch of a round is taken in one of them."""
+
+
+@pytest.mark.parametrize(
+    ("name", "kappa"),
+    [*mostly_deep([(name, 1.0) for name in FROZEN], [(name, 1.0) for name in EACH_BRANCH]), *deep(*TEMPERED.items())],
+)
 def test_frozen_round(name, kappa):
     posterior, classical, settings, needed = FROZEN[name]
     rounds = 2_000_000 if DEEP == 1 else LONGER.get(name, 6_000_000)
@@ -469,7 +479,7 @@ GAMES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("name", mostly_deep(GAMES, ("ten_arms", "lattice_two", "tiny_cost", "edges", "classical")))
 def test_games(name):
     laws, budgets, runs, naive, classical = GAMES[name]
     engine = simulate_runs(laws, budgets, DEEP * runs, 21, classical=classical)
@@ -551,7 +561,7 @@ def test_a_smaller_budget_alone_gives_the_same_law_and_accounts_add_up():
 
 def test_whole_and_broken_budgets_of_bernoulli_arms():
     laws = bernoulli([1.0, 1.0], [0.5, 0.5])
-    results = simulate_runs(laws, [3.0, 3.5], 20_000, 63)
+    results = simulate_runs(laws, [3.0, 3.5], DEEP * 4_000, 63)
     # Reward 1 a pull: at 3 the last pull counts; at 3.5 the game goes on to the fourth cost, which does not count.
     assert (results.reward[:, 0] == results.rounds[:, 0]).all()
     assert (results.reward[:, 1] == results.rounds[:, 1] - 1).all()

@@ -21,7 +21,8 @@ from scipy import special
 
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.epsilon_first import EpsilonFirst
-from budgetbandits.problems.problem import Problem, family
+from budgetbandits.problems.families import family
+from budgetbandits.problems.problem import Problem
 from budgetbandits.simulation.simulate import simulate
 
 BUDGET, EPSILON = 50_000.0, 0.1

@@ -19,7 +19,7 @@ MOST, HARDLY_ANY = 0.9, 0.1
 
 
 @dataclass(frozen=True)
-class Tally:
+class ComparisonCounts:
     """How a number of comparisons came out. ``silent`` are those that could not go against the claim."""
 
     holds: int = 0
@@ -55,12 +55,12 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100.0 * share:.{digits}f} %"
 
 
-def tally(holds: Any, fails: Any, could_fail: Any = None) -> Tally:
+def count_comparisons(holds: Any, fails: Any, could_fail: Any = None) -> ComparisonCounts:
     """Of arrays of truth values, one for each comparison; without ``could_fail`` each could."""
     holds, fails = np.ravel(holds), np.ravel(fails)
     counts = np.full(holds.shape, True) if could_fail is None else np.ravel(could_fail)
     held, failed = int((holds & counts).sum()), int((fails & counts).sum())
-    return Tally(held, failed, int(counts.sum()) - held - failed, int((~counts).sum()))
+    return ComparisonCounts(held, failed, int(counts.sum()) - held - failed, int((~counts).sum()))
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ class Claim:
     says: str
     criterion: str
     measured: tuple[str, ...]
-    panels: Tally
+    panels: ComparisonCounts
     """On the calibrated problems."""
-    random: Tally
+    random: ComparisonCounts
     """On the random problems."""
     among: str
     """What the random comparisons are."""

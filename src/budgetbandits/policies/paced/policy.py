@@ -16,11 +16,11 @@ from Beta(κm, κ(1 − m)), where m and s² are the mean and variance of the ou
     κ = (n + 2) m(1 − m) / s².
 
 For outcomes 0 and 1, s² = m(1 − m), and that is the Beta(S + 1, F + 1) of BTS. Others vary less, and their posterior is
-narrower. Costs begin with ¼ and ¾ in the place of 0 and 1: the largest cost of an arm says how expensive it is, and
-to hope that it is nearly free would cost a small budget's worth, again and again. But a largest cost may be far above
-what arms cost. Where Σc²/Σc, the mean cost weighted by spend, is below one half, the two are ½ and 3/2 of it; of an arm on which nothing was spent, that of all arms. For costs 0 and 1 it is 1, and nothing
-changes. With ``trials=1`` the posteriors are BTS's own: uniform priors, and a Bernoulli trial for each outcome between
-0 and 1.
+narrower. Costs begin with ¼ and ¾ in the place of 0 and 1: the largest cost of an arm says how expensive it is, and to
+hope that it is nearly free would cost a small budget's worth, again and again. But a largest cost may be far above what
+arms cost. Where Σc²/Σc, the mean cost weighted by spend, is below one half, the two are ½ and 3/2 of it; of an arm on
+which nothing was spent, that of all arms. For costs 0 and 1 it is 1, and nothing changes. With ``trials=1`` the
+posteriors are BTS's own: uniform priors, and a Bernoulli trial for each outcome between 0 and 1.
 
 Segments. Requests of several segments, such as the features of a product, have posteriors of their own and one price on
 money. A segment starts from what all others know, as if it had seen w outcomes of theirs: w is the variance of an arm's
@@ -156,7 +156,7 @@ class PacedThompson(RequestPolicy[Paced]):
 
     def draw(self, state: Paced, request: Request, rng: np.random.Generator, draws: int | None = None) -> DrawnMeans:
         """Plausible means, once or ``draws`` times."""
-        planned = state.active if request.coming is None else state.active | request.coming
+        planned = state.active if request.future_arms is None else state.active | request.future_arms
         arms = np.flatnonzero(planned)
         shapes, scales = self.laws(state, arms), np.broadcast_to(state.scales, state.pulls.shape)[arms]
         size = shapes[0].shape if draws is None else (draws, *shapes[0].shape)
@@ -182,7 +182,7 @@ class PacedThompson(RequestPolicy[Paced]):
         arms, draws = drawn.arms, len(drawn.reward)
         times = 2.0 * self.draw_relative(state.sums[PRICED:, :, arms], rng, draws)
         usual, spread = state.typical_prices()
-        # not by the costs that were paid: those of an expensive arm are its lowest, since it was chosen where it was cheap
+        # not by the costs that were paid: an expensive arm was chosen where it was cheap, so these are its lowest
         cost = np.where(np.isnan(usual[arms]), drawn.cost, usual[arms] * times)
         here = request.prices[arms] * times[:, request.segment] * np.exp(JITTER * rng.standard_normal((draws, 1)))
         return here, price_for_varied(drawn.reward, cost, drawn.weight, state.rate, spread)

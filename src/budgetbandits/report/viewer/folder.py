@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from budgetbandits.errors import NotFound, StudyError
-from budgetbandits.experiments.progress import Progress, progress
-from budgetbandits.experiments.study import Study
+from budgetbandits.experiments.study import Progress, Study, progress
 from budgetbandits.report.page import REPORT
 
 DEEP = 4

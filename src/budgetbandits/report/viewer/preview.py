@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from budgetbandits.experiments import figures
+from budgetbandits.experiments import plots
 from budgetbandits.experiments.results import Results
 from budgetbandits.report.figures import WIDTHS, Drawing, Drawn, drawing_of
 from budgetbandits.report.page import page_of
@@ -28,7 +28,7 @@ def curves(folder: Path) -> Curves | None:
     results = Results.so_far(folder)
     if results is None:
         return None
-    draw = partial(figures.regret if len(results.budgets) > 1 else figures.dots, results)
+    draw = partial(plots.regret if len(results.budgets) > 1 else plots.dots, results)
     drawings = [drawing_of(ABOUT, draw, width) for width in WIDTHS]
     return Curves(drawings, results.table.height // len(results.budgets), len(results.groups))
 

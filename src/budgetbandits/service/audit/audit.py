@@ -23,8 +23,7 @@ from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.damage import UNREADABLE
 from budgetbandits.service.rollups import Recount
 from budgetbandits.service.settings import terms_of, versions
-from budgetbandits.service.stores.contract import Store, Transaction, found
-from budgetbandits.service.stores.paging import event_slices
+from budgetbandits.service.stores.contract import Store, Transaction, event_slices, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign
 
 MOST_LISTED = 1000
@@ -80,7 +79,7 @@ class _Books:
 
     @classmethod
     def of(cls, tx: Transaction, campaign: str) -> _Books:
-        row = found(tx, campaign)
+        row = find_campaign(tx, campaign)
         arms = tx.arms(row.id)
         added = tx.events(row.id, limit=1, kind="arm added")
         first = added[0].arm if added else None

@@ -34,7 +34,7 @@ class Cut:
     @classmethod
     def of(cls, tx: Transaction, campaign: str) -> Cut:
         own, leases = tx.last_own_event(campaign), tx.leases(campaign)
-        latest = [each.event.seq for lease in leases for each in tx.lease_events(lease.id, lease.turn - 1)]
+        latest = [each.event.seq for lease in leases for each in tx.lease_events(lease.id, lease.lease_seq - 1)]
         return cls(tx.last_event(campaign), own, min([own, *latest]), {lease.id: lease for lease in leases})
 
     def has(self, event: Event) -> bool:
@@ -44,5 +44,5 @@ class Cut:
                 self._later.add(str(event.lease))
             return event.seq <= self.own
         if event.lease in self.leases:
-            return event.turn is None or event.turn <= self.leases[event.lease].turn
+            return event.lease_seq is None or event.lease_seq <= self.leases[event.lease].lease_seq
         return event.lease not in self._later  # or else it had ended by then

@@ -21,15 +21,14 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
-from budgetbandits.errors import BadParameter, NoRoom, StoreError
+from budgetbandits.errors import BadParameter, DiskFull, StoreError
 from budgetbandits.formatting.spreadsheet import defused
 from budgetbandits.service.arm_changes import COMING_AND_GOING
 from budgetbandits.service.damage import named_damage
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.request import ResolvedRequest
-from budgetbandits.service.stores.contract import Store, Transaction, found
-from budgetbandits.service.stores.paging import decision_slices, event_slices
-from budgetbandits.service.stores.records import Decision, Event
+from budgetbandits.service.stores.contract import Store, Transaction, decision_slices, event_slices, find_campaign
+from budgetbandits.service.stores.records import DecisionRow, Event
 
 Table = Literal["decisions", "events"]
 Format = Literal["csv", "parquet"]
@@ -112,7 +111,7 @@ def pieces(store: Store, campaign: str, table: Table, format: Format) -> Iterato
 
 def _cannot_write(path: Path, error: OSError) -> StoreError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return NoRoom(f"no room to write {path}: {error.strerror}; make room, or set TMPDIR for temporary files")
+        return DiskFull(f"no room to write {path}: {error.strerror}; make room, or set TMPDIR for temporary files")
     return StoreError(f"cannot write {path}: {error.strerror or error}; choose another place")
 
 
@@ -167,7 +166,7 @@ def _slices(store: Store, campaign: str, table: Table) -> Iterator[list[Row]]:
     """The rows of a table. The campaign is looked up at once, not when the first of them is asked for."""
 
     def begin(tx: Transaction) -> tuple[str, list[str], _Present, int]:
-        id = found(tx, campaign).id
+        id = find_campaign(tx, campaign).id
         names = [arm.name for arm in tx.arms(id)]
         return id, names, _Present.of(tx, id, len(names)), tx.last_event(id)
 
@@ -189,7 +188,7 @@ class _Present:
 
     @classmethod
     def of(cls, tx: Transaction, campaign: str, arms: int) -> _Present:
-        operators = tx.pages().operators_events(campaign, MOST_CHANGES)  # which has an index of its own
+        operators = tx.pages().operator_events(campaign, MOST_CHANGES)  # which has an index of its own
         changes = [event for event in reversed(operators) if event.kind in COMING_AND_GOING]
         added = {event.arm for event in changes if event.kind == "arm added"}
         return cls(set(range(arms)) - added, changes)
@@ -208,7 +207,7 @@ def _event(e: Event, names: list[str]) -> Row:
     return e.seq, e.kind, e.at, e.decision, arm, _units(e.amount), e.reward, e.lease, e.actor, e.request, e.propensity
 
 
-def _decision(d: Decision, names: list[str], present: set[int]) -> Row:
+def _decision(d: DecisionRow, names: list[str], present: set[int]) -> Row:
     h, wanted = d.hold, ResolvedRequest.read(d.request) or ResolvedRequest()
     money = (to_units(h.amount), _units(d.cost), to_units(h.charged), to_units(h.overrun))
     could = present if wanted.arms is None else present.intersection(wanted.arms)

@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass
 from itertools import islice
 from typing import Any, Self
 
-from budgetbandits.errors import NoRoom
+from budgetbandits.errors import DiskFull
 from budgetbandits.service.ledger import Hold
 
 MOST = 50_000
@@ -100,7 +100,7 @@ class OpenDecisions:
             self._far.executemany("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
             self._far.execute("COMMIT")
         except sqlite3.OperationalError as error:
-            raise NoRoom(
+            raise DiskFull(
                 f"no room for what is not told yet: {error}; make room in the temporary folder, or set SQLITE_TMPDIR"
             ) from None
 

@@ -254,9 +254,9 @@ class Replay:
         lent = self.lent.get(_known(event.lease))
         if lent is None:
             raise KeyError(f"there is no lease {event.lease}")
-        turn, before = _known(event.turn), lent.lease.turn
+        turn, before = _known(event.lease_seq), lent.lease.lease_seq
         _expect(turn == before + 1, f"turn {turn} of the lease after turn {before}")
-        lent.lease = replace(lent.lease, turn=turn, tag=digest(lent.lease.tag, event))
+        lent.lease = replace(lent.lease, lease_seq=turn, digest=digest(lent.lease.digest, event))
 
     def _leased(self, event: Event) -> None:
         id = _known(event.lease)
@@ -277,8 +277,8 @@ class Replay:
         """The lease of this account, knowing what the campaign knows."""
         lent = self.lent[_known(event.lease)]
         ends = event.at + terms_of(self.row).lease_seconds
-        lease = replace(lent.lease, account=account, expires_at=ends, merged=_known(event.turn))
-        learner = self.learner.copy(lease.tag)
+        lease = replace(lent.lease, account=account, expires_at=ends, merged_seq=_known(event.lease_seq))
+        learner = self.learner.copy(lease.digest)
         learner.set_remaining(self.account, self.row.settings)
         self.lent[lease.id] = _Lent(lease, learner, self.account)
 

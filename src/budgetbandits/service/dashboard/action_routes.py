@@ -15,7 +15,7 @@ from budgetbandits.service.damage import named_damage
 from budgetbandits.service.dashboard.actions import ACTIONS
 from budgetbandits.service.dashboard.addresses import address, campaign_address
 from budgetbandits.service.dashboard.forms import sent
-from budgetbandits.service.dashboard.new_form import checked, plan, policies
+from budgetbandits.service.dashboard.new_form import checked, page_values, plan
 from budgetbandits.service.dashboard.preview import Preview, operation
 from budgetbandits.service.dashboard.routes import Dashboard
 from budgetbandits.service.dashboard.sessions import Session
@@ -98,7 +98,7 @@ class Actions:
             return checked(tx, form, in_full)
 
         crumbs = [(address(), "Campaigns")]
-        step = Step("New campaign", address("new"), crumbs, "new.html", {"policies": policies()}, preview, do)
+        step = Step("New campaign", address("new"), crumbs, "new.html", page_values(form), preview, do)
         return await follow(self._dashboard, request, session, form, step)
 
     def _done(self, what: str, campaign: str, session: Session) -> Response:

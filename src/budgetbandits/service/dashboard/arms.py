@@ -12,8 +12,7 @@ from budgetbandits.service.dashboard.worth import Worth, chances_of_most, worth_
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import History, by_arm
 from budgetbandits.service.settings import cost_scale
-from budgetbandits.service.stores.records import ArmRow, Campaign
-from budgetbandits.service.stores.rollup_sql import Counts
+from budgetbandits.service.stores.records import ArmRow, Campaign, Counts
 
 
 @dataclass
@@ -84,7 +83,7 @@ def _told(counts: Counts, less: Counts | None, most: float, price: int) -> Told:
     less = less or Counts(0, 0)
     (count, cost, squares), (fewer, cheaper, smaller) = counts.prices, less.prices
     return Told(
-        Values(counts.rewarded - less.rewarded, max(counts.reward - less.reward, 0.0) / most,
+        Values(counts.rewards_reported - less.rewards_reported, max(counts.reward - less.reward, 0.0) / most,
                max(counts.reward_squared - less.reward_squared, 0.0) / most**2),
         Values(count - fewer, (cost - cheaper) / price, max(squares - smaller, 0.0) / float(price) ** 2),
     )  # fmt: skip
@@ -96,7 +95,9 @@ def compared_arms(
     """All arms in their order, and how many that could be chosen are not among those compared."""
     last_hour = by_arm(history.by(60, now - HOUR))
     most = row.settings["reward_max"]
-    active = sorted((each for each in rows if each.active), key=lambda arm: -totals.get(arm.number, Counts(0, 0)).told)
+    active = sorted(
+        (each for each in rows if each.active), key=lambda arm: -totals.get(arm.number, Counts(0, 0)).costs_reported
+    )
     shown = {each.number for each in active[:MOST_ARMS]}
     shown |= {each.number for each in rows[: 2 * MOST_ARMS] if not each.active}
     arms = []
@@ -110,7 +111,7 @@ def compared_arms(
             arms.append(Arm(
                 each.number, each.name, to_units(each.cost_cap), price, each.active, counts.decided,
                 to_units(counts.spent), to_units(counts.cost), counts.reward, int(each.learned["pulls"]),
-                counts.prices[0] + counts.rewarded, belief(now_told, *scales),
+                counts.prices[0] + counts.rewards_reported, belief(now_told, *scales),
                 belief(then_told, *scales) if then_told.cost.count or then_told.reward.count else None, None,
                 *_rest(each, now), learned_as=to_units(price) if now_told.cost.mean > 1.0 else None,
             ))  # fmt: skip

@@ -12,14 +12,15 @@ from budgetbandits.service.dashboard.campaign_view import AGES, CampaignView
 from budgetbandits.service.dashboard.events import event_json
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.request import ResolvedRequest as Request
-from budgetbandits.service.stores.records import Decision
+from budgetbandits.service.stores.records import DecisionRow
 
 
 def campaign_json(view: CampaignView) -> dict[str, Any]:
     """For programs."""
     names = view.names
     return summary(view.row) | {
-        "answered": view.answered, "gone": view.row.account.gone, "segments": named_segments(view.row),
+        "requests_answered": view.answered, "requests_used": view.row.account.requests_used,
+        "segments": named_segments(view.row),
         "requests": None if view.requests is None else view.requests.as_json(names),
         "at": view.now, "standing": {"word": view.standing.word, "cause": view.standing.cause},
         "spent_with_leases": view.spent,
@@ -48,14 +49,14 @@ def _arm(arm: Arm) -> dict[str, Any]:
     return {
         "name": arm.name, "cost_cap": arm.cap, "active": arm.active, "decided": arm.decided, "spent": arm.spent,
         "cost": arm.cost, "reward": arm.reward, "pulls": arm.pulls, "chance_of_best": arm.chance,
-        "failures": arm.failures, "rests_until": arm.rests_until,
+        "failures": arm.failures, "cooldown_until": arm.rests_until,
         "price_learned_as": arm.learned_as,
         **{name: asdict(each) if arm.told else None for name, each in known.items()},
         "worth": None if arm.worth is None else asdict(arm.worth.worth),
     }  # fmt: skip
 
 
-def _decision(made: Decision, names: Sequence[str]) -> dict[str, Any]:
+def _decision(made: DecisionRow, names: Sequence[str]) -> dict[str, Any]:
     said = Request.read(made.request)
     return {
         "id": made.id, "at": made.created_at, "arm": names[made.arm], "segment": None if said is None else said.segment,

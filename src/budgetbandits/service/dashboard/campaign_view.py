@@ -28,9 +28,8 @@ from budgetbandits.service.names import normal
 from budgetbandits.service.request import ResolvedRequest as Request
 from budgetbandits.service.rollups import History
 from budgetbandits.service.stores.contract import Transaction
-from budgetbandits.service.stores.glance_sql import CampaignSummary
-from budgetbandits.service.stores.page_sql import Filter, Found, Holds, Pages
-from budgetbandits.service.stores.records import ArmRow, Campaign, Event
+from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSummary, Event
+from budgetbandits.service.stores.sql.dashboard import DecisionFilter, DecisionPage, OpenHolds, Pages
 
 DECISIONS, EVENTS = 12, 8
 MOST_LISTED = 200
@@ -91,9 +90,9 @@ class CampaignView:
     without_money: tuple[float, int] | None
     """Of an exhausted campaign: the beginning of the hour of its last decision, seven days ago at most, and how many
     requests were refused since because the money was gone."""
-    holds: Holds
+    holds: OpenHolds
     delays: list[int]
-    latest: Found
+    latest: DecisionPage
     events: list[Event]
     """What operators have done, and when the campaign froze: the latest ..."""
     more_events: bool
@@ -145,13 +144,13 @@ class CampaignView:
 def campaign_view(tx: Transaction, row: Campaign, wanted: PageQuery) -> CampaignView:
     """Read it, in one transaction. It costs as much as the page is long, not as the campaign."""
     now, pages, history = tx.now(), tx.pages(), History.of(tx, row)
-    glance = pages.glances([row.id])[0]  # its moments follow from the history
-    overran = None if history.mark.overran is None else pages.event(history.mark.overran)
-    glance.decided_at, glance.last_feedback_at = history.mark.decided_at, history.mark.last_feedback_at
+    glance = pages.summaries([row.id])[0]  # its moments follow from the history
+    overran = None if history.mark.last_overrun_event is None else pages.event(history.mark.last_overrun_event)
+    glance.last_decision_at, glance.last_feedback_at = history.mark.last_decision_at, history.mark.last_feedback_at
     glance.oldest_unanswered_at = history.mark.oldest_unanswered_at
-    glance.overran_at = glance.resumed_at = None
+    glance.last_overrun_at = glance.resumed_at = None
     if overran is not None:
-        glance.overran_at, glance.resumed_at = overran.at, pages.resumed_at(row.id, overran.seq)
+        glance.last_overrun_at, glance.resumed_at = overran.at, pages.resumed_at(row.id, overran.seq)
     totals, rows = history.totals(), tx.arms(row.id)
     spent = glance.spent
     state = standing(glance, now)
@@ -183,7 +182,7 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: PageQuery) -> Campaign
         refusals=tx.rollups().refusals(row.id, int(now - 7 * DAY)),
         without_money=_without_money(tx, history, now) if state.word == "Exhausted" else None,
         holds=pages.holds(row.id, now, AGES),
-        delays=[*delays, sum(each.told for each in day) - sum(delays)],
+        delays=[*delays, sum(each.costs_reported for each in day) - sum(delays)],
         latest=pages.decisions(row.id, DECISIONS, _filter(wanted, rows), wanted.before),
         events=operators[:EVENTS], more_events=len(operators) > EVENTS,
         changes=changes_of_terms(row, [event.seq for event in changes if event.kind == "terms changed"]),
@@ -191,14 +190,14 @@ def campaign_view(tx: Transaction, row: Campaign, wanted: PageQuery) -> Campaign
     )  # fmt: skip
 
 
-def _filter(wanted: PageQuery, rows: Sequence[ArmRow]) -> Filter:
+def _filter(wanted: PageQuery, rows: Sequence[ArmRow]) -> DecisionFilter:
     """Which decisions are wanted, by the number of the arm."""
     arm = None
     if wanted.arm:
         arm = next((each.number for each in rows if each.name == normal(wanted.arm)), None)
         if arm is None:
             raise UnknownArm(f"no arm {wanted.arm!r:.60} in this campaign; use the links of the page")
-    return Filter(wanted.show, arm, wanted.segment or None)
+    return DecisionFilter(wanted.show, arm, wanted.segment or None)
 
 
 def _runs_out(pages: Pages, glance: CampaignSummary, now: float) -> RunsOut | None:
@@ -208,6 +207,6 @@ def _runs_out(pages: Pages, glance: CampaignSummary, now: float) -> RunsOut | No
 
 def _without_money(tx: Transaction, history: History, now: float) -> tuple[float, int]:
     """Refusals are counted by the hour, so those since the last decision cannot be told from others of its hour."""
-    last = history.mark.decided_at or history.row.created_at
+    last = history.mark.last_decision_at or history.row.created_at
     since = max(last - last % HOUR, now - now % HOUR - 7 * DAY)
     return since, tx.rollups().refusals(history.row.id, int(since)).get("exhausted", 0)

@@ -1,18 +1,18 @@
-"""The fields of forms, and what was typed into them."""
+"""The fields of forms, and the values that were typed into them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError
-from budgetbandits.formatting.datetimes import DAY, MINUTE
 from budgetbandits.service.ledger import to_micros
-from budgetbandits.terms import checked_number
+from budgetbandits.terms import TERMS, Term
 
 Change = tuple[str, str, str]
-"""What it is, how it is, and how it will be; or a sentence, and nothing."""
+"""A label, the value now, and the value afterwards; or a label, a sentence and nothing."""
 Fields = Mapping[str, str]
 NUMBER = re.compile(r"-?(\d+|\d{1,3}(,\d{3})+)(\.\d*)?", re.ASCII)
 
@@ -28,10 +28,21 @@ class Field:
     optional: bool = False
     choices: tuple[tuple[str, str], ...] = ()
     """(what is sent, what it says), if it is one of a few."""
+    placeholder: str = ""
+
+    @classmethod
+    def of_term(cls, term: Term) -> Field:
+        """The field of a campaign's term."""
+        unit = term.form_unit[0]
+        label = f"{term.label}, {unit}" if unit else term.label
+        empty = f" Empty: {term.absent}." if term.absent else ""
+        kind = term.kind if term.kind in ("choice", "text") else "decimal"
+        placeholder = "" if kind != "decimal" or term.optional else typed(term.default / term.form_unit[1])
+        return cls(term.name, label, term.help + empty, kind, term.optional, term.choices, placeholder)
 
 
 def number(fields: Fields, name: str, label: str) -> float:
-    """What was typed, as a number; commas between groups of three digits are taken, a decimal comma is not."""
+    """The number that was typed; commas between groups of three digits are accepted, a decimal comma is not."""
     text = fields.get(name, "").strip()
     if not text:
         raise BadParameter(f"{label} is empty; type a number such as 1500 or 1,500.25")
@@ -43,26 +54,28 @@ def number(fields: Fields, name: str, label: str) -> float:
 
 
 def term(fields: Fields, name: str) -> float:
-    """What was typed for a term, in the term's unit."""
-    label, unit = LABELS[name], UNITS.get(name, 1.0)
-    return checked_number(name, number(fields, name, label), unit)
+    """The number that was typed for a term, in the term's unit."""
+    return TERMS[name].from_form(number(fields, name, LABELS[name]))
 
 
-UNITS = {"pace_seconds": DAY, "hold_seconds": MINUTE}
-"""How many of a term's units one of its field's is, where that is not one."""
-LABELS = {
-    "daily_cap": "daily cap", "pace_seconds": "spread over", "hold_seconds": "wait for feedback",
-    "on_expire": "without feedback", "horizon": "requests expected", "propensity_draws": "draws for propensities",
-    "reward_max": "largest reward",
-}  # fmt: skip
-"""What forms call the terms."""
+def typed(value: float) -> str:
+    """A number as a person would type it.
+
+    >>> typed(1e12), typed(100 / 60), typed(1e-7)
+    ('1000000000000', '1.666666667', '0.0000001')
+    """
+    return f"{Decimal(f'{value:.10g}'):f}"
+
+
+LABELS = {name: term.label.lower() for name, term in TERMS.items()}
+"""What sentences call the terms."""
 _NAMES = re.compile(rf"""'[^']*(?:'|$)|"[^"]*(?:"|$)|\b({"|".join(LABELS)})\b""")
 
 
 def in_labels(error: BudgetBanditsError) -> str:
-    """What is wrong, for whoever has the form in front of them: terms by their labels.
+    """The message of an error for the reader of a form: terms by their labels.
 
-    Only messages about terms and amounts name terms, and what is quoted there is somebody's own name for something.
+    Only messages about terms and amounts name terms, and quoted texts in them are names that users chose.
 
     >>> in_labels(BadParameter("daily_cap is 0.10, and the arm 'daily_cap' may cost 1.00; raise it"))
     "daily cap is 0.10, and the arm 'daily_cap' may cost 1.00; raise it"
@@ -73,12 +86,12 @@ def in_labels(error: BudgetBanditsError) -> str:
 
 
 _QUOTED = re.compile(r"""'[^']*(?:'|$)|"[^"]*(?:"|$)""")
-_TELLS = {"arms": "arms?|arm's|cap of", "cap": "cap|may cost"}
-"""The words by which a message is about a field, besides its name and its label."""
+_FIELD_WORDS = {"arms": "arms?|arm's|cap of", "cap": "cap|may cost"}
+"""Words that show that a message is about a field, apart from its name and its label."""
 
 
 def field_of(error: BudgetBanditsError, names: Sequence[str]) -> str:
-    """Which of these fields a message is about: the only one, or the first that it names; nothing if it names none.
+    """The field that a message is about: the only one, or the first that it names; empty if it names none.
 
     >>> fields = ["name", "arms", "budget"]
     >>> field_of(BadParameter("budget is 1.00, and the cheapest arm may cost 2.00; raise it"), fields)
@@ -88,12 +101,12 @@ def field_of(error: BudgetBanditsError, names: Sequence[str]) -> str:
     """
     text, found = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), str(error)), []
     for name in names:
-        words = "|".join(filter(None, (re.escape(name), LABELS.get(name), _TELLS.get(name))))
+        words = "|".join(filter(None, (re.escape(name), LABELS.get(name), _FIELD_WORDS.get(name))))
         if said := re.search(rf"\b(?:{words})\b", text):
             found.append((said.start(), name))
     return min(found)[1] if found else names[0] if len(names) == 1 else ""
 
 
-def whole_number(text: str, most: int = 18) -> int | None:
-    """A number that an address or a cookie holds, of at most so many figures; None if it is none."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= most else None
+def whole_number(text: str, max_digits: int = 18) -> int | None:
+    """The whole number in an address or a cookie; None if there is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= max_digits else None

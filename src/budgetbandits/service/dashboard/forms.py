@@ -1,4 +1,4 @@
-"""What comes in by a form and what goes out with every page: no other site can send the one or frame the other."""
+"""Security of forms and pages: no other site can send a form or frame a page."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from starlette.responses import Response
 
 from budgetbandits.errors import BadParameter, NotAllowed
 from budgetbandits.service.dashboard.sessions import Session
-from budgetbandits.service.http.request_body import read_body
+from budgetbandits.service.http.request_checks import read_body
 from budgetbandits.service.names import check_text
 
-LARGEST_FORM = 800_000
-"""Bytes of a form of somebody who has signed in: a new campaign may have thousands of arms ..."""
-SMALL_FORM = 10_000
-"""... and of one that anybody may send."""
+FORM_BYTES_MAX = 800_000
+"""Bytes of a form after sign-in: a new campaign may have thousands of arms ..."""
+OPEN_FORM_BYTES_MAX = 10_000
+"""... and of a form without sign-in."""
 
 SECURITY = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -35,32 +35,36 @@ def secured(response: Response) -> Response:
 
 
 def check_origin(request: Request) -> None:
-    """Refuse what another site makes a browser send; browsers say where a request comes from."""
+    """Refuse requests that another site makes a browser send; browsers say where a request comes from."""
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise NotAllowed("another site has sent this; open the page itself", known=True)
+        raise NotAllowed("another site has sent this form; open the page itself", known=True)
 
 
 async def sent(request: Request, session: Session) -> dict[str, str]:
-    """The fields that were sent, if the session may change things and its own form has sent them."""
+    """The fields that were sent, if the session may make changes and the form is its own."""
     session.check_admin()
     if request.method == "GET":
         return dict(request.query_params)
     check_origin(request)
-    form = await read_form(request, LARGEST_FORM, "create a campaign of so many arms by the API or the command line")
+    form = await read_form(
+        request, FORM_BYTES_MAX, "create a campaign with this many arms with the API or the command line"
+    )
     session.check_form(form.get("code", ""))
     return form
 
 
-async def read_form(request: Request, most: int = SMALL_FORM, remedy: str = "use the page") -> dict[str, str]:
-    """The fields of a form of at most so many bytes; the last of those with one name."""
+async def read_form(
+    request: Request, max_bytes: int = OPEN_FORM_BYTES_MAX, remedy: str = "use the page"
+) -> dict[str, str]:
+    """The fields of a form of at most ``max_bytes``; of fields with the same name the last."""
     try:
-        content = await read_body(request, most)
+        content = await read_body(request, max_bytes)
     except HTTPException:
-        raise BadParameter(f"this form has more than {most:,} bytes; {remedy}") from None
+        raise BadParameter(f"this form has more than {max_bytes:,} bytes; {remedy}") from None
     try:
         fields = dict(parse_qsl(content.decode(), keep_blank_values=True, max_num_fields=1000))
     except ValueError:
-        raise BadParameter("this is no form; use the page") from None
+        raise BadParameter("this is not a form; use the page") from None
     for name, value in fields.items():
         check_text("the form", name + value)
     return fields

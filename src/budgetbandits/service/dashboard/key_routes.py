@@ -22,9 +22,8 @@ from budgetbandits.service.dashboard.routes import Dashboard, wants_json
 from budgetbandits.service.dashboard.sessions import Session
 from budgetbandits.service.dashboard.steps import Step, follow
 from budgetbandits.service.http.auth import SCOPES, check_scopes, drop_key, make_key, prefix_of
-from budgetbandits.service.stores.contract import Transaction, found
-from budgetbandits.service.stores.key_sql import KeyEvent
-from budgetbandits.service.stores.records import Key
+from budgetbandits.service.stores.contract import Transaction, find_campaign
+from budgetbandits.service.stores.records import Key, KeyEvent
 
 log = structlog.get_logger("budgetbandits")
 EVENTS = 50
@@ -61,7 +60,7 @@ class KeysView:
 
 
 def keys_view(tx: Transaction, before: int | None) -> KeysView:
-    keys, events = tx.keys(), tx.key_record().latest(EVENTS + 1, before)
+    keys, events = tx.keys(), tx.key_events(EVENTS + 1, before)
     older = events[EVENTS - 1].seq if len(events) > EVENTS else None
     both: list[Key | KeyEvent] = [*keys, *events]
     limited = {each.campaign for each in both if each.campaign is not None}
@@ -138,7 +137,7 @@ def _to_make(tx: Transaction, scopes: list[str], campaign: str, in_full: bool = 
         return Preview(does, [])
     try:
         check_scopes(scopes)
-        only = found(tx, campaign).name if campaign else None
+        only = find_campaign(tx, campaign).name if campaign else None
     except BudgetBanditsError as error:
         return Preview(does, [], error, fixable=True, fields=("scopes", "campaign"))
     may = "everything, and make and drop keys" if only is None else "everything that is done to it"

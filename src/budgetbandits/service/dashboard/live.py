@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from budgetbandits import web
 from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.service.dashboard.view_cache import Fresh
-from budgetbandits.service.http.parts import Service
+from budgetbandits.service.http.server_state import ServerState
 from budgetbandits.service.stores.contract import Transaction
 
 MOST_LIVE = 500
@@ -26,7 +26,7 @@ BEAT = b"event: beat\ndata: 1\n\n"
 class Live:
     """The streams of one server."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: ServerState) -> None:
         self._service = service
         self._pulses = Fresh(0.9)
         self._open = 0

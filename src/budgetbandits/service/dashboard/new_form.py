@@ -1,34 +1,47 @@
-"""The form of a new campaign: what was typed, what the campaign will do, and what would be refused."""
+"""The form of a new campaign: its fields, the campaign that they describe, and what would be refused."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict
-from budgetbandits.formatting.datetimes import DAY, exact_duration
-from budgetbandits.formatting.numbers import in_full
+from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.policies import POLICIES
-from budgetbandits.service.dashboard.fields import Change, Fields, number, term
+from budgetbandits.service.dashboard.fields import Change, Field, Fields, number, term
 from budgetbandits.service.dashboard.numbers import Unit, exact
 from budgetbandits.service.dashboard.preview import Preview
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.names import checked_name, normal
 from budgetbandits.service.new_campaign import check
 from budgetbandits.service.stores.contract import Transaction
-from budgetbandits.terms import Terms
+from budgetbandits.terms import TERMS
 
 DOES = "Create the campaign"
-NUMBERS = ("daily_cap", "pace_seconds", "hold_seconds", "reward_max", "horizon", "propensity_draws")
-"""The terms of the form that are numbers."""
-FIELDS = ("name", "budget", "arms", "policy", "on_expire", *NUMBERS, "currency")
-SHOWN = 8
+ASKED = tuple(term for term in TERMS.values() if term.in_forms)
+"""The terms that the form asks for."""
+TERM_FIELDS = tuple(replace(Field.of_term(term), optional=True) for term in ASKED)
+FIRST_FIELDS = (
+    Field("name", "Name", "How programs ask for it. It cannot be changed.", optional=True),
+    Field("budget", "Budget", "The most that may be spent. It can be topped up, never lowered.", "decimal", True),
+)
+FIELDS = ("name", "budget", "arms", "policy", *(term.name for term in ASKED))
+ARMS_SHOWN_MAX = 8
 """Arms that a confirmation names."""
 
 
+def page_values(fields: Fields) -> dict[str, Any]:
+    """The values of the page, apart from the form."""
+    has_terms = any(fields.get(term.name, "").strip() not in ("", term.default) for term in ASKED)
+    return {
+        "policies": policies(), "first_fields": FIRST_FIELDS, "term_fields": TERM_FIELDS, "has_terms": has_terms,
+    }  # fmt: skip
+
+
 def planned(fields: Fields) -> dict[str, Any]:
-    """The form as what `Campaigns.create` takes."""
+    """The form as arguments of `Campaigns.create`."""
     given, wrong = _read(fields)
     for error in wrong.values():
         raise error
@@ -36,17 +49,17 @@ def planned(fields: Fields) -> dict[str, Any]:
 
 
 def _read(fields: Fields) -> tuple[dict[str, Any], dict[str, BudgetBanditsError]]:
-    """The fields that can be read, as what `Campaigns.create` takes, and by field what is wrong with the others."""
+    """The readable fields as arguments of `Campaigns.create`, and the errors of the others by field."""
     readers: dict[str, Callable[[], Any]] = {
         "name": lambda: checked_name("name", fields.get("name", "").strip()),
         "budget": lambda: number(fields, "budget", "budget"),
         "arms": lambda: _arms(fields.get("arms", "")),
         "policy": lambda: fields.get("policy", "bts"),
-        "on_expire": lambda: fields.get("on_expire", "charge"),
     }
-    readers |= {name: partial(term, fields, name) for name in NUMBERS if fields.get(name, "").strip()}
-    if fields.get("currency", "").strip():
-        readers["currency"] = fields["currency"].strip
+    for each in ASKED:
+        if text := fields.get(each.name, "").strip():
+            is_text = each.kind in ("choice", "text")
+            readers[each.name] = partial(str, text) if is_text else partial(term, fields, each.name)
     given: dict[str, Any] = {}
     wrong: dict[str, BudgetBanditsError] = {}
     for name, read in readers.items():
@@ -71,7 +84,7 @@ def _arms(text: str) -> dict[str, float]:
 
 
 def plan(fields: Fields) -> tuple[Preview, dict[str, Any]]:
-    """What the campaign would do, if it can be, and what `Campaigns.create` takes; its name may be taken."""
+    """A preview of the campaign and the arguments of `Campaigns.create`; the name may be in use."""
     given = planned(fields)
     check(**given)
     budget = to_units(to_micros(given["budget"], "budget"))
@@ -80,7 +93,7 @@ def plan(fields: Fields) -> tuple[Preview, dict[str, Any]]:
 
 
 def checked(tx: Transaction, fields: Fields, in_full: bool = True) -> Preview:
-    """What the campaign would do, or the first thing that is wrong; of an empty form only if it must be filled in."""
+    """A preview of the campaign, or what is wrong; an empty form is wrong only if it must be filled in."""
     if not in_full and not any(fields.get(name, "").strip() for name in ("name", "budget", "arms")):
         return Preview(DOES, [])
     try:
@@ -93,7 +106,7 @@ def checked(tx: Transaction, fields: Fields, in_full: bool = True) -> Preview:
 
 
 def consequences(given: Mapping[str, Any]) -> list[Change]:
-    """What a new campaign will do, in numbers."""
+    """The terms and consequences of a new campaign, in numbers."""
     caps = [to_micros(cap, "cap") for cap in given["arms"].values()]
     micros = to_micros(given["budget"], "budget")
     budget, least, most = to_units(micros), to_units(min(caps)), to_units(max(caps))
@@ -104,27 +117,21 @@ def consequences(given: Mapping[str, Any]) -> list[Change]:
         ("Arms and caps", _some_arms(given["arms"]), ""),
         ("Budget", f"{unit.money(budget)} for {len(caps):,} arms; it can be topped up, never lowered", ""),
         ("Decisions", f"{micros // max(caps):,} at least, if every pull cost the largest cap", ""),
-        ("Each decision", f"holds {unit.money(least)} to {unit.money(most)} until its cost is told", ""),
+        ("Each decision", f"holds {unit.money(least)} to {unit.money(most)} until its cost is reported", ""),
     ]
+    notes = {}
     if "pace_seconds" in given:
         a_day = unit.money(budget * min(DAY / given["pace_seconds"], 1.0))
-        over = exact_duration(given["pace_seconds"])
-        changes.append(("Plan", f"spread over {over}, about {a_day} a day; decisions that are ahead of it wait", ""))
-    if "daily_cap" in given:
-        cap = to_units(to_micros(given["daily_cap"], "daily_cap"))
-        changes.append(("A day", f"{Unit.of(budget, given, cap).money(cap)} at most, by UTC", ""))
+        notes["pace_seconds"] = f", about {a_day} a day; decisions that are ahead of it wait"
     if "horizon" in given:
-        each = Unit(6, unit.currency).money(budget / given["horizon"])
-        changes.append(
-            ("A request", f"{each} on average, if all {in_full(given['horizon'])} that are expected come", "")
-        )
-    if "reward_max" in given:
-        changes.append(("Rewards", f"up to {in_full(given['reward_max'])} for a pull", ""))
-    if "propensity_draws" in given:
-        changes.append(("Propensities", f"from {in_full(given['propensity_draws'])} draws for each decision", ""))
-    what = "free again" if given["on_expire"] == "release" else "charged, until feedback corrects it"
-    waits = exact_duration(given.get("hold_seconds", Terms.hold_seconds))
-    changes.append(("Without feedback", f"for {waits}, a hold is {what}", ""))
+        average = Unit(6, unit.currency).money(budget / given["horizon"])
+        notes["horizon"] = f", {average} for each on average"
+    for asked in ASKED:
+        value = given.get(asked.name, asked.default)
+        if value is not None:
+            booked = to_units(to_micros(value, asked.name)) if asked.kind == "money" else value
+            text = asked.text(booked, lambda amount: Unit.of(budget, given, amount).money(amount))
+            changes.append((asked.label, text + notes.get(asked.name, ""), ""))
     return changes
 
 
@@ -134,14 +141,14 @@ def _some_arms(arms: Mapping[str, float]) -> str:
     >>> _some_arms({"search": 2.0, "mail": 0.0025})
     'search 2.00, mail 0.0025'
     """
-    some = [f"{name} {exact(to_units(to_micros(cap, 'cap')))}" for name, cap in [*arms.items()][:SHOWN]]
-    more = [f"{len(arms) - SHOWN:,} more"] if len(arms) > SHOWN else []
+    some = [f"{name} {exact(to_units(to_micros(cap, 'cap')))}" for name, cap in [*arms.items()][:ARMS_SHOWN_MAX]]
+    more = [f"{len(arms) - ARMS_SHOWN_MAX:,} more"] if len(arms) > ARMS_SHOWN_MAX else []
     return ", ".join([*some, *more])
 
 
 @cache
 def policies() -> list[tuple[str, str]]:
-    """The policies that must know nothing which the form does not ask for, each with a line about it."""
+    """The policies that need nothing beyond the form, each with a line about it."""
     made = [(name, kind, kind()) for name, kind in POLICIES.items()]
     return [
         (name, (kind.__doc__ or "").strip().splitlines()[0])

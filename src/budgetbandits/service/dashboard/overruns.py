@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from budgetbandits.service.stores.contract import Transaction
-from budgetbandits.service.stores.records import ArmRow, Decision, Event
+from budgetbandits.service.stores.records import ArmRow, DecisionRow, Event
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Overran:
 
     at: float
     """When the cost was told."""
-    decision: Decision
+    decision: DecisionRow
     arm: ArmRow
 
     @classmethod

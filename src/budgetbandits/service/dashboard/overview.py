@@ -15,8 +15,8 @@ from budgetbandits.service.dashboard.status import Pace, Standing, pace, since, 
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.names import normal
 from budgetbandits.service.stores.contract import Transaction
-from budgetbandits.service.stores.glance_sql import CampaignSummary
-from budgetbandits.service.stores.list_sql import Group, Order
+from budgetbandits.service.stores.records import CampaignSummary
+from budgetbandits.service.stores.sql.dashboard import Group, Order
 
 PAGE = 100
 """Campaigns on a page."""
@@ -111,14 +111,14 @@ MONEY = ("budget", "spent", "held", "leased", "left", "overrun")
 def overview(tx: Transaction, asked: Asked, only: str | None) -> Overview:
     """Read it, in one transaction; ``only`` the campaign of this id, for a key that is for one."""
     now, pages = tx.now(), tx.pages()
-    lists = pages.lists(only)
+    lists = pages.campaign_list(only)
     listed = lists.listed(since(now), asked.text, asked.group, asked.order, PAGE, (asked.page - 1) * PAGE)
     counts: Counter[str] = Counter()
     for rank, count in listed.counts.items():
         counts[rank.group] += count
     counts["all"] = sum(listed.counts.values())
     hour = now - now % HOUR
-    glances, by_hour = pages.glances(listed.ids), pages.spent_by(int(HOUR), listed.ids, hour - DAY)
+    glances, by_hour = pages.summaries(listed.ids), pages.spent_by(int(HOUR), listed.ids, hour - DAY)
     standings = {glance.id: standing(glance, now) for glance in glances}
     out = projections(pages, [each for each in glances if standings[each.id].runs], by_hour, now)
     lines = [
@@ -139,7 +139,7 @@ def _lasts(glance: CampaignSummary) -> float | None:
     account = glance.account
     if glance.settings.get("horizon") is None:
         return None
-    lasts = lasts_for(account.gone, account.spent, 0.0, account.budget - account.spent)
+    lasts = lasts_for(account.requests_used, account.spent, 0.0, account.budget - account.spent)
     return None if lasts is None else lasts.median
 
 

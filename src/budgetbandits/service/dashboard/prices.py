@@ -14,7 +14,8 @@ from budgetbandits.numerics.fluid import best_mix
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import History
 from budgetbandits.service.stores.contract import T
-from budgetbandits.service.stores.rollup_sql import DAY, HOUR, MINUTE, Counts
+from budgetbandits.service.stores.records import Counts
+from budgetbandits.service.stores.sql.rollups import DAY, HOUR, MINUTE
 
 MOST_POINTS = 170
 
@@ -56,11 +57,11 @@ def _latest(values: Sequence[tuple[float, T]], at: float) -> T:
 
 def _price(totals: Collection[Counts], budget: float, horizon: float, choosable: Container[int]) -> float | None:
     """None until an arm that can be chosen has brought and cost something. Money and requests are gone of all arms."""
-    known = [each for each in totals if each.arm in choosable and each.rewarded and each.prices[1] > 0]
+    known = [each for each in totals if each.arm in choosable and each.rewards_reported and each.prices[1] > 0]
     if not known:
         return None
-    gone = sum(each.gone for each in totals)
+    gone = sum(each.requests_used for each in totals)
     left = budget - to_units(sum(each.spent for each in totals))
-    reward = [each.reward / each.rewarded for each in known]
+    reward = [each.reward / each.rewards_reported for each in known]
     cost = [to_units(each.prices[1]) / each.prices[0] for each in known]
     return best_mix([reward], [cost], [1.0], max(left, 0.0) / max(horizon - gone, 1.0)).price

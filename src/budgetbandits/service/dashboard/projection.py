@@ -22,9 +22,9 @@ from budgetbandits.service import ledger
 from budgetbandits.service.dashboard.beliefs import Estimate
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.settings import limits_of
-from budgetbandits.service.stores.glance_sql import CampaignSummary
-from budgetbandits.service.stores.page_sql import Pages
-from budgetbandits.service.stores.rollup_sql import HOUR, MINUTE
+from budgetbandits.service.stores.records import CampaignSummary
+from budgetbandits.service.stores.sql.dashboard import Pages
+from budgetbandits.service.stores.sql.rollups import HOUR, MINUTE
 
 FEWEST, MOST = 5, 24
 """Slots with which anything is said, and that are told from each other; more are put together."""
@@ -69,7 +69,7 @@ def projections(
 
 def _whole_slots(glance: CampaignSummary, seconds: int, most: int, spent: dict[int, int], now: float) -> list[float]:
     """What was spent in the latest slots that were all after the campaign's beginning and are all in the rollups."""
-    end = int(now if glance.added_up_to is None else min(now, glance.added_up_to)) // seconds
+    end = int(now if glance.rolled_up_until is None else min(now, glance.rolled_up_until)) // seconds
     first = max(-int(-glance.created_at // seconds), int(now) // seconds - most)
     return [to_units(spent.get(number * seconds, 0)) for number in range(first, end)]
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.service.dashboard.fields import whole_number
-from budgetbandits.service.stores.page_sql import KINDS, Kind
+from budgetbandits.service.stores.sql.dashboard import DECISION_KINDS, DecisionKind
 
 Range = Literal["day", "week", "all"]
 SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("inf")}
@@ -21,7 +21,7 @@ class PageQuery:
     """The time that pictures are of, and which decisions: of a kind, an arm, a segment, from an event backwards."""
 
     range: Range = "all"
-    show: Kind = "all"
+    show: DecisionKind = "all"
     arm: str = ""
     segment: str = ""
     before: int | None = None
@@ -30,8 +30,8 @@ class PageQuery:
     def of(cls, query: Mapping[str, str]) -> PageQuery:
         """By the address's query; whatever else it has is not looked at."""
         range, show = query.get("range", "all"), query.get("show", "all")
-        if range not in get_args(Range) or show not in KINDS:
-            ranges, kinds = " or ".join(get_args(Range)), ", ".join(KINDS)
+        if range not in get_args(Range) or show not in DECISION_KINDS:
+            ranges, kinds = " or ".join(get_args(Range)), ", ".join(DECISION_KINDS)
             raise BadParameter(f"range is {range!r:.20} and show {show!r:.20}; use {ranges}, and one of {kinds}")
         return cls(range, show, query.get("arm", "")[:400], query.get("segment", "")[:400], event_of(query))  # type: ignore[arg-type]
 

@@ -14,8 +14,7 @@ from budgetbandits.service.dashboard.beliefs import Estimate
 from budgetbandits.service.dashboard.projection import lasts_for
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.segment_sums import NAME, SegmentSums
-from budgetbandits.service.stores.records import ArmRow, Campaign
-from budgetbandits.service.stores.rollup_sql import Counts
+from budgetbandits.service.stores.records import ArmRow, Campaign, Counts
 
 SHOWN = 12
 """Segments, those with the most requests."""
@@ -61,7 +60,7 @@ class Requests:
 
     def as_json(self, names: Sequence[str]) -> dict[str, Any]:
         return {
-            "answered": self.answered, "failed": self.failed, "gone": self.gone, "horizon": self.horizon,
+            "answered": self.answered, "failed": self.failed, "used": self.gone, "horizon": self.horizon,
             "cost_each": self.each, "left_each": self.to_come,
             "money_lasts_for": None if self.lasts is None else asdict(self.lasts), "left_over": self.left_over,
             "segments": [
@@ -79,7 +78,7 @@ def requests_of(row: Campaign, arms: Sequence[ArmRow], totals: Collection[Counts
         return None
     lines = [line for number, name in enumerate(named) if (line := _line(row, arms, number, name)) is not None]
     lines.sort(key=lambda line: -line.answered)
-    spent, gone, failed = (sum(getattr(each, name) for each in totals) for name in ("spent", "gone", "failed"))
+    spent, gone, failed = (sum(getattr(each, name) for each in totals) for name in ("spent", "requests_used", "failed"))
     to_come = None
     if horizon is not None and horizon > gone:
         to_come = to_units(row.account.budget - spent) / max(horizon - gone, 1.0)  # as the policy counts the last one

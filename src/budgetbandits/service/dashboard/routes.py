@@ -27,10 +27,10 @@ from budgetbandits.service.dashboard.pages import TYPES, asset, render, warm
 from budgetbandits.service.dashboard.query import PageQuery, event_of
 from budgetbandits.service.dashboard.sessions import COOKIE, KEPT, Session, Sessions
 from budgetbandits.service.dashboard.view_cache import Fresh, Load
-from budgetbandits.service.http.middleware import log_failure
-from budgetbandits.service.http.parts import Service
 from budgetbandits.service.http.problem_json import EXPECTED, describe
-from budgetbandits.service.stores.contract import T, Transaction, found
+from budgetbandits.service.http.request_checks import log_failure
+from budgetbandits.service.http.server_state import ServerState
+from budgetbandits.service.stores.contract import T, Transaction, find_campaign
 from budgetbandits.service.stores.records import Campaign
 
 FRESH = {"campaign": 1.0, "overview": 3.0}
@@ -48,7 +48,7 @@ Handler = Callable[[Request, Session], Awaitable[Response]]
 class Dashboard:
     """The pages of one server."""
 
-    def __init__(self, service: Service, sessions: Sessions) -> None:
+    def __init__(self, service: ServerState, sessions: Sessions) -> None:
         self.service, self.sessions = service, sessions
         load = Load()
         self._campaigns, self._overviews = Fresh(FRESH["campaign"], load=load), Fresh(FRESH["overview"], load=load)
@@ -125,7 +125,7 @@ class Dashboard:
         """The campaign in the path, if the session may see it; one that is not there is refused in the same words."""
         name = request.path_params["campaign"]
         try:
-            row = await self.read(isolated(name, lambda tx: found(tx, name)))
+            row = await self.read(isolated(name, lambda tx: find_campaign(tx, name)))
         except BudgetBanditsError:
             session.check(name, "")
             raise
@@ -203,7 +203,7 @@ class Dashboard:
     async def _events(self, request: Request, session: Session) -> Response:
         """All that operators have done, and when the campaign froze."""
         row, before = await self.campaign(request, session), event_of(request.query_params)
-        view = await self.read(lambda tx: events_view(tx, found(tx, row.id), before))
+        view = await self.read(lambda tx: events_view(tx, find_campaign(tx, row.id), before))
         if wants_json(request):
             return JSONResponse(view.as_json())
         return self.filled("events.html", request, session, view=view, before=before)
@@ -278,7 +278,7 @@ async def _part(
 
 def _viewed(campaign: str, wanted: PageQuery) -> Callable[[Transaction], CampaignView]:
     """What the page of a campaign shows; damaged rows are named."""
-    return isolated(campaign, lambda tx: campaign_view(tx, found(tx, campaign), wanted))
+    return isolated(campaign, lambda tx: campaign_view(tx, find_campaign(tx, campaign), wanted))
 
 
 def _last_event(tx: Transaction, only: str | None) -> int:

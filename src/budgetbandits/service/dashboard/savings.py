@@ -21,8 +21,7 @@ from typing import Any
 from budgetbandits.service.dashboard.arms import Arm
 from budgetbandits.service.dashboard.beliefs import Told, Values, belief, chances_of_best, compare
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.stores.records import Campaign
-from budgetbandits.service.stores.rollup_sql import Counts
+from budgetbandits.service.stores.records import Campaign, Counts
 
 
 def saved_by(arms: Sequence[Arm], totals: Mapping[int, Counts], row: Campaign, spent: int) -> dict[str, Any] | None:
@@ -51,24 +50,24 @@ def saved_by(arms: Sequence[Arm], totals: Mapping[int, Counts], row: Campaign, s
 def _is_known(counts: Counts) -> bool:
     """Whether costs and rewards of an arm are told, or it has done nothing but fail."""
     answered = counts.prices[0]
-    return bool(counts.rewarded) if answered else bool(counts.failed and not counts.rewarded)
+    return bool(counts.rewards_reported) if answered else bool(counts.failed and not counts.rewards_reported)
 
 
 def _bought(counts: Counts) -> tuple[int, float]:
     """The money in micros of the requests of an arm that count, and their reward."""
     answered, charged = counts.prices[0], counts.cost - counts.overrun
-    both = min(answered, counts.rewarded)
+    both = min(answered, counts.rewards_reported)
     money = charged if both == answered else round(charged * both / answered)
-    return money, counts.reward if both == counts.rewarded else counts.reward * both / counts.rewarded
+    return money, counts.reward if both == counts.rewards_reported else counts.reward * both / counts.rewards_reported
 
 
 def _told(counts: Counts, most: float, price: int) -> Told:
     """What was told of an arm with its failures, as shares of the largest reward and price."""
     answered, charged = counts.prices[0], counts.cost - counts.overrun
-    failed = counts.failed * counts.rewarded / answered if answered else counts.failed
+    failed = counts.failed * counts.rewards_reported / answered if answered else counts.failed
     # no charge is above the cap, so that their squares add up to no more than this without the overruns
     squares = min(counts.cost_squared, float(charged) * price)
     return Told(
-        Values(counts.rewarded + failed, counts.reward / most, counts.reward_squared / most**2),
-        Values(counts.told, charged / price, squares / float(price) ** 2),
+        Values(counts.rewards_reported + failed, counts.reward / most, counts.reward_squared / most**2),
+        Values(counts.costs_reported, charged / price, squares / float(price) ** 2),
     )

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 from budgetbandits.errors import NotAllowed
 from budgetbandits.service.dashboard.fields import whole_number
-from budgetbandits.service.http.auth import REMEMBERED, KeyRing, actor, check_header
-from budgetbandits.service.stores.contract import Store, Transaction, found
+from budgetbandits.service.http.auth import KEY_CACHE_SECONDS, KeyRing, actor, check_header
+from budgetbandits.service.stores.contract import Store, Transaction, find_campaign
 from budgetbandits.service.stores.records import Key
 
 COOKIE = "budgetbandits_session"
@@ -101,7 +101,7 @@ class Sessions:
         else:
             if len(self._known) >= MOST_REMEMBERED:
                 self._known.clear()
-            self._known[token] = self._clock() + REMEMBERED, session
+            self._known[token] = self._clock() + KEY_CACHE_SECONDS, session
         return session
 
     def why_over(self, token: str) -> str:
@@ -120,7 +120,7 @@ class Sessions:
             key, name = tx.key(prefix), None
             if key is not None and key.campaign is not None:
                 with contextlib.suppress(Exception):
-                    name = found(tx, key.campaign).name
+                    name = find_campaign(tx, key.campaign).name
             return key, name
 
         key, campaign = self._store.read(work, urgent=True)

@@ -8,8 +8,8 @@ from typing import Literal
 from budgetbandits.formatting.datetimes import DAY, HOUR, duration
 from budgetbandits.service.dashboard.numbers import digits_for, exact
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.stores.glance_sql import CampaignSummary
-from budgetbandits.service.stores.list_sql import Group, Rank, Since
+from budgetbandits.service.stores.records import CampaignSummary
+from budgetbandits.service.stores.sql.dashboard import AlarmTimes, Group, Rank
 
 SILENT = HOUR
 """Seconds that the first decision since the latest feedback may wait before it is an alarm, if anything is held or was
@@ -45,8 +45,8 @@ class Standing:
         return self.group == "stopped" or self.rank == Rank.EXHAUSTED
 
 
-def since(now: float) -> Since:
-    return Since(now - SILENT, now - RECENT)
+def since(now: float) -> AlarmTimes:
+    return AlarmTimes(now - SILENT, now - RECENT)
 
 
 def standing(glance: CampaignSummary, now: float) -> Standing:
@@ -64,31 +64,31 @@ def standing(glance: CampaignSummary, now: float) -> Standing:
     if account.status == "closed":
         return Standing("Closed", "ring", Rank.CLOSED, "for good")
     heard = max(glance.last_feedback_at or 0.0, glance.created_at)
-    if account.left < glance.least and not glance.decides_in_leases:
-        least = words(glance.least)
+    if account.left < glance.smallest_cap and not glance.decides_in_leases:
+        least = words(glance.smallest_cap)
         if account.held or account.leased:
             cause = f"{words(account.left)} left beside holds, the smallest cap is {least}"
             return Standing("Blocked by holds", "triangle", Rank.BLOCKED, cause)
         cause = f"{words(account.left)} left, the smallest cap is {least}"
-        new = max(heard, glance.decided_at or 0.0) > now - RECENT
+        new = max(heard, glance.last_decision_at or 0.0) > now - RECENT
         return Standing("Exhausted", "ring", Rank.EXHAUSTED if new else Rank.SPENT, cause)
     held, oldest_unanswered_at = (
         account.held + glance.held_in_leases,
         now if glance.oldest_unanswered_at is None else glance.oldest_unanswered_at,
     )
     waited = (glance.last_feedback_at or 0.0) <= oldest_unanswered_at < now - SILENT
-    if waited and (held or (glance.decided_at or 0.0) > now - SILENT):
+    if waited and (held or (glance.last_decision_at or 0.0) > now - SILENT):
         cause = f"for {duration(now - oldest_unanswered_at)}, {words(held) if held else 'nothing is'} held"
         return Standing("No feedback", "triangle", Rank.SILENT, cause)
     if account.overrun and (glance.resumed_at or 0.0) > now - RECENT:
-        ago = duration(now - (glance.overran_at or 0.0))
+        ago = duration(now - (glance.last_overrun_at or 0.0))
         cause = f"{words(account.overrun)} booked apart as overrun, the latest {ago} ago"
         return Standing("Overran", "triangle", Rank.OVERRAN, cause)
-    if glance.down:
+    if glance.arms_down:
         return Standing("Arm down", "triangle", Rank.DOWN, _down(glance, now))
-    if account.left < glance.most:
-        cause = f"{words(account.left)} left, the largest cap is {words(glance.most)}"
-        if account.left < glance.least:
+    if account.left < glance.largest_cap:
+        cause = f"{words(account.left)} left, the largest cap is {words(glance.largest_cap)}"
+        if account.left < glance.smallest_cap:
             cause = f"{words(account.left)} left beside leases, one of which has {words(glance.free_in_leases)}"
         return Standing("Nearly exhausted", "triangle", Rank.NEARLY_EXHAUSTED, cause)
     return Standing("Running", "dot", Rank.RUNNING)
@@ -96,13 +96,13 @@ def standing(glance: CampaignSummary, now: float) -> Standing:
 
 def _down(glance: CampaignSummary, now: float) -> str:
     """Which arm is down, and who answers in its place at what price; of several, the one that has been for longest."""
-    first = min(glance.down, key=lambda each: float(each["since"]))
+    first = min(glance.arms_down, key=lambda each: float(each["since"]))
     said = (
         f"{first['arm']} has failed {first['failures']:,} times in a row, "
         f"the first {duration(max(now - first['since'], 0.0))} ago"
     )
-    if len(glance.down) > 1:
-        said += f", and {len(glance.down) - 1:,} more {'is' if len(glance.down) == 2 else 'are'} down"
+    if len(glance.arms_down) > 1:
+        said += f", and {len(glance.arms_down) - 1:,} more {'is' if len(glance.arms_down) == 2 else 'are'} down"
     if first["stand_in"] is not None:
         said += f"; {first['stand_in']} stands in at {first['times']:.3g} times the price"
     return said
@@ -152,8 +152,8 @@ def pace(glance: CampaignSummary, now: float) -> Pace | None:
     if seconds is not None:
         part, spent = (now - glance.created_at) / seconds, glance.spent
     elif horizon is not None:
-        part, spent = account.gone / horizon, account.spent
+        part, spent = account.requests_used / horizon, account.spent
     else:
         return None
     plan = account.budget * min(max(part, 0.0), 1.0)
-    return Pace(plan, plan - spent, account.budget, part >= NEAR, glance.most)
+    return Pace(plan, plan - spent, account.budget, part >= NEAR, glance.largest_cap)

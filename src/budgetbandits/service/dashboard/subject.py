@@ -12,7 +12,7 @@ from budgetbandits.formatting.numbers import listed
 from budgetbandits.service.dashboard.numbers import Unit
 from budgetbandits.service.leases import ledger
 from budgetbandits.service.ledger import Account, to_units
-from budgetbandits.service.stores.contract import Transaction, found
+from budgetbandits.service.stores.contract import Transaction, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign, Lease
 
 
@@ -27,7 +27,7 @@ class Subject:
 
     @classmethod
     def of(cls, tx: Transaction, campaign: str) -> Subject:
-        row = found(tx, campaign)
+        row = find_campaign(tx, campaign)
         leases = tx.leases(row.id) if "lease" in row.settings else []
         return cls(row, tx.arms(row.id), leases, tx.now())
 

@@ -1,59 +1,42 @@
-"""The form that changes a campaign's terms: what its fields hold, what they change, and what that means.
+"""The form that changes a campaign's terms: its fields, the changes, and their consequences.
 
-Each field has a hidden one beside it with what it held at first. What is the same in both was not touched, and stays
-to the last digit; so the form alone says what to change, also when it is sent twice.
+Each field has a hidden one next to it with its first value. A field that equals its hidden one was not touched, and its
+term stays to the last digit; so the form alone says what to change, even if it is sent twice.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
-from budgetbandits.formatting.datetimes import exact_duration
-from budgetbandits.formatting.numbers import in_full
 from budgetbandits.service import ledger
-from budgetbandits.service.dashboard.fields import UNITS, Change, Field, Fields, term
+from budgetbandits.service.dashboard.fields import Change, Field, Fields, term, typed
 from budgetbandits.service.dashboard.numbers import Unit, count
 from budgetbandits.service.dashboard.requests import stops_at_horizon
 from budgetbandits.service.dashboard.subject import Subject
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.settings import changed_settings, limits_of, terms_of
 from budgetbandits.service.stores.records import Campaign
+from budgetbandits.terms import CHANGEABLE, TERMS
 
 WAS = "was_"
-NUMBERS = (
-    Field("daily_cap", "Daily cap", "What one day, by UTC, may cost at most. Empty: no cap.", "decimal", True),
-    Field("pace_seconds", "Spread over, days", "From the campaign's beginning. Empty: no plan.", "decimal", True),
-    Field("hold_seconds", "Wait for feedback, minutes", "For decisions to come; open ones keep theirs.", "decimal"),
-    Field("horizon", "Requests expected", "In all, those answered or failed included; for bts-paced. Empty: as many as "
-          "can be paid.", "decimal", True),
-    Field("propensity_draws", "Draws for propensities", "Record how likely each choice was, such as 100, to evaluate "
-          "other policies later. Empty: no.", "decimal", True),
-)  # fmt: skip
-ON_EXPIRE = Field(
-    "on_expire", "Without feedback, a hold is", "For open holds too, when their time is over.", "choice",
-    choices=(("charge", "charged: the call may have been made"), ("release", "released: its money is free again")),
-)  # fmt: skip
-FIELDS = (*NUMBERS, ON_EXPIRE)
+FIELDS = tuple(Field.of_term(TERMS[name]) for name in CHANGEABLE)
 
 
 def terms_now(row: Campaign) -> Fields:
-    """The fields as they are at first."""
+    """The first values of the fields."""
     terms = terms_of(row)
     texts: dict[str, str] = {}
-    for field in NUMBERS:
-        value = getattr(terms, field.name)
-        texts[field.name] = "" if value is None else _text(value / UNITS.get(field.name, 1.0))
-    texts[ON_EXPIRE.name] = terms.on_expire
+    for name in CHANGEABLE:
+        value, unit = getattr(terms, name), TERMS[name].form_unit[1]
+        texts[name] = "" if value is None else value if isinstance(value, str) else typed(value / unit)
     return texts | {WAS + name: text for name, text in texts.items()}
 
 
 def terms_shown(row: Campaign, fields: Fields) -> Fields:
-    """The fields as a form shows them: those that were touched as they were typed, the others as the terms are, though
-    somebody has changed these since the form was opened."""
+    """The fields as a form shows them: touched ones as they were typed, the others as the terms are now, which may have
+    changed since the form was opened."""
     now = terms_now(row)
     typed = {field.name: fields[field.name] for field in FIELDS if _touched(fields, field.name)}
     return {**fields, **now, **typed}
@@ -78,7 +61,7 @@ def terms_wanted(fields: Fields) -> dict[str, Any]:
 
 
 def terms_changed(subject: Subject, changes: dict[str, Any]) -> list[Change]:
-    """What will be different."""
+    """The consequences of these changes."""
     row = subject.row
     after = replace(row, settings=changed_settings(row, changes))
     made = differences(row, after)
@@ -86,17 +69,19 @@ def terms_changed(subject: Subject, changes: dict[str, Any]) -> list[Change]:
         budget = row.account.budget
         old, new = subject.money(*(ledger.spendable(budget, subject.now, limits_of(each)) for each in (row, after)))
         made.append(("Spendable by now", old, new))
-    gone = subject.recalled.gone
-    if (changes.get("horizon") or math.inf) <= gone:
-        stops, next_one = stops_at_horizon(row.policy), "all that is left may go to the next one"
+    used = subject.recalled.requests_used
+    if (changes.get("horizon") or math.inf) <= used:
+        stops, next_one = stops_at_horizon(row.policy), "the next one may cost all that is left"
         next_one = f"{row.policy} makes no decision any more" if stops else next_one
-        than = "as many as" if changes["horizon"] == gone else "more than"
-        said = f"{count(gone)} already, {than} are expected then: {next_one}"
-        made.append(("Requests whose money is gone", said, ""))
+        than = "as many as" if changes["horizon"] == used else "more than"
+        said = f"{count(used)} already, {than} are expected then: {next_one}"
+        made.append(("Requests used", said, ""))
     held = subject.recalled.held
     if "on_expire" in changes and held:
         word = "released" if changes["on_expire"] == "release" else "charged"
-        made.append(("Open holds", f"{subject.money(held)[0]} is held; what nobody tells of in time is {word} too", ""))
+        made.append(
+            ("Open holds", f"{subject.money(held)[0]} is held; holds without feedback in time are {word} too", "")
+        )
     return made
 
 
@@ -104,24 +89,10 @@ def differences(before: Campaign, after: Campaign) -> list[Change]:
     """The terms in which two states of a campaign differ."""
     caps = [each for row in (before, after) if (each := terms_of(row).daily_cap) is not None]
     unit = Unit.of(to_units(before.account.budget), before.settings, *caps)
-    words: dict[str, tuple[str, Callable[[Any], str]]] = {
-        "daily_cap": ("Daily cap", unit.money), "pace_seconds": ("Spread over", exact_duration),
-        "hold_seconds": ("Wait for feedback", exact_duration),
-        "horizon": ("Requests expected", in_full), "propensity_draws": ("Draws for propensities", in_full),
-        "on_expire": ("Without feedback", {"charge": "charged", "release": "released"}.__getitem__),
-    }  # fmt: skip
     made = []
-    for name, (label, said) in words.items():
+    for name in CHANGEABLE:
         old, new = (getattr(terms_of(row), name) for row in (before, after))
         if old != new:
-            made.append((label, "none" if old is None else said(old), "none" if new is None else said(new)))
+            term = TERMS[name]
+            made.append((term.label, term.text(old, unit.money), term.text(new, unit.money)))
     return made
-
-
-def _text(value: float) -> str:
-    """A number as somebody would type it.
-
-    >>> _text(1e12), _text(100 / 60), _text(1e-7)
-    ('1000000000000', '1.666666667', '0.0000001')
-    """
-    return f"{Decimal(f'{value:.10g}'):f}"

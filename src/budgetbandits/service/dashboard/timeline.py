@@ -12,9 +12,8 @@ from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import MINUTES_KEPT, History
 from budgetbandits.service.settings import versions
 from budgetbandits.service.stores.contract import Transaction
-from budgetbandits.service.stores.list_sql import Rank
-from budgetbandits.service.stores.records import ArmRow, Campaign, Event
-from budgetbandits.service.stores.watermark import Watermark
+from budgetbandits.service.stores.records import ArmRow, Campaign, Event, Watermark
+from budgetbandits.service.stores.sql.dashboard import Rank
 
 SLOTS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
 FINE_SLOTS = (1, 5, 15)
@@ -27,17 +26,17 @@ MOST_CHANGES = 2000
 
 def changes(tx: Transaction, row: Campaign) -> list[Event]:
     """By which budget, terms and arms became what they are, the latest first."""
-    return tx.pages().operators_events(row.id, MOST_CHANGES, kinds=CHANGES)
+    return tx.pages().operator_events(row.id, MOST_CHANGES, kinds=CHANGES)
 
 
 def ends(state: Standing, mark: Watermark, begins: float, now: float) -> tuple[float, float]:
     """The last decision, and the last that happened to a campaign which has come to its end; for others it is now."""
     if (
         state.rank in (Rank.EXHAUSTED, Rank.SPENT, Rank.CLOSED)
-        and mark.decided_at is not None
-        and mark.decided_at > begins
+        and mark.last_decision_at is not None
+        and mark.last_decision_at > begins
     ):
-        return min(mark.decided_at, now), min(max(mark.decided_at, mark.last_feedback_at or 0.0), now)
+        return min(mark.last_decision_at, now), min(max(mark.last_decision_at, mark.last_feedback_at or 0.0), now)
     return now, now
 
 

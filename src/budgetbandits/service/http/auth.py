@@ -1,7 +1,7 @@
 """API keys: ``bb_PREFIX_SECRET``. The store keeps the prefix and a digest of the secret, never the secret.
 
 Scopes: decide, feedback, read, admin (which includes the others). A key may be for one campaign only. There are no
-default keys: the first one is made, with scope admin, when a store without keys is first served (`first_key`).
+default keys: when a store without keys is first served, `hand_over_first_key` makes one with scope admin.
 """
 
 from __future__ import annotations
@@ -10,47 +10,52 @@ import asyncio
 import contextlib
 import hashlib
 import hmac
+import os
 import secrets
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from budgetbandits.errors import BadParameter, Conflict, NotAllowed, NotFound
-from budgetbandits.service.http.rate_limit import Guesses, network
+from budgetbandits.service.http.rate_limit import KeyFailures, network
 from budgetbandits.service.names import normal
-from budgetbandits.service.stores.contract import About, Store, Transaction, found
-from budgetbandits.service.stores.key_sql import KeyEvent
-from budgetbandits.service.stores.records import Key
+from budgetbandits.service.stores.contract import Scope, Store, Transaction, find_campaign
+from budgetbandits.service.stores.records import Key, KeyEvent
 
 SCOPES = ("decide", "feedback", "read", "admin")
 
-REMEMBERED = 5.0
-"""Seconds that a server trusts a key without looking it up again; a key that is dropped works for so long at most."""
+KEY_CACHE_SECONDS = 5.0
+"""How long a server trusts a key without looking it up again, and so how long a dropped key may still work."""
+
+KEY_FILE = Path("budgetbandits-admin.key")
+"""Where the first key goes without a terminal: all that a server prints ends in the log of its container."""
 
 
 def make_key(
     store: Store, scopes: Sequence[str], now: float, campaign: str | None = None, by: str | None = None,
     operation: str | None = None,
 ) -> str:  # fmt: skip
-    """A new key; this is the only time that its secret is seen. ``by`` is who makes it.
+    """Make a key for the actor ``by``; its secret is returned this one time.
 
-    Asked again under the same ``operation``, an idempotency key, it refuses: nobody can see the first one again.
+    A repeated call with the same ``operation``, an idempotency key, is refused: the first key cannot be shown again.
     """
     check_scopes(scopes)
     prefix, secret, text = _new()
 
     def work(tx: Transaction) -> None:
-        tx.beat(now)  # of two that are asked for at once, one waits here for the other
-        made = None if operation is None else tx.key_record().made_under(operation)
+        tx.write_heartbeat(now)  # of two concurrent calls, one waits here for the other
+        made = None if operation is None else tx.key_made_under(operation)
         if made is not None:
             raise Conflict(
-                f"this form has made the key bb_{made} already, which was shown then; if it was lost, drop it and make "
+                f"this form has already made the key bb_{made}, and showed it then; if it was lost, drop it and make "
                 "another"
             )
-        only = None if campaign is None else found(tx, campaign).id
+        only = None if campaign is None else find_campaign(tx, campaign).id
         _add(tx, Key(prefix, _digest(secret), tuple(scopes), now, only), by, operation)
 
-    store.write(work, About(campaign or ""))
+    store.write(work, Scope(campaign or ""))
     return text
 
 
@@ -63,17 +68,19 @@ def check_scopes(scopes: Sequence[str]) -> None:
 def _add(tx: Transaction, key: Key, by: str | None, operation: str | None = None) -> None:
     tx.add_key(key)
     event = KeyEvent("made", key.prefix, key.scopes, key.campaign, key.created_at, by, operation)
-    tx.key_record().add(event)
+    tx.add_key_event(event)
 
 
 def make_first_key(store: Store, now: float) -> str | None:
-    """A key with scope admin if the store has no keys at all, else None; of two servers only one makes it."""
+    """A key with scope admin if the store has no keys, else None; of two servers only one makes it."""
     if store.read(lambda tx: tx.keys()):
         return None
     prefix, secret, text = _new()
 
     def work(tx: Transaction) -> bool:
-        tx.beat(now)  # a row that every server writes: whoever comes second waits here, and then sees the first's key
+        tx.write_heartbeat(
+            now
+        )  # every server writes this row: the second one waits here, and then sees the key of the first
         if tx.keys():
             return False
         _add(tx, Key(prefix, _digest(secret), ("admin",), now, None), "the server, for an empty store")
@@ -82,13 +89,39 @@ def make_first_key(store: Store, now: float) -> str | None:
     return text if store.write(work) else None
 
 
+def hand_over_first_key(store: Store, file: Path | None) -> None:
+    """Make an admin key if the store has no keys: shown on a terminal, or kept in a new file, never in a log.
+
+    Only the file's owner may read it. Without ``file``, the key is shown on a terminal, else it goes to `KEY_FILE`.
+    """
+    key = make_first_key(store, time.time())
+    if key is None:
+        return
+    if file is None and sys.stdout.isatty():
+        print(f"The admin key, shown this once: {key}", flush=True)
+        return
+    file = file or KEY_FILE
+    try:
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+            opened.write(f"{key}\n")
+            opened.flush()
+            os.fsync(opened.fileno())
+    except OSError as error:
+        drop_key(store, prefix_of(key), by="the server, which could not write it down")
+        raise BadParameter(
+            f"cannot write the admin key to {file}: {error.strerror}; name another file with --key-file, which must "
+            "not exist yet, or make a key first with 'budgetbandits key create --scope admin'"
+        ) from None
+    print(f"The admin key is in {file.absolute()}", flush=True)
+
+
 def actor(key: Key) -> str:
-    """Who has done what was done with this key, as events name it."""
+    """The holder of a key, as events name it."""
     return actor_of(key.prefix)
 
 
 def actor_of(prefix: str) -> str:
-    """The same by the key's public part."""
+    """The holder of the key with this public part."""
     return f"bb_{prefix}"
 
 
@@ -98,18 +131,17 @@ def prefix_of(text: str) -> str:
 
 
 def prefix_meant(keys: Iterable[Key], text: str) -> str:
-    """The prefix of the one key that a text means: as lists show it (bb_1a2b3c4d_…), its prefix or the beginning of it,
-    or the whole key."""
+    """The prefix of the key that a text identifies: bb_1a2b3c4d_… as lists show it, its beginning, or the whole key."""
     meant = text.removeprefix("bb_").partition("_")[0].removesuffix("…")
     there = sorted(key.prefix for key in keys)
     if meant in there:
         return meant
     fitting = [prefix for prefix in there if meant and prefix.startswith(meant)]
     if not fitting:
-        raise NotFound(f"no key {actor_of(meant):.40}; 'budgetbandits key list' shows those that there are")
+        raise NotFound(f"no key {actor_of(meant):.40}; 'budgetbandits key list' shows all keys")
     if len(fitting) > 1:
         names = ", ".join(map(actor_of, fitting[:5]))
-        raise BadParameter(f"{actor_of(meant)} may be any of {len(fitting)} keys: {names}; say more of it")
+        raise BadParameter(f"{actor_of(meant)} may be any of {len(fitting)} keys: {names}; give more characters")
     return fitting[0]
 
 
@@ -120,52 +152,54 @@ def _new() -> tuple[str, str, str]:
 
 
 def drop_key(store: Store, prefix: str, by: str | None = None) -> None:
-    """Delete a key; ``by`` is who does."""
+    """Delete a key for the actor ``by``."""
 
     def work(tx: Transaction) -> None:
         key = tx.key(prefix)
         if key is None:
             raise NotFound(f"no key {prefix!r:.40}; pass the eight characters after bb_")
         tx.drop_key(prefix)
-        tx.key_record().add(KeyEvent("dropped", prefix, key.scopes, key.campaign, tx.now(), by))
+        tx.add_key_event(KeyEvent("dropped", prefix, key.scopes, key.campaign, tx.now(), by))
 
     store.write(work)
 
 
 @dataclass(frozen=True)
-class _Known:
+class _CachedKey:
     key: Key
     campaign: tuple[str, ...]
-    """The id and the name of the only campaign it is for; empty for all."""
+    """The id and the name of its only campaign; empty if it is for all."""
     until: float
 
 
 class KeyRing:
-    """The keys of a store, each remembered for a few seconds."""
+    """The keys of a store, each cached for a few seconds."""
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
         self._clock = clock
-        self.guesses = Guesses(clock)
-        self._known: dict[str, _Known] = {}
-        """By their whole text, which was checked once: checking it takes a digest, too long for every request."""
+        self.failures = KeyFailures(clock)
+        self._known: dict[str, _CachedKey] = {}
+        """By their whole text: a digest takes too long for every request."""
 
     def knows(self, text: str) -> bool:
-        """Whether `check` of this text need not read the store."""
+        """Whether `check` finds this text in the cache."""
         known = self._known.get(text)
         return known is not None and self._clock() < known.until
 
     def check(self, text: str, scope: str, campaign: str | None = None, anywhere: bool = False) -> Key:
-        """The key behind a text, if it may do what ``scope`` names to this campaign (its id or its name).
+        """The key of this text, if it has the scope for this campaign (its id or its name); `NotAllowed` if not.
 
-        With ``anywhere``, to any campaign.
+        ``anywhere`` accepts a key for any campaign.
         """
         known = self._known.get(text)
         if known is None or self._clock() >= known.until:
             known = self._look_up(text)
         key = known.key
         if scope not in key.scopes and "admin" not in key.scopes:
-            raise NotAllowed(f"this key may {' and '.join(key.scopes)}, not {scope}; use another one", known=True)
+            raise NotAllowed(
+                f"this key has the scopes {' and '.join(key.scopes)}, not {scope}; use another one", known=True
+            )
         if anywhere:
             return key
         if known.campaign and campaign is None:
@@ -174,18 +208,18 @@ class KeyRing:
             raise NotAllowed("this key is for another campaign; use one for this, or for all", known=True)
         return key
 
-    def _look_up(self, text: str) -> _Known:
+    def _look_up(self, text: str) -> _CachedKey:
         prefix, secret = _parts(text)
 
-        def work(tx: Transaction) -> _Known | None:
+        def work(tx: Transaction) -> _CachedKey | None:
             key = tx.key(prefix)
             if key is None:
                 return None
-            only = None if key.campaign is None else found(tx, key.campaign)
-            return _Known(key, () if only is None else (only.id, only.name), self._clock() + REMEMBERED)
+            only = None if key.campaign is None else find_campaign(tx, key.campaign)
+            return _CachedKey(key, () if only is None else (only.id, only.name), self._clock() + KEY_CACHE_SECONDS)
 
         known = self._store.read(work, urgent=True) if prefix and secret else None
-        # compared also when there is no such key, so that the time tells nothing
+        # compared even if there is no such key, so that timing reveals nothing
         right = hmac.compare_digest(_digest(secret), known.key.digest if known is not None else _digest("none"))
         if known is None or not right:
             self._known.pop(text, None)
@@ -202,24 +236,24 @@ async def check_header(
     client: tuple[str, int] | None,
     anywhere: bool = False,
 ) -> Key:
-    """`KeyRing.check` of an Authorization header, in a thread if the store must be read. Wrong keys are counted."""
+    """`KeyRing.check` of an Authorization header, in a thread if the store must be read; counts wrong keys."""
     kind, _, text = header.partition(" ")
     text = text.strip() if kind.lower() == "bearer" else ""
     if keys.knows(text) or not all(_parts(text)):
         return keys.check(text, scope, campaign, anywhere)
     address = network(client[0]) if client else ""
-    many = keys.guesses.many(address)
+    many = keys.failures.many(address)
     try:
         async with many.turn if many is not None else contextlib.nullcontext():
             return await asyncio.to_thread(keys.check, text, scope, campaign, anywhere)
     except NotAllowed as error:
         if not error.known:
-            keys.guesses.count(address)
+            keys.failures.count(address)
         raise
 
 
 def _parts(text: str) -> tuple[str, str]:
-    """The prefix and the secret of a key; empty if it is none."""
+    """The prefix and the secret of a key; empty if the text is not a key."""
     mark, _, rest = text.partition("_")
     prefix, _, secret = rest.partition("_")
     return (prefix, secret) if mark == "bb" and prefix.isalnum() else ("", "")

@@ -1,8 +1,7 @@
-"""Connections with limits: uvicorn's own has none on how long a request's head may be, on how long a client may take to
-send it, or on how many connections there are.
+"""Connections with limits, which uvicorn lacks: on the size of headers, the time to send them, and their number.
 
-Whoever has no key gets as far as this, so it must cost little: a request that comes in one piece, as nearly all do, is
-looked at twice, when it begins and when it has come.
+A client without a key gets this far, so it must cost little: a request that arrives in one piece, as nearly all do, is
+looked at twice, at its beginning and at its end.
 """
 
 from __future__ import annotations
@@ -18,28 +17,28 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from budgetbandits.service.http.problem_json import problem
 from budgetbandits.service.http.rate_limit import network
 
-LARGEST_HEAD = 32_768
+HEADER_BYTES_MAX = 32_768
 """Bytes of a request's line and headers."""
 
-SEND_WITHIN = 15.0
-"""Seconds that a client may take to send a request, and to take any of an answer."""
+SEND_SECONDS_MAX = 15.0
+"""Time for a client to send a request, and to accept any part of an answer."""
 
-LINGER = 0.5
-"""Seconds in which a client that is refused can read why: to close at once would lose the answer on its way."""
+LINGER_SECONDS = 0.5
+"""Time for a refused client to read why: closing at once would lose the answer on its way."""
 
-MOST_CONNECTIONS = 8192
+CONNECTIONS_MAX = 8192
 
 
-def room() -> int:
-    """How many connections fit beside what else needs descriptors: the store, exports, connections to be refused."""
+def connection_limit() -> int:
+    """How many connections the descriptors allow; the store, exports and refused connections need some too."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
-        return MOST_CONNECTIONS
-    return max(16, min(MOST_CONNECTIONS, descriptors - min(256, descriptors // 2)))
+        return CONNECTIONS_MAX
+    return max(16, min(CONNECTIONS_MAX, descriptors - min(256, descriptors // 2)))
 
 
 class Connections:
-    """All connections of a server: how many there are, and which of them take too long."""
+    """All connections of a server: counts them, and closes those that take too long."""
 
     def __init__(self, most: int, per_address: int) -> None:
         self._most = most
@@ -48,7 +47,7 @@ class Connections:
         self._open: set[BoundedConnection] = set()
 
     def admit(self, connection: BoundedConnection, address: str) -> bool:
-        """Whether there is room for one more; then it counts until `leave`."""
+        """Whether one more connection is allowed; if so, it counts until `leave`."""
         if len(self._open) >= self._most or self._of[address] >= self._per_address:
             return False
         self._open.add(connection)
@@ -63,60 +62,60 @@ class Connections:
                 del self._of[address]
 
     async def sweep(self) -> None:
-        """Close those that take too long; to be called about once a second."""
+        """Close connections that take too long; called about once a second."""
         for each in list(self._open):
             each.check_time()
 
 
 class BoundedConnection(HttpToolsProtocol):
-    """One connection. What is refused here is answered here, and never reaches the application."""
+    """One connection. A request that is refused here is answered here, and never reaches the application."""
 
-    def __init__(self, *given: Any, among: Connections, **more: Any) -> None:
-        super().__init__(*given, **more)
-        self._among = among
+    def __init__(self, *args: Any, connections: Connections, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._all = connections
         self._address = ""
         self._part: Literal["head", "body", ""] = ""
-        """What of a request is being received."""
+        """The part of a request that is being received."""
         self._earlier = self._piece = 0
         """Bytes of a head that came in earlier pieces, and bytes of this piece."""
         self._since: float | None = None
-        """Since when a request is awaited, if it is ..."""
+        """When the server began to wait for a request, if it waits ..."""
         self._stuck: float | None = None
-        """... and since when the client takes nothing of an answer."""
+        """... and when the client stopped reading the answer."""
         self._refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._address = network(self.client[0]) if self.client else ""
         self._since = self.loop.time()
-        if not self._among.admit(self, self._address):
-            self._refuse(503, "busy", "there are too many connections; ask again in a second", "retry-after: 1\r\n")
-            transport.close()  # at once: it has a descriptor that others need
+        if not self._all.admit(self, self._address):
+            self._refuse(503, "busy", "there are too many connections; try again in a second", "retry-after: 1\r\n")
+            transport.close()  # at once: others need its descriptor
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._among.leave(self, self._address)
+        self._all.leave(self, self._address)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self._refused:
             return
-        after_another = self._part == "body"  # how much of this piece is of the next request is not known
+        after_another = self._part == "body"  # it is not known how much of this piece belongs to the next request
         self._piece = len(data)
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            pass  # the request is answered as if it had asked for nothing else
+            pass  # answer the request, and ignore the upgrade
         except httptools.HttpParserError:
-            self._refuse(400, "malformed", "this is no HTTP/1.1 request; /openapi.json says what can be sent")
+            self._refuse(400, "malformed", "this is not an HTTP/1.1 request; /openapi.json describes the API")
         if self._part != "head":
             self._earlier = 0
         elif not after_another:
             self._earlier += self._piece
-            if self._earlier > LARGEST_HEAD:
+            if self._earlier > HEADER_BYTES_MAX:
                 self._refuse_head()
 
     def _refuse_head(self) -> None:
-        self._refuse(431, "head too large", f"the request's headers may have {LARGEST_HEAD:,} bytes; send fewer")
+        self._refuse(431, "headers_too_large", f"the request's headers may have {HEADER_BYTES_MAX:,} bytes; send fewer")
 
     def on_message_begin(self) -> None:
         self._unset_keepalive_if_required()
@@ -124,10 +123,10 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        if self._earlier + self._piece > LARGEST_HEAD:  # a piece may have several requests, or a body
-            if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > LARGEST_HEAD:
+        if self._earlier + self._piece > HEADER_BYTES_MAX:  # a piece may have several requests, or a body
+            if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > HEADER_BYTES_MAX:
                 self._refuse_head()
-                raise ValueError  # which ends the parsing
+                raise ValueError  # ends the parsing
             self._earlier = 0
         self._part = "body"
         super().on_headers_complete()
@@ -153,19 +152,23 @@ class BoundedConnection(HttpToolsProtocol):
         """Close a connection whose client takes too long to send or to read."""
         now = self.loop.time()
         if self._stuck is None and self.transport.is_closing():
-            self._stuck = now  # it closes when the client has read the rest
-        if self._stuck is not None and now - self._stuck > SEND_WITHIN:
+            self._stuck = now  # it closes once the client has read the rest
+        if self._stuck is not None and now - self._stuck > SEND_SECONDS_MAX:
             self.transport.abort()
         elif self.flow.read_paused and self._since is not None:
             self._since = now  # the client waits for us
-        elif self._since is not None and now - self._since > SEND_WITHIN:
+        elif self._since is not None and now - self._since > SEND_SECONDS_MAX:
             if self._part:
-                self._refuse(408, "too slow", f"the request did not come within {SEND_WITHIN:g} seconds; send it again")
+                self._refuse(
+                    408,
+                    "request_timeout",
+                    f"the request did not come within {SEND_SECONDS_MAX:g} seconds; send it again",
+                )
             else:
                 self.transport.close()
 
     def _refuse(self, status: int, kind: str, detail: str, header: str = "") -> None:
-        """Say why, if nothing else is being said, and close."""
+        """Answer why, unless another answer has begun, and close."""
         if self._refused or self.transport.is_closing():
             return
         self._refused = True
@@ -181,4 +184,4 @@ class BoundedConnection(HttpToolsProtocol):
         head = f"{header}content-type: application/problem+json\r\ncontent-length: {len(body)}\r\nconnection: close"
         self.transport.write(STATUS_LINE[status] + f"{head}\r\n\r\n".encode() + body)
         self.flow.pause_reading()
-        self.loop.call_later(LINGER, self.transport.abort)
+        self.loop.call_later(LINGER_SECONDS, self.transport.abort)

@@ -1,4 +1,4 @@
-"""What Prometheus reads: requests and refusals as this server counted them, money as the store has it now."""
+"""Prometheus metrics: requests and refusals as this server counted them, money as the store has it now."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ class Metrics(Collector):
     def page(self) -> bytes:
         return generate_latest(self._registry)
 
-    def seen(self, route: str, status: int, seconds: float) -> None:
-        """A request has been answered."""
+    def count_request(self, route: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
         self._requests[route, status] += 1
         if route not in self._delays:
             self._delays[route] = _Delays()
         self._delays[route].add(seconds)
 
     def collect(self) -> Iterator[Metric]:
-        yield _count("decisions", "Decisions answered, repeated ones too.", self.decisions)
-        yield _count("feedback", "Outcomes taken.", self.feedback)
-        yield _count("failures", "Decisions that were told to have failed.", self.failures)
-        yield _count("overruns", "Costs beyond what was held or left; each froze its campaign.", self.overruns)
+        yield _count("decisions", "Decisions answered, repeated ones included.", self.decisions)
+        yield _count("feedback", "Outcomes accepted.", self.feedback)
+        yield _count("failures", "Decisions reported as failed.", self.failures)
+        yield _count("overruns", "Costs beyond the hold or the budget; each froze its campaign.", self.overruns)
         yield _count("expired_holds", "Holds that expired without feedback.", self.expired)
         refusals = _count("refusals", "Decisions refused, by reason.", labels=["reason"])
-        for reason, count in list(self.refusals.items()):  # a list, because others go on counting
+        for reason, count in list(self.refusals.items()):  # a list: other threads go on counting
             refusals.add_metric([reason], count)
         yield refusals
         requests = _count("requests", "Requests, by route and status.", labels=["route", "status"])
@@ -59,7 +59,7 @@ class Metrics(Collector):
             requests.add_metric([route, str(status)], count)
         yield requests
         seconds = HistogramMetricFamily(
-            "budgetbandits_request_seconds", "How long a request took.", labels=["route"]
+            "budgetbandits_request_duration_seconds", "Time to answer a request.", labels=["route"]
         )  # fmt: skip
         for route, delays in list(self._delays.items()):
             seconds.add_metric([route], delays.cumulated(), delays.total)
@@ -93,7 +93,7 @@ class _Money(Collector):
         self._campaigns = campaigns
 
     def describe(self) -> list[Any]:
-        return []  # nothing is read from the store before somebody asks
+        return []  # read nothing from the store at registration
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         rows = self._campaigns.overview()
@@ -107,14 +107,14 @@ class _Money(Collector):
         )
         gauge = GaugeMetricFamily(
             "budgetbandits_campaign_arms_down",
-            "Arms that have failed so often in a row that they rest.",
+            "Arms that are not asked because they failed too often in a row.",
             labels=["campaign"],
         )
         for row in rows:
             gauge.add_metric([row["name"]], row["arms_down"])
         yield gauge
         gauge = GaugeMetricFamily(
-            "budgetbandits_campaign_status", "1 for the status a campaign has.", labels=["campaign", "status"]
+            "budgetbandits_campaign_status", "1 for the status a campaign has, else 0.", labels=["campaign", "status"]
         )  # fmt: skip
         for row in rows:
             for status in get_args(Status):

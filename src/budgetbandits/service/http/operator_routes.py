@@ -1,54 +1,214 @@
-"""The routes of operators; they may take long and run in threads."""
+"""The routes of operators, and the application that serves them together with the dashboard.
+
+They may take long and run in threads. Importing FastAPI and the dashboard takes longer than importing the rest of the
+service, so a server imports this module when it is ready to decide.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Annotated, Any
+from importlib.metadata import version
+from typing import Annotated, Any, get_type_hints
 
 import structlog
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Header, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.routing import Match, Mount, Router
+from starlette.types import Message
 
+from budgetbandits.errors import BadState
 from budgetbandits.service.audit.export import Format, Table
 from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.damage import named_damage
-from budgetbandits.service.http.dependencies import Actor, ArmPath, CampaignPath, IdempotencyKey, ThisService, guarded
-from budgetbandits.service.http.parts import Service
+from budgetbandits.service.dashboard.action_routes import Actions
+from budgetbandits.service.dashboard.key_routes import Keys
+from budgetbandits.service.dashboard.routes import Dashboard
+from budgetbandits.service.dashboard.sessions import Sessions
+from budgetbandits.service.http import worker_routes
+from budgetbandits.service.http.auth import actor, check_header
+from budgetbandits.service.http.problem_json import (
+    EXPECTED,
+    PROBLEMS,
+    Invalid,
+    OpenApiDocument,
+    answer,
+    not_found,
+)
+from budgetbandits.service.http.request_checks import (
+    check_mistakes,
+    check_no_nul,
+    check_query,
+    check_size,
+    log_failure,
+)
 from budgetbandits.service.http.schemas import (
-    Amount,
+    Audit,
+    CampaignBody,
     CampaignDetail,
-    CampaignView,
-    ChangedTerms,
     NewArm,
     NewCampaign,
-    Verdict,
+    RequestBody,
+    TermChanges,
+    TopUp,
 )
-from budgetbandits.service.http.subprocess_reads import Passing, Reading
+from budgetbandits.service.http.server_state import ServerState
+from budgetbandits.service.http.subprocess_reads import Reading, StreamedRead
 from budgetbandits.service.ledger import Status as CampaignStatus
+
+log = structlog.get_logger("budgetbandits")
+
+
+# --- the application -------------------------------------------------------------------------------------------------
+
+
+def operators(service: ServerState) -> Router:
+    """The application of operators: FastAPI's routes and the dashboard."""
+    api = FastAPI(
+        title="budgetbandits", version=version("budgetbandits"), docs_url=None, redoc_url=None, openapi_url=None,
+        responses=PROBLEMS, exception_handlers=HANDLERS, redirect_slashes=False,
+    )  # fmt: skip
+    api.state.service = service
+    for routes in (read, admin):
+        api.include_router(routes)
+    worker_routes.document(api)
+    api.add_route("/openapi.json", OpenApiDocument(api.openapi).__call__, methods=["GET"], include_in_schema=False)
+    dashboard = Dashboard(service, Sessions(service.store, service.keys))
+    pages = [*dashboard.routes(), *Keys(dashboard).routes(), *Actions(dashboard).routes()]
+    return Router([*pages, Mount("/", api)], redirect_slashes=False, default=not_found)
+
+
+async def _handle(request: Request, error: Exception) -> Response:
+    if isinstance(error, BadState):
+        log_failure(request.scope, error)
+    if isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        error = Invalid(first["loc"], first["msg"])
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        error = HTTPException(405, headers={"Allow": _methods(request)})
+    return answer(error)
+
+
+def _methods(request: Request) -> str:
+    """The methods of all routes of this path; each route names only its own."""
+    scopes = {method: {**request.scope, "method": method} for method in ("DELETE", "GET", "PATCH", "POST", "PUT")}
+    routes = request.app.routes
+    return ", ".join(
+        method for method, scope in scopes.items() if any(each.matches(scope)[0] is Match.FULL for each in routes)
+    )
+
+
+HANDLERS: dict[Any, Any] = dict.fromkeys([*EXPECTED, RequestValidationError, Exception], _handle)
+
+
+# --- parameters of the routes ----------------------------------------------------------------------------------------
+
+UNUSED_BODY_BYTES_MAX = 1_000
+"""Bytes of a body that is sent to a route without one."""
+
+CampaignPath = Annotated[str, Path(min_length=1, max_length=200, description="A campaign's name or id.")]
+
+ArmPath = Annotated[str, Path(min_length=1, max_length=200, description="An arm's name.")]
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$",
+        description="A repeated request with the same key changes nothing again.",
+    ),
+]  # fmt: skip
+
+
+def service_of(request: Request) -> ServerState:
+    """The service behind the application that got this request."""
+    service: ServerState = request.app.state.service
+    return service
+
+
+ThisService = Annotated[ServerState, Depends(service_of)]
+
+
+def _actor_of(request: Request) -> str:
+    name: str = request.state.actor
+    return name
+
+
+Actor = Annotated[str, Depends(_actor_of)]
+"""The caller, as events name it."""
+
+
+def _as_json(request: Request, content: bytes) -> Request:
+    """The same request with this body, declared as JSON: callers may leave the Content-Type out."""
+    headers = [each for each in request.scope["headers"] if each[0] != b"content-type"]
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": content, "more_body": False}
+
+    scope = dict(request.scope)
+    scope["headers"] = [*headers, (b"content-type", b"application/json")]
+    return Request(scope, receive)
+
+
+def guarded(scope: str) -> type[APIRoute]:
+    """Routes that need a key of this scope, for the campaign in their path if there is one.
+
+    FastAPI parses a body before it runs any dependency. Requests without a key, or with a body that would take long to
+    refuse, are refused before that.
+    """
+
+    class Guarded(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
+            body: type[RequestBody] | None = get_type_hints(self.endpoint).get("body")
+            known = [each.alias for each in self.dependant.query_params]
+
+            async def check_first(request: Request) -> Response:
+                header, campaign = request.headers.get("authorization", ""), request.path_params.get("campaign")
+                client = request.scope.get("client")
+                key = await check_header(service_of(request).keys, header, scope, campaign, client)
+                request.state.actor = actor(key)
+                check_query(request.scope["query_string"], known)
+                content = await request.body()
+                check_size(len(content), UNUSED_BODY_BYTES_MAX if body is None else body.max_bytes)
+                check_no_nul(content)
+                if body is not None:
+                    check_mistakes(content, body)
+                    request = _as_json(request, content)
+                return await handle(request)
+
+            return check_first
+
+    return Guarded
+
+
+# --- the routes ------------------------------------------------------------------------------------------------------
 
 TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 EXPORTED: dict[int | str, dict[str, Any]] = {200: {"content": {kind: {} for kind in TYPES.values()}}}
 
-Limit = Annotated[int | None, Query(ge=1, le=1000, description="How many at most; all if not said.")]
+Limit = Annotated[int | None, Query(ge=1, le=1000, description="How many at most; all if not given.")]
 After = Annotated[
-    str | None, Query(min_length=1, max_length=200, description="The id of the last one of the page before.")
+    str | None, Query(min_length=1, max_length=200, description="The id of the last campaign of the previous page.")
 ]
 
 read = APIRouter(route_class=guarded("read"))
 admin = APIRouter(route_class=guarded("admin"))
 change = partial(admin.post, response_model=CampaignDetail)
-log = structlog.get_logger("budgetbandits")
 
 
 @read.get("/metrics", response_class=Response)
 def read_metrics(service: ThisService) -> Response:
-    """For Prometheus; money is read from the store."""
+    """Metrics for Prometheus; money is read from the store."""
     return Response(service.metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 @change("/v1/campaigns", status_code=201)
 def create(body: NewCampaign, service: ThisService, by: Actor, key: IdempotencyKey = None) -> Response:
+    """Create a campaign."""
     given = body.model_dump(exclude={"cost_floor", "costs"})
     known = body.model_dump(include={"cost_floor", "costs"}, exclude_none=True)
     service.campaigns.create(**given, known=known, key=key, by=by)
@@ -56,13 +216,14 @@ def create(body: NewCampaign, service: ThisService, by: Actor, key: IdempotencyK
 
 
 @read.get("/v1/campaigns")
-def campaigns(service: ThisService, limit: Limit = None, after: After = None) -> list[CampaignView]:
-    """The oldest first: all of them, or so many that come after one."""
-    return [CampaignView(**row) for row in service.campaigns.overview(limit, after)]
+def campaigns(service: ThisService, limit: Limit = None, after: After = None) -> list[CampaignBody]:
+    """List campaigns, the oldest first: all of them, or a page."""
+    return [CampaignBody(**row) for row in service.campaigns.overview(limit, after)]
 
 
 @read.get("/v1/campaigns/{campaign}")
 def show(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
+    """Show a campaign with its arms."""
     found = service.campaigns.describe(campaign)
     with named_damage(campaign):
         return CampaignDetail(**found)
@@ -70,32 +231,34 @@ def show(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
 
 @change("/v1/campaigns/{campaign}/pause")
 def pause(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> Response:
+    """Make no decisions until it is resumed; feedback is still accepted."""
     return _set_status(service, campaign, "paused", key, by)
 
 
 @change("/v1/campaigns/{campaign}/resume")
 def resume(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> Response:
-    """Decide again, after a pause or a freeze."""
+    """Make decisions again, after a pause or a freeze."""
     return _set_status(service, campaign, "active", key, by)
 
 
 @change("/v1/campaigns/{campaign}/close")
 def close(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> Response:
-    """For good; what is open can still be told."""
+    """Close for good; feedback for open decisions is still accepted."""
     return _set_status(service, campaign, "closed", key, by)
 
 
-@change("/v1/campaigns/{campaign}/set-back")
-def set_back(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> Response:
-    """Go on today, after a clock that was far ahead has made decisions of a day to come."""
+@change("/v1/campaigns/{campaign}/reset-clock")
+def reset_clock(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> Response:
+    """Continue with today's date, after decisions that a wrong clock dated in the future."""
     service.campaigns.set_back(campaign, key, by)
-    return _changed(service, "set back", campaign, key)
+    return _changed(service, "clock reset", campaign, key)
 
 
 @change("/v1/campaigns/{campaign}/top-up")
 def top_up(
-    campaign: CampaignPath, body: Amount, service: ThisService, by: Actor, key: IdempotencyKey = None
+    campaign: CampaignPath, body: TopUp, service: ThisService, by: Actor, key: IdempotencyKey = None
 ) -> Response:
+    """Raise the budget."""
     service.campaigns.top_up(campaign, body.amount, key, by)
     return _changed(service, "topped up", campaign, key, amount=body.amount)
 
@@ -104,6 +267,7 @@ def top_up(
 def add_arm(
     campaign: CampaignPath, body: NewArm, service: ThisService, by: Actor, key: IdempotencyKey = None
 ) -> Response:
+    """Add an arm, from the next decision on."""
     service.campaigns.add_arm(campaign, body.name, body.cost_cap, key, by)
     return _changed(service, "arm added", campaign, key, 201, arm=body.name)
 
@@ -112,6 +276,7 @@ def add_arm(
 def retire_arm(
     campaign: CampaignPath, arm: ArmPath, service: ThisService, by: Actor, key: IdempotencyKey = None
 ) -> Response:
+    """Choose this arm no more, until it is brought back."""
     service.campaigns.retire_arm(campaign, arm, key, by)
     return _changed(service, "arm retired", campaign, key, arm=arm)
 
@@ -120,16 +285,16 @@ def retire_arm(
 def bring_back_arm(
     campaign: CampaignPath, arm: ArmPath, service: ThisService, by: Actor, key: IdempotencyKey = None
 ) -> Response:
-    """Choose an arm again that was retired."""
+    """Choose a retired arm again, with all that is known of it."""
     service.campaigns.bring_back_arm(campaign, arm, key, by)
     return _changed(service, "arm brought back", campaign, key, arm=arm)
 
 
 @change("/v1/campaigns/{campaign}/terms")
 def change_terms(
-    campaign: CampaignPath, body: ChangedTerms, service: ThisService, by: Actor, key: IdempotencyKey = None
+    campaign: CampaignPath, body: TermChanges, service: ThisService, by: Actor, key: IdempotencyKey = None
 ) -> Response:
-    """Other terms from now on: those that are sent; null takes a limit away."""
+    """Change the terms that are sent, from now on; null removes a limit."""
     changes = body.model_dump(exclude_unset=True)
     service.campaigns.change_terms(campaign, changes, key, by)
     return _changed(service, "terms changed", campaign, key, **changes)
@@ -138,35 +303,37 @@ def change_terms(
 @read.get("/v1/campaigns/{campaign}/export", response_class=Response, responses=EXPORTED)
 async def read_export(
     request: Request, campaign: CampaignPath, service: ThisService, table: Table = "decisions", format: Format = "csv"
-) -> Passing:
-    """All decisions or all events as a file."""
+) -> StreamedRead:
+    """Export all decisions or all events as a file."""
     reading = await _long_read(request, service, Job("export", campaign, table, format))
-    return Passing(reading, TYPES[format], f"{table}.{format}")
+    return StreamedRead(reading, TYPES[format], f"{table}.{format}")
 
 
 @admin.get("/v1/campaigns/{campaign}/verify")
-async def read_verify(request: Request, campaign: CampaignPath, service: ThisService) -> Verdict:
-    """Replay the campaign's events and compare."""
+async def read_verify(request: Request, campaign: CampaignPath, service: ThisService) -> Audit:
+    """Replay the campaign's events and compare the result with the store."""
     reading = await _long_read(request, service, Job("verify", campaign))
     try:
         differences = json.loads(b"".join([piece async for piece in reading]))
     finally:
         await reading.close()
-    return Verdict(agrees=not differences, differences=differences)
+    return Audit(agrees=not differences, differences=differences)
 
 
-async def _long_read(request: Request, service: Service, job: Job) -> Reading:
+async def _long_read(request: Request, service: ServerState, job: Job) -> Reading:
     service.reads.check_free(job.what)
-    await run_in_threadpool(service.campaigns.account, job.campaign)  # not found: no process need start for that
+    await run_in_threadpool(service.campaigns.account, job.campaign)  # NotFound, before a process is started
     return await service.reads.open(request, job)
 
 
-def _set_status(service: Service, campaign: str, status: CampaignStatus, key: str | None, by: str) -> Response:
+def _set_status(service: ServerState, campaign: str, status: CampaignStatus, key: str | None, by: str) -> Response:
     service.campaigns.set_status(campaign, status, key, by)
     return _changed(service, "status set", campaign, key, status=status)
 
 
-def _changed(service: Service, what: str, campaign: str, key: str | None, code: int = 200, **values: Any) -> Response:
-    """Log what was done, and answer with the campaign as it was then, whenever that was asked for under this key."""
-    log.info(what, campaign=campaign, **values)
+def _changed(
+    service: ServerState, event: str, campaign: str, key: str | None, code: int = 200, **values: Any
+) -> Response:
+    """Log the change, and answer with the campaign as it was after the first request with this key."""
+    log.info(event, campaign=campaign, **values)
     return Response(service.campaigns.answer(campaign, key), code, media_type="application/json")

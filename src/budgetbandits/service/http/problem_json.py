@@ -1,14 +1,24 @@
-"""Errors over HTTP: application/problem+json, with what is wrong and what to do about it."""
+"""Errors over HTTP as application/problem+json, and the OpenAPI document, which lists them.
+
+The title of a problem is the name of the error's class, by which the client raises the same error again: renaming a
+class in `errors` changes the protocol. Refusals that no class stands for have a title such as ``body_too_large``.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any
 
+from pydantic import BaseModel
+from pydantic_core import to_json
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -16,16 +26,16 @@ from budgetbandits.errors import (
     AlreadyResolved,
     BadState,
     BudgetBanditsError,
-    Busy,
     Conflict,
+    DiskFull,
     HoldRefused,
     NoArmLeft,
-    NoRoom,
     NotAllowed,
     NotFound,
+    ServerBusy,
     ServiceError,
     StoreError,
-    TooManyGuesses,
+    TooManyWrongKeys,
     UnknownArm,
     WrongClock,
 )
@@ -36,16 +46,15 @@ STATUS: dict[type[BudgetBanditsError], int] = {
     Conflict: 409,
     AlreadyResolved: 409,
     NoArmLeft: 409,
-    NoRoom: 507,
-    TooManyGuesses: 429,
+    DiskFull: 507,
+    TooManyWrongKeys: 429,
     StoreError: 503,
     WrongClock: 503,
     BadState: 503,
-    Busy: 503,
+    ServerBusy: 503,
     ServiceError: 500,
 }
-"""All other errors of the package: 422. The title of a problem is the name of the error's class, by which the client
-raises it again: whoever renames a class changes the protocol."""
+"""All other errors of the package: 422."""
 
 PROBLEM = {
     "type": "object",
@@ -55,39 +64,39 @@ PROBLEM = {
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"description": text, "content": {"application/problem+json": {"schema": PROBLEM}}}
     for code, text in {
-        400: "no JSON",
-        401: "no such key",
-        402: "the budget is gone",
-        403: "the key may not do this",
-        404: "not found",
-        405: "not allowed here",
-        409: "a conflict, or no decision now",
-        411: "Content-Length is missing",
-        413: "the body is too large",
-        422: "malformed",
-        429: "too many wrong keys",
-        503: "the store cannot write, or a clock is wrong, and nothing was decided; or the server is busy",
-        507: "no room for a temporary file",
+        400: "The body is not JSON.",
+        401: "There is no such key.",
+        402: "The budget is exhausted.",
+        403: "The key may not do this.",
+        404: "Not found.",
+        405: "Another method must be used.",
+        409: "A conflict, or no decision can be made now.",
+        411: "Content-Length is missing.",
+        413: "The body is too large.",
+        422: "A field is missing, unknown or out of its range.",
+        429: "Too many wrong keys.",
+        503: "The store cannot write, a clock is wrong, or the server is busy. Nothing was decided.",
+        507: "The disk is full.",
     }.items()
 }
 
-
+TITLES = {404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
 REMEDIES = {
-    404: "there is nothing at this address; /openapi.json lists what there is",
+    404: "there is nothing at this address; /openapi.json lists all addresses",
     405: "not with this method; /openapi.json says which one to use",
 }
-"""For what no route has taken."""
+"""For requests that no route accepts."""
 
 
 class Invalid(Exception):
-    """What was sent is not as it should be: where, and why."""
+    """A request that cannot be read: where, and why."""
 
     def __init__(self, where: Iterable[object], why: str) -> None:
         super().__init__(f"{'.'.join(map(str, where))}: {why}"[:500])
 
 
 def describe(error: BudgetBanditsError) -> dict[str, Any]:
-    """An error of ours as the fields of a problem."""
+    """An error of the package as the fields of a problem."""
     if isinstance(error, HoldRefused):
         return _fields(402 if error.reason == "exhausted" else 409, error.reason, str(error))
     if isinstance(error, NotAllowed):
@@ -102,30 +111,30 @@ def problem(status: int, kind: str, detail: str, headers: dict[str, str] | None 
 
 
 def answer(error: Exception) -> Response:
-    """What is answered to a request that ended in this error."""
+    """The response to a request that ended in this error."""
     if isinstance(error, BudgetBanditsError):
         return _response(describe(error), _headers(error))
     if isinstance(error, Invalid):
         return problem(422, "invalid", str(error))
     if isinstance(error, HTTPException):  # no such path, or not with this method
         detail = REMEDIES.get(error.status_code, str(error.detail))
-        return problem(error.status_code, "http", detail, dict(error.headers or {}))
+        return problem(error.status_code, TITLES.get(error.status_code, "http"), detail, dict(error.headers or {}))
     if isinstance(error, ClientDisconnect):
-        return problem(400, "disconnected", "the connection closed before the body came")  # which nobody will read
-    return problem(500, "internal", "internal error; see the log of the service")
+        return problem(400, "client_disconnected", "the connection closed before the body came")  # nobody reads this
+    return problem(500, "internal_error", "internal error; see the log of the service")
 
 
 async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
-    """What is answered where no route has the path, be it no path at all."""
+    """Answer a request whose path no route has."""
     await answer(HTTPException(404))(scope, receive, send)
 
 
 EXPECTED = (BudgetBanditsError, Invalid, HTTPException, ClientDisconnect)
-"""Errors that are the caller's; all others are mistakes of ours, and logged."""
+"""Errors of the caller; all others are bugs of the service, and logged."""
 
 
 def _headers(error: BudgetBanditsError) -> dict[str, str]:
-    if isinstance(error, HoldRefused | Busy | TooManyGuesses) and error.retry_after is not None:
+    if isinstance(error, HoldRefused | ServerBusy | TooManyWrongKeys) and error.retry_after is not None:
         return {"Retry-After": str(math.ceil(error.retry_after))}
     if isinstance(error, NotAllowed) and not error.known:
         return {"WWW-Authenticate": "Bearer"}
@@ -138,3 +147,55 @@ def _fields(status: int, kind: str, detail: str) -> dict[str, Any]:
 
 def _response(fields: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
     return Response(json.dumps(fields), fields["status"], headers, media_type="application/problem+json")
+
+
+# --- the OpenAPI document --------------------------------------------------------------------------------------------
+
+
+class OpenApiDocument:
+    """The document as a route, open to all: made when it is first asked for, and kept."""
+
+    def __init__(self, make: Callable[[], dict[str, Any]]) -> None:
+        self._make = make
+
+    @cached_property
+    def content(self) -> bytes:
+        return to_json(self._make())
+
+    @cached_property
+    def tag(self) -> str:
+        return f'"{hashlib.sha256(self.content).hexdigest()[:16]}"'
+
+    async def __call__(self, request: Request) -> Response:
+        tag = self.tag if "tag" in vars(self) else await asyncio.to_thread(lambda: self.tag)
+        headers = {"ETag": tag, "Cache-Control": "no-cache"}
+        known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
+        if tag in known or known == ["*"]:
+            return Response(status_code=304, headers=headers)
+        return Response(self.content, media_type="application/json", headers=headers)
+
+
+def openapi_extra(path: str, body: type[BaseModel] | None, keyed: bool) -> dict[str, Any]:
+    """The parameters and the body of a route that reads its request itself, for FastAPI's document."""
+    text = {"type": "string", "minLength": 1, "maxLength": 200}
+    names = re.findall(r"{(\w+)}", path)
+    parameters = [{"name": n, "in": "path", "required": True, "schema": text} for n in names]
+    if keyed:
+        parameters.append({"name": "Idempotency-Key", "in": "header", "required": True, "schema": text})
+    extra: dict[str, Any] = {"parameters": parameters}
+    if body is not None:
+        schema = body.model_json_schema()
+        content = {"application/json": {"schema": _inlined(schema, schema.pop("$defs", {}))}}
+        extra["requestBody"] = {"required": True, "content": content}
+    return extra
+
+
+def _inlined(schema: Any, definitions: dict[str, Any]) -> Any:
+    """A schema that refers to nothing outside itself."""
+    if isinstance(schema, list):
+        return [_inlined(each, definitions) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _inlined(definitions[schema["$ref"].rsplit("/", 1)[1]], definitions)
+    return {name: _inlined(each, definitions) for name, each in schema.items()}

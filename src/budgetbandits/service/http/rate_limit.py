@@ -1,8 +1,8 @@
-"""Whoever guesses keys is slowed down, by address; whoever has a good key is not, whatever its neighbours do.
+"""Slow down clients that guess keys, by address; a good key always passes.
 
-Only failures are counted. An address with many of them has its keys looked up one at a time, so that guessing takes at
-most one of the server's threads, and further failures are answered with when to try again. A good key passes still:
-many people share an address, and all do behind a proxy.
+Only failures count. The keys of an address with many failures are looked up one at a time, so that guessing occupies
+at most one thread, and further failures are answered with a time to try again. A good key still passes, because many
+people share an address, and behind a proxy all do.
 """
 
 from __future__ import annotations
@@ -13,67 +13,69 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from budgetbandits.errors import TooManyGuesses
+from budgetbandits.errors import TooManyWrongKeys
 
-FAILURES = 20
-WITHIN = 60.0
-"""So many wrong keys an address may send in so many seconds."""
+WRONG_KEYS_MAX = 20
+WINDOW_SECONDS = 60.0
+"""An address may send this many wrong keys in this time."""
 
-MOST_ADDRESSES = 10_000
+ADDRESSES_MAX = 10_000
 
 
 @dataclass
-class Failures:
+class WrongKeys:
     """The wrong keys of one address."""
 
     until: float
     count: int = 0
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the request whose key is being looked up."""
+    """Held while a key of this address is looked up."""
 
 
-class Guesses:
+class KeyFailures:
     """Wrong keys by address."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._of: dict[str, Failures] = {}
+        self._by_address: dict[str, WrongKeys] = {}
 
-    def many(self, address: str) -> Failures | None:
-        """The failures of an address that has many."""
-        failures = self._of.get(address)
-        if failures is None or failures.count < FAILURES or self._clock() >= failures.until:
+    def many(self, address: str) -> WrongKeys | None:
+        """The failures of an address, if there are many."""
+        failures = self._by_address.get(address)
+        if failures is None or failures.count < WRONG_KEYS_MAX or self._clock() >= failures.until:
             return None
         return failures
 
     def count(self, address: str) -> None:
-        """One more wrong key; an error if there were many before."""
+        """Count a wrong key; an error if there were many before."""
         now = self._clock()
-        failures = self._of.get(address)
+        failures = self._by_address.get(address)
         if failures is None or now >= failures.until:
             self._make_room(now)
-            failures = self._of[address] = Failures(now + WITHIN)
-        if failures.count >= FAILURES:
+            failures = self._by_address[address] = WrongKeys(now + WINDOW_SECONDS)
+        if failures.count >= WRONG_KEYS_MAX:
             wait = failures.until - now
-            raise TooManyGuesses(f"{FAILURES} wrong keys in {WITHIN:g} seconds; try again in {wait:.0f} seconds", wait)
+            raise TooManyWrongKeys(
+                f"{WRONG_KEYS_MAX} wrong keys in {WINDOW_SECONDS:g} seconds; try again in {wait:.0f} seconds", wait
+            )
         failures.count += 1
 
     def _make_room(self, now: float) -> None:
-        if len(self._of) >= MOST_ADDRESSES:
-            self._of = {address: each for address, each in self._of.items() if now < each.until}
-        if len(self._of) >= MOST_ADDRESSES:
-            del self._of[next(iter(self._of))]  # the oldest
+        if len(self._by_address) >= ADDRESSES_MAX:
+            self._by_address = {address: each for address, each in self._by_address.items() if now < each.until}
+        if len(self._by_address) >= ADDRESSES_MAX:
+            del self._by_address[next(iter(self._by_address))]  # the oldest
 
 
 def network(address: str) -> str:
-    """What one client may change at will is left out of its address: half of an IPv6 address.
+    """The part of an address that a client cannot change at will: half of an IPv6 address.
 
     >>> network("192.0.2.7"), network("2001:db8::7:1"), network("::ffff:192.0.2.7")
     ('192.0.2.7', '2001:db8::', '192.0.2.7')
     """
     try:
         known = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:  # a socket that is a file
+    except ValueError:  # a Unix socket
         return address
     if isinstance(known, ipaddress.IPv4Address):
         return str(known)

@@ -1,81 +1,92 @@
-"""What is sent and answered over HTTP. Money is in the user's unit; unknown fields are mistakes."""
+"""Request bodies and answers of the HTTP API. Money is in the user's unit; unknown fields are errors.
+
+The OpenAPI document is made of these models: class names, fields and descriptions are what a caller reads.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
-from typing import Annotated, Any, ClassVar, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
 from budgetbandits.service.request import LARGEST_BATCH, RequestOptions, said
-from budgetbandits.terms import CHANGEABLE, LARGEST_AMOUNT, LONGEST_TEXT, Terms
+from budgetbandits.terms import AMOUNT_MAX, CHANGEABLE, TERMS, TEXT_LENGTH_MAX, Term
 
-Money = Annotated[FiniteFloat, Field(ge=0.0, le=LARGEST_AMOUNT)]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
-"""Which characters it may have is said by `names`, in words."""
+NAME_LENGTH_MAX = 200
+Money = Annotated[FiniteFloat, Field(ge=0.0, le=AMOUNT_MAX)]
+Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH_MAX)]
+"""Which characters it may have is checked by `service.names`, whose message says more than a pattern."""
 
 
-class Body(BaseModel):
-    """What is sent, and how many bytes it may have."""
+def _about(text: str, default: Any = ...) -> Any:
+    return Field(default, description=text)
+
+
+# --- terms -----------------------------------------------------------------------------------------------------------
+
+
+def _sent(term: Term) -> tuple[Any, Any]:
+    """A term in a request body: its type with its bounds and its help, and its default."""
+    if term.kind == "choice":
+        kind: Any = Literal[tuple(value for value, _ in term.choices)]
+    elif term.kind == "text":
+        kind = Annotated[str, Field(min_length=1, max_length=TEXT_LENGTH_MAX)]
+    else:
+        bounds = Field(ge=0.0, le=term.largest) if term.kind == "money" else Field(gt=0.0, le=term.largest)
+        kind = Annotated[FiniteFloat, bounds]
+    return (kind | None if term.optional else kind), _about(term.full_help, term.default)
+
+
+def _answered(term: Term) -> tuple[Any, Any]:
+    """A term in an answer: always there, and without bounds, which are for requests alone."""
+    kind: Any = str if term.kind in ("choice", "text") else float
+    return (kind | None if term.optional else kind), _about(term.full_help)
+
+
+def _with_terms(
+    name: str, base: type[BaseModel], kind: Callable[[Term], tuple[Any, Any]], only: Sequence[str] = tuple(TERMS)
+) -> Any:
+    """The model ``base`` with a field for each term of a campaign, or only for some of them."""
+    return create_model(name, __base__=base, **{each: kind(TERMS[each]) for each in only})  # type: ignore[call-overload]
+
+
+# --- request bodies --------------------------------------------------------------------------------------------------
+
+
+class RequestBody(BaseModel):
+    """A JSON object that is sent, with a limit of its size."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    most_bytes: ClassVar[int] = 8_000
+    max_bytes: ClassVar[int] = 8_000
 
     @classmethod
     def mistake(cls, sent: dict[str, Any]) -> str | None:
-        """The first mistake of a kind of which there may be very many; all others are found by validation."""
+        """The first mistake of a kind that a body may have very often; validation finds all others."""
         unknown = next((name for name in sent if name not in cls.model_fields), None)
         return None if unknown is None else f"there is no field {unknown!r:.60}; use {', '.join(cls.model_fields)}"
 
 
 def _wrong_amount(sent: dict[str, Any], *fields: str) -> str | None:
-    """The first mistake in what should map names to amounts."""
+    """The first mistake in fields that should map names to amounts."""
     for field in fields:
         amounts = sent.get(field)
         for name, amount in amounts.items() if isinstance(amounts, dict) else ():
-            if type(amount) not in (int, float) or not 0 < len(name) <= 200:
+            if type(amount) not in (int, float) or not 0 < len(name) <= NAME_LENGTH_MAX:
                 return f"{field}: {name!r:.60} is {amount!r:.60}; give a name of 1 to 200 characters and a number"
     return None
 
 
-def _sent(term: Any) -> tuple[Any, Any]:
-    """A term as it may be sent: its type with its bounds, and its default."""
-    kind, notes = get_type_hints(Terms)[term.name], term.metadata
-    if str in (kind, *get_args(kind)):
-        text = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
-        return (text | None if term.default is None else text), term.default
-    if float not in (kind, *get_args(kind)):
-        return kind, term.default
-    least = {"ge": 0.0} if notes["money"] else {"gt": 0.0}
-    number = Annotated[FiniteFloat, Field(**least, le=notes["largest"])]
-    return (number | None if term.default is None else number), term.default
-
-
-def _shown(term: Any) -> tuple[Any, Any]:
-    """A term as it is answered: always there, and without the bounds, which are for HTTP alone."""
-    return (str if isinstance(term.default, str) else get_type_hints(Terms)[term.name]), ...
-
-
-def _with_terms(
-    name: str, base: type[BaseModel], kind: Callable[[Any], tuple[Any, Any]], only: Sequence[str] | None = None
-) -> Any:
-    """The model ``base`` with the terms of a campaign besides, or only some of them."""
-    terms: dict[str, Any] = {each.name: kind(each) for each in fields(Terms) if only is None or each.name in only}
-    return create_model(name, __base__=base, **terms)
-
-
-SentTerms = _with_terms("SentTerms", Body, _sent)
-
-
-class NewCampaign(SentTerms):  # type: ignore[misc, valid-type]
-    name: Name
-    policy: Annotated[str, Field(max_length=200)] = "bts"
-    budget: Money
-    arms: Annotated[dict[Name, Money], Field(min_length=2, max_length=100_000)]
-    cost_floor: Money | None = None
-    costs: dict[Name, Money] | None = None
-    most_bytes: ClassVar[int] = 1_000_000
+class NewCampaign(_with_terms("CampaignTerms", RequestBody, _sent)):  # type: ignore[misc]
+    name: Name = _about("A name that no other campaign has.")
+    policy: Annotated[str, Field(max_length=200)] = _about("How arms are chosen.", "bts")
+    budget: Money = _about("The most that may be spent. It can be topped up, never lowered.")
+    arms: Annotated[dict[Name, Money], Field(min_length=2, max_length=100_000)] = _about(
+        "The most that one pull of each arm can cost."
+    )
+    cost_floor: Money | None = _about("The least mean cost, for policies that must know it.", None)
+    costs: dict[Name, Money] | None = _about("The mean cost of each arm, for policies that must know it.", None)
+    max_bytes: ClassVar[int] = 1_000_000
 
     @classmethod
     def mistake(cls, sent: dict[str, Any]) -> str | None:
@@ -83,54 +94,51 @@ class NewCampaign(SentTerms):  # type: ignore[misc, valid-type]
         return _wrong_amount(sent, "arms", "costs") or unknown
 
 
-ChangedTerms = _with_terms("ChangedTerms", Body, _sent, CHANGEABLE)
+TermChanges = _with_terms("TermChanges", RequestBody, _sent, CHANGEABLE)
 
 
-_NOT_SAID = {"context", "count"}
-
-
-class AskDecision(Body):
-    context: dict[str, Any] | None = None
-    segment: Name | None = None
-    arms: list[Name] | None = None
-    exclude: list[Name] | None = None
-    prices: dict[Name, Money] | None = None
-    holds: dict[Name, Money] | None = None
-    most_bytes: ClassVar[int] = 64_000
+class DecisionRequest(RequestBody):
+    context: dict[str, Any] | None = _about("Anything to keep with the decision, for exports.", None)
+    segment: Name | None = _about("The kind of this request.", None)
+    arms: list[Name] | None = _about("The arms that can answer this request; all if not given.", None)
+    exclude: list[Name] | None = _about("Arms that cannot answer this request.", None)
+    prices: dict[Name, Money] | None = _about("What each of these arms is estimated to cost this time.", None)
+    holds: dict[Name, Money] | None = _about("What to hold for an arm instead of its cost cap.", None)
+    max_bytes: ClassVar[int] = 64_000
 
     @classmethod
     def mistake(cls, sent: dict[str, Any]) -> str | None:
         for field in ("arms", "exclude"):
             names = sent.get(field)
             for name in names if isinstance(names, list) else ():
-                if not isinstance(name, str) or not 0 < len(name) <= 200:
+                if not isinstance(name, str) or not 0 < len(name) <= NAME_LENGTH_MAX:
                     return f"{field} has {name!r:.60}; give names of 1 to 200 characters"
         return _wrong_amount(sent, "prices", "holds") or super().mistake(sent)
 
-    def said(self) -> RequestOptions | None:
-        """What is said of the request; nearly always nothing."""
-        if self.model_fields_set <= _NOT_SAID:
+    def options(self) -> RequestOptions | None:
+        """The options of the request; nearly always there are none."""
+        if self.model_fields_set <= {"context", "count"}:
             return None
         return said(self.segment, self.arms, self.exclude, self.prices, self.holds)
 
 
-class AskDecisions(AskDecision):
-    count: Annotated[int, Field(ge=1, le=LARGEST_BATCH)]
+class DecisionBatchRequest(DecisionRequest):
+    count: Annotated[int, Field(ge=1, le=LARGEST_BATCH)] = _about("How many decisions.")
 
 
-class Feedback(Body):
-    reward: float | None = None  # any number: one out of range must not keep the cost from being booked
-    cost: Money | None = None
-    failed: bool | None = None
+class FeedbackBody(RequestBody):
+    reward: float | None = _about("From 0 to reward_max.", None)  # any number: one out of range must not lose the cost
+    cost: Money | None = _about("What the pull cost.", None)
+    failed: bool | None = _about("Whether there was no answer.", None)
 
 
-class FeedbackItem(Feedback):
-    decision: Name
+class FeedbackBatchItem(FeedbackBody):
+    decision: Name = _about("The decision's id.")
 
 
-class FeedbackBatch(Body):
-    outcomes: Annotated[list[FeedbackItem], Field(min_length=1, max_length=LARGEST_BATCH)]
-    most_bytes: ClassVar[int] = 300_000
+class FeedbackBatch(RequestBody):
+    outcomes: Annotated[list[FeedbackBatchItem], Field(min_length=1, max_length=LARGEST_BATCH)]
+    max_bytes: ClassVar[int] = 300_000
 
     @classmethod
     def mistake(cls, sent: dict[str, Any]) -> str | None:
@@ -138,86 +146,85 @@ class FeedbackBatch(Body):
         if isinstance(outcomes, list) and len(outcomes) > LARGEST_BATCH:
             return f"outcomes: {len(outcomes):,} at once; send 1 to {LARGEST_BATCH:,}"
         items = [each for each in outcomes if isinstance(each, dict)] if isinstance(outcomes, list) else []
-        return next((found for found in map(FeedbackItem.mistake, items) if found), None) or super().mistake(sent)
+        return next((found for found in map(FeedbackBatchItem.mistake, items) if found), None) or super().mistake(sent)
 
 
-class Amount(Body):
-    amount: Money
+class TopUp(RequestBody):
+    amount: Money = _about("What the budget is raised by.")
 
 
-class NewArm(Body):
+class NewArm(RequestBody):
     name: Name
-    cost_cap: Money
+    cost_cap: Money = _about("The most that one pull of it can cost.")
 
 
-class Decided(BaseModel):
+# --- answers ---------------------------------------------------------------------------------------------------------
+
+
+class DecisionAnswer(BaseModel):
+    decision: str = _about("The decision's id, for its feedback.")
+    campaign: str = _about("The campaign's id.")
+    arm: str = _about("The arm to pull.")
+    hold: float = _about("The money that is held for it.")
+    expires_at: float = _about("When the hold expires without feedback, in seconds since 1970.")
+
+
+class DecisionBatchAnswer(BaseModel):
+    decisions: list[DecisionAnswer]
+
+
+class FeedbackAnswer(BaseModel):
     decision: str
-    campaign: str
-    arm: str
-    hold: float
-    expires_at: float
+    overrun: float = _about("The cost beyond the hold or the budget; if there is any, the campaign is frozen now.", 0.0)
 
 
-class DecidedMany(BaseModel):
-    decisions: list[Decided]
+class FeedbackBatchResult(FeedbackAnswer):
+    problem: dict[str, Any] | None = _about("Why this outcome was refused; null if it was accepted.", None)
 
 
-class FeedbackResult(BaseModel):
-    decision: str
-    overrun: float = 0.0
-    """What it cost beyond its arm's cap, or beyond the money there was; if anything, the campaign is frozen now."""
-
-
-class ToldItem(FeedbackResult):
-    problem: dict[str, Any] | None = None
-
-
-class ToldMany(BaseModel):
-    results: list[ToldItem]
+class FeedbackBatchAnswer(BaseModel):
+    results: list[FeedbackBatchResult]
 
 
 class CampaignMoney(BaseModel):
     id: str
     name: str
     policy: str
-    status: str
+    status: str = _about("active, paused, frozen or closed.")
     budget: float
     spent: float
-    held: float
-    leased: float
-    left: float
-    overrun: float
+    held: float = _about("Held for decisions whose cost is not reported yet.")
+    leased: float = _about("Reserved by servers that decide by themselves.")
+    left: float = _about("Neither spent, held nor leased.")
+    overrun: float = _about("Costs beyond holds or budget, which are not part of spent.")
 
 
-ShownTerms = _with_terms("ShownTerms", CampaignMoney, _shown)
+class CampaignBody(_with_terms("CampaignMoneyAndTerms", CampaignMoney, _answered)):  # type: ignore[misc]
+    created_at: float = _about("Seconds since 1970.")
+    arms_down: int = _about("Arms that are not asked now, because they failed too often in a row.")
 
 
-class CampaignView(ShownTerms):  # type: ignore[misc, valid-type]
-    created_at: float
-    arms_down: int
-
-
-class ArmView(BaseModel):
+class ArmBody(BaseModel):
     name: str
     cost_cap: float
-    active: bool
-    pulls: int
+    active: bool = _about("False for a retired arm.")
+    pulls: int = _about("Decisions whose reward and cost are reported.")
     failures: int
-    rests_until: float | None
-    down_since: float | None
+    cooldown_until: float | None = _about("When it is asked again after failures, in seconds since 1970.")
+    down_since: float | None = _about("When its present row of failures began, in seconds since 1970.")
 
 
-class CampaignDetail(CampaignView):
-    answered: int
-    gone: int
-    segments: list[str]
-    arms: list[ArmView]
+class CampaignDetail(CampaignBody):
+    requests_answered: int = _about("Requests whose reward and cost are reported.")
+    requests_used: int = _about("Requests whose money is spent: answered, failed, or expired and charged.")
+    segments: list[str] = _about("The segments that requests named, in the order in which they first came.")
+    arms: list[ArmBody]
 
 
-class Verdict(BaseModel):
-    agrees: bool
+class Audit(BaseModel):
+    agrees: bool = _about("Whether a replay of all events gives what the store has.")
     differences: list[str]
 
 
-class Status(BaseModel):
+class Health(BaseModel):
     status: str

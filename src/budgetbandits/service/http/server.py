@@ -1,13 +1,16 @@
-"""Serve campaigns over HTTP: open the store, make the first key, resolve overdue holds, until told to stop."""
+"""Run a server: open the store, make the first key, resolve overdue holds and write logs, until a signal stops it."""
 
 from __future__ import annotations
 
 import gc
+import io
+import logging
 import signal
 import socket
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -16,12 +19,12 @@ from typing import Any
 import structlog
 import uvicorn
 from starlette.types import ASGIApp
+from structlog.typing import ExcInfo
 
 from budgetbandits.errors import BudgetBanditsError
-from budgetbandits.service.http.app import Later, create_app
-from budgetbandits.service.http.connections import BoundedConnection, Connections, room
-from budgetbandits.service.http.first_key import hand_over_first_key
-from budgetbandits.service.http.logs import write_logs
+from budgetbandits.service.http.app import LazyApplication, create_app
+from budgetbandits.service.http.auth import hand_over_first_key
+from budgetbandits.service.http.connections import BoundedConnection, Connections, connection_limit
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.http.subprocess_reads import LongReads
 from budgetbandits.service.rollups import roll_up
@@ -29,12 +32,14 @@ from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores import open_store
 from budgetbandits.service.stores.contract import Store
 
-EXPIRE_EVERY = 1.0
-ROLL_UP_EVERY = 5.0
-SETTLE = 0.2
-"""Seconds that a new server gives to those who have waited for it before it imports operators' routes."""
-FINISH_WITHIN = 10
-"""Seconds that requests have to end when the server is told to stop."""
+EXPIRE_SECONDS = 1.0
+"""Time between two sweeps of overdue holds ..."""
+ROLL_UP_SECONDS = 5.0
+"""... and between two updates of the rollups."""
+SETTLE_SECONDS = 0.2
+"""Time for clients that waited for a new server, before it imports operators' routes."""
+SHUTDOWN_SECONDS_MAX = 10
+"""Time for requests to end when the server stops."""
 
 log = structlog.get_logger("budgetbandits")
 
@@ -42,26 +47,28 @@ log = structlog.get_logger("budgetbandits")
 def serve(
     listener: socket.socket, address: str, name: str, key_file: Path | None = None, per_address: int | None = None
 ) -> None:
-    """Serve until SIGINT or SIGTERM; requests that have begun are finished. ``name`` is what the store is called."""
+    """Serve until SIGINT or SIGTERM, and finish requests that have begun. ``name`` is the store's, for display."""
     host, port = listener.getsockname()[:2]
     write_logs()
-    signal.signal(signal.SIGTERM, _leave)  # uvicorn ends its requests and then hands the signal on to us
+    signal.signal(signal.SIGTERM, _leave)  # uvicorn ends its requests and then passes the signal on to us
     with open_store(address) as store:
         hand_over_first_key(store, key_file)
         print(f"Serving {name} on http://{host}:{port}", flush=True)
         engine, stop = DecisionService(store), threading.Event()
         metrics, reads = Metrics(engine.campaigns), LongReads(store)
         sweepers = [
-            threading.Thread(target=_every, args=(EXPIRE_EVERY, partial(_expire, engine, metrics), stop), daemon=True),
             threading.Thread(
-                target=_every, args=(ROLL_UP_EVERY, partial(_roll_up, store, metrics, stop), stop), daemon=True
+                target=_every, args=(EXPIRE_SECONDS, partial(_expire, engine, metrics), stop), daemon=True
+            ),
+            threading.Thread(
+                target=_every, args=(ROLL_UP_SECONDS, partial(_roll_up, store, metrics, stop), stop), daemon=True
             ),
         ]
         for each in sweepers:
             each.start()
         app = create_app(engine, store, metrics, reads)
         gc.collect()
-        gc.freeze()  # all this stays until the end: the collector need not look through it again
+        gc.freeze()  # all this stays until the end: spare the collector from scanning it again
         log.info("serving", host=host, port=port)
         try:
             _Server(_config(app, per_address), reads, app.operators).run(sockets=[listener])
@@ -74,20 +81,20 @@ def serve(
 
 
 def _config(app: ASGIApp, per_address: int | None) -> uvicorn.Config:
-    most = room()
+    most = connection_limit()
     connections = Connections(most, per_address or most // 2)
     return uvicorn.Config(
-        app, log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=FINISH_WITHIN,
-        http=partial(BoundedConnection, among=connections),  # type: ignore[arg-type] # whatever makes one will do
+        app, log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=SHUTDOWN_SECONDS_MAX,
+        http=partial(BoundedConnection, connections=connections),  # type: ignore[arg-type] # any factory will do
         callback_notify=connections.sweep, timeout_notify=0,  # as often as uvicorn looks, which is once a second
         ws="none",  # a WebSocket left open would keep the server from ending as it should
     )  # fmt: skip
 
 
 class _Server(uvicorn.Server):
-    """A server that puts operators' routes together once workers are served, and tells long reads to end in time."""
+    """A server that imports operators' routes once workers are served, and ends long reads when it stops."""
 
-    def __init__(self, config: uvicorn.Config, reads: LongReads, operators: Later) -> None:
+    def __init__(self, config: uvicorn.Config, reads: LongReads, operators: LazyApplication) -> None:
         super().__init__(config)
         self._reads = reads
         self._operators = operators
@@ -101,8 +108,8 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def _make_ready(operators: Later) -> None:
-    time.sleep(SETTLE)
+def _make_ready(operators: LazyApplication) -> None:
+    time.sleep(SETTLE_SECONDS)
     operators.get()
     gc.freeze()
 
@@ -120,9 +127,9 @@ def _once(work: Callable[[], None]) -> None:
     try:
         work()
     except BudgetBanditsError as error:  # the store may be back in a second
-        log.warning("not done", what=_name(work), error=str(error))
-    except Exception:  # a damaged campaign must not keep the others' money
-        log.exception("not done", what=_name(work))
+        log.warning("background task failed", task=_name(work), error=str(error))
+    except Exception:  # a damaged campaign must not stop the others
+        log.exception("background task failed", task=_name(work))
 
 
 def _name(work: Any) -> str:
@@ -143,3 +150,56 @@ def _count_refusals(store: Store, metrics: Metrics) -> None:
 def _roll_up(store: Store, metrics: Metrics, stop: threading.Event) -> None:
     _count_refusals(store, metrics)
     roll_up(store, stop.is_set)
+
+
+# --- logs on stderr: JSON, or plain text on a terminal, which must not act on text from outside ---
+
+
+def write_logs() -> None:
+    """Write one line per log entry to stderr: JSON, or plain text on a terminal."""
+    person = sys.stderr.isatty()
+    shared: list[Any] = [
+        structlog.stdlib.add_log_level, structlog.processors.TimeStamper(fmt="iso"),
+        structlog.processors.StackInfoRenderer(),
+    ]  # fmt: skip
+    if person:
+        words = structlog.dev.ConsoleRenderer(exception_formatter=_traceback)
+        last: list[Any] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, _visible, words]
+    else:
+        shared.append(structlog.processors.format_exc_info)
+        json = structlog.processors.JSONRenderer()  # escapes what is not ASCII
+        last = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, json]
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+    )
+    # the libraries' own log entries go the same way
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=last, foreign_pre_chain=shared))
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(logging.INFO)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+
+
+def visible(text: str, keep: str = "") -> str:
+    """The text with all unprintable characters escaped: a terminal would act on them.
+
+    >>> visible("ads\\x1b[2J\\n")
+    'ads\\\\x1b[2J\\\\n'
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each in keep else repr(each)[1:-1] for each in text)
+
+
+def _visible(_logger: Any, _name: str, entry: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """The entry with its texts made visible; other values are shown by their ``repr``, which escapes too."""
+    return {visible(key): visible(value) if isinstance(value, str) else value for key, value in entry.items()}
+
+
+def _traceback(file: Any, error: ExcInfo) -> None:
+    """A traceback made visible: its last line holds the error's message."""
+    lines = io.StringIO()
+    structlog.dev.plain_traceback(lines, error)
+    file.write(visible(lines.getvalue(), keep="\n"))

@@ -1,6 +1,6 @@
-"""Audits and exports for whoever asks over HTTP: a few at once, each in a process of its own (`service.reader`).
+"""Audits and exports over HTTP: a few at once, each in a process of its own (`service.audit.reader`).
 
-A process is ended when it is done, when its client has gone or takes nothing any more, or when the server stops.
+A process ends when it is done, when its client disconnects or stops reading, or when the server stops.
 """
 
 from __future__ import annotations
@@ -20,30 +20,29 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from budgetbandits import errors
-from budgetbandits.errors import BudgetBanditsError, Busy, ServiceError
+from budgetbandits.errors import BudgetBanditsError, ServerBusy, ServiceError
 from budgetbandits.service.audit.reader import Job, What
 from budgetbandits.service.stores.contract import Store, T
 
-AT_ONCE: dict[What, int] = {"verify": 1, "export": 2}
-"""How many of each may run on one server: each takes a processor, when nobody else needs it, and about 100 MB."""
+CONCURRENT_MAX: dict[What, int] = {"verify": 1, "export": 2}
+"""How many of each may run on one server: each takes an idle processor and about 100 MB."""
 
 PROGRAM = (sys.executable, "-P", "-m", "budgetbandits.service.audit.reader")
-"""Without the working folder in the path: what lies there is not ours."""
+"""Without the working folder in the path, which may hold other people's modules."""
 
-PIECE = 1 << 18
-"""Bytes that are passed on at once."""
+PIECE_BYTES = 1 << 18
 
-LOOK_EVERY = 0.25
-"""Seconds between two looks whether the client is still there."""
+POLL_SECONDS = 0.25
+"""Time between two checks that the client is still connected."""
 
-STALLED = 30.0
-"""Seconds after which a client that takes nothing is given up."""
+STALL_SECONDS_MAX = 30.0
+"""Time after which a client that reads nothing is given up."""
 
 log = structlog.get_logger("budgetbandits")
 
 
 class Reading(Protocol):
-    """What is read: pieces of bytes, in the end."""
+    """Bytes that arrive in pieces; close it at the end."""
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
@@ -57,10 +56,10 @@ class LongReads:
         self._store = store
         self._running: Counter[What] = Counter()
         self.stopping = False
-        """Set when the server stops: all of them end soon."""
+        """Set when the server stops: all reads end soon."""
 
     async def open(self, request: Request, job: Job) -> Reading:
-        """Begin a read; gives it when its first bytes are there. Whoever has it closes it."""
+        """Begin a read, and return it when its first bytes are there. The caller closes it."""
         self.check_free(job.what)
         self._running[job.what] += 1
         try:
@@ -70,9 +69,9 @@ class LongReads:
             raise
 
     def check_free(self, what: What) -> None:
-        """Refuse if as many run as may."""
-        if self._running[what] >= AT_ONCE[what]:
-            raise Busy(f"this server runs {AT_ONCE[what]} {what} at once; ask again when one has ended")
+        """Refuse if the limit is reached."""
+        if self._running[what] >= CONCURRENT_MAX[what]:
+            raise ServerBusy(f"this server runs {CONCURRENT_MAX[what]} {what} at once; ask again when one has ended")
 
     def ended(self, job: Job) -> None:
         self._running[job.what] -= 1
@@ -83,7 +82,7 @@ class LongReads:
 
 
 class _ReadingProcess:
-    """A process that reads, and who waits for it."""
+    """A process that reads, and the request that waits for it."""
 
     def __init__(self, reads: LongReads, request: Request, job: Job, process: Process) -> None:
         self._reads, self._request, self._job, self._process = reads, request, job, process
@@ -92,10 +91,10 @@ class _ReadingProcess:
     async def start(cls, reads: LongReads, request: Request, job: Job) -> _ReadingProcess:
         try:
             process = await asyncio.create_subprocess_exec(
-                *PROGRAM, stdin=PIPE, stdout=PIPE, limit=PIECE
+                *PROGRAM, stdin=PIPE, stdout=PIPE, limit=PIECE_BYTES
             )  # fmt: skip
         except OSError as error:
-            raise Busy(
+            raise ServerBusy(
                 f"no process for this could be started: {error.strerror}; raise the server's limits (ulimit -n, -u)"
             ) from None
         reading = cls(reads, request, job, process)
@@ -110,7 +109,7 @@ class _ReadingProcess:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(self._job.line(self._reads.address))
-        line = await self._unless_unwanted(self._process.stdout.readline())
+        line = await self._unless_abandoned(self._process.stdout.readline())
         if not line.endswith(b"\n"):
             raise ServiceError(f"the process for {self._job.what} has failed; the server's log says why")
         problem = json.loads(line)
@@ -120,17 +119,17 @@ class _ReadingProcess:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         assert self._process.stdout is not None
-        while piece := await self._unless_unwanted(self._process.stdout.read(PIECE)):
+        while piece := await self._unless_abandoned(self._process.stdout.read(PIECE_BYTES)):
             yield piece
         if await self._process.wait() != 0:
             raise ServiceError(f"the process for {self._job.what} has failed; the server's log says why")
 
-    async def _unless_unwanted(self, coming: Coroutine[Any, Any, T]) -> T:
+    async def _unless_abandoned(self, coming: Coroutine[Any, Any, T]) -> T:
         task = asyncio.ensure_future(coming)
         try:
-            while not (await asyncio.wait([task], timeout=LOOK_EVERY))[0]:
+            while not (await asyncio.wait([task], timeout=POLL_SECONDS))[0]:
                 if self._reads.stopping:
-                    raise Busy("the server is stopping; ask again")
+                    raise ServerBusy("the server is stopping; ask again")
                 if await self._request.is_disconnected():
                     raise ClientDisconnect
             return task.result()
@@ -147,12 +146,12 @@ class _ReadingProcess:
         await self._process.wait()
 
 
-class Passing(Response):
-    """An answer that passes on what is read, as it comes."""
+class StreamedRead(Response):
+    """A response that passes on the pieces of a read as they come."""
 
     def __init__(self, reading: Reading, media_type: str, name: str) -> None:
         super().__init__(media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'})
-        del self.headers["content-length"]  # nobody knows yet
+        del self.headers["content-length"]  # not known yet
         self._reading = reading
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -160,10 +159,10 @@ class Passing(Response):
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             async for piece in self._reading:
                 message = {"type": "http.response.body", "body": piece, "more_body": True}
-                await asyncio.wait_for(send(message), STALLED)
+                await asyncio.wait_for(send(message), STALL_SECONDS_MAX)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         except (ClientDisconnect, TimeoutError, OSError, BudgetBanditsError) as error:
-            # the answer has begun; the server closes the connection without its end, so that nobody takes it for whole
-            log.warning("export broke off", error=str(error) or type(error).__name__)
+            # the answer has begun: the connection closes without its end, so that it is not taken for complete
+            log.warning("export aborted", error=str(error) or type(error).__name__)
         finally:
             await self._reading.close()

@@ -1,7 +1,11 @@
-"""The routes that are called all the time: functions that read the request and write the answer themselves."""
+"""The routes of workers and load balancers, which are called all the time: decisions, feedback, health.
+
+They are Starlette's, and read the request and write the answer themselves: FastAPI would take as long as a decision.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -11,69 +15,74 @@ import structlog
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from budgetbandits.errors import BadParameter, BadState, BudgetBanditsError, HoldRefused
+from budgetbandits.errors import BadParameter, BadState, BudgetBanditsError, HoldRefused, StoreError
 from budgetbandits.service.decisions import Answer
 from budgetbandits.service.feedback import FeedbackOutcome, Outcome
 from budgetbandits.service.http.auth import check_header
-from budgetbandits.service.http.middleware import log_failure
-from budgetbandits.service.http.openapi import description
-from budgetbandits.service.http.parts import Service
-from budgetbandits.service.http.probes import healthz, readyz
-from budgetbandits.service.http.problem_json import EXPECTED, Invalid, answer, describe
-from budgetbandits.service.http.request_body import SMALL, check_mistakes, check_no_nul, check_query, read_body
-from budgetbandits.service.http.schemas import (
-    AskDecision,
-    AskDecisions,
-    Body,
-    Decided,
-    DecidedMany,
-    Feedback,
-    FeedbackBatch,
-    FeedbackResult,
-    Status,
-    ToldMany,
+from budgetbandits.service.http.problem_json import EXPECTED, Invalid, answer, describe, openapi_extra
+from budgetbandits.service.http.request_checks import (
+    SMALL_BODY_BYTES,
+    check_mistakes,
+    check_no_nul,
+    check_query,
+    log_failure,
+    read_body,
 )
+from budgetbandits.service.http.schemas import (
+    DecisionAnswer,
+    DecisionBatchAnswer,
+    DecisionBatchRequest,
+    DecisionRequest,
+    FeedbackAnswer,
+    FeedbackBatch,
+    FeedbackBatchAnswer,
+    FeedbackBody,
+    Health,
+    RequestBody,
+)
+from budgetbandits.service.http.server_state import ServerState
 
-if TYPE_CHECKING:  # operators' routes are imported when the server is ready
+if TYPE_CHECKING:  # imported once the server is ready
     from fastapi import FastAPI
 
-TOLD_AT_ONCE = 100
-"""Outcomes that share a transaction."""
+OUTCOMES_PER_TRANSACTION = 100
+
+READY_SECONDS_MAX = 2.0
 
 DECISIONS = "/v1/campaigns/{campaign}/decisions"
 
-B = TypeVar("B", bound=Body)
+B = TypeVar("B", bound=RequestBody)
 
 log = structlog.get_logger("budgetbandits")
 
 
-async def decide(service: Service, request: Request) -> Response:
-    """Choose an arm and hold what it may cost."""
+async def decide(service: ServerState, request: Request) -> Response:
+    """Choose an arm and hold the most that it may cost."""
     campaign = await _allowed(service, request, "decide")
-    key, body = _idempotency_key(request), await _body(request, AskDecision)
-    said = body.said()
-    task = service.decisions.deciding(campaign, key, body.context, said)
-    made = await _decided(service, campaign, service.decisions.perform(campaign, task, said))
+    key, body = _idempotency_key(request), await _body(request, DecisionRequest)
+    options = body.options()
+    task = service.decisions.deciding(campaign, key, body.context, options)
+    made = await _counted(service, campaign, service.decisions.perform(campaign, task, options))
     return _Json(made[0], 201)
 
 
-async def decide_many(service: Service, request: Request) -> Response:
-    """Many decisions under one key, all of them or none."""
+async def decide_many(service: ServerState, request: Request) -> Response:
+    """Make many decisions under one key: all of them or none."""
     campaign = await _allowed(service, request, "decide")
-    key, body = _idempotency_key(request), await _body(request, AskDecisions)
-    many = service.batches.decide_many_in_loop(campaign, key, body.count, body.context, body.said())
-    made = await _decided(service, campaign, many)
+    key, body = _idempotency_key(request), await _body(request, DecisionBatchRequest)
+    many = service.batches.decide_many_in_loop(campaign, key, body.count, body.context, body.options())
+    made = await _counted(service, campaign, many)
     return _Json({"decisions": made}, 201)
 
 
-async def feedback(service: Service, request: Request) -> Response:
-    """What a decision brought, what it cost, or both; in any order, any number of times."""
+async def feedback(service: ServerState, request: Request) -> Response:
+    """Report the reward of a decision, its cost, or both; in any order, any number of times."""
     campaign = await _allowed(service, request, "feedback")
-    decision, body = request.path_params["decision"], await _body(request, Feedback)
+    decision, body = request.path_params["decision"], await _body(request, FeedbackBody)
     task = service.outcomes.telling(Outcome(decision, body.reward, body.cost, bool(body.failed)), campaign)
     booked = await service.decisions.perform(campaign, task)
     _count(service, campaign, booked)
@@ -82,44 +91,58 @@ async def feedback(service: Service, request: Request) -> Response:
     return _Json({"decision": decision, "overrun": booked.overrun})
 
 
-async def feedback_many(service: Service, request: Request) -> Response:
-    """The outcomes of many decisions; one that is not taken says why and does not stop the others."""
+async def feedback_many(service: ServerState, request: Request) -> Response:
+    """Report the outcomes of many decisions; one that is refused says why and does not stop the others."""
     campaign = await _allowed(service, request, "feedback")
     body = await _body(request, FeedbackBatch)
     outcomes = [Outcome(item.decision, item.reward, item.cost, bool(item.failed)) for item in body.outcomes]
     found: list[FeedbackOutcome | BudgetBanditsError] = []
-    for at in range(0, len(outcomes), TOLD_AT_ONCE):  # each counts by itself, so others may come in between
-        some = outcomes[at : at + TOLD_AT_ONCE]
-        told_here = await service.decisions.perform(campaign, service.outcomes.telling_many(some, campaign))
-        found += told_here
+    for first in range(0, len(outcomes), OUTCOMES_PER_TRANSACTION):  # each counts by itself: others may come between
+        some = outcomes[first : first + OUTCOMES_PER_TRANSACTION]
+        part = await service.decisions.perform(campaign, service.outcomes.telling_many(some, campaign))
+        found += part
     results = []
     for outcome, result in zip(outcomes, found, strict=True):
-        told: dict[str, Any] = {"decision": outcome.decision, "overrun": 0.0, "problem": None}
-        if isinstance(result, BudgetBanditsError):
-            told["problem"] = describe(result)
-        else:
+        refused, overrun = (result, 0.0) if isinstance(result, BudgetBanditsError) else (result.refused, result.overrun)
+        if not isinstance(result, BudgetBanditsError):
             _count(service, campaign, result)
-            told["overrun"] = result.overrun
-            if result.refused is not None:
-                told["problem"] = describe(result.refused)
-        results.append(told)
+        problem = None if refused is None else describe(refused)
+        results.append({"decision": outcome.decision, "overrun": overrun, "problem": problem})
     return _Json({"results": results})
 
 
-async def void(service: Service, request: Request) -> Response:
-    """The call was never made: its money is free again."""
+async def void(service: ServerState, request: Request) -> Response:
+    """Report that the call was never made: its money is free again."""
     campaign = await _allowed(service, request, "feedback")
     decision = request.path_params["decision"]
     await service.store.perform(*service.outcomes.voiding(decision, campaign))
     return _Json({"decision": decision, "overrun": 0.0})
 
 
-Answering = Callable[[Service, Request], Awaitable[Response]]
+async def healthz(_service: ServerState, _request: Request) -> Response:
+    """Whether the server is up."""
+    return JSONResponse({"status": "ok"})
+
+
+async def readyz(service: ServerState, _request: Request) -> Response:
+    """Whether decisions can be made: a row was written and committed just now; 503 if not within two seconds."""
+    beat = asyncio.ensure_future(service.store.perform(lambda tx: tx.write_heartbeat(time.time())))
+    done, _ = await asyncio.wait([beat], timeout=READY_SECONDS_MAX)
+    problem = beat.exception() if done else f"nothing could be written for {READY_SECONDS_MAX:g} seconds"
+    if problem is not None:
+        beat.add_done_callback(lambda late: late.exception())  # nobody awaits it any more
+        log.warning("not ready", error=str(problem))
+        # the caller has no key, so the reason stays in the log
+        raise StoreError("the store cannot write; the server's log says why")
+    return JSONResponse({"status": "ready"})
+
+
+Answering = Callable[[ServerState, Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True)
 class WorkerRoute:
-    """A route, and what the OpenAPI document says of it: the answer, the body, and whether it wants a key."""
+    """A route and its entry in the OpenAPI document; ``keyed`` if it needs an Idempotency-Key."""
 
     path: str
     function: Answering
@@ -131,20 +154,20 @@ class WorkerRoute:
 
 
 ROUTES = (
-    WorkerRoute(DECISIONS, decide, Decided, AskDecision, keyed=True, status=201),
-    WorkerRoute(f"{DECISIONS}/{{decision}}/feedback", feedback, FeedbackResult, Feedback),
-    WorkerRoute(f"{DECISIONS}/batch", decide_many, DecidedMany, AskDecisions, keyed=True, status=201),
-    WorkerRoute("/v1/campaigns/{campaign}/feedback", feedback_many, ToldMany, FeedbackBatch),
-    WorkerRoute(f"{DECISIONS}/{{decision}}/void", void, FeedbackResult),
-    WorkerRoute("/healthz", healthz, Status, method="GET"),
-    WorkerRoute("/readyz", readyz, Status, method="GET"),
+    WorkerRoute(DECISIONS, decide, DecisionAnswer, DecisionRequest, keyed=True, status=201),
+    WorkerRoute(f"{DECISIONS}/{{decision}}/feedback", feedback, FeedbackAnswer, FeedbackBody),
+    WorkerRoute(f"{DECISIONS}/batch", decide_many, DecisionBatchAnswer, DecisionBatchRequest, keyed=True, status=201),
+    WorkerRoute("/v1/campaigns/{campaign}/feedback", feedback_many, FeedbackBatchAnswer, FeedbackBatch),
+    WorkerRoute(f"{DECISIONS}/{{decision}}/void", void, FeedbackAnswer),
+    WorkerRoute("/healthz", healthz, Health, method="GET"),
+    WorkerRoute("/readyz", readyz, Health, method="GET"),
 )
 
 
 class Endpoint:
-    """One of these functions as Starlette calls it; errors are answered here, without a layer for each kind."""
+    """A worker's route as Starlette calls it; it answers errors itself, without a layer for each kind."""
 
-    def __init__(self, service: Service, route: WorkerRoute) -> None:
+    def __init__(self, service: ServerState, route: WorkerRoute) -> None:
         self._service = service
         self._route = route
 
@@ -159,29 +182,29 @@ class Endpoint:
         await response(scope, receive, send)
 
 
-def routes(service: Service) -> list[Route]:
+def routes(service: ServerState) -> list[Route]:
     return [Route(each.path, Endpoint(service, each), methods=[each.method]) for each in ROUTES]
 
 
 def document(app: FastAPI) -> None:
-    """Have FastAPI write these routes into its document."""
+    """Add these routes to FastAPI's document."""
 
     async def elsewhere() -> None:
-        """Never called: what is sent there does not get as far as FastAPI."""
+        """Never called: these requests do not get as far as FastAPI."""
 
     for each in ROUTES:
         app.add_api_route(
             each.path, elsewhere, methods=[each.method], name=each.function.__name__, description=each.function.__doc__,
             status_code=each.status, response_model=each.answer,
-            openapi_extra=description(each.path, each.body, each.keyed),
+            openapi_extra=openapi_extra(each.path, each.body, each.keyed),
         )  # fmt: skip
 
 
-# --- what they share -------------------------------------------------------------------------------------------------
+# --- shared parts --------------------------------------------------------------------------------------------------
 
 
-async def _allowed(service: Service, request: Request, scope: str) -> str:
-    """The campaign, if the request may do this to it."""
+async def _allowed(service: ServerState, request: Request, scope: str) -> str:
+    """The campaign of a request whose key has this scope for it."""
     for name, value in request.path_params.items():
         if len(value) > 200 or not value.isprintable():
             raise BadParameter(f"{name} is {value!r:.60}; use its name or id as the service gave it")
@@ -192,7 +215,7 @@ async def _allowed(service: Service, request: Request, scope: str) -> str:
     return campaign
 
 
-async def _decided(service: Service, campaign: str, deciding: Awaitable[list[Answer]]) -> list[dict[str, Any]]:
+async def _counted(service: ServerState, campaign: str, deciding: Awaitable[list[Answer]]) -> list[dict[str, Any]]:
     try:
         answers = await deciding
     except HoldRefused as error:
@@ -203,20 +226,19 @@ async def _decided(service: Service, campaign: str, deciding: Awaitable[list[Ans
     return [vars(answer) for answer in answers]
 
 
-def _count(service: Service, campaign: str, booked: FeedbackOutcome) -> None:
+def _count(service: ServerState, campaign: str, booked: FeedbackOutcome) -> None:
     service.metrics.feedback += 1
     service.metrics.failures += booked.failed
     if booked.overrun and booked.cost_is_new:
         service.metrics.overruns += 1
-        told = {"decision": booked.decision, "overrun": booked.overrun}
-        log.warning("overrun: the campaign is frozen", campaign=campaign, **told)
+        log.warning("campaign frozen by overrun", campaign=campaign, decision=booked.decision, overrun=booked.overrun)
 
 
 async def _body(request: Request, kind: type[B]) -> B:
-    """What was sent, checked; errors look as FastAPI's do."""
-    content = await read_body(request, kind.most_bytes) or b"{}"
+    """The checked body; errors look like FastAPI's."""
+    content = await read_body(request, kind.max_bytes) or b"{}"
     check_no_nul(content)
-    if len(content) > SMALL:
+    if len(content) > SMALL_BODY_BYTES:
         check_mistakes(content, kind)
     try:
         # what model_validate_json calls, in half the time
@@ -236,16 +258,16 @@ def _idempotency_key(request: Request) -> str:
     return key
 
 
-def _header(request: Request, wanted: bytes) -> str:
-    """The first header of this name, or nothing; `Request.headers` takes several times as long."""
+def _header(request: Request, header: bytes) -> str:
+    """The first header of this name, or an empty text; `Request.headers` takes several times as long."""
     for name, value in request.scope["headers"]:
-        if name == wanted:
+        if name == header:
             return str(value, "latin-1")
     return ""
 
 
 class _Json(Response):
-    """JSON, without the work of putting its headers together."""
+    """A JSON response that skips Starlette's work on headers."""
 
     def __init__(self, content: dict[str, Any], status: int = 200) -> None:
         self.body = to_json(content)

@@ -26,8 +26,8 @@ from budgetbandits.service.funds import CampaignPurse, LeasePurse, OwnLease, Pur
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases import ledger
 from budgetbandits.service.request import ResolvedRequest
-from budgetbandits.service.stores.contract import About, NeedsFullTransaction, Transaction, found
-from budgetbandits.service.stores.records import Campaign, Decision, Event, Lease, LeaseEvent
+from budgetbandits.service.stores.contract import DecisionTransaction, NeedsFullTransaction, Scope, find_campaign, full
+from budgetbandits.service.stores.records import Campaign, DecisionRow, Event, Lease, LeaseEvent
 
 TELLING = ("settled", "rewarded")
 OF_OTHERS = (*TELLING, "failed", "voided", "expired")
@@ -48,13 +48,13 @@ class Leases:
         self._leasing: dict[str, Campaign] = {}
         """Campaigns that lease, by id and by name; only what never changes of them is used."""
 
-    def about(self, about: About) -> About:
+    def scope(self, scope: Scope) -> Scope:
         """With what is known of leases: then a store may do without the campaign."""
-        row = self._leasing.get(about.campaign)
+        row = self._leasing.get(scope.campaign)
         if row is None:
-            return about
+            return scope
         held = self._held.get(row.id)
-        return about._replace(campaign=row.id, lease="" if held is None else held.lease)
+        return scope._replace(campaign=row.id, lease="" if held is None else held.lease)
 
     def campaign(self, campaign: str) -> Campaign:
         """What never changes of a campaign, for a transaction that has leases alone."""
@@ -65,7 +65,7 @@ class Leases:
 
     # --- which purse ---------------------------------------------------------------------------------------------
 
-    def of_decision(self, tx: Transaction, row: Campaign, made: Decision) -> Purse:
+    def of_decision(self, tx: DecisionTransaction, row: Campaign, made: DecisionRow) -> Purse:
         """The purse that a decision's hold is in."""
         if "lease" in row.settings:
             self._leasing[row.id] = self._leasing[row.name] = row
@@ -80,7 +80,7 @@ class Leases:
             raise NeedsFullTransaction
         return CampaignPurse(tx, self.learners, row)
 
-    def for_cost(self, tx: Transaction, purse: Purse, made: Decision, cost: int) -> Purse:
+    def for_cost(self, tx: DecisionTransaction, purse: Purse, made: DecisionRow, cost: int) -> Purse:
         """The purse that a cost is booked in: one that may be an overrun, and freeze the campaign, ends all leases."""
         if made.hold.state == "pending" and purse.pays(made, cost):
             return purse
@@ -88,9 +88,9 @@ class Leases:
             raise NeedsFullTransaction
         if "lease" not in purse.row.settings:
             return purse
-        return CampaignPurse(tx, self.learners, self.recalled(tx, found(tx, made.campaign)))
+        return CampaignPurse(tx, self.learners, self.recalled(tx, find_campaign(tx, made.campaign)))
 
-    def alone(self, tx: Transaction, row: Campaign) -> LeasePurse:
+    def alone(self, tx: DecisionTransaction, row: Campaign) -> LeasePurse:
         """The lease of this server, if a decision can be made under it as it is."""
         held = self._held.get(row.id)
         lease = None if held is None else tx.lease(held.lease)
@@ -101,7 +101,7 @@ class Leases:
             raise NeedsFullTransaction
         return purse
 
-    def for_deciding(self, tx: Transaction, row: Campaign) -> Purse:
+    def for_deciding(self, tx: DecisionTransaction, row: Campaign) -> Purse:
         """The purse that a new decision is paid from: a lease if there can be one, or else the campaign."""
         if "lease" not in row.settings or row.account.status != "active":
             return CampaignPurse(tx, self.learners, row)
@@ -121,17 +121,17 @@ class Leases:
             return LeasePurse(tx, row, lease, self._own(lease))
         return self._own_money(tx, row, others)
 
-    def for_batch(self, tx: Transaction, row: Campaign, count: int) -> Purse:
+    def for_batch(self, tx: DecisionTransaction, row: Campaign, count: int) -> Purse:
         """The campaign's own purse, for so many new decisions."""
         if "lease" not in row.settings or row.account.status != "active":
             return CampaignPurse(tx, self.learners, row)
         return self._own_money(tx, row, self._in_the_way(tx, row, count * self.learners.of(tx, row).most))
 
-    def _in_the_way(self, tx: Transaction, row: Campaign, needed: int) -> list[Lease]:
+    def _in_the_way(self, tx: DecisionTransaction, row: Campaign, needed: int) -> list[Lease]:
         """All leases, if the campaign itself has less than what is needed."""
         return tx.leases(row.id) if row.account.leased and row.account.left < needed else []
 
-    def _own_money(self, tx: Transaction, row: Campaign, others: Sequence[Lease]) -> CampaignPurse:
+    def _own_money(self, tx: DecisionTransaction, row: Campaign, others: Sequence[Lease]) -> CampaignPurse:
         """The campaign's own purse when these leases have ended."""
         # to choose from what fits the campaign's own money would choose the cheap arms for being cheap; but if no arm
         # could be paid even so, this is refused, and then nothing should have been written
@@ -143,7 +143,7 @@ class Leases:
         held = self._held.get(lease.campaign)
         return held if held is not None and held.lease == lease.id else None
 
-    def _ready(self, tx: Transaction, row: Campaign, lease: Lease | None) -> LeasePurse | None:
+    def _ready(self, tx: DecisionTransaction, row: Campaign, lease: Lease | None) -> LeasePurse | None:
         """Of a lease of this server's: None if it has ended or must be merged first."""
         held = None if lease is None else self._own(lease)
         if lease is None or held is None or lease.account.left < held.learner.most:
@@ -151,13 +151,15 @@ class Leases:
         seconds, left = row.settings["lease_seconds"], lease.expires_at - moment(tx, self._clock)
         if not seconds / 2 < left <= seconds + TOLERANCE:  # more is left if the clock was wrong when it was merged
             return None
-        if held.learner.tag != lease.tag and not _catch_up(tx, held, lease, row):
+        if held.learner.tag != lease.digest and not _catch_up(tx, held, lease, row):
             return None
         return LeasePurse(tx, row, lease, held)
 
     # --- taken, merged, ended: the campaign is locked ------------------------------------------------------------
 
-    def _renewed(self, tx: Transaction, row: Campaign, lease: Lease | None, free: int) -> tuple[Campaign, Lease]:
+    def _renewed(
+        self, tx: DecisionTransaction, row: Campaign, lease: Lease | None, free: int
+    ) -> tuple[Campaign, Lease]:
         """The lease merged, or a new one, with so much to decide with; knowing what the campaign knows."""
         now = moment(tx, self._clock)
         if lease is None:
@@ -169,40 +171,40 @@ class Leases:
             account, lent = ledger.resize(account, lent, lent.held + free)
             row = self._learn(tx, row.with_money(account), lease)
             lease, kind, new = replace(lease, account=lent), "merged", False
-        lease = replace(lease, expires_at=now + row.settings["lease_seconds"], merged=lease.turn + 1)
+        lease = replace(lease, expires_at=now + row.settings["lease_seconds"], merged_seq=lease.lease_seq + 1)
         lease = add_lease_event(tx, lease, Event(row.id, kind, now, amount=lease.account.budget), new)
         if new:
             tx.save_money(row)
-        learner = self.learners.of(tx, row).copy(lease.tag)
+        learner = self.learners.of(tx, row).copy(lease.digest)
         learner.set_remaining(row.account, row.settings)
-        self._held[row.id] = OwnLease(lease.id, learner, lease.turn, row.account)
+        self._held[row.id] = OwnLease(lease.id, learner, lease.lease_seq, row.account)
         return row, lease
 
-    def recalled(self, tx: Transaction, row: Campaign) -> Campaign:
+    def recalled(self, tx: DecisionTransaction, row: Campaign) -> Campaign:
         """The campaign when all its leases have ended."""
         return self._end_all(tx, row, tx.leases(row.id)) if "lease" in row.settings else row
 
-    def end_due(self, tx: Transaction, campaign: str, now: float) -> None:
+    def end_due(self, tx: DecisionTransaction, campaign: str, now: float) -> None:
         """End the leases of a campaign whose time is over."""
-        row = found(tx, campaign)
+        row = find_campaign(tx, campaign)
         if "lease" in row.settings:
             self._end_all(tx, row, [lease for lease in tx.leases(row.id) if lease.expires_at <= now])
 
-    def _end_all(self, tx: Transaction, row: Campaign, leases: Iterable[Lease]) -> Campaign:
+    def _end_all(self, tx: DecisionTransaction, row: Campaign, leases: Iterable[Lease]) -> Campaign:
         for lease in leases:
             row = self._end(tx, row, lease)
         return row
 
-    def _end(self, tx: Transaction, row: Campaign, lease: Lease) -> Campaign:
+    def _end(self, tx: DecisionTransaction, row: Campaign, lease: Lease) -> Campaign:
         account = ledger.give_back(row.account, lease.account)
         row = self._learn(tx, row.with_money(account), lease)
         add_lease_event(tx, lease, Event(row.id, "returned", moment(tx, self._clock), amount=0))
-        tx.drop_lease(lease.id)
+        full(tx).drop_lease(lease.id)
         return row
 
-    def _learn(self, tx: Transaction, row: Campaign, lease: Lease) -> Campaign:
+    def _learn(self, tx: DecisionTransaction, row: Campaign, lease: Lease) -> Campaign:
         """The campaign when it has learnt what was told under the lease since it was merged, and is written."""
-        events = tx.lease_events(lease.id, lease.merged)
+        events = tx.lease_events(lease.id, lease.merged_seq)
         with self.learners.changing(tx, row) as change:
             change.arms = learn_all(change.learner, events, row)
         return change.row
@@ -214,7 +216,7 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent], row: Campa
     Choices that leave a trace (how many there were, whose turn it is) are made again for its sake alone.
     """
     before, events = dict(vars(learner.state)), list(events)
-    last = {each.event.decision: each.event.turn for each in events if each.event.kind in TELLING}
+    last = {each.event.decision: each.event.lease_seq for each in events if each.event.kind in TELLING}
     arms: set[int] = set()
     for event, cost, reward, request, made_at in events:
         if event.kind == "decided":
@@ -230,7 +232,12 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent], row: Campa
             learner.failed(event.arm, event.at, made_at)
             arms.add(event.arm)
         # told in two parts, a decision is learnt from when the second is there
-        elif event.kind in TELLING and last[event.decision] == event.turn and cost is not None and reward is not None:
+        elif (
+            event.kind in TELLING
+            and last[event.decision] == event.lease_seq
+            and cost is not None
+            and reward is not None
+        ):
             assert event.arm is not None
             assert made_at is not None
             pull = Pull(str(event.decision), event.arm, reward, cost, request, made_at)
@@ -238,14 +245,14 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent], row: Campa
     return sorted(arms.union(learner.changed_since(before)))
 
 
-def _catch_up(tx: Transaction, held: OwnLease, lease: Lease, row: Campaign) -> bool:
+def _catch_up(tx: DecisionTransaction, held: OwnLease, lease: Lease, row: Campaign) -> bool:
     """Learn what other servers were told of this lease; False if what is known here is nothing that was committed."""
-    events, tag = tx.lease_events(lease.id, held.turn), held.learner.tag
+    events, tag = tx.lease_events(lease.id, held.lease_seq), held.learner.tag
     for each in events:
         tag = digest(tag, each.event)
-    if not held.learner.tag or tag != lease.tag or any(each.event.kind not in OF_OTHERS for each in events):
+    if not held.learner.tag or tag != lease.digest or any(each.event.kind not in OF_OTHERS for each in events):
         return False
     held.learner.tag = ""
     learn_all(held.learner, events, row)
-    held.learner.tag, held.turn = lease.tag, lease.turn
+    held.learner.tag, held.lease_seq = lease.digest, lease.lease_seq
     return True

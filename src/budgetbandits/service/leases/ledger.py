@@ -42,15 +42,17 @@ def lend(account: Account, amount: int) -> tuple[Account, Account]:
 
 def place(lease: Account, amount: int) -> tuple[Account, Hold]:
     """Set the whole amount aside; whoever asks has seen that it fits."""
-    return Account(lease.budget, lease.spent, lease.held + amount, gone=lease.gone), Hold(amount, day=NO_DAY)
+    return Account(lease.budget, lease.spent, lease.held + amount, requests_used=lease.requests_used), Hold(
+        amount, day=NO_DAY
+    )
 
 
 def merge(account: Account, lease: Account) -> tuple[Account, Account]:
     """Both accounts when what the lease has spent is the campaign's, and so are the requests it was for."""
-    spent, gone = lease.spent, account.gone + lease.gone
+    spent, requests_used = lease.spent, account.requests_used + lease.requests_used
     return (
-        replace(account, spent=account.spent + spent, leased=account.leased - spent, gone=gone),
-        replace(lease, budget=lease.budget - spent, spent=0, gone=0),
+        replace(account, spent=account.spent + spent, leased=account.leased - spent, requests_used=requests_used),
+        replace(lease, budget=lease.budget - spent, spent=0, requests_used=0),
     )
 
 

@@ -1,9 +1,12 @@
 """The contract of a store: rows, and transactions in which they are read and written.
 
 The rules of money live in `ledger` and nowhere else. A store reads a campaign's row so that nobody else can change it
-before the transaction ends, and writes what it is given; its only rule of its own is the database's CHECK that
+before the transaction ends, and writes the rows it is given. It has one rule of its own, the database's CHECK that
 spent + held + leased never exceeds the budget. Everything in a transaction is durable when `Store.write` returns, or
 none of it happened.
+
+There are two contracts for a transaction. `DecisionTransaction` is what decisions and their feedback call; PostgreSQL
+also offers it over rows that were read in one round trip. `Transaction` is everything.
 """
 
 from __future__ import annotations
@@ -11,28 +14,25 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from budgetbandits.errors import NotFound
 from budgetbandits.service.names import is_id, normal
-from budgetbandits.service.stores.records import ArmRow, Campaign, Decision, Event, Key, Lease, LeaseEvent
-
-if TYPE_CHECKING:
-    from budgetbandits.service.stores.key_sql import KeyRecord
-    from budgetbandits.service.stores.page_sql import Pages
-    from budgetbandits.service.stores.rollup_sql import Rollups
+from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, Event, Key, KeyEvent, Lease, LeaseEvent
+from budgetbandits.service.stores.sql.dashboard import Pages
+from budgetbandits.service.stores.sql.rollups import Rollups
 
 T = TypeVar("T")
 
 
-class About(NamedTuple):
-    """What a piece of work is about: a campaign, by its id or name, and decisions of it, by their keys or ids.
+class Scope(NamedTuple):
+    """What work is about: a campaign, by its id or name, and decisions of it, by their keys or ids.
 
-    Pieces about the same campaign may share a transaction, and a store may read all this beforehand, at once. If
+    Work about the same campaign may share a transaction, and a store may read all this beforehand, at once. If
     ``lease`` is not None the campaign, which is named by its id, leases; it is the lease that decisions would be made
-    under, if any. Such a piece may be run in a transaction that has leases alone (`Transaction.leases_alone`).
+    under, if any. Such work may be run in a transaction that has leases alone (`DecisionTransaction.leases_alone`).
     """
 
     campaign: str = ""
@@ -41,20 +41,23 @@ class About(NamedTuple):
     lease: str | None = None
 
 
-NOTHING = About()
+NO_SCOPE = Scope()
 
-ANSWERS = 100
+ANSWERS_KEPT = 100
 """How many answers to operators a campaign keeps: an answer has a line for each of its arms."""
+
+ROWS_READ = 1000
+"""How many rows a long read takes in one transaction."""
 
 
 class NeedsFullTransaction(Exception):
     """This work is not for a transaction over rows that were read beforehand."""
 
 
-class Transaction(ABC):
-    """What can be read and written at once. Reading a campaign keeps others from changing it until the end.
+class DecisionTransaction(ABC):
+    """What decisions and their feedback read and write. Reading a campaign keeps others from changing it until the end.
 
-    So does reading a lease. Whoever needs both reads the campaign first, and leases in the order of their ids.
+    So does reading a lease. Work that needs both reads the campaign first, and leases in the order of their ids.
     """
 
     leases_alone = False
@@ -62,20 +65,8 @@ class Transaction(ABC):
     and is run again in a transaction that may."""
 
     def now(self) -> float:
-        """What time it is for all who share the store, in seconds since 1970."""
+        """The time of all who share the store, in seconds since 1970."""
         return time.time()
-
-    def rollups(self) -> Rollups:
-        """The campaigns' rollups, in this transaction."""
-        raise NeedsFullTransaction
-
-    def pages(self) -> Pages:
-        """What pages show of campaigns, in this transaction."""
-        raise NeedsFullTransaction
-
-    def key_record(self) -> KeyRecord:
-        """Who has made and dropped which key, in this transaction."""
-        raise NeedsFullTransaction
 
     @abstractmethod
     def campaign(self, id: str) -> Campaign | None: ...
@@ -85,23 +76,8 @@ class Transaction(ABC):
         """Kept from others like one that is read by its id."""
 
     @abstractmethod
-    def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:
-        """All of them that can be read, the oldest first; or so many that come after the one with this id."""
-
-    def damaged(self) -> list[str]:
-        """The names of campaigns whose rows cannot be read."""
-        return []
-
-    @abstractmethod
-    def add_campaign(self, campaign: Campaign) -> None: ...
-
-    @abstractmethod
     def save_campaign(self, campaign: Campaign) -> None:
-        """Write a campaign's money and what is learnt; its name and policy never change."""
-
-    def save_settings(self, campaign: Campaign) -> None:
-        """Write a campaign's settings, which change seldom."""
-        raise NeedsFullTransaction
+        """Write a campaign's money and what was learned; its name and policy never change."""
 
     @abstractmethod
     def save_money(self, campaign: Campaign) -> None:
@@ -112,62 +88,23 @@ class Transaction(ABC):
         """The arms of a campaign in order, or only those with these numbers, which are in order."""
 
     @abstractmethod
-    def add_arms(self, arms: Sequence[ArmRow]) -> None: ...
-
-    @abstractmethod
     def save_arms(self, arms: Sequence[ArmRow]) -> None:
-        """Write what is learnt of arms, and whether they are active; their names and cost caps never change."""
+        """Write what was learned about arms, and whether they are active; their names and cost caps never change."""
 
     @abstractmethod
-    def decision(self, id: str) -> Decision | None: ...
+    def decision(self, id: str) -> DecisionRow | None: ...
 
     @abstractmethod
-    def decisions_of(self, ids: Sequence[str]) -> list[Decision]:
-        """Those of these decisions that there are, in any order; a thousand ids at most."""
+    def decision_by_key(self, campaign: str, key: str) -> DecisionRow | None: ...
 
     @abstractmethod
-    def decision_by_key(self, campaign: str, key: str) -> Decision | None: ...
+    def add_decision(self, decision: DecisionRow) -> None: ...
 
     @abstractmethod
-    def add_decision(self, decision: Decision) -> None: ...
+    def save_decision(self, decision: DecisionRow) -> None: ...
 
     @abstractmethod
-    def save_decision(self, decision: Decision) -> None: ...
-
-    @abstractmethod
-    def forget_key(self, decision: Decision) -> None:
-        """The decision is not found by its key any more, which may be used again."""
-
-    @abstractmethod
-    def due(self, now: float, limit: int) -> list[tuple[str, str]]:
-        """The campaign and id of each pending decision whose time is over, the oldest first."""
-
-    @abstractmethod
-    def pending(self, campaign: str) -> dict[str, float]:
-        """When each of a campaign's pending decisions expires, as `due` would find them; by id."""
-
-    @abstractmethod
-    def pending_of(self, ids: Sequence[str]) -> dict[str, float]:
-        """Of these decisions the pending ones, as `due` would find them, and when each expires."""
-
-    @abstractmethod
-    def set_expiry(self, decision: str, expires_at: float) -> None:
-        """When a pending decision expires."""
-
-    @abstractmethod
-    def booked(self, campaign: str, begin: float, end: float) -> int:
-        """What the decisions that were made in this time, without its end, hold and were charged. Slow.
-
-        Those that were made under a lease are left out.
-        """
-
-    @abstractmethod
-    def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:
-        """Decisions in the order they were made, each with the number of the event that tells of it."""
-
-    @abstractmethod
-    def totals(self, campaign: str) -> list[tuple[int, int, int, float]]:
-        """For each arm that was ever chosen its number, how many decisions are open, what they cost and brought."""
+    def add_event(self, event: Event) -> None: ...
 
     @abstractmethod
     def lease(self, id: str) -> Lease | None: ...
@@ -177,10 +114,87 @@ class Transaction(ABC):
         """All leases of a campaign that has been read, in the order of their ids."""
 
     @abstractmethod
-    def add_lease(self, lease: Lease) -> None: ...
+    def save_lease(self, lease: Lease) -> None: ...
 
     @abstractmethod
-    def save_lease(self, lease: Lease) -> None: ...
+    def lease_events(self, lease: str, after: int) -> list[LeaseEvent]:
+        """The events of a lease after this number, in order."""
+
+    @abstractmethod
+    def write_heartbeat(self, now: float) -> None:
+        """Write something that nobody reads."""
+
+
+class Transaction(DecisionTransaction):
+    """Everything that can be read and written."""
+
+    @abstractmethod
+    def rollups(self) -> Rollups:
+        """The campaigns' rollups, in this transaction."""
+
+    @abstractmethod
+    def pages(self) -> Pages:
+        """What pages show of campaigns, in this transaction."""
+
+    @abstractmethod
+    def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:
+        """All that can be read, the oldest first; or at most ``limit`` that come after the one with this id."""
+
+    def damaged_campaigns(self) -> list[str]:
+        """The names of campaigns whose rows cannot be read."""
+        return []
+
+    @abstractmethod
+    def add_campaign(self, campaign: Campaign) -> None: ...
+
+    @abstractmethod
+    def save_settings(self, campaign: Campaign) -> None:
+        """Write a campaign's settings, which change seldom."""
+
+    @abstractmethod
+    def add_arms(self, arms: Sequence[ArmRow]) -> None: ...
+
+    @abstractmethod
+    def decisions_of(self, ids: Sequence[str]) -> list[DecisionRow]:
+        """Those of these decisions that exist, in any order; a thousand ids at most."""
+
+    @abstractmethod
+    def forget_key(self, decision: DecisionRow) -> None:
+        """The decision is not found by its key any more, and the key may be used again."""
+
+    @abstractmethod
+    def due_decisions(self, now: float, limit: int) -> list[tuple[str, str]]:
+        """The campaign and id of each pending decision whose time is over, the oldest first."""
+
+    @abstractmethod
+    def pending_decisions(self, campaign: str) -> dict[str, float]:
+        """When each of a campaign's pending decisions expires, as `due_decisions` would find them; by id."""
+
+    @abstractmethod
+    def pending_of(self, ids: Sequence[str]) -> dict[str, float]:
+        """When those of these decisions expire that are pending, as `due_decisions` would find them; by id."""
+
+    @abstractmethod
+    def set_expiry(self, decision: str, expires_at: float) -> None:
+        """When a pending decision expires."""
+
+    @abstractmethod
+    def booked_between(self, campaign: str, begin: float, end: float) -> int:
+        """What the decisions that were made from ``begin`` to before ``end`` hold and were charged. Slow.
+
+        Those that were made under a lease are left out.
+        """
+
+    @abstractmethod
+    def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, DecisionRow]]:
+        """Decisions in the order they were made, each with the number of the event of its making."""
+
+    @abstractmethod
+    def totals(self, campaign: str) -> list[tuple[int, int, int, float]]:
+        """For each arm that was ever chosen its number, its open decisions, their cost and their reward."""
+
+    @abstractmethod
+    def add_lease(self, lease: Lease) -> None: ...
 
     @abstractmethod
     def drop_lease(self, id: str) -> None: ...
@@ -190,23 +204,16 @@ class Transaction(ABC):
         """The campaign and id of each lease whose time is over."""
 
     @abstractmethod
-    def lease_events(self, lease: str, after: int) -> list[LeaseEvent]:
-        """The events of a lease after this turn, in order."""
-
-    @abstractmethod
-    def add_event(self, event: Event) -> None: ...
-
-    @abstractmethod
     def operation(self, campaign: str, key: str) -> str | None:
-        """What was asked under this key by the operator who changed the campaign; None if nobody did."""
+        """The digest of the change that an operator made under this key; None if there was none."""
 
     @abstractmethod
     def answer(self, campaign: str, key: str) -> str | None:
-        """What the operator who used this key was answered; None if nothing was, or it is not kept any more."""
+        """The answer to the operator who used this key; None if there was none, or it is not kept any more."""
 
     @abstractmethod
-    def add_operation(self, campaign: str, key: str, payload: str, at: float, answer: str | None = None) -> None:
-        """A change was made under this key, and answered so; of a campaign the latest `ANSWERS` are kept."""
+    def add_operation(self, campaign: str, key: str, digest: str, at: float, answer: str | None = None) -> None:
+        """A change was made under this key, and answered; a campaign keeps the latest `ANSWERS_KEPT` answers."""
 
     @abstractmethod
     def add_key(self, key: Key) -> None: ...
@@ -221,8 +228,16 @@ class Transaction(ABC):
     def drop_key(self, prefix: str) -> None: ...
 
     @abstractmethod
-    def beat(self, now: float) -> None:
-        """Write something that nobody reads."""
+    def add_key_event(self, event: KeyEvent) -> None:
+        """Note that a key was made or dropped; the note stays when the key does not."""
+
+    @abstractmethod
+    def key_made_under(self, operation: str) -> str | None:
+        """The prefix of the key that was made under this idempotency key."""
+
+    @abstractmethod
+    def key_events(self, limit: int, before: int | None = None) -> list[KeyEvent]:
+        """The latest first, those with lower numbers than ``before``."""
 
     @abstractmethod
     def events(self, campaign: str, after: int = 0, limit: int = 1000, kind: str | None = None) -> list[Event]:
@@ -234,7 +249,17 @@ class Transaction(ABC):
 
     @abstractmethod
     def last_own_event(self, campaign: str) -> int:
-        """The same of events of the campaign's own; those of leases count if they are (`OWN`)."""
+        """The number of the latest of the campaign's own events; those of leases count if they are (`OWN`)."""
+
+
+AnyTransaction = TypeVar("AnyTransaction", bound=DecisionTransaction)
+
+
+def full(transaction: DecisionTransaction) -> Transaction:
+    """This transaction, if it can do everything; otherwise the work is run again in one that can."""
+    if not isinstance(transaction, Transaction):
+        raise NeedsFullTransaction
+    return transaction
 
 
 class Store(ABC):
@@ -248,26 +273,26 @@ class Store(ABC):
     request will need can be prepared."""
 
     @abstractmethod
-    def submit(self, work: Callable[[Transaction], T], about: About = NOTHING) -> Future[T]:
+    def submit(self, work: Callable[[Transaction], T], scope: Scope = NO_SCOPE) -> Future[T]:
         """Run ``work`` in a transaction and make it durable; the future has its answer, or the error that undid it.
 
         ``work`` may be run again from the start if the database asks for it, so it must change nothing but the
         transaction.
         """
 
-    def write(self, work: Callable[[Transaction], T], about: About = NOTHING) -> T:
+    def write(self, work: Callable[[Transaction], T], scope: Scope = NO_SCOPE) -> T:
         """`submit`, and wait for its answer."""
-        return self.submit(work, about).result()
+        return self.submit(work, scope).result()
 
-    async def perform(self, work: Callable[[Transaction], T], about: About = NOTHING) -> T:
+    async def perform(self, work: Callable[[DecisionTransaction], T], scope: Scope = NO_SCOPE) -> T:
         """`submit` for an event loop; all calls come from one loop."""
-        return await asyncio.wrap_future(self.submit(work, about))
+        return await asyncio.wrap_future(self.submit(work, scope))
 
     @abstractmethod
     def read(self, work: Callable[[Transaction], T], urgent: bool = False) -> T:
         """Run ``work`` on a consistent view of what is committed; it must not write.
 
-        What is ``urgent`` (and short) does not wait for readers that are not.
+        ``urgent`` work, which is short, does not wait for readers that are not urgent.
         """
 
     @abstractmethod
@@ -281,7 +306,7 @@ class Store(ABC):
         self.close()
 
 
-def found(transaction: Transaction, campaign: str) -> Campaign:
+def find_campaign(transaction: DecisionTransaction, campaign: str) -> Campaign:
     """A campaign by its id or its name."""
     row, can_be = None, campaign.isprintable()  # no name or id is otherwise, and a database might not take it
     if is_id(campaign):
@@ -291,3 +316,38 @@ def found(transaction: Transaction, campaign: str) -> Campaign:
     if row is None:
         raise NotFound(f"no campaign {campaign!r:.60}; create it first")
     return row
+
+
+# Long reads come in slices, each in a transaction of its own. A view that is kept for minutes keeps SQLite from
+# shortening its log, and PostgreSQL from clearing away old rows. Events never change, so all that were there when the
+# number of the latest was read are found, whenever they are read. Without leases no others are: a campaign's events are
+# numbered in the order of their commits. Events of leases may come between them later; an `audit.event_cut.Cut` knows
+# which.
+
+
+def event_slices(store: Store, campaign: str, after: int, last: int) -> Iterator[list[Event]]:
+    """The campaign's events above number ``after`` up to ``last``, in order."""
+    return _slices(store, lambda tx, since: [(e.seq, e) for e in tx.events(campaign, since, ROWS_READ)], after, last)
+
+
+def decision_slices(store: Store, campaign: str, last: int) -> Iterator[list[tuple[int, DecisionRow]]]:
+    """The campaign's decisions up to the event ``last``, in the order they were made.
+
+    Each comes as it is when it is read, with the number of the event of its making.
+    """
+
+    def page(tx: Transaction, since: int) -> list[tuple[int, tuple[int, DecisionRow]]]:
+        return [(number, (number, made)) for number, made in tx.decisions(campaign, since, ROWS_READ)]
+
+    return _slices(store, page, 0, last)
+
+
+def _slices(
+    store: Store, page_after: Callable[[Transaction, int], list[tuple[int, T]]], after: int, last: int
+) -> Iterator[list[T]]:
+    def read(tx: Transaction) -> list[tuple[int, T]]:
+        return page_after(tx, after)
+
+    while after < last and (page := store.read(read)):
+        yield [row for number, row in page if number <= last]
+        after = page[-1][0]

@@ -1,7 +1,6 @@
-"""Group commit: whatever waits for the same thing is run in one transaction, so that the price of making it durable is
-shared.
+"""Group commit: work that waits for the same campaign is run in one transaction, and shares the price of its commit.
 
-If a piece fails after it has written something, which is rare, all are undone and run again one by one.
+If one item fails after it has written something, which is rare, all are rolled back and run again one by one.
 """
 
 from __future__ import annotations
@@ -16,61 +15,61 @@ from typing import Any, ClassVar
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.contract import Transaction
-from budgetbandits.service.stores.row_cache import WritingTransaction
+from budgetbandits.service.stores.row_cache import CachedTransaction
 
-GROUP = 64
-"""At most this many pieces of work share a commit."""
+GROUP_MAX = 64
+"""Items of work that may share a commit."""
 
 TRIES = 5
-"""Of a transaction that the database gave up to end a deadlock."""
+"""How often a transaction is run that the database gave up to end a deadlock."""
 
 Answerable = Future[Any] | asyncio.Future[Any]
-Piece = tuple[Callable[[Transaction], Any], Answerable]
+WorkItem = tuple[Callable[[Transaction], Any], Answerable]
 Answers = list[tuple[Answerable, Any, BaseException | None]]
 
 
-class Waiting:
-    """Pieces of work that wait, by what they are about. Writers share one.
+class WorkQueue:
+    """Items of work that wait, by campaign. Writers share one queue.
 
-    A group is about one thing, and one writer at a time has it: what comes meanwhile waits to go together.
+    A group is about one campaign, and one writer at a time has it: items that come meanwhile wait to go together.
     """
 
     def __init__(self) -> None:
-        self._pieces: dict[Hashable, list[Piece]] = {}
-        """Whatever has waited longest comes first."""
+        self._items: dict[Hashable, list[WorkItem]] = {}
+        """What has waited longest comes first."""
         self._taken: set[Hashable] = set()
         self._changed = threading.Condition()
         self._over = False
 
-    def put(self, piece: Piece, about: Hashable) -> None:
+    def put(self, item: WorkItem, scope: Hashable) -> None:
         with self._changed:
-            self._pieces.setdefault(about, []).append(piece)
-            if about not in self._taken:
+            self._items.setdefault(scope, []).append(item)
+            if scope not in self._taken:
                 self._changed.notify()
 
-    def take(self) -> tuple[Hashable, list[Piece]] | None:
-        """The next group and what it is about, which is the caller's until `done`; None when all is over."""
+    def take(self) -> tuple[Hashable, list[WorkItem]] | None:
+        """The next group and its campaign, which are the caller's until `done`; None after `stop`."""
         with self._changed:
             while True:
-                for about, pieces in self._pieces.items():
-                    if about not in self._taken:
-                        del self._pieces[about]
-                        if len(pieces) > GROUP:
-                            self._pieces[about] = pieces[GROUP:]
-                        self._taken.add(about)
-                        return about, pieces[:GROUP]
-                if self._over:  # what is left is taken by whoever is at it
+                for scope, items in self._items.items():
+                    if scope not in self._taken:
+                        del self._items[scope]
+                        if len(items) > GROUP_MAX:
+                            self._items[scope] = items[GROUP_MAX:]
+                        self._taken.add(scope)
+                        return scope, items[:GROUP_MAX]
+                if self._over:  # the rest is taken by the writer of its campaign
                     return None
                 self._changed.wait()
 
-    def done(self, about: Hashable) -> None:
+    def done(self, scope: Hashable) -> None:
         with self._changed:
-            self._taken.discard(about)
-            if about in self._pieces:
+            self._taken.discard(scope)
+            if scope in self._items:
                 self._changed.notify()
 
     def stop(self) -> None:
-        """Nothing more will be put."""
+        """Nothing more will be put in."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
@@ -80,12 +79,12 @@ class GroupWriter(ABC):
     """A connection that one thread writes on, group after group; a database supplies how."""
 
     errors: ClassVar[type[Exception]]
-    """Whatever the database may raise."""
+    """Errors of the database."""
     broken: ClassVar[type[Exception] | tuple[type[Exception], ...]]
-    """Those of them that are no piece's fault: the disk is full, or the connection gone."""
+    """Those of them that no item causes: the disk is full, or the connection is lost."""
 
-    def __init__(self, name: str, waiting: Waiting) -> None:
-        self._waiting = waiting
+    def __init__(self, name: str, queue: WorkQueue) -> None:
+        self._queue = queue
         self.busy = threading.Lock()
         """Held while a transaction is open, by the thread that runs it."""
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
@@ -95,54 +94,54 @@ class GroupWriter(ABC):
     def begin(self) -> None: ...
 
     @abstractmethod
-    def transaction(self) -> WritingTransaction: ...
+    def transaction(self) -> CachedTransaction: ...
 
     @abstractmethod
     def commit(self) -> None: ...
 
     @abstractmethod
-    def undo(self) -> None: ...
+    def rollback(self) -> None: ...
 
-    def again(self, error: Exception) -> bool:
-        """Whether a group that failed so should be run again, piece by piece."""
+    def is_retryable(self, error: Exception) -> bool:
+        """Whether a group that failed with this error should be run again, item by item."""
         return False
 
     def failure(self, error: Exception) -> StoreError:
-        """What a group is told that the database has failed so."""
+        """The error that is raised to those who asked."""
         return StoreError(f"cannot write: {one_line(error)}; nothing was decided")
 
     def join(self, seconds: float | None = None) -> bool:
-        """Wait for the thread to end, after `Waiting.stop`; whether it has."""
+        """Wait for the thread to end, after `WorkQueue.stop`; whether it has."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def _serve(self) -> None:
-        while (taken := self._waiting.take()) is not None:
-            about, group = taken
+        while (taken := self._queue.take()) is not None:
+            scope, group = taken
             try:
                 with self.busy:
                     answers = self.run(group)
-            except Exception as error:  # undoing failed, for example: somebody waits, and others will come
+            except Exception as error:  # rolling back failed, say: others wait, and more will come
                 failure = self.failure(error)
                 answers = [(future, None, failure) for _, future in group]
-            self._waiting.done(about)
-            give(answers)
+            self._queue.done(scope)
+            resolve_futures(answers)
 
-    def run(self, group: Sequence[Piece], tries: int = TRIES) -> Answers:
-        """The group in one transaction, which has been committed when this returns what to answer."""
+    def run(self, group: Sequence[WorkItem], tries: int = TRIES) -> Answers:
+        """The answers of the group, run in one transaction that has been committed when this returns."""
         try:
             self.begin()
             answers = self.run_begun(group)
         except self.errors as error:
-            self.undo()
-            if self.again(error) and tries > 1:
+            self.rollback()
+            if self.is_retryable(error) and tries > 1:
                 return self._one_by_one(group, tries - 1)
             failure = self.failure(error)
             return [(future, None, failure) for _, future in group]
         return self._one_by_one(group) if answers is None else answers
 
-    def run_begun(self, group: Sequence[Piece]) -> Answers | None:
-        """The group in a transaction that has begun; None, and it is undone, if each needs one of its own."""
+    def run_begun(self, group: Sequence[WorkItem]) -> Answers | None:
+        """The group in a transaction that has begun; None, and it is rolled back, if each needs one of its own."""
         answers: Answers = []
         for work, future in group:
             transaction = self.transaction()
@@ -153,21 +152,21 @@ class GroupWriter(ABC):
             except BaseException as error:
                 answers.append((future, None, self._named(error)))
                 if transaction.wrote or isinstance(error, self.errors):
-                    self.undo()
+                    self.rollback()
                     # the others must not lose what they wrote
                     return answers if len(group) == 1 else None
         try:
             transaction.write_rest()
         except self.broken:
             raise
-        except (self.errors, ArithmeticError, TypeError, ValueError) as error:  # whose fault it was is seen one by one
-            self.undo()
+        except (self.errors, ArithmeticError, TypeError, ValueError) as error:  # which item it was is seen one by one
+            self.rollback()
             return [(group[0][1], None, self._refused(error))] if len(group) == 1 else None
         self.commit()
         return answers
 
-    def _one_by_one(self, group: Sequence[Piece], tries: int = TRIES) -> Answers:
-        return [answer for piece in group for answer in self.run([piece], tries)]
+    def _one_by_one(self, group: Sequence[WorkItem], tries: int = TRIES) -> Answers:
+        return [answer for item in group for answer in self.run([item], tries)]
 
     def _named(self, error: BaseException) -> BaseException:
         return self._refused(error) if isinstance(error, self.errors) else error
@@ -176,10 +175,10 @@ class GroupWriter(ABC):
         return StoreError(f"the store refused: {one_line(error)}; nothing was written")
 
 
-def give(answers: Answers) -> None:
-    """Tell everybody who waits."""
+def resolve_futures(answers: Answers) -> None:
+    """Hand each answer to the one who waits for it."""
     for future, answer, problem in answers:
-        # whoever asked may have gone, even just now
+        # the caller may have given up, even just now
         with contextlib.suppress(InvalidStateError, asyncio.InvalidStateError):
             if future.done():
                 continue

@@ -1,13 +1,13 @@
 """PostgreSQL: the store for many hosts. Extra ``postgres``.
 
-A transaction that reads a campaign locks its row, so whatever is done to a campaign is done one after the other, on
-whichever host. What one server is asked about a campaign while it waits goes into one transaction. No transaction is
-about two campaigns, and leases are locked after their campaign and in the order of their ids, so servers never wait for
-each other in a circle. Events of a campaign, or of a lease, are numbered under its lock, so their numbers are in the
-order of their commits.
+A transaction that reads a campaign locks its row, so changes of a campaign are made one after the other, on whichever
+host. Requests about a campaign that one server gets while it waits go into one transaction. No transaction is about two
+campaigns, and leases are locked after their campaign and in the order of their ids, so servers never wait for each
+other in a circle. Events of a campaign, or of a lease, are numbered under its lock, so their numbers are in the order
+of their commits.
 
-There are two ways to write: from an event loop in two round trips (`postgres_loop`), which is how decisions are made,
-and from threads statement by statement, for everybody else.
+There are two ways to write: from an event loop in two round trips (`postgres_async`), which is how decisions are made,
+and from threads statement by statement, for everything else.
 """
 
 from __future__ import annotations
@@ -33,13 +33,20 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.contract import NOTHING, About, NeedsFullTransaction, Store, T, Transaction
-from budgetbandits.service.stores.event_sql import BY_ROWS
-from budgetbandits.service.stores.group_commit import GROUP, GroupWriter, Waiting, one_line
+from budgetbandits.service.stores.contract import (
+    NO_SCOPE,
+    DecisionTransaction,
+    NeedsFullTransaction,
+    Scope,
+    Store,
+    T,
+    Transaction,
+)
+from budgetbandits.service.stores.group_commit import GROUP_MAX, GroupWriter, WorkQueue, one_line
 from budgetbandits.service.stores.postgres_async import LoopWriter
 from budgetbandits.service.stores.postgres_session import (
-    READING,
-    WRITING,
+    READ_LIMITS,
+    WRITE_LIMITS,
     LostInCommit,
     OutOfOrder,
     arguments,
@@ -49,68 +56,70 @@ from budgetbandits.service.stores.postgres_session import (
     prepare,
     reason,
 )
-from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
+from budgetbandits.service.stores.row_cache import CachedTransaction, RowCache
 from budgetbandits.service.stores.schema import check_version, migrations
-from budgetbandits.service.stores.sql import SqlTransaction
+from budgetbandits.service.stores.sql.core import SqlTransaction
+from budgetbandits.service.stores.sql.statements import BY_ROWS
 
-READERS = 10
-URGENT_READERS = 2
-"""Connections for what is urgent: without a key nobody gets a decision."""
+READERS_MAX = 10
+URGENT_READERS_MAX = 2
+"""Connections for urgent reads: without a key nobody gets a decision."""
 WRITERS = 4
 """Connections that write, each for another campaign at a time."""
 
-PATIENCE = 5.0
-"""Seconds to wait for one of the connections that read."""
+READER_WAIT_SECONDS = 5.0
+"""How long to wait for one of the connections that read."""
 
-RECONNECT = 1.0
-"""Seconds after which a lost connection is given up, so that the next who reads tries anew. The pool would go on trying
-by itself, and wait ever longer in between: after an outage of a minute, for most of another."""
+RECONNECT_SECONDS = 1.0
+"""After this time a lost connection is given up, so that the next reader tries again. The pool would go on trying by
+itself, and wait ever longer in between: after an outage of a minute, for most of another."""
 
-FINISH_WITHIN = 5.0
-"""Seconds to wait, when the store is closed, for writers that wait for the database."""
+CLOSE_SECONDS = 5.0
+"""How long to wait, when the store is closed, for writers that wait for the database."""
 
 MIGRATION_LOCK = 2015_07_25
+"""The number of the advisory lock that one server holds while it makes the tables."""
 
 
 class PostgresStore(Store):
-    """A database that is there already; its tables are made when it is first opened."""
+    """An existing database; its tables are made when it is first opened."""
 
     def __init__(self, url: str) -> None:
         try:
-            with connect(url, READING) as connection:
+            with connect(url, READ_LIMITS) as connection:
                 check_encoding(connection)
                 _migrate(connection)
         except psycopg.Error as error:
             raise StoreError(f"cannot open the database: {one_line(error)}; check the address and the rights") from None
-        self._pool, self._urgent = _pool(url, READERS), _pool(url, URGENT_READERS)
+        self._pool, self._urgent = _pool(url, READERS_MAX), _pool(url, URGENT_READERS_MAX)
         self.address = self._url = url
         self._in_loop: LoopWriter | None = None
-        self._waiting = Waiting()
-        self._writers = [_Writer(url, number, self._waiting) for number in range(WRITERS)]
+        self._queue = WorkQueue()
+        self._writers = [PostgresWriter(url, number, self._queue) for number in range(WRITERS)]
         self._gate = threading.Lock()
 
-    def submit(self, work: Callable[[Transaction], T], about: About = NOTHING) -> Future[T]:
+    def submit(self, work: Callable[[Transaction], T], scope: Scope = NO_SCOPE) -> Future[T]:
         future: Future[T] = Future()
         with self._gate:
             if self._pool.closed:
                 raise StoreError("the store is closed; open it again")
-            self._waiting.put((work, future), about.campaign or object())  # about nothing that is known: alone
+            self._queue.put((work, future), scope.campaign or object())  # work without a campaign is alone
         return future
 
-    async def perform(self, work: Callable[[Transaction], T], about: About = NOTHING) -> T:
-        """In the event loop itself, in two round trips; a writer's thread takes what cannot be foreseen."""
+    async def perform(self, work: Callable[[DecisionTransaction], T], scope: Scope = NO_SCOPE) -> T:
+        """In the event loop itself, in two round trips; a writer's thread takes work that needs a full transaction."""
         if self._pool.closed:
             raise StoreError("the store is closed; open it again")
         loop = asyncio.get_running_loop()
         if self._in_loop is None or self._in_loop.loop is not loop:
             self._close_loop()
             self._in_loop = LoopWriter(self._url, loop)
-        if len(about.keys) + len(about.decisions) > GROUP:  # a batch that would keep the loop from everybody else
-            return await super().perform(work, about)
+        if len(scope.keys) + len(scope.decisions) > GROUP_MAX:  # a batch that would keep the loop from everybody else
+            return await super().perform(work, scope)
         try:
-            return await self._in_loop.perform(work, about)
+            return await self._in_loop.perform(work, scope)
         except NeedsFullTransaction:
-            return await super().perform(work, about)
+            return await super().perform(work, scope)
 
     def _close_loop(self) -> None:
         if self._in_loop is not None:
@@ -123,7 +132,7 @@ class PostgresStore(Store):
         try:  # when no connection comes free in time, that is an OperationalError
             with pool.connection() as connection, connection.transaction():
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                return work(_Transaction(connection))
+                return work(PostgresTransaction(connection))
         except psycopg.Error as error:
             raise StoreError(f"cannot read: {reason(error)}") from None
 
@@ -134,44 +143,44 @@ class PostgresStore(Store):
             self._pool.close()
             self._urgent.close()
         self._close_loop()
-        self._waiting.stop()
-        end = time.monotonic() + FINISH_WITHIN
+        self._queue.stop()
+        end = time.monotonic() + CLOSE_SECONDS
         for writer in self._writers:
             writer.join(max(0.0, end - time.monotonic()))
 
 
-def _pool(url: str, largest: int) -> ConnectionPool:
+def _pool(url: str, connections: int) -> ConnectionPool:
     return ConnectionPool(
         kwargs=arguments(url),
-        configure=partial(prepare, limits=READING),
+        configure=partial(prepare, limits=READ_LIMITS),
         min_size=1,
-        max_size=largest,
-        timeout=PATIENCE,
-        reconnect_timeout=RECONNECT,
+        max_size=connections,
+        timeout=READER_WAIT_SECONDS,
+        reconnect_timeout=RECONNECT_SECONDS,
         open=True,
         check=ConnectionPool.check_connection,
     )
 
 
-class _Writer(GroupWriter):
+class PostgresWriter(GroupWriter):
     errors = psycopg.Error
     broken = (psycopg.OperationalError, IdleInTransactionSessionTimeout, UniqueViolation)
 
-    def __init__(self, url: str, number: int, waiting: Waiting) -> None:
+    def __init__(self, url: str, number: int, queue: WorkQueue) -> None:
         self._url = url
         self._connection: psycopg.Connection[Any] | None = None
         self._cache = RowCache()
-        super().__init__(f"store-writer-{number}", waiting)
+        super().__init__(f"store-writer-{number}", queue)
 
     def begin(self) -> None:
         if self._connection is not None and self._connection.info.transaction_status != TransactionStatus.IDLE:
-            self._connection.close()  # the last transaction could not be undone
+            self._connection.close()  # the last transaction could not be rolled back
         if self._connection is None or self._connection.closed:
-            self._connection = connect(self._url, WRITING)
+            self._connection = connect(self._url, WRITE_LIMITS)
         self._cache.clear()  # what is read is locked until the end of the transaction, and no longer
 
-    def transaction(self) -> WritingTransaction:
-        return _Writing(self._connection, self._cache)
+    def transaction(self) -> CachedTransaction:
+        return PostgresWritingTransaction(self._connection, self._cache)
 
     def commit(self) -> None:
         assert self._connection is not None
@@ -182,12 +191,12 @@ class _Writer(GroupWriter):
                 raise LostInCommit(str(error)) from None
             raise
 
-    def undo(self) -> None:
+    def rollback(self) -> None:
         with contextlib.suppress(psycopg.Error):
             if self._connection is not None:
                 self._connection.rollback()
 
-    def again(self, error: Exception) -> bool:
+    def is_retryable(self, error: Exception) -> bool:
         # under another lease, the same key was used: what became of it is seen when it is tried again
         return isinstance(error, DeadlockDetected | SerializationFailure | UniqueViolation | OutOfOrder)
 
@@ -203,7 +212,7 @@ class _Writer(GroupWriter):
         return ended
 
 
-class _Transaction(SqlTransaction):
+class PostgresTransaction(SqlTransaction):
     EVENTS = BY_ROWS
     LISTS_PENDING = True
 
@@ -228,16 +237,16 @@ class _Transaction(SqlTransaction):
             cursor.executemany(statement.replace("?", "%s"), rows)
 
 
-class _Writing(WritingTransaction, _Transaction):
+class PostgresWritingTransaction(CachedTransaction, PostgresTransaction):
     LOCK = " FOR UPDATE"
 
     def __init__(self, connection: psycopg.Connection[Any], cache: RowCache) -> None:
-        WritingTransaction.__init__(self, cache)
-        _Transaction.__init__(self, connection)
+        CachedTransaction.__init__(self, cache)
+        PostgresTransaction.__init__(self, connection)
 
     def _lock_leases(self, statement: str, value: str) -> Any:
-        """The first are waited for, in the order of their ids. Whoever waited for more with these locked could wait in
-        a circle; so the pieces of this group are run again, each by itself: a piece reads one lease, or all at once."""
+        """Wait for the first, in the order of their ids. To wait for more with these locked could be to wait in a
+        circle; so the items of this group are run again, each by itself: an item reads one lease, or all at once."""
         if not self._cache.leases_read:
             self._cache.leases_read = True
             return super()._lock_leases(statement, value)

@@ -1,8 +1,8 @@
 """How the service is connected to PostgreSQL: nobody waits without limit, and what was acknowledged is durable.
 
-A server that stands still in the middle of a transaction, because it was stopped or its host is gone, keeps a campaign
+A server that stands still in the middle of a transaction, because it was stopped or its host is lost, keeps a campaign
 from all others. The database ends such a transaction after `IDLE_SECONDS`, sooner than others give up waiting. When
-that server goes on, its connection is gone, so it cannot finish what it had begun.
+that server goes on, its connection is closed, so it cannot finish what it had begun.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ LOCK_SECONDS = 3.0
 STATEMENT_SECONDS = 5.0
 """How long a statement of a transaction that writes may take, waiting included."""
 READ_SECONDS = 60.0
-"""All three for whoever reads, which keeps nobody waiting, or makes the tables."""
+"""All three for readers, which keep nobody waiting, and for the one that makes the tables."""
 
-WRITING = {"lock_timeout": LOCK_SECONDS, "idle_in_transaction_session_timeout": IDLE_SECONDS,
+WRITE_LIMITS = {"lock_timeout": LOCK_SECONDS, "idle_in_transaction_session_timeout": IDLE_SECONDS,
            "statement_timeout": STATEMENT_SECONDS}  # fmt: skip
-READING = dict.fromkeys(WRITING, READ_SECONDS)
+READ_LIMITS = dict.fromkeys(WRITE_LIMITS, READ_SECONDS)
 
 _NETWORK = {
     "connect_timeout": CONNECT_SECONDS,
     "keepalives": 1, "keepalives_idle": 2, "keepalives_interval": 1, "keepalives_count": 3,
     "tcp_user_timeout": 5000,
 }  # fmt: skip
-"""A host that is gone is noticed within about five seconds; whatever the address says goes before."""
+"""A lost host is noticed within about five seconds; settings in the address take precedence."""
 
 _DURABLE = (
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') != 'remote_apply'"
@@ -45,7 +45,8 @@ _DURABLE = (
 """A database may be set to acknowledge what it could lose. Only remote_apply promises more than on."""
 
 _AS_COMMITTED = "SET default_transaction_isolation = 'read committed'"
-"""Whoever waits for a row goes on with what it is by then. A database or a role may be set to a level that refuses."""
+"""A transaction that waited for a row goes on with its newest version. A database or a role may be set to a level that
+refuses."""
 
 _EXACT = "SET extra_float_digits = 1"
 """Numbers are read as text, with every digit."""
@@ -67,7 +68,7 @@ log = logging.getLogger("budgetbandits")
 
 
 def arguments(url: str) -> dict[str, Any]:
-    """What to connect with."""
+    """The arguments of a connection."""
     given: dict[str, Any] = conninfo_to_dict(url)
     return _NETWORK | given | {"client_encoding": "UTF8"}
 
@@ -123,7 +124,7 @@ class LostInCommit(psycopg.OperationalError):  # type: ignore[misc]
 
 
 def reason(error: Exception) -> str:
-    """What went wrong and what to do about it, for whoever asked; only the log has the database's address."""
+    """What went wrong and what to do about it, for the client; only the log has the database's address."""
     if isinstance(error, LockNotAvailable):
         return f"another server has kept the campaign for {LOCK_SECONDS:g} seconds; ask again"
     if isinstance(error, QueryCanceled):
@@ -137,7 +138,7 @@ def reason(error: Exception) -> str:
 
 
 def cannot_write(error: Exception) -> StoreError:
-    """What is answered to whoever asked for something to be written."""
+    """The error for a client whose request was not written, or may not have been."""
     if isinstance(error, LostInCommit):
         log.warning("the connection to the database was lost during a commit: %s", one_line(error))
         return errors.OutcomeUnknown(

@@ -1,7 +1,8 @@
-"""A transaction over rows that were read beforehand: its work is done in memory, and every changed row is written once.
+"""Transactions over rows that were read beforehand: the work is done in memory, and every changed row is written once.
 
-What it is `About` has been read and locked. Arms are read when they are asked for, because only the learner knows
-which: `ArmsNeeded` stops the piece, which is run again when they are there. Anything else is `NeedsFullTransaction`.
+The rows of the `Scope` have been read and locked. Arms and the events of leases are read when they are asked for,
+because only the learner knows which: `ArmsNeeded` or `EventsNeeded` stops the work, which is run again when they are
+there. Anything else is `NeedsFullTransaction`.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
-from budgetbandits.service.stores.contract import About, NeedsFullTransaction, Transaction
-from budgetbandits.service.stores.records import ArmRow, Campaign, Decision, Event, Key, Lease, LeaseEvent
+from budgetbandits.service.stores.contract import DecisionTransaction, NeedsFullTransaction, Scope
+from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, Event, Lease, LeaseEvent
 
 
 class ArmsNeeded(Exception):
@@ -21,48 +22,49 @@ class ArmsNeeded(Exception):
         self.campaign, self.numbers = campaign, numbers
 
 
-class PreloadedTransaction(Transaction):
-    """What the pieces of a group read and change, one after the other.
+class EventsNeeded(Exception):
+    """The events of a lease after this number must be read."""
 
-    campaign_row   the campaign as it is now; None if there is none
-    now            when it, or a lease, was read, by the database's clock
-    arms_read      the arms that were asked for by these numbers, or all, as they were before the group
-    made, told     decisions to add; decisions to change
-    changed_arms   by number
-    changed_leases by id
-    money, learned whether the campaign's money, or what it has learnt, has changed
-    """
+    def __init__(self, lease: str, after: int) -> None:
+        super().__init__(lease, after)
+        self.lease, self.after = lease, after
+
+
+class PreloadedTransaction(DecisionTransaction):
+    """The rows that the work of a group reads and changes, one after the other."""
 
     def __init__(
         self,
         campaign: Campaign | None,
-        decisions: Iterable[Decision],
-        abouts: Sequence[About],
+        decisions: Iterable[DecisionRow],
+        scopes: Sequence[Scope],
         now: float | None,
         leases: Iterable[Lease] | None = None,
     ) -> None:
         self.campaign_row = campaign
+        """The campaign as it is now; None if there is none."""
         self._now = now
         self._leases = None if leases is None else {lease.id: lease for lease in leases}
-        self.changed_leases: dict[str, Lease] = {}
         self.id = None if campaign is None else campaign.id
-        self._asked = {about.campaign for about in abouts}
-        self._by_id: dict[str, Decision] = {}
-        self._by_key: dict[tuple[str, str], Decision] = {}
+        self._asked = {scope.campaign for scope in scopes}
+        self._by_id: dict[str, DecisionRow] = {}
+        self._by_key: dict[tuple[str, str], DecisionRow] = {}
         for made in decisions:
             self._by_key[made.campaign, made.key] = made
             self._by_id[made.id] = made
-        self._keys = {key for about in abouts for key in about.keys}
-        self._ids = {id for about in abouts for id in about.decisions}
+        self._keys = {key for scope in scopes for key in scope.keys}
+        self._ids = {id for scope in scopes for id in scope.decisions}
         self.arms_read: dict[tuple[int, ...] | None, list[ArmRow]] = {}
-        self.made: dict[str, Decision] = {}
-        self.told: dict[str, Decision] = {}
+        """The arms with these numbers, or all, as they were before the group."""
+        self.new_decisions: dict[str, DecisionRow] = {}
+        self.changed_decisions: dict[str, DecisionRow] = {}
         self.changed_arms: dict[int, ArmRow] = {}
+        self.changed_leases: dict[str, Lease] = {}
         self.new_events: list[Event] = []
-        self.beats: list[float] = []
-        self.money = self.learned = False
+        self.heartbeats: list[float] = []
+        self.money_changed = self.learned_changed = False
         self.wrote = 0
-        """How often anything was."""
+        """How often something was written."""
 
     def now(self) -> float:
         if self._now is None:
@@ -70,12 +72,12 @@ class PreloadedTransaction(Transaction):
         return self._now
 
     def campaign(self, id: str) -> Campaign | None:
-        return self._this(id, self.campaign_row is not None and self.campaign_row.id == id)
+        return self._if_this(id, self.campaign_row is not None and self.campaign_row.id == id)
 
     def campaign_named(self, name: str) -> Campaign | None:
-        return self._this(name, self.campaign_row is not None and self.campaign_row.name == name)
+        return self._if_this(name, self.campaign_row is not None and self.campaign_row.name == name)
 
-    def _this(self, asked: str, it_is: bool) -> Campaign | None:
+    def _if_this(self, asked: str, it_is: bool) -> Campaign | None:
         if it_is:
             return self.campaign_row
         if asked in self._asked and self.campaign_row is None:
@@ -84,17 +86,17 @@ class PreloadedTransaction(Transaction):
 
     def save_campaign(self, campaign: Campaign) -> None:
         self._check(campaign.id)
-        self.campaign_row, self.money, self.learned = campaign, True, True
+        self.campaign_row, self.money_changed, self.learned_changed = campaign, True, True
 
     def save_money(self, campaign: Campaign) -> None:
         row = self.campaign_row
         if row is None:
             raise NeedsFullTransaction
         self._check(campaign.id)
-        self.campaign_row, self.money = row.with_money(campaign.account), True
+        self.campaign_row, self.money_changed = row.with_money(campaign.account), True
 
     def _check(self, campaign: str) -> None:
-        """That this is the campaign it is about; writing begins."""
+        """That this is the campaign of the group; writing begins."""
         if self.id != campaign:
             raise NeedsFullTransaction
         self.wrote += 1
@@ -113,23 +115,25 @@ class PreloadedTransaction(Transaction):
             self._check(arm.campaign)
             self.changed_arms[arm.number] = arm
 
-    def decision(self, id: str) -> Decision | None:
+    def decision(self, id: str) -> DecisionRow | None:
         if id not in self._by_id and id not in self._ids:
             raise NeedsFullTransaction
         return self._by_id.get(id)
 
-    def decision_by_key(self, campaign: str, key: str) -> Decision | None:
+    def decision_by_key(self, campaign: str, key: str) -> DecisionRow | None:
         if self.id != campaign or key not in self._keys:
             raise NeedsFullTransaction
         return self._by_key.get((campaign, key))
 
-    def add_decision(self, decision: Decision) -> None:
+    def add_decision(self, decision: DecisionRow) -> None:
         self._check(decision.campaign)
-        self.made[decision.id] = self._by_id[decision.id] = self._by_key[decision.campaign, decision.key] = decision
+        self.new_decisions[decision.id] = self._by_id[decision.id] = decision
+        self._by_key[decision.campaign, decision.key] = decision
 
-    def save_decision(self, decision: Decision) -> None:
+    def save_decision(self, decision: DecisionRow) -> None:
         self._check(decision.campaign)
-        (self.made if decision.id in self.made else self.told)[decision.id] = decision
+        changed = self.new_decisions if decision.id in self.new_decisions else self.changed_decisions
+        changed[decision.id] = decision
         self._by_id[decision.id] = self._by_key[decision.campaign, decision.key] = decision
 
     def add_event(self, event: Event) -> None:
@@ -152,87 +156,58 @@ class PreloadedTransaction(Transaction):
         self._check(lease.campaign)
         self._leases[lease.id] = self.changed_leases[lease.id] = lease
 
-    def beat(self, now: float) -> None:
-        self.wrote += 1
-        self.beats.append(now)
-
-    def _no(self) -> NoReturn:
+    def lease_events(self, lease: str, after: int) -> list[LeaseEvent]:
         raise NeedsFullTransaction
 
-    def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:
-        self._no()
+    def write_heartbeat(self, now: float) -> None:
+        self.wrote += 1
+        self.heartbeats.append(now)
 
-    def add_campaign(self, campaign: Campaign) -> None:
-        self._no()
 
-    def add_arms(self, arms: Sequence[ArmRow]) -> None:
-        self._no()
+class PreloadedLeases(PreloadedTransaction):
+    """The rows of a group that works under leases, without their campaign."""
 
-    def forget_key(self, decision: Decision) -> None:
-        self._no()
+    leases_alone = True
 
-    def due(self, now: float, limit: int) -> list[tuple[str, str]]:
-        self._no()
+    def __init__(
+        self,
+        campaign: str,
+        leases: Iterable[Lease],
+        decisions: Iterable[DecisionRow],
+        scopes: Sequence[Scope],
+        now: float | None,
+    ) -> None:
+        super().__init__(None, decisions, scopes, now, leases)
+        self.id = campaign
+        self._asked_leases = {scope.lease for scope in scopes} | {made.lease for made in self._by_id.values()}
+        self.events_read: dict[tuple[str, int], list[LeaseEvent]] = {}
+        """For each lease and number the events after it, as they were before the group."""
 
-    def pending(self, campaign: str) -> dict[str, float]:
-        self._no()
+    def campaign(self, id: str) -> NoReturn:
+        raise NeedsFullTransaction
 
-    def pending_of(self, ids: Sequence[str]) -> dict[str, float]:
-        self._no()
+    def campaign_named(self, name: str) -> NoReturn:
+        raise NeedsFullTransaction
 
-    def set_expiry(self, decision: str, expires_at: float) -> None:
-        self._no()
+    def save_campaign(self, campaign: Campaign) -> NoReturn:
+        raise NeedsFullTransaction
 
-    def booked(self, campaign: str, begin: float, end: float) -> int:
-        self._no()
+    def leases(self, campaign: str) -> NoReturn:
+        raise NeedsFullTransaction
 
-    def decisions_of(self, ids: Sequence[str]) -> list[Decision]:
-        self._no()
-
-    def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, Decision]]:
-        self._no()
-
-    def totals(self, campaign: str) -> list[tuple[int, int, int, float]]:
-        self._no()
-
-    def add_lease(self, lease: Lease) -> None:
-        self._no()
-
-    def drop_lease(self, id: str) -> None:
-        self._no()
-
-    def due_leases(self, now: float) -> list[tuple[str, str]]:
-        self._no()
+    def lease(self, id: str) -> Lease | None:
+        if id not in self._asked_leases:
+            raise NeedsFullTransaction
+        return super().lease(id)
 
     def lease_events(self, lease: str, after: int) -> list[LeaseEvent]:
-        self._no()
+        if (lease, after) not in self.events_read:
+            raise EventsNeeded(lease, after)
+        new = [e for e in self.new_events if e.lease == lease and e.lease_seq is not None and e.lease_seq > after]
+        return self.events_read[lease, after] + [self._known(event) for event in new]
 
-    def operation(self, campaign: str, key: str) -> str | None:
-        self._no()
-
-    def answer(self, campaign: str, key: str) -> str | None:
-        self._no()
-
-    def add_operation(self, campaign: str, key: str, payload: str, at: float, answer: str | None = None) -> None:
-        self._no()
-
-    def add_key(self, key: Key) -> None:
-        self._no()
-
-    def key(self, prefix: str) -> Key | None:
-        self._no()
-
-    def keys(self) -> list[Key]:
-        self._no()
-
-    def drop_key(self, prefix: str) -> None:
-        self._no()
-
-    def events(self, campaign: str, after: int = 0, limit: int = 1000, kind: str | None = None) -> list[Event]:
-        self._no()
-
-    def last_event(self, campaign: str) -> int:
-        self._no()
-
-    def last_own_event(self, campaign: str) -> int:
-        self._no()
+    def _known(self, event: Event) -> LeaseEvent:
+        made = None if event.decision is None else self._by_id.get(event.decision)
+        if made is None:
+            return LeaseEvent(event)
+        return LeaseEvent(event, made.cost, made.reward, made.request, made.created_at)

@@ -1,20 +1,24 @@
-"""What a store keeps: campaigns, their arms, decisions, leases, events and keys, as rows.
+"""Rows of a store: campaigns, arms, decisions, leases, events, keys and rollups.
 
-Rows are never changed, only replaced. Python could be told to see to that (``frozen``), and would take five times as
-long to make one, which is felt at every decision.
+Rows are never changed, only replaced. ``frozen`` dataclasses would enforce that and take five times as long to make,
+which is felt at every decision.
+
+The fields of a row are the columns of its table, in this order; `sql.rows` derives every list of columns from them. A
+new column is a line in the schema and a field here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from operator import add, attrgetter
+from typing import Any, Literal, NamedTuple
 
 from budgetbandits.service.ledger import Account, Hold
 
 
 @dataclass(slots=True)
 class Campaign:
-    """A budget, a policy, and what the policy has learnt that is not one arm's."""
+    """A budget, a policy, and what the policy has learned that does not belong to one arm."""
 
     id: str
     name: str
@@ -34,7 +38,7 @@ class Campaign:
 
 @dataclass(slots=True)
 class ArmRow:
-    """One arm: its place in the campaign, what a pull may cost at most, and what is learnt of it."""
+    """One arm: its number in the campaign, its cost cap, and what was learned about it."""
 
     campaign: str
     number: int
@@ -45,7 +49,7 @@ class ArmRow:
 
 
 @dataclass(slots=True)
-class Decision:
+class DecisionRow:
     """One decision and the hold behind it."""
 
     id: str
@@ -53,45 +57,45 @@ class Decision:
     arm: int
     hold: Hold
     key: str
-    payload: str
-    """A digest of what was asked: the same key with another one is a conflict."""
+    """Its idempotency key ..."""
+    request_digest: str
+    """... and a digest of the request: the same key with another digest is a conflict."""
     created_at: float
     expires_at: float
     cost: int | None = None
     reward: float | None = None
     lease: str | None = None
-    """The lease it was made under, if any; it may have ended since."""
+    """The lease it was made under, if any; the lease may have ended since."""
     request: str | None = None
-    """What was said of the request before its arm was chosen, as JSON (`requests.Wanted`); most say nothing."""
+    """What the request said before its arm was chosen, as JSON (`request.ResolvedRequest`); most say nothing."""
     propensity: float | None = None
-    """How likely this choice was, where that was recorded."""
+    """The probability of this choice, where that was recorded."""
     failed: bool = False
-    """Whether it was told that there was no answer."""
+    """Whether a failure was reported: the call got no answer."""
 
-    def told(self, hold: Hold, cost: int | None, reward: float | None) -> Decision:
-        """This decision with what is known of it now."""
-        return Decision(
-            self.id, self.campaign, self.arm, hold, self.key, self.payload, self.created_at, self.expires_at,
+    def with_feedback(self, hold: Hold, cost: int | None, reward: float | None) -> DecisionRow:
+        return DecisionRow(
+            self.id, self.campaign, self.arm, hold, self.key, self.request_digest, self.created_at, self.expires_at,
             cost, reward, self.lease, self.request, self.propensity, self.failed,
         )  # fmt: skip
 
 
 @dataclass(slots=True)
 class Lease:
-    """Money that a server decides with by itself. One that has ended has no row: the events tell of it."""
+    """Money that a server decides with by itself. A lease that has ended has no row, only events."""
 
     id: str
     campaign: str
     account: Account
     """Its budget is the amount of the lease."""
     expires_at: float
-    """When anybody may end it."""
-    turn: int = 0
-    """How many events it has had ..."""
-    merged: int = 0
-    """... how many of them the campaign has learnt from ..."""
-    tag: str = ""
-    """... and a digest of them all: who has the same digest knows the same."""
+    """When any server may end it."""
+    lease_seq: int = 0
+    """The number of its latest event among its own ..."""
+    merged_seq: int = 0
+    """... of the latest that the campaign has learned from ..."""
+    digest: str = ""
+    """... and a digest of all its events: two that have the same digest know the same."""
 
 
 @dataclass(slots=True)
@@ -107,24 +111,24 @@ class Event:
     reward: float | None = None
     lease: str | None = None
     """The lease that it happened to; a campaign's own events have none ..."""
-    turn: int | None = None
+    lease_seq: int | None = None
     """... and its number among the events of that lease."""
     actor: str | None = None
-    """Who did it, if an operator did."""
+    """The operator who did it, if one did."""
     request: str | None = None
     """Of a decision: as in its row ..."""
     propensity: float | None = None
     """... and so is this."""
     seq: int = 0
-    """Given by the store; events of the campaign's own, and those of one lease, are in the order of commits."""
+    """Given by the store; the campaign's own events, and those of one lease, are in the order of commits."""
 
 
 OWN = ("leased", "merged", "returned")
-"""Events of a lease that are the campaign's own as well: it is locked for them."""
+"""Events of a lease that are the campaign's own as well: the campaign is locked for them."""
 
 
 class LeaseEvent(NamedTuple):
-    """An event of a lease, with what is known of its decision now."""
+    """An event of a lease, with what is known about its decision now."""
 
     event: Event
     cost: int | None = None
@@ -135,7 +139,7 @@ class LeaseEvent(NamedTuple):
 
 @dataclass(frozen=True)
 class Key:
-    """An API key as it is kept: its public prefix, a digest of its secret, and what it may do."""
+    """An API key as it is kept: its public prefix, a digest of its secret, and its scopes."""
 
     prefix: str
     digest: str
@@ -143,3 +147,151 @@ class Key:
     created_at: float
     campaign: str | None = None
     """The only campaign it is for; None for all."""
+
+
+@dataclass(frozen=True)
+class KeyEvent:
+    """A key was made or dropped."""
+
+    kind: Literal["made", "dropped"]
+    prefix: str
+    scopes: tuple[str, ...]
+    campaign: str | None
+    """The id of the only campaign it is for; None for all."""
+    at: float
+    actor: str | None
+    """Who did it; None where that is not known."""
+    operation: str | None = None
+    """The idempotency key of the form that asked for it."""
+    seq: int = 0
+    """Given by the store."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What happened to an arm in the minute, hour or day that begins then; the counts are named after kinds of events.
+
+    A failure is an event after that of its cost, so failures are counted apart: the prices of an arm are those of the
+    decisions that it has answered.
+    """
+
+    begins: int
+    arm: int
+    decided: int = 0
+    costs_reported: int = 0
+    rewards_reported: int = 0
+    voided: int = 0
+    expired: int = 0
+    overruns: int = 0
+    cost: int = 0
+    spent: int = 0
+    overrun: int = 0
+    failed: int = 0
+    failed_cost: int = 0
+    requests_used: int = 0
+    delay_10: int = 0
+    delay_60: int = 0
+    delay_300: int = 0
+    reward: float = 0.0
+    reward_squared: float = 0.0
+    cost_squared: float = 0.0
+    failed_cost_squared: float = 0.0
+
+    @property
+    def prices(self) -> tuple[int, int, float]:
+        """Of answered decisions with a known cost: how many, the sum of their costs, and the sum of their squares."""
+        return (
+            self.costs_reported - self.failed, self.cost - self.failed_cost,
+            self.cost_squared - self.failed_cost_squared,
+        )  # fmt: skip
+
+    def plus(self, other: Counts) -> Counts:
+        """The sum of both, for the arm and the time of the first."""
+        return Counts(self.begins, self.arm, *map(add, self.values(), other.values()))
+
+    def values(self) -> tuple[Any, ...]:
+        return _count_values(self)
+
+
+COUNTS = tuple(each.name for each in fields(Counts))[2:]
+"""The names of what is counted."""
+_count_values = attrgetter(*COUNTS)
+
+
+@dataclass(slots=True)
+class Watermark:
+    """How far a campaign's events have been rolled up, and when the latest of them happened."""
+
+    seq: int = 0
+    """All events up to this number are in the rollups."""
+    last_decision_at: float | None = None
+    last_feedback_at: float | None = None
+    last_overrun_event: int | None = None
+    """The number of the latest event that reported an overrun."""
+    activity_seq: int = 0
+    """The number of the latest event that the three times know of; it may be above ``seq`` while that waits for a
+    lease."""
+    oldest_unanswered_at: float | None = None
+    """When the first decision was made since the latest feedback or voided decision; None without one."""
+
+    def moved(
+        self, seq: int, decision_at: float | None, feedback_at: float | None, overrun_event: int | None
+    ) -> Watermark:
+        return replace(
+            self, seq=seq, last_decision_at=_later(self.last_decision_at, decision_at),
+            last_feedback_at=_later(self.last_feedback_at, feedback_at),
+            last_overrun_event=_later(self.last_overrun_event, overrun_event),
+        )  # fmt: skip
+
+
+def _later(one: Any, other: Any) -> Any:
+    return other if one is None or (other is not None and other > one) else one
+
+
+@dataclass(slots=True)
+class CampaignSummary:
+    """A campaign as a list shows it; its times are as of a few seconds ago."""
+
+    id: str
+    name: str
+    policy: str
+    account: Account
+    created_at: float
+    settings: dict[str, Any]
+    last_decision_at: float | None
+    last_feedback_at: float | None
+    oldest_unanswered_at: float | None
+    """When the first decision was made since the latest feedback."""
+    last_overrun_at: float | None
+    resumed_at: float | None
+    """When it was first resumed after that overrun."""
+    spent_in_leases: int
+    """Of the leased money: spent and not merged yet ..."""
+    held_in_leases: int
+    """... held by open decisions ..."""
+    free_in_leases: int
+    """... and the most that one lease has for a new decision."""
+    rolled_up_until: float | None
+    """When the first event happened that is in no rollup yet; None if all are."""
+    arms_down: list[dict[str, Any]]
+    """The arms that rest because they failed many times in a row (`CampaignLearner`)."""
+    arms: int = 0
+    """The number of active arms ..."""
+    smallest_cap: int = 0
+    """... and the smallest and the largest of their caps; all 0 if there are none."""
+    largest_cap: int = 0
+
+    @property
+    def spent(self) -> int:
+        """With what leases have spent that is not merged yet."""
+        return self.account.spent + self.spent_in_leases
+
+    @property
+    def held(self) -> int:
+        """Neither spent nor left for new decisions outside leases: open decisions and leases have it."""
+        return self.account.held + self.account.leased - self.spent_in_leases
+
+    @property
+    def decides_in_leases(self) -> bool:
+        """Whether some lease has enough left for an arm."""
+        return 0 < self.smallest_cap <= self.free_in_leases

@@ -1,8 +1,8 @@
-"""The row cache: what a writer has read or written, for as long as nobody else can change it.
+"""The row cache: rows that a writer has read or written, for as long as nobody else can change them.
 
 A store decides how long that is: PostgreSQL for one transaction, SQLite until another connection writes to the file.
-What every request changes (a campaign, an arm) or adds (an event) waits in the cache until the end of the transaction,
-so that a row which many requests have changed is written once.
+Rows that every request changes (a campaign, an arm) or adds (an event) wait in the cache until the end of the
+transaction, so that a row which many requests have changed is written once.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from budgetbandits.service.stores.records import ArmRow, Campaign, Decision, Event
-from budgetbandits.service.stores.sql import OF_DECISIONS, SqlTransaction
+from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, Event
+from budgetbandits.service.stores.sql.core import DECISION_STATEMENTS, SqlTransaction
 
-LARGEST = 10_000
+OPEN_DECISIONS_MAX = 10_000
 """Open decisions that are kept; the oldest leaves first."""
 
 
@@ -25,36 +25,33 @@ class RowCache:
 
     def __init__(self) -> None:
         self.campaigns: dict[str, Campaign] = {}
-        self.decisions: dict[str, Decision] = {}
-        self.unwritten = Unwritten()
+        self.decisions: dict[str, DecisionRow] = {}
+        self.unwritten = UnwrittenRows()
         self.leases_read = False
-        """Whether any has been: in PostgreSQL, whether this transaction may have locked one."""
+        """In PostgreSQL: whether this transaction may have locked a lease."""
 
     def clear(self) -> None:
         self.campaigns.clear()
         self.decisions.clear()
-        self.unwritten = Unwritten()
+        self.unwritten = UnwrittenRows()
         self.leases_read = False
 
 
-class Unwritten:
-    """What waits to be written.
-
-    any                     whether anything does
-    money, learned, status  ids of campaigns of which that has changed; ``money`` has them all
-    """
+class UnwrittenRows:
+    """Rows that wait to be written."""
 
     def __init__(self) -> None:
         self.any = False
         self.money: dict[str, None] = {}
+        """The ids of campaigns that have changed, in order; these two have those that changed in another way, too."""
         self.learned: set[str] = set()
         self.status: set[str] = set()
         self.arms: dict[tuple[str, int], ArmRow] = {}
         self.events: list[Event] = []
 
 
-class WritingTransaction(SqlTransaction):
-    """A transaction that reads a row once and keeps it in the cache. Whoever commits calls `write_rest` before."""
+class CachedTransaction(SqlTransaction):
+    """A transaction that reads a row once and keeps it in the cache; `write_rest` is called before it is committed."""
 
     def __init__(self, cache: RowCache) -> None:
         self._cache = cache
@@ -96,14 +93,14 @@ class WritingTransaction(SqlTransaction):
     def add_event(self, event: Event) -> None:
         self._waiting().events.append(event)
 
-    def _waiting(self) -> Unwritten:
-        """Where to put what has been changed."""
+    def _waiting(self) -> UnwrittenRows:
+        """Where to put changed rows."""
         self.wrote = self._cache.unwritten.any = True
         return self._cache.unwritten
 
     def write_rest(self) -> None:
-        """Write what has waited."""
-        waiting, self._cache.unwritten = self._cache.unwritten, Unwritten()
+        """Write the rows that have waited."""
+        waiting, self._cache.unwritten = self._cache.unwritten, UnwrittenRows()
         for id in waiting.money:
             row = self._campaigns[id]
             (super().save_campaign if id in waiting.learned else super().save_money)(row)
@@ -113,8 +110,8 @@ class WritingTransaction(SqlTransaction):
         self._add_events(waiting.events)
 
     def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        # whatever else is read or written, what has waited comes first
-        if self._cache.unwritten.any and statement not in OF_DECISIONS:
+        # rows that wait are written before anything else is read or written
+        if self._cache.unwritten.any and statement not in DECISION_STATEMENTS:
             self.write_rest()
         return super()._do(statement, values)  # type: ignore[safe-super] # the database's own is next in line
 
@@ -123,16 +120,16 @@ class WritingTransaction(SqlTransaction):
             self.write_rest()
         super()._do_many(statement, rows)  # type: ignore[safe-super]
 
-    def decision(self, id: str) -> Decision | None:
+    def decision(self, id: str) -> DecisionRow | None:
         return self._decisions.get(id) or super().decision(id)
 
-    def add_decision(self, decision: Decision) -> None:
+    def add_decision(self, decision: DecisionRow) -> None:
         super().add_decision(decision)
-        if len(self._decisions) >= LARGEST:
+        if len(self._decisions) >= OPEN_DECISIONS_MAX:
             del self._decisions[next(iter(self._decisions))]  # the oldest
         self._decisions[decision.id] = decision
 
-    def save_decision(self, decision: Decision) -> None:
+    def save_decision(self, decision: DecisionRow) -> None:
         self._decisions.pop(decision.id, None)
         super().save_decision(decision)
 

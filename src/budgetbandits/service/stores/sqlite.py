@@ -1,35 +1,57 @@
 """SQLite: the store for one host, one file, nothing to set up.
 
-One transaction at a time, and whatever waits for it in the same one. With WAL and synchronous=FULL what `write` has
-returned from survives `kill -9` and a power cut. Readers see the last commit and never wait.
+One transaction at a time, and all work that waits goes into the next one. With WAL and synchronous=FULL, work that
+`write` has returned from survives `kill -9` and a power cut. Readers see the last commit and never wait.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
+import os
 import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.contract import NOTHING, About, Store, T, Transaction
-from budgetbandits.service.stores.group_commit import GROUP, Answerable, Answers, GroupWriter, Piece, Waiting, give
-from budgetbandits.service.stores.row_cache import RowCache, WritingTransaction
+from budgetbandits.service.stores.contract import NO_SCOPE, DecisionTransaction, Scope, Store, T, Transaction
+from budgetbandits.service.stores.group_commit import (
+    GROUP_MAX,
+    Answerable,
+    Answers,
+    GroupWriter,
+    WorkItem,
+    WorkQueue,
+    resolve_futures,
+)
+from budgetbandits.service.stores.row_cache import CachedTransaction, RowCache
 from budgetbandits.service.stores.schema import check_version, migrations
-from budgetbandits.service.stores.sql import SqlTransaction
-from budgetbandits.service.stores.sqlite_session import PATIENCE, Readers, connect
+from budgetbandits.service.stores.sql.core import SqlTransaction
 
-FILLER = "." * 65_536
-"""What a heartbeat writes: more than a decision does, also when many share its commit."""
+PATIENCE = 8.0
+"""Seconds to wait for another process that is writing."""
+
+PAGE_BYTES = 2048
+"""The page of a new database: a commit writes about seven pages whole, for a few bytes in each."""
+
+LOG_PAGES_MAX = 8000
+"""The log's pages are copied to their places when there are this many: most are written many times before."""
+
+IDLE_READERS_MAX = 4
+"""Connections that are kept for the next reader; those beyond are closed after use."""
+
+HEARTBEAT_TEXT = "." * 65_536
+"""A heartbeat writes more than a decision does, also when many share its commit."""
 
 _NOBODY: Future[None] = Future()
-"""Who waits for a piece that is answered when it returns."""
+"""The future of an item that is answered when it returns."""
 
 
 class SQLiteStore(Store):
@@ -46,12 +68,12 @@ class SQLiteStore(Store):
             raise StoreError("':memory:' is no file; the store must survive the process, so give it a path")
         self._path = Path(path)
         self.address = str(self._path.resolve())
-        self._readers = Readers(self._path)
+        self._readers = _Readers(self._path)
         self._gate = threading.Lock()
         self._closed = False
-        self._queue = Waiting()
-        """For the writer's thread ..."""
-        self._waiting: list[Piece] = []
+        self._queue = WorkQueue()
+        """Work for the writer's thread ..."""
+        self._waiting: list[WorkItem] = []
         """... and for the event loop."""
         self._alone = True
         """Whether no other request seems to be under way: then none is waited for."""
@@ -63,9 +85,9 @@ class SQLiteStore(Store):
             if isinstance(error, sqlite3.Error):
                 raise StoreError(f"cannot use {self._path}: {error}; is it a database of budgetbandits?") from None
             raise
-        self._writer = _Writer(connection, self._queue)
+        self._writer = SqliteWriter(connection, self._queue)
 
-    def submit(self, work: Callable[[Transaction], T], about: About = NOTHING) -> Future[T]:
+    def submit(self, work: Callable[[Transaction], T], scope: Scope = NO_SCOPE) -> Future[T]:
         future: Future[T] = Future()
         with self._gate:
             if self._closed:
@@ -73,8 +95,8 @@ class SQLiteStore(Store):
             self._queue.put((work, future), "the file")
         return future
 
-    async def perform(self, work: Callable[[Transaction], T], about: About = NOTHING) -> T:
-        """In the event loop's own thread, together with whatever else comes in meanwhile.
+    async def perform(self, work: Callable[[DecisionTransaction], T], scope: Scope = NO_SCOPE) -> T:
+        """In the event loop's own thread, together with all other work that comes in meanwhile.
 
         Two threads that are busy with Python pass its lock to and fro at every statement, which costs more than the
         loop's waiting for the disk. The writer's thread takes over when it, or another process, is writing.
@@ -83,7 +105,7 @@ class SQLiteStore(Store):
             raise StoreError("the store is closed; open it again")
         loop = asyncio.get_running_loop()
         if self._alone:
-            self._alone = False  # whoever comes before the loop's next round is not, and waits for others
+            self._alone = False  # what comes before the loop's next round is not alone, and waits for others
             # in two rounds: what came in during the commit has been read by then
             loop.call_soon(loop.call_soon, self._check_idle)
             return await self._perform_at_once(work)
@@ -101,7 +123,7 @@ class SQLiteStore(Store):
             finally:
                 self._writer.busy.release()
 
-    async def _perform_at_once(self, work: Callable[[Transaction], T]) -> T:
+    async def _perform_at_once(self, work: Callable[[DecisionTransaction], T]) -> T:
         try:
             answers = self._run_at_once([(work, _NOBODY)])
         except Exception as error:
@@ -114,30 +136,30 @@ class SQLiteStore(Store):
         return answer  # type: ignore[no-any-return]
 
     def _run_waiting(self) -> None:
-        group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
+        group, self._waiting = self._waiting[:GROUP_MAX], self._waiting[GROUP_MAX:]
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._run_waiting)
         self._alone = len(group) == 1
         try:
             answers = self._run_at_once(group)
             if answers is not None:
-                give(answers)
+                resolve_futures(answers)
                 return
             for work, future in group:
                 asyncio.wrap_future(self.submit(work)).add_done_callback(partial(_pass_on, future))
-        except Exception as error:  # the store was closed meanwhile, say: somebody waits for an answer
+        except Exception as error:  # the store was closed meanwhile, say: callers wait for an answer
             failure = _cannot_write(error)
-            give([(future, None, failure) for _, future in group])
+            resolve_futures([(future, None, failure) for _, future in group])
 
-    def _run_at_once(self, group: Sequence[Piece]) -> Answers | None:
-        """None, and nothing has happened, if that would keep the loop waiting."""
+    def _run_at_once(self, group: Sequence[WorkItem]) -> Answers | None:
+        """Run a group in this thread; None, and nothing has happened, if that would keep the loop waiting."""
         writer = self._writer
         if not writer.busy.acquire(blocking=False):
             return None
         try:
             return writer.run_begun(group) if writer.begin_at_once() else None
         except BaseException:
-            writer.undo()
+            writer.rollback()
             raise
         finally:
             writer.busy.release()
@@ -145,7 +167,7 @@ class SQLiteStore(Store):
     def read(self, work: Callable[[Transaction], T], urgent: bool = False) -> T:
         try:
             with self._readers.reading() as connection:
-                return work(_Transaction(connection))
+                return work(SqliteTransaction(connection))
         except sqlite3.Error as error:
             raise StoreError(f"cannot read {self._path}: {error}") from error
 
@@ -162,17 +184,17 @@ class SQLiteStore(Store):
         self._writer.close()
 
 
-class _Writer(GroupWriter):
+class SqliteWriter(GroupWriter):
     errors = sqlite3.Error
     broken = sqlite3.OperationalError
 
-    def __init__(self, connection: sqlite3.Connection, waiting: Waiting) -> None:
+    def __init__(self, connection: sqlite3.Connection, queue: WorkQueue) -> None:
         connection.execute("PRAGMA busy_timeout = 0")  # `begin` waits by itself, or not
         self._connection = connection
         self._version = -1
         self._cache = RowCache()
         """For as long as nobody else writes to the file."""
-        super().__init__("store-writer", waiting)
+        super().__init__("store-writer", queue)
 
     def begin(self) -> None:
         end = time.monotonic() + PATIENCE
@@ -184,8 +206,8 @@ class _Writer(GroupWriter):
     def begin_at_once(self) -> bool:
         """False, and nothing has happened, if another process is writing."""
         try:
-            if self._connection.in_transaction:  # the last one could not be undone
-                self.undo()
+            if self._connection.in_transaction:  # the last one could not be rolled back
+                self.rollback()
             self._connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:  # the upper bits say why it is busy
@@ -200,13 +222,13 @@ class _Writer(GroupWriter):
     def close(self) -> None:
         self._connection.close()
 
-    def transaction(self) -> WritingTransaction:
-        return _Writing(self._connection, self._cache)
+    def transaction(self) -> CachedTransaction:
+        return SqliteWritingTransaction(self._connection, self._cache)
 
     def commit(self) -> None:
         self._connection.execute("COMMIT")
 
-    def undo(self) -> None:
+    def rollback(self) -> None:
         self._cache.clear()
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
@@ -218,7 +240,7 @@ def _cannot_write(error: Exception) -> StoreError:
 
 def _pass_on(future: Answerable, done: asyncio.Future[Any]) -> None:
     problem = done.exception()
-    give([(future, None if problem else done.result(), problem)])
+    resolve_futures([(future, None if problem else done.result(), problem)])
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
@@ -227,7 +249,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
     (done,) = connection.execute("PRAGMA user_version").fetchone()
     if done >= steps[-1][0]:
         check_version(done, steps[-1][0])
-        return  # nothing to do, for which nobody who is writing need be waited for
+        return  # nothing to do, so do not wait for a process that is writing
     connection.execute("BEGIN IMMEDIATE")  # two processes may start at once
     try:
         (done,) = connection.execute("PRAGMA user_version").fetchone()
@@ -243,7 +265,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
-class _Transaction(SqlTransaction):
+class SqliteTransaction(SqlTransaction):
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
@@ -253,14 +275,90 @@ class _Transaction(SqlTransaction):
     def _do_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         self._connection.executemany(statement, rows)
 
-    def beat(self, now: float) -> None:
+    def write_heartbeat(self, now: float) -> None:
         """More than a decision writes, and into pages that are free or new: one row that is written again and again
         finds its place on a full disk, too."""
-        self._change("INSERT INTO heartbeat SELECT COALESCE(MAX(number), 0) + 1, ?, ? FROM heartbeat", (now, FILLER))
-        self._change("DELETE FROM heartbeat WHERE number < (SELECT MAX(number) FROM heartbeat)")
+        values = (now, HEARTBEAT_TEXT)
+        self.change("INSERT INTO heartbeat SELECT COALESCE(MAX(number), 0) + 1, ?, ? FROM heartbeat", values)
+        self.change("DELETE FROM heartbeat WHERE number < (SELECT MAX(number) FROM heartbeat)")
 
 
-class _Writing(WritingTransaction, _Transaction):
+class SqliteWritingTransaction(CachedTransaction, SqliteTransaction):
     def __init__(self, connection: sqlite3.Connection, cache: RowCache) -> None:
-        WritingTransaction.__init__(self, cache)
-        _Transaction.__init__(self, connection)
+        CachedTransaction.__init__(self, cache)
+        SqliteTransaction.__init__(self, connection)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    try:
+        # A reader of the file needs no key, so only its owner may read it. Only a new file is opened here: to close
+        # one takes away this process's locks on it, and then others delete SQLite's log under us.
+        os.close(os.open(path.resolve(), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        if path.is_dir():
+            raise StoreError(f"cannot open {path}: it is a folder; give the path of a file") from None
+    except OSError as error:
+        remedy = "raise the limit (ulimit -n)" if error.errno == errno.EMFILE else "give the path of a file"
+        raise StoreError(f"cannot open {path}: {error.strerror}; {remedy}") from None
+    connection = None
+    try:
+        connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+        for setting in (
+            f"page_size = {PAGE_BYTES}", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON",
+            f"wal_autocheckpoint = {LOG_PAGES_MAX}",
+        ):  # fmt: skip
+            connection.execute(f"PRAGMA {setting}")
+    except sqlite3.Error as error:
+        if connection is not None:
+            connection.close()
+        raise StoreError(
+            f"cannot open {path}: {error}; is it a database of budgetbandits, and may more files be opened (ulimit -n)?"
+        ) from None
+    return connection
+
+
+class _Readers:
+    """Connections that read, each used by one thread at a time.
+
+    SQLite keeps the file of a closed connection for the next one, as long as the process has another connection to the
+    database: as many files stay open as connections were read from at once.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._idle: list[sqlite3.Connection] = []
+        self._closed = False
+        self._gate = threading.Lock()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection with a view of what is committed, for the duration of the block."""
+        with self._gate:
+            if self._closed:
+                raise StoreError("the store is closed; open it again")
+            connection = self._idle.pop() if self._idle else None
+        if connection is None:
+            connection = connect(self._path)
+        try:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("ROLLBACK")
+        except BaseException:
+            self._give_back(connection, keep=not connection.in_transaction)
+            raise
+        self._give_back(connection)
+
+    def _give_back(self, connection: sqlite3.Connection, keep: bool = True) -> None:
+        with self._gate:
+            if keep and not self._closed and len(self._idle) < IDLE_READERS_MAX:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def close(self) -> None:
+        with self._gate:
+            self._closed, idle, self._idle = True, self._idle, []
+        for connection in idle:
+            connection.close()

@@ -1,11 +1,12 @@
-"""The compiled engines: the games of the reference simulator, faster.
+"""The compiled engines: the games of the reference simulator, faster. Used by `simulation.dispatch` only.
 
-runtime         what all share: random numbers, distributions, records, the cache of compiled code
+runtime         shared by all: random numbers, laws, records, the cache of compiled code
 thompson        Thompson sampling without drawing what cannot matter
 index           index policies, in blocks where the index allows it
 sampling        policies that score arms by draws
 paced           money that must last for a number of requests
 epsilon_first   explore, then exploit
 
-In each, `engine` is the Python side and `state` the record that compiled code works on.
+In each, `engine` is the Python side and `state` the record that compiled code works on; the other modules are kernels.
+docs/engine.md proves that the engines are exact.
 """

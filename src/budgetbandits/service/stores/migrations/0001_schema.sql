@@ -1,18 +1,18 @@
 -- PostgreSQL writes a new version of a row at every change, and while anybody looks at an older state none can be cleared
 -- away. So the tables that change with every request (campaign, arm, lease, decision) have no index on a column that
--- changes: most versions then stand beside each other and the indexes are left alone. What changes again and again
+-- changes: most versions then stay on one page and the indexes are left alone. What changes again and again
 -- (campaign, arm, lease) has no unique index either, because to check one is to read all versions: tables that never
 -- change see to it that ids and names are used once; the ids of leases are random. And no row of a request refers to its
 -- campaign by a foreign key, which would look it up and lock it once more; under leases nobody has it locked.
 
--- folded: the name without a difference between upper and lower case, as Python folds it in every alphabet, by which the
--- list of campaigns is filtered and ordered. cost_max and currency: the two settings that the list looks at.
+-- folded_name: the name without a difference between upper and lower case, as Python folds it in every alphabet; the list
+-- of campaigns is filtered and ordered by it. cost_max and currency: the two settings that the list looks at.
 CREATE TABLE campaign_name (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
     cost_max BIGINT NOT NULL,
     currency TEXT,
-    folded BYTEWISE_TEXT NOT NULL
+    folded_name BYTEWISE_TEXT NOT NULL
 );
 
 CREATE TABLE arm_name (
@@ -24,9 +24,9 @@ CREATE TABLE arm_name (
 );
 
 -- Money is whole micros. The CHECK is the last line of defence: the rules in ledger.py keep it, the database enforces it.
--- day and today: what the decisions of the latest day hold and were charged, for daily caps. gone: requests whose money is
--- gone, because their cost was reported, or because nothing was reported and they were charged. down: which arms have
--- failed so often in a row that they rest, as JSON; of most campaigns nothing.
+-- day and today: the day of the latest decision, and what the decisions of that day hold and were charged, for daily caps.
+-- requests_used: requests whose cost was reported, or that were charged because nothing was reported. arms_down: which arms
+-- rest because they failed many times in a row, as JSON; NULL for most campaigns.
 CREATE TABLE campaign (
     id TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -42,8 +42,8 @@ CREATE TABLE campaign (
     day BIGINT NOT NULL DEFAULT 0,
     today BIGINT NOT NULL DEFAULT 0,
     leased BIGINT NOT NULL DEFAULT 0,
-    gone BIGINT NOT NULL DEFAULT 0,
-    down TEXT,
+    requests_used BIGINT NOT NULL DEFAULT 0,
+    arms_down TEXT,
     CHECK (spent >= 0 AND held >= 0 AND overrun >= 0 AND leased >= 0 AND spent + held + leased <= budget),
     CHECK (status IN ('active', 'paused', 'frozen', 'closed'))
 ) OFTEN_CHANGED;
@@ -61,7 +61,8 @@ CREATE TABLE arm (
 
 CREATE INDEX arm_number ON arm (campaign, number);
 
--- Money that a server decides with by itself. One that has ended has no row.
+-- Money that a server decides with by itself. One that has ended has no row. lease_seq: the number of its latest event
+-- among its own; merged_seq: of the latest that the campaign has learned from; digest: of all its events.
 CREATE TABLE lease (
     id TEXT NOT NULL,
     campaign TEXT NOT NULL,
@@ -69,19 +70,20 @@ CREATE TABLE lease (
     spent BIGINT NOT NULL,
     held BIGINT NOT NULL,
     expires_at DOUBLE PRECISION NOT NULL,
-    turn BIGINT NOT NULL,
-    merged BIGINT NOT NULL,
-    tag TEXT NOT NULL,
-    gone BIGINT NOT NULL DEFAULT 0,
+    lease_seq BIGINT NOT NULL,
+    merged_seq BIGINT NOT NULL,
+    digest TEXT NOT NULL,
+    requests_used BIGINT NOT NULL DEFAULT 0,
     CHECK (spent >= 0 AND held >= 0 AND spent + held <= amount)
 ) OFTEN_CHANGED;
 
 CREATE INDEX lease_id ON lease (id);
 CREATE INDEX lease_campaign ON lease (campaign, id);
 
--- request: what was said of a request before its arm was chosen, as JSON; propensity: how likely the choice was. Most
--- decisions have neither. The event has them for the audit, the decision for whoever learns from it. failed: whether it was
--- reported that there was no answer.
+-- hold: what was held; charged: what was booked as spent; overrun: what it cost beyond that; reported: whether the real cost
+-- was reported. key: the idempotency key; request_digest: of the request under that key. request: what the request said
+-- before its arm was chosen, as JSON; propensity: the probability of the choice. Most decisions have neither. The event has
+-- them for the audit, the decision for learning. failed: whether a failure was reported.
 -- The states are compared one by one: for IN, SQLite makes a table of them at every row it writes, which takes as long as
 -- writing the row.
 CREATE TABLE decision (
@@ -96,7 +98,7 @@ CREATE TABLE decision (
     cost BIGINT,
     reward DOUBLE PRECISION,
     key TEXT NOT NULL,
-    payload TEXT NOT NULL,
+    request_digest TEXT NOT NULL,
     created_at DOUBLE PRECISION NOT NULL,
     expires_at DOUBLE PRECISION NOT NULL,
     lease TEXT,
@@ -106,11 +108,12 @@ CREATE TABLE decision (
     UNIQUE (campaign, key)
 ) CHANGED_ONCE;
 
--- pending (expires_at, decision, campaign, created_at): the decisions whose state is pending, by when they expire and by
--- campaign.
-LIST_OF_PENDING;
+-- pending_decision (expires_at, decision, campaign, created_at): the decisions whose state is pending, by when they expire
+-- and by campaign.
+PENDING_DECISIONS;
 
--- actor: the public part of an operator's key, or the command line.
+-- lease_seq: the number of an event of a lease among that lease's events. actor: the public part of an operator's key, or
+-- the command line.
 CREATE TABLE event (
     seq COUNTED_KEY,
     campaign TEXT NOT NULL,
@@ -121,7 +124,7 @@ CREATE TABLE event (
     reward DOUBLE PRECISION,
     at DOUBLE PRECISION NOT NULL,
     lease TEXT,
-    turn BIGINT,
+    lease_seq BIGINT,
     actor TEXT,
     request TEXT,
     propensity DOUBLE PRECISION
@@ -135,14 +138,14 @@ CREATE INDEX event_operators ON event (campaign, seq) WHERE decision IS NULL AND
 -- What was charged when a hold expired, for feedback that comes after: the campaign's terms may have changed since.
 CREATE INDEX event_expired ON event (decision) WHERE kind = 'expired';
 
-CREATE UNIQUE INDEX event_lease ON event (lease, turn) WHERE lease IS NOT NULL;
+CREATE UNIQUE INDEX event_lease ON event (lease, lease_seq) WHERE lease IS NOT NULL;
 
--- What operators have changed under a key of theirs, so that nothing is changed twice when an answer was lost. answer: what
--- the change was answered with; NULL where it is not kept.
+-- Changes that operators made under an idempotency key, so that nothing is changed twice when an answer was lost.
+-- request_digest: of the change; answer: what it was answered with, NULL where that is not kept.
 CREATE TABLE operation (
     campaign TEXT NOT NULL REFERENCES campaign_name (id),
     key TEXT NOT NULL,
-    payload TEXT NOT NULL,
+    request_digest TEXT NOT NULL,
     at DOUBLE PRECISION NOT NULL,
     answer TEXT,
     PRIMARY KEY (campaign, key)
@@ -151,7 +154,7 @@ CREATE TABLE operation (
 -- The answers of a campaign that are kept, the latest last.
 CREATE INDEX operation_answers ON operation (campaign, at) WHERE answer IS NOT NULL;
 
--- Keys are kept as digests: whoever reads the database cannot use them.
+-- Keys are kept as digests: a reader of the database cannot use them.
 CREATE TABLE api_key (
     prefix TEXT PRIMARY KEY,
     digest TEXT NOT NULL,
@@ -160,8 +163,8 @@ CREATE TABLE api_key (
     created_at DOUBLE PRECISION NOT NULL
 );
 
--- Who has made and dropped which key. The key itself may be gone. The operation is the idempotency key of a form, so that
--- one that is sent twice makes one key.
+-- Who has made and dropped which key. The key itself may not exist any more. operation: the idempotency key of a form, so
+-- that one that is sent twice makes one key.
 CREATE TABLE key_event (
     seq COUNTED_KEY,
     kind TEXT NOT NULL,
@@ -181,12 +184,13 @@ CREATE TABLE heartbeat (
 );
 
 -- What pages are drawn from, so that they cost no more for a long campaign than for a short one. Decisions do not write
--- here: a server adds up the events of a campaign from time to time, in slices, and moves the mark in the same
--- transaction. Whoever reads adds the events after the mark.
+-- here: a server sums the events of a campaign from time to time, in slices, and moves the watermark in the same
+-- transaction. A reader adds the events after the watermark.
 --
--- A row is what happened to an arm in a minute, an hour or a day (span, in seconds) that begins then (seconds since 1970):
--- counts of events; cost: what was told; spent: what was charged, less what feedback has taken back; overrun: what was
--- told beyond the hold; delay_10, _60, _300: costs told within so many seconds, and not within the shorter
+-- A row is what happened to an arm in a minute, an hour or a day (span, in seconds) that begins then (seconds since 1970).
+-- decided, voided, expired, failed: events of that kind; overruns: reported costs that were overruns; cost: the sum of
+-- reported costs; spent: what was charged, less what feedback has taken back; overrun: what was reported beyond the hold;
+-- requests_used: as in campaign; delay_10, _60, _300: costs reported within that many seconds, and not within the shorter
 -- time; sums of squares, of rewards and of costs in micros.
 CREATE TABLE rollup (
     campaign TEXT NOT NULL,
@@ -194,41 +198,41 @@ CREATE TABLE rollup (
     begins BIGINT NOT NULL,
     arm BIGINT NOT NULL,
     decided BIGINT NOT NULL,
-    told BIGINT NOT NULL,
-    rewarded BIGINT NOT NULL,
+    costs_reported BIGINT NOT NULL,
+    rewards_reported BIGINT NOT NULL,
     voided BIGINT NOT NULL,
     expired BIGINT NOT NULL,
-    overran BIGINT NOT NULL,
+    overruns BIGINT NOT NULL,
     cost BIGINT NOT NULL,
     spent BIGINT NOT NULL,
     overrun BIGINT NOT NULL,
     failed BIGINT NOT NULL,
     failed_cost BIGINT NOT NULL,
-    gone BIGINT NOT NULL,
+    requests_used BIGINT NOT NULL,
     delay_10 BIGINT NOT NULL,
     delay_60 BIGINT NOT NULL,
     delay_300 BIGINT NOT NULL,
     reward DOUBLE PRECISION NOT NULL,
     reward_squared DOUBLE PRECISION NOT NULL,
     cost_squared DOUBLE PRECISION NOT NULL,
-    failed_squared DOUBLE PRECISION NOT NULL,
+    failed_cost_squared DOUBLE PRECISION NOT NULL,
     PRIMARY KEY (campaign, span, begins, arm)
 ) OFTEN_CHANGED;
 
--- All events of a campaign up to number seq are in its rollups; when the latest of them was a decision or told a cost, and
--- the number of the latest that told an overrun. seen: which events these moments know of, also beyond seq while that waits for
--- a lease; oldest_unanswered_at: when the first decision was made since the latest answer.
-CREATE TABLE rollup_mark (
+-- All events of a campaign up to number seq are in its rollups. last_overrun_event: the number of the latest event that
+-- reported an overrun. activity_seq: the times know of the events up to this number, which may be beyond seq while that
+-- waits for a lease. oldest_unanswered_at: when the first decision was made since the latest feedback.
+CREATE TABLE rollup_watermark (
     campaign TEXT PRIMARY KEY,
     seq BIGINT NOT NULL,
-    decided_at DOUBLE PRECISION,
+    last_decision_at DOUBLE PRECISION,
     last_feedback_at DOUBLE PRECISION,
-    overran BIGINT,
-    seen BIGINT NOT NULL DEFAULT 0,
+    last_overrun_event BIGINT,
+    activity_seq BIGINT NOT NULL DEFAULT 0,
     oldest_unanswered_at DOUBLE PRECISION
 ) OFTEN_CHANGED;
 
--- A refusal changes nothing, so no event tells of it: servers count refusals in memory and add them here.
+-- A refusal changes nothing, so it has no event: servers count refusals in memory and add them here.
 CREATE TABLE refusal (
     campaign TEXT NOT NULL,
     begins BIGINT NOT NULL,

@@ -3,8 +3,8 @@
 ε-first on finite laws is compiled (`kernel`). Here are the rest: ε-first-greedy, laws without atoms, and games of
 tiny budgets, which are played pull by pull.
 
-Exploration pulls the arms in turn while less than εB is spent, which is looked at before every pull. So many whole
-turns as cannot reach εB whatever they cost are one multinomial draw for each arm; the last turns are drawn one at a
+Exploration pulls the arms in turn while less than εB is spent, which is checked before every pull. Whole turns
+that cannot reach εB whatever they cost are one multinomial draw for each arm; the last turns are drawn one at a
 time and cut where εB is reached (what is cut off was never looked at). Exploitation pulls one arm: for costs that
 take two values, 0 and another, a negative binomial says how often; else blocks that cannot end the game, then
 stretches that are cut where it ends.
@@ -23,12 +23,10 @@ from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreed
 from budgetbandits.policies.kube import SLACK
 from budgetbandits.problems.problem import Problem
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
-from budgetbandits.simulation.engines.epsilon_first.kernel import play
-from budgetbandits.simulation.engines.epsilon_first.state import GAME
+from budgetbandits.simulation.engines.epsilon_first.kernel import GAME, play
 from budgetbandits.simulation.engines.runtime.draws import new_stream
 from budgetbandits.simulation.engines.runtime.laws import padded, tables_of
-from budgetbandits.simulation.engines.runtime.records import Record
-from budgetbandits.simulation.engines.runtime.status import ROUND_LIMIT
+from budgetbandits.simulation.engines.runtime.records import ROUND_LIMIT, Record
 from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed
 
 STRETCH = 64
@@ -73,10 +71,10 @@ class EpsilonFirstGames:
         left_over = (1.0 - self._policy.epsilon) * budget * tables.cost_scale
         tolerance = TOLERANCE * tables.cost_scale
         roomy = left_over > float(tables.cost_top.max()) + 2.0 * tolerance
-        # costs that hardly ever come make for many small blocks; _Game draws at once how long the last one takes
+        # costs that hardly ever come make for many small blocks; _NumpyGame draws at once how long the last one takes
         rare = float(self._problem.cost_means.min()) * tables.cost_scale < 0.01 * float(tables.cost_top.max())
         if type(self._policy) is not EpsilonFirst or tables.buffered or not roomy or rare:
-            return _Game(self, budget, np.random.default_rng(seed), max_rounds, outcomes).play()
+            return _NumpyGame(self, budget, np.random.default_rng(seed), max_rounds, outcomes).play()
         return self._play_compiled(budget, seed, max_rounds)
 
     def _play_compiled(self, budget: float, seed: np.random.SeedSequence, max_rounds: int) -> Game:
@@ -94,7 +92,7 @@ class EpsilonFirstGames:
         return float(reward) / tables.reward_scale, float(spent) / tables.cost_scale, int(rounds), pulls
 
     def sums(self, rng: np.random.Generator, arms: NDArray[np.int64], pulls: NDArray[np.int64]) -> tuple[Array, Array]:
-        """Total reward and cost of so many pulls of each of these arms with finite laws, in units."""
+        """Total reward and cost of ``pulls`` of each of these arms with finite laws, in units."""
         totals = []
         for values, chances in (self._rewards, self._costs):
             totals.append((rng.multinomial(pulls, chances[arms]) * values[arms]).sum(axis=-1))
@@ -118,7 +116,9 @@ def too_many_rounds(policy: str, max_rounds: int) -> RoundLimit:
     return RoundLimit(f"{policy} needs over {max_rounds:,} rounds; raise max_rounds (--max-rounds)")
 
 
-class _Game:
+class _NumpyGame:
+    """One game in a few draws of NumPy's generator: any law, and ε-first-greedy too."""
+
     def __init__(
         self,
         games: EpsilonFirstGames,
@@ -166,9 +166,9 @@ class _Game:
 
     def _explore_in_turns(self) -> None:
         everyone = np.arange(len(self._pulls))
-        dearest = float(self._tables.cost_top.sum())
+        turn_cost = float(self._tables.cost_top.sum())  # at most
         while self._spent < self._exploration:
-            turns = int((self._exploration - self._spent) / dearest - 1e-9)
+            turns = int((self._exploration - self._spent) / turn_cost - 1e-9)
             if turns >= 1:
                 turns = min(turns, LONGEST_STRETCH) if self._tables.buffered else turns
                 self._add(everyone, np.full(len(everyone), turns), *self._of_each(everyone, turns))
@@ -271,7 +271,7 @@ class _Game:
         return np.asarray(self._prices <= self._budget - self._spent + SLACK * self._scale)
 
     def _cannot_end(self, arm: int) -> int:
-        """So many pulls of the arm neither end the game nor make it unaffordable."""
+        """How many pulls of the arm surely neither end the game nor make it unaffordable."""
         room = self._budget - self._spent - self._tolerance - self._prices[arm]
         return max(0, int(room / self._tables.cost_top[arm]) - 1)
 
@@ -320,7 +320,7 @@ class _Game:
         return self._outcomes.window(arm, int(self._pulls[arm]), count)
 
     def _of_each(self, arms: NDArray[np.int64], pulls: int) -> tuple[Array, Array]:
-        """What so many pulls of each arm bring together, in units."""
+        """Total reward and cost of ``pulls`` of each arm, in units."""
         if not self._tables.buffered:
             return self._games.sums(self._rng, arms, np.full(len(arms), pulls))
         outcomes = [self._next_outcomes(int(arm), pulls) for arm in arms]

@@ -3,6 +3,9 @@
 Whole turns that cannot reach the end of the exploration whatever they cost, and whole stretches that cannot end the
 game, are a few binomial draws for each arm; each such block takes a good part of what is left, so they are few.
 Only the last pulls are drawn one by one.
+
+A `GAME` is one record. Arrays are held by their addresses (`pulls_at` is that of the pulls). Money and rewards are
+counted in the units of `laws.Tables`.
 """
 
 from __future__ import annotations
@@ -11,16 +14,36 @@ import numpy as np
 from numba import njit
 
 from budgetbandits.simulation.engines.runtime.draws import uniform
-from budgetbandits.simulation.engines.runtime.finite_laws import outcome, outcomes
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
-from budgetbandits.simulation.engines.runtime.status import FINISHED, ROUND_LIMIT
+from budgetbandits.simulation.engines.runtime.laws import LAWS, outcome, outcomes
+from budgetbandits.simulation.engines.runtime.records import (
+    FINISHED,
+    ROUND_LIMIT,
+    budget_end,
+    float_pointer,
+    whole_pointer,
+)
+
+STATE = ("rounds",)
+FLOAT_STATE = ("reward", "spent")
+SIZES = ("arms", "max_rounds")
+SETTINGS = ("budget", "exploration", "tolerance", "reward_scale", "cost_scale")
+"""``exploration`` is the money to explore with."""
+
+ARRAYS = ("stream", "pulls", "rewards", "costs")
+"""Arrays of one game; rewards and costs are sums of each arm."""
+
+GAME = np.dtype(
+    [(name, np.int64) for name in (*STATE, *SIZES)]
+    + [(name, np.float64) for name in (*FLOAT_STATE, *SETTINGS)]
+    + [(f"{name}_at", np.int64) for name in (*ARRAYS, *LAWS)]
+)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def play(games):
     """Play a game to its end, or until it has taken too many rounds.
 
-    The exploration must leave enough for any pull: budget - exploration > dearest pull + tolerance.
+    The exploration must leave enough for any pull: budget - exploration > largest cost + tolerance.
     """
     game = games[0]
     explore(game)
@@ -32,11 +55,11 @@ def play(games):
 def explore(game):
     """Pull the arms in turn until the money for it is spent."""
     tops = float_pointer(game.cost_top_at)
-    dearest = 0.0  # the most that a turn can cost
+    turn_cost = 0.0  # at most
     for arm in range(game.arms):
-        dearest += tops[arm]
+        turn_cost += tops[arm]
     while game.spent < game.exploration and game.rounds <= game.max_rounds:
-        turns = np.int64((game.exploration - game.spent) / dearest - 1e-9)
+        turns = np.int64((game.exploration - game.spent) / turn_cost - 1e-9)
         for arm in range(game.arms):
             if turns >= 1:
                 reward, _, cost = outcomes(game, arm, turns)
@@ -92,11 +115,11 @@ def exploit(game, arm):
             book(game, arm, count, reward, cost)
             continue
         reward, cost = outcome(game, arm)
-        after = game.spent + cost
-        if after > game.budget + game.tolerance:
+        ends, covered = budget_end(game.spent + cost, game.budget, game.tolerance)
+        if not covered:
             game.rounds += 1  # the pull that overdraws earns nothing and is not paid for
             whole_pointer(game.pulls_at)[arm] += 1
             return
         book(game, arm, np.int64(1), reward, cost)
-        if after >= game.budget - game.tolerance:
+        if ends:
             return

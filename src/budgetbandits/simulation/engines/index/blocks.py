@@ -1,4 +1,4 @@
-"""The leader in blocks: pulls that cannot cost it the lead, whatever they bring.
+"""The leader in blocks: pulls that cannot cost it the lead, whatever their outcomes.
 
 Where the rule is monotone in everything, the leader's own index is bounded from below over a whole region of outcomes,
 and the pulls inside it are drawn together.
@@ -11,15 +11,13 @@ import math
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.engines.index.pulling import add, pull, pull_block
-from budgetbandits.simulation.engines.index.scores import lowest_index, means
-from budgetbandits.simulation.engines.index.state import can_pay, pulls_of
-from budgetbandits.simulation.engines.runtime.bits import ONE, low_bits, ones, trials
-from budgetbandits.simulation.engines.runtime.finite_laws import cost_law, reward_law
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
-from budgetbandits.simulation.engines.runtime.status import GOING_ON
+from budgetbandits.simulation.engines.index.pulls import add, pull, pull_block
+from budgetbandits.simulation.engines.index.state import can_pay, lowest_index, means, pulls_of
+from budgetbandits.simulation.engines.runtime.binomials import ONE, low_bits, ones, trials
+from budgetbandits.simulation.engines.runtime.laws import cost_law, reward_law
+from budgetbandits.simulation.engines.runtime.records import GOING_ON, float_pointer, whole_pointer
 
-SHORTEST = 0.75
+SHORTEST_STRIDE = 0.75
 """Regions narrower than this many standard deviations of one pull are not worth their evaluation."""
 
 
@@ -46,7 +44,7 @@ def region(game, index, lead, rival):
     longest = ending - game.rounds
     if longest < 4 or not lead < np.inf:
         return np.int64(0)
-    if game.stride < SHORTEST:
+    if game.stride < SHORTEST_STRIDE:
         # the last try showed that there is none; look again after a few rounds
         game.stride *= 1.1
         return np.int64(0)
@@ -64,7 +62,7 @@ def region(game, index, lead, rival):
             return count
         share = (lead - rival) / (lead - worst)
         game.stride = max(0.5, stride * min(0.8 * share, 0.7))
-        if game.stride < SHORTEST:
+        if game.stride < SHORTEST_STRIDE:
             break
     return np.int64(0)
 
@@ -81,7 +79,7 @@ def roam(game, count):
     by_bits = two_valued(game, leader)
     played = np.int64(0)
     while played < count and game.short <= game.shortfall and game.over <= game.excess:
-        # so many pulls cannot leave the region, whatever they bring, and so many cannot end a game
+        # pulls that cannot leave the region, whatever their outcomes, and pulls that cannot end a game
         safe = min(float(count - played), pulls_inside(game))
         room = float_pointer(game.budget_at)[game.checkpoint] - game.tolerance - game.spent
         fitting = (room - float_pointer(game.price_at)[leader]) * per_room - 1.0
@@ -122,7 +120,7 @@ def enter(game, leader):
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def pulls_inside(game):
-    """So many pulls cannot leave the region, whatever they bring."""
+    """How many pulls surely do not leave the region, whatever their outcomes."""
     return min((game.shortfall - game.short) * game.per_shortfall, (game.excess - game.over) * game.per_excess)
 
 

@@ -1,4 +1,4 @@
-"""Who has the highest index, without evaluating the arms that cannot have it.
+"""Finding the arm with the highest index without evaluating the arms that cannot have it.
 
 The leader is the arm pulled last; all others stand in groups of equal state, each with a bound on its index that holds
 for some rounds. While the leader's index lies above the largest bound, nobody else is looked at; otherwise the heap of
@@ -10,15 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.engines.index.bounds import expiry_of, renew, stays_infinite, wished_horizon
-from budgetbandits.simulation.engines.index.groups import dissolve, give, join, pour, take_from_pool
-from budgetbandits.simulation.engines.index.heaps import by_bound
-from budgetbandits.simulation.engines.index.pulling import stop
-from budgetbandits.simulation.engines.index.scores import now
-from budgetbandits.simulation.engines.index.state import FLOOR_SEEN, PULLING, can_pay, pulls_of, root_of
+from budgetbandits.simulation.engines.index.bounds import expiry_of, renew, shelve, stays_infinite, wished_horizon
+from budgetbandits.simulation.engines.index.groups import by_bound, dissolve, give, join, pour, take_from_pool
+from budgetbandits.simulation.engines.index.state import FLOOR_SEEN, PULLING, can_pay, now, pulls_of, root_of
 from budgetbandits.simulation.engines.runtime.draws import uniform
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
-from budgetbandits.simulation.engines.runtime.status import GOING_ON, NOT_A_NUMBER
+from budgetbandits.simulation.engines.runtime.records import GOING_ON, NOT_A_NUMBER, float_pointer, stop, whole_pointer
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -66,8 +62,8 @@ def elect(game, index, lead):
         # what is left cannot be paid for, and will not be: the budget only shrinks
         return stop(game)
     kept = sort_out(game, index, found, best)
-    game.leader, gone = draw_winner(game, kept, best, leader >= 0 and lead == best)
-    tighten(game, index, kept, best, gone)
+    game.leader, emptied = draw_winner(game, kept, best, leader >= 0 and lead == best)
+    tighten(game, index, kept, best, emptied)
     if leader >= 0 and game.leader != leader:
         shelve(game, index, leader, lead, best)
     game.stage = PULLING
@@ -154,14 +150,14 @@ def draw_winner(game, kept, best, leads):
         group = candidate[spot]
         if value[group] == best:
             if ticket < size[group]:
-                gone = group if size[group] == 1 else np.int64(-1)
-                return give(game, group), gone
+                emptied = group if size[group] == 1 else np.int64(-1)
+                return give(game, group), emptied
             ticket -= size[group]
     return take_from_pool(game, ticket), np.int64(-1)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def tighten(game, index, kept, best, gone):
+def tighten(game, index, kept, best, emptied):
     """Renew the bounds that were met too early."""
     candidate, value = whole_pointer(game.candidate_at), float_pointer(game.value_at)
     bound = float_pointer(game.bound_at)
@@ -169,7 +165,7 @@ def tighten(game, index, kept, best, gone):
         group = candidate[spot]
         # with a moving floor a bound is as good as its window, without rounds it is exact: no renewal makes it tighter
         loose = game.rounds_matter if game.kind < FLOOR_SEEN else bound[group] == np.inf
-        if group == gone or not loose:
+        if group == emptied or not loose:
             continue
         gap = best - value[group]
         rise = bound[group] - value[group]
@@ -181,15 +177,3 @@ def tighten(game, index, kept, best, gone):
             length = expiry_of(game, group) - float(game.rounds)
             wish = np.int64(min(game.fraction * gap / rise * length, 1e15))
         renew(game, index, group, value[group], best, wish)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def shelve(game, index, arm, value, level):
-    """Put an arm that leads no longer among the others; ``value`` is its index now, ``level`` the best one."""
-    if value == np.inf and stays_infinite(game, index, arm):
-        whole_pointer(game.pool_at)[game.pool_size] = arm
-        game.pool_size += 1
-        return
-    group, new = join(game, arm)
-    if new:
-        renew(game, index, group, value, level, wished_horizon(game, arm, level - value))

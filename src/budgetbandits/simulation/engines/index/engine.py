@@ -13,19 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.errors import NotANumber, RoundLimit
+from budgetbandits.errors import NotANumber
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import Policy
+from budgetbandits.policies.base import Knowledge, Policy
 from budgetbandits.policies.index import IndexPolicy, check_arity, not_a_number
 from budgetbandits.policies.kube import SLACK
-from budgetbandits.policies.statistics import Moments
+from budgetbandits.policies.statistics import Moments, Tally
 from budgetbandits.problems.problem import Problem
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
-from budgetbandits.simulation.engines.index.lazy_loop import play_lazily
-from budgetbandits.simulation.engines.index.library import rule_of
-from budgetbandits.simulation.engines.index.plain_loop import play_plain
-from budgetbandits.simulation.engines.index.probing import one_pull_each
-from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, completed
+from budgetbandits.simulation.engines.index.loops import play_lazily, play_plain
+from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, completed, extras_of, rule_of
 from budgetbandits.simulation.engines.index.state import (
     BEST_RATIO,
     CONSTANT,
@@ -35,14 +32,13 @@ from budgetbandits.simulation.engines.index.state import (
     MOMENTS,
     OWN,
     VARIANCE,
-    Memory,
+    IndexState,
 )
-from budgetbandits.simulation.engines.runtime.draws import FOREVER
-from budgetbandits.simulation.engines.runtime.extras import packed
+from budgetbandits.simulation.engines.runtime.draws import LONGEST_WAIT
 from budgetbandits.simulation.engines.runtime.laws import tables_of
-from budgetbandits.simulation.engines.runtime.status import NOT_A_NUMBER, ROUND_LIMIT
+from budgetbandits.simulation.engines.runtime.records import NOT_A_NUMBER, ROUND_LIMIT
 from budgetbandits.simulation.outcome import Engine
-from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed, what_is_known
+from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed, round_limit, what_is_known
 
 LARGEST_BUFFER = 1 << 22
 """Outcomes kept at once for arms whose laws are not finite, over all arms."""
@@ -60,18 +56,17 @@ FIRST_SAMPLED = 1024
 """Arms for which outcomes are drawn before a game; it may end before more are pulled."""
 
 FEW_ARMS = 32
-"""Up to so many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
+"""Up to this many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
 
 Sampler = Callable[[int, int], tuple[Array, Array]]
-"""The rewards and costs of an arm's next pulls, so many of them."""
+"""Gives the rewards and costs of a number of an arm's next pulls."""
 
 Start = tuple[NDArray[np.int64], float | Array, float | Array, Array]
-"""The fields that a game at a budget starts with, the arms' own numbers and prices, and extras that the fields point
-to."""
+"""The fields that a game at a budget starts with, the arms' own numbers and prices, and the further extras."""
 
 
 def how_played(rule: IndexRule, arms: int) -> Engine:
-    """Which of the engines plays a rule on so many arms, and why not a faster one."""
+    """Which of the engines plays a rule on this number of arms, and why not a faster one."""
     known = rule.monotone
     if rule.drawn:
         return Engine("index plain loop", "it draws the arm at random, so every index counts in every round")
@@ -96,6 +91,17 @@ def how_played(rule: IndexRule, arms: int) -> Engine:
     return Engine("index blocks")
 
 
+def one_pull_each(policy: IndexPolicy, arms: int, known: Knowledge) -> Tally:
+    """The simplest state in which a policy may be asked for its extras: every arm has been pulled once."""
+    state: Tally = policy.start(arms, known)
+    state.pulls[:] = 1
+    state.cost[:] = 0.5
+    if isinstance(state, Moments):
+        state.cost_squared[:] = 0.25
+    state.first_pulls_done = arms
+    return state
+
+
 def tape_length(arms: int, buffered: bool) -> int:
     """Outcomes of one arm kept at once, a power of two.
 
@@ -110,7 +116,7 @@ def _unasked(arm: int, count: int) -> tuple[Array, Array]:
     raise AssertionError(f"arm {arm} has a finite law, of which compiled code draws")
 
 
-class Games:
+class IndexGames:
     """Runs of one policy on one problem."""
 
     def __init__(
@@ -130,16 +136,17 @@ class Games:
         self._budgets = [float(budget) for budget in budgets]
         self._rule = rule
         self._index = compiled(rule.index)
-        self._horizon = int(min(horizon, FOREVER))
+        self._horizon = int(min(horizon, LONGEST_WAIT))
         lazy = lazy and horizon == math.inf  # blocks and sweeps do not look at it
         self._play = play_lazily if lazy and self._engine.name != "index plain loop" else play_plain
         self._starts: dict[float, Start] = {}
         self._tables = tables = tables_of(problem, sampled=common)
-        self._memory = Memory(len(problem), len(budgets), tape_length(len(problem), tables.buffered))
+        more = max(0, extras_of(rule.index) - len(EXTRAS))
+        self._record = IndexState(len(problem), len(budgets), tape_length(len(problem), tables.buffered), more)
         self._sampled = np.flatnonzero(tables.cost_atoms == 0)[:FIRST_SAMPLED].tolist()
-        self._memory.point_to(**tables.arrays)
-        self._memory.set(tolerance=TOLERANCE * tables.cost_scale, affordable=SLACK * tables.cost_scale)
-        self._first = self._memory.fields()
+        self._record.point_to(**tables.arrays)
+        self._record.set(tolerance=TOLERANCE * tables.cost_scale, affordable=SLACK * tables.cost_scale)
+        self._first = self._record.fields()
 
     def play(
         self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60, outcomes: CommonOutcomes | None = None
@@ -151,8 +158,8 @@ class Games:
 
     @property
     def counters(self) -> dict[str, int]:
-        """What the engine did in the last game."""
-        return {name: self._memory.whole(name) for name in COUNTERS}
+        """How often the engine did what in the last game, by counter."""
+        return {name: self._record.whole(name) for name in COUNTERS}
 
     def game(
         self,
@@ -162,35 +169,34 @@ class Games:
         outcomes: CommonOutcomes | None = None,
     ) -> list[Game]:
         """One game to the largest of some of the rising budgets, and how it stood at the end of each."""
-        memory = self._memory
+        record = self._record
         self._begin(budgets, seed.generate_state(4, np.uint64), max_rounds)
         draw = outcomes.reader() if outcomes else self._sampler(seed)
         for arm in self._sampled:  # they are pulled in this order anyway; to be called for each takes longer
             self._refill(arm, draw)
-        while (status := self._play(memory.game, self._index)) >= 0:
+        while (status := self._play(record.game, self._index)) >= 0:
             self._refill(int(status), draw)
         if status == NOT_A_NUMBER:
-            raise self._not_a_number(memory.whole("leader"), budgets[-1])
+            raise self._not_a_number(record.whole("leader"), budgets[-1])
         if status == ROUND_LIMIT:
-            raise RoundLimit(
-                f"{self._policy.spec} has played {memory.whole('rounds'):,} rounds and part of a budget of "
-                f"{budgets[memory.whole('checkpoint')]:g} is left; raise max_rounds (--max-rounds) or lower the budget"
-            )
-        return memory.results(len(budgets))
+            raise round_limit(self._policy, record.whole("rounds"), budgets[record.whole("checkpoint")])
+        return record.results(len(budgets))
 
     def _begin(self, budgets: Sequence[float], words: NDArray[Any], max_rounds: int) -> None:
-        """Make the memory ready for a game."""
-        memory = self._memory
-        start, memory.arrays["own"][:], memory.arrays["price"][:], _ = self._start_at(budgets[-1])
-        memory.arrays["budget"][: len(budgets)] = np.asarray(budgets) * self._tables.cost_scale
-        memory.clear(start, words)
-        memory.set(budgets=len(budgets), max_rounds=max_rounds, horizon=self._horizon)
+        """Make the record ready for a game."""
+        record = self._record
+        start, record.arrays["own"][:], record.arrays["price"][:], record.arrays["more"][:] = self._start_at(
+            budgets[-1]
+        )
+        record.arrays["budget"][: len(budgets)] = np.asarray(budgets) * self._tables.cost_scale
+        record.clear(start, words)
+        record.set(budgets=len(budgets), max_rounds=max_rounds, horizon=self._horizon)
 
     def _start_at(self, budget: float) -> Start:
         if budget in self._starts:
             return self._starts[budget]
         policy, kind, known = self._policy, self._rule.kind, self._rule.monotone
-        tables, memory = self._tables, self._memory
+        tables, record = self._tables, self._record
         state = one_pull_each(policy, len(self._problem), what_is_known(self._problem, policy, budget))
         extras = policy.extras(state)
         check_arity(policy, extras)
@@ -198,23 +204,23 @@ class Games:
         # only the policies with a mask of affordable arms have a price to pay before an arm may be chosen
         mask = policy.affordable(state)
         price = 0.0 if mask is None else state.known.costs * tables.cost_scale
-        finite = not tables.buffered and memory.arrays["buffer"].shape[1] >= LEAST_TAPE
-        memory.restart(self._first)
-        memory.set(
+        finite = not tables.buffered and record.arrays["buffer"].shape[1] >= LEAST_TAPE
+        record.restart(self._first)
+        record.set(
             kind=kind, rounds_matter=not known.ignores_rounds, cost_matters=not known.ignores_cost,
             blocks=self._engine.name == "index blocks", sweeps=finite and known.lazy and kind < MOMENTS,
             softmax=policy.softmax, exploration=policy.exploration(len(self._problem)),
             reward_unit=1.0 / tables.reward_scale, cost_unit=1.0 / tables.cost_scale, slack=known.error,
         )  # fmt: skip
-        slots, rest = packed(extras, len(EXTRAS))
-        for place, (name, extra) in enumerate(zip(EXTRAS, slots, strict=False)):
+        for place, (name, extra) in enumerate(zip(EXTRAS, extras, strict=False)):
             if kind == CONSTANT or place > (2 if kind == MOMENTS else 0):
-                memory.set(**{name: float(extra)})
-        self._starts[budget] = memory.fields(), extras[0] if kind == OWN else 0.0, price, rest
+                record.set(**{name: float(extra)})
+        more = np.array(extras[len(EXTRAS) :], dtype=float)
+        self._starts[budget] = record.fields(), extras[0] if kind == OWN else 0.0, price, more
         return self._starts[budget]
 
     def _not_a_number(self, arm: int, budget: float) -> NotANumber:
-        arrays, tables = self._memory.arrays, self._tables
+        arrays, tables = self._record.arrays, self._tables
         state = one_pull_each(self._policy, len(self._problem), what_is_known(self._problem, self._policy, budget))
         state.pulls[:] = arrays["pulls"]
         state.reward[:] = arrays["rewards"] / tables.reward_scale
@@ -224,7 +230,7 @@ class Games:
             state.cost_squared[:] = arrays["cost_squares"] / tables.cost_scale**2
             state.product[:] = arrays["products"] / (tables.reward_scale * tables.cost_scale)
         value = float(np.broadcast_to(self._policy.scores(state), state.pulls.shape)[arm])
-        pulls, rounds = int(state.pulls[arm]), self._memory.whole("rounds")
+        pulls, rounds = int(state.pulls[arm]), self._record.whole("rounds")
         return not_a_number(self._policy, arm, state.mean_reward[arm], state.mean_cost[arm], pulls, rounds, value)
 
     def _sampler(self, seed: np.random.SeedSequence) -> Sampler:
@@ -234,7 +240,7 @@ class Games:
         return lambda arm, count: self._tables.arms[arm].sample(world, count)
 
     def _refill(self, arm: int, draw: Sampler) -> None:
-        arrays = self._memory.arrays
+        arrays = self._record.arrays
         # arms are pulled once or twice for the most part: begin small
         size = int(min(arrays["buffer"].shape[1], max(4, 2 * arrays["pulls"][arm])))
         rewards, costs = draw(arm, size)

@@ -1,9 +1,8 @@
 """Index rules as the engines call them: the policy's own function, compiled for single arms.
 
 No formula is written here. A policy's `index` is made of NumPy ufuncs and `either`; Numba compiles that very function
-for scalars and keeps the result in its disk cache, beside the file the formula stands in, so that a changed formula is
-compiled anew. The engines take the rule as the address of a function of eight floats, which is a type of its own to
-Numba and leaves the engines themselves in the cache.
+for scalars and keeps the result in its disk cache, next to the file of the formula, so that a changed formula is
+compiled again. The engines take the rule as the address of a function, which leaves the engines themselves in the cache.
 """
 
 from __future__ import annotations
@@ -26,16 +25,33 @@ from budgetbandits.numerics import (
     numba_extension,  # noqa: F401 - lets indices call `either`
 )
 from budgetbandits.policies import classical, general_costs, omega_ucb, primal_dual
-from budgetbandits.policies.index import Monotone
-from budgetbandits.simulation.engines.index.state import CONSTANT, EXTRAS, MOMENTS
-from budgetbandits.simulation.engines.runtime.addresses import Address, compiled_function, why_not
-from budgetbandits.simulation.engines.runtime.extras import packed, unpacked
-from budgetbandits.simulation.engines.runtime.frozen import can_be_kept, check_frozen, content_of, register_called
-from budgetbandits.simulation.known import EngineUnsupported
+from budgetbandits.policies.index import IndexPolicy, MomentsPolicy, Monotone, index_of
+from budgetbandits.policies.kube import FractionalKUBE
+from budgetbandits.policies.primal_dual import PrimalDualBwK
+from budgetbandits.simulation.engine_support import EngineUnsupported, check_methods, methods
+from budgetbandits.simulation.engines.index.state import (
+    BEST_RATIO,
+    CONSTANT,
+    EXTRAS,
+    FLOOR_SEEN,
+    MOMENTS,
+    OWN,
+    VARIANCE,
+)
+from budgetbandits.simulation.engines.runtime.policy_functions import (
+    Address,
+    can_be_kept,
+    check_frozen,
+    compiled_function,
+    content_of,
+    numbers_at,
+    plain,
+    register_called,
+    why_not,
+)
 
 SLOTS = len(EXTRAS)
-"""Extra arguments that the engines hand on one by one; if there are more, the last stands for the rest (`extras`)."""
-
+"""Extra arguments that the engines hand on one by one; the others stand in an array, of which they hand on the address."""
 
 HELPERS = (
     primal_dual.upper, primal_dual.lower, classical.bernoulli_upper, omega_ucb.wilson_upper, omega_ucb.wilson_lower,
@@ -50,9 +66,9 @@ for helper in HELPERS:
 
 
 class CompiledIndex(Address):
-    """A compiled index, with all the extra arguments that the engines know."""
+    """A compiled index, called with the first extra arguments and the address of the others, whether it has any or not."""
 
-    SIGNATURE = types.float64(*[types.float64] * (4 + SLOTS))
+    SIGNATURE = types.float64(*[types.float64] * (4 + SLOTS), types.int64)
 
     def __init__(self, index: FunctionType, cached: bool) -> None:
         count = extras_of(index)
@@ -60,31 +76,26 @@ class CompiledIndex(Address):
         super().__init__(self.SIGNATURE, _with_all(scalar, count))
 
     def __call__(self, *numbers: float) -> float:
-        extras, _kept = packed(numbers[4:], SLOTS)
-        padded = [*numbers[:4], *extras, *[0.0] * (SLOTS - len(extras))]
-        return float(self.dispatcher(*map(float, padded)))
+        first, more = numbers[: 4 + SLOTS], np.array(numbers[4 + SLOTS :], dtype=float)
+        padded = [*map(float, first), *[0.0] * (4 + SLOTS - len(first))]
+        return float(self.dispatcher(*padded, more.ctypes.data))
 
 
 def _with_all(scalar: Dispatcher, count: int) -> Callable[..., float]:
-    """The index with all that the engines hand on, whether it looks at them or not."""
-    if count == 0:
-        return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(reward, cost, pulls, rounds)
-    if count == 1:
-        return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(reward, cost, pulls, rounds, a)
-    if count == 2:
-        return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(reward, cost, pulls, rounds, a, b)
-    if count == 3:
-        return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(reward, cost, pulls, rounds, a, b, c)
-    if count == SLOTS:
-        return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(reward, cost, pulls, rounds, a, b, c, d)
-    rest = count - SLOTS + 1
-    return lambda reward, cost, pulls, rounds, a, b, c, d: scalar(
-        reward, cost, pulls, rounds, a, b, c, *unpacked(d, rest)
+    """The index with all that the engines hand on."""
+    if count <= SLOTS:
+        return lambda reward, cost, pulls, rounds, a, b, c, more: scalar(
+            reward, cost, pulls, rounds, *(a, b, c)[:count]
+        )
+    rest = count - SLOTS
+    return lambda reward, cost, pulls, rounds, a, b, c, more: scalar(
+        reward, cost, pulls, rounds, a, b, c, *numbers_at(more, rest)
     )
 
 
-def extras_of(index: FunctionType) -> int:
+def extras_of(index: Callable[..., Any]) -> int:
     """How many arguments an index takes besides its first four."""
+    assert isinstance(index, FunctionType)
     return index.__code__.co_argcount - 4
 
 
@@ -96,7 +107,7 @@ def completed(index: Callable[..., Any], extras: tuple[Any, ...]) -> tuple[Any, 
     return (*extras, *defaults[len(defaults) - missing :])
 
 
-_COMPILED: dict[object, CompiledIndex | str] = {}
+_INDICES: dict[object, CompiledIndex | str] = {}
 """By what the index is: compiled, or why it cannot be."""
 
 
@@ -112,13 +123,13 @@ def compiled(index: Callable[..., Any]) -> CompiledIndex:
         )
     check_frozen(index, "index")
     content = content_of(index)
-    if content not in _COMPILED:
+    if content not in _INDICES:
         register_called(index)
         try:
-            _COMPILED[content] = CompiledIndex(index, cached=can_be_kept(index))
+            _INDICES[content] = CompiledIndex(index, cached=can_be_kept(index))
         except NumbaError as error:
-            _COMPILED[content] = why_not(error)
-    result = _COMPILED[content]
+            _INDICES[content] = why_not(error)
+    result = _INDICES[content]
     if isinstance(result, str):
         raise EngineUnsupported(f"Numba cannot compile its index: {result}")
     return result
@@ -138,50 +149,44 @@ class IndexRule:
     drawn: bool = False
 
 
-def _moments(mean_reward: float, mean_cost: float, rng: np.random.Generator) -> list[float]:
-    """Variances and a covariance that numbers in [0, 1] with these means can have, or nearly so."""
-    rewards, costs = (rng.random() * mean * (1.0 - mean) for mean in (mean_reward, mean_cost))
-    return [rewards, costs, rng.uniform(-1.0, 1.0) * np.sqrt(rewards * costs)]
+# --- which rule a policy has -----------------------------------------------------------------------------------------
 
 
-def spot_check(
-    rule: IndexRule, extras: tuple[float, ...] = (), points: int = 2_000, seed: int = 0, policy: str = "this policy"
-) -> None:
-    """Raise BadParameter where a declared monotonicity fails at random points; it can refute, never prove."""
-    f = compiled(rule.index)
-    known = rule.monotone
-    rng = np.random.default_rng(seed)
-    moves = (
-        (known.rises_with_reward, 0, 1.0, "rise with mean_reward"),
-        (known.falls_with_cost, 1, -1.0, "fall with mean_cost"),
-        (known.falls_with_pulls, 2, -1.0, "fall with pulls"),
-        (known.rises_with_rounds, 3, 1.0, "rise with rounds"),
-        (known.ignores_cost, 1, 0.0, "ignore mean_cost"),
-        (known.ignores_rounds, 3, 0.0, "ignore rounds"),
-        (known.rises_with_first, 4, 1.0, "rise with its first extra"),
-        (known.falls_with_first, 4, -1.0, "fall with its first extra"),
-    )
-    for _ in range(points):
-        pulls = np.floor(np.exp(rng.uniform(0.0, 18.0)))
-        point = [rng.random(), rng.random(), pulls, pulls + np.floor(np.exp(rng.uniform(0.0, 18.0))), *extras]
-        if rule.kind == MOMENTS:
-            point[4:7] = _moments(point[0], point[1], rng)
-        elif rule.kind != CONSTANT:
-            point[4:5] = [rng.random()]
-        for declared, which, direction, words in moves:
-            if not declared:
-                continue
-            other = list(point)
-            if which < 2 or which == 4:
-                other[which] += (1.0 - point[which]) * rng.random()
-            else:
-                other[which] = np.floor(point[which] * np.exp(rng.exponential()) + 1.0)
-            low, high = f(*point), f(*other)
-            slack = known.error * (1.0 + abs(low)) if np.isfinite(low) else 0.0
-            fine = low == high or (direction > 0 and high >= low - slack) or (direction < 0 and high <= low + slack)
-            if not fine:
-                places = [", ".join(f"{number:g}" for number in place) for place in (point, other)]
-                raise BadParameter(
-                    f"{policy}: its index {rule.index.__name__} does not {words}: {low:g} at ({places[0]}) and {high:g} at "
-                    f"({places[1]}); leave that declaration out"
-                )
+KINDS = {
+    "constant": CONSTANT,
+    "own": OWN,
+    "variance": VARIANCE,
+    "moments": MOMENTS,
+    "smallest cost": FLOOR_SEEN,
+    "best ratio": BEST_RATIO,
+}
+
+INDEX_METHODS = methods(IndexPolicy, "select_knowledge", "choose", "scores", "chances", "can_continue") | {
+    "start": (IndexPolicy.start, MomentsPolicy.start),
+    "observe": (IndexPolicy.observe, MomentsPolicy.observe),
+    "add_history": (IndexPolicy.add_history, MomentsPolicy.add_history),
+    "affordable": (IndexPolicy.affordable, FractionalKUBE.affordable),
+}
+"""The methods that the engines of index policies stand in for."""
+
+PRIMAL_DUAL_METHODS = INDEX_METHODS | methods(
+    PrimalDualBwK, "start", "choose", "observe", "can_continue", "_raise_prices", "_common_budget"
+)
+"""The same for `PrimalDualBwK`, whose prices stand still as long as it has no horizon."""
+
+
+def rule_of(policy: IndexPolicy) -> IndexRule:
+    """The policy's rule; `EngineUnsupported` where only the reference simulator can play it as it is written.
+
+    The engines know how `IndexPolicy` learns and chooses, and the two variants that the library has. A
+    policy that does otherwise, or whose index Numba cannot compile, is left to the reference simulator.
+    """
+    if isinstance(policy, PrimalDualBwK) and policy.horizon is not None:
+        raise EngineUnsupported("with a horizon its prices move in every round")
+    check_methods(policy, PRIMAL_DUAL_METHODS if isinstance(policy, PrimalDualBwK) else INDEX_METHODS)
+    index = plain(index_of(policy))
+    compiled(index)
+    if policy.first_extra not in KINDS:
+        raise BadParameter(f"{policy.name}: first_extra is {policy.first_extra!r}; use one of {', '.join(KINDS)}")
+    drawn = policy.softmax or policy.exploration(1) > 0.0
+    return IndexRule(index, policy.monotone, KINDS[policy.first_extra], drawn)

@@ -2,7 +2,7 @@
 
 A `GAME` is one record. Compiled functions take it, and what they decide about, and nothing else; a record is passed as
 one address, so this costs nothing. Functions that evaluate the index take it, too, as ``index``. Arrays are held by
-their addresses (`pulls_at` is that of the pulls) and kept alive by a `Memory`, which serves all runs of a problem.
+their addresses (`pulls_at` is that of the pulls) and kept alive by an `IndexState`, which serves all runs of a problem.
 
 Rewards and money are counted in the units of `laws.Tables`. All arms but the leader stand in groups (`groups`) or in
 the pool of arms whose index is infinite; a group has a number below that of the arms.
@@ -20,9 +20,7 @@ from numba import njit
 
 from budgetbandits.simulation.engines.runtime.draws import new_stream
 from budgetbandits.simulation.engines.runtime.laws import LAWS
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
-from budgetbandits.simulation.engines.runtime.records import Record
-from budgetbandits.simulation.reference import Game
+from budgetbandits.simulation.engines.runtime.records import RESULTS, Record, float_pointer, whole_pointer
 
 STATE = (
     "stage", "rounds", "leader", "opened", "checkpoint", "pool_size", "groups", "frees",
@@ -43,10 +41,10 @@ REGION = (
 """The region in which the leader is pulled in blocks, and how near to its edges the leader is (`blocks`)."""
 
 RULE = ("kind", "rounds_matter", "cost_matters", "blocks", "sweeps", "softmax")
-EXTRAS = ("first", "second", "third", "fourth")
+EXTRAS = ("first", "second", "third")
 FLOAT_RULE = (*EXTRAS, "reward_unit", "cost_unit", "slack", "exploration")
-"""What is known of the index, its extra arguments, the units it is given means in, its error of rounding, and how an arm
-is drawn by it."""
+"""Properties of the index, its first extra arguments (``more`` holds the others), the units it is given means in, its
+error of rounding, and how an arm is drawn by it."""
 
 SIZES = ("arms", "budgets", "slots", "leaves", "chunk", "max_rounds", "horizon")
 SETTINGS = ("tolerance", "affordable")
@@ -66,13 +64,10 @@ WHOLE_ROWS = (
     *COUNTS, *LINKS, "pulls_before", "used_before", "root", "size", "bound_order", "bound_place",
     "expiry_order", "expiry_place", "free", "stack", "candidate", "pool",
 )  # fmt: skip
-ARRAYS = (
-    *FLOAT_ROWS, *WHOLE_ROWS, "table", "tree", "stream", "buffer",
-    "budget", "out_pulls", "out_reward", "out_spend", "out_rounds",
-)  # fmt: skip
+ARRAYS = (*FLOAT_ROWS, *WHOLE_ROWS, "more", "table", "tree", "stream", "buffer", "budget", *RESULTS)
 
 COUNTERS = ("evaluations", "swept", "taken_back")
-"""What the engine did, for tests: indices evaluated, rounds played in sweeps, sweeps taken back."""
+"""How often the engine did what, for tests: indices evaluated, rounds played in sweeps, sweeps taken back."""
 
 GAME = np.dtype(
     [(name, np.int64) for name in (*STATE, *RULE, *SIZES)]
@@ -85,7 +80,7 @@ OPENING, CHOOSING, PULLING = 0, 1, 2
 """Stages of a game: first pulls; the leader has to be found; the leader has been chosen and must be pulled."""
 
 CONSTANT, OWN, VARIANCE, MOMENTS, FLOOR_SEEN, BEST_RATIO = 0, 1, 2, 3, 4, 5
-"""What the first extra argument of an index is: a constant, a number of the arm's own, the variance of its rewards (and,
+"""Kinds of the first extra argument of an index: a constant, a number of the arm's own, the variance of its rewards (and,
 with all moments, that of its costs and their covariance behind it), the smallest mean cost of all arms, or the best
 ratio of mean reward by mean cost. From FLOOR_SEEN on it is one number for all arms: ``floor`` is the smallest mean cost,
 or the smallest cost of a unit of reward."""
@@ -113,7 +108,7 @@ def highest_bound(game):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def money_left(game):
-    """What an arm may cost to be affordable to the policy."""
+    """The highest price that the policy can afford."""
     return float_pointer(game.budget_at)[game.budgets - 1] - game.spent + game.affordable
 
 
@@ -123,10 +118,10 @@ def can_pay(game, arm):
     return float_pointer(game.price_at)[arm] <= money_left(game)
 
 
-class Memory(Record):
-    """The record of a game and its arrays, for so many arms and budgets and tapes of ``chunk`` outcomes."""
+class IndexState(Record):
+    """The record of a game and its arrays, with tapes of ``chunk`` outcomes and room for ``more`` extras."""
 
-    def __init__(self, arms: int, budgets: int, chunk: int) -> None:
+    def __init__(self, arms: int, budgets: int, chunk: int, more: int = 0) -> None:
         super().__init__(GAME)
         self._floats = np.zeros((len(FLOAT_ROWS), arms))
         self._wholes = np.zeros((len(WHOLE_ROWS), arms), dtype=np.int64)
@@ -137,9 +132,8 @@ class Memory(Record):
         leaves = 1 << max(0, (arms - 1).bit_length())
         self.point_to(table=np.full(slots, -1, dtype=np.int64), tree=np.full(2 * leaves, np.inf))
         self.point_to(stream=np.zeros(4, dtype=np.uint64), buffer=np.zeros((arms, chunk, 2)))
-        self.point_to(budget=np.zeros(budgets), out_pulls=np.zeros((budgets, arms), dtype=np.int64))
-        self.point_to(out_reward=np.zeros(budgets), out_spend=np.zeros(budgets))
-        self.point_to(out_rounds=np.zeros(budgets, dtype=np.int64))
+        self.point_to(budget=np.zeros(budgets), more=np.zeros(more))
+        self.keep_results(arms, budgets)
         self.set(
             arms=arms, chunk=chunk, slots=slots, leaves=leaves, leader=-1, patience=max(FIRST_PATIENCE, arms),
             fraction=0.25, stride=1.0, window=1e-4, turn=2.0, price_paid=np.inf, reach=1.0, share=1.0 / arms,
@@ -155,8 +149,84 @@ class Memory(Record):
         self.arrays["tree"][:] = np.inf
         self.arrays["stream"][:] = new_stream(words)
 
-    def results(self, budgets: int) -> list[Game]:
-        """How the game stood at the end of each budget."""
-        out = [self.arrays[name][:budgets] for name in ("out_reward", "out_spend", "out_rounds")]
-        pulls = self.arrays["out_pulls"][:budgets].copy()
-        return list(zip(*(row.tolist() for row in out), pulls, strict=True))
+
+# --- an arm's index: now, later, or at its lowest --------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def means(game, arm):
+    """(pulls, mean reward, mean cost), in the units of the index."""
+    pulls = float(pulls_of(game, arm))
+    reward = float_pointer(game.rewards_at)[arm] * game.reward_unit / pulls
+    return pulls, reward, float_pointer(game.costs_at)[arm] * game.cost_unit / pulls
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def first_extra(game, arm, floor):
+    """The first extra argument of the arm's index; ``floor`` is what it has in common with all arms."""
+    if game.kind == CONSTANT:
+        return game.first
+    if game.kind == OWN:
+        return float_pointer(game.own_at)[arm]
+    if game.kind == VARIANCE:
+        pulls, mean_reward, _ = means(game, arm)
+        square = float_pointer(game.squares_at)[arm] * (game.reward_unit * game.reward_unit)
+        return max(square / pulls - mean_reward * mean_reward, 0.0)
+    if game.kind == BEST_RATIO:
+        return 1.0 / floor
+    return floor
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def moments(game, arm):
+    """(variance of the arm's rewards, variance of its costs, their covariance)."""
+    pulls, mean_reward, mean_cost = means(game, arm)
+    rewards = float_pointer(game.squares_at)[arm] * (game.reward_unit * game.reward_unit) / pulls
+    costs = float_pointer(game.cost_squares_at)[arm] * (game.cost_unit * game.cost_unit) / pulls
+    products = float_pointer(game.products_at)[arm] * (game.reward_unit * game.cost_unit) / pulls
+    return (
+        max(rewards - mean_reward * mean_reward, 0.0),
+        max(costs - mean_cost * mean_cost, 0.0),
+        products - mean_reward * mean_cost,
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def evaluate(game, index, arm, rounds, floor):
+    """The arm's index as if ``rounds`` rounds had been played and ``floor`` were what all arms have in common."""
+    pulls, mean_reward, mean_cost = means(game, arm)
+    if game.kind == MOMENTS:
+        rewards, costs, both = moments(game, arm)
+        return index(mean_reward, mean_cost, pulls, float(rounds), rewards, costs, both, game.more_at)
+    first = first_extra(game, arm, floor)
+    return index(mean_reward, mean_cost, pulls, float(rounds), first, game.second, game.third, game.more_at)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def score(game, index, arm, rounds, floor):
+    """The same as `evaluate`, counted: the lazy engine goes by how many evaluations its rounds take."""
+    game.evaluations += 1
+    return evaluate(game, index, arm, rounds, floor)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def now(game, index, arm):
+    """The arm's index in this round."""
+    return score(game, index, arm, game.rounds, game.floor)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def lowest_index(game, index, arm, count, shortfall, excess):
+    """The lowest index the arm can come to within ``count`` pulls whose rewards fall short of their mean so far by at
+    most ``shortfall`` and whose costs exceed theirs by at most ``excess``."""
+    game.evaluations += 1
+    pulls, mean_reward, mean_cost = means(game, arm)
+    later = pulls + float(count)
+    first = first_extra(game, arm, game.floor)
+    if game.kind == VARIANCE:
+        first *= pulls / later  # the sum of squared deviations from the mean never falls
+    return index(
+        max(mean_reward - shortfall / pulls, float_pointer(game.reward_floor_at)[arm] * game.reward_unit),
+        min(mean_cost + excess / pulls, float_pointer(game.cost_top_at)[arm] * game.cost_unit),
+        later, float(game.rounds), first, game.second, game.third, game.more_at,
+    )  # fmt: skip

@@ -15,11 +15,11 @@ from budgetbandits.policies.paced.statistics import SQUARES
 from budgetbandits.policies.primal_dual import PrimalDualBwK
 from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
+from budgetbandits.simulation.engine_support import check_methods, methods
 from budgetbandits.simulation.engines.index.rules import compiled
 from budgetbandits.simulation.engines.paced.plain_loop import play_paced, play_priced
 from budgetbandits.simulation.engines.paced.state import Memory
-from budgetbandits.simulation.engines.runtime.status import ROUND_LIMIT
-from budgetbandits.simulation.known import check_methods, methods
+from budgetbandits.simulation.engines.runtime.records import ROUND_LIMIT
 from budgetbandits.simulation.reference import LARGEST_BATCH, Game, counted, draws, own_seed, refill, what_is_known
 
 LARGEST_BUFFER = 1 << 22
@@ -68,10 +68,12 @@ class PacedGames:
         self._budgets = [float(budget) for budget in budgets]
         self._horizon = horizon
         first = problem.firsts if isinstance(problem, RequestStream) else (0,)
-        offer = problem.offered if isinstance(problem, RequestStream) else np.ones((1, len(problem)), dtype=np.bool_)
+        offer = (
+            problem.available_arms if isinstance(problem, RequestStream) else np.ones((1, len(problem)), dtype=np.bool_)
+        )
         plan, segments = offer, 1
         if isinstance(problem, RequestStream) and isinstance(policy, PacedThompson):  # which looks at requests
-            plan, segments = problem.coming, len(problem.segments)
+            plan, segments = problem.future_arms, len(problem.segments)
         chunk = min(LARGEST_BATCH, max(1, LARGEST_BUFFER // offer.size))
         self._memory = Memory(first, offer, plan, segments, chunk)
         if policy.own_scales and problem.scales is not None:

@@ -26,10 +26,8 @@ from budgetbandits.simulation.engines.paced.selection import (
     select_arm,
     solve,
 )
-from budgetbandits.simulation.engines.runtime.budgets import add_cost
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
-from budgetbandits.simulation.engines.runtime.status import FINISHED, GOING_ON
-from budgetbandits.simulation.engines.sampling import rules as sampling_rules  # noqa: F401 - lets `note` call `trial`
+from budgetbandits.simulation.engines.runtime.records import FINISHED, GOING_ON, add_cost, float_pointer, whole_pointer
+from budgetbandits.simulation.engines.sampling import engine as sampling_engine  # noqa: F401 - lets `note` call `trial`
 
 register_jitable(statistics.note)
 
@@ -128,7 +126,7 @@ def best_index(game, index, rng):
         value = np.inf
         if pulls > 0.0:
             means = sums[REWARD] / pulls, sums[COST] / pulls
-            value = index(means[0], means[1], pulls, float(game.rounds), game.width_of_bounds, money, time, 0.0)
+            value = index(means[0], means[1], pulls, float(game.rounds), game.width_of_bounds, money, time, np.int64(0))
         scores[place] = value
         if value > best:
             best, ties, game.leader = value, 1, who[place]

@@ -22,7 +22,7 @@ from budgetbandits.policies.paced.pooling import (
 )
 from budgetbandits.policies.paced.selection import COSTS, REWARDS
 from budgetbandits.policies.paced.statistics import COST, COST_SQUARED, COUNT, REWARD, REWARD_SQUARED
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer
+from budgetbandits.simulation.engines.runtime.records import float_pointer
 
 for function in (statistics.beta_parameters, statistics.spend_weighted_cost, statistics.prior_cost_scale):
     register_jitable(function)

@@ -11,8 +11,13 @@ from budgetbandits.policies.paced import selection as rules
 from budgetbandits.policies.paced.selection import COSTS, REWARDS, Candidates
 from budgetbandits.policies.paced.statistics import COUNT
 from budgetbandits.simulation.engines.paced.posteriors import SUMS, law_of
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
-from budgetbandits.simulation.engines.runtime.status import FINISHED, GOING_ON, ROUND_LIMIT
+from budgetbandits.simulation.engines.runtime.records import (
+    FINISHED,
+    GOING_ON,
+    ROUND_LIMIT,
+    float_pointer,
+    whole_pointer,
+)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -1,8 +1,8 @@
 """Compiled random draws shared by the engines.
 
 A stream is the *address* of four uint64 words (xoshiro256++).  Handing an array to a small compiled function makes
-Numba count references at every call, which costs more than the draw itself; an address is a plain integer.  Whoever
-holds the array must keep it alive while compiled code runs; `new_stream` returns both.
+Numba count references at every call, which costs more than the draw itself; an address is a plain integer.  The
+owner of the array must keep it alive while compiled code runs; `new_stream` returns both.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-FOREVER = 1 << 61  # a waiting time no run can reach; two of them still fit in an int64
+LONGEST_WAIT = 1 << 61  # a waiting time no run can reach; two of them still fit in an int64
 
 
 def new_stream(words: np.ndarray) -> np.ndarray:
@@ -241,18 +241,18 @@ def waiting_rate(log_probability):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def geometric_from_rate(stream, rate):
-    """Trials up to and including the first success, clamped to FOREVER."""
+    """Trials up to and including the first success, clamped to LONGEST_WAIT."""
     wait = exponential(stream) * rate
     if wait < 1e18:
         return np.int64(wait) + 1
-    return np.int64(FOREVER)
+    return np.int64(LONGEST_WAIT)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def geometric(stream, probability):
-    """Trials up to and including the first success for 0 <= p <= 1, clamped to FOREVER."""
+    """Trials up to and including the first success for 0 <= p <= 1, clamped to LONGEST_WAIT."""
     if probability >= 1.0:
         return np.int64(1)
     if probability < 1e-300:
-        return np.int64(FOREVER)
+        return np.int64(LONGEST_WAIT)
     return geometric_from_rate(stream, -1.0 / math.log1p(-probability))

@@ -1,4 +1,8 @@
-"""A problem's laws as the flat arrays that compiled code draws from."""
+"""A problem's laws as flat arrays (`Tables`), and compiled draws from the finite ones: one value, or the sum of many.
+
+In compiled code a law is (values, chances, number of values): pointers into the arrays of `Tables`, which a game's
+record holds.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,17 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.problems.distributions import Bernoulli, Independent, Law
 from budgetbandits.problems.problem import Arm, Problem
+from budgetbandits.simulation.engines.runtime.binomials import binomial
+from budgetbandits.simulation.engines.runtime.draws import uniform
+from budgetbandits.simulation.engines.runtime.records import float_pointer, whole_pointer
 
-FINEST = 1_000_000
+FINEST_LATTICE = 1_000_000
 """The finest lattice whose steps are counted: sums stay exact up to 2^53 steps, a budget of nine billion."""
 
 LAWS = (
@@ -55,17 +63,17 @@ class Tables:
         return {name: getattr(self, name) for name in LAWS}
 
 
-_made: dict[int, Tables] = {}
+_tables: dict[int, Tables] = {}
 
 
 def tables_of(problem: Problem, sampled: bool = False) -> Tables:
     """The tables of a problem, made once for all who play it, and kept for as long as the problem is there."""
     if sampled:
         return Tables(problem, sampled)
-    if id(problem) not in _made:
-        _made[id(problem)] = Tables(problem)
-        weakref.finalize(problem, _made.pop, id(problem), None)
-    return _made[id(problem)]
+    if id(problem) not in _tables:
+        _tables[id(problem)] = Tables(problem)
+        weakref.finalize(problem, _tables.pop, id(problem), None)
+    return _tables[id(problem)]
 
 
 def _atoms(arm: Arm) -> tuple[tuple[Array, Array], tuple[Array, Array]] | None:
@@ -95,11 +103,11 @@ def lattice(supports: list[Array]) -> int:
     """
     steps = 1
     for value in np.unique(np.concatenate(supports)):
-        near = Fraction(float(value)).limit_denominator(FINEST)
+        near = Fraction(float(value)).limit_denominator(FINEST_LATTICE)
         if abs(float(near) - value) > 4e-16:
             return 1
         steps = math.lcm(steps, near.denominator)
-        if steps > FINEST:
+        if steps > FINEST_LATTICE:
             return 1
     return steps
 
@@ -130,3 +138,95 @@ def padded(values: Array, chances: Array, atoms: NDArray[np.int64]) -> tuple[Arr
         all_chances[arm, wide - size :] = chances[place : place + size] / chances[place : place + size].sum()
         place += size
     return all_values, all_chances
+
+
+# --- compiled draws --------------------------------------------------------------------------------------------------
+
+
+FEW_VALUES = 8
+"""Up to this many values are all compared with the draw: cheaper than a jump that no processor can foresee."""
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def reward_law(game, arm):
+    first = 8 * whole_pointer(game.reward_first_at)[arm]
+    return (
+        float_pointer(game.reward_value_at + first),
+        float_pointer(game.reward_chance_at + first),
+        whole_pointer(game.reward_atoms_at)[arm],
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def cost_law(game, arm):
+    first = 8 * whole_pointer(game.cost_first_at)[arm]
+    return (
+        float_pointer(game.cost_value_at + first),
+        float_pointer(game.cost_chance_at + first),
+        whole_pointer(game.cost_atoms_at)[arm],
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def one_value(stream, law):
+    """One draw; the last value takes whatever rounding leaves."""
+    values, chances, atoms = law
+    last = atoms - 1
+    if last == 0:
+        return values[0]
+    u = uniform(stream)
+    if atoms <= FEW_VALUES:
+        reached = 0.0
+        drawn = 0
+        for place in range(last):
+            reached += chances[place]
+            drawn += np.int64(u >= reached)
+        return values[drawn]
+    for place in range(last):
+        if u < chances[place]:
+            return values[place]
+        u -= chances[place]
+    return values[last]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def block_sum(stream, law, count):
+    """The sum and the sum of squares of ``count`` draws: one conditional binomial for each value."""
+    values, chances, atoms = law
+    total = 0.0
+    squares = 0.0
+    if atoms > 2 and count <= 16:
+        for _ in range(count):
+            value = one_value(stream, law)
+            total += value
+            squares += value * value
+        return total, squares
+    left = np.int64(count)
+    rest = 1.0
+    for place in range(atoms):
+        if left == 0:
+            break
+        drawn = left
+        if place < atoms - 1:
+            share = chances[place] / rest if chances[place] < rest else 1.0
+            drawn = binomial(stream, left, share)
+        left -= drawn
+        rest -= chances[place]
+        total += drawn * values[place]
+        squares += drawn * (values[place] * values[place])
+    return total, squares
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def outcome(game, arm):
+    """(reward, cost) of one pull."""
+    reward = one_value(game.stream_at, reward_law(game, arm))
+    return reward, one_value(game.stream_at, cost_law(game, arm))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def outcomes(game, arm, count):
+    """(reward, sum of squared rewards, cost) of that many pulls together."""
+    reward, squares = block_sum(game.stream_at, reward_law(game, arm), count)
+    cost, _ = block_sum(game.stream_at, cost_law(game, arm), count)
+    return reward, squares, cost

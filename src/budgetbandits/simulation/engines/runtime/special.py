@@ -25,7 +25,7 @@ CORRECTIONS = _small_corrections(TABLE_SIZE)
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def stirling_series(z):
-    """What log-gamma adds to Stirling's formula; full double accuracy from z = 10 on."""
+    """The difference between log-gamma and Stirling's formula; full double accuracy from z = 10 on."""
     inverse = 1.0 / z
     w = inverse * inverse
     if z > 100.0:

@@ -1,22 +1,140 @@
-"""Games of sampling policies by the compiled plain loop: the Python side."""
+"""Games of sampling policies by the compiled plain loop: the Python side.
+
+No formula is written here. Numba compiles the very `score` and `learn` of the policy and keeps the result in its disk
+cache, next to their file. The loop takes each as the address of a function, which leaves the loop in the cache. Numba's
+generator methods draw the same numbers as NumPy's.
+
+The methods of a policy from outside the package must be those of `SamplingPolicy`, which the loop stands in for. And
+once per process such a policy is played on short games by the loop and by the reference simulator, which must pull the
+same arms: both draw the same numbers.
+"""
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
 
 import numpy as np
+from numba import carray, typeof, types
+from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError
+from numba.extending import register_jitable
 
-from budgetbandits.errors import NotANumber, RoundLimit
-from budgetbandits.policies.sampling import SamplingPolicy
-from budgetbandits.problems.problem import Problem
+from budgetbandits.errors import NotANumber
+from budgetbandits.fingerprint import is_builtin
+from budgetbandits.numerics import numba_extension  # noqa: F401 - lets scores call `trial`
+from budgetbandits.policies.empirical import rounded
+from budgetbandits.policies.sampling import SamplingPolicy, function_of
+from budgetbandits.problems import distributions
+from budgetbandits.problems.problem import Arm, Problem
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
-from budgetbandits.simulation.engines.runtime.draws import FOREVER
-from budgetbandits.simulation.engines.runtime.status import NOT_A_NUMBER, ROUND_LIMIT
+from budgetbandits.simulation.engine_support import EngineUnsupported, check_methods, check_once, methods
+from budgetbandits.simulation.engines.runtime.draws import LONGEST_WAIT
+from budgetbandits.simulation.engines.runtime.policy_functions import (
+    Address,
+    can_be_kept,
+    check_frozen,
+    compiled_function,
+    content_of,
+    numbers_at,
+    plain,
+    register_called,
+    why_not,
+)
+from budgetbandits.simulation.engines.runtime.records import NOT_A_NUMBER, ROUND_LIMIT, float_pointer
 from budgetbandits.simulation.engines.sampling.plain_loop import play_sampling
-from budgetbandits.simulation.engines.sampling.rules import rule_of
-from budgetbandits.simulation.engines.sampling.state import Memory
-from budgetbandits.simulation.reference import LARGEST_BATCH, Game, draws, refill
+from budgetbandits.simulation.engines.sampling.state import SamplingState
+from budgetbandits.simulation.reference import LARGEST_BATCH, Game, ReferencePlayer, draws, refill, round_limit
+
+# --- the policy's functions ------------------------------------------------------------------------------------------
+
+
+NUMBER = types.float64
+STATISTICS = types.Array(NUMBER, 1, "C")
+GENERATOR = typeof(np.random.default_rng(0))
+
+SCORE = NUMBER(types.int64, GENERATOR, types.int64)
+LEARN = types.void(types.int64, NUMBER, NUMBER, GENERATOR, types.int64)
+"""Statistics and further arguments are handed on by address."""
+
+
+register_jitable(rounded)
+
+
+@dataclass(frozen=True)
+class SamplingRule:
+    """How a policy draws and learns, as the loop calls it."""
+
+    score: Address
+    learn: Address
+
+
+_RULES: dict[tuple[object, ...], SamplingRule | str] = {}
+"""By what the two functions are and what they are given: compiled, or why they cannot be."""
+
+
+def rule_of(policy: SamplingPolicy) -> SamplingRule:
+    """The policy's rule, compiled once per process; `EngineUnsupported` where Numba cannot compile it."""
+    score, learn = (plain(function_of(policy, name)) for name in ("score", "learn"))
+    for name, function in (("score", score), ("learn", learn)):
+        if not isinstance(function, FunctionType):
+            raise EngineUnsupported(f"it has no {name} that could be compiled")
+        check_frozen(function, name)
+    rows, count = len(policy.start(1).statistics), len(policy.extras())
+    key = content_of(score), content_of(learn), rows, count
+    if key not in _RULES:
+        _RULES[key] = _compiled(score, learn, rows, count)
+    result = _RULES[key]
+    if isinstance(result, str):
+        raise EngineUnsupported(result)
+    return result
+
+
+def _compiled(score: FunctionType, learn: FunctionType, rows: int, count: int) -> SamplingRule | str:
+    draw = _scalar("score", score, NUMBER(STATISTICS, GENERATOR, *[NUMBER] * count))
+    if isinstance(draw, str):
+        return draw
+    add = _scalar("learn", learn, types.void(STATISTICS, NUMBER, NUMBER, GENERATOR, *[NUMBER] * count))
+    if isinstance(add, str):
+        return add
+    if count == 0:
+        return SamplingRule(
+            Address(SCORE, lambda at, rng, _: draw(carray(float_pointer(at), (rows,)), rng)),
+            Address(LEARN, lambda at, reward, cost, rng, _: add(carray(float_pointer(at), (rows,)), reward, cost, rng)),
+        )
+    return SamplingRule(
+        Address(
+            SCORE,
+            lambda at, rng, extras: draw(carray(float_pointer(at), (rows,)), rng, *numbers_at(extras, count)),
+        ),
+        Address(
+            LEARN,
+            lambda at, reward, cost, rng, extras: add(
+                carray(float_pointer(at), (rows,)), reward, cost, rng, *numbers_at(extras, count)
+            ),
+        ),
+    )
+
+
+def _scalar(name: str, function: FunctionType, signature: Any) -> Dispatcher | str:
+    """The function compiled, or why it cannot be."""
+    try:
+        inspect.signature(function).bind(*signature.args)
+    except TypeError as error:
+        return f"its {name} does not take what the engine gives it: {error}"
+    register_called(function)
+    try:
+        return compiled_function(function, signature, can_be_kept(function))
+    except NumbaError as error:
+        return f"Numba cannot compile its {name}: {why_not(error)}"
+
+
+# --- games -----------------------------------------------------------------------------------------------------------
+
 
 LARGEST_BUFFER = 1 << 22
 """Outcomes kept at once, over all arms."""
@@ -35,31 +153,78 @@ class SamplingGames:
         self._problem = problem
         self._policy = policy
         self._budgets = np.array(budgets, dtype=float)
-        self._horizon = int(min(horizon, FOREVER))
+        self._horizon = int(min(horizon, LONGEST_WAIT))
         self._rule = rule_of(policy)
         first = np.ascontiguousarray(policy.start(len(problem)).statistics.T)
-        self._memory = Memory(first, self._budgets, min(LARGEST_BATCH, max(1, LARGEST_BUFFER // len(problem))))
+        chunk = min(LARGEST_BATCH, max(1, LARGEST_BUFFER // len(problem)))
+        self._record = SamplingState(first, self._budgets, chunk, policy.extras())
 
     def play(
         self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60, outcomes: CommonOutcomes | None = None
     ) -> list[Game]:
         """One run: the game at each of the rising budgets."""
-        memory, rule = self._memory, self._rule
-        memory.clear(max_rounds, self._horizon, self._policy.extras())
+        record, rule = self._record, self._rule
+        record.clear(max_rounds, self._horizon)
         world, player = (np.random.default_rng(child) for child in seed.spawn(2))
         draw = draws(self._problem, outcomes or world)[0]
-        while (status := play_sampling(memory.game, rule.score, rule.learn, player)) >= 0:
-            refill(memory.arrays, int(status), draw[int(status)])
+        while (status := play_sampling(record.game, rule.score, rule.learn, player)) >= 0:
+            refill(record.arrays, int(status), draw[int(status)])
         if status == NOT_A_NUMBER:
-            arm = memory.whole("leader")
+            arm = record.whole("leader")
             raise NotANumber(
                 f"{self._policy.name}: the score of arm {arm} is not a number with statistics "
-                f"{memory.arrays['statistics'][arm].tolist()}; let score return a number there"
+                f"{record.arrays['statistics'][arm].tolist()}; let score return a number there"
             )
         if status == ROUND_LIMIT:
-            raise RoundLimit(
-                f"{self._policy.spec} has played {memory.whole('rounds'):,} rounds and part of a budget of "
-                f"{self._budgets[memory.whole('checkpoint')]:g} is left; raise max_rounds (--max-rounds) or lower the "
-                f"budget"
-            )
-        return memory.results()
+            raise round_limit(self._policy, record.whole("rounds"), self._budgets[record.whole("checkpoint")])
+        return record.results(len(self._budgets))
+
+
+# --- conformance -----------------------------------------------------------------------------------------------------
+
+
+LOOP_METHODS = methods(
+    SamplingPolicy,
+    *("needs", "anytime", "select_knowledge", "start", "observe", "choose", "draw", "draw_one", "can_continue"),
+)
+"""The methods that the loop stands in for."""
+
+STAGE = Problem(
+    (
+        Arm("even", distributions.Independent(distributions.Bernoulli(0.5), distributions.Bernoulli(0.5))),
+        Arm("fixed", distributions.Independent(distributions.Fixed(0.25), distributions.Fixed(0.5))),
+        Arm("tied", distributions.JointTable([[1, 1, 0.3], [0, 0.25, 0.3], [0.5, 0, 0.4]])),
+        Arm("any", distributions.Copula(distributions.Beta(2, 2), distributions.Beta(1, 3), -0.6)),
+    )
+)
+BUDGETS = (1.0, 20.0, 60.0)
+RUNS = 3
+
+
+def check_policy(policy: SamplingPolicy) -> None:
+    """`EngineUnsupported` if the plain loop would play the policy otherwise than it is written."""
+    known_rule(policy)
+    check_once(policy, rehearse)
+
+
+def known_rule(policy: SamplingPolicy) -> SamplingRule:
+    """The rule of a policy that learns and chooses as `SamplingPolicy` does, or one of the package's own does."""
+    if not is_builtin(type(policy)):  # the package's own are tested once for all
+        check_methods(policy, LOOP_METHODS)
+    return rule_of(policy)
+
+
+def rehearse(policy: SamplingPolicy) -> None:
+    """Raise `EngineUnsupported` if the loop and the reference simulator do not pull the same arms."""
+    games = [kind(STAGE, policy, BUDGETS) for kind in (ReferencePlayer, SamplingGames)]
+    for run in range(RUNS):
+        try:
+            slow, fast = (each.play(np.random.SeedSequence(run), 100_000) for each in games)
+        except Exception as error:  # whatever the policy's own code does
+            raise EngineUnsupported(f"in a rehearsal: {error}") from error
+        for budget, one, other in zip(BUDGETS, slow, fast, strict=True):
+            if not np.array_equal(one[3], other[3]):
+                raise EngineUnsupported(
+                    f"in a rehearsal to a budget of {budget:g} the engine pulled its arms {other[3].tolist()} times, "
+                    f"the reference {one[3].tolist()} times; compiled, its score or learn does something else"
+                )

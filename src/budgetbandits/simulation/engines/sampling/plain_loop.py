@@ -9,9 +9,16 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.engines.runtime.budgets import add_cost, close_budget
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
-from budgetbandits.simulation.engines.runtime.status import FINISHED, GOING_ON, NOT_A_NUMBER, ROUND_LIMIT
+from budgetbandits.simulation.engines.runtime.records import (
+    GOING_ON,
+    NOT_A_NUMBER,
+    ROUND_LIMIT,
+    add_cost,
+    close_budgets,
+    float_pointer,
+    stop,
+    whole_pointer,
+)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -41,7 +48,7 @@ def choose(game, score, rng):
     top = -np.inf
     ties = 0
     for arm in range(game.arms):
-        value = score(statistics_of(game, arm), rng, game.first, game.second, game.third)
+        value = score(statistics_of(game, arm), rng, game.extras_at)
         scores[arm] = value
         if value != value:
             game.leader = arm
@@ -73,31 +80,12 @@ def pull(game, learn, rng):
     outcome = float_pointer(game.buffer_at + 16 * (game.chunk * arm + used[arm]))
     reward, cost = outcome[0], outcome[1]
     used[arm] += 1
-    learn(statistics_of(game, arm), reward, cost, rng, game.first, game.second, game.third)
+    learn(statistics_of(game, arm), reward, cost, rng, game.extras_at)
     whole_pointer(game.pulls_at)[arm] += 1
     game.rounds += 1
     game.leader = -1
-    return pay(game, reward, cost)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def pay(game, reward, cost):
-    """A pull's cost ends the games at all budgets it reaches; the reward counts where the cost is still covered."""
-    budget = float_pointer(game.budget_at)
-    after = game.spent + cost
-    while after >= budget[game.checkpoint] - game.tolerance:
-        fits = after <= budget[game.checkpoint] + game.tolerance
-        close_budget(game, game.reward + reward * fits, game.spent + cost * fits)
-        if game.checkpoint == game.budgets:
-            return FINISHED
-    game.reward += reward
-    add_cost(game, cost)
-    return GOING_ON
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def stop(game):
-    """The policy stops, or every request is answered: every game that is still open ends as it stands."""
-    while game.checkpoint < game.budgets:
-        close_budget(game, game.reward, game.spent)
-    return FINISHED
+    status = close_budgets(game, reward, cost)
+    if status == GOING_ON:
+        game.reward += reward
+        add_cost(game, cost)
+    return status

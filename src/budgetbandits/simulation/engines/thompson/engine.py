@@ -8,8 +8,9 @@ any order and in any number of threads.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -18,14 +19,117 @@ from budgetbandits.policies.thompson import BetaThompson, BudgetedThompson, Thom
 from budgetbandits.problems.problem import Problem
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
 from budgetbandits.simulation.engines.runtime.draws import new_stream
-from budgetbandits.simulation.engines.runtime.laws import tables_of
-from budgetbandits.simulation.engines.runtime.status import FINISHED
-from budgetbandits.simulation.engines.thompson.alarms import NEVER
+from budgetbandits.simulation.engines.runtime.laws import Tables, padded, tables_of
+from budgetbandits.simulation.engines.runtime.records import FINISHED, Record
 from budgetbandits.simulation.engines.thompson.hot_arms import COLUMNS
-from budgetbandits.simulation.engines.thompson.laws import FiniteLaws, SampledLaws, engine_laws
+from budgetbandits.simulation.engines.thompson.level import NO_ALARM
 from budgetbandits.simulation.engines.thompson.rounds import play
-from budgetbandits.simulation.engines.thompson.state import ARRAYS, COUNTERS, GAME
-from budgetbandits.simulation.reference import Game
+from budgetbandits.simulation.engines.thompson.state import COUNTERS, GAME, LAWS
+from budgetbandits.simulation.reference import TOLERANCE, Game
+
+# --- the arms' laws --------------------------------------------------------------------------------------------------
+
+
+Sampler = Callable[[int, int, np.random.Generator], np.ndarray]
+
+
+@dataclass(frozen=True)
+class FiniteLaws:
+    """Independent reward and cost laws on finite supports; row i belongs to arm i, zero chances pad short supports.
+
+    Costs are whole numbers of `step`; rewards are any values in [0,1].
+    """
+
+    reward_values: np.ndarray
+    reward_chances: np.ndarray
+    cost_steps: np.ndarray
+    cost_chances: np.ndarray
+    step: float = 1.0
+    cost_trials: np.ndarray = field(init=False)
+    cost_chance: np.ndarray = field(init=False)
+    cost_top: np.ndarray = field(init=False)
+    bernoulli: np.ndarray = field(init=False)  # chances of reward 1 and of cost 1, -1 for arms with other values
+
+    def __post_init__(self) -> None:
+        def store(name: str, values: object, kind: type) -> np.ndarray:
+            array: np.ndarray = np.ascontiguousarray(values, dtype=kind)
+            object.__setattr__(self, name, array)
+            return array
+
+        values = store("reward_values", self.reward_values, np.float64)
+        chances = store("reward_chances", self.reward_chances, np.float64)
+        steps = store("cost_steps", self.cost_steps, np.int64)
+        cost_chances = store("cost_chances", self.cost_chances, np.float64)
+        if values.ndim != 2 or values.shape != chances.shape or steps.shape != cost_chances.shape:
+            raise ValueError("supports and chances must be matrices of the same shape, one row an arm")
+        if steps.shape[0] != values.shape[0]:
+            raise ValueError("rewards and costs must describe the same arms")
+        for table in (chances, cost_chances):
+            if (table < 0).any() or not np.allclose(table.sum(axis=1), 1.0, atol=1e-9):
+                raise ValueError("chances must be non-negative and sum to 1 for every arm")
+        trials = steps * self.step
+        if (values < 0).any() or (values > 1).any() or (steps < 0).any() or (trials > 1 + 1e-9).any():
+            raise ValueError("rewards and costs must lie in [0, 1]")
+        positive = (cost_chances > 0) & (steps > 0)
+        if not positive.any(axis=1).all():
+            raise ValueError("every arm needs a cost above zero with positive chance, or its game never ends")
+        store("cost_trials", np.minimum(trials, 1.0), np.float64)
+        store("cost_chance", np.minimum(np.where(positive, cost_chances, 0.0).sum(axis=1), 1.0), np.float64)
+        store("cost_top", np.where(positive, steps, 0).max(axis=1), np.int64)
+        two_valued = ((chances == 0) | (values == 0) | (values == 1)).all(axis=1)
+        two_valued &= ((cost_chances == 0) | (trials == 0) | (trials == 1)).all(axis=1)
+        certain = np.stack([(chances * values).sum(axis=1), self.cost_chance], axis=1)
+        store("bernoulli", np.where(two_valued[:, None], certain, -1.0), np.float64)
+
+    @property
+    def arms(self) -> int:
+        return int(self.reward_values.shape[0])
+
+    @cached_property
+    def fields(self) -> dict[str, float]:
+        """The fields of a game's record that describe the laws."""
+        widths = {"reward_width": self.reward_values.shape[1], "cost_width": self.cost_steps.shape[1]}
+        return {f"{name}_at": getattr(self, name).ctypes.data for name in LAWS} | widths | {"cost_unit": self.step}
+
+    def steps_of(self, budgets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(cumulative steps at which each budget's game ends, whether reaching them exactly is affordable).
+
+        A budget between two multiples of the step is never reached: its game ends with the first pull that passes
+        it, and until then pulls that cost nothing still count.
+        """
+        nearest = np.rint(budgets / self.step)
+        whole = np.abs(nearest * self.step - budgets) <= 1e-9 * np.maximum(1.0, budgets)
+        ends = np.where(whole, nearest, np.floor(budgets / self.step) + 1)
+        return ends.astype(np.int64), whole.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class SampledLaws:
+    """Any other laws: sampler(arm, count, generator) returns count rows of (reward, cost) in [0,1].
+
+    Costs must be positive on average, or the game never ends.
+    """
+
+    arms: int
+    sampler: Sampler
+
+
+def engine_laws(tables: Tables) -> FiniteLaws | SampledLaws:
+    """Finite laws whose costs are whole numbers of one step, or else outcomes one by one."""
+    if tables.buffered or (tables.cost_scale == 1 and (tables.cost_value % 1.0).any()):
+        arms = tables.arms
+
+        def sample(arm: int, count: int, generator: np.random.Generator) -> np.ndarray:
+            return np.stack(arms[arm].sample(generator, count), axis=1)
+
+        return SampledLaws(len(arms), sample)
+    rewards, reward_chances = padded(tables.reward_value, tables.reward_chance, tables.reward_atoms)
+    costs, cost_chances = padded(tables.cost_value, tables.cost_chance, tables.cost_atoms)
+    return FiniteLaws(rewards / tables.reward_scale, reward_chances, costs, cost_chances, 1.0 / tables.cost_scale)
+
+
+# --- runs ------------------------------------------------------------------------------------------------------------
+
 
 LARGEST_BUFFER = 4_000_000  # outcomes held for all arms of a run together
 
@@ -45,7 +149,7 @@ class Settings:
     caution: float = 6.0  # deviations kept between a stretch of pulls and a budget's end
     direct_above: float = 0.37  # above this bound the leader is drawn outright
     near_ties_from: float = 3000.0  # smallest count from which two hot arms are pulled many rounds at a time
-    restless: float = 0.0  # above 0: after this much waste every alarm is set anew, at a level a rounding error away
+    restless: float = 0.0  # above 0: after this much waste every alarm is set again, at a level a rounding error away
 
 
 def _first_level(pool: int, classical: bool) -> float:
@@ -55,8 +159,8 @@ def _first_level(pool: int, classical: bool) -> float:
     return 0.5 / share if share < 0.5 else 2.0 * (1.0 - share)
 
 
-class Run:
-    """One run: its arrays, and the record by which compiled code finds them."""
+class Run(Record):
+    """One run: the record of its game, and the arrays that it points to."""
 
     def __init__(
         self,
@@ -73,35 +177,28 @@ class Run:
 
         A trial adds ``kappa`` to a parameter of the posterior.
         """
+        super().__init__(GAME)
         arms, number = laws.arms, budgets.size
         self.laws = laws
         self.generator = np.random.Generator(np.random.PCG64DXSM(words[4:].tolist()))
-        self.arm_of_slot = np.arange(arms, dtype=np.int64)
-        self.posterior = np.ones((arms, 4), dtype=np.int64)
+        arm_of_slot = np.arange(arms, dtype=np.int64)
+        counts = np.ones((arms, 4), dtype=np.int64)
         active = 0
         if posterior is not None:
             pulled = (posterior != 1).any(axis=1)
-            self.arm_of_slot = np.concatenate([np.flatnonzero(pulled), np.flatnonzero(~pulled)]).astype(np.int64)
-            self.posterior[:] = posterior[self.arm_of_slot]
+            arm_of_slot = np.concatenate([np.flatnonzero(pulled), np.flatnonzero(~pulled)]).astype(np.int64)
+            counts[:] = posterior[arm_of_slot]
             active = int(pulled.sum())
         width = 1 << max(4, (max(active, 1) - 1).bit_length())
         capacity = max(width, 1 << max(4, (arms - 1).bit_length()))
-        self.stream = new_stream(words)
-        self.tree = np.empty(2 * capacity, dtype=np.int64)
-        self.tree[: 2 * width] = NEVER
-        self.tangents = np.empty((arms, 8))
-        self.constants = np.zeros((arms, COLUMNS))
-        self.hot = np.empty(arms, dtype=np.int64)
-        self.hot_place = np.empty(arms, dtype=np.int64)
-        self.next_check = np.zeros(arms, dtype=np.int64)
-        self.pulls = np.zeros(arms, dtype=np.int64)
-        self.budget = budgets
-        self.out_pulls = np.zeros((number, arms), dtype=np.int64)
-        self.out_reward = np.zeros(number)
-        self.out_spend = np.zeros(number)
-        self.out_rounds = np.zeros(number, dtype=np.int64)
-        self.game = np.zeros(1, dtype=GAME)
-        self._set(
+        tree = np.empty(2 * capacity, dtype=np.int64)
+        tree[: 2 * width] = NO_ALARM
+        self.point_to(stream=new_stream(words), tree=tree, arm_of_slot=arm_of_slot, posterior=counts, budget=budgets)
+        self.point_to(tangents=np.empty((arms, 8)), constants=np.zeros((arms, COLUMNS)))
+        self.point_to(**{name: np.empty(arms, dtype=np.int64) for name in ("hot", "hot_place")})
+        self.point_to(**{name: np.zeros(arms, dtype=np.int64) for name in ("next_check", "pulls")})
+        self.keep_results(arms, number)
+        self.set(
             arms=arms, budgets=number, active=active, base=width, classical=classical, frozen=frozen,
             level=settings.level or _first_level(arms - active, classical),
             limit=settings.restless or (2000.0 if settings.planning else math.inf), patience=3.0, rung=0.3,
@@ -111,34 +208,22 @@ class Run:
             log_direct=math.log(settings.direct_above), restless=settings.restless, kappa=kappa,
             # what is proven of stretches is proven for parameters that are whole numbers
             near_ties_from=settings.near_ties_from if kappa == 1.0 else math.inf,
+            tolerance=TOLERANCE, reward_unit=1.0, cost_unit=1.0,
         )  # fmt: skip
         if isinstance(laws, SampledLaws):
-            self._keep_outcomes(arms)
+            chunk = int(min(4096, max(1, LARGEST_BUFFER // (2 * arms))))
+            self.point_to(buffer=np.empty((arms, chunk, 2)))
+            self.point_to(**{name: np.zeros(arms, dtype=np.int64) for name in ("used", "filled")})
+            self.set(buffered=True, chunk=chunk)
         else:
-            self._know_laws(laws)
-        for name in ARRAYS:
-            if hasattr(self, name):
-                self.game[f"{name}_at"] = getattr(self, name).ctypes.data
-
-    def _set(self, **fields: float) -> None:
-        for name, value in fields.items():
-            self.game[name] = value
-
-    def _keep_outcomes(self, arms: int) -> None:
-        chunk = int(min(4096, max(1, LARGEST_BUFFER // (2 * arms))))
-        self.buffer = np.empty((arms, chunk, 2))
-        self.used = np.zeros(arms, dtype=np.int64)
-        self.filled = np.zeros(arms, dtype=np.int64)
-        self._set(buffered=True, chunk=chunk)
-
-    def _know_laws(self, laws: FiniteLaws) -> None:
-        self.ends, self.whole = laws.steps_of(self.budget)
-        self._set(**laws.fields)
+            ends, whole = laws.steps_of(budgets)
+            self.point_to(ends=ends, whole=whole)
+            self.set(**laws.fields)
 
     @property
     def counters(self) -> dict[str, int]:
-        """What the engine did."""
-        return {name: int(self.game[name][0]) for name in COUNTERS}
+        """How often the engine did what, by counter."""
+        return {name: self.whole(name) for name in COUNTERS}
 
     def play(self) -> None:
         while (status := play(self.game)) != FINISHED:
@@ -147,13 +232,14 @@ class Run:
     def _refill(self, arm: int) -> None:
         assert isinstance(self.laws, SampledLaws)
         # Chunks grow with use: most arms are pulled a few times only, and drawing outcomes is the expensive part.
-        count = min(self.buffer.shape[1], max(16, 4 * int(self.filled[arm])))
+        buffer, filled = self.arrays["buffer"], self.arrays["filled"]
+        count = min(buffer.shape[1], max(16, 4 * int(filled[arm])))
         outcomes = np.asarray(self.laws.sampler(arm, count, self.generator), dtype=np.float64)
         if outcomes.shape != (count, 2) or not ((outcomes >= 0) & (outcomes <= 1)).all():
             raise ValueError("a sampler must return count rows of (reward, cost) in [0, 1]")
-        self.buffer[arm, :count] = outcomes
-        self.used[arm] = 0
-        self.filled[arm] = count
+        buffer[arm, :count] = outcomes
+        self.arrays["used"][arm] = 0
+        filled[arm] = count
 
 
 def why_not_lazily(policy: BetaThompson) -> str:
@@ -191,15 +277,13 @@ class ThompsonGames:
         words = seed.generate_state(8, np.uint64)
         run = Run(laws, self._budgets, words, classical, Settings(), self._first, kappa=self._policy.kappa)
         run.play()
-        if run.out_rounds[-1] > max_rounds:
+        results = run.results(len(self._budgets))
+        if (rounds := results[-1][2]) > max_rounds:
             raise RoundLimit(
-                f"{self._policy.spec} needs {run.out_rounds[-1]:,} rounds for a budget of {self._budgets[-1]:g}, more "
-                f"than {max_rounds:,}; raise max_rounds (--max-rounds) or lower the budget"
+                f"{self._policy.spec} needs {rounds:,} rounds for a budget of {self._budgets[-1]:g}, more than "
+                f"{max_rounds:,}; raise max_rounds (--max-rounds) or lower the budget"
             )
-        return [
-            (float(run.out_reward[i]), float(run.out_spend[i]), int(run.out_rounds[i]), run.out_pulls[i])
-            for i in range(len(self._budgets))
-        ]
+        return results
 
 
 def _shared(arms: int, outcomes: CommonOutcomes) -> SampledLaws:

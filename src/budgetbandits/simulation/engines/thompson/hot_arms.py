@@ -20,14 +20,14 @@ from budgetbandits.simulation.engines.runtime.draws import exponential, gamma_lo
 # Columns: four centres, four spreads, then what a sketch needs, then the direction (four).
 CENTRE, SPREAD, MIDDLE, STEEPNESS, CURVATURE, LOSS, DIRECTION, COLUMNS = 0, 4, 8, 9, 10, 11, 12, 16
 
-STALE = 1.0 / 1024.0  # how far a spread may lag behind its centre
+SPREAD_LAG = 1.0 / 1024.0  # how far a spread may lag behind its centre
 ROUNDED_UP = 1.0 + 2.0**-51  # so that rounding never makes a spread too small
 SMALLEST_CENTRE = 100.0  # below this an arm is not sketched
-LONGEST = 6.0  # nor is a normal beyond this
-BALL = 14.0  # squared radius of the ball in which the three normals not drawn lie, but for a chance of OUTSIDE
-FARTHEST = math.sqrt(LONGEST * LONGEST + BALL)
-OUTSIDE = math.erfc(math.sqrt(BALL / 2.0)) + math.sqrt(2.0 * BALL / math.pi) * math.exp(-BALL / 2.0)
-FROM_INSIDE = 1.0 / (1.0 - OUTSIDE)
+LONGEST_NORMAL = 6.0  # nor is a normal beyond this
+BALL = 14.0  # squared radius of the ball in which the three normals not drawn lie, but for a chance of OUTSIDE_CHANCE
+LARGEST_RADIUS = math.sqrt(LONGEST_NORMAL * LONGEST_NORMAL + BALL)
+OUTSIDE_CHANCE = math.erfc(math.sqrt(BALL / 2.0)) + math.sqrt(2.0 * BALL / math.pi) * math.exp(-BALL / 2.0)
+INSIDE_SCALE = 1.0 / (1.0 - OUTSIDE_CHANCE)
 SIXTH = 1.0 / 6.0
 ROUNDING = 1e-12  # of the arithmetic of a sketch, far above it
 
@@ -37,7 +37,7 @@ def keep_constants(constants, slot, counts):
     """Bring a hot arm's constants up to date.
 
     Any spread from 1/sqrt(9 centre) upwards gives the exact law, only with more rejections (draws.gamma_prepared uses
-    the smallest).  So the spreads, and what follows from them, are kept while the centres grow by less than STALE, and
+    the smallest).  So the spreads, and what follows from them, are kept while the centres grow by less than SPREAD_LAG, and
     most pulls change the centres and the middle alone.
     """
     row = COLUMNS * slot
@@ -46,7 +46,7 @@ def keep_constants(constants, slot, counts):
         centre = counts[part] - 1.0 / 3.0
         spread = constants[row + SPREAD + part]
         constants[row + CENTRE + part] = centre
-        fresh &= 0.0 <= 9.0 * centre * spread * spread - 1.0 <= STALE
+        fresh &= 0.0 <= 9.0 * centre * spread * spread - 1.0 <= SPREAD_LAG
     c0, c1, c2, c3 = constants[row], constants[row + 1], constants[row + 2], constants[row + 3]
     constants[row + MIDDLE] = c0 * (c2 + c3) / ((c0 + c1) * c2)
     if fresh:
@@ -66,11 +66,11 @@ def keep_constants(constants, slot, counts):
     for pair in range(2):
         first, second = constants[row + 2 * pair], constants[row + 2 * pair + 1]
         spread_first, spread_second = constants[row + SPREAD + 2 * pair], constants[row + SPREAD + 2 * pair + 1]
-        far = FARTHEST * max(spread_first, spread_second)
+        far = LARGEST_RADIUS * max(spread_first, spread_second)
         slow = -math.log1p(-far) / far
         bent = (slow - 1.0) / far
         rest = second / (first + second)
-        change = 3.0 * slow * FARTHEST * math.sqrt(spread_first * spread_first + spread_second * spread_second)
+        change = 3.0 * slow * LARGEST_RADIUS * math.sqrt(spread_first * spread_first + spread_second * spread_second)
         bend = 3.0 * bent * rest + 9.0 * slow * slow * min(0.25, rest * (1.0 - rest) * math.exp(change))
         along = 3.0 * rest if pair == 0 else -3.0 * rest
         constants[row + DIRECTION + 2 * pair] = along * spread_first
@@ -80,14 +80,14 @@ def keep_constants(constants, slot, counts):
         curvature = max(curvature, bend * square)
         widest = max(widest, square)
     steepness = math.sqrt(steepness)
-    # Until the next refresh the spreads lag by up to STALE, and 1 - mean moves by that factor at most.
-    curvature *= 1.0 + 4.0 * STALE
+    # Until the next refresh the spreads lag by up to SPREAD_LAG, and 1 - mean moves by that factor at most.
+    curvature *= 1.0 + 4.0 * SPREAD_LAG
     constants[row + CURVATURE] = curvature
-    constants[row + LOSS] = SIXTH * (1.0 + STALE) * widest
+    constants[row + LOSS] = SIXTH * (1.0 + SPREAD_LAG) * widest
     for part in range(4):
         constants[row + DIRECTION + part] /= steepness
-    largest_margin = steepness * STALE * FARTHEST + curvature * FARTHEST * FARTHEST
-    close = steepness * LONGEST < 0.45 and largest_margin < 0.14
+    largest_margin = steepness * SPREAD_LAG * LARGEST_RADIUS + curvature * LARGEST_RADIUS * LARGEST_RADIUS
+    close = steepness * LONGEST_NORMAL < 0.45 and largest_margin < 0.14
     constants[row + STEEPNESS] = steepness if close else 0.0
 
 
@@ -121,13 +121,13 @@ def draw_hot(stream, constants, slot, classical):
             y3 = constants[row + SPREAD + 3] * x3
             lowest = min(lowest, min(y2, y3))
         # A gamma is kept with probability exp(h), h = x^2/2 + centre (1 - v + log v).  For y >= -1/2 the series of
-        # the logarithm gives 1 - v + log v >= -9/2 y^2 - 3/2 y^4; with 9 centre spread^2 = 1 + e, e <= STALE, that is
+        # the logarithm gives 1 - v + log v >= -9/2 y^2 - 3/2 y^4; with 9 centre spread^2 = 1 + e, e <= SPREAD_LAG, that is
         # h >= -e x^2/2 - (1 + e) (x y)^2/6.  The product of the four is at least 1 minus the sum.
         s0, s1, s2, s3 = x0 * y0, x1 * y1, x2 * y2, x3 * y3
         squares = x0 * x0 + x1 * x1 + x2 * x2 + x3 * x3
         fourths = s0 * s0 + s1 * s1 + s2 * s2 + s3 * s3
         u = uniform(stream)
-        if lowest < -0.5 or u >= 1.0 - 0.5 * STALE * squares - SIXTH * (1.0 + STALE) * fourths:
+        if lowest < -0.5 or u >= 1.0 - 0.5 * SPREAD_LAG * squares - SIXTH * (1.0 + SPREAD_LAG) * fourths:
             if lowest <= -1.0:
                 continue
             exponent = gamma_log_acceptance(x0, y0, constants[row])
@@ -153,21 +153,23 @@ def can_sketch(constants, slot):
 def sketch_hot(stream, constants, slot):
     """(ratio, margin, z): the ratio up to a factor 1 +- margin, and the normal it came from; margin 0 means exact.
 
-    The three normals across the direction lie in the ball or, with chance OUTSIDE, out of it; the first case needs no
+    The three normals across the direction lie in the ball or, with chance OUTSIDE_CHANCE, out of it; the first case needs no
     more when the uniform keeps the gammas wherever in the ball they are.
     """
     row = COLUMNS * slot
     while True:
         z = normal(stream)
         u = uniform(stream)
-        inside = u >= OUTSIDE
+        inside = u >= OUTSIDE_CHANCE
         if inside:
-            u = (u - OUTSIDE) * FROM_INSIDE
+            u = (u - OUTSIDE_CHANCE) * INSIDE_SCALE
             reach = z * z + BALL
-            if abs(z) < LONGEST and u < 1.0 - 0.5 * STALE * reach - constants[row + LOSS] * reach * reach:
+            if abs(z) < LONGEST_NORMAL and u < 1.0 - 0.5 * SPREAD_LAG * reach - constants[row + LOSS] * reach * reach:
                 move = constants[row + STEEPNESS] * z
-                # The direction may lag by STALE, and the length of the normals is at most sqrt(reach) <= 2 + reach/8.
-                around = constants[row + STEEPNESS] * STALE * (2.0 + 0.125 * reach) + constants[row + CURVATURE] * reach
+                # The direction may lag by SPREAD_LAG, and the length of the normals is at most sqrt(reach) <= 2 + reach/8.
+                around = (
+                    constants[row + STEEPNESS] * SPREAD_LAG * (2.0 + 0.125 * reach) + constants[row + CURVATURE] * reach
+                )
                 square = move * move
                 ratio = constants[row + MIDDLE] * (1.0 + move + square * (0.5 + SIXTH * move))
                 # For |move| <= 1/2 the cubic is within a factor 1 +- 0.07 move^4 of the exponential, and for
@@ -182,7 +184,7 @@ def sketch_hot(stream, constants, slot):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def resolve_hot(stream, constants, slot, z):
-    """The ratio of which a sketch with this z told no more than a margin."""
+    """The ratio that a sketch with this z knows up to a margin."""
     return try_all(stream, constants, slot, z, np.bool_(True), 0.0)[1]
 
 

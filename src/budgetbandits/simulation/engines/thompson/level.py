@@ -1,4 +1,8 @@
-"""The level: which arms are hot and which are cold, the alarms of the cold ones, and moving to a better level."""
+"""The level: which arms are hot and which are cold, the alarms of the cold ones, and moving to a better level.
+
+Alarm times stand in a tournament tree: the root is the earliest, a change walks up only as far as it matters. Leaves
+sit at base .. 2*base-1, node k has children 2k and 2k+1.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,14 @@ import numpy as np
 from numba import njit
 
 from budgetbandits.simulation.engines.runtime.draws import geometric_from_rate, waiting_rate
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
-from budgetbandits.simulation.engines.thompson.alarms import NEVER, rebuild, set_alarm
+from budgetbandits.simulation.engines.runtime.records import float_pointer, set_leaf, whole_pointer
 from budgetbandits.simulation.engines.thompson.envelope import NO_TANGENT, accepts, tangent
 from budgetbandits.simulation.engines.thompson.hot_arms import keep_constants
 from budgetbandits.simulation.engines.thompson.planning import choose_level
-from budgetbandits.simulation.engines.thompson.prices import PRICE_TANGENT
 from budgetbandits.simulation.engines.thompson.state import (
     KIND,
     LOG_BOUND,
+    PRICE_TANGENT,
     RATE,
     SLOPE,
     X,
@@ -26,12 +29,56 @@ from budgetbandits.simulation.engines.thompson.state import (
     tangent_of,
 )
 
-NUDGE = 1.0 + 1e-12  # what a restless game moves its level by: all alarms are set anew, and nothing else changes
+# --- alarms ----------------------------------------------------------------------------------------------------------
+
+
+NO_ALARM = (1 << 63) - 1
+
+
+@njit(cache=True, nogil=True)
+def set_alarm(tree, base, slot, time):
+    set_leaf(tree, base + slot, time)
+
+
+@njit(cache=True, nogil=True)
+def first_ringing(tree, base):
+    """The slot whose alarm is the earliest (the leftmost of several)."""
+    node = 1
+    time = tree[1]
+    while node < base:
+        node *= 2
+        if tree[node] != time:
+            node += 1
+    return node - base
+
+
+@njit(cache=True, nogil=True)
+def rebuild(tree, base):
+    for node in range(base - 1, 0, -1):
+        tree[node] = min(tree[2 * node], tree[2 * node + 1])
+
+
+@njit(cache=True, nogil=True)
+def widen(tree, base):
+    """Double the number of leaves; returns the new base."""
+    wider = 2 * base
+    for slot in range(base):
+        tree[wider + slot] = tree[base + slot]
+    for slot in range(base, wider):
+        tree[wider + slot] = NO_ALARM
+    rebuild(tree, wider)
+    return wider
+
+
+# --- the level -------------------------------------------------------------------------------------------------------
+
+
+NUDGE = 1.0 + 1e-12  # what a restless game moves its level by: all alarms are set again, and nothing else changes
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def replan(game):
-    """Look for a cheaper level; a new one sorts every arm anew."""
+    """Look for a cheaper level; with a new one every arm is sorted again."""
     game.plans += 1
     evaluated = game.plan_tangents
     if game.restless > 0.0:
@@ -68,7 +115,7 @@ def apply_level(game):
             hot[game.hot_count] = slot
             game.hot_count += 1
             keep_hot_constants(game, slot)
-            tree[game.base + slot] = NEVER
+            tree[game.base + slot] = NO_ALARM
     rebuild(tree, game.base)
 
 
@@ -103,7 +150,7 @@ def look_at(game, slot, pulls):
 @njit(cache=True, nogil=True, error_model="numpy")
 def become_hot(game, slot):
     """A cold arm becomes hot."""
-    set_alarm(whole_pointer(game.tree_at), game.base, slot, np.int64(NEVER))
+    set_alarm(whole_pointer(game.tree_at), game.base, slot, np.int64(NO_ALARM))
     whole_pointer(game.hot_place_at)[slot] = game.hot_count
     whole_pointer(game.hot_at)[game.hot_count] = slot
     game.hot_count += 1

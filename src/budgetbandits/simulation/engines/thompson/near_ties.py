@@ -28,7 +28,7 @@ DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
 ROUNDING = 1e-11  # an upper bound on the rounding error of the chance, up to about 1e8 pulls
 
 STEP, STEPS = 0.25, 48  # of the sum that inverts the characteristic function
-HIGHEST = 8  # cumulant used there
+HIGHEST_CUMULANT = 8  # cumulant used there
 
 Outlook = namedtuple("Outlook", "chance z move_1 move_2 bend skewest error")
 """A near tie now and for some pulls: the first arm's chance to win and z, the distance of the two means in deviations;
@@ -115,7 +115,7 @@ def largest_error(skewness, fourth):
 @njit(cache=True, nogil=True, error_model="numpy")
 def chance_in_full(game, first, second):
     """The first arm's chance to the last digits, from eight cumulants: for the few rounds that the quick one leaves open."""
-    cumulants = np.zeros(HIGHEST + 1)
+    cumulants = np.zeros(HIGHEST_CUMULANT + 1)
     for place in range(2):
         counts = counts_of(game, first if place == 0 else second)
         for part in range(2 if game.classical else 4):
@@ -126,7 +126,7 @@ def chance_in_full(game, first, second):
             odd = even if (part < 2) == (place == 0) else -even
             power = 1.0
             factorial = 1.0
-            for order in range(2, HIGHEST + 1):
+            for order in range(2, HIGHEST_CUMULANT + 1):
                 # (order - 1)! times the sum of j^-order from the shape on, by Euler and Maclaurin
                 power /= shape
                 if order > 2:
@@ -145,7 +145,7 @@ def chance_in_full(game, first, second):
         angle = mean * t
         size = 0.0
         term = t
-        for order in range(2, HIGHEST + 1):
+        for order in range(2, HIGHEST_CUMULANT + 1):
             term *= t / order
             turned = order % 4
             if turned == 0:
@@ -178,7 +178,7 @@ def largest_move(game, slot):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_below(game, slot, level, pulls):
-    """log of a bound on the arm's chance to be below the level during so many more pulls, whatever they bring."""
+    """log of a bound on the arm's chance to be below the level during ``pulls`` more pulls, whatever their outcomes."""
     a, b, c, d = counts_of(game, slot)
     b += pulls
     c += pulls
@@ -201,7 +201,7 @@ def pulls_above(game, first, second, level):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def pulls_near(game, slot):
-    """So many pulls move the arm by a deviation at most, and lower its variance by a 64th at most."""
+    """How many pulls move the arm by a deviation at most, and lower its variance by a 64th at most."""
     deviation = math.sqrt(ratio_cumulants(game, slot)[1])
     move, _, _ = largest_move(game, slot)
     return np.int64(min(deviation / move, float(smallest_count(game, slot)) / 128.0))
@@ -209,7 +209,7 @@ def pulls_near(game, slot):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def look_ahead(game, first, second, pulls_1, pulls_2):
-    """What can happen to a near tie during so many pulls of either (as `pulls_near` says), whatever they bring.
+    """The outlook of a near tie during some pulls of either arm (as `pulls_near` says), whatever their outcomes.
 
     The moves are infinite when the proof of the error does not hold.
     """
@@ -233,14 +233,14 @@ def moves(game, slot, z, deviation):
     """The most that one pull of an arm changes: (z, half the variance relative to itself, the skewness)."""
     move, square, cube = largest_move(game, slot)
     share = 0.5 * square / (deviation * deviation)
-    # The mean moves, and a little more by the terms beside the logarithm; the deviation changes by its share.
+    # The mean moves, and a little more by the terms next to the logarithm; the deviation changes by its share.
     move = 1.05 * (move + square) / deviation + 1.1 * (z + 3.0) * share
     return move, share, 2.3 * cube / (deviation * deviation * deviation)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def reach(z, pulls_1, pulls_2, move_1, move_2, bend, skewest):
-    """The most that one pull of the first arm, and one of the second, can move the chance, within so many pulls."""
+    """The most that one pull of the first arm, and one of the second, can move the chance, within these numbers of pulls."""
     nearest = max(0.0, abs(z) - move_1 * pulls_1 - move_2 * pulls_2)
     steepest = DENSITY * math.exp(-0.5 * nearest * nearest) + 0.1 * skewest
     return steepest * move_1 + 0.067 * bend, steepest * move_2 + 0.067 * bend

@@ -1,4 +1,4 @@
-"""What decided pulls bring: rewards, costs, posterior trials, and where each budget's game ends.
+"""Outcomes of decided pulls: rewards, costs, posterior trials, and where each budget's game ends.
 
 Decided pulls of one arm are settled together.  Money is counted in whole steps of the cost lattice for finite laws, in
 floats with a tolerance for buffered outcomes.
@@ -12,12 +12,16 @@ import numpy as np
 from numba import njit
 
 from budgetbandits.simulation.engines.runtime.binomials import binomial
-from budgetbandits.simulation.engines.runtime.budgets import close_budget
 from budgetbandits.simulation.engines.runtime.draws import geometric, uniform
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
-from budgetbandits.simulation.engines.runtime.status import FINISHED
+from budgetbandits.simulation.engines.runtime.records import (
+    FINISHED,
+    add_cost,
+    close_budget,
+    close_budgets,
+    float_pointer,
+    whole_pointer,
+)
 from budgetbandits.simulation.engines.thompson.state import SETTLED, steps_to_the_end
-from budgetbandits.simulation.reference import TOLERANCE
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -205,7 +209,7 @@ def settle_piecewise(game, arm, slot, left):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def settle_block(game, arm, slot, block, events):
-    """Pulls that end no game, of which so many have a cost above zero."""
+    """Pulls that end no game; ``events`` of them have a cost above zero."""
     spent, paid = cost_block(game, arm, events)
     earned, won = reward_block(game, arm, block)
     game.spent_steps += spent
@@ -236,7 +240,7 @@ def settle_cost(game, arm, slot, fall):
         close_budget(
             game,
             game.reward + earned if reached else game.reward,
-            (after if reached else game.spent_steps) * game.step,
+            after if reached else game.spent_steps,
         )
     if game.checkpoint == game.budgets:
         return True
@@ -250,7 +254,7 @@ def settle_cost(game, arm, slot, fall):
 def settle_buffered(game, arm, slot, decided):
     """Settle pulls from pre-drawn outcomes; the arm when its buffer ran dry, and then what is left stays pending."""
     used, filled = whole_pointer(game.used_at), whole_pointer(game.filled_at)
-    buffer, budgets = float_pointer(game.buffer_at), float_pointer(game.budget_at)
+    buffer = float_pointer(game.buffer_at)
     for done in range(decided):
         place = used[arm]
         if place >= filled[arm]:
@@ -261,21 +265,9 @@ def settle_buffered(game, arm, slot, decided):
         cost = buffer[2 * (arm * game.chunk + place) + 1]
         whole_pointer(game.pulls_at)[arm] += 1
         game.rounds += 1
-        while game.checkpoint < game.budgets:
-            room = budgets[game.checkpoint] - game.spent
-            if cost > room + TOLERANCE:
-                close_budget(game, game.reward, game.spent)
-            elif room - cost <= TOLERANCE:
-                close_budget(game, game.reward + reward, game.spent + cost)
-            else:
-                break
-        if game.checkpoint == game.budgets:
+        if close_budgets(game, reward, cost) == FINISHED:
             return FINISHED
-        # Compensated summation: a plain sum of a billion costs would drift past the tolerance.
-        corrected = cost - game.spent_error
-        total = game.spent + corrected
-        game.spent_error = (total - game.spent) - corrected
-        game.spent = total
+        add_cost(game, cost)
         game.reward += reward
         if game.frozen == 0:
             won = np.int64(uniform(game.stream_at) < reward)

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.engines.runtime.draws import FOREVER
+from budgetbandits.simulation.engines.runtime.draws import LONGEST_WAIT
 from budgetbandits.simulation.engines.thompson.envelope import (
     NO_TANGENT,
     log_shortfall,
@@ -25,7 +25,7 @@ from budgetbandits.simulation.engines.thompson.near_ties import (
     pulls_above,
     smallest_count,
 )
-from budgetbandits.simulation.engines.thompson.prices import (
+from budgetbandits.simulation.engines.thompson.state import (
     PRICE_BLOCK_RING,
     PRICE_COLD_PULL,
     PRICE_DIP,
@@ -39,11 +39,13 @@ from budgetbandits.simulation.engines.thompson.prices import (
     PRICE_STRETCH,
     PRICE_WIN,
     PRICE_WINDOW,
+    counts_of,
+    is_hot,
+    tangent_of,
 )
-from budgetbandits.simulation.engines.thompson.state import counts_of, is_hot, tangent_of
-from budgetbandits.simulation.engines.thompson.stretches import RAREST, plan_stretch, seen_from_the_second
+from budgetbandits.simulation.engines.thompson.stretches import SMALLEST_CHANCE, plan_stretch, seen_from_the_second
 
-SELDOM = -3.0  # log of a chance to ring below which planning takes the bound that is there for the chance
+LOG_RARE_RING = -3.0  # log of a chance to ring below which planning takes the bound that is there for the chance
 
 OFFSETS = np.array(
     [-12.0, -8.0, -6.0, -4.5, -3.5, -2.6, -1.8, -1.2, -0.6, 0.0, 0.6, 1.2, 1.8, 2.4, 3.0, 3.6, 4.3, 5.2, 6.4, 8.0]
@@ -65,7 +67,7 @@ def log_ratio_spread(game, slot):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def block_price(game, leader, level):
-    """What a round takes when the leader is pulled in blocks: windows and the rounds in which it might fall below the level."""
+    """The price of a round when the leader is pulled in blocks: windows and the rounds in which it might fall below the level."""
     a, b, c, d = counts_of(game, leader)
     tilt = shortfall_tilt(a, b, c, d, level, game.classical)
     if tilt <= 0.0:
@@ -88,7 +90,7 @@ def block_price(game, leader, level):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def near_tie_price(game, first, second, level, rings):
-    """What a round takes when two hot arms are pulled in stretches, which an alarm breaks."""
+    """The price of a round when two hot arms are pulled in stretches, which an alarm breaks."""
     pulls_1, pulls_2 = pulls_above(game, first, second, level)
     if pulls_1 == 0:
         return np.inf
@@ -99,18 +101,18 @@ def near_tie_price(game, first, second, level, rings):
     chance, z, move_1, move_2, bend, skewest, error = outlook
     # A little farther out than now, so that the plan will still do when the chance has moved.
     farther = Outlook(0.7 * chance, abs(z) + 0.1, move_1, move_2, bend, skewest, error)
-    pulls, rounds, _, _, _ = plan_stretch(farther, 1.0, pulls_1, pulls_2, np.int64(FOREVER))
+    pulls, rounds, _, _, _ = plan_stretch(farther, 1.0, pulls_1, pulls_2, np.int64(LONGEST_WAIT))
     if pulls == 0.0:
         return np.inf
     window = PRICE_WINDOW * (chance / pulls_1 + 1.0 / pulls_2)
     broken = PRICE_OPEN_RING + PRICE_ROUND + 2.0 * PRICE_SKETCH + PRICE_STRETCH
-    # About a third of the way is gone, on average, before a look.
+    # About a third of the way is covered, on average, before a look.
     return window + PRICE_STRETCH / (0.3 * rounds) + PRICE_WIN * chance + rings * broken
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def level_price(game, level, ceiling):
-    """What a round takes at this level, estimated; infinite once above the ceiling.
+    """The price of a round at this level, estimated; infinite once above the ceiling.
 
     A cold arm's tangent at the current level bounds it at every other, so most cold arms are passed over by that.
     """
@@ -127,7 +129,7 @@ def level_price(game, level, ceiling):
         if not is_hot(game, slot):
             _, log_bound, slope, _, _ = tangent_of(game, slot)
             log_bound += slope * fall
-            if log_bound < SELDOM:
+            if log_bound < LOG_RARE_RING:
                 bound = math.exp(log_bound)
                 rings += bound
                 log_no_cold -= 0.75 * bound
@@ -178,7 +180,7 @@ def near_tie_offset(game, reference, mean, deviation):
         if (
             slot != reference
             and smallest_count(game, slot) >= game.near_ties_from
-            and chance_to_win(game, slot, reference)[0] > RAREST
+            and chance_to_win(game, slot, reference)[0] > SMALLEST_CHANCE
         ):
             its_mean, its_deviation = log_ratio_spread(game, slot)
             # far enough for one of them to be surely above it, and for the rival to be hot
@@ -239,14 +241,14 @@ def level_for_the_pool(game, best, to_beat):
 @njit(cache=True, nogil=True, error_model="numpy")
 def surest_arm(game):
     """The arm that is highest 2.5 deviations below its mean."""
-    max_prior_strength = np.int64(0)
+    surest = np.int64(0)
     highest = -np.inf
     for slot in range(game.active):
         mean, deviation = log_ratio_spread(game, slot)
         if mean - 2.5 * deviation > highest:
             highest = mean - 2.5 * deviation
-            max_prior_strength = slot
-    return max_prior_strength
+            surest = slot
+    return surest
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.engines.runtime.pointers import float_pointer, whole_pointer
+from budgetbandits.simulation.engines.runtime.records import float_pointer, whole_pointer
 
 STATE = (
     "round", "pending", "pending_slot", "settling", "active", "base", "hot_count", "in_blocks", "try_blocks", "started",
@@ -27,10 +27,21 @@ in, the near tie; the money spent in steps, the budgets that have ended."""
 
 FLOAT_STATE = (
     "level", "tilt", "log_ceiling", "log_half", "duel_ratio", "waste", "limit", "patience", "rung",
-    "chance", "z", "move_1", "move_2", "bend", "skewest", "error", "reward", "spent", "spent_error",
+    "chance", "z", "move_1", "move_2", "bend", "skewest", "error", "reward", "spent", "drift",
 )  # fmt: skip
 
-SETTINGS = ("kappa", "log_hot", "log_largest_dip", "caution", "log_direct", "near_ties_from", "restless", "step")
+SETTINGS = (
+    "kappa",
+    "log_hot",
+    "log_largest_dip",
+    "caution",
+    "log_direct",
+    "near_ties_from",
+    "restless",
+    "tolerance",
+    "reward_unit",
+    "cost_unit",
+)
 SIZES = ("arms", "budgets", "reward_width", "cost_width", "chunk", "classical", "frozen", "buffered", "allow_blocks")
 
 LAWS = (
@@ -49,7 +60,7 @@ COUNTERS = (
     "windows", "settlements", "plans", "level_changes", "tangents", "leader_spared", "plan_tangents",
     "sketched", "stretched", "looks",
 )  # fmt: skip
-"""What the engine did, for tests and figures."""
+"""How often the engine did what, for tests and figures."""
 
 GAME = np.dtype(
     [(name, np.int64) for name in (*STATE, *SIZES)]
@@ -62,7 +73,7 @@ LOG_BOUND, SLOPE, X, Y, RATE, KIND = range(6)
 """Columns of the table of tangents."""
 
 SETTLED = -2
-"""What settling ends with, unless the game is FINISHED or an arm needs outcomes."""
+"""The status that settling ends with, unless the game is FINISHED or an arm needs outcomes."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -131,3 +142,21 @@ def decide(game, slot):
 @njit(cache=True, nogil=True, error_model="numpy")
 def forget_near_tie(game):
     game.left_1 = game.left_2 = game.near_tie_retry = 0
+
+
+# --- prices: nanoseconds of the steps of a game on one machine; only proportions matter, and only for speed ----------------------------------------------------------------------------------------------------------
+
+PRICE_ROUND = 45.0  # an open round before anything is drawn
+PRICE_HOT = 45.0  # drawing one hot arm
+PRICE_SKETCH = 25.0  # sketching it, when there are two
+PRICE_STRETCH = 350.0  # a stretch of rounds of two hot arms that ends with a look
+PRICE_WIN = 15.0  # of the arm that wins seldom, in such a stretch
+PRICE_POOL = 30.0  # drawing the best of the arms never pulled
+PRICE_OPEN_RING = 110.0  # an alarm in an open round
+PRICE_BLOCK_RING = 60.0  # an alarm while the leader is pulled in blocks
+PRICE_COLD_PULL = 350.0  # a new tangent and alarm after pulling a cold arm
+PRICE_FALLBACK_ARM = 14.0
+PRICE_FALLBACK_DRAW = 100.0
+PRICE_WINDOW = 450.0
+PRICE_DIP = 800.0
+PRICE_TANGENT = 180.0

@@ -13,7 +13,7 @@ from numba import njit
 
 from budgetbandits.simulation.engines.runtime.binomials import binomial
 from budgetbandits.simulation.engines.runtime.draws import exponential, geometric_from_rate, uniform, waiting_rate
-from budgetbandits.simulation.engines.runtime.pointers import whole_pointer
+from budgetbandits.simulation.engines.runtime.records import whole_pointer
 from budgetbandits.simulation.engines.thompson.near_ties import (
     DENSITY,
     Outlook,
@@ -24,13 +24,19 @@ from budgetbandits.simulation.engines.thompson.near_ties import (
     reach,
 )
 from budgetbandits.simulation.engines.thompson.outcomes import settle_finite
-from budgetbandits.simulation.engines.thompson.prices import PRICE_STRETCH
-from budgetbandits.simulation.engines.thompson.state import arm_of, decide, hot_arms, next_alarm, steps_to_the_end
+from budgetbandits.simulation.engines.thompson.state import (
+    PRICE_STRETCH,
+    arm_of,
+    decide,
+    hot_arms,
+    next_alarm,
+    steps_to_the_end,
+)
 
-WIDENED = 1.16  # log(1/(1-x)) <= WIDENED x for x <= 1/4
-FEW = 0.2  # chance of the rarer winner below which its wins are walked through
-RAREST = 1e-4  # below this an alarm does as well
-FEWEST = 8  # rounds at a time that are worth it
+LOG_WIDENING = 1.16  # log(1/(1-x)) <= LOG_WIDENING x for x <= 1/4
+RARE_WIN_CHANCE = 0.2  # chance of the rarer winner below which its wins are walked through
+SMALLEST_CHANCE = 1e-4  # below this an alarm does as well
+SHORTEST_STRETCH = 8  # rounds at a time that are worth it
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
@@ -51,7 +57,7 @@ def advance_near_tie(game):
     most = (steps_to_the_end(game) - 1) // top
     fresh = game.left_1 == 0
     won = np.int64(-1)
-    if most >= FEWEST:
+    if most >= SHORTEST_STRETCH:
         if fresh:
             plan_near_tie(game, first, second)
         elif not game.anchored:
@@ -60,11 +66,11 @@ def advance_near_tie(game):
         game.anchored = 0
     if won < 0:
         game.left_1 = game.left_2 = 0
-        if most >= FEWEST and fresh:
+        if most >= SHORTEST_STRETCH and fresh:
             pulls = whole_pointer(game.pulls_at)
             game.near_tie_retry = game.round + (pulls[arm_of(game, first)] + pulls[arm_of(game, second)]) // 64
         # what was left of the last look ahead was too little
-        return most >= FEWEST and not fresh
+        return most >= SHORTEST_STRETCH and not fresh
     for slot, count in ((first, won), (second, lost)):
         if count > 0:
             settle_finite(game, arm_of(game, slot), slot, count)
@@ -78,7 +84,7 @@ def advance_near_tie(game):
         look_at_the_tie(game, first, second, low, high)
         return True
     # An alarm that cut the stretch has been seen: the round that comes now answers it, before re-planning can set it
-    # anew.
+    # again.
     return next_alarm(game) > game.round
 
 
@@ -117,9 +123,9 @@ def plan_stretch(outlook, since, most_1, most_2, most):
     far that looks become the rule.
     """
     chance, z, move_1, move_2, bend, skewest, error = outlook
-    if chance < RAREST or skewest == np.inf or min(most_1, most_2) < 2:
+    if chance < SMALLEST_CHANCE or skewest == np.inf or min(most_1, most_2) < 2:
         return 0.0, 0.0, 0.0, 0.0, 0.0
-    even = chance >= FEW
+    even = chance >= RARE_WIN_CHANCE
     steep = 1.3 * DENSITY * math.exp(-0.5 * z * z)
     if even:
         growth = steep * max(move_1, move_2) / chance
@@ -139,7 +145,7 @@ def plan_stretch(outlook, since, most_1, most_2, most):
         cut = min(1.0, (0.9 * chance - error) / (per_1 * pulls + per_2 * rounds))
     pulls *= cut
     rounds *= cut
-    if not (rounds >= FEWEST and pulls >= 2.0):
+    if not (rounds >= SHORTEST_STRETCH and pulls >= 2.0):
         pulls = 0.0
     return pulls, rounds, error, per_1, per_2
 
@@ -162,7 +168,7 @@ def play_stretch(game, most):
     if pulls == 0.0:
         return np.int64(-1), np.int64(0), 0.0, 0.0
     stream, chance, silent = game.stream_at, outlook.chance, next_alarm(game) - game.round
-    if chance >= FEW:
+    if chance >= RARE_WIN_CHANCE:
         won, lost, low, high = play_even(stream, chance, error, max(per_1, per_2), np.int64(rounds), silent)
     else:
         won, lost, low, high = play_uneven(
@@ -188,7 +194,7 @@ def play_even(stream, chance, error, per_pull, rounds, silent):
     """
     base = error / chance
     slope = per_pull / chance
-    level = exponential(stream) / WIDENED
+    level = exponential(stream) / LOG_WIDENING
     place = 2.0 * level / (base + math.sqrt(base * base + 2.0 * slope * level))
     last = min(rounds, silent)
     if place >= last:
@@ -196,7 +202,7 @@ def play_even(stream, chance, error, per_pull, rounds, silent):
         return wins, last - wins, 0.0, 0.0
     look = np.int64(place)
     wins = binomial(stream, look, chance)
-    looked = -math.expm1(-WIDENED * (base + slope * (look + 0.5)))
+    looked = -math.expm1(-LOG_WIDENING * (base + slope * (look + 0.5)))
     return wins, look - wins, chance * (1.0 - looked), chance * (1.0 - looked) + looked
 
 

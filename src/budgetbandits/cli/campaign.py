@@ -1,0 +1,323 @@
+"""The command ``campaign``: what operators do with campaigns, from a terminal.
+
+It works on the store itself, next to the servers that use it: access to the database replaces an API key.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from budgetbandits.cli.screen import AsJson, filled, fits, local_time, plain_table, print_json, share_bar
+from budgetbandits.cli.store_option import DATABASE, HERE, Address, once, opened_engine, opened_store, say
+from budgetbandits.errors import BadParameter
+from budgetbandits.formatting.money import decimals, shown
+from budgetbandits.terms import CHANGEABLE, MONEY, TERMS
+
+if TYPE_CHECKING:  # the service takes a quarter of a second to import, which other commands need not wait for
+    from budgetbandits.service.service import DecisionService
+
+Name = Annotated[str, typer.Argument(help="The campaign's name or id.")]
+campaign_app = typer.Typer(no_args_is_help=True, help="Create, show, change and check campaigns.")
+
+
+def _change(store: str, campaign: str, as_json: bool, change: Callable[[DecisionService, str], None]) -> None:
+    """Make a change under a new idempotency key, and show the campaign."""
+    with opened_engine(store) as engine:
+        once(lambda key: change(engine, key))
+        show(engine, campaign, as_json)
+
+
+def _with_terms(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each term of a campaign instead of ``**terms``."""
+    given = [each for each in inspect.signature(command, eval_str=True).parameters.values() if each.name != "terms"]
+    for term in TERMS.values():
+        kind: Any = str if term.kind in ("choice", "text") else float
+        about = typer.Option(help=term.full_help, rich_help_panel=term.group)
+        kind = kind | None if term.optional else kind
+        option = Annotated[kind, about]
+        given.append(given[-1].replace(name=term.name, default=term.default, annotation=option))
+    command.__signature__ = inspect.Signature(given)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in given}
+    return command
+
+
+@campaign_app.command("create")
+@_with_terms
+def create_command(
+    name: Annotated[str, typer.Argument(help="A name that no other campaign has.")],
+    budget: Annotated[float, typer.Option(help="The most that may be spent.")],
+    arm: Annotated[
+        list[str],
+        typer.Option(help="NAME=CAP, an arm and the most that one pull of it can cost. Repeat it for each arm."),
+    ],
+    policy: Annotated[str, typer.Option(help="Any policy of 'budgetbandits policies'.")] = "bts",
+    cost_floor: Annotated[
+        float | None, typer.Option(help="The least mean cost, for policies that must know it.")
+    ] = None,
+    cost: Annotated[
+        list[str] | None, typer.Option(help="NAME=COST, the mean cost of an arm, for policies that must know it.")
+    ] = None,
+    store: Address = DATABASE,
+    as_json: AsJson = False,
+    **terms: Any,
+) -> None:
+    """Create a campaign."""
+    known: dict[str, Any] = {} if cost_floor is None else {"cost_floor": cost_floor}
+    if cost:
+        known["costs"] = _arms(cost)
+    with opened_engine(store) as engine:
+        once(lambda key: engine.create(name, policy, budget, _arms(arm), known=known, key=key, by=HERE, **terms))
+        show(engine, name, as_json)
+
+
+@campaign_app.command("list")
+def list_command(store: Address = DATABASE, as_json: AsJson = False) -> None:
+    """List all campaigns and their money."""
+    with opened_engine(store) as engine:
+        rows = engine.overview()
+    show_all(rows, as_json)
+
+
+@campaign_app.command("show")
+def show_command(campaign: Name, store: Address = DATABASE, as_json: AsJson = False) -> None:
+    """Show one campaign, its terms and its arms."""
+    with opened_engine(store) as engine:
+        show(engine, campaign, as_json)
+
+
+@campaign_app.command("top-up")
+def top_up_command(campaign: Name, amount: float, store: Address = DATABASE, as_json: AsJson = False) -> None:
+    """Raise the budget."""
+    _change(store, campaign, as_json, lambda engine, key: engine.top_up(campaign, amount, key, HERE))
+
+
+def _status_command(word: str, status: Literal["paused", "active", "closed"], text: str) -> None:
+    def command(campaign: Name, store: Address = DATABASE, as_json: AsJson = False) -> None:
+        with opened_engine(store) as engine:
+            once(lambda key: engine.set_status(campaign, status, key, HERE))
+        say({"campaign": campaign, "status": status}, f"{campaign} is {status}", as_json)
+
+    campaign_app.command(word, help=text)(command)
+
+
+_status_command("pause", "paused", "Make no decisions until it is resumed; feedback is still accepted.")
+_status_command("resume", "active", "Make decisions again, after a pause or a freeze.")
+_status_command("close", "closed", "Close for good; feedback for open decisions is still accepted.")
+
+
+@campaign_app.command("reset-clock")
+def reset_clock_command(campaign: Name, store: Address = DATABASE, as_json: AsJson = False) -> None:
+    """Continue with today's date, after decisions that a wrong clock dated in the future."""
+    with opened_engine(store) as engine:
+        once(lambda key: engine.set_back(campaign, key, HERE))
+    say({"campaign": campaign}, f"{campaign} continues today", as_json)
+
+
+@campaign_app.command("add-arm")
+def add_arm_command(
+    campaign: Name,
+    arm: Annotated[str, typer.Argument(help="NAME=CAP, the arm and the most that one pull of it can cost.")],
+    store: Address = DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Add an arm, from the next decision on."""
+    name, cap = _arm(arm)
+    _change(store, campaign, as_json, lambda engine, key: engine.add_arm(campaign, name, cap, key, HERE))
+
+
+@campaign_app.command("retire-arm")
+def retire_arm_command(campaign: Name, arm: str, store: Address = DATABASE, as_json: AsJson = False) -> None:
+    """Choose this arm no more, until it is brought back."""
+    _change(store, campaign, as_json, lambda engine, key: engine.retire_arm(campaign, arm, key, HERE))
+
+
+@campaign_app.command("bring-back-arm")
+def bring_back_arm_command(campaign: Name, arm: str, store: Address = DATABASE, as_json: AsJson = False) -> None:
+    """Choose a retired arm again, with all that is known of it."""
+    _change(store, campaign, as_json, lambda engine, key: engine.bring_back_arm(campaign, arm, key, HERE))
+
+
+@campaign_app.command("change", help=f"Change terms from now on: {', '.join(CHANGEABLE)}.")
+def change_command(
+    campaign: Name,
+    term: Annotated[list[str], typer.Argument(help="TERM=VALUE, or TERM=none to remove a limit.")],
+    store: Address = DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    changes = dict(map(_changed_term, term))
+    _change(store, campaign, as_json, lambda engine, key: engine.change_terms(campaign, changes, key, HERE))
+
+
+def _changed_term(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    name = name.strip().replace("-", "_")
+    if not equals or name not in CHANGEABLE:
+        raise BadParameter(f"{text!r:.60} is no change; write TERM=VALUE with one of {', '.join(CHANGEABLE)}")
+    if value == "none":
+        return name, None
+    if TERMS[name].kind == "choice":
+        return name, value
+    try:
+        return name, float(value)
+    except ValueError:
+        raise BadParameter(f"{text!r:.60}: {value!r:.40} is no number; write TERM=NUMBER, or TERM=none") from None
+
+
+@campaign_app.command("export")
+def export_command(
+    campaign: Name,
+    file: Annotated[Path, typer.Argument(help="The file to write; its name ends in .csv or .parquet.")],
+    table: Annotated[str, typer.Option(help="decisions or events.")] = "decisions",
+    store: Address = DATABASE,
+    as_json: AsJson = False,
+) -> None:
+    """Write all decisions, or all events, to a file."""
+    from budgetbandits.service.audit.export import export
+
+    if table not in ("decisions", "events"):
+        raise BadParameter(f"table is {table!r}; use decisions or events")
+    with opened_store(store) as database:
+        count = export(database, campaign, file, "decisions" if table == "decisions" else "events")
+    say({"file": str(file), "table": table, "rows": count}, f"{count:,} {table} in {file}", as_json)
+
+
+@campaign_app.command("verify")
+def verify_command(campaign: Name, store: Address = DATABASE, as_json: AsJson = False) -> None:
+    """Replay the campaign's events, and compare money, holds, choices and everything learned."""
+    from budgetbandits.service.audit.audit import verify
+
+    with opened_store(store) as database, share_bar(f"replaying {campaign}") as progress:
+        differences = verify(database, campaign, progress)
+    said = f"{campaign} agrees with its events"
+    if differences:
+        said = "\n".join([*differences, f"{len(differences)} differences between {campaign} and its events"])
+    say({"campaign": campaign, "agrees": not differences, "differences": differences}, said, as_json)
+    raise typer.Exit(1 if differences else 0)
+
+
+def _arms(texts: list[str]) -> dict[str, float]:
+    arms: dict[str, float] = {}
+    for name, cap in map(_arm, texts):
+        if name in arms:
+            raise BadParameter(
+                f"arm {name!r} is given twice, with {' and '.join(shown([arms[name], cap]))}; give it once"
+            )
+        arms[name] = cap
+    return arms
+
+
+def _arm(text: str) -> tuple[str, float]:
+    name, _, cap = text.rpartition("=")
+    try:
+        return name, float(cap)
+    except ValueError:
+        raise BadParameter(f"arm {text!r} is not NAME=CAP; write for example search=2.50") from None
+
+
+# --- on the screen ---------------------------------------------------------------------------------------------------
+
+
+def show_all(rows: list[dict[str, Any]], as_json: bool) -> None:
+    """Print all campaigns and their money."""
+    if as_json:
+        print_json(rows)
+        return
+    console, table = Console(), plain_table()
+    for title in ("campaign", "status"):
+        table.add_column(title, overflow="fold")
+    kinds = _kinds(rows)
+    for title in kinds:
+        table.add_column(title, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(escape(row["name"]), row["status"], *_money(row, kinds))
+    if not rows:
+        console.print("No campaigns yet; create one with 'budgetbandits campaign create'.")
+    elif fits(table, console):
+        console.print(table)
+    else:
+        for row in rows:
+            console.print(f"[bold]{escape(row['name'])}[/]  {row['status']}", highlight=False)
+            _print_money(console, row)
+
+
+def show(engine: DecisionService, campaign: str, as_json: bool) -> None:
+    """Print one campaign, its terms and its arms."""
+    from budgetbandits.service.campaigns import Total
+
+    row = engine.describe(campaign)
+    if as_json:
+        print_json(row)
+        return
+    totals = engine.totals(campaign)
+    console = Console()
+    console.print(
+        f"[bold]{escape(row['name'])}[/]  {row['status']}  {row['policy']}  since {local_time(row['created_at'])}"
+    )
+    _print_money(console, row)
+    for line in filled(_terms(row), console.width - 1, "; "):
+        console.print(line, highlight=False, markup=False)
+    table = plain_table()
+    table.add_column("arm", overflow="fold")
+    for title in ("cost cap", "pulls", "open", "cost", "reward", "reward per cost"):
+        table.add_column(title, justify="right", overflow="fold")
+    table.add_column("")
+    of_arms = [totals.get(arm["name"], Total()) for arm in row["arms"]]
+    caps, costs = decimals(arm["cost_cap"] for arm in row["arms"]), decimals(total.cost for total in of_arms)
+    rewards = decimals((total.reward for total in of_arms), fewest=1)
+    for arm, total in zip(row["arms"], of_arms, strict=True):
+        ratio = f"{total.reward / total.cost:,.4g}" if total.cost else ""
+        money = (f"{total.open:,}", f"{total.cost:,.{costs}f}", f"{total.reward:,.{rewards}f}", ratio)
+        state = _state(arm)
+        table.add_row(escape(arm["name"]), f"{arm['cost_cap']:,.{caps}f}", f"{arm['pulls']:,}", *money, state)
+    console.print(table)
+
+
+def _terms(row: dict[str, Any]) -> list[str]:
+    """A campaign's terms in words, and how many of its requests are answered."""
+    given = [term for term in TERMS.values() if row[term.name] is not None]
+    if row["lease"] is None:
+        given.remove(TERMS["lease_seconds"])
+    terms = [f"{term.label.lower()} {term.text(row[term.name])}" for term in given]
+    if row["horizon"] is not None:
+        answered, used = row["requests_answered"], row["requests_used"]
+        terms.append(f"{answered:,} requests answered" + (f", {used:,} used" if used != answered else ""))
+    if row["segments"]:
+        terms.append(f"segments {', '.join(row['segments'])}")
+    return terms
+
+
+def _state(arm: dict[str, Any]) -> str:
+    """Notes on an arm: retired, failed, down, cooling down."""
+    said = [] if arm["active"] else ["retired"]
+    if arm["failures"]:
+        said.append(f"{arm['failures']:,} failed")
+    if arm["down_since"] is not None:
+        said.append(f"down since {datetime.fromtimestamp(arm['down_since']).astimezone():%H:%M:%S}")
+    if arm["cooldown_until"] is not None:
+        said.append(f"cools down until {datetime.fromtimestamp(arm['cooldown_until']).astimezone():%H:%M:%S}")
+    return ", ".join(said)
+
+
+def _print_money(console: Console, row: dict[str, Any]) -> None:
+    kinds = _kinds([row])
+    parts = [f"{name} {value}" for name, value in zip(kinds, _money(row, kinds), strict=True)]
+    for line in filled(parts, console.width):
+        console.print(line, highlight=False)
+
+
+def _kinds(rows: list[dict[str, Any]]) -> list[str]:
+    """The amounts to show: leased ones only if any of these campaigns lease."""
+    return [name for name in MONEY if name != "leased" or any(row["lease"] is not None for row in rows)]
+
+
+def _money(row: dict[str, Any], kinds: list[str]) -> list[str]:
+    """A campaign's money, all with as many decimals as any of it needs."""
+    return shown([row[name] for name in kinds])

@@ -1,0 +1,217 @@
+"""Figures of a study: the numbers of `Results`, handed to `budgetbandits.figures`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from budgetbandits import plugins
+from budgetbandits.errors import BadParameter, UnknownPolicy
+from budgetbandits.experiments.growth import lower_bound_of
+from budgetbandits.experiments.plan import scaled
+from budgetbandits.experiments.results import Results, towards_less
+from budgetbandits.figures import profiles, rankings
+from budgetbandits.figures import regret as curves
+from budgetbandits.figures.layout import PaperFigure, Series, chosen
+from budgetbandits.figures.style import FigureSpec, looks, sheet
+from budgetbandits.numerics.arrays import AnyArray
+from budgetbandits.numerics.intervals import half_width
+from budgetbandits.policies import PAPER_POLICIES, label
+from budgetbandits.problems.oracle import ratios
+from budgetbandits.simulation.simulate import simulate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MANY = 12
+"""Panels in one figure; further groups are left to the tables."""
+PLAYED_AGAIN = 50
+"""Runs that are played again to count pulls, which a study does not keep."""
+SURELY, UNSURELY, CLOSE, WORSE = range(4)
+"""Where a policy stands on a problem."""
+
+
+def draw(results: Results, figure: str | None, width: str | float, dark: bool, ax: Axes | None, **options: Any) -> Any:
+    """One of `FIGURES`, on a sheet of this width, or in ``ax`` if it has a single panel. Without a name it is regret
+    against budget, and dots if there is a single budget."""
+    figure = figure or ("regret" if len(results.budgets) > 1 else "dots")
+    if ax is not None:
+        if figure in ("wins", "pulls"):
+            raise BadParameter(f"figure {figure!r} needs a figure of its own; leave out ax")
+        if len(results.groups) > 1:
+            raise BadParameter(f"the study has {len(results.groups)} groups of problems, a panel each; leave out ax")
+        options["ax"] = ax
+    return chosen(FIGURES, figure, options)(results, sheet(width, dark), **options)
+
+
+def series_of(results: Results) -> list[Series]:
+    """The study's policies as they are drawn in every one of its figures."""
+    looked = looks(results.policies, PAPER_POLICIES)
+    return [Series(place, label(policy), looked[place]) for place, policy in enumerate(results.policies)]
+
+
+def regret(
+    results: Results, of: FigureSpec, *, metric: str = "pseudo_regret", deviations: bool = False,
+    log: bool | None = None, lower_bound: bool = False, ax: Axes | None = None,
+) -> PaperFigure | Axes:  # fmt: skip
+    """Means against budget, with 95 % intervals: over the runs of a single problem, over the means of several.
+
+    ``deviations`` draws bars of the standard deviation instead, of the runs or of the problems' means. ``log`` makes
+    the axis of regret logarithmic or straight, whatever the numbers are. ``lower_bound`` adds the slope of the lower
+    bound to panels of a single problem that has one.
+    """
+    summary = with_intervals(results, metric)
+    groups = {}
+    for group in results.groups[:MANY]:
+        found = summary.filter(pl.col("group") == group)
+        groups[group] = [_curve(found.filter(pl.col("policy") == policy).sort("budget")) for policy in results.policies]
+    slopes = {group: lower_bound_of(results, group) for group in groups} if lower_bound else {}
+    known = {group: slope for group, slope in slopes.items() if slope is not None}
+    wanted = curves.RegretOptions(deviations, log, _words(metric), known)
+    return curves.regret(groups, series_of(results), of, wanted, ax)
+
+
+def with_intervals(results: Results, metric: str = "pseudo_regret") -> pl.DataFrame:
+    """`Results.summary_of_groups` with ``low`` and ``high``, the mean's 95 % interval by Student's t."""
+    summary = results.summary_of_groups(metric)
+    count = pl.when(pl.col("problems") > 1).then(pl.col("problems")).otherwise(pl.col("runs"))
+    counts = summary.select(count.alias("count"))["count"].to_numpy()
+    error = summary["sem"].fill_null(np.nan).to_numpy()
+    half = half_width(error, counts)
+    mean = summary["mean"].to_numpy()
+    return summary.with_columns(pl.Series("low", mean - half), pl.Series("high", mean + half))
+
+
+def _curve(found: pl.DataFrame) -> curves.Curve:
+    columns = ("budget", "mean", "low", "high", "std")
+    return curves.Curve(*(found[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in columns))
+
+
+def _words(metric: str) -> str:
+    return metric.replace("_", "-")
+
+
+def _at(results: Results, metric: str, budget: float | None) -> str:
+    return f"{_words(metric)} at B = {results.largest(budget):,g}"
+
+
+def dots(
+    results: Results,
+    of: FigureSpec,
+    *,
+    metric: str = "pseudo_regret",
+    budget: float | None = None,
+    ax: Axes | None = None,
+) -> PaperFigure | Axes:
+    """Means with 95 % intervals at one budget, the largest if none is given."""
+    summary = with_intervals(results, metric).filter(pl.col("budget") == results.largest(budget))
+    groups = {}
+    for group in results.groups[:MANY]:
+        found = {
+            row["policy"]: rankings.Estimate(row["mean"], row["low"], row["high"])
+            for row in summary.filter(pl.col("group") == group).rows(named=True)
+        }
+        groups[group] = [found.get(policy, rankings.Estimate(np.nan, np.nan, np.nan)) for policy in results.policies]
+    return rankings.dots(groups, series_of(results), of, _at(results, metric, budget), ax)
+
+
+def wins(
+    results: Results, of: FigureSpec, *, metric: str = "pseudo_regret", budget: float | None = None
+) -> PaperFigure:
+    """On which share of a group's problems each policy is the best: surely, unsurely, or not surely worse than it."""
+    found = _by_group(results, standing(results, metric, budget))
+    groups = {
+        group: [rankings.Wins(*np.bincount(column, minlength=4).tolist()[:3]) for column in standings.T]
+        for group, standings in found.items()
+    }
+    return rankings.wins(groups, {group: len(standings) for group, standings in found.items()}, series_of(results), of)
+
+
+def standing(results: Results, metric: str = "pseudo_regret", budget: float | None = None) -> AnyArray:
+    """Problems × policies: whether a policy has the best mean, SURELY or UNSURELY, is CLOSE to it, that is not surely
+    worse, or surely WORSE. As `Results.best` tests it, with Holm's correction over the others."""
+    if len(results.policies) < 2:
+        raise BadParameter("the study has a single policy, so there is nothing to win; add one to the experiment")
+    values = towards_less(metric) * results.values(metric, budget)
+    least = values.mean(axis=-1).argmin(axis=1)
+    lower = results.below_rivals(values, least)
+    found = np.empty(values.shape[:2], dtype=int)
+    rivals = np.arange(len(results.policies)) != least[:, None]
+    found[rivals] = np.where(lower, WORSE, CLOSE).ravel()
+    found[~rivals] = np.where(lower.all(axis=1), SURELY, UNSURELY)
+    return found
+
+
+def profile(
+    results: Results,
+    of: FigureSpec,
+    *,
+    metric: str = "pseudo_regret",
+    budget: float | None = None,
+    ax: Axes | None = None,
+) -> PaperFigure | Axes:
+    """On which share of the problems a policy is within a factor of the best."""
+    if towards_less(metric) < 0.0:
+        raise BadParameter(f"a profile is of what should be low, and of {metric} more is better; use regret")
+    means = _by_group(results, results.values(metric, budget).mean(axis=-1))
+    return profiles.profile(means, series_of(results), of, _at(results, metric, budget), ax)
+
+
+def quantiles(
+    results: Results,
+    of: FigureSpec,
+    *,
+    metric: str = "pseudo_regret",
+    budget: float | None = None,
+    ax: Axes | None = None,
+) -> PaperFigure | Axes:
+    """The means of each policy sorted over the problems."""
+    means = _by_group(results, results.values(metric, budget).mean(axis=-1))
+    return profiles.quantiles(means, series_of(results), of, _at(results, metric, budget), ax)
+
+
+def _by_group(results: Results, values: AnyArray) -> dict[str, AnyArray]:
+    groups = np.array([problem["group"] for problem in results.record["problems"]])
+    return {group: values[groups == group] for group in results.groups[:MANY]}
+
+
+def pulls(results: Results, of: FigureSpec, *, budget: float | None = None) -> PaperFigure:
+    """Which share of the pulls each arm got, on the first problem of each group.
+
+    A study keeps no pulls, so its first runs are played again: the same games, as far as it kept them.
+    """
+    at = results.budgets.index(results.largest(budget))
+    record = results.record
+    if "seed" not in record:
+        raise BadParameter("these are not the results of a study, so no game can be played again; plot an Outcome")
+    policies = []
+    for spec in results.policies:
+        try:
+            policies.append(plugins.find_policy(spec))
+        except UnknownPolicy:
+            raise BadParameter(
+                f"games are played again for this figure, and {spec} is no policy of the package; load the file that "
+                "it is from: 'budgetbandits --plugin mine.py plot ...', or plugins.load('mine.py')"
+            ) from None
+    groups, worth = {}, {}
+    for group in results.groups[:MANY]:
+        ((named, problem),) = results.problems(group, 1)
+        horizon = record.get("horizon")
+        budgets = scaled(tuple(results.budgets), problem, record.get("budget_unit", "1"), horizon)
+        played = [
+            simulate(problem, policy, budgets, min(record["runs"], PLAYED_AGAIN), record["seed"],
+                     engine=record["engine"], common=results.paired, horizon=horizon).pulls[:, at]
+            for policy in policies
+        ]  # fmt: skip
+        groups[named["name"]] = np.array([(each / each.sum(axis=1, keepdims=True)).mean(axis=0) for each in played])
+        worth[named["name"]] = ratios(problem)
+    return rankings.pulls(groups, worth, series_of(results), of)
+
+
+FIGURES: dict[str, Callable[..., Any]] = {
+    "regret": regret, "pulls": pulls, "dots": dots, "profile": profile, "wins": wins, "quantiles": quantiles,
+}  # fmt: skip
+"""By name, as on the command line."""

@@ -1,0 +1,178 @@
+"""Checks before a request reaches its route: sizes, characters and mistakes that are cheap to refuse early.
+
+Validation of a body collects every mistake in it, and collecting a hundred thousand takes as long as a thousand
+decisions. So every kind of body has a limit of its size, and a large body is first searched for the kinds of mistake
+that can occur very often; the search ends at the first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Sequence
+from urllib.parse import parse_qsl
+
+import structlog
+from pydantic_core import from_json
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from budgetbandits.service.http.metrics import Metrics
+from budgetbandits.service.http.problem_json import Invalid, problem
+from budgetbandits.service.http.schemas import RequestBody
+
+BODY_BYTES_MAX = 1_000_000
+"""Bytes of any body; each kind of body has a smaller limit of its own."""
+
+SMALL_BODY_BYTES = 2_000
+"""Bytes of a body that cannot have many mistakes."""
+
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+"""The character as JSON writes it; after another backslash it is a backslash and five characters."""
+
+log = structlog.get_logger("budgetbandits")
+
+
+# --- middleware ------------------------------------------------------------------------------------------------------
+
+
+class CountRequests:
+    """Count every request with its status and its time, and log unexpected errors."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self.app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        begun, status = time.perf_counter(), 500
+
+        async def note(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, note)
+        except Exception as error:
+            log_failure(scope, error)
+            raise
+        finally:
+            route = getattr(scope.get("route"), "path", "") or "none"  # FastAPI is mounted at ""
+            self._metrics.count_request(route, status, time.perf_counter() - begun)
+
+
+class LimitBodies:
+    """Refuse bodies that are too large, or that do not state their size."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self.app
+        for name, value in scope["headers"] if scope["type"] == "http" else ():
+            if name == b"transfer-encoding":  # whatever the length says, the body may be longer
+                app = _refusal(scope, 411, "length_required", "send Content-Length with the body")
+                break
+            if name == b"content-length" and not _is_small(value):
+                remedy = "send less at a time; create large campaigns with the API or the command line"
+                app = _refusal(scope, 413, "body_too_large", f"the body may have {BODY_BYTES_MAX:,} bytes; {remedy}")
+        await app(scope, receive, send)
+
+
+class RefuseNul:
+    """Refuse addresses with the character U+0000, which some databases neither keep nor find."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self.app
+        if scope["type"] == "http" and ("\0" in scope["path"] or b"%00" in scope["query_string"]):
+            app = _refusal(scope, 422, "invalid", "the address has the character U+0000, written %00; leave it out")
+        await app(scope, receive, send)
+
+
+def _refusal(scope: Scope, status: int, kind: str, detail: str) -> ASGIApp:
+    """An answer that says what is wrong: a page for a browser that shows one, JSON for programs and scripts."""
+    headers = dict(scope["headers"])
+    if b"text/html" not in headers.get(b"accept", b"") or b"format=json" in scope["query_string"].split(b"&"):
+        return problem(status, kind, detail)
+
+    async def page(scope: Scope, receive: Receive, send: Send) -> None:
+        from budgetbandits.service.dashboard.problem_page import problem_page  # takes long to import
+
+        response = await asyncio.to_thread(problem_page, status, kind, detail)
+        await response(scope, receive, send)
+
+    return page
+
+
+def _is_small(length: bytes) -> bool:
+    """Whether a Content-Length is a number within the limit; it may be long and consist of zeros."""
+    digits = length.lstrip(b"0")
+    return length.isdigit() and len(digits) < 20 and int(digits or b"0") <= BODY_BYTES_MAX
+
+
+def log_failure(scope: Scope, error: Exception) -> None:
+    """Log a bug of the service, with the path where it happened."""
+    log.error("request failed", path=scope["path"], error=repr(error), exc_info=error)
+
+
+# --- checks that routes call -----------------------------------------------------------------------------------------
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """The body, if it is not longer than this; `Request.body` takes four times as long."""
+    pieces: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        pieces.append(message.get("body", b""))
+        size, more = size + len(pieces[-1]), message.get("more_body", False)
+        if size > most:
+            check_size(size, most)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def check_size(size: int, most: int) -> None:
+    if size > most:
+        raise HTTPException(413, f"the body may have {most:,} bytes here; send less at a time")
+
+
+def check_query(query: bytes, known: Sequence[str] = ()) -> None:
+    """Refuse query parameters that would be ignored: unknown ones, and those given twice."""
+    if not query:
+        return
+    seen: set[str] = set()
+    for name, _ in parse_qsl(query.decode("latin-1"), True):
+        if name not in known:
+            remedy = f"use {', '.join(known)}" if known else "leave it out"
+            raise Invalid(["query"], f"there is no parameter {name!r:.60}; {remedy}")
+        if name in seen:
+            raise Invalid(["query"], f"the parameter {name!r:.60} is given twice; give it once")
+        seen.add(name)
+
+
+def check_no_nul(content: bytes) -> None:
+    """Refuse JSON with the character U+0000 in any text: some databases do not keep it."""
+    if b"\\u0000" in content and _NUL.search(content):
+        raise Invalid(["body"], "a text has the character U+0000; leave it out")
+
+
+def check_mistakes(content: bytes, kind: type[RequestBody]) -> None:
+    """Refuse a body with a mistake that it may have very often."""
+    try:
+        sent = from_json(content)
+    except ValueError as error:  # no JSON, or nested too deeply
+        raise Invalid(["body"], f"{error}") from None
+    mistake = kind.mistake(sent) if isinstance(sent, dict) else None
+    if mistake is not None:
+        raise Invalid(["body"], mistake)

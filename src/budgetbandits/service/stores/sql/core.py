@@ -1,0 +1,332 @@
+"""Campaigns, arms, decisions, leases, events and keys: the statements that SQL databases share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from budgetbandits.service.stores.contract import ANSWERS_KEPT, Transaction
+from budgetbandits.service.stores.records import (
+    OWN,
+    ArmRow,
+    Campaign,
+    DecisionRow,
+    Event,
+    Key,
+    KeyEvent,
+    Lease,
+    LeaseEvent,
+)
+from budgetbandits.service.stores.sql import rows
+from budgetbandits.service.stores.sql.dashboard import Pages
+from budgetbandits.service.stores.sql.rollups import Rollups
+from budgetbandits.service.stores.sql.rows import assigned, insertion, json_text, listed, places
+from budgetbandits.service.stores.sql.statements import IN_ORDER, Statements, between
+
+# run all the time, so put together once
+_CAMPAIGNS = f"SELECT {listed(rows.CAMPAIGN)} FROM campaign"
+_NAMED = "(SELECT id FROM campaign_name WHERE name = ?)"
+_SAVE_CAMPAIGN = f"UPDATE campaign SET {assigned([*rows.MONEY, 'learned', 'arms_down'])} WHERE id = ?"
+_SAVE_MONEY = f"UPDATE campaign SET {assigned(rows.MONEY)} WHERE id = ?"
+_SAVE_STATUS = "UPDATE campaign SET status = ? WHERE id = ?"
+_ARMS = f"SELECT {listed(rows.ARM)} FROM arm WHERE campaign = ?"
+_SAVE_ARM = "UPDATE arm SET learned = ?, active = ? WHERE campaign = ? AND number = ?"
+_DECISIONS = f"SELECT {listed(rows.DECISION)} FROM decision"
+_BY_ID = f"{_DECISIONS} WHERE id = ?"
+_BY_KEY = f"{_DECISIONS} WHERE campaign = ? AND key = ?"
+_ADD_PLAIN = insertion("decision", rows.PLAIN_DECISION)
+_ADD_DECISION = insertion("decision", rows.DECISION)
+_SAVE_DECISION = f"UPDATE decision SET {assigned(rows.FEEDBACK)} WHERE id = ?"
+_SAVE_FAILED = "UPDATE decision SET failed = ? WHERE id = ?"
+_ADD_PENDING = insertion("pending_decision", ("expires_at", "decision", "campaign", "created_at"))
+_DROP_PENDING = "DELETE FROM pending_decision WHERE expires_at = ? AND decision = ?"
+DECISION_STATEMENTS = frozenset(
+    {_BY_ID, _BY_KEY, _ADD_PLAIN, _ADD_DECISION, _SAVE_DECISION, _SAVE_FAILED, _ADD_PENDING, _DROP_PENDING}
+)
+"""Run all the time, and about decisions alone."""
+_LEASES = f"SELECT {listed(rows.LEASE)} FROM lease"
+LEASE_EVENTS = (
+    f"SELECT {listed(rows.NUMBERED_EVENT, 'event')}, {listed(LeaseEvent._fields[1:4], 'decision')}, "
+    "decision.created_at FROM event LEFT JOIN decision ON decision.id = event.decision "
+    "WHERE event.lease = {} AND event.lease_seq > {} ORDER BY event.lease_seq"
+)
+_ADD_EVENT = insertion("event", rows.EVENT)
+_OWN_EVENT = f" AND (lease IS NULL OR kind IN {OWN})"
+_FORGET_ANSWERS = (
+    "UPDATE operation SET answer = NULL WHERE campaign = ? AND answer IS NOT NULL AND at < "
+    "(SELECT at FROM operation WHERE campaign = ? AND answer IS NOT NULL ORDER BY at DESC LIMIT 1 OFFSET ?)"
+)
+_KEYS = f"SELECT {listed(rows.KEY)} FROM api_key"
+
+
+class SqlTransaction(Statements, Transaction):
+    """Every row read and written by plain SQL with ``?`` for values; a database supplies how to run it."""
+
+    LISTS_PENDING = False
+    """Whether the list of pending decisions is a table that must be kept, not a view."""
+
+    def rollups(self) -> Rollups:
+        return Rollups(self)
+
+    def pages(self) -> Pages:
+        return Pages(self)
+
+    # --- campaigns and arms --------------------------------------------------------------------------------------
+
+    def campaign(self, id: str) -> Campaign | None:
+        row = self._do(f"{_CAMPAIGNS} WHERE id = ?{self.LOCK}", (id,)).fetchone()
+        return None if row is None else rows.campaign_of(row)
+
+    def campaign_named(self, name: str) -> Campaign | None:
+        row = self._do(f"{_CAMPAIGNS} WHERE id = {_NAMED}{self.LOCK}", (name,)).fetchone()
+        return None if row is None else rows.campaign_of(row)
+
+    def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:
+        good = (row for row in self._all_campaigns(limit, after) if isinstance(row, Campaign))
+        return list(islice(good, limit))
+
+    def damaged_campaigns(self) -> list[str]:
+        return [row for row in self._all_campaigns() if isinstance(row, str)]
+
+    def _all_campaigns(self, at_once: int | None = None, after: str = "") -> Iterator[Campaign | str]:
+        """All of them, ``at_once`` at a time; of one that cannot be read, the name."""
+        some = "" if at_once is None else f" LIMIT {at_once:d}"
+        while True:
+            later = " WHERE (created_at, id) > (SELECT created_at, id FROM campaign WHERE id = ?)" if after else ""
+            statement = f"{_CAMPAIGNS}{later} ORDER BY created_at, id{some}"
+            found = self._do(statement, (after,) if after else ()).fetchall()
+            for row in found:
+                try:
+                    yield rows.campaign_of(row)
+                except (LookupError, ArithmeticError, TypeError, ValueError):
+                    yield str(row[1])
+            if at_once is None or len(found) < at_once:
+                return
+            after = found[-1][0]
+
+    def add_campaign(self, campaign: Campaign) -> None:
+        facts = campaign.settings["cost_max"], campaign.settings.get("currency"), campaign.name.casefold()
+        self.change(
+            insertion("campaign_name", ("id", "name", "cost_max", "currency", "folded_name")),
+            (campaign.id, campaign.name, *facts),
+        )
+        self.change(insertion("campaign", rows.CAMPAIGN), rows.campaign_values(campaign))
+
+    def save_campaign(self, campaign: Campaign) -> None:
+        texts = json_text(campaign.learned), rows.arms_down_text(campaign)
+        self.change(_SAVE_CAMPAIGN, (*rows.money_of(campaign.account), *texts, campaign.id))
+
+    def save_settings(self, campaign: Campaign) -> None:
+        self.change("UPDATE campaign SET settings = ? WHERE id = ?", (json_text(campaign.settings), campaign.id))
+
+    def save_money(self, campaign: Campaign) -> None:
+        self.change(_SAVE_MONEY, (*rows.money_of(campaign.account), campaign.id))
+
+    def _save_status(self, campaign: Campaign) -> None:
+        self.change(_SAVE_STATUS, (campaign.account.status, campaign.id))
+
+    def arms(self, campaign: str, numbers: Sequence[int] | None = None) -> list[ArmRow]:
+        which = "" if numbers is None else f" AND number IN ({places(numbers)})"
+        found = self._do(f"{_ARMS}{which} ORDER BY number", (campaign, *(numbers or ())))
+        return [rows.arm_of(row) for row in found]
+
+    def add_arms(self, arms: Sequence[ArmRow]) -> None:
+        names = [(a.campaign, a.number, a.name) for a in arms]
+        self.change_many(insertion("arm_name", ("campaign", "number", "name")), names)
+        self.change_many(insertion("arm", rows.ARM), [rows.arm_values(arm) for arm in arms])
+
+    def save_arms(self, arms: Sequence[ArmRow]) -> None:
+        self.change_many(_SAVE_ARM, [(json_text(a.learned), a.active, a.campaign, a.number) for a in arms])
+
+    # --- decisions -----------------------------------------------------------------------------------------------
+
+    def decision(self, id: str) -> DecisionRow | None:
+        return self._one_decision(_BY_ID, (id,))
+
+    def decisions_of(self, ids: Sequence[str]) -> list[DecisionRow]:
+        if not ids:
+            return []
+        return [rows.decision_of(row) for row in self._do(f"{_DECISIONS} WHERE id IN ({places(ids)})", ids)]
+
+    def decision_by_key(self, campaign: str, key: str) -> DecisionRow | None:
+        return self._one_decision(_BY_KEY, (campaign, key))
+
+    def _one_decision(self, statement: str, values: tuple[str, ...]) -> DecisionRow | None:
+        row = self._do(statement, values).fetchone()
+        return None if row is None else rows.decision_of(row)
+
+    def add_decision(self, decision: DecisionRow) -> None:
+        d = decision
+        if d.request is None and d.propensity is None:
+            self.change(_ADD_PLAIN, rows.plain_decision_values(d))
+        else:
+            self.change(_ADD_DECISION, rows.decision_values(d))
+        if self.LISTS_PENDING and d.hold.state == "pending":
+            self.change(_ADD_PENDING, (d.expires_at, d.id, d.campaign, d.created_at))
+
+    def save_decision(self, decision: DecisionRow) -> None:
+        self.change(_SAVE_DECISION, (*rows.feedback_values(decision), decision.id))
+        if decision.failed:
+            self.change(_SAVE_FAILED, (True, decision.id))
+        if self.LISTS_PENDING and decision.hold.state != "pending":
+            self.change(_DROP_PENDING, (decision.expires_at, decision.id))
+
+    def forget_key(self, decision: DecisionRow) -> None:
+        self.change("UPDATE decision SET key = id WHERE id = ?", (decision.id,))
+
+    def due_decisions(self, now: float, limit: int) -> list[tuple[str, str]]:
+        found = self._do(
+            "SELECT decision.campaign, decision.id FROM pending_decision JOIN decision "
+            "ON decision.id = pending_decision.decision WHERE pending_decision.expires_at <= ? "
+            "ORDER BY pending_decision.expires_at LIMIT ?",
+            (now, limit),
+        )
+        return [(campaign, id) for campaign, id in found]
+
+    def pending_decisions(self, campaign: str) -> dict[str, float]:
+        return dict(self._do("SELECT decision, expires_at FROM pending_decision WHERE campaign = ?", (campaign,)))
+
+    def pending_of(self, ids: Sequence[str]) -> dict[str, float]:
+        if not ids:
+            return {}
+        found = self._do(
+            "SELECT pending.decision, pending.expires_at FROM decision JOIN pending_decision AS pending "
+            "ON pending.expires_at = decision.expires_at AND pending.decision = decision.id "
+            f"WHERE decision.id IN ({places(ids)})",
+            ids,
+        )
+        return dict(found)
+
+    def set_expiry(self, decision: str, expires_at: float) -> None:
+        if self.LISTS_PENDING:
+            self.change(
+                "UPDATE pending_decision SET expires_at = ? WHERE decision = ? "
+                "AND expires_at = (SELECT expires_at FROM decision WHERE id = ?)",
+                (expires_at, decision, decision),
+            )
+        self.change("UPDATE decision SET expires_at = ? WHERE id = ?", (expires_at, decision))
+
+    def booked_between(self, campaign: str, begin: float, end: float) -> int:
+        row = self._do(
+            "SELECT CAST(COALESCE(SUM(CASE state WHEN 'pending' THEN hold ELSE charged END), 0) AS BIGINT) "
+            "FROM decision WHERE campaign = ? AND lease IS NULL AND created_at >= ? AND created_at < ?",
+            (campaign, begin, end),
+        ).fetchone()
+        return int(row[0])
+
+    def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, DecisionRow]]:
+        found = self._do(
+            f"SELECT event.seq, {listed(rows.DECISION, 'decision')} FROM (SELECT seq, decision FROM event "
+            f"WHERE {self.EVENTS.between} AND kind = 'decided' ORDER BY {IN_ORDER} LIMIT {limit:d}) AS event "
+            "JOIN decision ON decision.id = event.decision ORDER BY event.seq",
+            between(campaign, after),
+        )
+        return [(row[0], rows.decision_of(row[1:])) for row in found]
+
+    def totals(self, campaign: str) -> list[tuple[int, int, int, float]]:
+        found = self._do(
+            "SELECT arm, SUM(CASE state WHEN 'pending' THEN 1 ELSE 0 END), CAST(SUM(charged + overrun) AS BIGINT), "
+            "COALESCE(SUM(reward), 0.0) FROM decision WHERE campaign = ? GROUP BY arm ORDER BY arm",
+            (campaign,),
+        )
+        return [(arm, int(open), spent, reward) for arm, open, spent, reward in found]
+
+    # --- leases --------------------------------------------------------------------------------------------------
+
+    def lease(self, id: str) -> Lease | None:
+        row = self._lock_leases(f"{_LEASES} WHERE id = ?", id).fetchone()
+        return None if row is None else rows.lease_of(row)
+
+    def leases(self, campaign: str) -> list[Lease]:
+        return [rows.lease_of(row) for row in self._lock_leases(f"{_LEASES} WHERE campaign = ? ORDER BY id", campaign)]
+
+    def _lock_leases(self, statement: str, value: str) -> Any:
+        return self._do(statement + self.LOCK, (value,))
+
+    def add_lease(self, lease: Lease) -> None:
+        self.change(insertion("lease", rows.LEASE), rows.lease_values(lease))
+
+    def save_lease(self, lease: Lease) -> None:
+        self.change(
+            f"UPDATE lease SET {assigned(rows.LEASE_CHANGES)} WHERE id = ?", (*rows.lease_changes(lease), lease.id)
+        )
+
+    def drop_lease(self, id: str) -> None:
+        self.change("DELETE FROM lease WHERE id = ?", (id,))
+
+    def due_leases(self, now: float) -> list[tuple[str, str]]:
+        found = self._do("SELECT campaign, id FROM lease WHERE expires_at <= ? ORDER BY campaign, id", (now,))
+        return [(campaign, id) for campaign, id in found]
+
+    def lease_events(self, lease: str, after: int) -> list[LeaseEvent]:
+        return [rows.lease_event_of(row) for row in self._do(LEASE_EVENTS.format("?", "?"), (lease, after))]
+
+    # --- events --------------------------------------------------------------------------------------------------
+
+    def add_event(self, event: Event) -> None:
+        self._add_events([event])
+
+    def _add_events(self, events: Sequence[Event]) -> None:
+        self.change_many(_ADD_EVENT, [rows.event_values(event) for event in events])
+
+    def events(self, campaign: str, after: int = 0, limit: int = 1000, kind: str | None = None) -> list[Event]:
+        of_kind, kinds = ("", ()) if kind is None else (" AND kind = ?", (kind,))
+        found = self._do(
+            f"SELECT {listed(rows.NUMBERED_EVENT)} FROM event WHERE {self.EVENTS.between}{of_kind} "
+            f"ORDER BY {IN_ORDER} LIMIT ?",
+            (*between(campaign, after), *kinds, limit),
+        )
+        return [Event(*row) for row in found]
+
+    def last_own_event(self, campaign: str) -> int:
+        return self.last_event(campaign, _OWN_EVENT)
+
+    # --- operators -----------------------------------------------------------------------------------------------
+
+    def operation(self, campaign: str, key: str) -> str | None:
+        return self._one_text("SELECT request_digest FROM operation WHERE campaign = ? AND key = ?", (campaign, key))
+
+    def answer(self, campaign: str, key: str) -> str | None:
+        return self._one_text("SELECT answer FROM operation WHERE campaign = ? AND key = ?", (campaign, key))
+
+    def _one_text(self, query: str, values: Sequence[str]) -> str | None:
+        row = self._do(query, values).fetchone()
+        return None if row is None else row[0]
+
+    def add_operation(self, campaign: str, key: str, digest: str, at: float, answer: str | None = None) -> None:
+        columns = ("campaign", "key", "request_digest", "at", "answer")
+        self.change(insertion("operation", columns), (campaign, key, digest, at, answer))
+        self.change(_FORGET_ANSWERS, (campaign, campaign, ANSWERS_KEPT - 1))
+
+    def add_key(self, key: Key) -> None:
+        values = (key.prefix, key.digest, " ".join(key.scopes), key.created_at, key.campaign)
+        self.change(insertion("api_key", rows.KEY), values)
+
+    def key(self, prefix: str) -> Key | None:
+        row = self._do(f"{_KEYS} WHERE prefix = ?", (prefix,)).fetchone()
+        return None if row is None else rows.key_of(row)
+
+    def keys(self) -> list[Key]:
+        return [rows.key_of(row) for row in self._do(f"{_KEYS} ORDER BY created_at, prefix")]
+
+    def drop_key(self, prefix: str) -> None:
+        self.change("DELETE FROM api_key WHERE prefix = ?", (prefix,))
+
+    def add_key_event(self, event: KeyEvent) -> None:
+        values = (event.kind, event.prefix, " ".join(event.scopes), event.campaign, event.at, event.actor)
+        self.change(insertion("key_event", rows.KEY_EVENT), (*values, event.operation))
+
+    def key_made_under(self, operation: str) -> str | None:
+        return self._one_text("SELECT prefix FROM key_event WHERE operation = ?", (operation,))
+
+    def key_events(self, limit: int, before: int | None = None) -> list[KeyEvent]:
+        which, values = ("", ()) if before is None else (" WHERE seq < ?", (before,))
+        query = f"SELECT {listed(rows.NUMBERED_KEY_EVENT)} FROM key_event{which} ORDER BY seq DESC LIMIT ?"
+        return [rows.key_event_of(row) for row in self._do(query, (*values, limit))]
+
+    def write_heartbeat(self, now: float) -> None:
+        self.change(
+            "INSERT INTO heartbeat (number, at) VALUES (1, ?) ON CONFLICT (number) DO UPDATE SET at = excluded.at",
+            (now,),
+        )

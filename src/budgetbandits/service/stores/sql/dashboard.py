@@ -1,0 +1,425 @@
+"""What pages show, in SQL. Each query costs as much as its answer is long, however long a campaign is.
+
+The list of campaigns is filtered, counted and ordered where the rows are, and only the campaigns of one page are read.
+They are ordered by urgency first: the `Rank` that `dashboard.status.standing` gives the same row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Literal
+
+from budgetbandits.service.ledger import Account
+from budgetbandits.service.stores.records import CampaignSummary, DecisionRow, Event
+from budgetbandits.service.stores.sql.rows import (
+    ACCOUNT,
+    DECISION,
+    NUMBERED_EVENT,
+    decision_of,
+    listed,
+    places,
+    settings_of,
+)
+from budgetbandits.service.stores.sql.statements import EVENT_NUMBER_MAX, LATEST_FIRST, Statements, between
+
+Order = Literal["alarm", "name", "left", "newest"]
+Group = Literal["attention", "running", "stopped"]
+
+
+class Rank(IntEnum):
+    """How a campaign is; the most urgent have the lowest."""
+
+    FROZEN = 0
+    EXHAUSTED = 1
+    """AlarmTimes a day ago or less."""
+    BLOCKED = 2
+    SILENT = 3
+    OVERRAN = 4
+    """It was resumed a day ago or less, after an overrun."""
+    DOWN = 5
+    """An arm has failed so often in a row that it rests."""
+    NEARLY_EXHAUSTED = 6
+    RUNNING = 7
+    PAUSED = 8
+    SPENT = 9
+    """Exhausted for longer."""
+    CLOSED = 10
+
+    @property
+    def group(self) -> Group:
+        return "attention" if self < Rank.RUNNING else "running" if self == Rank.RUNNING else "stopped"
+
+
+@dataclass(frozen=True)
+class AlarmTimes:
+    """Since when something is an alarm."""
+
+    silent: float
+    """Decisions from before this time that still have no feedback are an alarm."""
+    recent: float
+    """Since this time, an exhausted budget and a resumed campaign after an overrun are news."""
+
+
+@dataclass(frozen=True)
+class CampaignPage:
+    """The campaigns of one page, in order, and for each rank the number of campaigns whose name fits."""
+
+    ids: list[str]
+    counts: dict[Rank, int]
+
+
+@dataclass(frozen=True)
+class CampaignSums:
+    """Sums over campaigns: their number, their money in micros, and their currency."""
+
+    campaigns: int
+    money: dict[str, int]
+    currencies: list[str | None]
+    """Two at most: money in several currencies has no sum."""
+
+
+_HALF = 2**32
+_LEFT = "(c.budget - c.spent - c.held - c.leased)"
+_HEARD = "(CASE WHEN m.last_feedback_at > c.created_at THEN m.last_feedback_at ELSE c.created_at END)"
+_LATEST = f"(CASE WHEN m.last_decision_at > {_HEARD} THEN m.last_decision_at ELSE {_HEARD} END)"
+_HELD_IN_LEASES = "(SELECT CAST(COALESCE(SUM(l.held), 0) AS BIGINT) FROM lease l WHERE l.campaign = c.id)"
+"""What decisions under leases of a campaign c hold; ``leased`` has it, and what they may still hold."""
+_FREE_IN_LEASES = (
+    "(SELECT CAST(COALESCE(MAX(l.amount - l.spent - l.held), 0) AS BIGINT) FROM lease l WHERE l.campaign = c.id)"
+)
+"""The most that one lease of a campaign c has for a new decision."""
+_SPENT_IN_LEASES = "(SELECT CAST(COALESCE(SUM(l.spent), 0) AS BIGINT) FROM lease l WHERE l.campaign = c.id)"
+_OVERRUN_AT = "(SELECT e.at FROM event e WHERE e.seq = m.last_overrun_event)"
+_GROUP = f"(CASE WHEN rank < {Rank.RUNNING:d} THEN 0 WHEN rank = {Rank.RUNNING:d} THEN 1 ELSE 2 END)"
+_ORDERS: dict[Order, str] = {
+    "alarm": "rank, COALESCE(last_decision_at, 0.0) DESC, name",
+    "name": f"{_GROUP}, folded_name, id",
+    "left": f"{_GROUP}, CAST(unspent AS DOUBLE PRECISION) / budget, name",
+    "newest": f"{_GROUP}, created_at DESC, name",
+}
+
+
+def _resumed(tx: Statements) -> str:
+    """An expression for when a campaign c with its watermark m was first resumed after its latest overrun."""
+    condition = "e.decision IS NULL AND e.lease IS NULL AND e.kind = 'active'"
+    return tx.EVENTS.first_after("at", "c.id", "m.last_overrun_event", condition)
+
+
+def _cap(extreme: str) -> str:
+    """The smallest (MIN) or the largest (MAX) cap of a campaign c."""
+    return f"COALESCE((SELECT {extreme}(a.cost_cap) FROM arm a WHERE a.campaign = c.id AND a.active), 0)"
+
+
+def _sum(name: str) -> str:
+    """Expressions for the upper and the lower half of a sum, which may be more than a database's largest number."""
+    halves = f"{name} / {_HALF}", f"{name} & {_HALF - 1}"
+    return ", ".join(f"CAST(COALESCE(SUM({each}), 0) AS BIGINT)" for each in halves)
+
+
+def _whole(halves: Sequence[int]) -> list[int]:
+    return [upper * _HALF + lower for upper, lower in zip(halves[::2], halves[1::2], strict=True)]
+
+
+def _below(extreme: str) -> str:
+    """Whether the money left is below the smallest or the largest cap, which is looked up only where it may be."""
+    return f"{_LEFT} < f.cost_max AND {_LEFT} < {_cap(extreme)}"
+
+
+_SILENT = (
+    "m.oldest_unanswered_at < ? AND m.oldest_unanswered_at >= COALESCE(m.last_feedback_at, 0.0) "
+    f"AND (c.held > 0 OR m.last_decision_at > ? OR {_HELD_IN_LEASES} > 0)"
+)
+"""Whether decisions wait for feedback; both values are `AlarmTimes.silent`."""
+_RANK = (
+    f"CASE WHEN c.status = 'frozen' THEN {Rank.FROZEN:d} WHEN c.status = 'paused' THEN {Rank.PAUSED:d} "
+    f"WHEN c.status = 'closed' THEN {Rank.CLOSED:d} "
+    f"WHEN {_below('MIN')} AND {_FREE_IN_LEASES} < {_cap('MIN')} "
+    f"THEN CASE WHEN c.held + c.leased > 0 THEN {Rank.BLOCKED:d} "
+    f"WHEN {_LATEST} > ? THEN {Rank.EXHAUSTED:d} ELSE {Rank.SPENT:d} END "
+    f"WHEN {_SILENT} THEN {Rank.SILENT:d} "
+    f"WHEN c.overrun > 0 AND {{resumed}} > ? THEN {Rank.OVERRAN:d} "
+    f"WHEN c.arms_down IS NOT NULL THEN {Rank.DOWN:d} "
+    f"WHEN {_below('MAX')} THEN {Rank.NEARLY_EXHAUSTED:d} ELSE {Rank.RUNNING:d} END"
+)
+"""The rank of a campaign c with its name f and its watermark m, with `_resumed` to fill in. The values are of
+`AlarmTimes`: ``recent``, ``silent`` twice and ``recent`` again."""
+
+
+class CampaignList:
+    """The list of campaigns; if ``only`` is given, of the campaign with this id."""
+
+    def __init__(self, tx: Statements, only: str | None) -> None:
+        self._tx, self._only = tx, only
+
+    def listed(
+        self, since: AlarmTimes, text: str, group: Group | Literal["all"], order: Order, limit: int, offset: int
+    ) -> CampaignPage:
+        """Campaigns of a group with this text in their names, from ``offset`` on."""
+        table, values = self._table(since, text)
+        ranks = [rank for rank in Rank if group in ("all", rank.group)]
+        # ranked once for both: the counts, and the page
+        rows = self._tx.ask(
+            f"WITH t AS MATERIALIZED ({table}) SELECT NULL, rank, COUNT(*) FROM t GROUP BY rank UNION ALL "
+            f"SELECT id, rank, ROW_NUMBER() OVER (ORDER BY {_ORDERS[order]}) FROM (SELECT * FROM t "
+            f"WHERE rank BETWEEN {min(ranks):d} AND {max(ranks):d} "
+            f"ORDER BY {_ORDERS[order]} LIMIT {limit:d} OFFSET {offset:d}) AS p",
+            values,
+        ).fetchall()
+        page = sorted((number, id) for id, _, number in rows if id is not None)
+        return CampaignPage([id for _, id in page], {Rank(rank): count for id, rank, count in rows if id is None})
+
+    def sums(self) -> CampaignSums:
+        """Over all campaigns of this list."""
+        which, values = ("", ()) if self._only is None else (" WHERE id = ?", (self._only,))
+        names = ("budget", "spent", "held", "leased", "overrun")
+        sums = ", ".join(map(_sum, names))
+        count, *halves = self._tx.ask(f"SELECT COUNT(*), {sums} FROM campaign{which}", values).fetchone()
+        money = dict(zip(names, _whole(halves), strict=True))
+        money["left"] = money["budget"] - money["spent"] - money["held"] - money["leased"]
+        of_one = "" if self._only is None else " WHERE campaign = ?"
+        [in_leases] = _whole(self._tx.ask(f"SELECT {_sum('spent')} FROM lease{of_one}", values).fetchone())
+        money["spent_with_leases"] = money["spent"] + in_leases
+        found = self._tx.ask(f"SELECT DISTINCT currency FROM campaign_name{which} LIMIT 2", values)
+        return CampaignSums(count, money, [currency for (currency,) in found])
+
+    def _table(self, since: AlarmTimes, text: str) -> tuple[str, list[Any]]:
+        """A query for the columns that the list is ordered by, and its values."""
+        values: list[Any] = [since.recent, since.silent, since.silent, since.recent]
+        which = []
+        if text:
+            which.append(self._tx.contains("f.folded_name"))
+            values.append(text.casefold())
+        if self._only is not None:
+            which.append("c.id = ?")
+            values.append(self._only)
+        table = (
+            f"SELECT c.id, c.name, c.created_at, c.budget, {_LEFT} AS unspent, m.last_decision_at, "
+            f"f.folded_name, {_RANK.format(resumed=_resumed(self._tx))} AS rank "
+            "FROM campaign c JOIN campaign_name f ON f.id = c.id "
+            f"LEFT JOIN rollup_watermark m ON m.campaign = c.id{' WHERE ' if which else ''}{' AND '.join(which)}"
+        )
+        return table, values
+
+
+DECISIONS_SEARCHED_MAX = 2000
+"""The latest decisions among which those of a kind are looked for."""
+
+HOLDS_COUNTED_MAX = 10_000
+"""Open holds beyond these are not counted."""
+
+_OPERATORS = "decision IS NULL AND lease IS NULL"
+
+DecisionKind = Literal["all", "held", "settled", "failed", "expired", "voided", "overrun"]
+DECISION_KINDS: dict[DecisionKind, str] = {
+    "all": "1 = 1",
+    "held": "decision.state = 'pending'",
+    "settled": "decision.state = 'settled'",
+    "failed": "decision.failed",
+    "expired": "decision.state = 'expired'",
+    "voided": "decision.state = 'voided'",
+    "overrun": "decision.overrun > 0",
+}
+
+
+@dataclass(frozen=True)
+class DecisionFilter:
+    """Which decisions to look for: of a kind, of the arm with this number, of a segment."""
+
+    kind: DecisionKind = "all"
+    arm: int | None = None
+    segment: str | None = None
+
+
+ANY_DECISION = DecisionFilter()
+
+
+@dataclass(frozen=True)
+class DecisionPage:
+    """Decisions, the newest first."""
+
+    decisions: list[DecisionRow]
+    older: int | None
+    """The number of the event before which the next page begins; None if there are no more."""
+
+
+@dataclass(slots=True)
+class OpenHolds:
+    """Open holds by age, and the one that expires first."""
+
+    counts: list[int]
+    """For each age that was asked for, how many are younger; the last is how many there are, or were counted."""
+    expires_at: float | None
+    amount: int
+    """The hold that expires first."""
+
+    @property
+    def more(self) -> bool:
+        """Whether there may be more than were counted."""
+        return self.counts[-1] >= HOLDS_COUNTED_MAX
+
+
+class Pages:
+    """What pages show, in a transaction."""
+
+    def __init__(self, tx: Statements) -> None:
+        self._tx, self._between = tx, tx.EVENTS.between
+
+    def campaign_list(self, only: str | None = None) -> CampaignList:
+        """The list of campaigns, or of one."""
+        return CampaignList(self._tx, only)
+
+    def summaries(self, campaigns: Sequence[str]) -> list[CampaignSummary]:
+        """These campaigns, in this order, except those whose accounts are damaged."""
+        if not campaigns:
+            return []  # PostgreSQL knows no empty list
+        tx, among = self._tx, places(campaigns)
+        rolled_up_until = tx.EVENTS.first_after("at", "c.id", "COALESCE(m.seq, 0)")
+        rows = tx.ask(
+            f"SELECT {listed(_SUMMARY, 'c')}, m.last_decision_at, m.last_feedback_at, m.oldest_unanswered_at, "
+            f"{_OVERRUN_AT}, {_resumed(tx)}, {_SPENT_IN_LEASES}, {_HELD_IN_LEASES}, {_FREE_IN_LEASES}, "
+            f"{rolled_up_until}, c.arms_down FROM campaign c "
+            f"LEFT JOIN rollup_watermark m ON m.campaign = c.id WHERE c.id IN ({among})",
+            campaigns,
+        )
+        by_id = {}
+        for row in rows:
+            with suppress(ArithmeticError, TypeError, ValueError):
+                by_id[row[0]] = _summary(row)
+        arms = tx.ask(
+            "SELECT campaign, COUNT(*), MIN(cost_cap), MAX(cost_cap) FROM arm "
+            f"WHERE campaign IN ({among}) AND active GROUP BY campaign",
+            campaigns,
+        )
+        for id, *caps in arms:
+            if id in by_id:
+                each = by_id[id]
+                each.arms, each.smallest_cap, each.largest_cap = caps
+        return [by_id[id] for id in campaigns if id in by_id]
+
+    def names(self, campaigns: Sequence[str]) -> dict[str, str]:
+        """The names of these campaigns, by id."""
+        if not campaigns:
+            return {}
+        marks = places(campaigns)
+        return dict(self._tx.ask(f"SELECT id, name FROM campaign_name WHERE id IN ({marks})", campaigns).fetchall())
+
+    def spent_by(self, span: int, campaigns: Sequence[str], since: float) -> dict[str, dict[int, int]]:
+        """What each campaign has spent, by the beginning of the minute, hour or day, as far as it is rolled up."""
+        spent: dict[str, dict[int, int]] = {id: {} for id in campaigns}
+        if not campaigns:
+            return spent  # PostgreSQL knows no empty list
+        marks = places(campaigns)
+        rows = self._tx.ask(
+            "SELECT campaign, begins, CAST(SUM(spent) AS BIGINT) FROM rollup "
+            f"WHERE campaign IN ({marks}) AND span = {span:d} AND begins >= ? GROUP BY campaign, begins",
+            (*campaigns, int(since)),
+        )
+        for id, begins, amount in rows:
+            spent[id][begins] = amount
+        return spent
+
+    def decisions(
+        self, campaign: str, limit: int, which: DecisionFilter = ANY_DECISION, before: int | None = None
+    ) -> DecisionPage:
+        """The latest decisions that were made before this event.
+
+        Those of a kind, an arm or a segment are looked for among the latest `DECISIONS_SEARCHED_MAX`.
+        """
+        searched = limit + 1 if which == ANY_DECISION else DECISIONS_SEARCHED_MAX
+        newest = f"SELECT decision, seq FROM event WHERE {self._between} AND kind = 'decided' ORDER BY {LATEST_FIRST}"
+        window, values = f"({newest} LIMIT {searched}) AS e", _before(campaign, before)
+        of_arm = "" if which.arm is None else " AND decision.arm = ?"
+        rows = self._tx.ask(
+            f"SELECT e.seq, {listed(DECISION, 'decision')} FROM {window} JOIN decision ON decision.id = e.decision "
+            f"WHERE {DECISION_KINDS[which.kind]}{of_arm} ORDER BY e.seq DESC",
+            values if which.arm is None else (*values, which.arm),
+        )
+        found: list[tuple[int, DecisionRow]] = []
+        for seq, *row in rows:
+            if len(found) > limit:
+                break
+            made = decision_of(row)
+            if which.segment is None or _segment_of(made) == which.segment:
+                found.append((seq, made))
+        if len(found) > limit:
+            return DecisionPage([each for _, each in found[:limit]], found[limit - 1][0])
+        least, count = self._tx.ask(f"SELECT MIN(seq), COUNT(*) FROM {window}", values).fetchone()
+        return DecisionPage([each for _, each in found], int(least) if count == searched else None)
+
+    def operator_events(
+        self, campaign: str, limit: int, before: int | None = None, kinds: Sequence[str] = ()
+    ) -> list[Event]:
+        """What operators have done, and when the campaign froze, before this event; the latest first.
+
+        Events of these kinds, or all.
+        """
+        of_kinds = f" AND kind IN ({places(kinds)})" if kinds else ""
+        rows = self._tx.ask(
+            f"SELECT {listed(NUMBERED_EVENT)} FROM event WHERE {self._between} AND {_OPERATORS}{of_kinds} "
+            f"ORDER BY {LATEST_FIRST} LIMIT ?",
+            (*_before(campaign, before), *kinds, limit),
+        )
+        return [Event(*row) for row in rows]
+
+    def event_numbers(self, campaign: str, kind: str) -> list[int]:
+        """The numbers of all operator events of one kind, the latest first."""
+        query = f"SELECT seq FROM event WHERE {self._between} AND {_OPERATORS} AND kind = ? ORDER BY {LATEST_FIRST}"
+        return [seq for (seq,) in self._tx.ask(query, (*between(campaign), kind))]
+
+    def last_event(self) -> int:
+        """The number of the latest event of any campaign."""
+        row = self._tx.ask("SELECT MAX(seq) FROM event").fetchone()
+        return int(row[0] or 0)
+
+    def event(self, seq: int) -> Event | None:
+        row = self._tx.ask(f"SELECT {listed(NUMBERED_EVENT)} FROM event WHERE seq = ?", (seq,)).fetchone()
+        return None if row is None else Event(*row)
+
+    def resumed_at(self, campaign: str, event: int) -> float | None:
+        """When a campaign was first resumed after the event with this number."""
+        given = "(SELECT CAST(? AS TEXT) AS id) AS c, (SELECT CAST(? AS BIGINT) AS last_overrun_event) AS m"
+        row = self._tx.ask(f"SELECT {_resumed(self._tx)} FROM {given}", (campaign, event)).fetchone()
+        return None if row is None else row[0]
+
+    def holds(self, campaign: str, now: float, ages: Sequence[float]) -> OpenHolds:
+        """Open holds by age: the `HOLDS_COUNTED_MAX` that expire first."""
+        counts = ", ".join(["COALESCE(SUM(CASE WHEN p.created_at > ? THEN 1 ELSE 0 END), 0)"] * len(ages))
+        first = "SELECT {} FROM pending_decision WHERE campaign = ? ORDER BY expires_at LIMIT {}"
+        row = self._tx.ask(
+            f"SELECT {counts}, COUNT(*) FROM ({first.format('created_at', HOLDS_COUNTED_MAX)}) AS p",
+            (*(now - age for age in ages), campaign),
+        ).fetchone()
+        soonest = self._tx.ask(
+            f"SELECT p.expires_at, d.hold FROM ({first.format('decision, expires_at', 1)}) AS p "
+            "JOIN decision d ON d.id = p.decision",
+            (campaign,),
+        ).fetchone()
+        expires_at, amount = (None, 0) if soonest is None else soonest
+        return OpenHolds([int(each) for each in row], expires_at, amount)
+
+
+def _before(campaign: str, seq: int | None) -> tuple[str, int, str, int]:
+    """The values of `EventConditions.between` for a campaign's events before this one, or for all."""
+    return between(campaign, upto=EVENT_NUMBER_MAX if seq is None else seq - 1)
+
+
+_SUMMARY = ("id", "name", "policy", *ACCOUNT, "created_at", "settings")
+_ACCOUNT_ENDS = 3 + len(ACCOUNT)
+
+
+def _summary(row: Sequence[Any]) -> CampaignSummary:
+    created_at, settings, *times_and_leases, arms_down = row[_ACCOUNT_ENDS:]
+    return CampaignSummary(
+        *row[:3], Account(*row[3:_ACCOUNT_ENDS]), created_at, settings_of(settings), *times_and_leases,
+        arms_down=json.loads(arms_down or "[]"),
+    )  # fmt: skip
+
+
+def _segment_of(decision: DecisionRow) -> str | None:
+    """The segment that its request named."""
+    segment = None if decision.request is None else json.loads(decision.request).get("segment")
+    return None if segment is None else str(segment)

@@ -1,0 +1,170 @@
+"""Columns and rows: every list of columns, derived from the fields of the records, and the conversions.
+
+An account or a hold inside a record is spread out over columns of its table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
+
+from pydantic_core import to_json
+
+from budgetbandits.service.leases.ledger import NO_DAY
+from budgetbandits.service.ledger import Account, Hold, day_of
+from budgetbandits.service.stores.records import (
+    ArmRow,
+    Campaign,
+    DecisionRow,
+    Event,
+    Key,
+    KeyEvent,
+    Lease,
+    LeaseEvent,
+    Watermark,
+)
+
+Values = Callable[[Any], tuple[Any, ...]]
+
+_LEASE_ACCOUNT = {"amount": "budget", "spent": "spent", "held": "held", "requests_used": "requests_used"}
+_HOLD = {"hold": "amount", "state": "state", "charged": "charged", "overrun": "overrun", "reported": "reported"}
+
+
+def _paths(record: type, **parts: dict[str, str]) -> dict[str, str]:
+    """Where the value of each column is in a record; ``parts`` are the columns of a field that is itself a record."""
+    paths: dict[str, str] = {}
+    for name in (each.name for each in fields(record) if each.name != "seq"):
+        columns = parts.get(name)
+        paths |= {name: name} if columns is None else {column: f"{name}.{at}" for column, at in columns.items()}
+    return paths
+
+
+ACCOUNT = tuple(each.name for each in fields(Account))
+_campaign = _paths(Campaign, account={name: name for name in ACCOUNT})
+_arm, _event, _key, _key_event = map(_paths, (ArmRow, Event, Key, KeyEvent))
+_decision, _lease = _paths(DecisionRow, hold=_HOLD), _paths(Lease, account=_LEASE_ACCOUNT)
+
+CAMPAIGN, ARM, EVENT, KEY, KEY_EVENT, LEASE = map(tuple, (_campaign, _arm, _event, _key, _key_event, _lease))
+DECISION = tuple(_decision)
+PLAIN_DECISION = DECISION[: DECISION.index("request")]
+"""Without the columns that most decisions leave empty: NULLs that need not be written are felt at every decision."""
+FEEDBACK = ("state", "charged", "overrun", "reported", "cost", "reward")
+"""The columns of a decision that feedback changes, and ``failed``."""
+MONEY = tuple(name for name in ACCOUNT if name != "status")
+LEASE_CHANGES = LEASE[2:]
+"""The columns of a lease that change."""
+WATERMARK = tuple(each.name for each in fields(Watermark))
+NUMBERED_EVENT, NUMBERED_KEY_EVENT = (*EVENT, "seq"), (*KEY_EVENT, "seq")
+"""With the number that the store has given."""
+
+money_of: Values = attrgetter(*MONEY)
+lease_values: Values = attrgetter(*_lease.values())
+lease_changes: Values = attrgetter(*(_lease[name] for name in LEASE_CHANGES))
+plain_decision_values: Values = attrgetter(*(_decision[name] for name in PLAIN_DECISION))
+decision_values: Values = attrgetter(*_decision.values())
+feedback_values: Values = attrgetter(*(_decision[name] for name in FEEDBACK))
+event_values: Values = attrgetter(*EVENT)
+watermark_values: Values = attrgetter(*WATERMARK)
+
+
+def listed(columns: Iterable[str], table: str = "") -> str:
+    """The columns for a SELECT or INSERT, of a table if one is named."""
+    return ", ".join(f"{table}.{name}" if table else name for name in columns)
+
+
+def places(columns: Iterable[object]) -> str:
+    """A ``?`` for each of these."""
+    return ", ".join("?" for _ in columns)
+
+
+def insertion(table: str, columns: Sequence[str]) -> str:
+    return f"INSERT INTO {table} ({listed(columns)}) VALUES ({places(columns)})"
+
+
+def assigned(columns: Iterable[str], first: int | None = None) -> str:
+    """Assignments for an UPDATE: to ``?``, or to numbered values from ``$first`` on."""
+    if first is None:
+        return ", ".join(f"{name} = ?" for name in columns)
+    return ", ".join(f"{name} = ${number}" for number, name in enumerate(columns, first))
+
+
+def json_text(values: dict[str, Any]) -> str:
+    """JSON, much faster than the standard library's; infinities and NaN are written as that does."""
+    return to_json(values, inf_nan_mode="constants").decode()
+
+
+def json_rows(columns: Sequence[str], values: Values, records: Iterable[Any]) -> str:
+    """Rows for PostgreSQL's ``json_populate_recordset``, which takes what is missing for NULL."""
+    rows = [zip(columns, values(record), strict=True) for record in records]
+    return to_json([{name: value for name, value in row if value is not None} for row in rows]).decode()
+
+
+def arms_down_text(campaign: Campaign) -> str | None:
+    """Which of its arms are down, for the list of campaigns; None if none is."""
+    down = campaign.learned.get("down")
+    return to_json(down).decode() if down else None
+
+
+@lru_cache(maxsize=4096)
+def settings_of(text: str) -> dict[str, Any]:
+    """Read at every decision; the result is never changed."""
+    return dict(json.loads(text))
+
+
+_ACCOUNT_ENDS = 3 + len(ACCOUNT)
+
+
+def campaign_of(row: Sequence[Any]) -> Campaign:
+    account = Account(*row[3:_ACCOUNT_ENDS])
+    created_at, settings, learned = row[_ACCOUNT_ENDS:]
+    known = json.loads(learned)
+    if not isinstance(known, dict):
+        raise TypeError("what is learned is no object")
+    return Campaign(row[0], row[1], row[2], account, created_at, settings_of(settings), known)
+
+
+def campaign_values(campaign: Campaign) -> tuple[Any, ...]:
+    account = tuple(getattr(campaign.account, name) for name in ACCOUNT)
+    texts = json_text(campaign.settings), json_text(campaign.learned)
+    return (campaign.id, campaign.name, campaign.policy, *account, campaign.created_at, *texts)
+
+
+def arm_of(row: Sequence[Any]) -> ArmRow:
+    campaign, number, name, cost_cap, learned, active = row
+    return ArmRow(campaign, number, name, cost_cap, json.loads(learned), bool(active))
+
+
+def arm_values(arm: ArmRow) -> tuple[Any, ...]:
+    return arm.campaign, arm.number, arm.name, arm.cost_cap, json_text(arm.learned), arm.active
+
+
+_CREATED_AT, _LEASE_ID = DECISION.index("created_at"), DECISION.index("lease")
+
+
+def decision_of(row: Sequence[Any]) -> DecisionRow:
+    """``failed`` is the last column; SQLite has no booleans."""
+    day = day_of(row[_CREATED_AT]) if row[_LEASE_ID] is None else NO_DAY
+    hold = Hold(row[3], row[4], row[5], row[6], bool(row[7]), day)
+    return DecisionRow(row[0], row[1], row[2], hold, *row[8:-1], failed=bool(row[-1]))
+
+
+def lease_of(row: Sequence[Any]) -> Lease:
+    id, campaign, amount, spent, held, requests_used, *rest = row
+    return Lease(id, campaign, Account(amount, spent, held, requests_used=requests_used), *rest)
+
+
+def lease_event_of(row: Sequence[Any]) -> LeaseEvent:
+    return LeaseEvent(Event(*row[:-4]), *row[-4:])
+
+
+def key_of(row: Sequence[Any]) -> Key:
+    prefix, digest, scopes, created_at, campaign = row
+    return Key(prefix, digest, tuple(scopes.split()), created_at, campaign)
+
+
+def key_event_of(row: Sequence[Any]) -> KeyEvent:
+    return KeyEvent(row[0], row[1], tuple(row[2].split()), *row[3:])

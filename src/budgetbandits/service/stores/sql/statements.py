@@ -1,0 +1,104 @@
+"""How a transaction of a SQL database runs a statement, and how it asks for the events of one campaign.
+
+A PostgreSQL that was analysed while there was one campaign takes every event for one of any campaign. Asked for
+``campaign = ? ORDER BY seq``, it then walks the index of the numbers, which has the events of all campaigns: for a
+campaign that is one of thousands, all of it. So rows are compared there, and ordered by both columns, which one index
+alone serves, whatever the statistics say. SQLite takes the plain condition that way; rows it would compare one by one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+EVENT_NUMBER_MAX = 2**62
+"""Above the number of any event."""
+
+IN_ORDER = "campaign, seq"
+LATEST_FIRST = "campaign DESC, seq DESC"
+
+
+@dataclass(frozen=True)
+class EventConditions:
+    """Conditions for the events of a campaign after a number and up to one."""
+
+    after: str
+    upto: str
+
+    @property
+    def between(self) -> str:
+        """A condition whose values are `between`."""
+        return " AND ".join(each.format(e="", campaign="?", seq="?") for each in (self.after, self.upto))
+
+    def first_after(self, column: str, campaign: str, seq: str, condition: str = "1 = 1") -> str:
+        """An expression for a column of the first event of a campaign after a number; NULL without one.
+
+        ``campaign`` and ``seq`` are expressions; ``condition`` is one on an event e.
+        """
+        after = self.after.format(e="e.", campaign=campaign, seq=seq)
+        upto = self.upto.format(e="e.", campaign=campaign, seq=EVENT_NUMBER_MAX)
+        return (
+            f"(SELECT e.{column} FROM event e WHERE {after} AND {upto} AND {condition} "
+            "ORDER BY e.campaign, e.seq LIMIT 1)"
+        )  # fmt: skip
+
+
+BY_COLUMNS = EventConditions(
+    "{e}campaign = {campaign} AND {e}seq > {seq}", "{e}campaign = {campaign} AND {e}seq <= {seq}"
+)
+BY_ROWS = EventConditions("({e}campaign, {e}seq) > ({campaign}, {seq})", "({e}campaign, {e}seq) <= ({campaign}, {seq})")
+
+
+def between(campaign: str, after: int = 0, upto: int = EVENT_NUMBER_MAX) -> tuple[str, int, str, int]:
+    """The values of `EventConditions.between`."""
+    return campaign, after, campaign, upto
+
+
+class Statements(ABC):
+    """Plain SQL with ``?`` for values; a database supplies how to run it."""
+
+    EVENTS: ClassVar[EventConditions] = BY_COLUMNS
+    LOCK: ClassVar[str] = ""
+    """Ends a SELECT so that others cannot change its rows, where a transaction does not see to that anyway."""
+
+    wrote = False
+    """Whether anything was written."""
+
+    @abstractmethod
+    def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        """Run a statement; the result can be iterated and has fetchone()."""
+
+    @abstractmethod
+    def _do_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None: ...
+
+    def ask(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        """Run a statement that changes nothing."""
+        return self._do(statement, values)
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> None:
+        self.wrote = True
+        self._do(statement, values)
+
+    def change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement for each of these rows."""
+        if len(rows) == 1:  # which is often so, and quicker
+            self.change(statement, rows[0])
+        elif rows:
+            self.wrote = True
+            self._do_many(statement, rows)
+
+    def whole(self, number: str) -> str:
+        """An expression for the whole part of a number that is not negative."""
+        return f"CAST({number} AS BIGINT)"
+
+    def contains(self, text: str) -> str:
+        """An expression for whether a text contains another one, which is its value."""
+        return f"instr({text}, ?) > 0"
+
+    def last_event(self, campaign: str, condition: str = "") -> int:
+        """The number of the campaign's latest event, or of those with a further condition; 0 if there is none."""
+        query = f"SELECT seq FROM event WHERE {self.EVENTS.between}{condition} ORDER BY {LATEST_FIRST} LIMIT 1"
+        row = self._do(query, between(campaign)).fetchone()
+        return 0 if row is None else int(row[0])

@@ -1,0 +1,187 @@
+"""The loops over rounds: the plain one, which looks at all arms in every round, and the lazy one.
+
+The plain loop is exact by inspection, and its cost grows with the number of arms. It serves rules whose monotonicity
+nobody declared and those that draw the arm by its index, and the lazy loop is tested against it. The lazy loop does
+not evaluate what cannot matter; docs/engine.md, section 8, says why that is exact.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from budgetbandits.simulation.engines.index.blocks import region, roam
+from budgetbandits.simulation.engines.index.bounds import has_left, renew_expired, reopen
+from budgetbandits.simulation.engines.index.election import elect, gather
+from budgetbandits.simulation.engines.index.pulls import first_pulls, pull_leader
+from budgetbandits.simulation.engines.index.state import (
+    CHOOSING,
+    FLOOR_SEEN,
+    OPENING,
+    PULLING,
+    can_pay,
+    evaluate,
+    highest_bound,
+    money_left,
+    now,
+)
+from budgetbandits.simulation.engines.index.sweeps import sweep_on, worth_a_sweep
+from budgetbandits.simulation.engines.runtime.draws import exponential, uniform
+from budgetbandits.simulation.engines.runtime.records import (
+    GOING_ON,
+    NOT_A_NUMBER,
+    ROUND_LIMIT,
+    float_pointer,
+    stop,
+    whole_pointer,
+)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def play_plain(games, index):
+    """Play until every budget's game has ended or an arm needs outcomes; resumable. Returns a `status`."""
+    game = games[0]
+    status = first_pulls(game) if game.stage == OPENING else GOING_ON
+    while status == GOING_ON:
+        status = best_of_all(game, index) if game.stage == CHOOSING else pull_leader(game)
+    return status
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def best_of_all(game, index):
+    """Make the arm with the highest index the leader, ties broken uniformly; the games end if none can be afforded.
+
+    Exploring, all indices count as equal. With softmax an arm is drawn in proportion to the exponential of its index:
+    that is the highest of the indices with independent Gumbel variates added.
+    """
+    if game.rounds == game.max_rounds:
+        return ROUND_LIMIT
+    if game.rounds >= game.horizon:
+        return stop(game)
+    exploring = game.exploration > 0.0 and uniform(game.stream_at) * float(game.rounds) < game.exploration
+    pulls, price, money = whole_pointer(game.pulls_at), float_pointer(game.price_at), money_left(game)
+    values = float_pointer(game.value_at)
+    kept = not game.rounds_matter and game.kind < FLOOR_SEEN  # an index changes with the arm's own pulls alone
+    if kept and game.leader >= 0:
+        values[game.leader] = evaluate(game, index, game.leader, game.rounds, game.floor)
+    known = kept and game.leader >= 0
+    chosen = -1
+    best = -np.inf
+    ties = 0
+    for arm in range(game.arms):
+        if pulls[arm] == 0 or not price[arm] <= money:
+            continue
+        if not known and (kept or not exploring):
+            values[arm] = evaluate(game, index, arm, game.rounds, game.floor)
+        value = 0.0 if exploring else values[arm]
+        if value != value:
+            game.leader = arm
+            return NOT_A_NUMBER
+        if game.softmax and value < np.inf:
+            value -= np.log(exponential(game.stream_at))
+        if value > best:
+            chosen, best, ties = arm, value, 1
+        elif value == best and value > -np.inf:
+            ties += 1
+            if uniform(game.stream_at) * ties < 1.0:  # the j-th of equals replaces the choice with probability 1/j
+                chosen = arm
+    if chosen < 0:
+        return stop(game)
+    game.leader = chosen
+    game.stage = PULLING
+    return GOING_ON
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def play_lazily(games, index):
+    """Play until every budget's game has ended or an arm needs outcomes; resumable. Returns a `status`."""
+    game = games[0]
+    status = GOING_ON
+    if game.stage == OPENING:
+        status = first_pulls(game)
+        if status == GOING_ON:
+            game.floor_low = game.floor_high = game.floor
+            status = gather(game, index)
+    while status == GOING_ON:
+        if game.stage == PULLING:
+            status = pull_leader(game)
+        elif game.rounds >= game.max_rounds:
+            status = ROUND_LIMIT
+        elif laborious(game) and worth_a_sweep(game):
+            status = play_sweeps(game, index)
+        else:
+            status = choose(game, index)
+    return status
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def choose(game, index):
+    """Find who is to be pulled next; a leader that is safe for many rounds is pulled at once."""
+    if game.leader >= 0 and not can_pay(game, game.leader):
+        game.leader = -1
+    lead = -np.inf
+    if game.leader >= 0:
+        lead = now(game, index, game.leader)
+        if not lead > -np.inf:
+            return NOT_A_NUMBER
+    keep_bounds(game, index, lead)
+    rival = highest_rival(game)
+    if game.leader < 0 or not lead > rival:
+        return elect(game, index, lead)
+    if game.blocks:
+        count = region(game, index, lead, rival)
+        if count > 0:
+            return roam(game, count)
+    game.stage = PULLING
+    return GOING_ON
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def keep_bounds(game, index, lead):
+    """Renew the bounds that hold no longer; ``lead`` is the leader's index."""
+    level = lead
+    if game.leader < 0 and game.groups > 0:
+        level = highest_bound(game)
+    if game.pool_size > 0:
+        level = np.inf
+    if game.kind >= FLOOR_SEEN and has_left(game):
+        reopen(game, index, level)
+    renew_expired(game, index, level)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def highest_rival(game):
+    """A bound on all indices but the leader's, whatever rounding does."""
+    if game.pool_size > 0:
+        return np.inf
+    if game.groups == 0:
+        return -np.inf
+    rival = highest_bound(game)
+    return rival + game.slack * (1.0 + abs(rival))
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def laborious(game):
+    """Whether the last rounds needed enough evaluations for sweeps to be faster."""
+    evaluations = game.evaluations - game.evaluated_before
+    if evaluations < game.patience:
+        return False
+    rounds = game.rounds - game.counted_from
+    count_from_here(game)
+    game.lazy_price = float(evaluations) / float(max(rounds, 1))
+    return rounds < 8 * evaluations
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def count_from_here(game):
+    game.evaluated_before = game.evaluations
+    game.counted_from = game.rounds
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def play_sweeps(game, index):
+    """Sweep as long as it pays, and sort the arms again."""
+    sweep_on(game, index)
+    status = gather(game, index)
+    count_from_here(game)
+    return status

@@ -1,0 +1,95 @@
+"""The score of a policy with tails, and its margin over others, against numbers worked out by hand."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from budgetbandits.errors import StudyError
+from budgetbandits.experiments.experiment_file import SUITE, TRAINING, shipped_text
+from budgetbandits.experiments.standings import SettingGames
+from budgetbandits.plugins import run_file
+
+FILE = Path(__file__).parents[2] / "benchmarks/champion_score.py"
+champion_score = run_file(FILE)
+margins, scores = champion_score.margins, champion_score.scores
+
+
+@pytest.fixture(autouse=True)
+def _few_resamples(monkeypatch):
+    monkeypatch.setattr(champion_score, "RESAMPLES", 200)
+
+
+BY_HAND = np.array([51.0, 51.0, 91.0, 100.0])
+"""Mean, median, 90 and 99 % of 1, 2, ..., 101."""
+
+
+@pytest.mark.parametrize(("geometric", "mean"), [(False, (1 / 2.0 + 3 / 1.5) / 2), (True, np.sqrt(3 / (2.0 * 1.5)))])
+def test_a_score_is_the_mean_of_four_statistics_by_the_bound(geometric, mean):
+    steady, twice = np.arange(1.0, 102.0), 2.0 * np.arange(1.0, 102.0)
+    games = np.column_stack([twice, steady])
+    settings = {
+        "one": SettingGames(("kube", "bts"), games, True),
+        "two": SettingGames(("kube", "bts"), 3.0 * games, True),
+    }
+    first, second = scores(settings, {"one": 2.0, "two": 1.5}, geometric)
+    assert (first.policy, second.policy) == ("bts", "kube")
+    assert first.statistics == pytest.approx(BY_HAND * mean)
+    assert first.score == pytest.approx((np.prod(BY_HAND) ** 0.25 if geometric else BY_HAND.mean()) * mean)
+    assert second.score == pytest.approx(2.0 * first.score)
+    assert first.low < first.score < first.high
+    assert (first.first, second.first) == (1.0, 0.0)
+
+
+def test_one_lost_game_in_fifty_costs_more_than_a_better_median_gains():
+    rng = np.random.default_rng(7)
+    careful = rng.uniform(90.0, 110.0, 500)
+    bold = rng.uniform(40.0, 60.0, 500)
+    bold[:10] = 30_000.0
+    found = scores({"one": SettingGames(("omega-ucb", "bts"), np.column_stack([bold, careful]), True)}, {"one": 1.0})
+    assert [score.policy for score in found] == ["bts", "omega-ucb"]
+
+
+def test_policies_that_miss_a_setting_have_no_score():
+    games = np.arange(1.0, 21.0).reshape(10, 2)
+    settings = {"one": SettingGames(("bts", "kube"), games, True), "two": SettingGames(("bts",), games[:, :1], True)}
+    assert [score.policy for score in scores(settings, {"one": 1.0, "two": 1.0})] == ["bts"]
+    with pytest.raises(StudyError, match="no policy that competes"):
+        scores(
+            settings | {"three": SettingGames(("kube",), games[:, 1:], True)},
+            dict.fromkeys(("one", "two", "three"), 1.0),
+        )
+
+
+def test_margins_are_taken_problem_by_problem_over_what_is_in_print():
+    rng = np.random.default_rng(8)
+    hardness = rng.uniform(100.0, 10_000.0, 200)  # differs far more between problems than policies do
+    own, rival, tie = (
+        hardness + rng.normal(0, 5, 200),
+        hardness + rng.normal(20, 5, 200),
+        hardness + rng.normal(0, 5, 200),
+    )
+    policies = ("imed-ratio", "bts", "ucb-bv1", "maillard-ratio")
+    values = SettingGames(policies, np.column_stack([own, rival, tie, 2 * hardness]), True)
+    found = {margin.rival: margin for margin in margins({"one": values}, "imed-ratio")}
+    assert set(found) == {"bts"}  # ucb-bv1 is told the least cost, maillard-ratio is ours
+    assert found["bts"].low < 20.0 < found["bts"].high
+    assert found["bts"].high - found["bts"].low < 4.0
+    assert found["bts"].apart
+    wanted = margins({"one": values}, "imed-ratio", ["maillard-ratio", "ucb-bv1"])
+    assert [(margin.rival, margin.apart) for margin in wanted] == [("ucb-bv1", False), ("maillard-ratio", True)]
+    assert wanted[1].factor == pytest.approx(2.0, rel=0.01)
+    assert wanted[1].factor_low <= wanted[1].factor <= wanted[1].factor_high
+
+
+def test_no_problem_of_the_training_is_in_the_suite():
+    def seeds(name):
+        entries = [entry["problems"][0] for entry in tomllib.loads(shipped_text(name))["settings"]]
+        return {entry.get("seed", 0) + number for entry in entries for number in range(entry.get("count", 1))}
+
+    assert len(seeds(TRAINING)) == 3_500
+    assert not seeds(TRAINING) & seeds(SUITE)
+    assert max(seeds(SUITE)) < min(seeds(TRAINING))
