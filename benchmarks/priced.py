@@ -18,7 +18,7 @@ from budgetbandits.numerics.fluid import arms_at_rate
 from budgetbandits.policies.base import Knowledge, Request
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.policies.paced.selection import DrawnMeans
-from budgetbandits.policies.paced.statistics import Paced
+from budgetbandits.policies.paced.statistics import PacedState
 
 REQUESTS, REWARDS, COSTS, LARGEST = 1_500, (0.2, 0.8), np.array([0.1, 0.5]), 2.0
 
@@ -27,7 +27,7 @@ class PricedByMeans(PacedThompson):
     """With the price on money of the mean costs, which does not know that estimates vary."""
 
     def priced(
-        self, state: Paced, request: Request, drawn: DrawnMeans, rng: np.random.Generator
+        self, state: PacedState, request: Request, drawn: DrawnMeans, rng: np.random.Generator
     ) -> tuple[Array, Array]:
         here, _ = super().priced(state, request, drawn, rng)
         return here, arms_at_rate(drawn.reward, drawn.cost, drawn.weight, state.rate, request.segment).price

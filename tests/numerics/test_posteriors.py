@@ -51,7 +51,7 @@ JOINT = [(0.5, 0.5, 0.5), (3, 1, 1), (30, 20, 50), (500, 0.5, 500), (500, 500, 0
 def test_a_joint_ratio_has_its_quantiles(weights):
     """(B + P) ≤ z(B + C) for gamma variates: given B + P + C = 1 and B, whether P ≤ what is left times a share."""
     both, paid, charged = weights
-    ratio = JointRatioPosterior.of(both, paid, charged)
+    ratio = JointRatioPosterior.from_weights(both, paid, charged)
     share, split = stats.beta(both, paid + charged), stats.beta(paid, charged)
     for z, level in zip(ratio.quantile(LEVELS), LEVELS, strict=True):
         # P = (1 − B)·split, C = (1 − B)(1 − split)
@@ -60,7 +60,7 @@ def test_a_joint_ratio_has_its_quantiles(weights):
 
 
 def test_a_joint_ratio_without_common_pulls_is_that_of_the_odds():
-    ratio = JointRatioPosterior.of(1e-9, 5.0, 7.0)  # P/C, which is beta-prime
+    ratio = JointRatioPosterior.from_weights(1e-9, 5.0, 7.0)  # P/C, which is beta-prime
     assert ratio.quantile(LEVELS) == pytest.approx(stats.betaprime.ppf(LEVELS, 5.0, 7.0), rel=1e-3)
 
 

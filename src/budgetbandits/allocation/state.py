@@ -23,7 +23,7 @@ from budgetbandits.allocation.units import Units, checked_names
 from budgetbandits.errors import BadParameter, BadState, UnknownArm, UnknownPolicy
 from budgetbandits.policies import label, parse_policy
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.paced.statistics import Paced
+from budgetbandits.policies.paced.statistics import PacedState
 from budgetbandits.policies.posteriors import posterior
 from budgetbandits.validation import positive
 
@@ -178,7 +178,7 @@ class AllocationState:
         if not self.policy.needs:
             return
         asks, cost = self._asks.paid
-        plans = isinstance(self._learner.state, Paced)
+        plans = isinstance(self._learner.state, PacedState)
         self._learner.set_budget((self._money.planned(cost) if plans else self._money.budget) / self._units.cost_max)
         self._learner.set_unlearned_requests(int(self._rests.failures.sum()) + asks)
 

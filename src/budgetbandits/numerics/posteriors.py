@@ -225,7 +225,7 @@ class JointRatioPosterior(RatioPosterior):
     ends: ClassVar[tuple[tuple[float, float], ...]] = ((1.0, -1.0), (1.0, 1.0))
 
     @classmethod
-    def of(cls, both: float, paid: float, charged: float) -> JointRatioPosterior:
+    def from_weights(cls, both: float, paid: float, charged: float) -> JointRatioPosterior:
         """From the weights of p11, p10 and p01."""
         return cls(BetaPosterior(paid, charged), BetaPosterior(both, paid + charged))
 

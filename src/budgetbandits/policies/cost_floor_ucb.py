@@ -26,20 +26,20 @@ from typing import Any
 
 import numpy as np
 
-from budgetbandits.policies.index import RISING, IndexPolicy, either
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, where
 from budgetbandits.policies.statistics import Tally
 
 
 def ucb_bv1(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost_floor: Any) -> Any:
     radius = np.sqrt(np.log(np.maximum(rounds - 1.0, 1.0)) / pulls)
     bonus = (1.0 + 1.0 / cost_floor) * radius / (cost_floor - radius)
-    return either((mean_cost > 0.0) & (cost_floor > radius), mean_reward / mean_cost + bonus, np.inf)
+    return where((mean_cost > 0.0) & (cost_floor > radius), mean_reward / mean_cost + bonus, np.inf)
 
 
 def ucb_bv2(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost_floor: Any) -> Any:
     radius = np.sqrt(np.log(np.maximum(rounds - 1.0, 1.0)) / pulls)
     bonus = (1.0 / cost_floor) * (1.0 + 1.0 / (cost_floor - radius)) * radius
-    return either((mean_cost > 0.0) & (cost_floor > radius), mean_reward / mean_cost + bonus, np.inf)
+    return where((mean_cost > 0.0) & (cost_floor > radius), mean_reward / mean_cost + bonus, np.inf)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class UCBBV1(IndexPolicy):
     reference = "Ding et al., AAAI 2013"
     proven = "O(ln B)"
     index = staticmethod(ucb_bv1)
-    monotone = RISING
+    monotone = RISING_INDEX
     cost_floor: float | None = None
 
     def __post_init__(self) -> None:
@@ -82,7 +82,7 @@ class UCBBV2(IndexPolicy):
     reference = "Ding et al., AAAI 2013"
     proven = "O(ln B)"
     index = staticmethod(ucb_bv2)
-    monotone = replace(RISING, falls_with_first=True)
+    monotone = replace(RISING_INDEX, falls_with_first=True)
     first_extra = "smallest cost"
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
@@ -93,8 +93,8 @@ class UCBBV2(IndexPolicy):
 def budget_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost_floor: Any, width: Any) -> Any:
     radius = np.sqrt(width * np.log(np.maximum(rounds - 1.0, 1.0)) / pulls)
     optimistic = np.minimum(mean_reward + radius, 1.0) / np.maximum(mean_cost - radius, cost_floor)
-    bound = (mean_reward + radius * (1.0 + optimistic)) / either(mean_cost > 0.0, mean_cost, 1.0)
-    return either(mean_cost > 0.0, bound, np.inf)
+    bound = (mean_reward + radius * (1.0 + optimistic)) / where(mean_cost > 0.0, mean_cost, 1.0)
+    return where(mean_cost > 0.0, bound, np.inf)
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class BudgetUCB(IndexPolicy):
     reference = "Xia et al., ACML 2015"
     proven = "O(ln B)"
     index = staticmethod(budget_ucb)
-    monotone = RISING
+    monotone = RISING_INDEX
     cost_floor: float | None = None
     width: float = 1.0
 

@@ -31,19 +31,19 @@ from budgetbandits.policies.index import IndexPolicy
 from budgetbandits.policies.sampling import Arms, Posterior, SamplingPolicy
 from budgetbandits.policies.statistics import Tally
 
-MOST_STEPS = 100
+STEPS_MAX = 100
 """More would make a histogram of more than ten thousand cells."""
 
-ON_THE_GRID = 1e-9
+GRID_TOLERANCE = 1e-9
 """What is this close to a multiple is one."""
 
 
 def rounded(value: float, steps: int, rng: np.random.Generator) -> int:
     """How many steps a value is, rounded at random so that the mean stays; a multiple takes no draw."""
     scaled = value * steps
-    low = int(scaled + ON_THE_GRID)
+    low = int(scaled + GRID_TOLERANCE)
     rest = scaled - low
-    if rest <= ON_THE_GRID:
+    if rest <= GRID_TOLERANCE:
         return low
     return low + 1 if rng.random() < rest else low
 
@@ -69,8 +69,8 @@ def npts_learn(statistics: Array, reward: float, cost: float, rng: np.random.Gen
 
 
 def check_steps(policy: str, steps: float) -> None:
-    if not (1.0 <= steps <= MOST_STEPS and float(steps).is_integer()):
-        raise BadParameter(f"{policy}: steps is {steps}; use a whole number from 1 to {MOST_STEPS}")
+    if not (1.0 <= steps <= STEPS_MAX and float(steps).is_integer()):
+        raise BadParameter(f"{policy}: steps is {steps}; use a whole number from 1 to {STEPS_MAX}")
 
 
 def corner_shares(pulls: int, reward: float, cost: float) -> tuple[float, float, float, float]:

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from budgetbandits.errors import BadParameter, PluginError
-from budgetbandits.policies import KNOWN, Policy, parse_policy
+from budgetbandits.policies import POLICY_REGISTRY, Policy, parse_policy
 
 _IN_FILE = re.compile(r"(?P<file>.+\.py)(?::(?P<name>[^:=]+))?(?::(?P<parameters>.*))?", re.DOTALL)
 
@@ -160,7 +160,7 @@ def add_policy(kind: type[Policy]) -> None:
         raise PluginError(f'{kind.__name__} has no name that can be typed; write name = "my-policy" in the class')
     if not vars(kind).get("__dataclass_fields__") and inspect.get_annotations(kind).keys() - {"name"}:
         raise PluginError(f"{kind.__name__} is no dataclass; write @dataclass(frozen=True) above it")
-    KNOWN.add(kind.name, kind)
+    POLICY_REGISTRY.add(kind.name, kind)
 
 
 def classes_in(module: ModuleType) -> list[type]:

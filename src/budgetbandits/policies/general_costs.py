@@ -42,7 +42,7 @@ import numpy as np
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import LARGEST_PARAMETER, NOTHING_KNOWN, Knowledge
-from budgetbandits.policies.index import RISING, IndexPolicy, MomentsPolicy, Monotone, either
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, MomentsPolicy, Monotone, where
 from budgetbandits.policies.statistics import Moments, T, Tally
 
 GATE = 0.28 / 1.28
@@ -52,9 +52,9 @@ GATE = 0.28 / 1.28
 def rate_bound(mean_reward: Any, mean_cost: Any, reward_width: Any, cost_width: Any, slope: Any) -> Any:
     """The index for given widths of residual and cost."""
     known = (mean_cost > 0.0) & (cost_width < GATE * mean_cost)
-    price = either(known, mean_cost, 1.0)
+    price = where(known, mean_cost, 1.0)
     ratio = mean_reward / price
-    return either(known, ratio + 1.4 * (reward_width + np.abs(ratio - slope) * cost_width) / price, np.inf)
+    return where(known, ratio + 1.4 * (reward_width + np.abs(ratio - slope) * cost_width) / price, np.inf)
 
 
 def ucb_b1(
@@ -81,7 +81,7 @@ def ucb_b2c(
     covariance: Any, alpha: Any,
 ) -> Any:  # fmt: skip
     share = alpha * np.log(np.maximum(rounds, 1.0)) / pulls
-    slope = either(cost_variance > 1e-12, covariance / np.maximum(cost_variance, 1e-12), 0.0)
+    slope = where(cost_variance > 1e-12, covariance / np.maximum(cost_variance, 1e-12), 0.0)
     residual = np.maximum(reward_variance - slope * covariance, 0.0)
     reward_width = np.sqrt(2.0 * residual * share) + 3.0 * (1.0 + np.abs(slope)) * share
     cost_width = np.sqrt(2.0 * cost_variance * share) + 3.0 * share
@@ -123,7 +123,7 @@ class UCBB1(KnownVariances):
     reference = "Cayci, Eryilmaz and Srikant, AISTATS 2020"
     proven = "O(ln B)"
     index = staticmethod(ucb_b1)
-    monotone = RISING
+    monotone = RISING_INDEX
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
         return (self.reward_variance, self.cost_variance, self.alpha)

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from budgetbandits.errors import BadParameter, NotANumber
-from budgetbandits.numerics.arrays import Array, either
+from budgetbandits.numerics.arrays import Array, where
 from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, best, first_pull
 from budgetbandits.policies.statistics import Moments, T, TallyPolicy
 
-__all__ = ["RISING", "IndexPolicy", "MomentsPolicy", "Monotone", "check_arity", "either", "not_a_number"]
+__all__ = ["RISING_INDEX", "IndexPolicy", "MomentsPolicy", "Monotone", "check_arity", "not_a_number", "where"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Monotone:
         return self.rises_with_reward and self.falls_with_cost and self.falls_with_pulls and self.rises_with_rounds
 
 
-RISING = Monotone(rises_with_reward=True, falls_with_cost=True, falls_with_pulls=True, rises_with_rounds=True)
+RISING_INDEX = Monotone(rises_with_reward=True, falls_with_cost=True, falls_with_pulls=True, rises_with_rounds=True)
 
 
 @dataclass(frozen=True)
@@ -184,6 +184,6 @@ def not_a_number(
         )
     return NotANumber(
         f"{policy.name}: the index of arm {arm} is not a number at mean_reward {mean_reward:g}, mean_cost "
-        f"{mean_cost:g}, pulls {pulls}, rounds {rounds}; give it one there with either, such as "
-        f"either(mean_cost > 0.0, mean_reward / mean_cost, np.inf)"
+        f"{mean_cost:g}, pulls {pulls}, rounds {rounds}; give it one there with where, such as "
+        f"where(mean_cost > 0.0, mean_reward / mean_cost, np.inf)"
     )

@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from budgetbandits.numerics.arrays import Array, trial
-from budgetbandits.policies.beta_priors import LEAST, MOST
+from budgetbandits.policies.beta_priors import LEAST_PARAMETER, MOST_PARAMETER
 from budgetbandits.policies.sampling import Arms, Posterior, SamplingPolicy
 
 BOTH, PAID, CHARGED, NEITHER = range(4)
@@ -73,7 +73,7 @@ class JointThompson(SamplingPolicy):
     """What each outcome counts for before the first pull."""
 
     def __post_init__(self) -> None:
-        self.between(LEAST, MOST, weight=self.weight)
+        self.between(LEAST_PARAMETER, MOST_PARAMETER, weight=self.weight)
 
     def prior(self) -> tuple[float, ...]:
         return (self.weight,) * 4

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import first_pull
-from budgetbandits.policies.index import RISING, IndexPolicy, either
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, where
 from budgetbandits.policies.statistics import Tally
 
 SLACK = 1e-9
@@ -33,7 +33,7 @@ SLACK = 1e-9
 
 def kube(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
     upper = mean_reward + np.sqrt(2.0 * np.log(np.maximum(rounds, 1.0)) / pulls)
-    return either(mean_cost > 0.0, upper / mean_cost, np.inf)
+    return where(mean_cost > 0.0, upper / mean_cost, np.inf)
 
 
 def kube_fractional(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost: Any) -> Any:
@@ -53,7 +53,7 @@ class KUBE(IndexPolicy):
     reference = "Tran-Thanh et al., AAAI 2012, as in Xia et al. 2015"
     proven = "nothing"
     index = staticmethod(kube)
-    monotone = RISING
+    monotone = RISING_INDEX
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class FractionalKUBE(IndexPolicy):
     proven = "O(ln B), costs known and fixed"
     needs = frozenset({"budget", "costs"})
     index = staticmethod(kube_fractional)
-    monotone = replace(RISING, ignores_cost=True)
+    monotone = replace(RISING_INDEX, ignores_cost=True)
     first_extra = "own"
 
     def extras(self, state: Tally) -> tuple[Any, ...]:

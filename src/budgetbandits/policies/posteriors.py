@@ -9,7 +9,7 @@ from budgetbandits.numerics.posteriors import ArmPosterior, BetaPosterior, Joint
 from budgetbandits.policies.base import Policy, State
 from budgetbandits.policies.gaussian import GaussianThompson
 from budgetbandits.policies.joint import JointThompson
-from budgetbandits.policies.paced.statistics import COST, COUNT, REWARD, Paced
+from budgetbandits.policies.paced.statistics import COST, COUNT, REWARD, PacedState
 from budgetbandits.policies.sampling import Posterior
 from budgetbandits.policies.statistics import Tally
 from budgetbandits.policies.thompson import BetaState
@@ -31,7 +31,7 @@ def kept_posterior(policy: Policy, state: State, arm: int) -> ArmPosterior | Non
         return ArmPosterior(
             BetaPosterior(both + paid, charged + neither),
             BetaPosterior(both + charged, paid + neither),
-            JointRatioPosterior.of(both, paid, charged),
+            JointRatioPosterior.from_weights(both, paid, charged),
         )
     return None
 
@@ -44,7 +44,7 @@ def posterior(policy: Policy, state: State, arm: int) -> ArmPosterior:
     sums = None
     if isinstance(state, Tally):
         sums = float(state.pulls[arm]), float(state.reward[arm]), float(state.cost[arm])
-    elif isinstance(state, Paced):  # what it has forgotten counts in none of them
+    elif isinstance(state, PacedState):  # what it has forgotten counts in none of them
         count, reward, cost = state.sums[[COUNT, REWARD, COST], :, arm].sum(axis=1).tolist()
         sums = count, reward, cost
     if sums is not None:

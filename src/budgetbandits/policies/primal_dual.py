@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge
-from budgetbandits.policies.index import RISING, IndexPolicy, either
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, where
 from budgetbandits.policies.statistics import T, Tally
 
 
@@ -41,7 +41,7 @@ def lower(mean: Any, pulls: Any, width: Any) -> Any:
 
 def pd_bwk(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, width: Any) -> Any:
     price = lower(mean_cost, pulls, width)
-    return either(price > 0.0, upper(mean_reward, pulls, width) / price, np.inf)
+    return where(price > 0.0, upper(mean_reward, pulls, width) / price, np.inf)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class PDBwK(IndexPolicy[T]):
     reference = "Badanidiyuru et al., FOCS 2013, as in Xia et al. 2015"
     proven = "O(√B) up to logarithms, any problem"
     index = staticmethod(pd_bwk)
-    monotone = replace(RISING, ignores_rounds=True)
+    monotone = replace(RISING_INDEX, ignores_rounds=True)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -72,7 +72,7 @@ class PDBwK(IndexPolicy[T]):
 
 
 @dataclass
-class Priced(Tally):
+class PricedState(Tally):
     """Sums, the price of each resource on the logarithmic scale, since prices themselves overflow at large budgets, and
     how many requests there were."""
 
@@ -82,7 +82,7 @@ class Priced(Tally):
 
 
 @dataclass(frozen=True)
-class PrimalDualBwK(PDBwK[Priced]):
+class PrimalDualBwK(PDBwK[PricedState]):
     """The original, with time as a second resource.
 
     >>> PrimalDualBwK(horizon=1000.0).spec
@@ -102,13 +102,13 @@ class PrimalDualBwK(PDBwK[Priced]):
     def needs(self) -> frozenset[str]:
         return frozenset({"budget", "horizon"} if self.horizon is None else {"budget"})
 
-    def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> Priced:
-        return Priced(**vars(super().start(arms, known)))
+    def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> PricedState:
+        return PricedState(**vars(super().start(arms, known)))
 
-    def can_continue(self, state: Priced) -> bool:
+    def can_continue(self, state: PricedState) -> bool:
         return state.chosen < self.requests(state)
 
-    def choose(self, state: Priced, rng: np.random.Generator) -> int | None:
+    def choose(self, state: PricedState, rng: np.random.Generator) -> int | None:
         if not self.can_continue(state):
             return None
         arm = super().choose(state, rng)
@@ -116,14 +116,14 @@ class PrimalDualBwK(PDBwK[Priced]):
             state.chosen += 1
         return arm
 
-    def observe(self, state: Priced, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
+    def observe(self, state: PricedState, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
         self._raise_prices(state, arm)
         super().observe(state, arm, reward, cost, rng)
 
-    def discard_choice(self, state: Priced, arm: int) -> None:
+    def discard_choice(self, state: PricedState, arm: int) -> None:
         state.chosen = max(state.chosen - 1, 0)
 
-    def extras(self, state: Priced) -> tuple[Any, ...]:
+    def extras(self, state: PricedState) -> tuple[Any, ...]:
         # dividing every price by the largest changes no argmax
         top = max(state.log_money, state.log_time)
         money, time = np.exp(state.log_money - top), np.exp(state.log_time - top)
@@ -135,27 +135,27 @@ class PrimalDualBwK(PDBwK[Priced]):
         mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, width: Any, money: Any, time: Any
     ) -> Any:
         price = money * lower(mean_cost, pulls, width) + time
-        return either(price > 0.0, upper(mean_reward, pulls, width) / price, np.inf)
+        return where(price > 0.0, upper(mean_reward, pulls, width) / price, np.inf)
 
-    def requests(self, state: Priced) -> float:
+    def requests(self, state: PricedState) -> float:
         """The horizon; infinite if there is none."""
         return state.known.horizon if self.horizon is None else self.horizon
 
-    def uses(self, state: Priced) -> tuple[float, float]:
+    def uses(self, state: PricedState) -> tuple[float, float]:
         """What a unit of cost and a round use of their resources, both scaled to the smaller of the two budgets."""
         common = self._common_budget(state)
         return common / state.known.budget, common / self.requests(state)
 
-    def growth(self, state: Priced) -> tuple[float, float]:
+    def growth(self, state: PricedState) -> tuple[float, float]:
         """By how much the logarithms of the two prices rise with a unit of cost and with a round."""
         growth = float(np.log1p(np.sqrt(np.log(2.0) / self._common_budget(state))))
         money_use, time_use = self.uses(state)
         return growth * money_use, growth * time_use
 
-    def _common_budget(self, state: Priced) -> float:
+    def _common_budget(self, state: PricedState) -> float:
         return min(state.known.budget, self.requests(state))
 
-    def _raise_prices(self, state: Priced, arm: int) -> None:
+    def _raise_prices(self, state: PricedState, arm: int) -> None:
         if self.requests(state) == math.inf or state.pulls[arm] == 0:
             return
         pulls = float(state.pulls[arm])

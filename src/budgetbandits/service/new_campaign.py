@@ -9,7 +9,7 @@ from typing import Any
 from budgetbandits.allocation.choosers import best_kind
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.money import shown
-from budgetbandits.policies import KNOWN, POLICIES, Policy, parse_policy
+from budgetbandits.policies import POLICIES, POLICY_REGISTRY, Policy, parse_policy
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.ledger import Account, to_micros, to_units
 from budgetbandits.service.names import checked_campaign_name, checked_name, is_id, normal
@@ -60,7 +60,7 @@ def planned_campaign(
 
 def _own_policy(text: str) -> Policy:
     name = text.partition(":")[0].strip()
-    if name not in POLICIES and (name in KNOWN or ".py" in name):
+    if name not in POLICIES and (name in POLICY_REGISTRY or ".py" in name):
         raise BadParameter(
             f"{name[:60]!r} comes from outside the package; the service plays the package's own policies, "
             f"because every server and every audit must have the same code: choose one of {', '.join(POLICIES)}"

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from budgetbandits.allocation.learner import Learner
-from budgetbandits.policies.paced.statistics import Paced
-from budgetbandits.policies.primal_dual import Priced
+from budgetbandits.policies.paced.statistics import PacedState
+from budgetbandits.policies.primal_dual import PricedState
 from budgetbandits.service.ledger import Account
 
 
@@ -21,9 +21,9 @@ def set_remaining(learner: Learner, account: Account, settings: dict[str, Any], 
     spent, requests_used = account.spent, account.requests_used
     if lent is not None:
         spent, requests_used = spent + lent.spent, requests_used + lent.requests_used
-    if isinstance(state, Priced):
+    if isinstance(state, PricedState):
         state.chosen = requests_used  # a decision that was voided is not
-    if not isinstance(state, Paced) or not math.isfinite(state.known.horizon):
+    if not isinstance(state, PacedState) or not math.isfinite(state.known.horizon):
         return
     learner.set_budget((account.budget - spent) / settings["cost_max"] + state.paid)
     learner.set_unlearned_requests(requests_used - int(state.pulls.sum()))

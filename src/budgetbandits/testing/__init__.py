@@ -15,7 +15,7 @@ from typing import Literal
 
 from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.plugins import add_policy
-from budgetbandits.policies import KNOWN, Policy
+from budgetbandits.policies import POLICY_REGISTRY, Policy
 from budgetbandits.simulation.outcome import Engine
 from budgetbandits.testing.contract import CONTRACT, Broken
 from budgetbandits.testing.engines import ENGINES, engine_of
@@ -63,7 +63,7 @@ class Report:
 
 def check_policy(policy: Policy, tell: Callable[[Finding], None] = lambda finding: None) -> Report:
     """The whole contract and the engines, in about a minute; ``tell`` hears each finding as it comes."""
-    if policy.name not in KNOWN:
+    if policy.name not in POLICY_REGISTRY:
         add_policy(type(policy))  # its text must be readable
     report = Report(policy.spec)
     for name, check in {**CONTRACT, **ENGINES}.items():

@@ -1,4 +1,4 @@
-"""Paced Thompson sampling: its posteriors, its program and its budget, against what they must be."""
+"""PacedState Thompson sampling: its posteriors, its program and its budget, against what they must be."""
 
 import json
 from dataclasses import replace

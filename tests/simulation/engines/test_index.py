@@ -24,7 +24,7 @@ from budgetbandits import POLICIES
 from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.index import RISING, IndexPolicy
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy
 from budgetbandits.problems.distributions import Bernoulli, Beta, Fixed, Independent, JointTable, Lattice
 from budgetbandits.problems.families import family
 from budgetbandits.problems.problem import Arm, Problem
@@ -279,7 +279,7 @@ def test_declared_monotonicity_survives_spot_checks(name: str) -> None:
 
 def test_a_false_declaration_is_refuted() -> None:
     with pytest.raises(BadParameter, match="does not"):
-        spot_check(IndexRule(Forgetful.index, RISING))
+        spot_check(IndexRule(Forgetful.index, RISING_INDEX))
 
 
 @dataclass(frozen=True)
@@ -287,7 +287,7 @@ class Boastful(Forgetful):
     """Declares what is not so."""
 
     name: ClassVar[str] = "boastful"
-    monotone = RISING
+    monotone = RISING_INDEX
 
 
 def test_a_user_who_declares_what_is_not_so_is_told() -> None:

@@ -1,4 +1,4 @@
-"""Paced Thompson sampling: a budget that must last for a number of requests.
+"""PacedState Thompson sampling: a budget that must last for a number of requests.
 
 With money B for T requests two things are scarce, and the best ratio is the wrong goal where money is left over at the
 end. Before each request the policy draws plausible means θr and θc of every arm, as BTS does, takes
@@ -70,22 +70,22 @@ from budgetbandits.policies.paced.statistics import (
     REWARD_SQUARED,
     SMALLEST_COST,
     SQUARES,
-    Paced,
+    PacedState,
+    add_outcome,
     beta_parameters,
     gamma_parameters,
-    note,
     prior_cost_scale,
     spend_weighted_cost,
 )
 
-MOST_POOLING, MOST_FORGETTING = 1e6, 0.5
+POOLING_MAX, FORGETTING_MAX = 1e6, 0.5
 
-MOST_RELATIVE = 50.0
+RELATIVE_COST_MAX = 50.0
 """A cost counts as at most a hundred times its estimate: one such estimate must not outweigh all others."""
 
 
 @dataclass(frozen=True)
-class PacedThompson(RequestPolicy[Paced]):
+class PacedThompson(RequestPolicy[PacedState]):
     """Thompson sampling for a budget that must last for a number of requests, with segments and price estimates.
 
     >>> policy, rng = PacedThompson(), np.random.default_rng(1)
@@ -108,33 +108,33 @@ class PacedThompson(RequestPolicy[Paced]):
     forget: float = 0.0
 
     def __post_init__(self) -> None:
-        self.between(1.0, MOST_POOLING, pooling=self.pooling)
-        if not 0.0 <= self.forget <= MOST_FORGETTING:
-            raise BadParameter(f"{self.name}: forget is {self.forget}; use a share from 0 to {MOST_FORGETTING}")
+        self.between(1.0, POOLING_MAX, pooling=self.pooling)
+        if not 0.0 <= self.forget <= FORGETTING_MAX:
+            raise BadParameter(f"{self.name}: forget is {self.forget}; use a share from 0 to {FORGETTING_MAX}")
         if self.trials not in (0.0, 1.0):
             raise BadParameter(f"{self.name}: trials is {self.trials}; use 1 for Bernoulli trials, 0 for none")
 
-    def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> Paced:
-        return Paced(
+    def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> PacedState:
+        return PacedState(
             active=np.ones(arms, dtype=bool),
             pulls=np.zeros(arms, dtype=np.int64),
             known=self.select_knowledge(known),
             sums=np.zeros((9, 1, arms)),
         )
 
-    def new_arm_state(self, state: Paced, known: Knowledge) -> Paced:
+    def new_arm_state(self, state: PacedState, known: Knowledge) -> PacedState:
         arm = self.start(1, known)
         arm.widen(state.segments)
         return arm
 
-    def segments(self, state: Paced) -> int:
+    def segments(self, state: PacedState) -> int:
         return state.segments
 
-    def open_segment(self, state: Paced) -> int:
+    def open_segment(self, state: PacedState) -> int:
         state.widen(state.segments + 1)
         return state.segments - 1
 
-    def choose(self, state: Paced, rng: np.random.Generator, request: Request = NO_REQUEST_INFO) -> int | None:
+    def choose(self, state: PacedState, rng: np.random.Generator, request: Request = NO_REQUEST_INFO) -> int | None:
         if not state.active.any():
             return None
         drawn = self.draw(state, request, rng)
@@ -145,7 +145,7 @@ class PacedThompson(RequestPolicy[Paced]):
         return int(drawn.arms[at_price(drawn.worth.tolist(), here[0].tolist(), float(price[0]))])
 
     def choices(
-        self, state: Paced, rng: np.random.Generator, draws: int, request: Request = NO_REQUEST_INFO
+        self, state: PacedState, rng: np.random.Generator, draws: int, request: Request = NO_REQUEST_INFO
     ) -> NDArray[np.int64]:
         """The arms of ``draws`` independent calls of `choose`, drawn all at once."""
         drawn, lot = self.draw(state, request, rng, draws), rng.random(draws)
@@ -154,7 +154,9 @@ class PacedThompson(RequestPolicy[Paced]):
         here, price = self.priced(state, request, drawn, rng)
         return np.asarray(drawn.arms[most_worth(drawn, here, price)])
 
-    def draw(self, state: Paced, request: Request, rng: np.random.Generator, draws: int | None = None) -> DrawnMeans:
+    def draw(
+        self, state: PacedState, request: Request, rng: np.random.Generator, draws: int | None = None
+    ) -> DrawnMeans:
         """Plausible means, once or ``draws`` times."""
         planned = state.active if request.future_arms is None else state.active | request.future_arms
         arms = np.flatnonzero(planned)
@@ -169,13 +171,13 @@ class PacedThompson(RequestPolicy[Paced]):
         may, tried = state.active[arms], state.sums[COUNT, segment, arms] > 0.0
         return DrawnMeans(arms, reward, cost * scales, weight, may, segment, shapes, scales, tried, requests)
 
-    def laws(self, state: Paced, arms: NDArray[np.int64]) -> tuple[Array, Array]:
+    def laws(self, state: PacedState, arms: NDArray[np.int64]) -> tuple[Array, Array]:
         """The parameters of the Betas of these arms; what is known of the others counts."""
         a, b = self.all_laws(state.sums)
         return (a, b) if len(arms) == len(state.pulls) else (a[..., arms], b[..., arms])
 
     def priced(
-        self, state: Paced, request: Request, drawn: DrawnMeans, rng: np.random.Generator
+        self, state: PacedState, request: Request, drawn: DrawnMeans, rng: np.random.Generator
     ) -> tuple[Array, Array]:
         """The cost of each arm by its estimate, and the price on money, for each draw."""
         assert request.prices is not None
@@ -224,7 +226,7 @@ class PacedThompson(RequestPolicy[Paced]):
         prior = pooled(count, total, squares, float(SQUARES[1, 0, 0]), self.pooling, MULTIPLES)
         return gamma_parameters(count, total, squares, prior)
 
-    def expected_prices(self, state: Paced, request: Request) -> Array:
+    def expected_prices(self, state: PacedState, request: Request) -> Array:
         """The expected cost of each arm: its estimate times the mean ratio of its costs to their estimates."""
         assert request.prices is not None
         shape, scale = self.relative_laws(state.sums[PRICED:])
@@ -232,7 +234,7 @@ class PacedThompson(RequestPolicy[Paced]):
 
     def observe(
         self,
-        state: Paced,
+        state: PacedState,
         arm: int,
         reward: float,
         cost: float,
@@ -243,13 +245,13 @@ class PacedThompson(RequestPolicy[Paced]):
         sums = state.sums[:, request.segment, arm]
         if request.prices is not None:
             scale = float(np.broadcast_to(state.scales, state.pulls.shape)[arm])
-            relative = min(cost * scale / (2.0 * float(request.prices[arm])), MOST_RELATIVE)
+            relative = min(cost * scale / (2.0 * float(request.prices[arm])), RELATIVE_COST_MAX)
             state.record_price_estimates(request.prices)
             sums[PRICED:] = (1.0 - self.forget) * sums[PRICED:] + (1.0, relative, relative * relative)
-        note(sums, reward, cost, rng, self.trials, self.forget)
+        add_outcome(sums, reward, cost, rng, self.trials, self.forget)
         state.count(request.segment)
 
-    def add_history(self, state: Paced, arm: int, pulls: int, reward: float, cost: float) -> None:
+    def add_history(self, state: PacedState, arm: int, pulls: int, reward: float, cost: float) -> None:
         state.pulls[arm] += pulls
         # squares of numbers in [0, 1] are at most the numbers: the largest variance that the sums allow
         state.sums[COUNT:PRICED, 0, arm] += (pulls, reward, cost, reward, cost)

@@ -47,7 +47,7 @@ SHIFT_EVIDENCE = 1.0
 that are a tenth above the others' have that weight."""
 
 
-class Prior(NamedTuple):
+class SegmentPrior(NamedTuple):
     """How many outcomes a segment starts with, their mean and their mean square; numbers, or arrays."""
 
     weight: float | Array
@@ -56,7 +56,7 @@ class Prior(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Kind:
+class OutcomeKind:
     """A kind of outcome.
 
     largest  the variance of outcomes as apart as the mean lets them be; ¼ at ½
@@ -67,13 +67,13 @@ class Kind:
     least: Callable[[Array, Array], Array]
 
 
-SHARES = Kind(
+SHARES = OutcomeKind(
     largest=lambda mean: mean * (1.0 - mean),
     least=lambda mean, variance: variance / (mean * (1.0 - mean) * np.minimum(mean, 1.0 - mean)),
 )
 """Rewards and costs in [0, 1]: a segment starts with as many outcomes as make one 0 and one 1."""
 
-MULTIPLES = Kind(largest=lambda mean: mean * mean, least=lambda mean, variance: variance / (mean * mean))
+MULTIPLES = OutcomeKind(largest=lambda mean: mean * mean, least=lambda mean, variance: variance / (mean * mean))
 """Costs as multiples of their estimate: the shape of their Gamma law is at least 1."""
 
 
@@ -83,17 +83,17 @@ def pooled(
     squares: Array,
     first: float | Array,
     pooling: float,
-    kind: Kind = SHARES,
+    kind: OutcomeKind = SHARES,
     sizes: float | Array = 1.0,
     shifted: bool = False,
-) -> Prior:
+) -> SegmentPrior:
     """The prior of each segment and arm, from the number, the sum and the squares of outcomes as (…, segment, arm),
     the squares of the first two, and what these are to be multiplied by; with ``shifted``, shares of a segment are
     taken to differ from the others' as its other arms do."""
     of_first = 4.0 * (first / FIRST_COUNT - FIRST_MEAN**2)  # their variance as a share of that of one 0 and one 1
     first, first_total = first * sizes * sizes, FIRST_COUNT * FIRST_MEAN * sizes
     if count.shape[-2] == 1:
-        return Prior(FIRST_COUNT, first_total / FIRST_COUNT, first / FIRST_COUNT)
+        return SegmentPrior(FIRST_COUNT, first_total / FIRST_COUNT, first / FIRST_COUNT)
     all_count, all_total, all_squares = (sums.sum(axis=-2, keepdims=True) for sums in (count, total, squares))
     n = all_count - count + FIRST_COUNT
     mean = (all_total - total + first_total) / n
@@ -109,7 +109,7 @@ def pooled(
         count, total, all_count + FIRST_COUNT, all_total + first_total, all_squares + first, pooling, shift
     )
     sure = MAX_PRIOR_STRENGTH / of_first * variance / kind.largest(mean)
-    return Prior(np.minimum(n, np.maximum(np.minimum(alike, sure), kind.least(mean, variance))), mean, square)
+    return SegmentPrior(np.minimum(n, np.maximum(np.minimum(alike, sure), kind.least(mean, variance))), mean, square)
 
 
 def shift_segments(count: Array, total: Array, n: Array, mean: Array) -> Array:

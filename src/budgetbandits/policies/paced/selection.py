@@ -35,7 +35,7 @@ from budgetbandits.numerics.fluid import arms_at_rate, best_mix
 UPGRADES_KEPT = 2.0
 """An upgrade, and as much again for costs that vary."""
 
-LARGEST = 1.0 - 1e-12
+LARGEST_MEAN = 1.0 - 1e-12
 """No mean reward is above."""
 
 
@@ -43,7 +43,7 @@ def exploration_is_wasted(loss: Any, mean: Any, certainty: Any, variance: Any, s
     """Whether a trial of an arm that is worth so much less than another cannot pay: the mean, the sum of the parameters
     and the variance of the Beta of its mean reward, the variance of the difference, and how many requests are to come.
     Numbers or arrays, as below."""
-    needed = np.minimum(mean + loss, LARGEST)
+    needed = np.minimum(mean + loss, LARGEST_MEAN)
     apart = mean * np.log(mean / needed) + (1.0 - mean) * np.log((1.0 - mean) / (1.0 - needed))
     squared = 2.0 * certainty * apart * (variance / spread)
     return requests * np.sqrt(spread / (2.0 * math.pi)) * np.exp(-0.5 * squared) / (1.0 + squared) < loss

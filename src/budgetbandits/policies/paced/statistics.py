@@ -15,10 +15,10 @@ import numpy as np
 from budgetbandits.errors import BadState
 from budgetbandits.numerics.arrays import Array, trial
 from budgetbandits.policies.base import State
-from budgetbandits.policies.paced.pooling import Prior
+from budgetbandits.policies.paced.pooling import SegmentPrior
 
 PAID, COUNT, REWARD, COST, REWARD_SQUARED, COST_SQUARED, PRICED, RELATIVE, RELATIVE_SQUARED = range(9)
-"""The rows of `Paced.sums`: what was paid; what is learned of rewards and costs; of costs by twice their estimate."""
+"""The rows of `PacedState.sums`: money paid; outcomes, rewards and costs; costs divided by twice their estimate."""
 
 SMALLEST_COST = 1e-12
 """A drawn cost is never 0; rounding might make it so."""
@@ -29,10 +29,10 @@ SMALLEST_VARIANCE = 1e-9
 SQUARES = np.array([1.0, 0.625])[:, None, None]
 """The sums of the squares of the two outcomes that rewards and costs begin with: 0 and 1; ¼ and ¾."""
 
-TINY = 1e-200
+TINY_COST = 1e-200
 """Negligible next to any cost."""
 
-JITTER, WIDEST = 0.1, 1.0
+JITTER, WIDEST_SPREAD = 0.1, 1.0
 """By how much estimates are varied, as a standard deviation of their logarithm, so that a request whose estimates are
 like all others' is answered by two arms in turn; and how far apart estimates are taken to be at most."""
 
@@ -51,7 +51,7 @@ def beta_parameters(count: Any, total: Any, squares: Any, weight: Any, mean: Any
 def spend_weighted_cost(total: Any, squares: Any, otherwise: Any = 1.0) -> Any:
     """The mean cost weighted by spend, Σc²/Σc, from the sum and the squares of costs; ``otherwise`` if none was
     spent. Numbers or arrays, as below."""
-    return (squares + TINY * otherwise) / (total + TINY)
+    return (squares + TINY_COST * otherwise) / (total + TINY_COST)
 
 
 def prior_cost_scale(total: Any, squares: Any, common: Any) -> Any:
@@ -60,7 +60,7 @@ def prior_cost_scale(total: Any, squares: Any, common: Any) -> Any:
     return np.minimum(1.0, 2.0 * spend_weighted_cost(total, squares, common))
 
 
-def gamma_parameters(count: Array, total: Array, squares: Array, prior: Prior) -> tuple[Array, Array]:
+def gamma_parameters(count: Array, total: Array, squares: Array, prior: SegmentPrior) -> tuple[Array, Array]:
     """The shape and the scale of the Gamma law of a mean without an upper end, from the same."""
     n = count + prior.weight
     middle = (total + prior.weight * prior.mean) / n
@@ -69,7 +69,7 @@ def gamma_parameters(count: Array, total: Array, squares: Array, prior: Prior) -
     return shape, middle / shape
 
 
-def note(sums: Any, reward: float, cost: float, rng: np.random.Generator, trials: float, forget: float) -> None:
+def add_outcome(sums: Any, reward: float, cost: float, rng: np.random.Generator, trials: float, forget: float) -> None:
     """Add one outcome to the first six sums of an arm. Engines compile it, too."""
     sums[PAID] += cost
     if trials > 0.0:
@@ -84,7 +84,7 @@ def note(sums: Any, reward: float, cost: float, rng: np.random.Generator, trials
 
 
 @dataclass
-class Paced(State):
+class PacedState(State):
     """The sums of outcomes of all arms, and the requests answered with this budget.
 
     sums        sums of outcomes as (row, segment, arm)
@@ -157,7 +157,7 @@ class Paced(State):
             return mean, JITTER
         n, total, squares = count[seen], total[seen], squares[seen]
         varied = float(np.average(np.maximum(n * squares / (total * total) - 1.0, 0.0), weights=n))
-        return mean, math.hypot(min(math.sqrt(math.log1p(varied)), WIDEST), JITTER)
+        return mean, math.hypot(min(math.sqrt(math.log1p(varied)), WIDEST_SPREAD), JITTER)
 
     def widen(self, segments: int) -> None:
         """Make room for this many segments."""

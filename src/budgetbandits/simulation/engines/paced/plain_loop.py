@@ -27,9 +27,9 @@ from budgetbandits.simulation.engines.paced.selection import (
     solve,
 )
 from budgetbandits.simulation.engines.runtime.records import FINISHED, GOING_ON, add_cost, float_pointer, whole_pointer
-from budgetbandits.simulation.engines.sampling import engine as sampling_engine  # noqa: F401 - lets `note` call `trial`
+from budgetbandits.simulation.engines.sampling import engine as sampling_engine  # noqa: F401 - lets `add_outcome` call `trial`
 
-register_jitable(statistics.note)
+register_jitable(statistics.add_outcome)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -166,7 +166,7 @@ def pull(game, rng):
     reward, cost = outcome[0], outcome[1]
     used[place] += 1
     relative = cost / float_pointer(game.scales_at)[game.leader]
-    statistics.note(sums_of(game, game.segment, game.leader), reward, relative, rng, game.trials, game.forget)
+    statistics.add_outcome(sums_of(game, game.segment, game.leader), reward, relative, rng, game.trials, game.forget)
     whole_pointer(game.pulls_at)[place] += 1
     float_pointer(game.answered_at)[game.segment] += 1.0
     game.rounds += 1

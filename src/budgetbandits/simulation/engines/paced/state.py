@@ -1,6 +1,6 @@
 """The record of one game with a budget and a horizon, and its arrays.
 
-A `GAME` is one record, as in the other engines. Its arrays are held by their addresses and kept alive by a `Memory`.
+A `GAME` is one record, as in the other engines. Its arrays are held by address and kept alive by a `PacedRecord`.
 The arms may change on the way, in *phases*: from a request on there are other laws, and other arms are offered. In each
 phase every segment has a *part* of its own, and the parts of requests come in a list.
 """
@@ -53,7 +53,7 @@ GAME = np.dtype(
 )
 
 
-class Memory(Record):
+class PacedRecord(Record):
     """The record of a game and its arrays: phases that begin at these requests, parts that offer these arms and for
     which is planned with those, and the number of segments that the policy tells apart."""
 
