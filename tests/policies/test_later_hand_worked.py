@@ -11,7 +11,7 @@ from budgetbandits.policies.base import LARGEST_PARAMETER, SMALLEST_PARAMETER
 from budgetbandits.policies.cost_floor_ucb import budget_ucb
 from budgetbandits.policies.empirical import rounded
 from budgetbandits.policies.general_costs import group_count, ucb_b1, ucb_b2, ucb_b2c
-from budgetbandits.policies.imed_ratio import LOWEST, imed_fading, imed_moss, imed_ratio, maillard_ratio
+from budgetbandits.policies.imed_ratio import LOWEST_INDEX, imed_fading, imed_moss, imed_ratio, maillard_ratio
 from budgetbandits.policies.index import IndexPolicy
 from budgetbandits.policies.omega_ucb import (
     OmegaRising,
@@ -225,7 +225,7 @@ def test_imed_ratio():
     assert imed_ratio(0.3, 0.5, 10.0, 99.0, 1.0, 1.0) == pytest.approx(-evidence - math.log(10))
     assert imed_ratio(0.3, 0.5, 10.0, 99.0, 1.0, 1.5) == pytest.approx(-1.5 * evidence - math.log(10))
     assert imed_ratio(0.5, 0.5, 7.0, 99.0, 1.0, 1.0) == pytest.approx(-math.log(7))  # the best one
-    assert imed_ratio(0.5, 0.5, 7.0, 99.0, np.inf, 1.0) == LOWEST  # another arm has cost nothing
+    assert imed_ratio(0.5, 0.5, 7.0, 99.0, np.inf, 1.0) == LOWEST_INDEX  # another arm has cost nothing
 
 
 def test_evidence_fades_from_kappa_fold_to_itself():
