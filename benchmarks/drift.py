@@ -38,7 +38,7 @@ RESAMPLES = 1_000
 
 
 def in_windows(stream: RequestStream) -> RequestStream:
-    """The same traffic with a part for every window after the change, so that its pulls are counted."""
+    """The same stream with a part for every window after the change, so that its pulls are counted."""
     last = stream.parts[-1].problem
     return RequestStream((*stream.parts[:-1], *(StreamPart(last, first) for first in range(AT, HORIZON, WINDOW))))
 

@@ -119,11 +119,11 @@ class CostOverrun(BudgetBanditsError, UserWarning):
 
 
 class UnknownAsk(BudgetBanditsError, ValueError):
-    """Feedback for an ask that was never made, or that was already told."""
+    """Feedback for an ask that was never made, or that has its feedback already."""
 
 
 class BudgetExhausted(BudgetBanditsError, RuntimeError):
-    """The budget is gone: nothing can be asked any more. What is on its way can still be told."""
+    """The budget is spent: nothing can be asked any more. Feedback of open asks is still taken."""
 
 
 class NoArmLeft(BudgetBanditsError, RuntimeError):
@@ -157,7 +157,7 @@ class StudyError(BudgetBanditsError, RuntimeError):
 
 
 class HoldRefused(BudgetBanditsError, RuntimeError):
-    """No decision now: the money is gone, held or not yet due, or the campaign is not active. ``reason`` says which.
+    """No decision now: the money is spent, held or not yet due, or the campaign is not active. ``reason`` says which.
 
     ``retry_after`` is when to ask again, in seconds; None if asking again will not help.
     """
@@ -177,7 +177,7 @@ class NotFound(BudgetBanditsError, LookupError):
 
 
 class Conflict(BudgetBanditsError, RuntimeError):
-    """A name or key was used already for something else, or something was told twice with different numbers."""
+    """A name or key was used already for something else, or something was reported twice with different numbers."""
 
 
 class NotAllowed(BudgetBanditsError, PermissionError):

@@ -1,4 +1,4 @@
-"""What a policy or a law from outside the package is, as a hash of its code and its values.
+"""A hash of a policy or law from outside the package: of its code and its values.
 
 The package's own are known by name and version. Anything else is known by its content: qualified name, the code of its
 methods and of the functions they name, what those close over, and the values of its attributes. So two classes of one
@@ -67,7 +67,7 @@ class _Description:
     def __init__(self, module: str) -> None:
         self._package = module.partition(".")[0]  # looked into whatever it is, unless it is the package's own
         self._hash = hashlib.blake2b(digest_size=16)
-        self._seen: dict[int, tuple[int, object]] = {}  # the object is kept: ids are reused when one is gone
+        self._seen: dict[int, tuple[int, object]] = {}  # the object is kept: ids are reused when one is freed
 
     def digest(self) -> str:
         return self._hash.hexdigest()
@@ -172,7 +172,7 @@ class _Description:
                 self._words(pickle.dumps(thing, protocol=4).hex())
             except (pickle.PicklingError, TypeError, AttributeError):
                 raise BadParameter(
-                    f"a {kind.__name__} cannot be told from another one; let policies and laws of your own keep "
+                    f"a {kind.__name__} cannot be distinguished from another one; let your own policies and laws keep "
                     f"numbers, text, lists and arrays"
                 ) from None
 

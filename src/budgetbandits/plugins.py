@@ -1,8 +1,8 @@
 """Policies, laws and families from outside the package.
 
-They come by a file that somebody names (``mine.py:OmegaUCB``, or the whole file by `load`), or by the entry points of
-an installed package (groups ``budgetbandits.policies``, ``.laws`` and ``.families``). A file is run, so only whoever
-runs the program may name one: on the command line, in an experiment file, in code. What comes over a network is never
+They come from a file that the user names (``mine.py:OmegaUCB``, or the whole file by `load`), or from the entry points
+of an installed package (groups ``budgetbandits.policies``, ``.laws`` and ``.families``). A file is run, so only the
+user of the program may name one: on the command line, in an experiment file, in code. Text from a network is never
 taken for one.
 """
 
@@ -46,7 +46,7 @@ def sweep(text: str) -> list[str]:
 
 
 def load(path: str | Path) -> dict[str, list[str]]:
-    """Run a file and add what it offers; the names, by kind.
+    """Run a file and add its policies, laws and families; returns their names, by kind.
 
     Every policy and every law that the file defines, by its ``name`` or ``kind``; and what a mapping ``FAMILIES`` in it
     holds, functions of a generator and a range that draw a law.

@@ -1,4 +1,4 @@
-"""Things by name: the package's own, those that were added, and those that installed packages offer."""
+"""Registries: the package's own things by name, those that were added, and those of installed packages."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """A mapping that looks into the package first, then among what was added, then at entry points.
+    """A mapping that looks into the package first, then among added things, then at entry points.
 
-    What an installed package offers under ``group`` is imported when it is first asked for by its name.
+    An entry point of ``group`` is imported when its name is first asked for.
 
     >>> numbers = Registry("number", {"one": 1}, group="")
     >>> numbers.add("two", 2)
@@ -22,8 +22,8 @@ class Registry(Mapping[str, T], Generic[T]):
     (['one', 'two'], 2)
     """
 
-    def __init__(self, what: str, own: Mapping[str, T], group: str) -> None:
-        self.what = what
+    def __init__(self, noun: str, own: Mapping[str, T], group: str) -> None:
+        self.noun = noun
         self.own = own
         self._added: dict[str, T] = {}
         self._group = group
@@ -32,7 +32,7 @@ class Registry(Mapping[str, T], Generic[T]):
     def add(self, name: str, thing: T) -> None:
         """One from outside the package; one that was added before under the same name is replaced."""
         if name in self.own:
-            raise PluginError(f"the package has a {self.what} {name!r} of its own; give yours another name")
+            raise PluginError(f"the package has a {self.noun} {name!r} of its own; give yours another name")
         self._added[name] = thing
 
     def __getitem__(self, name: str) -> T:
@@ -44,7 +44,7 @@ class Registry(Mapping[str, T], Generic[T]):
                 self._added[name] = offer.load()
             except Exception as error:  # whatever the other package does when it is imported
                 raise PluginError(
-                    f"{self.what} {name!r} of {offer.value} cannot be imported: {error!r}; repair that package"
+                    f"{self.noun} {name!r} of {offer.value} cannot be imported: {error!r}; repair that package"
                 ) from error
         return self._added[name]
 

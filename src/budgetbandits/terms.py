@@ -135,9 +135,14 @@ class Terms:
     'charge'
     """
 
-    reward_max: float = _term(
-        1.0, label="Largest reward", help="The largest reward of one pull.", kind="number", group="Learning",
-        largest=1e12,
+    daily_cap: float | None = _term(
+        None, label="Daily cap", help="The most that the decisions of one day (UTC) may cost.", kind="money",
+        group="Spending", largest=AMOUNT_MAX, absent="a day has no cap", changeable=True,
+    )  # fmt: skip
+    pace_seconds: float | None = _term(
+        None, label="Spread over", help="Spend the budget evenly over this time, from the campaign's start.",
+        kind="seconds", group="Spending", largest=1e9, absent="money is spent as fast as decisions are asked for",
+        changeable=True, form_unit=("days", DAY),
     )  # fmt: skip
     hold_seconds: float = _term(
         3600.0, label="Wait for feedback", help="How long a decision waits for feedback before its hold expires.",
@@ -148,23 +153,9 @@ class Terms:
         kind="choice", group="Feedback", changeable=True,
         choices=(("charge", "charged: the call may have been made"), ("release", "released: its money is free again")),
     )  # fmt: skip
-    daily_cap: float | None = _term(
-        None, label="Daily cap", help="The most that the decisions of one day (UTC) may cost.", kind="money",
-        group="Spending", largest=AMOUNT_MAX, absent="a day has no cap", changeable=True,
-    )  # fmt: skip
-    pace_seconds: float | None = _term(
-        None, label="Spread over", help="Spend the budget evenly over this time, from the campaign's start.",
-        kind="seconds", group="Spending", largest=1e9, absent="money is spent as fast as decisions are asked for",
-        changeable=True, form_unit=("days", DAY),
-    )  # fmt: skip
-    lease: float | None = _term(
-        None, label="Lease", help="How much of the budget a server may reserve at once, to decide by itself.",
-        kind="money", group="Servers", largest=AMOUNT_MAX, absent="every decision is written to the store",
-        in_forms=False,
-    )  # fmt: skip
-    lease_seconds: float = _term(
-        2.0, label="Lease time", help="How long a server may keep a lease without merging it.", kind="seconds",
-        group="Servers", largest=1e6, in_forms=False,
+    reward_max: float = _term(
+        1.0, label="Largest reward", help="The largest reward of one pull.", kind="number", group="Learning",
+        largest=1e12,
     )  # fmt: skip
     horizon: float | None = _term(
         None, label="Requests expected", help="How many requests the budget is for, failed ones included (bts-paced).",
@@ -174,6 +165,15 @@ class Terms:
         None, label="Draws for propensities",
         help="Record how likely each choice was, from this many extra draws, to evaluate other policies later.",
         kind="number", group="Learning", largest=10_000, absent="nothing is recorded", changeable=True,
+    )  # fmt: skip
+    lease: float | None = _term(
+        None, label="Lease", help="How much of the budget a server may reserve at once, to decide by itself.",
+        kind="money", group="Servers", largest=AMOUNT_MAX, absent="there are no leases",
+        in_forms=False,
+    )  # fmt: skip
+    lease_seconds: float = _term(
+        2.0, label="Lease time", help="How long a server may keep a lease without merging it.", kind="seconds",
+        group="Servers", largest=1e6, in_forms=False,
     )  # fmt: skip
     currency: str | None = _term(
         None, label="Currency", help="The unit of amounts, for display only: EUR, tokens, ...", kind="text",

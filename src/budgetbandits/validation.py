@@ -48,16 +48,16 @@ def number(value: Any, *, truth: bool = False) -> float:
         return math.nan
 
 
-def positive(what: str, value: Any, *, hint: str = "", error: type[BudgetBanditsError] = BadParameter) -> float:
+def positive(name: str, value: Any, *, hint: str = "", error: type[BudgetBanditsError] = BadParameter) -> float:
     """A positive number below `LARGEST`; ``hint`` ends the message."""
     found = number(value)
     if not 0.0 < found < LARGEST:
-        raise error(f"{what} is {value!r:.40}; use a positive number below {LARGEST:g}{hint}")
+        raise error(f"{name} is {value!r:.40}; use a positive number below {LARGEST:g}{hint}")
     return found
 
 
 def within(
-    what: str, value: Any, low: float, high: float, *, above: bool = False, hint: str = "",
+    name: str, value: Any, low: float, high: float, *, above: bool = False, hint: str = "",
     error: type[BudgetBanditsError] = BadParameter,
 ) -> float:  # fmt: skip
     """A finite number from ``low``, or ``above`` it, up to ``high``.
@@ -69,12 +69,12 @@ def within(
     if not low <= found <= high or (above and found == low) or math.isinf(found):
         start = f"above {low:g}" if above else f"from {low:g}"
         end = " upwards" if math.isinf(high) else f", up to {high:g}" if above else f" to {high:g}"
-        raise error(f"{what} is {value!r:.40}; use a number {start}{end}{hint}")
+        raise error(f"{name} is {value!r:.40}; use a number {start}{end}{hint}")
     return found
 
 
 def integer(
-    what: str, value: Any, least: int = 0, *, hint: str = "", error: type[BudgetBanditsError] = BadParameter
+    name: str, value: Any, least: int = 0, *, hint: str = "", error: type[BudgetBanditsError] = BadParameter
 ) -> int:
     """An int, also NumPy's, from ``least`` upwards; neither a bool nor a float.
 
@@ -82,11 +82,11 @@ def integer(
     7
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise error(f"{what} is {value!r:.40}; use a whole number from {least} upwards{hint}")
+        raise error(f"{name} is {value!r:.40}; use a whole number from {least} upwards{hint}")
     return int(value)
 
 
-def whole(what: str, value: Any) -> int:
+def whole(name: str, value: Any) -> int:
     """A whole number from 0 upwards, also as the float that a table has made of it.
 
     >>> whole("pulls", 200.0)
@@ -94,25 +94,25 @@ def whole(what: str, value: Any) -> int:
     """
     found = number(value)
     if not 0.0 <= found <= MOST_COUNTED or found % 1.0:
-        raise BadParameter(f"{what} is {value!r:.40}; give a whole number from 0 to 2^53")
+        raise BadParameter(f"{name} is {value!r:.40}; give a whole number from 0 to 2^53")
     return int(found)
 
 
-def listed(what: str, names: Iterable[str]) -> list[str]:
+def listed(name: str, names: Iterable[str]) -> list[str]:
     """The names as a list; the caller checks each of them when it looks it up.
 
     >>> listed("arms", ("search", "mail"))
     ['search', 'mail']
     """
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise BadParameter(f"{what} is {names!r:.60}; pass a list of names; put a single name into a list")
+        raise BadParameter(f"{name} is {names!r:.60}; pass a list of names; put a single name into a list")
     return list(names)
 
 
-def listed_texts(what: str, names: Iterable[str]) -> list[str]:
+def listed_texts(name: str, names: Iterable[str]) -> list[str]:
     """The names as a list of text, for a caller that stores them or sends them on."""
-    texts = listed(what, names)
-    for name in texts:
-        if not isinstance(name, str):
-            raise BadParameter(f"{what} has {name!r:.60}, which is no name; pass a list of names")
+    texts = listed(name, names)
+    for text in texts:
+        if not isinstance(text, str):
+            raise BadParameter(f"{name} has {text!r:.60}, which is no name; pass a list of names")
     return texts

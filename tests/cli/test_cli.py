@@ -253,26 +253,6 @@ def test_the_packages_of_the_extras_are_those_of_the_project():
         assert {name.replace("-", "_") for name in wanted} <= set(packages), extra
 
 
-def test_every_public_name_is_there_and_no_other():
-    for name in budgetbandits.__all__:
-        assert getattr(budgetbandits, name) is not None
-    assert set(budgetbandits.__all__) <= set(dir(budgetbandits))
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        _ = budgetbandits.nothing
-
-
-def test_the_core_imports_no_extra():
-    """A user who embeds a policy installs NumPy and SciPy alone."""
-    code = (
-        "import sys, budgetbandits; "
-        "extras = {'numba', 'joblib', 'polars', 'matplotlib', 'typer', 'rich', 'fastapi', 'httpx'}; "
-        "print(sorted(extras & set(sys.modules)))"
-    )
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
-    )
-
-
 def test_bounds_as_json_and_as_a_table(problem):
     done = run("bounds", problem, "--budget", 50_000, "--json")
     assert (done.returncode, done.stderr) == (0, "")

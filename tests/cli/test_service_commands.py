@@ -61,7 +61,7 @@ def test_a_campaigns_life(say, tmp_path):
     assert "wait for feedback 1 min 30 s" in said
     assert "daily cap" not in say("campaign", "change", "ads", "daily_cap=none")
     say("campaign", "change", "ads", "horizon=300", fails="leave horizon out, or use bts-paced")
-    say("campaign", "change", "ads", "lease=3", fails="write TERM=VALUE with one of hold_seconds")
+    say("campaign", "change", "ads", "lease=3", fails="write TERM=VALUE with one of daily_cap")
     say("campaign", "change", "ads", "daily_cap=much", fails="'much' is no number")
     assert "1 decisions in made.csv" in say("campaign", "export", "ads", "made.csv")
     assert polars.read_csv("made.csv")["cost"].to_list() == [0.25]
@@ -79,7 +79,7 @@ def test_a_campaigns_life(say, tmp_path):
 def test_verify_says_what_is_wrong_and_exits_with_1(say, tmp_path):
     say(*ADS)
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        store.write(lambda tx: tx._change("UPDATE campaign SET budget = budget + 1"))
+        store.write(lambda tx: tx.change("UPDATE campaign SET budget = budget + 1"))
     said = say("campaign", "verify", "ads", code=1)
     assert "1 differences" in said
     assert "500000001" in said
@@ -90,7 +90,7 @@ def test_verify_finds_the_same_where_python_leaves_assertions_out(say, tmp_path)
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
         for number in range(4):
             DecisionService(store).decide("ads", str(number))
-        store.write(lambda tx: tx._change("UPDATE event SET arm = 1 - arm WHERE kind = 'decided'"))
+        store.write(lambda tx: tx.change("UPDATE event SET arm = 1 - arm WHERE kind = 'decided'"))
     command = [sys.executable, "-O", "-m", "budgetbandits", "campaign", "verify", "ads"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == (say("campaign", "verify", "ads", code=1), 1)
@@ -174,7 +174,7 @@ def test_terms(say):
         (["campaign", "list", "--store", "elsewhere.db"], "no database 'elsewhere.db'"),
         (["key", "create", "--scope", "everything"], "choose from decide"),
         (["key", "create", "--scope", "read", "--campaign", "nothing"], "no campaign"),
-        (["key", "drop", "nothing"], "'budgetbandits key list' shows those that there are"),
+        (["key", "drop", "nothing"], "'budgetbandits key list' shows all keys"),
     ],
 )
 def test_mistakes_have_remedies(say, tmp_path, words, message):
@@ -232,7 +232,9 @@ def test_a_key_is_dropped_as_it_is_listed(say):
 def test_a_beginning_that_several_keys_have_names_them():
     keys = [Key(prefix, "", ("read",), 0.0, None) for prefix in ("1a2b3c4d", "1a2b0000", "99999999")]
     assert prefix_meant(keys, "bb_99") == "99999999"
-    with pytest.raises(BadParameter, match="bb_1a2b may be any of 2 keys: bb_1a2b0000, bb_1a2b3c4d; say more of it"):
+    with pytest.raises(
+        BadParameter, match="bb_1a2b may be any of 2 keys: bb_1a2b0000, bb_1a2b3c4d; give more characters"
+    ):
         prefix_meant(keys, "1a2b")
 
 

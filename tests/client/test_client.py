@@ -471,7 +471,7 @@ def test_the_same_with_asyncio(line, client):
                 await other.decide("ads")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "FIRST_PAUSE", 0.001)
+        patch.setattr(module, "PAUSE_MIN", 0.001)
         patch.setattr(module, "clock", time.monotonic)
         asyncio.run(run())
 

@@ -91,7 +91,7 @@ def test_the_suite_of_the_examples_can_be_built():
     assert by_name["two-resources-3"].problems[0].problem == by_name["two-resources-3"].cells()[0].problems[0].problem
 
 
-def test_a_study_of_traffic_has_no_problems_to_bound(tmp_path):
+def test_a_study_of_a_stream_has_no_problems_to_bound(tmp_path):
     from budgetbandits.experiments.results import Results
 
     experiment = Experiment.from_toml(TEXT)

@@ -1,12 +1,157 @@
-"""Standings against numbers worked by hand, and exact probabilities."""
+"""Policies in order, in a study and in a setting."""
 
 from __future__ import annotations
+
+import json
+import sys
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from budgetbandits.experiments.standings import SettingGames, overall, policies_shown, quantile_interval, standings
+from budgetbandits.__main__ import main
+from budgetbandits.cli import compare as comparing
+from budgetbandits.errors import BadParameter
+from budgetbandits.experiments import Results
+from budgetbandits.experiments.standings import (
+    SettingGames,
+    overall,
+    policies_shown,
+    quantile_interval,
+    ranking,
+    standings,
+)
+from made_up import study
+
+GROUPS = ["one kind", "another kind"]
+REGRET = {"bts": 40.0, "kube": 40.1, "epsilon-first:epsilon=0.05": 90.0, "ucb1": 1_234_567.0}
+
+
+def regret(group, problem, policy, budget):
+    return REGRET[policy] + 0.3 * np.sin(7 * problem + group + len(policy))
+
+
+@pytest.fixture
+def single():
+    return study(regret, std=2.0, policies=list(REGRET), groups=GROUPS)
+
+
+@pytest.fixture
+def several():
+    return study(regret, std=2.0, problems=5, policies=list(REGRET), groups=GROUPS)
+
+
+def test_over_several_problems_differences_are_paired(several):
+    means = several.values().mean(axis=-1)[:5]
+    rows = [row for row in ranking(several).rows(named=True) if row["group"] == GROUPS[0]]
+    order = [list(REGRET).index(row["policy"]) for row in rows]
+    assert order == np.argsort(means.mean(axis=0)).tolist()
+    assert rows[0]["difference"] is None
+    for row, place in zip(rows[1:], order[1:], strict=True):
+        paired = stats.ttest_rel(means[:, place], means[:, order[0]])
+        interval = paired.confidence_interval()
+        assert row["difference"] == pytest.approx(means[:, place].mean() - means[:, order[0]].mean())
+        assert (row["low"], row["high"]) == pytest.approx((interval.low, interval.high))
+        assert row["sure"] == (paired.pvalue < 0.05 / 3)  # the three p-values are far from Holm's other steps
+    assert rows[0]["sure"] == all(row["sure"] for row in rows[1:])
+    assert sum(row["best_on"] for row in rows) == rows[0]["problems"] == 5
+
+
+def test_on_one_problem_the_runs_decide(single):
+    runs = single.values()[1]
+    rows = [row for row in ranking(single).rows(named=True) if row["group"] == GROUPS[1]]
+    order = [list(REGRET).index(row["policy"]) for row in rows]
+    assert sorted(order[:2]) == [0, 1]
+    for row, place in zip(rows[1:], order[1:], strict=True):
+        welch = stats.ttest_ind(runs[place], runs[order[0]], equal_var=False)
+        interval = welch.confidence_interval()
+        assert (row["low"], row["high"]) == pytest.approx((interval.low, interval.high))
+    assert [row["sure"] for row in rows] == [False, False, True, True]
+
+
+def test_more_reward_comes_first(single):
+    rows = ranking(single, metric="reward").rows(named=True)
+    assert rows[3]["policy"] == "ucb1"
+    assert rows[3]["difference"] < 0.0
+    with pytest.raises(BadParameter, match="neither more nor less spend is better"):
+        ranking(single, metric="spend")
+
+
+@pytest.fixture
+def compare(monkeypatch, capsys):
+    def said(results, *options, columns=80):
+        monkeypatch.setattr(Results, "load", lambda folder: results)
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setattr(sys, "argv", ["budgetbandits", "compare", "folder", *options])
+        main()
+        return capsys.readouterr().out
+
+    return said
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+@pytest.mark.parametrize("problems", ["single", "several"])
+def test_intervals_are_never_cut(compare, request, columns, problems):
+    results = request.getfixturevalue(problems)
+    said = compare(results, columns=columns)
+    assert max(map(len, said.splitlines())) <= columns
+    assert "…" not in said
+    for row in ranking(results).rows(named=True):
+        if row["difference"] is not None:
+            assert all(text in said for text in comparing._behind(row))
+    assert said.count("\n 4 ") == 4  # the last policy, in the ranking and the matrix of both groups
+
+
+def test_who_is_not_surely_behind_is_said(compare, single):
+    said = compare(single)
+    assert "is lowest, but not surely lower than" in said
+    assert said.count("·") == 2 * 2 + 2  # both ways in both matrices, and in the words above each
+
+
+def test_a_matrix_that_does_not_fit_says_so(compare):
+    policies = [f"ucb1:width={place}" for place in range(30)]
+    results = study(lambda group, problem, policy, budget: 10.0 * policies.index(policy), policies=policies)
+    said = compare(results, columns=60)
+    assert said.count("The 435 pairs need a wider screen, or --json.") == 4
+    assert max(map(len, said.splitlines())) <= 60
+
+
+def test_compare_as_json(compare, several):
+    document = json.loads(compare(several, "--json"))
+    (found,) = document["studies"]
+    assert {key: found[key] for key in ("study", "metric", "better", "budget", "runs")} == {
+        "study": "made up", "metric": "pseudo_regret", "better": "lower", "budget": 5000.0, "runs": 24
+    }  # fmt: skip
+    assert [group["group"] for group in found["groups"]] == GROUPS
+    for group in found["groups"]:
+        assert set(group["policies"][0]) == {
+            "policy", "problems", "mean", "difference", "low", "high", "sure", "best_on", "surely_best_on"
+        }  # fmt: skip
+        assert set(group["pairs"][0]) == {
+            "first", "second", "problems", "better", "wins", "losses", "difference", "low", "high"
+        }  # fmt: skip
+        assert len(group["pairs"]) == 6
+
+
+def test_what_is_not_known_is_null(compare):
+    """A single run: no interval."""
+    one_run = study(regret, policies=list(REGRET), groups=GROUPS)
+    one_run = Results(one_run.table.filter(one_run.table["run"] == 0), one_run.record | {"runs": 1})
+    found = json.loads(compare(one_run, "--json"))["studies"][0]["groups"][0]["policies"]
+    assert (found[1]["low"], found[1]["high"]) == (None, None)
+
+
+def test_tables_for_papers_and_programs(compare, several):
+    markdown = compare(several, "--format", "markdown")
+    assert markdown.startswith("| policy")
+    assert all(group in markdown for group in GROUPS)
+    assert r"\toprule" in compare(several, "--format", "latex")
+    rows = compare(several, "--format", "csv").splitlines()
+    assert rows[0].startswith("study,group,policy,problems,mean,difference,low,high")
+    assert len(rows) == 1 + 2 * 4
+    with pytest.raises(SystemExit):
+        compare(several, "--format", "word")
+
 
 POLICIES = ("bts", "kube", "ucb1", "kube-fractional")
 GAMES = np.array([[1.0, 2.0, 5.0, 0.5], [2.0, 4.0, 5.0, 0.5], [3.0, 3.0, 8.0, 0.5], [2.0, 5.0, 6.0, 0.5]])

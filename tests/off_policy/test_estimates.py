@@ -72,8 +72,8 @@ TRUE = {"a": (0.4, 0.1), "b": (0.7, 0.3)}
 def test_estimates_are_unbiased_whatever_was_chosen(monkeypatch):
     """All 2⁴ courses of a log whose propensities depend on what was chosen before, each by its probability. A guess
     that is fixed leaves doubly robust estimates unbiased, however wrong it is."""
-    monkeypatch.setattr(estimates, "LEAST_EFFECTIVE", 0.0)
-    monkeypatch.setattr(estimates, "SELDOM", 0)
+    monkeypatch.setattr(estimates, "EFFECTIVE_MIN", 0.0)
+    monkeypatch.setattr(estimates, "FEW_CHOICES", 0)
     guess = {"a": 3.0, "b": -1.0}
     monkeypatch.setattr(estimates, "_guesses", lambda log, outcome: np.array([[guess[arm] for arm in log.arms]] * 4))
     rewards = {"a": [0.1, 0.9, 0.3, 0.5], "b": [0.8, 0.2, 0.6, 1.0]}
@@ -100,8 +100,8 @@ def test_estimates_are_unbiased_whatever_was_chosen(monkeypatch):
 
 def test_each_estimate_by_hand(monkeypatch):
     """Of w = 0, 2, 4, 0 and y = ·, 1, 0.5, ·: the mean of wy is 1, and over the mean of w, 1.5, it is 2/3."""
-    monkeypatch.setattr(estimates, "LEAST_EFFECTIVE", 0.0)
-    monkeypatch.setattr(estimates, "SELDOM", 0)
+    monkeypatch.setattr(estimates, "EFFECTIVE_MIN", 0.0)
+    monkeypatch.setattr(estimates, "FEW_CHOICES", 0)
     log = off_policy.read_log(columns("abba", [0.2, 1.0, 0.5, 0.4], [1.0] * 4, [0.5, 0.5, 0.25, 0.8]))
     found = off_policy.evaluate(log, off_policy.one_arm(log, "b"))
     assert found.effective == pytest.approx(36 / 20)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from budgetbandits.cli import campaign
 from budgetbandits.client import CampaignInfo
 from budgetbandits.errors import BadParameter
-from budgetbandits.service.http.schemas import CampaignBody, NewCampaign
+from budgetbandits.service.http.schemas import CampaignAnswer, NewCampaign
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from budgetbandits.terms import CHANGEABLE, TERMS, OnExpire, Term, Terms
@@ -23,7 +23,7 @@ MANUAL = Path(__file__).parents[2] / "docs/service.md"
 @pytest.mark.parametrize("term", TERMS)
 def test_every_term_is_known_everywhere(term):
     assert term in NewCampaign.model_fields
-    assert term in CampaignBody.model_fields
+    assert term in CampaignAnswer.model_fields
     assert term in {each.name for each in fields(CampaignInfo)}
     wide = CliRunner().invoke(campaign.campaign_app, ["create", "--help"], env={"COLUMNS": "200"})
     assert f"--{term.replace('_', '-')}" in wide.output
@@ -37,7 +37,7 @@ def test_the_fields_have_the_types_that_their_terms_say():
 
 
 def test_terms_come_back_as_they_were_given():
-    given = Terms(2, 60, "release", 1.5, 1000)
+    given = Terms(reward_max=2, hold_seconds=60, on_expire="release", daily_cap=1.5, pace_seconds=1000)
     engine = DecisionService(MemoryStore())
     engine.create("ads", "bts", 10.0, {"a": 1.0, "b": 0.5}, **vars(given))
     assert vars(given).items() <= engine.describe("ads").items()

@@ -53,7 +53,7 @@ def compare_command(
 
 
 def _written(found: list[Results], budget: float | None, metric: str, written: str) -> str:
-    """Means of all policies as one table for each study; as CSV the ranking, one table for all studies."""
+    """The means of all policies, one table per study; as CSV the ranking, one table for all studies."""
     import polars as pl
 
     from budgetbandits.experiments.standings import ranking
@@ -109,7 +109,7 @@ def _show(console: Console, study: Row) -> None:
 
 
 def _show_ranking(console: Console, ranked: list[Row]) -> None:
-    """The ranking; of several problems also who is best on how many, in the table or, if that is too wide, under it."""
+    """The ranking; for several problems also on how many each policy is best, in the table or below it."""
     several = ranked[0]["problems"] > 1
     table = _ranking(ranked, counts=several)
     if not several or fits(table, console):
@@ -122,7 +122,7 @@ def _show_ranking(console: Console, ranked: list[Row]) -> None:
 
 
 def _ranking(ranked: list[Row], counts: bool) -> Table:
-    """Each policy with a number, which the matrix calls it by, and how far it is behind the first."""
+    """Each policy with its number in the matrix, and its distance from the first."""
     table = plain_table()
     table.add_column("", justify="right", no_wrap=True)
     table.add_column("policy", overflow="fold")
@@ -141,7 +141,7 @@ def _ranking(ranked: list[Row], counts: bool) -> Table:
 
 
 def _behind(row: Row) -> tuple[str, str]:
-    """How far a policy is behind the first, whichever way is better, and the interval of that."""
+    """The distance of a policy from the first, and its interval."""
     ends = sorted((row["low"], row["high"]) if row["difference"] >= 0.0 else (-row["low"], -row["high"]))
     return estimate(abs(row["difference"]), (ends[1] - ends[0]) / 2)[0], interval(*ends)
 
@@ -157,7 +157,7 @@ def _verdict(ranked: list[Row], better: str) -> str:
 
 
 def _show_matrix(console: Console, group: Row, better: str) -> None:
-    """Every pair: of several problems the number on which the row is surely better, of one which way it goes."""
+    """Every pair: for several problems on how many the row is significantly better, for one the direction."""
     ranked = group["policies"]
     problems = ranked[0]["problems"]
     wins = {(pair["first"], pair["second"]): pair["wins"] for pair in group["pairs"]}

@@ -23,7 +23,7 @@ from budgetbandits.policies import label
 from budgetbandits.problems.recorded import parse_columns
 
 FAR = 4.0
-"""Standard errors that the mean weight may be away from what it should be."""
+"""Standard errors by which the mean weight may differ from its expected value."""
 
 
 def evaluate_command(
@@ -71,7 +71,7 @@ def evaluate_command(
 
 
 def _learn_and_look(whole: Log, learn_on: Path | None, columns: dict[str, str], learn: bool) -> tuple[Log, Log]:
-    """What policies learn from, and what all targets are evaluated on."""
+    """The log that policies learn from, and the log that all targets are evaluated on."""
     if not learn:
         return whole, whole
     if learn_on is not None:
@@ -168,7 +168,7 @@ def _table(head: str, log: Log, found: list[Evaluation], gains: bool) -> Table:
 
 
 def _said(estimate: Estimate, sign: str = "") -> str:
-    """The value and how far its interval reaches, with as many digits as the latter has two of."""
+    """The value and half the width of its interval, to two digits of the latter."""
     reach = max(estimate.high - estimate.value, estimate.value - estimate.low)
     if not reach > 0.0:
         return f"{estimate.value:{sign}.4g}"

@@ -16,7 +16,7 @@ from budgetbandits.formatting.numbers import count, interval, listed, number, op
 from budgetbandits.policies import label
 
 FIRST = 12
-"""Policies that the terminal shows; the page has all."""
+"""Policies shown on the terminal; the page has all."""
 
 
 def leaderboard_command(

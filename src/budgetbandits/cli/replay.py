@@ -83,7 +83,7 @@ def _write_log(path: Path, columns: dict[str, list[Any]]) -> None:
 def _tables(
     table: Path, learn_on: Path | None, columns: dict[str, str], no_segments: bool
 ) -> tuple[ReplayTable | None, ReplayTable]:
-    """The table to learn on before, if there is one, and the one to play on, with the same arms and segments."""
+    """The table to learn from, if any, and the table to play on, with the same arms and segments."""
     before = None if learn_on is None else ReplayTable.from_csv(learn_on, columns)
     first = {} if before is None else {"arms": before.arms, "segments": before.segments}
     records = ReplayTable.from_csv(table, columns, **first)

@@ -70,9 +70,9 @@ def filled(parts: Sequence[str], width: int, between: str = "  ") -> Iterator[st
     yield line
 
 
-def local_time(at: float) -> str:
+def local_time(moment: float) -> str:
     """A moment in the local zone, to the minute."""
-    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M")
+    return datetime.fromtimestamp(moment).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def progress_bar(console: Console, **options: Any) -> Progress:
@@ -90,11 +90,11 @@ def progress_bar(console: Console, **options: Any) -> Progress:
 
 
 @contextlib.contextmanager
-def share_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+def share_bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on a terminal; call the result with how much of how much is done."""
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(escape(what), total=None)
+        task = bar.add_task(escape(title), total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 

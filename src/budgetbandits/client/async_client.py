@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import httpx
 
 from budgetbandits.client import protocol
 from budgetbandits.client.models import CampaignInfo
-from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, T
+from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, RequestFields, T
 from budgetbandits.client.retries import DEADLINE, Retry
 
 
@@ -67,15 +67,10 @@ class AsyncClient:
         key: str | None = None,
         context: Context = None,
         wait: float = 0.0,
-        segment: str | None = None,
-        arms: Iterable[str] | None = None,
-        exclude: Iterable[str] | None = None,
-        prices: Mapping[str, float] | None = None,
-        holds: Mapping[str, float] | None = None,
+        **options: Unpack[RequestFields],
     ) -> AsyncDecision:
         """Ask which arm to pull; see `client.Client.decide`."""
-        request = protocol.request(segment, arms, exclude, prices, holds)
-        return AsyncDecision(*await self._do(protocol.decide(campaign, key, context, request), wait), _client=self)
+        return AsyncDecision(*await self._do(protocol.decide(campaign, key, context, options), wait), _client=self)
 
     async def decide_many(
         self,
@@ -85,15 +80,10 @@ class AsyncClient:
         key: str | None = None,
         context: Context = None,
         wait: float = 0.0,
-        segment: str | None = None,
-        arms: Iterable[str] | None = None,
-        exclude: Iterable[str] | None = None,
-        prices: Mapping[str, float] | None = None,
-        holds: Mapping[str, float] | None = None,
+        **options: Unpack[RequestFields],
     ) -> list[AsyncDecision]:
         """Make ``count`` decisions, all of them or none; see `client.Client.decide`."""
-        request = protocol.request(segment, arms, exclude, prices, holds)
-        made = await self._do(protocol.decide_many(campaign, count, key, context, request), wait)
+        made = await self._do(protocol.decide_many(campaign, count, key, context, options), wait)
         return [AsyncDecision(*each, _client=self) for each in made]
 
     async def feedback(

@@ -8,18 +8,18 @@ until it expires, unless the program calls ``d.void()``.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 from urllib.parse import quote
 
 import httpx
 
 from budgetbandits.client import protocol
 from budgetbandits.client.models import CampaignInfo
-from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, T
+from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, RequestFields, T
 from budgetbandits.client.retries import DEADLINE, Retry
 from budgetbandits.errors import ServiceUnreachable
 
@@ -78,11 +78,7 @@ class Client:
         key: str | None = None,
         context: Context = None,
         wait: float = 0.0,
-        segment: str | None = None,
-        arms: Iterable[str] | None = None,
-        exclude: Iterable[str] | None = None,
-        prices: Mapping[str, float] | None = None,
-        holds: Mapping[str, float] | None = None,
+        **options: Unpack[RequestFields],
     ) -> Decision:
         """Ask which arm to pull, and hold its cost cap. The same ``key`` gives the same decision.
 
@@ -92,8 +88,7 @@ class Client:
         ``arms`` and ``exclude`` say which arms can answer this request, and ``segment`` names its kind. ``prices``
         estimates what each of these arms costs this time; ``holds`` says what to hold instead of the cap.
         """
-        request = protocol.request(segment, arms, exclude, prices, holds)
-        return Decision(*self._do(protocol.decide(campaign, key, context, request), wait), _client=self)
+        return Decision(*self._do(protocol.decide(campaign, key, context, options), wait), _client=self)
 
     def decide_many(
         self,
@@ -103,15 +98,10 @@ class Client:
         key: str | None = None,
         context: Context = None,
         wait: float = 0.0,
-        segment: str | None = None,
-        arms: Iterable[str] | None = None,
-        exclude: Iterable[str] | None = None,
-        prices: Mapping[str, float] | None = None,
-        holds: Mapping[str, float] | None = None,
+        **options: Unpack[RequestFields],
     ) -> list[Decision]:
         """Make ``count`` decisions, all of them or none; see `decide`."""
-        request = protocol.request(segment, arms, exclude, prices, holds)
-        made = self._do(protocol.decide_many(campaign, count, key, context, request), wait)
+        made = self._do(protocol.decide_many(campaign, count, key, context, options), wait)
         return [Decision(*each, _client=self) for each in made]
 
     def feedback(
@@ -211,8 +201,8 @@ class Client:
         protocol.check_open(self._http)
         try:
             patient = httpx.Timeout(self._timeout, read=None)
-            path = protocol.path_of(campaign, "export")
-            with self._http.stream("GET", path, params=query, timeout=patient) as answer:
+            route = protocol.path_of(campaign, "export")
+            with self._http.stream("GET", route, params=query, timeout=patient) as answer:
                 if not answer.is_success:
                     answer.read()
                     raise protocol.error_of(answer)

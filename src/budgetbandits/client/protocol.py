@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from numbers import Integral, Real
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -82,24 +82,33 @@ class Call(Generic[T]):
 # --- the calls -------------------------------------------------------------------------------------------------------
 
 
-def request(
-    segment: str | None,
-    arms: Iterable[str] | None,
-    exclude: Iterable[str] | None,
-    prices: Mapping[str, float] | None,
-    holds: Mapping[str, float] | None,
-) -> dict[str, Any]:
-    """The options of a request as they are sent; those that are None are left out."""
+class RequestFields(TypedDict, total=False):
+    """The optional fields of a request; see `client.Client.decide`."""
+
+    segment: str | None
+    arms: Iterable[str] | None
+    exclude: Iterable[str] | None
+    prices: Mapping[str, float] | None
+    holds: Mapping[str, float] | None
+
+
+def _request(given: RequestFields) -> dict[str, Any]:
+    """The fields of a request as they are sent; those that are None are left out."""
+    unknown = given.keys() - RequestFields.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"unexpected argument {min(unknown)!r}; use {', '.join(RequestFields.__annotations__)}")
+    segment, arms, exclude = given.get("segment"), given.get("arms"), given.get("exclude")
+    prices, holds = given.get("prices"), given.get("holds")
     if segment is not None and not isinstance(segment, str):
         raise BadParameter(f"segment is {segment!r:.60}; name it by a text such as 'code'")
-    said = {
+    fields = {
         "segment": segment,
         "arms": None if arms is None else listed_texts("arms", arms),
         "exclude": None if exclude is None else listed_texts("exclude", exclude) or None,
         "prices": None if prices is None else _amounts("prices", prices),
         "holds": None if holds is None else _amounts("holds", holds) or None,
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _amounts(field: str, values: Mapping[str, float]) -> dict[str, float]:
@@ -114,8 +123,8 @@ def _amounts(field: str, values: Mapping[str, float]) -> dict[str, float]:
     return _finite(values)
 
 
-def decide(campaign: str, key: str | None, context: Context, request: Mapping[str, Any]) -> Call[tuple[Any, ...]]:
-    body = {"context": _context(context), **request}
+def decide(campaign: str, key: str | None, context: Context, options: RequestFields) -> Call[tuple[Any, ...]]:
+    body = {"context": _context(context), **_request(options)}
     return Call("POST", path_of(campaign, "decisions"), _read_decision, body, _keyed(key))
 
 
@@ -124,9 +133,9 @@ def verify(campaign: str) -> Call[list[str]]:
 
 
 def decide_many(
-    campaign: str, count: int, key: str | None, context: Context, request: Mapping[str, Any]
+    campaign: str, count: int, key: str | None, context: Context, options: RequestFields
 ) -> Call[list[tuple[Any, ...]]]:
-    body: dict[str, Any] = {"context": _context(context), "count": _plain(count), **request}
+    body: dict[str, Any] = {"context": _context(context), "count": _plain(count), **_request(options)}
     return Call(
         "POST", path_of(campaign, "decisions/batch"), lambda answer: [_read_decision(d) for d in answer["decisions"]],
         body, _keyed(key),
@@ -159,10 +168,10 @@ def create(
     return Call("POST", "/v1/campaigns", CampaignInfo.read, body, _keyed(key))
 
 
-def change(campaign: str, what: str, key: str | None, body: Mapping[str, Any] | None = None) -> Call[CampaignInfo]:
+def change(campaign: str, action: str, key: str | None, body: Mapping[str, Any] | None = None) -> Call[CampaignInfo]:
     """A change of an operator: a status, the budget, an arm, the terms."""
     sent = None if body is None else _finite(body)
-    return Call("POST", path_of(campaign, what), CampaignInfo.read, sent, _keyed(key))
+    return Call("POST", path_of(campaign, action), CampaignInfo.read, sent, _keyed(key))
 
 
 def campaigns(after: str | None) -> Call[list[CampaignInfo]]:

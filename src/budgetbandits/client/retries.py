@@ -68,7 +68,7 @@ class Retry:
         return refused.retry_after
 
     def after_failure(self, error: httpx.TransportError) -> float:
-        """Seconds until the next try; `Unreachable` if there is no time for one."""
+        """Seconds until the next try; `ServiceUnreachable` if there is no time for one."""
         pause = self._pause()
         if pause is None:
             key = self._call.headers.get("Idempotency-Key")

@@ -1,4 +1,16 @@
-"""Studies: an experiment file, its games on one machine or many, and what they say."""
+"""Studies: an experiment file, its games on one machine or many, and what follows from them.
+
+Public are `Experiment`, `run` and `Results`. Read them in the order of a study:
+
+experiment_file, plan    the TOML file, read; the experiment and its cells of work
+runner, study            the cells, played; the folder they are written to, its record and progress
+data, results            the table of all games; summaries and comparisons of it
+statistics, growth       intervals and tests; slopes and worst cases
+plots                    figures of a study, drawn by `budgetbandits.figures`
+suite, standings         settings that share their policies; policies in order, with intervals
+leaderboard, recommend   the summary of a suite; which policy for a problem like one of its settings
+paper                    the paper's own studies and the verdict on each of its claims
+"""
 
 from budgetbandits.experiments.plan import Experiment
 from budgetbandits.experiments.results import Results

@@ -42,7 +42,7 @@ def load(study: Study, record: dict[str, Any], keep: bool = True) -> pl.DataFram
 
 
 def _ingredients(study: Study, record: dict[str, Any]) -> bytes:
-    """What a table is made of: the version that makes it, its labels and the files of its parts."""
+    """The ingredients of a table: the version that makes it, its labels and the files of its parts."""
     there = study.there()
     keys = [cell["key"] for cell in record["cells"]]
     found = sum(key in there for key in keys)
@@ -57,7 +57,7 @@ def _ingredients(study: Study, record: dict[str, Any]) -> bytes:
 
 
 def _labels(study: Study, record: dict[str, Any]) -> pl.DataFrame:
-    """What the rows of each part are of, problem by problem of its cell, and the part's path."""
+    """The labels of the rows of each part, problem by problem of its cell, and the part's path."""
     problems = pl.DataFrame(
         {
             "group": [problem["group"] for problem in record["problems"]],
@@ -123,7 +123,7 @@ def _digest(made_of: bytes, table: os.stat_result) -> str:
 
 
 def _identity(file: os.stat_result) -> tuple[int, int, int]:
-    """A file that replaces another differs from it in its inode, whatever its time and size are."""
+    """A file that replaces another differs from it in its inode, even if time and size are the same."""
     return file.st_size, file.st_mtime_ns, file.st_ino
 
 
@@ -142,7 +142,7 @@ def with_group(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def record_of(table: pl.DataFrame, name: str, paired: bool) -> dict[str, Any]:
-    """What a study would have written down of these games."""
+    """The record that a study would have of these games."""
     where = ("problem", "policy", "budget")
     games = table.group_by(*where).agg(pl.len().alias("runs"), pl.col("run").n_unique().alias("different"))
     parts = [table[column].n_unique() for column in where]

@@ -275,9 +275,9 @@ KEYS = (
     "max_rounds", "common",
 )  # fmt: skip
 BUDGET_UNITS = ("1", "smallest mean cost", "request", "cheap to expensive")
-"""What budgets are: multiples of the largest cost there can be, or of the smallest mean cost of each problem's arms;
-money for each request, in the problem's own units; or, also for each request, how far it is from the mean cost of the
-arm with the best ratio to that of the arm with the highest reward."""
+"""Units of budgets: multiples of the largest cost there can be, or of the smallest mean cost of each problem's arms;
+money for each request, in the problem's own units; or, also for each request, a share of the way from the mean cost of
+the arm with the best ratio (0) to the mean cost of the arm with the highest reward (1)."""
 WITH_HORIZON = BUDGET_UNITS[2:]
 """Those that are for each request."""
 

@@ -272,7 +272,7 @@ def _crossed_table(results: Results) -> pl.DataFrame:
 
 
 def _log(worst: Array) -> Array:
-    """Finite also where a tiny budget lets nobody go wrong."""
+    """The logarithm, finite also where a tiny budget leaves no regret."""
     return np.asarray(np.log(np.maximum(worst, np.finfo(float).tiny)))
 
 

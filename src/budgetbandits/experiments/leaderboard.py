@@ -45,7 +45,7 @@ REFERENCE = "reference"
 def play(
     suite: Suite, out: Path, workers: Workers | None = None, progress: ProgressCallback | None = None, command: str = ""
 ) -> None:
-    """Run every setting in a folder of its own name; what is there already is not played again."""
+    """Run every setting in a folder of its own name; games that are there already are not played again."""
     for place, setting in enumerate(suite.settings, start=1):
         where = f"{setting.name} ({place} of {len(suite.settings)})"
 
@@ -108,7 +108,7 @@ def _of_setting(setting: Setting, results: Results, study: Study) -> dict[str, A
 
 def bounds(asked: Experiment) -> list[float | None]:
     """The lower bound C ln B at each budget, mean over the problems; None unless it is known for all of them. It is not
-    for games that end after so many requests."""
+    for games that end after a number of requests."""
     constants = [None if asked.horizon is not None else lower_bound(named.problem) for named in asked.problems]
     if None in constants:
         return [None] * len(asked.budgets)
@@ -156,7 +156,7 @@ def slower(summary: dict[str, Any]) -> list[str]:
 
 
 def about_policy(spec: str) -> dict[str, Any]:
-    """What a policy must know, what is proven of it and by whom, and how long a decision of it takes."""
+    """A policy's needs, what is proven of it and where, and the time that a decision of it takes."""
     policy, source = plugins.find_policy(spec), provenance(spec)
     return {
         "needs": sorted(policy.needs), "proven": source.proven, "reference": source.reference,
@@ -187,7 +187,7 @@ def finite(value: Any) -> Any:
 
 
 def shipped_summary(paced: bool = False) -> dict[str, Any]:
-    """The summary of the suite that ships, or of one whose budgets must last for so many requests."""
+    """The summary of the suite that ships, or of the one whose budgets must last for a number of requests."""
     found: dict[str, Any] = json.loads(shipped_file(PACED_SUMMARY if paced else SUMMARY))
     return found
 
@@ -204,6 +204,6 @@ def read_summary(folder: Path) -> dict[str, Any]:
 
 
 def joined(suite: Suite, texts: Sequence[str]) -> Suite:
-    """The suite with policies of somebody's own in every setting, such as mine.py:Mine."""
+    """The suite with the user's own policies in every setting, such as mine.py:Mine."""
     policies = [plugins.find_policy(spec) for text in texts for spec in plugins.sweep(text)]
     return Suite(suite.name, tuple(setting.joined_by(policies) for setting in suite.settings))

@@ -52,7 +52,7 @@ def _unpickled(pickled: bytes) -> SharedProblems:
 
 @dataclass(frozen=True)
 class Cell:
-    """Some runs of one policy on a problem, or on several: what is computed, stored and never computed again."""
+    """Some runs of one policy on a problem, or on several: computed once, as a unit, and stored."""
 
     problems: tuple[NamedProblem, ...]
     policy: Policy
@@ -72,12 +72,12 @@ class Cell:
         return self.runs * len(self.problems)
 
     def budgets_of(self, problem: Environment) -> tuple[float, ...]:
-        """What the budgets are on one of the problems."""
+        """The budgets in the units of one of the problems."""
         return scaled(self.budgets, problem, self.budget_unit, self.horizon)
 
     @property
     def requests(self) -> float:
-        """How many requests the budgets are for; infinitely many if nobody says."""
+        """How many requests the budgets are for; infinitely many without a horizon."""
         return math.inf if self.horizon is None else float(self.horizon)
 
     @cached_property
@@ -124,14 +124,14 @@ def scaled(
     if unit == "request":
         return tuple(budget * horizon / arms.cost_max for budget in budgets)
     rewards, costs = arms.reward_means, arms.cost_means
-    cheap, dear = float(costs[(rewards / costs).argmax()]), float(costs[rewards.argmax()])
+    cheap, expensive = float(costs[(rewards / costs).argmax()]), float(costs[rewards.argmax()])
     # whole budgets, which costs of 0 and 1 never overdraw
-    return tuple(float(max(1, round(horizon * (cheap + share * (dear - cheap))))) for share in budgets)
+    return tuple(float(max(1, round(horizon * (cheap + share * (expensive - cheap))))) for share in budgets)
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What an experiment file says, with every problem made and every sweep of parameters written out.
+    """The content of an experiment file, with every problem made and every sweep of parameters written out.
 
     ``file`` is the text it was read from, as long as nothing was changed.
     """
@@ -172,7 +172,7 @@ class Experiment:
     @classmethod
     @cache
     def load_shipped(cls, name: str) -> Experiment:
-        """One of `EXPERIMENTS`, whatever files of that name lie about; its problems are made once a process."""
+        """One of `EXPERIMENTS`, even if there is a file of that name; its problems are made once a process."""
         return cls.from_toml(shipped_text(name))
 
     def cells(self) -> list[Cell]:

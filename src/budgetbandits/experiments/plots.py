@@ -26,12 +26,12 @@ from budgetbandits.simulation.simulate import simulate
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MANY = 12
+PANELS_MAX = 12
 """Panels in one figure; further groups are left to the tables."""
-PLAYED_AGAIN = 50
+REPLAYED_RUNS = 50
 """Runs that are played again to count pulls, which a study does not keep."""
 SURELY, UNSURELY, CLOSE, WORSE = range(4)
-"""Where a policy stands on a problem."""
+"""How a policy compares with the best on a problem."""
 
 
 def draw(results: Results, figure: str | None, width: str | float, dark: bool, ax: Axes | None, **options: Any) -> Any:
@@ -54,7 +54,7 @@ def series_of(results: Results) -> list[Series]:
 
 
 def regret(
-    results: Results, of: FigureSpec, *, metric: str = "pseudo_regret", deviations: bool = False,
+    results: Results, spec: FigureSpec, *, metric: str = "pseudo_regret", deviations: bool = False,
     log: bool | None = None, lower_bound: bool = False, ax: Axes | None = None,
 ) -> PaperFigure | Axes:  # fmt: skip
     """Means against budget, with 95 % intervals: over the runs of a single problem, over the means of several.
@@ -65,13 +65,13 @@ def regret(
     """
     summary = with_intervals(results, metric)
     groups = {}
-    for group in results.groups[:MANY]:
+    for group in results.groups[:PANELS_MAX]:
         found = summary.filter(pl.col("group") == group)
         groups[group] = [_curve(found.filter(pl.col("policy") == policy).sort("budget")) for policy in results.policies]
     slopes = {group: lower_bound_of(results, group) for group in groups} if lower_bound else {}
     known = {group: slope for group, slope in slopes.items() if slope is not None}
-    wanted = curves.RegretOptions(deviations, log, _words(metric), known)
-    return curves.regret(groups, series_of(results), of, wanted, ax)
+    chosen_options = curves.RegretOptions(deviations, log, _words(metric), known)
+    return curves.regret(groups, series_of(results), spec, chosen_options, ax)
 
 
 def with_intervals(results: Results, metric: str = "pseudo_regret") -> pl.DataFrame:
@@ -100,7 +100,7 @@ def _at(results: Results, metric: str, budget: float | None) -> str:
 
 def dots(
     results: Results,
-    of: FigureSpec,
+    spec: FigureSpec,
     *,
     metric: str = "pseudo_regret",
     budget: float | None = None,
@@ -109,25 +109,27 @@ def dots(
     """Means with 95 % intervals at one budget, the largest if none is given."""
     summary = with_intervals(results, metric).filter(pl.col("budget") == results.largest(budget))
     groups = {}
-    for group in results.groups[:MANY]:
+    for group in results.groups[:PANELS_MAX]:
         found = {
             row["policy"]: rankings.Estimate(row["mean"], row["low"], row["high"])
             for row in summary.filter(pl.col("group") == group).rows(named=True)
         }
         groups[group] = [found.get(policy, rankings.Estimate(np.nan, np.nan, np.nan)) for policy in results.policies]
-    return rankings.dots(groups, series_of(results), of, _at(results, metric, budget), ax)
+    return rankings.dots(groups, series_of(results), spec, _at(results, metric, budget), ax)
 
 
 def wins(
-    results: Results, of: FigureSpec, *, metric: str = "pseudo_regret", budget: float | None = None
+    results: Results, spec: FigureSpec, *, metric: str = "pseudo_regret", budget: float | None = None
 ) -> PaperFigure:
-    """On which share of a group's problems each policy is the best: surely, unsurely, or not surely worse than it."""
+    """The share of a group's problems on which each policy is surely or unsurely best, or not surely worse."""
     found = _by_group(results, standing(results, metric, budget))
     groups = {
         group: [rankings.Wins(*np.bincount(column, minlength=4).tolist()[:3]) for column in standings.T]
         for group, standings in found.items()
     }
-    return rankings.wins(groups, {group: len(standings) for group, standings in found.items()}, series_of(results), of)
+    return rankings.wins(
+        groups, {group: len(standings) for group, standings in found.items()}, series_of(results), spec
+    )
 
 
 def standing(results: Results, metric: str = "pseudo_regret", budget: float | None = None) -> AnyArray:
@@ -147,22 +149,22 @@ def standing(results: Results, metric: str = "pseudo_regret", budget: float | No
 
 def profile(
     results: Results,
-    of: FigureSpec,
+    spec: FigureSpec,
     *,
     metric: str = "pseudo_regret",
     budget: float | None = None,
     ax: Axes | None = None,
 ) -> PaperFigure | Axes:
-    """On which share of the problems a policy is within a factor of the best."""
+    """The share of the problems on which a policy is within a factor of the best."""
     if towards_less(metric) < 0.0:
         raise BadParameter(f"a profile is of what should be low, and of {metric} more is better; use regret")
     means = _by_group(results, results.values(metric, budget).mean(axis=-1))
-    return profiles.profile(means, series_of(results), of, _at(results, metric, budget), ax)
+    return profiles.profile(means, series_of(results), spec, _at(results, metric, budget), ax)
 
 
 def quantiles(
     results: Results,
-    of: FigureSpec,
+    spec: FigureSpec,
     *,
     metric: str = "pseudo_regret",
     budget: float | None = None,
@@ -170,16 +172,16 @@ def quantiles(
 ) -> PaperFigure | Axes:
     """The means of each policy sorted over the problems."""
     means = _by_group(results, results.values(metric, budget).mean(axis=-1))
-    return profiles.quantiles(means, series_of(results), of, _at(results, metric, budget), ax)
+    return profiles.quantiles(means, series_of(results), spec, _at(results, metric, budget), ax)
 
 
 def _by_group(results: Results, values: AnyArray) -> dict[str, AnyArray]:
     groups = np.array([problem["group"] for problem in results.record["problems"]])
-    return {group: values[groups == group] for group in results.groups[:MANY]}
+    return {group: values[groups == group] for group in results.groups[:PANELS_MAX]}
 
 
-def pulls(results: Results, of: FigureSpec, *, budget: float | None = None) -> PaperFigure:
-    """Which share of the pulls each arm got, on the first problem of each group.
+def pulls(results: Results, spec: FigureSpec, *, budget: float | None = None) -> PaperFigure:
+    """The share of the pulls that each arm got, on the first problem of each group.
 
     A study keeps no pulls, so its first runs are played again: the same games, as far as it kept them.
     """
@@ -188,27 +190,27 @@ def pulls(results: Results, of: FigureSpec, *, budget: float | None = None) -> P
     if "seed" not in record:
         raise BadParameter("these are not the results of a study, so no game can be played again; plot an Outcome")
     policies = []
-    for spec in results.policies:
+    for text in results.policies:
         try:
-            policies.append(plugins.find_policy(spec))
+            policies.append(plugins.find_policy(text))
         except UnknownPolicy:
             raise BadParameter(
-                f"games are played again for this figure, and {spec} is no policy of the package; load the file that "
+                f"games are played again for this figure, and {text} is no policy of the package; load the file that "
                 "it is from: 'budgetbandits --plugin mine.py plot ...', or plugins.load('mine.py')"
             ) from None
     groups, worth = {}, {}
-    for group in results.groups[:MANY]:
+    for group in results.groups[:PANELS_MAX]:
         ((named, problem),) = results.problems(group, 1)
         horizon = record.get("horizon")
         budgets = scaled(tuple(results.budgets), problem, record.get("budget_unit", "1"), horizon)
         played = [
-            simulate(problem, policy, budgets, min(record["runs"], PLAYED_AGAIN), record["seed"],
+            simulate(problem, policy, budgets, min(record["runs"], REPLAYED_RUNS), record["seed"],
                      engine=record["engine"], common=results.paired, horizon=horizon).pulls[:, at]
             for policy in policies
         ]  # fmt: skip
         groups[named["name"]] = np.array([(each / each.sum(axis=1, keepdims=True)).mean(axis=0) for each in played])
         worth[named["name"]] = ratios(problem)
-    return rankings.pulls(groups, worth, series_of(results), of)
+    return rankings.pulls(groups, worth, series_of(results), spec)
 
 
 FIGURES: dict[str, Callable[..., Any]] = {

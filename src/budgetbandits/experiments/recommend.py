@@ -1,7 +1,7 @@
-"""Which policy for a problem that nobody has played yet, by the settings of a leaderboard that are most like it.
+"""Which policy to use for a new problem, by the settings of a leaderboard that are most like it.
 
-A setting is like a problem if it has about as many arms, about as much money for each, and the same kind of laws. What
-comes out is what was measured there: the lowest mean, whoever is not told apart from it, and the shortest tail.
+A setting is like a problem if it has about as many arms, about as much money for each, and the same kind of laws. The
+result is what was measured there: the policy with the lowest mean, those not surely worse, and the shortest tail.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from budgetbandits.validation import integer, positive
 LIKE = 3
 """Settings that are looked at, the most like the problem first."""
 OTHER_LAWS = 1.5
-"""What other laws count for in the distance: as much as 4.5 times the arms or the money."""
+"""The distance of other laws: as much as 4.5 times the arms or the money."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is known of a problem: arms, budget in units of the largest cost, laws, and what its owner knows besides."""
+    """A problem as its owner knows it: arms, budget in units of the largest cost, laws, and further knowledge."""
 
     arms: int
     budget: float
@@ -63,16 +63,16 @@ def laws_of(problem: Problem) -> str:
 
 
 def recommend(summary: dict[str, Any], case: Case) -> dict[str, Any]:
-    """What to use and why, as plain data: the settings most like the case, and in the nearest who is best.
+    """The policy to use and why, as plain data: the settings most like the case, and the best policy of the nearest.
 
     ``policy`` has the lowest mean regret in the nearest setting of those whose needs are met, ``alternatives`` are not
-    told apart from it, ``tail`` has the lowest 99 % quantile among all of these. ``warnings`` say what to mind.
+    surely worse than it, ``tail`` has the lowest 99 % quantile among all of these. ``warnings`` say what to mind.
     """
     near = nearest(summary, case)
     setting, at = near[0]
     rows = [row for row in at["standings"] if _can(summary, row, case)]
     if not rows:
-        raise BadParameter("no policy of the leaderboard can do with what is known; name more under --knows")
+        raise BadParameter("every policy of the leaderboard must know more; name what you know under --knows")
     best = rows[0]
     same = [row for row in rows[1:] if row["competes"] and not _apart(row, best, setting)]
     tail = min([best, *same], key=lambda row: row["q99"])
@@ -99,7 +99,7 @@ def recommend(summary: dict[str, Any], case: Case) -> dict[str, Any]:
 
 def nearest(summary: dict[str, Any], case: Case) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """The settings most like the case, each at its most similar budget; the nearest first. Where the budget must last
-    for so many requests, in others and the other way round, another policy is the best."""
+    for a number of requests, another policy is the best than where it need not."""
     found: list[tuple[float, int, dict[str, Any], dict[str, Any]]] = []
     for setting in summary["settings"]:
         if (setting.get("horizon") is None) == (case.horizon is None):
@@ -141,7 +141,7 @@ def _can(summary: dict[str, Any], row: dict[str, Any], case: Case) -> bool:
 
 
 def _proven(summary: dict[str, Any], policy: str) -> str:
-    """Of the package's policies as it knows it, whatever the leaderboard wrote down; of others, what that says."""
+    """What is proven of a policy: for the package's own from its source, for others from the leaderboard."""
     known = policy.partition(":")[0] in POLICIES
     return provenance(policy).proven if known else str(summary["policies"][policy]["proven"])
 

@@ -52,7 +52,7 @@ class Results:
     def load(cls, folder: str | Path, *, keep: bool = True) -> Results:
         """Read a study that is done; a part that is missing is an error that says how to go on.
 
-        ``keep`` writes the table into the folder if it is not there yet, for whoever reads the study next.
+        ``keep`` writes the table into the folder if it is not there yet, for the next reader of the study.
         """
         study = Study(Path(folder))
         record = study.asked()
@@ -60,8 +60,11 @@ class Results:
 
     @classmethod
     def so_far(cls, folder: str | Path) -> Results | None:
-        """What a study that is still running has found, or None before its first part. Not every policy has played on
-        every problem then, so only summaries and the figures "regret" and "dots" make sense. Writes nothing."""
+        """The results so far of a study that is still running, or None before its first part.
+
+        Not every policy has played on every problem then, so only summaries and the figures "regret" and "dots"
+        make sense. Writes nothing.
+        """
         study = Study(Path(folder))
         record = study.asked()
         there = study.there()
@@ -255,9 +258,9 @@ class Results:
         )
 
     def best_of_groups(self, budget: float | None = None, metric: str = "pseudo_regret") -> pl.DataFrame:
-        """Group by group, the policy with the best mean, against whom that is undecided, and whether it is sure:
-        against nobody. Of one problem as `best` says, over several by Student's t on the paired differences of their
-        means; Holm over the others."""
+        """Group by group, the policy with the best mean, the policies against which that is undecided, and whether
+        there are none, so that it is sure. Of one problem as `best` says, over several by Student's t on the paired
+        differences of their means; Holm over the others."""
         values = towards_less(metric) * self.values(metric, budget)
         member = np.array([problem["group"] for problem in self.record["problems"]])
         rows = []
@@ -277,7 +280,7 @@ class Results:
         return pl.DataFrame(rows, schema_overrides={"undecided": pl.List(pl.String)})
 
     def _between(self, first: AnyArray, second: AnyArray, level: float = LEVEL) -> Difference:
-        """The mean over the runs, along the last axis, of the first less that of the second."""
+        """The mean of the first less the mean of the second, over the runs along the last axis."""
         return student(first - second, level) if self.paired else welch(moments(first), moments(second), level)
 
     def below_rivals(self, values: AnyArray, own: AnyArray) -> AnyArray:
@@ -336,7 +339,7 @@ class Results:
 
 
 def towards_less(metric: str) -> float:
-    """What to multiply a metric by so that less is better."""
+    """The factor of a metric, 1 or -1, that makes less of it better."""
     check_metric(metric)
     if metric not in BETTER:
         raise BadParameter(f"neither more nor less {metric} is better; compare by {', '.join(BETTER)}")

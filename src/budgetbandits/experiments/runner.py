@@ -49,7 +49,7 @@ Task = tuple[Callable[[Any], object], Cell | list[Cell]]
 
 
 def kind_of(cell: Cell) -> type:
-    """What a policy has to have compiled, once for all of its kind."""
+    """The kind of a cell: its policies share one compiled engine."""
     return next((kind for kind in ENGINE_KINDS if isinstance(cell.policy, kind)), type(cell.policy))
 
 
@@ -82,7 +82,7 @@ class Schedule:
         self._cold.remove(kind)
 
     def tasks(self, prepare: Callable[[list[Cell]], object], play: Callable[[Cell], object]) -> Iterator[Task]:
-        """What to do next, decided when it is asked for: by then more may be ready."""
+        """The next tasks, decided when they are asked for: by then more may be ready."""
         for kind in list(self._cold):
             yield prepare, list({type(cell.policy): cell for cell in self._waiting[kind]}.values())
         while self._waiting:
@@ -107,7 +107,7 @@ def _place(kind: type) -> int:
 
 
 ProgressCallback = Callable[[str, int, int], None]
-"""Called with what is going on, how many runs are done and how many there are."""
+"""Called with a description of the current work, the number of runs done and the number of all runs."""
 
 
 @dataclass(frozen=True)

@@ -36,10 +36,10 @@ from budgetbandits.numerics.arrays import AnyArray, Array
 def ranking(results: Results, budget: float | None = None, metric: str = "pseudo_regret") -> pl.DataFrame:
     """Group by group, the policies with the best mean first.
 
-    ``difference`` is the mean less that of the first, with its 95 % interval: over several problems Student's on the
-    paired differences of their means, on a single one Welch's. ``sure`` says whether it is surely no tie, Holm over the
-    policies behind the first; of the first, whether it is surely the best of all. ``best_on`` counts problems on which
-    a policy has the best mean, ``surely_best_on`` those of them on which that is sure.
+    ``difference`` is the mean less the mean of the first, with its 95 % interval: over several problems Student's on
+    the paired differences of their means, on a single one Welch's. ``sure`` says whether it is surely no tie, Holm over
+    the policies behind the first; of the first, whether it is surely the best of all. ``best_on`` counts problems on
+    which a policy has the best mean, ``surely_best_on`` those of them on which that is sure.
     """
     winners = results.winners(budget, metric)
     counts = {(row["group"], row["policy"]): (row["problems"], row["sure"]) for row in winners.rows(named=True)}
@@ -72,7 +72,7 @@ def ranking(results: Results, budget: float | None = None, metric: str = "pseudo
 
 
 def _behind_first(values: AnyArray, order: AnyArray, paired: bool) -> Difference:
-    """Of the second policy and those after it, the mean less that of the first, from problem × policy × run."""
+    """The means of all policies but the first less the mean of the first, from problem × policy × run."""
     first, others = values[:, order[:1]], values[:, order[1:]]
     if len(values) > 1:
         return student((others.mean(axis=-1) - first.mean(axis=-1)).T)
@@ -83,8 +83,8 @@ def _behind_first(values: AnyArray, order: AnyArray, paired: bool) -> Difference
 
 
 FREE = frozenset({"budget", "horizon"})
-"""Whoever spends money knows how much there is, and for how many requests if there is such a number; what else a policy
-must know is an advantage over others."""
+"""Knowledge that every user has: the money, and for how many requests it is, if there is such a number. Anything else
+that a policy must know is an advantage over others."""
 TAIL = 0.99
 MOST = 0.75
 """The share of the settings in which a policy must play to be ranked over all of them."""
@@ -123,11 +123,11 @@ def competes(policy: str) -> bool:
 def standings(values: SettingGames, scale: float | None = None) -> list[dict[str, Any]]:
     """A row for each policy, the lowest mean first.
 
-    ``mean`` with its interval ``low`` to ``high``; ``behind`` is the mean less that of the best that competes, with its
+    ``mean`` with its interval ``low`` to ``high``; ``behind`` is the mean less the best competitor's, with its
     interval: Student's on the differences problem by problem, Welch's for runs of one problem. ``apart`` says whether
     that is surely no tie, Holm over all that compete; of the best, whether it is apart from every one of them.
-    Quantiles are over the values; that of 99 % has an interval by order statistics, which needs no law. ``scale`` is
-    what the lower bound is for these problems, ``times_bound`` the mean by it.
+    Quantiles are over the values; the 99 % quantile has an interval by order statistics, which needs no law.
+    ``scale`` is the lower bound for these problems, ``times_bound`` the mean divided by it.
     """
     games, best = values.games, values.best
     own, behind = student(games.T), _behind(values)
@@ -156,13 +156,13 @@ def standings(values: SettingGames, scale: float | None = None) -> list[dict[str
 
 
 def _behind(values: SettingGames) -> Difference:
-    """The mean of each policy less that of the best that competes."""
+    """The mean of each policy less the mean of the best that competes."""
     games, best = values.games, values.best
     if values.paired:
         return student((games - games[:, [best]]).T)
     every = moments(games.T)
     found = welch(every, type(every)(*(part[best] for part in every)))
-    # a policy is not behind itself, whatever its games scatter
+    # a policy is not behind itself, however its games scatter
     return Difference(
         *(np.where(np.arange(len(part)) == best, same, part) for part, same in zip(found, (0, 0, 0, 1), strict=True))
     )
@@ -179,7 +179,7 @@ def quantile_interval(values: AnyArray, share: float, level: float = LEVEL) -> t
     (40.0, 61.0)
     """
     count = len(values)
-    below = special.bdtr(np.arange(count + 1.0), count, share)  # at most so many below it
+    below = special.bdtr(np.arange(count + 1.0), count, share)  # at most this many below it
     first = int(np.searchsorted(below, (1.0 - level) / 2.0, side="right"))
     last = int(np.searchsorted(below, (1.0 + level) / 2.0)) + 1
     rising = np.sort(values, axis=0)
@@ -193,7 +193,7 @@ def overall(settings: Mapping[str, SettingGames]) -> list[dict[str, Any]]:
 
     Of those settings in which it plays, ``settings`` of them. The interval draws the games of every setting again. The
     lowest comes first of those that are ``comparable``, that is, play in most settings: settings differ too much for
-    a mean over a few of them to be set beside one over all.
+    a mean over a few of them to be compared with one over all.
     """
     policies = list(dict.fromkeys(policy for values in settings.values() for policy in values.policies))
     rng = np.random.default_rng(SEED)
@@ -217,7 +217,7 @@ def overall(settings: Mapping[str, SettingGames]) -> list[dict[str, Any]]:
 
 
 def _times_best(values: SettingGames, rng: np.random.Generator) -> AnyArray:
-    """Each policy's mean by that of the best that competes: of the games, then of games drawn again."""
+    """Each policy's mean divided by the best competitor's: of the games, then of resampled games."""
     count = len(values.games)
     weights = rng.multinomial(count, np.full(count, 1.0 / count), RESAMPLES) / count
     means = np.vstack([values.games.mean(axis=0), weights @ values.games])
@@ -229,14 +229,14 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def policies_shown(ranked: Sequence[dict[str, Any]], always: Sequence[str], most: int = 8) -> list[str]:
+def policies_shown(ranked: Sequence[dict[str, Any]], always: Sequence[str], count: int = 8) -> list[str]:
     """Policies for a figure: the first of the ranking that compete, and those that a reader will look for."""
     first = [row["policy"] for row in ranked if row["competes"]]
     wanted = [policy for policy in always if policy in first]
-    return [*wanted, *[policy for policy in first if policy not in wanted][: most - len(wanted)]]
+    return [*wanted, *[policy for policy in first if policy not in wanted][: count - len(wanted)]]
 
 
 def given_knowledge(summary: Mapping[str, Any]) -> str:
-    """What every policy of a leaderboard is told, in words."""
+    """The knowledge that every policy of a leaderboard is given, in words."""
     paced = any(setting.get("horizon") is not None for setting in summary["settings"])
     return "the budget and the horizon" if paced else "the budget"

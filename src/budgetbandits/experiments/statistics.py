@@ -91,13 +91,13 @@ def surely(difference: Difference, level: float = LEVEL) -> tuple[AnyArray, AnyA
     return rejected & (difference.value < 0.0), rejected & (difference.value > 0.0)
 
 
-def against_rivals(of: SampleMoments, own: AnyArray) -> tuple[AnyArray, AnyArray]:
+def against_rivals(sample: SampleMoments, own: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Problems × policies, and on each problem the column of one policy: is it (surely lower, surely higher) than
     each of the others? Welch's test, Holm over the others of a problem."""
-    problems, policies = of.mean.shape
+    problems, policies = sample.mean.shape
     others = np.arange(policies) != own[:, None]
-    rivals = SampleMoments(*(part[others].reshape(problems, policies - 1) for part in of))
-    return surely(welch(of.at(own[:, None]), rivals))
+    rivals = SampleMoments(*(part[others].reshape(problems, policies - 1) for part in sample))
+    return surely(welch(sample.at(own[:, None]), rivals))
 
 
 def paired_rivals(values: AnyArray, own: AnyArray) -> tuple[AnyArray, AnyArray]:

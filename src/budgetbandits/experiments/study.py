@@ -38,7 +38,7 @@ LARGEST_COUNT = 2**53
 
 
 def checked(content: Any) -> dict[str, Any]:
-    """The content, if it says who played what; a ValueError says what is missing.
+    """The content, if it is the record of a study; a ValueError names what is missing.
 
     >>> checked({"name": "x", "policies": ["bts"], "problems": [], "budgets": [1], "runs": 3, "cells": []})
     Traceback (most recent call last):
@@ -100,7 +100,7 @@ LIBRARIES = ("numpy", "scipy", "numba", "joblib", "polars", "matplotlib")
 
 
 class Effort(NamedTuple):
-    """What a part took: processor seconds, the engine that played, and why not a faster one."""
+    """The effort of a part: processor seconds, the engine that played, and why not a faster one."""
 
     seconds: float
     engine: str
@@ -143,7 +143,7 @@ class Study:
         self.write(self.record, json.dumps(record, indent=1).encode())
 
     def asked(self) -> dict[str, Any]:
-        """What begin wrote."""
+        """The record that `begin` wrote."""
         try:
             return checked(json.loads(self.record.read_text(encoding="utf-8")))
         except FileNotFoundError:
@@ -161,7 +161,7 @@ class Study:
             file.write(json.dumps([key, *effort]) + "\n")
 
     def efforts(self) -> dict[str, Effort]:
-        """What each part took, as far as it was written down; of a part made twice, the last time."""
+        """The effort of each part, as far as it was written down; of a part made twice, the last."""
         found: dict[str, Effort] = {}
         with contextlib.suppress(FileNotFoundError):
             for line in self.efforts_file.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -178,7 +178,7 @@ class Study:
         return slower_lines((policy, effort.engine, effort.reason) for policy, effort in cells)
 
     def there(self) -> dict[str, os.stat_result]:
-        """The parts that are there, by their cells' keys; whatever else has such a name is none."""
+        """The parts that are there, by their cells' keys; anything else in the folder is ignored."""
         if not self.parts.is_dir():
             return {}
         with os.scandir(self.parts) as files:
@@ -270,7 +270,7 @@ def _over_requests(problem: Environment, means: str, horizon: int | None) -> lis
 
 
 def _parameters(policy: Policy) -> dict[str, str]:
-    """Every parameter of a policy as text, also those that its spec leaves out; what is not given, without a value."""
+    """Every parameter of a policy as text, also those that its spec leaves out; one that is not given has no value."""
     values = {field.name: getattr(policy, field.name) for field in fields(policy)}
     return {
         name: "" if value is None else f"{value:g}" if isinstance(value, float) else written(value)
@@ -332,7 +332,7 @@ class Progress:
 
     @property
     def running(self) -> bool:
-        """Whether a part has come lately, as parts of this study come; nothing else tells of who computes it."""
+        """Whether a part has come lately, at the pace of this study's parts; a process leaves no other sign."""
         return not self.finished and self.quiet_for < max(QUIET, 5.0 * self.gap)
 
     @property

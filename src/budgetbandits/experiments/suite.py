@@ -36,7 +36,7 @@ KEYS = ("name", "seed", "policies", "plugins", "settings")
 OWN_KEYS = ("name", "title", "laws", "about", "without")
 STUDY_KEYS = ("runs", "budgets", "budget_unit", "horizon", "problems", "max_rounds", "engine")
 LAWS = ("bernoulli", "lattice", "beta", "unknown")
-"""What a setting says of its laws, for whoever looks for a setting like his own problem."""
+"""Kinds of laws that a setting may name, for users who look for a setting like their own problem."""
 QUICK = 10
 """Problems, or runs on a single one, of each setting that a quick look takes."""
 
@@ -65,13 +65,13 @@ class Setting:
         return replace(few, experiment=few.experiment.changed(budgets=few.experiment.budgets[:1]))
 
     def joined_by(self, policies: Sequence[Policy]) -> Setting:
-        """With policies of somebody's own."""
+        """This setting with the user's own policies."""
         return replace(self, experiment=self.experiment.changed(policies=(*self.experiment.policies, *policies)))
 
 
 @dataclass(frozen=True)
 class Suite:
-    """What a suite file says, with every problem made."""
+    """The content of a suite file, with every problem made."""
 
     name: str
     settings: tuple[Setting, ...]
@@ -121,7 +121,7 @@ class Suite:
 
     def first(self, count: int) -> Suite:
         """The first problems of every setting."""
-        integer("problems", count, 2, hint=", or nothing can be told apart")
+        integer("problems", count, 2, hint=", or no policies can be compared")
         return replace(self, settings=tuple(setting.first(count) for setting in self.settings))
 
     def quick(self) -> Suite:

@@ -1,4 +1,11 @@
-"""What another policy would have earned, from a log of decisions with their propensities."""
+"""Off-policy evaluation: what another policy would have earned, from a log of decisions with their propensities.
+
+Everything in ``__all__`` is public: read a `Log`, make a `Target`, `evaluate` it.
+
+log         decisions with their propensities, from a file or a table
+targets     the policy to evaluate, as probabilities in each situation of the log
+estimates   what it would have earned and spent, with intervals
+"""
 
 from budgetbandits.off_policy.estimates import Estimate, Evaluation, Value, evaluate
 from budgetbandits.off_policy.log import Log, read_log

@@ -1,12 +1,12 @@
 """Estimates of what a target earns and spends for each request, from decisions that another policy has made.
 
 What is estimated is the mean over all requests. One for which the target has no arm among those on offer stays
-unanswered: it brings 0 and costs 0. With A = Σ π(a), which is 1 for a request that the target answers and 0 for others,
+unanswered: its reward and cost are 0. With A = Σ π(a), which is 1 for a request that the target answers, else 0,
 w = π(arm) / propensity, the weight of a decision, and y its reward or cost:
 
     inverse propensity   mean of w y. Unbiased, wide, and skewed.
-    self-normalised      mean of w y over the mean of w, times the mean of A: what a request brings that is answered,
-                         and how many are. A little biased, narrower.
+    self-normalised      mean of w y over the mean of w, times the mean of A: the mean of answered requests,
+                         times their share. A little biased, narrower.
     doubly robust        mean of Σ π(a) q(a) + w (y − q(arm)), where q is a guess at the mean of y for each segment and
                          arm. Unbiased for any q that is fixed, and the narrower the better the guess.
 
@@ -25,7 +25,7 @@ A normal interval covers too little where terms are skewed, as costs are if a fe
 log that happens to lack such answers has too low a mean and too small a spread at once. Its skewness is too small as
 well, so corrections by skewness (Johnson's, Hall's) and the bootstrap of t help too little. Each end of an interval is
 therefore that of the terms and one more, equal to the most extreme on its side: the high end counts the largest term
-twice, the low end the smallest. This moves an end by little beside the standard error if no single term matters: then
+twice, the low end the smallest. Compared with the standard error this is little if no single term matters: then
 coverage tends to 95 %, from above unless terms are skewed. Of outcomes that are rarer than one in the length of the log
 and far beyond all that it has seen, no interval can know.
 
@@ -46,11 +46,11 @@ from budgetbandits.off_policy.targets import Target
 
 Z = 1.959963984540054
 """Standard errors on either side of a 95 % interval."""
-LEAST_EFFECTIVE = 100.0
+EFFECTIVE_MIN = 100.0
 """Effective sample size below which nothing is estimated."""
-SELDOM = 10
+FEW_CHOICES = 10
 """An arm that was chosen less often in a segment was all but never chosen there ..."""
-MOST_UNSEEN = 0.5
+UNSEEN_MAX = 0.5
 """... and what the target's choices of such arms could bring or cost must be below this many standard errors."""
 FOLDS = 5
 PRIOR = 1.0
@@ -123,7 +123,7 @@ def evaluate(log: Log, target: Target) -> Evaluation:
     effective = float(weight.sum() ** 2 / (weight**2).sum()) if weight.any() else 0.0
     chosen = np.zeros((int(log.segment.max()) + 1, len(log.arms)))
     np.add.at(chosen, (log.segment, log.arm), 1.0)
-    unseen = (chances * (chosen < SELDOM)[log.segment]).mean(axis=0)
+    unseen = (chances * (chosen < FEW_CHOICES)[log.segment]).mean(axis=0)
     values, problem = [], _few(effective, len(log))
     for outcome in (log.reward, log.cost):
         if not problem:
@@ -138,28 +138,28 @@ def evaluate(log: Log, target: Target) -> Evaluation:
 
 
 def _few(effective: float, decisions: int) -> str:
-    if effective >= LEAST_EFFECTIVE:
+    if effective >= EFFECTIVE_MIN:
         return ""
     return (
         f"too little overlap: {decisions:,} decisions say as much of it as {effective:.0f} of its own would, and "
-        f"{LEAST_EFFECTIVE:.0f} are needed; collect a longer log, or evaluate something closer to what ran"
+        f"{EFFECTIVE_MIN:.0f} are needed; collect a longer log, or evaluate something closer to what ran"
     )
 
 
 def _unseen(log: Log, unseen: Array, outcome: Array, error: float) -> str:
     """Why the share of choices of each arm that the log has all but never made is too large, if it is."""
     largest = np.array([outcome[log.arm == arm].max(initial=-np.inf) for arm in range(len(log.arms))])
-    # of an arm that was never chosen nothing is known, not even how dear it may be
+    # of an arm that was never chosen nothing is known, not even how much it may cost
     largest[np.isinf(largest)] = np.inf
     [seldom] = np.nonzero(unseen > 0.0)
     could = unseen[seldom] * largest[seldom]
-    if could.sum() <= MOST_UNSEEN * error:
+    if could.sum() <= UNSEEN_MAX * error:
         return ""
     arm = log.arms[int(seldom[could.argmax()])]
     return (
-        f"too little overlap: the log has fewer than {SELDOM} of the choices that are {unseen.sum():.2%} of its own, "
-        f"such as {arm}, and they could matter more than all noise; evaluate something closer to what ran, or log with "
-        "more exploration"
+        f"too little overlap: the log has fewer than {FEW_CHOICES} of the choices that are {unseen.sum():.2%} of its "
+        f"own, such as {arm}, and they could matter more than all noise; evaluate something closer to what ran, or log "
+        "with more exploration"
     )
 
 

@@ -1,4 +1,4 @@
-"""A log of decisions: which arm was chosen, how likely that was, and what came of it; in the order of the decisions.
+"""A log of decisions, in their order: the chosen arm, its propensity, its reward and cost.
 
 Where a column says which arms could be chosen for a request, requests of one segment may differ in that: they are of
 several *situations*.
@@ -22,8 +22,8 @@ from budgetbandits.numerics.arrays import Array
 from budgetbandits.problems.recorded import csv_columns, named_columns, numbered, numbers
 
 MEANINGS = ("arm", "reward", "cost", "propensity", "segment", "arms", "failed")
-"""What a column may stand for; ``arms`` lists those that could be chosen, as JSON, and may be empty for all; where
-``failed`` is 1 there was no answer, which brings 0, and costs 0 if nothing was told."""
+"""Meanings of columns. ``arms`` lists the arms that could be chosen, as JSON, and may be empty for all; where
+``failed`` is 1 there was no answer: its reward is 0, and its cost is 0 if none was reported."""
 MUST = ("arm", "reward", "cost", "propensity")
 Situation = tuple[int, tuple[bool, ...]]
 """A segment, and which arms could be chosen."""
@@ -115,7 +115,7 @@ def _read(table: Any, columns: Mapping[str, str] | None) -> Log:
     if not any(known):
         raise ProblemError(
             "no row has a reward, a cost and a propensity; a campaign records propensities if its terms say "
-            "propensity_draws, and has outcomes once they are told"
+            "propensity_draws, and has outcomes once they are reported"
         )
     arms, arm = numbered(values["arm"])
     listed = [_listed(cell) for cell in values.get("arms", [None] * len(arm))]

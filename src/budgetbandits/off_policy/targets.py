@@ -1,4 +1,4 @@
-"""Whom to evaluate: for each situation of a log, how likely the target chooses each arm.
+"""Targets of an evaluation: the probability of each arm in each situation of a log.
 
 A target does not learn while it is evaluated. A policy of the library first learns from another log, or from an earlier
 part of the same, and is then held still: its probabilities of choice are those of its beliefs by then.
@@ -97,7 +97,7 @@ def held_still(
 def _taught(
     policy: Policy, before: Log, log: Log, budget_per_request: float | None, rng: np.random.Generator
 ) -> tuple[Learner, list[Request]]:
-    """A learner that has been told of every decision of a log, as one with so much money for each request to come."""
+    """A learner after every decision of a log, with ``budget_per_request`` for each request to come."""
     unknown = sorted(policy.needs & {"costs", "cost_floor"})
     if unknown:
         raise MissingKnowledge(f"{policy.name} must know {unknown[0]}, which no log says; evaluate another policy")

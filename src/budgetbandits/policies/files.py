@@ -1,7 +1,7 @@
-"""Policies by object, by class, by text, or by a class in a file.
+"""Policies by text, by class, or from a file.
 
-A file (``mine.py:OmegaUCB``) is run, so only the person who runs the program may name one: on the command line, in an
-experiment file, in code. Text from a network or a saved state is never taken for a file.
+A file (``mine.py:OmegaUCB``) is run, so only the user of the program may name one: on the command line, in an
+experiment file, in code. Text from a network or a saved state is never taken for one.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def run_file(path: str | Path) -> ModuleType:
 
 Versions = dict[Path, tuple[int, int] | None]
 _RUN: dict[Path, tuple[ModuleType, Versions]] = {}
-"""The modules that files made, with the versions of the files they were made from."""
+"""The modules of files that were run, with the versions of them and of the files they imported."""
 
 
 def _version(file: Path) -> tuple[int, int] | None:
@@ -129,7 +129,7 @@ def _run(path: Path) -> tuple[ModuleType, Versions]:
     sys.dont_write_bytecode = True  # bytecode takes a file for unchanged that has its length and its second
     importlib.invalidate_caches()
     sys.modules[path.stem] = module  # dataclasses look for the module of the class they make
-    sys.path.insert(0, str(folder))  # files next to it can be imported, as by a script
+    sys.path.insert(0, str(folder))  # files next to it can be imported, as for a script
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # whatever the user's code does
@@ -139,7 +139,7 @@ def _run(path: Path) -> tuple[ModuleType, Versions]:
         sys.path.remove(str(folder))
         sys.dont_write_bytecode = wrote
         for name in [name for name, each in sys.modules.items() if before.get(name) is not each]:
-            if name == path.stem or _is_next_to(sys.modules[name], folder):
+            if name == path.stem or _in_folder(sys.modules[name], folder):
                 file = Path(sys.modules[name].__file__ or path).resolve()
                 versions.setdefault(file, _version(file))
                 del sys.modules[name]
@@ -148,7 +148,7 @@ def _run(path: Path) -> tuple[ModuleType, Versions]:
     return module, versions
 
 
-def _is_next_to(module: ModuleType, folder: Path) -> bool:
+def _in_folder(module: ModuleType, folder: Path) -> bool:
     """Whether this is a single file in the folder: it is sent to workers whole, like the file that imports it."""
     file = getattr(module, "__file__", None)
     return file is not None and Path(file).resolve().parent == folder and not hasattr(module, "__path__")

@@ -1,12 +1,39 @@
 """The hidden truth: what arms pay and cost, and what the best player could earn.
 
-Read `problem` first: a problem is a list of arms, an arm is two `distributions`.
+Read `problem` first: a problem is a list of arms, an arm is a name and a law. Public from here are the laws, and
+`StreamPart` for streams that are built by hand.
 
-distributions, custom    laws of rewards and costs; laws of your own
-problem, families        problems, their files, random and hard families of them
-streams, drift           requests of several segments; laws that change with time
+distributions, custom    laws of rewards and costs; checks of laws from outside the package
+problem, families        problems and their files; random and hard families of them
+streams                  request streams: several segments, arms that change with time
 recorded                 recorded outcomes from files and tables
-oracle, oracle_horizon   the best player, without and with a number of requests that the money must last for
+oracle, oracle_horizon   the best player, without and with a number of requests for which the money must last
 
 No policy may import this package.
 """
+
+from budgetbandits.problems.distributions import (
+    Bernoulli,
+    Beta,
+    Copula,
+    Fixed,
+    Independent,
+    JointTable,
+    Lattice,
+    Law,
+    OutcomeLaw,
+)
+from budgetbandits.problems.streams import StreamPart
+
+__all__ = [
+    "Bernoulli",
+    "Beta",
+    "Copula",
+    "Fixed",
+    "Independent",
+    "JointTable",
+    "Lattice",
+    "Law",
+    "OutcomeLaw",
+    "StreamPart",
+]

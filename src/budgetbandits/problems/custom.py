@@ -1,7 +1,7 @@
-"""Laws of a user's own: subclasses of `Law` and `OutcomeLaw` from outside the package.
+"""Custom laws: subclasses of `Law` and `OutcomeLaw` from outside the package.
 
-The package's laws lie in [0, 1] by construction and are written to files. Of any other law nothing is known, so it is
-tried out when an arm is made of it, and looked at wherever it is drawn from.
+The package's laws lie in [0, 1] by construction and are written to files. Nothing is known of any other law, so
+it is tried out when an arm is made of it, and its outcomes are checked wherever it is drawn from.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def _marginals(law: OutcomeLaw) -> Iterator[tuple[str, Law]]:
         yield "cost", law.cost
 
 
-def _inside(arm: str, what: str, values: Array) -> None:
+def _inside(arm: str, quantity: str, values: Array) -> None:
     values = np.asarray(values, dtype=float)
     outside = values[~((values >= 0.0) & (values <= 1.0))]  # also what is no number
     if len(outside):
         worst = outside[np.abs(outside - 0.5).argmax()]
-        raise ProblemError(f"arm {arm!r}: a {what} is {worst:g}, outside [0, 1]; rescale the law into that range")
+        raise ProblemError(f"arm {arm!r}: a {quantity} is {worst:g}, outside [0, 1]; rescale the law into that range")

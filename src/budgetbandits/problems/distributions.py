@@ -1,6 +1,6 @@
-"""The laws that rewards and costs follow: what one arm hides.
+"""The laws of rewards and costs: what one arm hides.
 
-A `Law` is the distribution of one number in [0, 1]; an `OutcomeLaw` is that of one pull, a pair (reward, cost).
+A `Law` is the distribution of one number in [0, 1], an `OutcomeLaw` the joint one of a pull's reward and cost.
 Every law knows its mean exactly, samples from a generator that is passed in, and reads and writes a table of
 plain values (the inline tables of a problem file).
 """
@@ -24,13 +24,13 @@ from budgetbandits.numerics.arrays import Array
 from budgetbandits.registry import Registry
 
 
-def number(value: Any, what: str, low: float = 0.0, high: float = 1.0) -> float:
-    """``value`` as a float in [low, high], or a `ProblemError` that names ``what``."""
+def number(value: Any, name: str, low: float = 0.0, high: float = 1.0) -> float:
+    """``value`` as a float in [low, high], or a `ProblemError` that names it."""
     found = validation.number(value)
     if math.isnan(found):
-        raise ProblemError(f"{what} is {value!r:.40}, not a number; write a number in [{low:g}, {high:g}]")
+        raise ProblemError(f"{name} is {value!r:.40}, not a number; write a number in [{low:g}, {high:g}]")
     if not low <= found <= min(high, 1e100):
-        raise ProblemError(f"{what} is {value!r:.40}, outside [{low:g}, {high:g}]; rescale it into that range")
+        raise ProblemError(f"{name} is {value!r:.40}, outside [{low:g}, {high:g}]; rescale it into that range")
     return found
 
 
@@ -75,7 +75,7 @@ class Law(ABC):
         return None
 
     def to_table(self) -> dict[str, Any]:
-        """What a problem file says of this law."""
+        """This law as a table of a problem file."""
         return {"law": self.kind} | {field.name: _plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
 
 
@@ -292,7 +292,7 @@ class JointTable(OutcomeLaw):
 
 @dataclass(frozen=True)
 class Copula(OutcomeLaw):
-    """Two marginals tied by a Gaussian copula: ``correlation`` is that of the two underlying normals.
+    """Two marginals tied by a Gaussian copula: ``correlation`` is the correlation of the two underlying normals.
 
     >>> Copula(Bernoulli(0.5), Beta(2, 2), correlation=0.8).cost_mean
     0.5
@@ -399,7 +399,7 @@ def parse_joint(table: Any) -> OutcomeLaw:
 
 
 def joint_table(law: OutcomeLaw) -> dict[str, Any]:
-    """What a problem file says of a joint law."""
+    """A joint law as a table of a problem file."""
     if isinstance(law, JointTable):
         return {"law": law.kind, "outcomes": [list(row) for row in law.outcomes]}
     if isinstance(law, Copula):

@@ -1,4 +1,4 @@
-"""What the best player earns who knows every law: the paper's Lemma 1, and the exact optimum on lattice costs.
+"""The best player, who knows every law: the paper's Lemma 1, and the exact optimum on lattice costs.
 
 ρ* = max μr/μc is the most reward a unit of cost can buy on average, and R*(B) the most any policy can earn.
 Lemma 1: R* = ρ*B on Bernoulli problems with a whole budget, where pulling the best arm forever is optimal; in general
@@ -72,7 +72,7 @@ def reward_bounds(problem: Problem, budget: float) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The exact optimum at one budget, beside what simpler play earns."""
+    """The exact optimum at one budget, next to the reward of the best arm alone."""
 
     budget: float
     step: float
@@ -87,7 +87,7 @@ class Optimum:
 
     @property
     def gain(self) -> float:
-        """What the best policy earns beyond the best arm; Lemma 1: never more than 2ρ*."""
+        """The reward of the best policy beyond the best arm's; Lemma 1: never more than 2ρ*."""
         return self.reward - self.best_arm_reward
 
 
@@ -99,13 +99,13 @@ def optimum(problem: Problem, budget: float) -> Optimum:
 
         V(b) = max over arms of [p_0 r_0 + Σ_{0 < k ≤ b} p_k (r_k + V(b − k))] / (1 − p_0),
 
-    since a pull that costs nothing leaves the player where he was, and one that costs more than is left earns nothing.
+    since a pull that costs nothing leaves the budget as it was, and one that costs more than is left earns nothing.
     If the budget is no multiple of the step, V(0) = max p_0 r_0 / (1 − p_0): what is left over pays for nothing, but
     play goes on until a pull costs something.
 
     >>> arms = Problem.from_toml('''
     ... [[arms]]
-    ... name = "dear"
+    ... name = "costly"
     ... reward = { law = "fixed", value = 1.0 }
     ... cost = { law = "fixed", value = 0.75 }
     ... [[arms]]

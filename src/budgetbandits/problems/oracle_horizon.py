@@ -32,7 +32,7 @@ def fluid_mix(problem: Problem, budget: float, horizon: float) -> Mix:
 
 
 def fluid_reward(problem: Problem | RequestStream, budget: float, horizon: float) -> float:
-    """What that mix earns on average; where its cheapest part cannot be paid for all requests, ρ* for all the money.
+    """The mean reward of that mix; where its cheapest part cannot be paid for all requests, ρ* for all the money.
     Of a request stream, what its plan earns.
 
     No policy earns more where costs never overdraw the budget, such as costs 0 and 1 with a whole budget; in general

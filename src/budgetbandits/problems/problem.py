@@ -35,7 +35,7 @@ from budgetbandits.validation import positive, within
 T = TypeVar("T")
 
 UNITS = ("reward_max", "cost_max")
-"""What 1 is in the units of whoever recorded outcomes."""
+"""A reward and a cost of 1, in the units of the recorded outcomes."""
 
 SMALLEST_COST = 1e-12
 """Mean costs below this are as good as 0: no game would end."""
@@ -43,7 +43,7 @@ SMALLEST_COST = 1e-12
 
 @dataclass(frozen=True)
 class Arm:
-    """A name, the law of what a pull of it brings, and the largest cost it can have, if players know that.
+    """A name, the law of rewards and costs, and the largest possible cost if players know it.
 
     Where every arm has a ``cost_max``, policies that can learn an arm's costs on its own scale.
     """
@@ -87,8 +87,8 @@ class Problem:
     """At least two arms with different names.
 
     arms        each with its law, whose rewards and costs lie in [0, 1]
-    reward_max  what a reward of 1 is in the units of whoever recorded it
-    cost_max    what a cost of 1 is in their units
+    reward_max  a reward of 1, in the units of the recorded outcomes
+    cost_max    a cost of 1, in these units
 
     >>> problem = Problem.bernoulli(rewards=[0.3, 0.6], costs=[0.2, 0.8])
     >>> problem.names, problem.reward_means / problem.cost_means
@@ -157,7 +157,7 @@ class Problem:
 
     @cached_property
     def content(self) -> str:
-        """What the problem is, as text: its TOML, with a fingerprint in the place of a law of your own."""
+        """The problem as text: its TOML, with a fingerprint in the place of a custom law."""
         return "\n".join(_write_arm(arm) if arm.standard else _name_arm(arm) for arm in self.arms)
 
     @classmethod
@@ -178,7 +178,7 @@ class Problem:
     def from_csv(cls, path: str | Path, columns: Mapping[str, str] | None = None) -> Problem:
         """The arms of a CSV file with an outcome in each row; ``columns`` says how arm, reward and cost are called.
 
-        Each pull of an arm brings one of its recorded pairs of reward and cost, all equally likely.
+        Each pull of an arm has one of its recorded pairs of reward and cost, all equally likely.
         """
         return cls._recorded(read_csv(path, columns))
 
@@ -205,7 +205,7 @@ class Problem:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Problem:
-        """The same of TOML that has been read."""
+        """Like `from_toml`, from a parsed document."""
         if "parts" in document:
             raise ProblemError(
                 "this is a request stream, with [[parts]]; name a problem file, or call RequestStream.load"
@@ -266,7 +266,7 @@ def parsed(text: str) -> dict[str, Any]:
 
 
 def read_file(path: str | Path, parse: Callable[[str], T]) -> T:
-    """What ``parse`` makes of a TOML file; an error names the file."""
+    """The result of ``parse`` on a TOML file; an error names the file."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -1,7 +1,7 @@
-"""Recorded outcomes: what each arm brought and cost, read from a CSV file or a table in memory.
+"""Recorded outcomes: rewards and costs of arms, read from a CSV file or a table in memory.
 
-A row holds one arm's outcome. With a column that says which request it was for, all rows of a request are what each arm
-would have brought and cost: then a policy can be played on the records (`simulation.replay`). A column may name the
+A row holds one arm's outcome. With a column that says which request it was for, the rows of a request say what each arm
+would have paid and cost: then a policy can be played on the records (`simulation.replay`). A column may name the
 request's segment.
 """
 
@@ -21,7 +21,7 @@ from budgetbandits.errors import BadParameter, ProblemError
 from budgetbandits.numerics.arrays import Array
 
 MEANINGS = ("request", "arm", "reward", "cost", "segment")
-"""What a column may stand for; arm, reward and cost must be there."""
+"""The meanings that a column may have; arm, reward and cost must be there."""
 
 MUST = ("arm", "reward", "cost")
 
@@ -131,7 +131,7 @@ def numbered(values: Iterable[Any]) -> tuple[tuple[str, ...], NDArray[np.int64]]
     return tuple(number), np.array(rows, dtype=np.int64)
 
 
-def numbers(values: list[Any], what: str) -> Array:
+def numbers(values: list[Any], column: str) -> Array:
     """The values as numbers from 0 upwards."""
     made = np.zeros(len(values))
     for row, value in enumerate(values):
@@ -140,13 +140,13 @@ def numbers(values: list[Any], what: str) -> Array:
         except (TypeError, ValueError):
             made[row] = math.nan
         if not 0.0 <= made[row] < math.inf:
-            raise ProblemError(f"{what} {value!r:.40} in row {row + 1} is not a number from 0 upwards; fix that row")
+            raise ProblemError(f"{column} {value!r:.40} in row {row + 1} is not a number from 0 upwards; fix that row")
     return made
 
 
 @dataclass(frozen=True)
 class ReplayTable:
-    """What every arm would have brought and cost for every request: NaN where that was not recorded.
+    """The reward and cost that every arm would have had for every request: NaN where that was not recorded.
 
     rewards, costs  as (request, arm), in the table's own units
     segment         the number of each request's segment; 0 if there are none

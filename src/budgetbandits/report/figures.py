@@ -94,9 +94,9 @@ def _intervals(results: Results) -> str:
     """What bands and lines are, and how many groups are not drawn."""
     alone = len(results.record["problems"]) == len(results.groups)
     over = "the runs" if alone else "the problems of a group, or over the runs where it has one problem"
-    left_out = len(results.groups) > plots.MANY
+    left_out = len(results.groups) > plots.PANELS_MAX
     return f"Intervals of 95 % are over {over}." + (
-        f" The first {plots.MANY} groups of {len(results.groups)}." if left_out else ""
+        f" The first {plots.PANELS_MAX} groups of {len(results.groups)}." if left_out else ""
     )
 
 

@@ -151,7 +151,7 @@ class CampaignLearner:
         for arm in arms:
             self.rests.take(arm.number, arm.learned)
             if self.sums is not None:
-                self.sums.take(arm.number, arm.learned)
+                self.sums.load_state(arm.number, arm.learned)
         self.set_budget(row.account.budget, row.settings)
         self.set_horizon(row.settings)
         self.tag = newest_tag(row)
@@ -198,7 +198,7 @@ class CampaignLearner:
         scale = cap / self.most  # the first arms have the largest cap
         self.rests.add()
         if self.sums is not None:
-            self.sums.add()
+            self.sums.add_arm()
         return self._learner.add(scale=scale)
 
     def retire(self, arm: int) -> None:
@@ -306,7 +306,7 @@ class CampaignLearner:
         request = self.request(ResolvedRequest.read(told.request), settings) if self.looks else NO_REQUEST_INFO
         self._learner.learn(arm, share, price, self.draws.generator(told.id, "learn"), request)
         if self.sums is not None:
-            self.sums.told(arm, request.segment, reward, cost)
+            self.sums.record(arm, request.segment, reward, cost)
         self.rests.told(arm, reward > 0.0 or cost > 0, at, told.created_at)
         return [arm] if len(self.segments) == known else range(len(self.names))
 

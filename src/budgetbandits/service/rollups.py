@@ -1,14 +1,14 @@
-"""Rollups: a campaign's events added up by minute, hour and day, so that a page need not read them.
+"""Rollups: a campaign's events summed by minute, hour and day, so that a page need not read them.
 
 They are not written with each decision. A row for an arm's minute would be one more row to lock and write at every
-decision and every feedback, and servers that decide under leases of their own would wait for each other at it. Instead
-a server adds up new events every few seconds (`roll_up`), some at a time, and moves the campaign's mark in the same
-transaction; whoever reads (`History`) adds the events after the mark in the transaction of its reading. So what is read
-is exact at every moment, and decisions pay nothing.
+decision and every feedback, and servers with leases of their own would wait for each other at it. Instead a server sums
+new events every few seconds (`roll_up`), some at a time, and moves the campaign's watermark in the same transaction. A
+reader (`History`) adds the events after the watermark in the transaction of its reading. So the result is exact at
+every moment, and decisions pay nothing.
 
-The mark stops where nothing can be committed any more with a lower number, which leases make possible (`Cut.first`).
-Its moments, by which the list of campaigns tells silence, look ahead of it: so the list reads one event of each at
-most.
+Under leases an event may be committed after others with higher numbers. The watermark stops before the first number
+where that can still happen (`Cut.first`). Its times, which tell the list of campaigns that one is silent, are kept up
+to date beyond it, so that the list reads at most one event of each campaign.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from budgetbandits.service.stores.contract import Store, Transaction, find_campa
 from budgetbandits.service.stores.records import COUNTS, Campaign, Counts, Event, Watermark
 from budgetbandits.service.stores.sql.rollups import DAY, HOUR, MINUTE, SPANS, SUMS, by_span
 
-SLICE = 1000
-"""Events that are added up in one transaction, which others wait for."""
+EVENTS_AT_ONCE = 1000
+"""Events that are summed in one transaction, which others wait for."""
 
-FEW = 2000
+EVENTS_READ_MAX = 2000
 """Events that a page may read one by one."""
 
-MINUTES_KEPT = 2 * DAY
-"""Seconds."""
+MINUTES_KEPT_SECONDS = 2 * DAY
+"""How long rows of minutes are kept."""
 
-CHECKED = tuple(name for name in COUNTS if name not in SUMS and not name.startswith("delay"))
-"""What an audit counts again, besides the sums."""
+AUDITED_COUNTS = tuple(name for name in COUNTS if name not in SUMS and not name.startswith("delay"))
+"""The counts that an audit makes again, besides the sums."""
 
 
 def roll_up(store: Store, stopping: Callable[[], bool] = lambda: False) -> int:
-    """Add up what has happened since the last time; how many campaigns had anything new.
+    """Sum the events since the last time; the number of campaigns that had any.
 
-    ``stopping`` is asked after each slice: there may be very many, of a store that was not open for long.
+    ``stopping`` is asked after each slice: a store that was closed for a long time may have very many.
     """
     campaigns = store.read(lambda tx: tx.rollups().behind())
     damage: BadState | None = None
@@ -73,7 +73,7 @@ def _until(tx: Transaction, campaign: str) -> tuple[Campaign, Cut, float]:
 
 def _look_ahead(tx: Transaction, campaign: str) -> bool:
     """Whether there is more."""
-    return tx.rollups().look_ahead(campaign, SLICE)
+    return tx.rollups().look_ahead(campaign, EVENTS_AT_ONCE)
 
 
 def _add_slice(tx: Transaction, row: Campaign, upto: int, now: float) -> bool:
@@ -82,21 +82,21 @@ def _add_slice(tx: Transaction, row: Campaign, upto: int, now: float) -> bool:
     mark = rollups.watermark(row.id)
     if mark.seq >= upto:
         return False
-    end = rollups.slice_end(row.id, mark.seq, upto, SLICE)
+    end = rollups.slice_end(row.id, mark.seq, upto, EVENTS_AT_ONCE)
     tail = rollups.tail(row.id, mark, end)
     tail.mark.seq = end
-    rollups.add(row.id, tail.counts, tail.mark, now - MINUTES_KEPT)
+    rollups.add(row.id, tail.counts, tail.mark, now - MINUTES_KEPT_SECONDS)
     return end < upto
 
 
 @dataclass
 class History:
-    """What has happened to a campaign up to this moment: its rollups, and the events after them."""
+    """The history of a campaign up to this moment: its rollups, and the events after them."""
 
     row: Campaign
     tail: list[Counts]
     mark: Watermark
-    """After the tail."""
+    """The watermark after the tail."""
     _tx: Transaction
 
     @classmethod
@@ -106,14 +106,14 @@ class History:
         return cls(row, tail.counts, tail.mark, tx)
 
     def by(self, span: int, since: float = 0.0) -> list[Counts]:
-        """By arm and minute, hour or day, from the one that this moment is in."""
+        """Counts by arm and minute, hour or day, beginning with the one that contains ``since``."""
         first = int(since) - int(since) % span
         rows = self._tx.rollups().rows(self.row.id, span, first)
         tail = [each for each in self.tail if each.begins >= first]
         return by_span([*rows, *tail], span) if tail else rows
 
     def slots(self, slot: int, since: float) -> list[tuple[int, int, int, int]]:
-        """(begins, arm, decided, spent), some of them twice; ``slot`` is a multiple of a minute, an hour or a day."""
+        """(begins, arm, decided, spent), some pairs twice; ``slot`` is a multiple of a minute, an hour or a day."""
         first = int(since) - int(since) % slot
         span = max(each for each in SPANS if slot % each == 0)
         rows = self._tx.rollups().slots(self.row.id, span, slot, first)
@@ -121,21 +121,23 @@ class History:
         return rows + [(each.begins - each.begins % slot, each.arm, each.decided, each.spent) for each in tail]
 
     def fine_slots(self, slot: int) -> list[tuple[int, int, int, int]] | None:
-        """(begins, arm, decided, spent) in slots shorter than a minute, from the campaign's first event on; None if it
-        has had too many to read them all."""
+        """(begins, arm, decided, spent) in slots shorter than a minute, from the campaign's first event on.
+
+        None if it has more than `EVENTS_READ_MAX` events.
+        """
         rollups, last = self._tx.rollups(), self._tx.last_event(self.row.id)
-        if rollups.slice_end(self.row.id, 0, last, FEW) < last:
+        if rollups.slice_end(self.row.id, 0, last, EVENTS_READ_MAX) < last:
             return None
         counts = rollups.tail(self.row.id, Watermark(), last, slot).counts
         return [(each.begins, each.arm, each.decided, each.spent) for each in counts]
 
     def totals(self) -> dict[int, Counts]:
-        """By arm, of all time."""
+        """Counts of each arm over all time."""
         return by_arm([*self._tx.rollups().totals(self.row.id), *self.tail])
 
 
 def by_arm(counts: Iterable[Counts]) -> dict[int, Counts]:
-    """Added up, whenever it was."""
+    """Summed over time."""
     made: dict[int, Counts] = {}
     for each in counts:
         made[each.arm] = made.get(each.arm, Counts(0, each.arm)).plus(each)
@@ -158,7 +160,7 @@ class Refusals:
         self._counts[normal(campaign), int(now) - int(now) % HOUR, reason] += 1
 
     def flush(self, store: Store) -> None:
-        """Write what has been counted; if that fails it is counted on."""
+        """Write the counts; if that fails, they are kept."""
         counts, self._counts = self._counts, Counter()
         if not counts:
             return
@@ -181,11 +183,12 @@ class Refusals:
 
 @dataclass
 class Recount:
-    """An audit's own rollups by day, from a replay, to compare the store's with."""
+    """An audit's own rollups by day, from a replay, to compare with the store's."""
 
-    mark: int
+    seq: int
+    """The number of the last event in the store's rollups."""
     days: list[Counts]
-    """As the store has them, with all events up to the mark."""
+    """The store's rollups by day, with all events up to the watermark."""
     mismatches: list[str] = field(default_factory=list)
     _made: dict[tuple[int, int], Counts] = field(default_factory=dict)
 
@@ -200,17 +203,17 @@ class Recount:
 
     def add(self, event: Event, before: Hold | None, after: Hold) -> None:
         """An event of a decision, and its hold before and after."""
-        if event.seq > self.mark or event.arm is None:
+        if event.seq > self.seq or event.arm is None:
             return
         begins = int(event.at) - int(event.at) % DAY
         counts = self._made.setdefault((begins, event.arm), Counts(begins, event.arm))
-        charged, overrun, requests_used = (
+        charged, overrun, used = (
             (0, 0, False) if before is None else (before.charged, before.overrun, before.request_used)
         )
         counts.spent += after.charged - charged
         counts.overrun += after.overrun - overrun
         counts.overruns += after.overrun > overrun
-        counts.requests_used += after.request_used - requests_used
+        counts.requests_used += after.request_used - used
         if event.reward is not None:
             counts.rewards_reported += 1
             counts.reward += event.reward
@@ -228,7 +231,7 @@ class Recount:
             setattr(counts, event.kind, getattr(counts, event.kind) + 1)
 
     def differences(self) -> Iterable[str]:
-        """What the store's rollups and the events do not agree about."""
+        """Where the store's rollups and the events disagree."""
         yield from self.mismatches
         there = {(each.begins, each.arm): each for each in self.days}
         for key in sorted(there.keys() | self._made.keys()):
@@ -238,7 +241,7 @@ class Recount:
 
 
 def _same(one: Counts, other: Counts) -> bool:
-    whole = all(getattr(one, name) == getattr(other, name) for name in CHECKED)
+    whole = all(getattr(one, name) == getattr(other, name) for name in AUDITED_COUNTS)
     pairs = [(getattr(one, name), getattr(other, name)) for name in SUMS]
-    # added up in another order
+    # summed in another order
     return whole and all(abs(a - b) <= 1e-9 * max(abs(a), abs(b), 1.0) for a, b in pairs)

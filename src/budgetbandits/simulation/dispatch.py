@@ -70,7 +70,7 @@ def engine_for(problem: Environment, policy: Policy, budgets: Sequence[float], h
             check_paced(policy)
             return Engine(PLAIN_PACED)
         if isinstance(problem, RequestStream):
-            return Engine("reference", "of compiled engines only that of bts-paced and primal-dual-bwk knows traffic")
+            return Engine("reference", "of compiled engines only that of bts-paced and primal-dual-bwk knows streams")
         if isinstance(policy, BetaThompson):
             engine = _thompson(policy)
             return Engine(PLAIN_SAMPLING, engine.reason or ONLY_PLAIN) if horizon < math.inf else engine
@@ -134,7 +134,7 @@ _WARM_KINDS: set[tuple[object, ...]] = set()
 def warm_up(problem: Environment, policy: Policy, horizon: float = math.inf) -> None:
     """Have everything compiled that this policy's games on this kind of problem need, by playing a tiny one, once."""
     if isinstance(problem, RequestStream):
-        problem = problem.parts[0].problem  # the loop that plays traffic plays problems
+        problem = problem.parts[0].problem  # the loop that plays streams plays problems
     arms = problem.arms[: FEW_ARMS + 1]  # another engine may play more arms than these
     laws = frozenset((type(arm.law), *map(type, getattr(arm.law, "__dict__", {}).values())) for arm in arms)
     kind = type(policy), policy.spec, len(arms), laws, horizon < math.inf

@@ -59,7 +59,7 @@ def simulate_many(
     may be names, and a list as a parameter's value is a sweep: "epsilon-first:epsilon=[0.1, 0.2]". The games are those
     that `simulate` plays with the same arguments, bit for bit. With ``common`` the n-th pull of an arm gives every
     policy the same: compare them run by run, by ``Results.of(table, paired=True)``. Each budget may be for ``horizon``
-    requests, and problems may be traffic, as in `simulate`.
+    requests, and problems may be streams, as in `simulate`.
 
     ``summary`` names a metric, to have a row for each problem, policy and budget instead, as `Outcome.summary`: where
     there are too many runs to keep. ``jobs`` is the number of workers, or -1 for one per core; each plays all runs of a

@@ -101,7 +101,7 @@ class Outcome:
     horizon: float = math.inf
     """How many requests the budget was for; infinite if there was no horizon."""
     part_pulls: NDArray[np.int64] | None = None
-    """In traffic, the pulls by part, as (run, budget, part, arm)."""
+    """In a stream, the pulls by part, as (run, budget, part, arm)."""
 
     @property
     def runs(self) -> int:
@@ -119,8 +119,8 @@ class Outcome:
     def pseudo_regret(self) -> Array:
         """Σ μc Δ pulls, run by run: the same mean on Bernoulli problems (Lemma 2), within 2ρ* on others, and far
         less noise. With a horizon, what the pulls fall short of the best at the price λ of the fluid bound, and λ for
-        the money left: the fluid bound less Σ μr pulls, without the luck of the costs. In traffic, the fluid bound less
-        Σ μr pulls."""
+        the money left: the fluid bound less Σ μr pulls, without the luck of the costs. In a stream, the fluid bound
+        less Σ μr pulls."""
         if self.part_pulls is not None:
             return np.asarray(self._fluid - (self.part_pulls * self.problem.reward_means).sum(axis=(2, 3)))
         if self.horizon < math.inf:
@@ -130,7 +130,7 @@ class Outcome:
     @property
     def best_arm_identified(self) -> NDArray[np.bool_]:
         """Whether a best arm was pulled most: for ε-first the arm it settles on. A tie with another is a miss. With a
-        horizon, whether it was an arm of the best mix; in traffic, in every part an arm of the best plan for it."""
+        horizon, whether it was an arm of the best mix; in a stream, in every part an arm of the best plan for it."""
         if isinstance(self.problem, RequestStream):
             assert self.part_pulls is not None
             plans = [oracle_horizon.fluid_plan(self.problem, budget, self.horizon) for budget in self.budgets.tolist()]
@@ -224,7 +224,7 @@ class Outcome:
 
     @property
     def _arms(self) -> Problem:
-        """The problem, where it is no traffic."""
+        """The problem, where it is no stream."""
         assert isinstance(self.problem, Problem)
         return self.problem
 
@@ -318,7 +318,7 @@ def _draw_pulls(outcome: Outcome, spec: FigureSpec, *, budget: float | None = No
     from budgetbandits.figures import arms
 
     if isinstance(outcome.problem, RequestStream):
-        raise BadParameter("'pulls' shows one ratio for each arm, which in traffic changes; see outcome.part_pulls")
+        raise BadParameter("'pulls' shows one ratio for each arm, which in a stream changes; see outcome.part_pulls")
     budgets = outcome.budgets.tolist()
     if budget is not None and budget not in budgets:
         raise BadParameter(f"no budget {budget!r:.40} was played; choose one of {', '.join(f'{b:g}' for b in budgets)}")

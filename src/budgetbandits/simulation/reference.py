@@ -7,7 +7,7 @@ way.
 
 Where players know the largest cost of every arm, policies with `own_scales` learn costs as shares of it.
 
-In traffic each request belongs to one of the parts: its arms can answer it, by their laws in this part. A policy that
+In a stream each request belongs to one of the parts: its arms can answer it, by their laws in this part. A policy that
 looks at requests sees their segment.
 """
 
@@ -30,7 +30,7 @@ from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
 
 Game = tuple[float, float, int, NDArray[np.int64]]
-"""How a game ended: reward, spend, rounds and pulls of every arm; in traffic, of every part and arm."""
+"""How a game ended: reward, spend, rounds and pulls of every arm; in a stream, of every part and arm."""
 
 TOLERANCE = 1e-9
 """Costs are floats: less than this is nothing."""
@@ -46,8 +46,8 @@ def play(
     horizon: float = math.inf,
     parts: NDArray[np.int64] | None = None,
 ) -> list[Game]:
-    """One game to the largest of the rising ``budgets``, and how it stood at the end of each. In traffic, ``parts`` are
-    the numbers of the requests' parts."""
+    """One game to the largest of the rising ``budgets``, and how it stood at the end of each. In a stream, ``parts``
+    are the numbers of the requests' parts."""
     state = policy.start(len(problem), what_is_known(problem, policy, budgets[-1], horizon))
     arms = [[Pulls(draw) for draw in of_part] for of_part in draws(problem, world)]
     requests = requests_of(problem, policy, state)
@@ -145,7 +145,7 @@ def what_is_known(problem: Environment, policy: Policy, budget: float, horizon: 
     """Exactly what the policy declares that it needs, and nothing else."""
     if isinstance(problem, RequestStream):
         if "costs" in policy.needs:
-            raise BadParameter(f"{policy.spec} must know every arm's cost, which in traffic changes; leave it out")
+            raise BadParameter(f"{policy.spec} must know every arm's cost, which in a stream changes; leave it out")
         truth = Knowledge(budget, horizon, cost_floor=float(problem.cost_means[problem.available_arms].min()))
     else:
         truth = Knowledge(budget, horizon, float(problem.cost_means.min()), problem.cost_means)

@@ -27,7 +27,7 @@ __all__ = ["ENGINES", "Outcome", "identity_of", "simulate"]
 
 ENGINES = ("auto", "fast", "reference")
 LISTED_REQUESTS_MAX = 100_000_000
-"""Requests of traffic: the part of each is listed before the game."""
+"""Requests of a stream: the part of each is listed before the game."""
 
 
 def simulate(
@@ -92,14 +92,14 @@ def checked_horizon(problem: Environment, horizon: int | None, common: bool) -> 
         raise BadParameter(f"problem is {problem!r:.40}; give a Problem, such as Problem.load('problem.toml')")
     if isinstance(problem, RequestStream):
         if horizon is None:
-            raise BadParameter("traffic comes in requests; say how many there are: horizon=10_000 (--horizon 10000)")
+            raise BadParameter("a stream comes in requests; say how many there are: horizon=10_000 (--horizon 10000)")
         if common:
-            raise BadParameter("traffic has no common outcomes, since its laws change; leave out common")
+            raise BadParameter("a request stream has no common outcomes, since its laws change; leave out common")
     if horizon is None:
         return math.inf
     integer("horizon", horizon, 1, hint=", of requests")
     if isinstance(problem, RequestStream) and horizon > LISTED_REQUESTS_MAX:
-        raise BadParameter(f"horizon is {horizon:,}; use at most {LISTED_REQUESTS_MAX:,} requests of traffic")
+        raise BadParameter(f"horizon is {horizon:,}; use at most {LISTED_REQUESTS_MAX:,} requests of a stream")
     return float(horizon)
 
 

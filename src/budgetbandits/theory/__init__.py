@@ -1,4 +1,12 @@
-"""What is proven about Budgeted Thompson Sampling, evaluated: bounds that can be drawn beside measurements."""
+"""Proven bounds on the regret of Budgeted Thompson Sampling, evaluated as numbers next to measurements.
+
+Everything in ``__all__`` is public; docs/theory.md has the formulas and proofs. Read `constants` first.
+
+constants   the gaps of the paper's analysis; the constants before ln B in proven upper bounds
+upper       Theorem 1 at a given budget, term by term
+waiting     its last term: how long the best arm can look worse than it is
+lower       what no policy can avoid: asymptotic lower bounds
+"""
 
 from budgetbandits.theory.constants import (
     bts_constant,

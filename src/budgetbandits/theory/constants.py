@@ -38,7 +38,7 @@ from budgetbandits.validation import within
 
 
 def reference_arm(problem: Problem) -> int:
-    """Arm 1: the best arm, and of several equally good ones the dearest, whose ε is the largest.
+    """Arm 1: the best arm, and of several equally good ones the most expensive, whose ε is the largest.
 
     >>> reference_arm(Problem.bernoulli([0.2, 0.4, 0.1], [0.4, 0.8, 0.5]))
     1
@@ -82,7 +82,7 @@ def check_budget(budget: float) -> None:
 
 
 def check_independent(problem: Problem) -> None:
-    """The analysis multiplies what is known of the reward with what is known of the cost."""
+    """Refuse joint laws: the analysis multiplies probabilities of the reward and of the cost."""
     for arm in problem.arms:
         if not isinstance(arm.law, Independent):
             raise NotIndependent(

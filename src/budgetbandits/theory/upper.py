@@ -91,7 +91,7 @@ class UpperBound:
     overdraft: float
     """2ρ* where the last pull may cost more than is left, else 0."""
     trivial: float
-    """What no policy exceeds: the whole budget on the worst arm, or all that could have been earned."""
+    """A regret that no policy exceeds: the whole budget on the worst arm, or all that could have been earned."""
 
     @property
     def regret(self) -> float:

@@ -54,7 +54,8 @@ def played(rng, pulls, failing=0.0, late=0.0, chance=0.5):
     costs = np.where(failed, 1_000_000, 500_000)
     return Counts(
         0, 0, decided=pulls, costs_reported=pulls, rewards_reported=int(told.sum()), cost=int(costs.sum()),
-        spent=int(costs.sum()), failed=int(failed.sum()), failed_cost=int(costs[failed].sum()), reward=reward, reward_squared=reward,
+        spent=int(costs.sum()), failed=int(failed.sum()), failed_cost=int(costs[failed].sum()), reward=reward,
+        reward_squared=reward,
         cost_squared=(costs.astype(float) ** 2).sum(), failed_cost_squared=(costs[failed].astype(float) ** 2).sum(),
     )  # fmt: skip
 

@@ -172,7 +172,7 @@ def test_operators_changes_under_a_key_are_made_once(service, campaign):
     document = service("GET", "/openapi.json").json()["paths"]["/v1/campaigns/{campaign}/top-up"]["post"]
     assert "Idempotency-Key" in {each["name"] for each in document["parameters"]}
     answer = document["responses"]["200"]["content"]["application/json"]["schema"]
-    assert answer == {"$ref": "#/components/schemas/CampaignDetail"}
+    assert answer == {"$ref": "#/components/schemas/CampaignDetailAnswer"}
 
 
 def test_a_change_that_is_asked_for_again_gets_the_answer_it_had(service):

@@ -202,7 +202,7 @@ def test_servers_with_leases_on_one_postgres_never_wait_in_a_circle(postgres, mo
     with postgres() as one, postgres() as two:
         writer = type(one._writers[0])
         again = writer.is_retryable
-        monkeypatch.setattr(writer, "again", lambda self, error: seen.append(error) or again(self, error))
+        monkeypatch.setattr(writer, "is_retryable", lambda self, error: seen.append(error) or again(self, error))
         servers, chance = [(store, DecisionService(store)) for store in (one, two)], random.Random(5)
         servers[0][1].create("ads", "bts", 1e6, ARMS, lease=6.0, lease_seconds=0.02)
 

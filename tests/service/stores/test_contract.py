@@ -1009,7 +1009,7 @@ def test_servers_on_one_postgres_never_deadlock(tmp_path, monkeypatch):
     again = []
     with STORES["postgres"](tmp_path) as opener, opener() as one, opener() as two:
         writer = type(one._writers[0])
-        monkeypatch.setattr(writer, "again", lambda self, error: again.append(error) or True)
+        monkeypatch.setattr(writer, "is_retryable", lambda self, error: again.append(error) or True)
         engines = [DecisionService(one), DecisionService(two)]
         arms = {"a": 1.0, "b": 0.5}
         campaigns = [engines[0].create(f"campaign {n}", "bts", budget=1e6, arms=arms) for n in range(8)]

@@ -52,8 +52,8 @@ def fill(connection, analysed):
         if first == 0 and analysed in ("one", "one's events"):
             connection.execute("ANALYZE event" if analysed == "one's events" else "ANALYZE")
     connection.execute(
-        "INSERT INTO rollup_watermark (campaign, seq, activity_seq, last_overrun_event) SELECT campaign, MAX(seq), MAX(seq), MIN(seq) "
-        "FROM event GROUP BY campaign"
+        "INSERT INTO rollup_watermark (campaign, seq, activity_seq, last_overrun_event) "
+        "SELECT campaign, MAX(seq), MAX(seq), MIN(seq) FROM event GROUP BY campaign"
     )
     if analysed in ("others", "all"):
         connection.execute(

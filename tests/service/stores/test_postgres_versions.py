@@ -90,7 +90,8 @@ def test_no_request_reads_the_decisions_of_others(opener, connection):
     [
         "DELETE FROM pending_decision",
         "UPDATE pending_decision SET expires_at = expires_at + 1",
-        "INSERT INTO pending_decision SELECT expires_at, id, campaign, created_at FROM decision WHERE state = 'settled'",
+        "INSERT INTO pending_decision "
+        "SELECT expires_at, id, campaign, created_at FROM decision WHERE state = 'settled'",
     ],
 )
 def test_the_audit_compares_what_may_expire_with_the_decisions(opener, connection, tamper):

@@ -102,8 +102,8 @@ def read(store, campaign, span):
 
 @pytest.mark.parametrize("terms", [{}, {"on_expire": "release"}, {"lease": 5.0}], ids=["charge", "release", "leases"])
 def test_rollups_are_what_the_events_add_up_to(store, monkeypatch, terms):
-    monkeypatch.setattr(rollups, "SLICE", 7)
-    monkeypatch.setattr(rollups, "MINUTES_KEPT", 10 * DAY)
+    monkeypatch.setattr(rollups, "EVENTS_AT_ONCE", 7)
+    monkeypatch.setattr(rollups, "MINUTES_KEPT_SECONDS", 10 * DAY)
     clock, rng = Clock(BEGIN), random.Random(11)
     engine = DecisionService(store, clock)
     engine.create("ads", "bts", budget=60.0, arms={"search": 1.0, "mail": 0.5}, hold_seconds=900.0, **terms)
@@ -139,12 +139,12 @@ def test_a_young_campaign_is_read_in_seconds_while_its_events_are_few(store, mon
     assert {(at, arm): (d, s) for at, arm, d, s in slots} == {
         key: (row[decided], row[spent]) for key, row in wanted.items()
     }
-    monkeypatch.setattr(rollups, "FEW", 20)
+    monkeypatch.setattr(rollups, "EVENTS_READ_MAX", 20)
     assert store.read(lambda tx: History.of(tx, tx.campaign_named("ads")).fine_slots(5)) is None
 
 
 def test_rolling_up_ends_when_it_is_told_to_and_goes_on_later(store, monkeypatch):
-    monkeypatch.setattr(rollups, "SLICE", 5)
+    monkeypatch.setattr(rollups, "EVENTS_AT_ONCE", 5)
     clock = Clock(BEGIN)
     engine = DecisionService(store, clock)
     id = engine.create("ads", "bts", budget=60.0, arms={"search": 1.0, "mail": 0.5})

@@ -7,13 +7,24 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numba import njit
+from numba import njit, types
+from numba.extending import intrinsic
 from scipy import stats
 
 from budgetbandits.simulation.engines.runtime.draws import new_stream
-from budgetbandits.simulation.engines.runtime.records import pointer_to
 from budgetbandits.simulation.engines.thompson import hot_arms
 from quadrature import below
+
+
+@intrinsic
+def pointer_to(typing_context, array):
+    """A pointer to an array's data, indexed flat and without bounds."""
+
+    def code(context, builder, signature, arguments):
+        return context.make_array(signature.args[0])(context, builder, value=arguments[0]).data
+
+    return types.CPointer(array.dtype)(array), code
+
 
 ALARM = 1e-6
 

@@ -127,7 +127,7 @@ def test_many_games_with_segments_have_the_law_of_the_reference():
 @pytest.mark.parametrize(
     ("problem", "policy", "why"),
     [
-        (PLAYED["an arm comes"], "bts", "knows traffic"),
+        (PLAYED["an arm comes"], "bts", "knows streams"),
         (TEN, "epsilon-first", "knows no horizon"),
         (OWN_SCALES, "bts", "scales of the arms' own"),
         (TEN, "kube-knapsack", "of its own"),
@@ -156,6 +156,6 @@ def test_a_game_that_goes_on_too_long():
         simulate(TEN, "bts-paced", [500.0], 1, max_rounds=50, horizon=400)
 
 
-def test_traffic_is_listed_request_by_request():
-    with pytest.raises(BadParameter, match="use at most 100,000,000 requests of traffic"):
+def test_a_stream_is_listed_request_by_request():
+    with pytest.raises(BadParameter, match="use at most 100,000,000 requests of a stream"):
         simulate(PLAYED["two segments"], "bts-paced", [5.0], 1, horizon=10**12)

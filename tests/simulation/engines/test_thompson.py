@@ -371,6 +371,7 @@ EACH_BRANCH = (
 @pytest.mark.parametrize(
     ("name", "kappa"),
     [*mostly_deep([(name, 1.0) for name in FROZEN], [(name, 1.0) for name in EACH_BRANCH]), *deep(*TEMPERED.items())],
+    ids=[*FROZEN, *(f"{name}, tempered" for name in TEMPERED)],
 )
 def test_frozen_round(name, kappa):
     posterior, classical, settings, needed = FROZEN[name]

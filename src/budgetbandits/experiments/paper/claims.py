@@ -13,9 +13,9 @@ BORNE_OUT, NOT_BORNE_OUT, DEPENDS = "borne out", "not borne out", "depends"
 UNDECIDED, SAYS_NOTHING, PROVEN = "undecided", "says nothing here", "proven"
 VERDICTS = (BORNE_OUT, NOT_BORNE_OUT, DEPENDS, UNDECIDED, SAYS_NOTHING, PROVEN)
 MUCH = 2.0
-"""'Much larger' or 'much better' is at least by this factor: anything less nobody would call much."""
-MOST, HARDLY_ANY = 0.9, 0.1
-"""A claim holds in general if it does on this share of the random problems, and fails if on no more than that."""
+"""'Much larger' or 'much better' is at least by this factor."""
+GENERAL_SHARE, RARE_SHARE = 0.9, 0.1
+"""A claim holds in general if it holds on the first share of the random problems; on at most the second, it fails."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Claim:
     random: ComparisonCounts
     """On the random problems."""
     among: str
-    """What the random comparisons are."""
+    """The random comparisons, in words."""
     proven: bool = False
     """Whether there is a proof for every problem: then nothing could fail, and what does is a mistake in the proof."""
 
@@ -102,8 +102,8 @@ class Claim:
         return against if against == in_favour else UNDECIDED
 
     def _judged(self, on_panels: int, on_random: int) -> str:
-        if on_panels == self.panels.could_fail and on_random >= MOST * self.random.could_fail:
+        if on_panels == self.panels.could_fail and on_random >= GENERAL_SHARE * self.random.could_fail:
             return BORNE_OUT
-        if on_panels == 0 and on_random <= HARDLY_ANY * self.random.could_fail:
+        if on_panels == 0 and on_random <= RARE_SHARE * self.random.could_fail:
             return NOT_BORNE_OUT
         return DEPENDS

@@ -47,7 +47,7 @@ class Bounds:
     upper: dict[Chain, tuple[float, ...]]
     """Theorem 1 by each chain of inequalities."""
     trivial: tuple[float, ...]
-    """What no policy exceeds: a bound above it says nothing."""
+    """A regret that no policy exceeds: a bound above it says nothing."""
     lower: float
     """The growth per ln B that no policy can stay below in the long run."""
 
@@ -81,7 +81,7 @@ def _bounds_of(group: str, name: str, problem: Problem, budgets: tuple[float, ..
 def theorem_one(chain: Chain, studies: tuple[Results, Results], evaluated: tuple[list[Bounds], list[Bounds]]) -> Claim:
     """Theorem 1: measured regret below the bound. Only where the bound is below the trivial one could it be above."""
     on_panels, on_random = (
-        [_beside(each, chain, results) for each in of] for results, of in zip(studies, evaluated, strict=True)
+        [_compared(each, chain, results) for each in of] for results, of in zip(studies, evaluated, strict=True)
     )
     says = {
         "paper": "The regret of BTS is at most Theorem 1's bound, by the paper's own chain of inequalities.",
@@ -98,7 +98,7 @@ def theorem_one(chain: Chain, studies: tuple[Results, Results], evaluated: tuple
     )
 
 
-def _beside(each: Bounds, chain: Chain, results: Results) -> AnyArray:
+def _compared(each: Bounds, chain: Chain, results: Results) -> AnyArray:
     """Three rows, a column for each budget: surely below the bound, surely above it, could be above it."""
     mean, error = _measured(each, results)
     upper = np.array(each.upper[chain])
@@ -169,12 +169,12 @@ class Findings:
 
     @cached_property
     def bounds(self) -> list[Bounds]:
-        """What is proven of BTS on each of the four panels."""
+        """The bounds on the regret of BTS on each of the four panels."""
         return list(evaluate_bounds(self.calibrated, count=1))
 
     @cached_property
     def claims(self) -> list[Claim]:
-        """What the paper says of its simulations, in its order, and what it proves about them."""
+        """The paper's claims about its simulations, in its order, and those that it proves."""
         both = self.calibrated, self.ensemble
         on_panels, on_random = self.bounds, evaluate_bounds(self.ensemble, count=SAMPLE)
         scatter = observations.Spreads.of(self.calibrated), observations.Spreads.of(self.ensemble)

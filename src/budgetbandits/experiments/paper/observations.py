@@ -1,7 +1,7 @@
 """Observations of the paper about mean regrets and standard deviations, each as a claim that could fail.
 
-The means are of the pseudo-regret, which has only the policy's own scatter. On Bernoulli problems its mean is that of
-the regret; on others Lemma 2 bounds the difference.
+The means are of the pseudo-regret, which has only the policy's own scatter. On Bernoulli problems it has the same mean
+as the regret; on others Lemma 2 bounds the difference.
 
 For standard deviations over the runs the paper does not say which regret it means. Here it is ρ*B less the reward of
 the run, which scatters with rewards and costs as well as with the policy; the standard deviation of the pseudo-regret,
@@ -185,7 +185,7 @@ class SpreadRatio(NamedTuple):
     def text(self, place: int) -> str:
         return f"{self.value[place]:.2f} [{self.low[place]:.2f}, {self.high[place]:.2f}]"
 
-    def beside(self, place: int) -> str:
+    def pseudo_text(self, place: int) -> str:
         return f"of the pseudo-regret {self.pseudo[place]:.2f} times"
 
 
@@ -196,7 +196,7 @@ class Spreads:
     results: Results
     std: AnyArray
     """Problem × policy."""
-    again: AnyArray
+    resampled: AnyArray
     """Standard deviations of runs drawn again: sample × problem × policy, each policy by itself."""
     pseudo: AnyArray
     """Of the pseudo-regret, problem × policy."""
@@ -206,22 +206,23 @@ class Spreads:
         values = results.values("regret")
         return cls(results, moments(values).std, resampled_std(values), moments(results.values("pseudo_regret")).std)
 
-    def beside(self, policy: str, others: Callable[[AnyArray], AnyArray]) -> SpreadRatio:
-        """A policy's standard deviation by what ``others`` makes of the others', along the last axis."""
+    def relative(self, policy: str, others: Callable[[AnyArray], AnyArray]) -> SpreadRatio:
+        """A policy's standard deviation divided by ``others`` of the others', along the last axis."""
         own = self.results.policies.index(policy)
         with np.errstate(invalid="ignore", divide="ignore"):
-            found, again, pseudo = (
-                of[..., own] / others(np.delete(of, own, axis=-1)) for of in (self.std, self.again, self.pseudo)
+            ratio, resampled, pseudo = (
+                values[..., own] / others(np.delete(values, own, axis=-1))
+                for values in (self.std, self.resampled, self.pseudo)
             )
-        return SpreadRatio(found, *bootstrap_interval(again), pseudo)
+        return SpreadRatio(ratio, *bootstrap_interval(resampled), pseudo)
 
-    def beside_policy(self, policy: str, other: str) -> SpreadRatio:
+    def relative_to(self, policy: str, other: str) -> SpreadRatio:
         rest = [each for each in self.results.policies if each != policy]
-        return self.beside(policy, lambda of: of[..., rest.index(other)])
+        return self.relative(policy, lambda values: values[..., rest.index(other)])
 
     def text(self, place: int) -> str:
         """Every policy's on one problem."""
-        low, high = bootstrap_interval(self.again[:, place])
+        low, high = bootstrap_interval(self.resampled[:, place])
         return ", ".join(
             f"{label(policy)} {self.std[place, column]:,.0f} [{low[column]:,.0f}, {high[column]:,.0f}]"
             for column, policy in enumerate(self.results.policies)
@@ -229,15 +230,15 @@ class Spreads:
 
 
 def small_spread(calibrated: Spreads, ensemble: Spreads) -> Claim:
-    on_panels, on_random = (each.beside(BTS, _median) for each in (calibrated, ensemble))
+    on_panels, on_random = (each.relative(BTS, _median) for each in (calibrated, ensemble))
     bts = calibrated.results.policies.index(BTS)
     shares = calibrated.std[:, bts] / calibrated.results.values("regret").mean(axis=-1)[:, bts]
     return Claim(
         "The standard deviation of the regret of BTS over the runs is small_spread.",
-        "The paper does not say beside what. Here: surely below the median of the four others'. " + _how(),
+        "The paper does not say compared to what. Here: surely below the median of the four others'. " + _how(),
         tuple(
             f"{panel}: {calibrated.text(place)}; that of BTS is {on_panels.text(place)} times the median of the "
-            f"others ({on_panels.beside(place)}), and {percent(shares[place])} of its mean regret"
+            f"others ({on_panels.pseudo_text(place)}), and {percent(shares[place])} of its mean regret"
             for place, panel in enumerate(calibrated.results.groups)
         ),
         on_panels.below(1.0),
@@ -247,14 +248,14 @@ def small_spread(calibrated: Spreads, ensemble: Spreads) -> Claim:
 
 
 def epsilon_first_scatters(calibrated: Spreads, ensemble: Spreads) -> Claim:
-    on_panels, on_random = (each.beside(EPSILON_FIRST, _largest) for each in (calibrated, ensemble))
+    on_panels, on_random = (each.relative(EPSILON_FIRST, _largest) for each in (calibrated, ensemble))
     return Claim(
         "The standard deviation of the regret of ε-first is much larger than those of the other algorithms.",
         f"Much larger: surely at least {MUCH:g} times the largest of the four others'; it fails where it is surely "
         f"less than that. {_how()}",
         (
             *(
-                f"{panel}: {on_panels.text(place)} times the largest of the others ({on_panels.beside(place)})"
+                f"{panel}: {on_panels.text(place)} times the largest of the others ({on_panels.pseudo_text(place)})"
                 for place, panel in enumerate(calibrated.results.groups)
             ),
             misses(calibrated.results),
@@ -266,13 +267,13 @@ def epsilon_first_scatters(calibrated: Spreads, ensemble: Spreads) -> Claim:
 
 
 def steadier_than_epsilon_first(calibrated: Spreads, ensemble: Spreads) -> Claim:
-    on_panels, on_random = (each.beside_policy(EPSILON_FIRST, BTS) for each in (calibrated, ensemble))
+    on_panels, on_random = (each.relative_to(EPSILON_FIRST, BTS) for each in (calibrated, ensemble))
     return Claim(
         "BTS is much more stable than ε-first.",
         f"The standard deviation of the regret of ε-first is surely at least {MUCH:g} times that of BTS; it fails "
         f"where it is surely less than that. {_how()}",
         tuple(
-            f"{panel}: {on_panels.text(place)} times ({on_panels.beside(place)})"
+            f"{panel}: {on_panels.text(place)} times ({on_panels.pseudo_text(place)})"
             for place, panel in enumerate(calibrated.results.groups)
         ),
         on_panels.above(MUCH),
@@ -282,7 +283,7 @@ def steadier_than_epsilon_first(calibrated: Spreads, ensemble: Spreads) -> Claim
 
 
 def misses(calibrated: Results) -> str:
-    """The paper's analysis of ε-first on panel (a), ours beside it."""
+    """The paper's analysis of ε-first on panel (a), next to ours."""
     budget = calibrated.largest()
     rows = calibrated.table.filter(
         (pl.col("group") == calibrated.groups[0]) & (pl.col("policy") == EPSILON_FIRST) & (pl.col("budget") == budget)
@@ -305,12 +306,12 @@ def _how() -> str:
     return f"Surely: the 95 % interval of the ratio says so, by a bootstrap over the runs ({RESAMPLES:,} resamples)."
 
 
-def _median(of: AnyArray) -> AnyArray:
-    return np.asarray(np.median(of, axis=-1))
+def _median(values: AnyArray) -> AnyArray:
+    return np.asarray(np.median(values, axis=-1))
 
 
-def _largest(of: AnyArray) -> AnyArray:
-    return np.asarray(of.max(axis=-1))
+def _largest(values: AnyArray) -> AnyArray:
+    return np.asarray(values.max(axis=-1))
 
 
 def _mean_text(values: AnyArray) -> str:

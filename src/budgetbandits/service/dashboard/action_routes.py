@@ -103,5 +103,5 @@ class Actions:
 
     def _done(self, what: str, campaign: str, session: Session) -> Response:
         self._dashboard.forget()
-        log.info("done on a page", what=what, campaign=campaign, by=session.name)
+        log.info("changed on a page", action=what, campaign=campaign, by=session.name)
         return RedirectResponse(campaign_address(campaign), 303)

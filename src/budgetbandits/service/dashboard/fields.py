@@ -68,7 +68,7 @@ def typed(value: float) -> str:
 
 
 LABELS = {name: term.label.lower() for name, term in TERMS.items()}
-"""What sentences call the terms."""
+"""The names of terms in sentences."""
 _NAMES = re.compile(rf"""'[^']*(?:'|$)|"[^"]*(?:"|$)|\b({"|".join(LABELS)})\b""")
 
 

@@ -13,7 +13,7 @@ from budgetbandits.service.campaigns import answered_of
 from budgetbandits.service.dashboard.beliefs import Estimate
 from budgetbandits.service.dashboard.projection import lasts_for
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.segment_sums import NAME, SegmentSums
+from budgetbandits.service.segment_sums import SUMS_ENTRY, SegmentSums
 from budgetbandits.service.stores.records import ArmRow, Campaign, Counts
 
 SHOWN = 12
@@ -116,7 +116,7 @@ def _line(row: Campaign, arms: Sequence[ArmRow], number: int, name: str | None) 
 
 def _told(arm: ArmRow, segment: int) -> tuple[float, float, float]:
     """How many requests of a segment an arm has answered, what they brought, and what they cost in micros."""
-    sums = arm.learned.get(NAME, ())
+    sums = arm.learned.get(SUMS_ENTRY, ())
     return tuple(sums[segment]) if len(sums) > segment else (0, 0.0, 0)
 
 

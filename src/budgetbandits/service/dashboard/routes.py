@@ -101,7 +101,11 @@ class Dashboard:
     def _problem(self, request: Request, session: Session | None, error: Exception) -> Response:
         if not isinstance(error, EXPECTED):
             log_failure(request.scope, error)
-        fields: dict[str, Any] = {"status": 500, "title": "internal", "detail": "a mistake of ours; the log says more"}
+        fields: dict[str, Any] = {
+            "status": 500,
+            "title": "internal_error",
+            "detail": "internal error; see the log of the service",
+        }
         if isinstance(error, BudgetBanditsError):
             fields = describe(error)
         if _of_a_script(request):

@@ -9,7 +9,7 @@ from budgetbandits.service.arm_changes import COMING_AND_GOING
 from budgetbandits.service.dashboard.shares import Slot
 from budgetbandits.service.dashboard.status import Standing
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.rollups import MINUTES_KEPT, History
+from budgetbandits.service.rollups import MINUTES_KEPT_SECONDS, History
 from budgetbandits.service.settings import versions
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event, Watermark
@@ -53,7 +53,7 @@ def slots(history: History, begins: float, ends: float, now: float) -> tuple[int
 
 def _slotting(begins: float, ends: float, now: float) -> int:
     slot = next((each for each in SLOTS if (ends - begins) / each <= MOST_SLOTS), SLOTS[-1])
-    if slot < HOUR and now - begins > MINUTES_KEPT - HOUR:
+    if slot < HOUR and now - begins > MINUTES_KEPT_SECONDS - HOUR:
         slot = int(HOUR)
     return slot
 

@@ -40,26 +40,26 @@ def connection_limit() -> int:
 class Connections:
     """All connections of a server: counts them, and closes those that take too long."""
 
-    def __init__(self, most: int, per_address: int) -> None:
-        self._most = most
+    def __init__(self, limit: int, per_address: int) -> None:
+        self._limit = limit
         self._per_address = per_address
-        self._of: Counter[str] = Counter()
+        self._by_address: Counter[str] = Counter()
         self._open: set[BoundedConnection] = set()
 
     def admit(self, connection: BoundedConnection, address: str) -> bool:
         """Whether one more connection is allowed; if so, it counts until `leave`."""
-        if len(self._open) >= self._most or self._of[address] >= self._per_address:
+        if len(self._open) >= self._limit or self._by_address[address] >= self._per_address:
             return False
         self._open.add(connection)
-        self._of[address] += 1
+        self._by_address[address] += 1
         return True
 
     def leave(self, connection: BoundedConnection, address: str) -> None:
         if connection in self._open:
             self._open.remove(connection)
-            self._of[address] -= 1
-            if not self._of[address]:
-                del self._of[address]
+            self._by_address[address] -= 1
+            if not self._by_address[address]:
+                del self._by_address[address]
 
     async def sweep(self) -> None:
         """Close connections that take too long; called about once a second."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from typing import Annotated, Any, get_type_hints
@@ -24,6 +25,7 @@ from starlette.types import Message
 from budgetbandits.errors import BadState
 from budgetbandits.service.audit.export import Format, Table
 from budgetbandits.service.audit.reader import Job
+from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.damage import named_damage
 from budgetbandits.service.dashboard.action_routes import Actions
 from budgetbandits.service.dashboard.key_routes import Keys
@@ -47,9 +49,9 @@ from budgetbandits.service.http.request_checks import (
     log_failure,
 )
 from budgetbandits.service.http.schemas import (
-    Audit,
-    CampaignBody,
-    CampaignDetail,
+    AuditAnswer,
+    CampaignAnswer,
+    CampaignDetailAnswer,
     NewArm,
     NewCampaign,
     RequestBody,
@@ -58,7 +60,6 @@ from budgetbandits.service.http.schemas import (
 )
 from budgetbandits.service.http.server_state import ServerState
 from budgetbandits.service.http.subprocess_reads import Reading, StreamedRead
-from budgetbandits.service.ledger import Status as CampaignStatus
 
 log = structlog.get_logger("budgetbandits")
 
@@ -141,6 +142,37 @@ Actor = Annotated[str, Depends(_actor_of)]
 """The caller, as events name it."""
 
 
+@dataclass(frozen=True)
+class OperatorChange:
+    """A change of a campaign that an operator asks for, once for each idempotency key."""
+
+    service: ServerState
+    campaign: str
+    by: str
+    key: str | None
+
+    def make(
+        self, event: str, method: Callable[..., None], *args: Any, status_code: int = 200, **logged: Any
+    ) -> Response:
+        """Call this method of `Campaigns`, and answer."""
+        method(self.service.campaigns, self.campaign, *args, key=self.key, by=self.by)
+        return self.answer(event, status_code, **logged)
+
+    def answer(self, event: str, status_code: int, **logged: Any) -> Response:
+        """Log the change, and answer with the campaign as it was after the first request with this key."""
+        log.info(event, campaign=self.campaign, **logged)
+        return Response(
+            self.service.campaigns.answer(self.campaign, self.key), status_code, media_type="application/json"
+        )
+
+
+def _change_of(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> OperatorChange:
+    return OperatorChange(service, campaign, by, key)
+
+
+ThisChange = Annotated[OperatorChange, Depends(_change_of)]
+
+
 def _as_json(request: Request, content: bytes) -> Request:
     """The same request with this body, declared as JSON: callers may leave the Content-Type out."""
     headers = [each for each in request.scope["headers"] if each[0] != b"content-type"]
@@ -197,7 +229,7 @@ After = Annotated[
 
 read = APIRouter(route_class=guarded("read"))
 admin = APIRouter(route_class=guarded("admin"))
-change = partial(admin.post, response_model=CampaignDetail)
+change = partial(admin.post, response_model=CampaignDetailAnswer)
 
 
 @read.get("/metrics", response_class=Response)
@@ -212,92 +244,77 @@ def create(body: NewCampaign, service: ThisService, by: Actor, key: IdempotencyK
     given = body.model_dump(exclude={"cost_floor", "costs"})
     known = body.model_dump(include={"cost_floor", "costs"}, exclude_none=True)
     service.campaigns.create(**given, known=known, key=key, by=by)
-    return _changed(service, "campaign created", body.name, key, 201, budget=body.budget, policy=body.policy)
+    change = OperatorChange(service, body.name, by, key)
+    return change.answer("campaign created", 201, budget=body.budget, policy=body.policy)
 
 
 @read.get("/v1/campaigns")
-def campaigns(service: ThisService, limit: Limit = None, after: After = None) -> list[CampaignBody]:
+def campaigns(service: ThisService, limit: Limit = None, after: After = None) -> list[CampaignAnswer]:
     """List campaigns, the oldest first: all of them, or a page."""
-    return [CampaignBody(**row) for row in service.campaigns.overview(limit, after)]
+    return [CampaignAnswer(**row) for row in service.campaigns.overview(limit, after)]
 
 
 @read.get("/v1/campaigns/{campaign}")
-def show(campaign: CampaignPath, service: ThisService) -> CampaignDetail:
+def show(campaign: CampaignPath, service: ThisService) -> CampaignDetailAnswer:
     """Show a campaign with its arms."""
     found = service.campaigns.describe(campaign)
     with named_damage(campaign):
-        return CampaignDetail(**found)
+        return CampaignDetailAnswer(**found)
 
 
 @change("/v1/campaigns/{campaign}/pause")
-def pause(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> Response:
+def pause(change: ThisChange) -> Response:
     """Make no decisions until it is resumed; feedback is still accepted."""
-    return _set_status(service, campaign, "paused", key, by)
+    return change.make("status set", Campaigns.set_status, "paused", status="paused")
 
 
 @change("/v1/campaigns/{campaign}/resume")
-def resume(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> Response:
+def resume(change: ThisChange) -> Response:
     """Make decisions again, after a pause or a freeze."""
-    return _set_status(service, campaign, "active", key, by)
+    return change.make("status set", Campaigns.set_status, "active", status="active")
 
 
 @change("/v1/campaigns/{campaign}/close")
-def close(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> Response:
+def close(change: ThisChange) -> Response:
     """Close for good; feedback for open decisions is still accepted."""
-    return _set_status(service, campaign, "closed", key, by)
+    return change.make("status set", Campaigns.set_status, "closed", status="closed")
 
 
 @change("/v1/campaigns/{campaign}/reset-clock")
-def reset_clock(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> Response:
+def reset_clock(change: ThisChange) -> Response:
     """Continue with today's date, after decisions that a wrong clock dated in the future."""
-    service.campaigns.set_back(campaign, key, by)
-    return _changed(service, "clock reset", campaign, key)
+    return change.make("clock reset", Campaigns.set_back)
 
 
 @change("/v1/campaigns/{campaign}/top-up")
-def top_up(
-    campaign: CampaignPath, body: TopUp, service: ThisService, by: Actor, key: IdempotencyKey = None
-) -> Response:
+def top_up(body: TopUp, change: ThisChange) -> Response:
     """Raise the budget."""
-    service.campaigns.top_up(campaign, body.amount, key, by)
-    return _changed(service, "topped up", campaign, key, amount=body.amount)
+    return change.make("topped up", Campaigns.top_up, body.amount, amount=body.amount)
 
 
 @change("/v1/campaigns/{campaign}/arms", status_code=201)
-def add_arm(
-    campaign: CampaignPath, body: NewArm, service: ThisService, by: Actor, key: IdempotencyKey = None
-) -> Response:
+def add_arm(body: NewArm, change: ThisChange) -> Response:
     """Add an arm, from the next decision on."""
-    service.campaigns.add_arm(campaign, body.name, body.cost_cap, key, by)
-    return _changed(service, "arm added", campaign, key, 201, arm=body.name)
+    return change.make("arm added", Campaigns.add_arm, body.name, body.cost_cap, status_code=201, arm=body.name)
 
 
 @change("/v1/campaigns/{campaign}/arms/{arm:path}/retire")
-def retire_arm(
-    campaign: CampaignPath, arm: ArmPath, service: ThisService, by: Actor, key: IdempotencyKey = None
-) -> Response:
+def retire_arm(arm: ArmPath, change: ThisChange) -> Response:
     """Choose this arm no more, until it is brought back."""
-    service.campaigns.retire_arm(campaign, arm, key, by)
-    return _changed(service, "arm retired", campaign, key, arm=arm)
+    return change.make("arm retired", Campaigns.retire_arm, arm, arm=arm)
 
 
 @change("/v1/campaigns/{campaign}/arms/{arm:path}/bring-back")
-def bring_back_arm(
-    campaign: CampaignPath, arm: ArmPath, service: ThisService, by: Actor, key: IdempotencyKey = None
-) -> Response:
+def bring_back_arm(arm: ArmPath, change: ThisChange) -> Response:
     """Choose a retired arm again, with all that is known of it."""
-    service.campaigns.bring_back_arm(campaign, arm, key, by)
-    return _changed(service, "arm brought back", campaign, key, arm=arm)
+    return change.make("arm brought back", Campaigns.bring_back_arm, arm, arm=arm)
 
 
 @change("/v1/campaigns/{campaign}/terms")
-def change_terms(
-    campaign: CampaignPath, body: TermChanges, service: ThisService, by: Actor, key: IdempotencyKey = None
-) -> Response:
+def change_terms(body: TermChanges, change: ThisChange) -> Response:
     """Change the terms that are sent, from now on; null removes a limit."""
     changes = body.model_dump(exclude_unset=True)
-    service.campaigns.change_terms(campaign, changes, key, by)
-    return _changed(service, "terms changed", campaign, key, **changes)
+    return change.make("terms changed", Campaigns.change_terms, changes, **changes)
 
 
 @read.get("/v1/campaigns/{campaign}/export", response_class=Response, responses=EXPORTED)
@@ -310,30 +327,17 @@ async def read_export(
 
 
 @admin.get("/v1/campaigns/{campaign}/verify")
-async def read_verify(request: Request, campaign: CampaignPath, service: ThisService) -> Audit:
+async def read_verify(request: Request, campaign: CampaignPath, service: ThisService) -> AuditAnswer:
     """Replay the campaign's events and compare the result with the store."""
     reading = await _long_read(request, service, Job("verify", campaign))
     try:
         differences = json.loads(b"".join([piece async for piece in reading]))
     finally:
         await reading.close()
-    return Audit(agrees=not differences, differences=differences)
+    return AuditAnswer(agrees=not differences, differences=differences)
 
 
 async def _long_read(request: Request, service: ServerState, job: Job) -> Reading:
     service.reads.check_free(job.what)
     await run_in_threadpool(service.campaigns.account, job.campaign)  # NotFound, before a process is started
     return await service.reads.open(request, job)
-
-
-def _set_status(service: ServerState, campaign: str, status: CampaignStatus, key: str | None, by: str) -> Response:
-    service.campaigns.set_status(campaign, status, key, by)
-    return _changed(service, "status set", campaign, key, status=status)
-
-
-def _changed(
-    service: ServerState, event: str, campaign: str, key: str | None, code: int = 200, **values: Any
-) -> Response:
-    """Log the change, and answer with the campaign as it was after the first request with this key."""
-    log.info(event, campaign=campaign, **values)
-    return Response(service.campaigns.answer(campaign, key), code, media_type="application/json")

@@ -127,7 +127,7 @@ def log_failure(scope: Scope, error: Exception) -> None:
 # --- checks that routes call -----------------------------------------------------------------------------------------
 
 
-async def read_body(request: Request, most: int) -> bytes:
+async def read_body(request: Request, max_bytes: int) -> bytes:
     """The body, if it is not longer than this; `Request.body` takes four times as long."""
     pieces: list[bytes] = []
     size, more = 0, True
@@ -137,14 +137,14 @@ async def read_body(request: Request, most: int) -> bytes:
             raise ClientDisconnect
         pieces.append(message.get("body", b""))
         size, more = size + len(pieces[-1]), message.get("more_body", False)
-        if size > most:
-            check_size(size, most)
+        if size > max_bytes:
+            check_size(size, max_bytes)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def check_size(size: int, most: int) -> None:
-    if size > most:
-        raise HTTPException(413, f"the body may have {most:,} bytes here; send less at a time")
+def check_size(size: int, max_bytes: int) -> None:
+    if size > max_bytes:
+        raise HTTPException(413, f"the body may have {max_bytes:,} bytes here; send less at a time")
 
 
 def check_query(query: bytes, known: Sequence[str] = ()) -> None:

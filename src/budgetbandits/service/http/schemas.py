@@ -126,17 +126,17 @@ class DecisionBatchRequest(DecisionRequest):
     count: Annotated[int, Field(ge=1, le=LARGEST_BATCH)] = _about("How many decisions.")
 
 
-class FeedbackBody(RequestBody):
+class FeedbackRequest(RequestBody):
     reward: float | None = _about("From 0 to reward_max.", None)  # any number: one out of range must not lose the cost
     cost: Money | None = _about("What the pull cost.", None)
     failed: bool | None = _about("Whether there was no answer.", None)
 
 
-class FeedbackBatchItem(FeedbackBody):
+class FeedbackBatchItem(FeedbackRequest):
     decision: Name = _about("The decision's id.")
 
 
-class FeedbackBatch(RequestBody):
+class FeedbackBatchRequest(RequestBody):
     outcomes: Annotated[list[FeedbackBatchItem], Field(min_length=1, max_length=LARGEST_BATCH)]
     max_bytes: ClassVar[int] = 300_000
 
@@ -199,12 +199,12 @@ class CampaignMoney(BaseModel):
     overrun: float = _about("Costs beyond holds or budget, which are not part of spent.")
 
 
-class CampaignBody(_with_terms("CampaignMoneyAndTerms", CampaignMoney, _answered)):  # type: ignore[misc]
+class CampaignAnswer(_with_terms("CampaignMoneyAndTerms", CampaignMoney, _answered)):  # type: ignore[misc]
     created_at: float = _about("Seconds since 1970.")
     arms_down: int = _about("Arms that are not asked now, because they failed too often in a row.")
 
 
-class ArmBody(BaseModel):
+class ArmAnswer(BaseModel):
     name: str
     cost_cap: float
     active: bool = _about("False for a retired arm.")
@@ -214,17 +214,17 @@ class ArmBody(BaseModel):
     down_since: float | None = _about("When its present row of failures began, in seconds since 1970.")
 
 
-class CampaignDetail(CampaignBody):
+class CampaignDetailAnswer(CampaignAnswer):
     requests_answered: int = _about("Requests whose reward and cost are reported.")
     requests_used: int = _about("Requests whose money is spent: answered, failed, or expired and charged.")
     segments: list[str] = _about("The segments that requests named, in the order in which they first came.")
-    arms: list[ArmBody]
+    arms: list[ArmAnswer]
 
 
-class Audit(BaseModel):
+class AuditAnswer(BaseModel):
     agrees: bool = _about("Whether a replay of all events gives what the store has.")
     differences: list[str]
 
 
-class Health(BaseModel):
+class HealthAnswer(BaseModel):
     status: str

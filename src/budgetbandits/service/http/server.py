@@ -81,8 +81,8 @@ def serve(
 
 
 def _config(app: ASGIApp, per_address: int | None) -> uvicorn.Config:
-    most = connection_limit()
-    connections = Connections(most, per_address or most // 2)
+    limit = connection_limit()
+    connections = Connections(limit, per_address or limit // 2)
     return uvicorn.Config(
         app, log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=SHUTDOWN_SECONDS_MAX,
         http=partial(BoundedConnection, connections=connections),  # type: ignore[arg-type] # any factory will do

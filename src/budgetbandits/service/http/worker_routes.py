@@ -38,10 +38,10 @@ from budgetbandits.service.http.schemas import (
     DecisionBatchRequest,
     DecisionRequest,
     FeedbackAnswer,
-    FeedbackBatch,
     FeedbackBatchAnswer,
-    FeedbackBody,
-    Health,
+    FeedbackBatchRequest,
+    FeedbackRequest,
+    HealthAnswer,
     RequestBody,
 )
 from budgetbandits.service.http.server_state import ServerState
@@ -82,7 +82,7 @@ async def decide_many(service: ServerState, request: Request) -> Response:
 async def feedback(service: ServerState, request: Request) -> Response:
     """Report the reward of a decision, its cost, or both; in any order, any number of times."""
     campaign = await _allowed(service, request, "feedback")
-    decision, body = request.path_params["decision"], await _body(request, FeedbackBody)
+    decision, body = request.path_params["decision"], await _body(request, FeedbackRequest)
     task = service.outcomes.telling(Outcome(decision, body.reward, body.cost, bool(body.failed)), campaign)
     booked = await service.decisions.perform(campaign, task)
     _count(service, campaign, booked)
@@ -94,7 +94,7 @@ async def feedback(service: ServerState, request: Request) -> Response:
 async def feedback_many(service: ServerState, request: Request) -> Response:
     """Report the outcomes of many decisions; one that is refused says why and does not stop the others."""
     campaign = await _allowed(service, request, "feedback")
-    body = await _body(request, FeedbackBatch)
+    body = await _body(request, FeedbackBatchRequest)
     outcomes = [Outcome(item.decision, item.reward, item.cost, bool(item.failed)) for item in body.outcomes]
     found: list[FeedbackOutcome | BudgetBanditsError] = []
     for first in range(0, len(outcomes), OUTCOMES_PER_TRANSACTION):  # each counts by itself: others may come between
@@ -155,12 +155,12 @@ class WorkerRoute:
 
 ROUTES = (
     WorkerRoute(DECISIONS, decide, DecisionAnswer, DecisionRequest, keyed=True, status=201),
-    WorkerRoute(f"{DECISIONS}/{{decision}}/feedback", feedback, FeedbackAnswer, FeedbackBody),
+    WorkerRoute(f"{DECISIONS}/{{decision}}/feedback", feedback, FeedbackAnswer, FeedbackRequest),
     WorkerRoute(f"{DECISIONS}/batch", decide_many, DecisionBatchAnswer, DecisionBatchRequest, keyed=True, status=201),
-    WorkerRoute("/v1/campaigns/{campaign}/feedback", feedback_many, FeedbackBatchAnswer, FeedbackBatch),
+    WorkerRoute("/v1/campaigns/{campaign}/feedback", feedback_many, FeedbackBatchAnswer, FeedbackBatchRequest),
     WorkerRoute(f"{DECISIONS}/{{decision}}/void", void, FeedbackAnswer),
-    WorkerRoute("/healthz", healthz, Health, method="GET"),
-    WorkerRoute("/readyz", readyz, Health, method="GET"),
+    WorkerRoute("/healthz", healthz, HealthAnswer, method="GET"),
+    WorkerRoute("/readyz", readyz, HealthAnswer, method="GET"),
 )
 
 

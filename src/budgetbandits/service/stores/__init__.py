@@ -1,4 +1,13 @@
-"""Where campaigns are kept: the contract in `base`, SQLite for one host, PostgreSQL for many."""
+"""Where campaigns are kept: SQLite for one host, PostgreSQL for many.
+
+Read `contract` first: a store, and the two kinds of transaction; then `records`, the rows. `sql/` has the statements
+that both databases share, `schema` and `migrations/` the tables. `group_commit` runs waiting work in one transaction,
+and `row_cache` writes each changed row once at its end. `sqlite` is complete with these. PostgreSQL has two ways to
+write: `postgres` from threads, statement by statement, and `postgres_async` from an event loop, in two round trips over
+`postgres_pipeline`, with `preloaded` rows in between.
+
+From outside: `open_store`, `contract`, `records`, and the types of results in `sql.dashboard` and `sql.rollups`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +19,7 @@ from budgetbandits.service.stores.sqlite import SQLiteStore
 
 
 def open_store(address: str, must_exist: bool = False) -> Store:
-    """A PostgreSQL by its address, or a SQLite file by its path."""
+    """Open a PostgreSQL database by its address, or a SQLite file by its path."""
     if address.startswith(("postgresql://", "postgres://")):
         try:
             from budgetbandits.service.stores.postgres import PostgresStore

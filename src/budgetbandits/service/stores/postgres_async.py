@@ -4,9 +4,9 @@
     write every row that has changed once, COMMIT
 
 Between them the work is done in memory (`PreloadedTransaction`), so the campaign is locked for little longer than the
-commit takes. If the campaign leases, leases are locked in its place (`PreloadedLeases`): this server's, and those
-of the decisions that are asked scope, in the order of their ids. If this server has no lease to decide under, all of
-them are, after the campaign.
+commit takes. If the campaign leases, leases are locked in its place (`PreloadedLeases`): this server's, and those of
+the decisions that the requests name, in the order of their ids. If this server has no lease to decide under, all leases
+are locked, after the campaign.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LoopWriter:
         self.loop = loop
         self._url = url
         self._ids: dict[str, str] = {}
-        """Of campaigns by name, which never change: what is asked by name and by id goes together."""
+        """The ids of campaigns by name, which never change: requests by name and by id go together."""
         self._waiting: dict[Hashable, list[ScopedItem]] = {}
         """By campaign; what has waited longest comes first."""
         self._busy: dict[Hashable, asyncio.Task[None]] = {}
@@ -61,7 +61,7 @@ class LoopWriter:
 
     async def perform(self, work: Callable[[DecisionTransaction], T], scope: Scope) -> T:
         future: asyncio.Future[T] = self.loop.create_future()
-        group = self._ids.get(scope.campaign, scope.campaign) or object()  # about nothing that is known: alone
+        group = self._ids.get(scope.campaign, scope.campaign) or object()  # work without a campaign is alone
         if group in self._waiting:
             self._waiting[group].append((work, scope, future))
         else:

@@ -145,7 +145,7 @@ class Pipeline:
     def check(self) -> None:
         """Raise if the database has ended the connection; nothing is sent."""
         try:
-            for _ in range(2):  # what it said last, then that it is gone
+            for _ in range(2):  # what it said last, then that it has closed
                 self._pgconn.consume_input()
         except psycopg.Error:
             self.close()
@@ -211,7 +211,7 @@ class Pipeline:
         answer, self._answer = self._answer, None
         self.close()
         if answer is not None and not answer.done():
-            # what the database said last, if anything, tells more than that it is gone
+            # what the database said last, if anything, says more than that the connection is lost
             answer.set_exception(_failed(self._results) or error)
 
     def _rows(self, result: Any) -> Rows:

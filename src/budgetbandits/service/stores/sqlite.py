@@ -35,8 +35,8 @@ from budgetbandits.service.stores.row_cache import CachedTransaction, RowCache
 from budgetbandits.service.stores.schema import check_version, migrations
 from budgetbandits.service.stores.sql.core import SqlTransaction
 
-PATIENCE = 8.0
-"""Seconds to wait for another process that is writing."""
+WRITE_WAIT_SECONDS = 8.0
+"""How long to wait for another process that is writing."""
 
 PAGE_BYTES = 2048
 """The page of a new database: a commit writes about seven pages whole, for a few bytes in each."""
@@ -197,10 +197,10 @@ class SqliteWriter(GroupWriter):
         super().__init__("store-writer", queue)
 
     def begin(self) -> None:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + WRITE_WAIT_SECONDS
         while not self.begin_at_once():
             if time.monotonic() > end:
-                raise sqlite3.OperationalError(f"another process has been writing for {PATIENCE:g} seconds")
+                raise sqlite3.OperationalError(f"another process has been writing for {WRITE_WAIT_SECONDS:g} seconds")
             time.sleep(random.uniform(0.0005, 0.005))
 
     def begin_at_once(self) -> bool:
@@ -302,7 +302,7 @@ def connect(path: Path) -> sqlite3.Connection:
         raise StoreError(f"cannot open {path}: {error.strerror}; {remedy}") from None
     connection = None
     try:
-        connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(path, timeout=WRITE_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
         for setting in (
             f"page_size = {PAGE_BYTES}", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON",
             f"wal_autocheckpoint = {LOG_PAGES_MAX}",

@@ -31,17 +31,17 @@ Group = Literal["attention", "running", "stopped"]
 
 
 class Rank(IntEnum):
-    """How a campaign is; the most urgent have the lowest."""
+    """The state of a campaign; the most urgent have the lowest number."""
 
     FROZEN = 0
     EXHAUSTED = 1
-    """AlarmTimes a day ago or less."""
+    """For a day or less."""
     BLOCKED = 2
     SILENT = 3
     OVERRAN = 4
     """It was resumed a day ago or less, after an overrun."""
     DOWN = 5
-    """An arm has failed so often in a row that it rests."""
+    """An arm rests because it failed many times in a row."""
     NEARLY_EXHAUSTED = 6
     RUNNING = 7
     PAUSED = 8
@@ -413,10 +413,8 @@ _ACCOUNT_ENDS = 3 + len(ACCOUNT)
 
 def _summary(row: Sequence[Any]) -> CampaignSummary:
     created_at, settings, *times_and_leases, arms_down = row[_ACCOUNT_ENDS:]
-    return CampaignSummary(
-        *row[:3], Account(*row[3:_ACCOUNT_ENDS]), created_at, settings_of(settings), *times_and_leases,
-        arms_down=json.loads(arms_down or "[]"),
-    )  # fmt: skip
+    known = (Account(*row[3:_ACCOUNT_ENDS]), created_at, settings_of(settings), *times_and_leases)
+    return CampaignSummary(*row[:3], *known, json.loads(arms_down or "[]"))
 
 
 def _segment_of(decision: DecisionRow) -> str | None:

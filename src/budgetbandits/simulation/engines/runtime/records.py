@@ -98,16 +98,6 @@ def whole_pointer(typing_context, address):
     return types.CPointer(types.int64)(types.int64), code
 
 
-@intrinsic
-def pointer_to(typing_context, array):
-    """A pointer to an array's data, indexed flat and without bounds."""
-
-    def code(context, builder, signature, arguments):
-        return context.make_array(signature.args[0])(context, builder, value=arguments[0]).data
-
-    return types.CPointer(array.dtype)(array), code
-
-
 # --- status: how a call of a compiled engine ends --------------------------------------------------------------------
 
 

@@ -38,7 +38,7 @@ def test_a_key_that_nobody_can_be_given_is_not_made(tmp_path):
     there = tmp_path / "there"
     there.write_text("somebody's")
     for file in (there, tmp_path / "nowhere" / "key"):
-        with pytest.raises(BadParameter, match="--key-file FILE, which must not be there yet"):
+        with pytest.raises(BadParameter, match="name another file with --key-file, which must not exist yet"):
             hand_over_first_key(store, file)
     assert there.read_text() == "somebody's"
     assert store.api_keys == {}
