@@ -117,7 +117,7 @@ def main() -> None:
 
         def by_reference(n: int, problem: Problem = problem) -> None:
             rng = np.random.default_rng(1)
-            state = BudgetedThompson().start(len(problem), {})
+            state = BudgetedThompson().start(len(problem))
             pulls = [reference.Pulls(partial(arm.sample, rng)) for arm in problem.arms]
             for _ in range(n):
                 arm = BudgetedThompson().choose(state, rng)

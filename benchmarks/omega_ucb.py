@@ -25,7 +25,7 @@ from budgetbandits.figures.style import figure_spec, series_styles, settings
 from budgetbandits.formatting.numbers import estimate, number
 from budgetbandits.policies import PAPER_POLICIES, label
 from budgetbandits.policies.general_costs import UCBB2, rate_bound
-from budgetbandits.policies.index import either
+from budgetbandits.policies.index import where
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -142,7 +142,7 @@ def ucb_b2_wrong_gate(
     cost_width = np.sqrt(2.0 * cost_variance * share) + 3.0 * share
     price = np.maximum(mean_cost, 1e-10)
     ratio = mean_reward / price
-    return either(cost_width < mean_reward, ratio + 1.4 * (reward_width + ratio * cost_width) / price, np.inf)
+    return where(cost_width < mean_reward, ratio + 1.4 * (reward_width + ratio * cost_width) / price, np.inf)
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from budgetbandits.policies.base import Request
+from budgetbandits.policies.base import Knowledge, Request
 from budgetbandits.policies.paced.policy import PacedThompson
-from budgetbandits.policies.paced.pooling import SUREST
+from budgetbandits.policies.paced.pooling import MAX_PRIOR_STRENGTH
 
 REQUESTS, BEFORE, LAST, MONEY, NOISE = 800, 150, 200, 0.15, 0.02
 OTHERS, FIFTH, COSTS = (0.5, 0.55), (0.75, 0.95), (0.1, 0.2)
@@ -26,7 +26,10 @@ OTHERS, FIFTH, COSTS = (0.5, 0.55), (0.75, 0.95), (0.1, 0.2)
 
 def share(policy: PacedThompson, seed: int) -> float:
     """Of the dearer arm in the fifth segment, at the end of a game."""
-    state, rng = policy.start(2, {"budget": MONEY * REQUESTS, "horizon": float(REQUESTS)}), np.random.default_rng(seed)
+    state, rng = (
+        policy.start(2, Knowledge(budget=MONEY * REQUESTS, horizon=float(REQUESTS))),
+        np.random.default_rng(seed),
+    )
     state.widen(5)
     chosen = []
     for number in range(REQUESTS):
@@ -44,8 +47,8 @@ def share(policy: PacedThompson, seed: int) -> float:
 
 
 def main(games: str = "20") -> None:
-    for name, max_prior_strength in (("with the limit", SUREST), ("without it", math.inf)):
-        with patch("budgetbandits.policies.paced.pooling.SUREST", max_prior_strength):
+    for name, max_prior_strength in (("with the limit", MAX_PRIOR_STRENGTH), ("without it", math.inf)):
+        with patch("budgetbandits.policies.paced.pooling.MAX_PRIOR_STRENGTH", max_prior_strength):
             stuck = sum(share(PacedThompson(), seed) < 0.1 for seed in range(100, 100 + int(games)))
         print(f"{name}: {stuck} of {games} games do without the better arm", flush=True)
 

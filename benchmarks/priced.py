@@ -14,11 +14,11 @@ import sys
 import numpy as np
 
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.numerics.fluid_draws import arms_at_rate
-from budgetbandits.policies.base import Request
+from budgetbandits.numerics.fluid import arms_at_rate
+from budgetbandits.policies.base import Knowledge, Request
 from budgetbandits.policies.paced.policy import PacedThompson
-from budgetbandits.policies.paced.selection import Drawn
-from budgetbandits.policies.paced.statistics import Paced
+from budgetbandits.policies.paced.selection import DrawnMeans
+from budgetbandits.policies.paced.statistics import PacedState
 
 REQUESTS, REWARDS, COSTS, LARGEST = 1_500, (0.2, 0.8), np.array([0.1, 0.5]), 2.0
 
@@ -26,7 +26,9 @@ REQUESTS, REWARDS, COSTS, LARGEST = 1_500, (0.2, 0.8), np.array([0.1, 0.5]), 2.0
 class PricedByMeans(PacedThompson):
     """With the price on money of the mean costs, which does not know that estimates vary."""
 
-    def priced(self, state: Paced, request: Request, drawn: Drawn, rng: np.random.Generator) -> tuple[Array, Array]:
+    def priced(
+        self, state: PacedState, request: Request, drawn: DrawnMeans, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
         here, _ = super().priced(state, request, drawn, rng)
         return here, arms_at_rate(drawn.reward, drawn.cost, drawn.weight, state.rate, request.segment).price
 
@@ -36,7 +38,7 @@ def game(policy: PacedThompson, rate: float, spread: float, seed: int) -> tuple[
     rng = np.random.default_rng(seed)
     factors = np.minimum(np.exp(spread * rng.standard_normal(REQUESTS) - spread**2 / 2), LARGEST)
     budget = rate * REQUESTS
-    state = policy.start(2, {"budget": budget, "horizon": float(REQUESTS)})
+    state = policy.start(2, Knowledge(budget=budget, horizon=float(REQUESTS)))
     earned, spent, gone = 0.0, 0.0, []
     for number, factor in enumerate(factors.tolist()):
         request = Request(0, factor * COSTS)

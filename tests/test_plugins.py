@@ -17,7 +17,7 @@ from budgetbandits.experiments.plan import Experiment
 from budgetbandits.experiments.results import Results
 from budgetbandits.experiments.runner import Workers, run
 from budgetbandits.experiments.study import Study
-from budgetbandits.policies import KNOWN, parse_policy
+from budgetbandits.policies import POLICY_REGISTRY, parse_policy
 from budgetbandits.problems.distributions import KNOWN_LAWS
 from budgetbandits.problems.families import KNOWN_FAMILIES
 from budgetbandits.simulation.simulate import identity_of
@@ -87,7 +87,7 @@ PROBLEM = Problem.bernoulli([0.6, 0.4, 0.5], [0.4, 0.4, 0.6])
 @pytest.fixture(autouse=True)
 def _nothing_is_left():
     """What a test adds is gone after it."""
-    registries = KNOWN, KNOWN_LAWS, KNOWN_FAMILIES
+    registries = POLICY_REGISTRY, KNOWN_LAWS, KNOWN_FAMILIES
     before = [dict(registry._added) for registry in registries]
     yield
     for registry, added in zip(registries, before, strict=True):
@@ -218,11 +218,11 @@ def test_an_installed_package_offers_one(folder, monkeypatch):
         EntryPoint("omega", "mine:OmegaUCB", "budgetbandits.policies"),
         EntryPoint("lost", "nowhere:Policy", "budgetbandits.policies"),
     ]
-    monkeypatch.setattr(KNOWN, "_offered", {offer.name: offer for offer in offers})
-    assert "omega" in KNOWN
+    monkeypatch.setattr(POLICY_REGISTRY, "_offered", {offer.name: offer for offer in offers})
+    assert "omega" in POLICY_REGISTRY
     assert "mine" not in sys.modules  # not before it is needed
     assert parse_policy("omega:rho=1").rho == 1.0
-    assert list(KNOWN)[-2:] == ["omega", "lost"]
+    assert list(POLICY_REGISTRY)[-2:] == ["omega", "lost"]
     with pytest.raises(PluginError, match="nowhere:Policy cannot be imported"):
         parse_policy("lost")
     sys.modules.pop("mine", None)
@@ -317,15 +317,15 @@ def test_two_policies_of_one_name_are_not_shown_in_one_table(folder):
 JITTED = """
 import numpy as np
 from numba import njit
-from budgetbandits.policies import either, everywhere
+from budgetbandits.policies import where, all_true
 
 @njit
 def ratio(reward, cost):
-    return either(everywhere(cost > 0.0), reward / cost, 2.0)
+    return where(all_true(cost > 0.0), reward / cost, 2.0)
 
 @njit
 def ratios(rewards, costs):
-    return either(costs > 0.0, rewards / costs, np.inf)
+    return where(costs > 0.0, rewards / costs, np.inf)
 
 print(ratio(1.0, 4.0), ratio(1.0, -1.0), ratios(np.ones(2), np.array([-1.0, 2.0])))
 """

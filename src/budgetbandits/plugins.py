@@ -13,7 +13,7 @@ import itertools
 from pathlib import Path
 
 from budgetbandits.errors import BadParameter, PluginError
-from budgetbandits.policies.files import add_policy, defined, find_policy, policies_in, run_file, split
+from budgetbandits.policies.files import add_policy, classes_in, find_policy, policies_in, run_file, split
 from budgetbandits.problems.distributions import KNOWN_LAWS, Law
 from budgetbandits.problems.families import KNOWN_FAMILIES
 
@@ -53,7 +53,7 @@ def load(path: str | Path) -> dict[str, list[str]]:
     """
     module = run_file(path)
     policies, families = policies_in(module), getattr(module, "FAMILIES", {})
-    laws = [each for each in defined(module) if issubclass(each, Law) and not inspect.isabstract(each)]
+    laws = [each for each in classes_in(module) if issubclass(each, Law) and not inspect.isabstract(each)]
     if not (policies or laws or families):
         raise PluginError(f"{path} has no policy, no law and no FAMILIES; define one, or name another file")
     for kind in policies:

@@ -57,7 +57,7 @@ def test_units_are_mapped_to_the_policys():
     spend = fresh()
     spend.tell(spend.ask(), reward=4.0, cost=2.0)
     state = json.loads(spend.to_json())["state"]
-    assert np.sum(state["successes"]) - 6 == 2  # reward_max and cost_max are one success each
+    assert np.sum(state["statistics"][:2]) - 6 == 2  # reward_max and cost_max are one success each
     assert (spend.earned, spend.spent, spend.left) == (4.0, 2.0, 8.0)
 
 
@@ -402,7 +402,7 @@ def damaged(change):
         ("{}", "not a saved allocation"),
         (damaged(lambda d: d.update(version=99)), "format version 99"),
         (damaged(lambda d: d.pop("spent")), "damaged"),
-        (damaged(lambda d: d["state"].pop("successes")), "lacks 'successes'"),
+        (damaged(lambda d: d["state"].pop("statistics")), "lacks 'statistics'"),
         (damaged(lambda d: d["state"].update(pulls=[1])), "damaged"),
         (damaged(lambda d: d.update(open=[[0]])), "damaged"),
         (damaged(lambda d: d.update(generator={})), "damaged"),
@@ -419,7 +419,7 @@ def damaged(change):
         (damaged(lambda d: d["cooldowns"].update(until=[1])), "cooldowns"),
         (damaged(lambda d: d.update(observed=[[1, 0.0, 0.0]])), "observed"),
         (damaged(lambda d: d.update(observed=[[0, 0.0, -1.0]] * 3)), "observed"),
-        (damaged(lambda d: d["state"].update(successes=[[-3, 1, 1], [1, 1, 1]])), "negative count"),
+        (damaged(lambda d: d["state"].update(statistics=[[-3, 1, 1]] * 4)), "negative count"),
         (damaged(lambda d: d["state"].update(pulls=[10**30, 0, 0])), "damaged"),
         ('{"number": []}', "not JSON"),
         ("[" * 100_000, "not JSON"),

@@ -75,9 +75,7 @@ def told(kind: str) -> Learner:
 
 
 def exact_chances(learner: Learner, among: list[int]) -> np.ndarray:
-    state = learner.state
-    rows = np.column_stack([state.successes[0], state.failures[0], state.successes[1], state.failures[1]])
-    return selection_probabilities(rows[among])
+    return selection_probabilities(learner.state.statistics[[0, 2, 1, 3]].T[among])
 
 
 @pytest.mark.parametrize("kind", mostly_deep(KINDS, ("plain", "window")))

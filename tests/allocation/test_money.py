@@ -50,7 +50,7 @@ def test_an_overrun_counts_once_though_cost_and_reward_come_one_by_one(first):
         spend.tell(ask, reward=1.0)
     assert (spend.spent, spend.overrun, spend.pending) == (3.0, 1.0, ())
     # the policy has learned of 2.0, and plans without the rest, in units of cost_max
-    assert spend._session.learner.state.known["budget"] == pytest.approx((10.0 - 1.0) / 2.0)
+    assert spend._session.learner.state.known.budget == pytest.approx((10.0 - 1.0) / 2.0)
     assert "3.000" in spend._repr_html_()  # the mean cost
 
 
@@ -60,7 +60,7 @@ def test_what_a_failure_cost_above_cost_max_is_booked():
         spend.tell(spend.ask(hold=True), failed=True, cost=5.0)
     assert said[0].filename == __file__
     assert (spend.spent, spend.overrun, spend.held) == (5.0, 3.0, 0.0)
-    assert spend._session.learner.state.known["budget"] == pytest.approx(2.5)
+    assert spend._session.learner.state.known.budget == pytest.approx(2.5)
 
 
 def test_who_makes_errors_of_overruns_can_tell_again():

@@ -10,9 +10,8 @@ from budgetbandits import Allocation, parse_policy
 from budgetbandits.allocation.learner import Learner
 from budgetbandits.allocation.propensity import counts, propensity
 from budgetbandits.errors import BadParameter
-from budgetbandits.numerics.fluid import best_mix
-from budgetbandits.numerics.fluid_draws import arms_at_rate
-from budgetbandits.policies.base import Request, RequestPolicy
+from budgetbandits.numerics.fluid import arms_at_rate, best_mix
+from budgetbandits.policies.base import Knowledge, Request, RequestPolicy
 from budgetbandits.problems.recorded import ReplayTable, read_table
 from budgetbandits.simulation.replay import logged
 from deep import EVERY_POLICY, deep
@@ -40,7 +39,7 @@ def test_many_programs_at_once_have_the_solutions_of_each(segments, arms):
 
 def told(policy, requests, rng):
     """A learner of three arms that has seen requests of these segments."""
-    learner = Learner.new(policy, 3, {"budget": 30.0, "horizon": 100.0})
+    learner = Learner.new(policy, 3, Knowledge(budget=30.0, horizon=100.0))
     for segment in requests:
         arm = int(rng.integers(3))
         request = {}

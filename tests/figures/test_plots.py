@@ -11,7 +11,7 @@ from budgetbandits import Allocation, Problem, parse_policy, simulate
 from budgetbandits.errors import BadParameter, MissingExtra
 from budgetbandits.figures import posteriors
 from budgetbandits.figures.arms import ARMS_SHOWN
-from budgetbandits.numerics.posteriors import BetaPosterior, Ratio
+from budgetbandits.numerics.posteriors import BetaPosterior, RatioPosterior
 from budgetbandits.policies import SamplingPolicy
 
 
@@ -65,7 +65,7 @@ def test_the_best_ratio_is_the_steepest_line():
 
 
 def test_the_ratios_density_is_the_derivative_of_its_distribution():
-    ratio = Ratio(BetaPosterior(13.0, 29.0), BetaPosterior(31.0, 11.0))
+    ratio = RatioPosterior(BetaPosterior(13.0, 29.0), BetaPosterior(31.0, 11.0))
     density = posteriors.density(ratio, 2.0)
     low, median, high = 2.0 * ratio.quantile(np.array([0.025, 0.5, 0.975]))
     assert (density.low, density.median, density.high) == pytest.approx((low, median, high))
@@ -96,7 +96,7 @@ def test_a_policy_with_statistics_of_its_own_is_not_drawn():
         def prior(self):
             return (1.0,)
 
-        def recall(self, state, arm, pulls, reward, cost):
+        def add_history(self, state, arm, pulls, reward, cost):
             pass
 
     with pytest.raises(BadParameter, match="mine keeps statistics of its own"):
@@ -120,7 +120,7 @@ def test_an_allocation_shows_what_it_believes(policy):
         [posteriors.density(BetaPosterior(*ab), 2.0).median for ab in ((5.0, 3.0), (2.0, 3.0))]
     )
     assert ratios[0] == pytest.approx(
-        posteriors.density(Ratio(BetaPosterior(5.0, 3.0), BetaPosterior(5.0, 3.0)), 2.5).median
+        posteriors.density(RatioPosterior(BetaPosterior(5.0, 3.0), BetaPosterior(5.0, 3.0)), 2.5).median
     )
 
 

@@ -9,21 +9,21 @@ from scipy import stats
 from budgetbandits import POLICIES, Allocation, parse_policy
 from budgetbandits.allocation.choosers.beta_ratio import choose_of_few
 from budgetbandits.errors import BadParameter, UnknownPolicy
-from budgetbandits.policies.base import LARGEST, SMALLEST
+from budgetbandits.policies.base import LARGEST_PARAMETER, SMALLEST_PARAMETER, Knowledge
 from budgetbandits.policies.classical import bayes_ucb, bernoulli_upper, kl_ucb, moss, ucb1, ucb_v
+from budgetbandits.policies.cost_floor_ucb import ucb_bv1, ucb_bv2
 from budgetbandits.policies.kube import fill, kube, kube_fractional
 from budgetbandits.policies.primal_dual import PrimalDualBwK, lower, pd_bwk, upper
 from budgetbandits.policies.thompson import BudgetedThompson
-from budgetbandits.policies.ucb_bv import ucb_bv1, ucb_bv2
 
 
 def told(name, history, known=None):
     """A policy that has seen these (pulls, total reward, total cost), with its first pulls behind it."""
     policy = parse_policy(name)
-    state = policy.start(len(history), known or {})
+    state = policy.start(len(history), Knowledge(**known or {}))
     for arm, past in enumerate(history):
-        policy.recall(state, arm, *past)
-    state.opened = len(history)
+        policy.add_history(state, arm, *past)
+    state.first_pulls_done = len(history)
     if hasattr(state, "past_cost"):
         state.past_cost = 0.0  # as if all of it had been paid out of this budget
     return policy, state
@@ -36,32 +36,31 @@ def choice(name, history, known=None):
 
 def test_bts_counts_successes_and_failures():
     policy = BudgetedThompson()
-    state = policy.start(2, {})
+    state = policy.start(2)
     rng = np.random.default_rng(0)
     policy.observe(state, 1, 1.0, 0.0, rng)
     policy.observe(state, 1, 1.0, 1.0, rng)
     policy.observe(state, 0, 0.0, 1.0, rng)
-    assert state.successes.tolist() == [[1, 3], [2, 2]]
-    assert state.failures.tolist() == [[2, 1], [1, 2]]
+    assert state.statistics.tolist() == [[1, 3], [2, 2], [2, 1], [1, 2]]  # successes of both, then failures
 
 
 def test_bts_turns_a_value_between_into_a_trial():
     """200,000 rewards of 0.3 and costs of 0.8: successes within 5 standard deviations (false alarm 6e-7 each)."""
     policy = BudgetedThompson()
-    state = policy.start(1, {})
+    state = policy.start(1)
     rng = np.random.default_rng(0)
     n = 200_000
     for _ in range(n):
         policy.observe(state, 0, 0.3, 0.8, rng)
-    assert state.successes.sum() + state.failures.sum() == 2 * n + 4
-    assert abs(state.successes[0, 0] - 1 - 0.3 * n) < 5 * math.sqrt(n * 0.3 * 0.7)
-    assert abs(state.successes[1, 0] - 1 - 0.8 * n) < 5 * math.sqrt(n * 0.8 * 0.2)
+    assert state.statistics.sum() == 2 * n + 4
+    assert abs(state.statistics[0, 0] - 1 - 0.3 * n) < 5 * math.sqrt(n * 0.3 * 0.7)
+    assert abs(state.statistics[1, 0] - 1 - 0.8 * n) < 5 * math.sqrt(n * 0.8 * 0.2)
 
 
 def test_bts_chooses_by_the_ratio_of_what_it_draws():
     policy, state = told("bts", [(10, 5, 5), (10, 2, 9)])
     rng, twin = np.random.default_rng(5), np.random.default_rng(5)
-    theta = twin.beta(state.successes, state.failures, size=(1, 2, 2))[0]
+    theta = twin.beta(*np.split(state.statistics, 2), size=(1, 2, 2))[0]
     assert policy.choose(state, rng) == int(np.argmax(theta[0] / theta[1]))
 
 
@@ -69,13 +68,17 @@ def test_priors_and_tempered_counts():
     """Beta(a + κS, b + κF): a reward of 1 at a cost of 0 for arm 1, two of four recalled rewards for arm 0."""
     policy = parse_policy("bts:prior_reward=0.5/0.5,prior_cost=2/8+3/1,kappa=1.5")
     assert policy == BudgetedThompson(prior_reward="jeffreys", prior_cost=[(2, 8), (3, 1)], kappa=1.5)
-    state = policy.start(3, {})
-    assert state.successes.tolist() == [[0.5, 0.5, 0.5], [2, 3, 1]]  # the third arm has no prior of its own: uniform
-    assert state.failures.tolist() == [[0.5, 0.5, 0.5], [8, 1, 1]]
+    state = policy.start(3)
+    jeffreys = [0.5, 0.5, 0.5]
+    assert state.statistics.tolist() == [
+        jeffreys,
+        [2, 3, 1],
+        jeffreys,
+        [8, 1, 1],
+    ]  # the third arm has no prior: uniform
     policy.observe(state, 1, 1.0, 0.0, np.random.default_rng(0))
-    policy.recall(state, 0, 4, 2.0, 1.0)
-    assert state.successes.tolist() == [[3.5, 2.0, 0.5], [3.5, 3, 1]]
-    assert state.failures.tolist() == [[3.5, 0.5, 0.5], [12.5, 2.5, 1]]
+    policy.add_history(state, 0, 4, 2.0, 1.0)
+    assert state.statistics.tolist() == [[3.5, 2.0, 0.5], [3.5, 3, 1], [3.5, 0.5, 0.5], [12.5, 2.5, 1]]
 
 
 def test_an_arm_that_comes_later_has_the_prior_of_its_place():
@@ -85,19 +88,18 @@ def test_an_arm_that_comes_later_has_the_prior_of_its_place():
     spend.add_arm("d")
     saved = Allocation.from_json(spend.to_json())
     for each in (spend, saved):
-        assert each._session.learner.state.successes[1].tolist() == [2, 3, 5, 1]
-        assert each._session.learner.state.failures[1].tolist() == [8, 1, 6, 1]
+        assert each._session.learner.state.statistics[[1, 3]].tolist() == [[2, 3, 5, 1], [8, 1, 6, 1]]
 
 
 def test_gaussian_posteriors():
     """Arm 0 after rewards 0.2 and 0.6 and costs 0.5 and 0.1: N(1.3/3, σ²/3) and N(1.1/3, σ²/3), within [0, 1]."""
     policy = parse_policy("bts-gaussian:sigma=0.25")
-    state, rng = policy.start(2, {}), np.random.default_rng(0)
+    state, rng = policy.start(2), np.random.default_rng(0)
     policy.observe(state, 0, 0.2, 0.5, rng)
     policy.observe(state, 0, 0.6, 0.1, rng)
     assert state.statistics[:, 0] == pytest.approx([3, 1.3, 1.1])
     assert state.statistics[:, 1].tolist() == [1, 0.5, 0.5]
-    policy.recall(state, 1, 10, 4.0, 2.0)
+    policy.add_history(state, 1, 10, 4.0, 2.0)
     assert state.statistics[:, 1].tolist() == [11, 4.5, 2.5]
     scale = 0.25 / math.sqrt(3)
     reward, cost = (stats.truncnorm(-m / scale, (1 - m) / scale, m, scale) for m in (1.3 / 3, 1.1 / 3))
@@ -117,11 +119,11 @@ def test_gaussian_posteriors():
 
 def test_joint_posteriors_count_the_four_outcomes():
     policy = parse_policy("bts-joint")
-    state, rng = policy.start(2, {}), np.random.default_rng(0)
+    state, rng = policy.start(2), np.random.default_rng(0)
     for reward, cost in ((1, 1), (1, 1), (1, 0), (0, 1), (0, 0), (0, 0)):
         policy.observe(state, 0, float(reward), float(cost), rng)
     assert state.statistics[:, 0].tolist() == [2.5, 1.5, 1.5, 2.5]
-    policy.recall(state, 1, 10, 5.0, 2.0)  # as if independent: 10 times ½·⅕, ½·⅘, ½·⅕, ½·⅘
+    policy.add_history(state, 1, 10, 5.0, 2.0)  # as if independent: 10 times ½·⅕, ½·⅘, ½·⅕, ½·⅘
     assert state.statistics[:, 1] == pytest.approx([1.5, 4.5, 1.5, 4.5])
 
 
@@ -129,7 +131,7 @@ def test_joint_posteriors_keep_the_covariance_of_a_pair():
     """50,000 pulls of (0.9, 0.8) or (0.1, 0.3), one as likely as the other: both trials succeed in
     (0.9·0.8 + 0.1·0.3)/2 = 0.375 of them, not in 0.5·0.55 = 0.275; within 5 standard deviations (6e-7)."""
     policy = parse_policy("bts-joint")
-    state, rng, n = policy.start(1, {}), np.random.default_rng(0), 50_000
+    state, rng, n = policy.start(1), np.random.default_rng(0), 50_000
     for turn in range(n):
         policy.observe(state, 0, *((0.9, 0.8) if turn % 2 else (0.1, 0.3)), rng)
     both, paid, charged, _ = state.statistics[:, 0] / n
@@ -211,9 +213,9 @@ def test_kube_pulls_in_proportion_to_the_copies():
     # 101 pulls each; the densities are 3 : 2 : 1 with room 1.0 left
     history = [(101, 60, 0), (101, 30, 0), (101, 5, 0)]
     policy, state = told("kube-knapsack", history, {"budget": 1.0, "costs": np.array([0.4, 0.3, 0.1])})
-    density = kube_fractional(state.mean_reward, None, state.seen, 303.0, state.known["costs"])
+    density = kube_fractional(state.mean_reward, None, state.seen, 303.0, state.known.costs)
     order = np.argsort(-density).tolist()
-    copies = fill(density, state.known["costs"], 1.0)
+    copies = fill(density, state.known.costs, 1.0)
     rng = np.random.default_rng(0)
     counts = np.bincount([policy.choose(state, rng) for _ in range(4_000)], minlength=3)
     expected = copies / copies.sum()
@@ -223,7 +225,7 @@ def test_kube_pulls_in_proportion_to_the_copies():
 
 def test_epsilon_first_explores_in_turn_then_commits():
     policy = parse_policy("epsilon-first:epsilon=0.5")
-    state = policy.start(3, {"budget": 8.0})
+    state = policy.start(3, Knowledge(budget=8.0))
     rng = np.random.default_rng(0)
     outcomes = {0: (0.5, 1.0), 1: (1.0, 0.5), 2: (0.1, 1.0)}  # ratios 0.5, 2, 0.1
     chosen = []
@@ -233,13 +235,13 @@ def test_epsilon_first_explores_in_turn_then_commits():
         policy.observe(state, arm, *outcomes[arm], rng)
     # spends 1 + ½ + 1 + 1 + ½ = 4 = ½ · 8 exploring, then stays with arm 1 whatever comes
     assert chosen == [0, 1, 2, 0, 1, 1, 1, 1, 1]
-    policy.recall(state, 0, 100, 100.0, 0.0)
+    policy.add_history(state, 0, 100, 100.0, 0.0)
     assert policy.choose(state, rng) == 1
 
 
 def test_epsilon_first_commits_among_what_it_has_seen():
     policy = parse_policy("epsilon-first")
-    state = policy.start(100, {"budget": 100.0})
+    state = policy.start(100, Knowledge(budget=100.0))
     rng = np.random.default_rng(0)
     for _ in range(10):  # ten pulls of cost 1 are all that a tenth of the budget buys
         policy.observe(state, policy.choose(state, rng), 0.5, 1.0, rng)
@@ -250,7 +252,7 @@ def test_epsilon_first_commits_among_what_it_has_seen():
 def test_original_epsilon_first_is_greedy_by_density():
     costs = np.array([0.9, 0.5, 0.2])
     policy = parse_policy("epsilon-first-greedy:epsilon=0.5")
-    state = policy.start(3, {"budget": 6.4, "costs": costs})
+    state = policy.start(3, Knowledge(budget=6.4, costs=costs))
     rng = np.random.default_rng(0)
     rewards = [0.9, 0.3, 0.1]  # densities 1, 0.6, 0.5
     chosen = []
@@ -288,10 +290,10 @@ def test_the_original_equals_the_variant_without_a_horizon():
 def test_prices_of_money_and_time():
     """B = 100, T = 400: a pull uses ¼ of time; ln(1 + ε) with ε = √(ln 2 / 100) times the lower bounds is added."""
     policy = PrimalDualBwK(horizon=400.0)
-    state = policy.start(2, {"budget": 100.0})
-    policy.recall(state, 0, 60, 50.0, 30.0)
-    policy.recall(state, 1, 60, 10.0, 50.0)
-    state.opened = 2
+    state = policy.start(2, Knowledge(budget=100.0))
+    policy.add_history(state, 0, 60, 50.0, 30.0)
+    policy.add_history(state, 1, 60, 10.0, 50.0)
+    state.first_pulls_done = 2
     nu = 0.25 * math.log(200)
     rng = np.random.default_rng(0)
     assert policy.choose(state, rng) == 0
@@ -309,7 +311,7 @@ def test_prices_of_money_and_time():
 
 def test_time_runs_out():
     policy = PrimalDualBwK(horizon=3.0)
-    state = policy.start(2, {"budget": 100.0})
+    state = policy.start(2, Knowledge(budget=100.0))
     rng = np.random.default_rng(0)
     assert [policy.choose(state, rng) for _ in range(4)][3] is None
 
@@ -323,12 +325,12 @@ def test_ucb_v_prefers_the_arm_that_varies():
     explored = 1.2 * math.log(100) / 50
     assert ucb_v(0.6, None, 50.0, 100.0, 0.24, 1.2) == pytest.approx(0.6 + math.sqrt(0.48 * explored) + 3 * explored)
     policy = parse_policy("ucb-v")
-    state = policy.start(2, {})
+    state = policy.start(2)
     rng = np.random.default_rng(0)
     for i in range(50):
         policy.observe(state, 0, 0.5, 0.0, rng)
         policy.observe(state, 1, float(i % 2), 0.0, rng)
-    state.opened = 2
+    state.first_pulls_done = 2
     assert policy.extras(state)[0].tolist() == [0.0, 0.25]
     assert policy.choose(state, rng) == 1
 
@@ -419,7 +421,7 @@ def test_the_knapsack_breaks_ties_at_random():
 def test_a_short_horizon_scales_money_instead():
     """B = 100, T = 50: both resources have the budget 50, so a cost counts half and a pull one."""
     policy = PrimalDualBwK(horizon=50.0)
-    state = policy.start(2, {"budget": 100.0})
+    state = policy.start(2, Knowledge(budget=100.0))
     assert policy.extras(state)[1:] == (0.5, 1.0)
 
 
@@ -476,7 +478,7 @@ def test_the_registry_has_every_policy():
 def test_a_few_arms_are_drawn_one_by_one_and_chosen_as_if_all_at_once(arms):
     """The very same choices, and a generator that is left in the very same place; also with arms that are retired."""
     policy = BudgetedThompson()
-    state = policy.start(arms, {})
+    state = policy.start(arms)
     one, other = np.random.default_rng(5), np.random.default_rng(5)
     for turn in range(200):
         state.active[:] = [turn % 3 == 0 or (arm + turn) % 4 > 0 for arm in range(arms)]
@@ -484,7 +486,7 @@ def test_a_few_arms_are_drawn_one_by_one_and_chosen_as_if_all_at_once(arms):
         assert chosen == policy.choose(state, other)
         assert (chosen is None) == (not state.active.any())
         assert one.bit_generator.state == other.bit_generator.state
-        policy.recall(state, chosen or 0, 1, float(turn % 2), 0.5)
+        policy.add_history(state, chosen or 0, 1, float(turn % 2), 0.5)
 
 
 @pytest.mark.parametrize(
@@ -492,7 +494,7 @@ def test_a_few_arms_are_drawn_one_by_one_and_chosen_as_if_all_at_once(arms):
     [
         f"{parameter}={value}"
         for parameter in ("ucb-bv1:cost_floor", "ucb-v:zeta", "moss:horizon", "primal-dual-bwk:horizon")
-        for value in (SMALLEST, LARGEST)
+        for value in (SMALLEST_PARAMETER, LARGEST_PARAMETER)
     ]
     + ["kl-ucb:lower_order=1e6", "epsilon-first:epsilon=5e-324"],
 )

@@ -7,11 +7,11 @@ import pytest
 
 from budgetbandits import Allocation, parse_policy
 from budgetbandits.errors import BadParameter
-from budgetbandits.policies.base import LARGEST, SMALLEST
-from budgetbandits.policies.budget_ucb import budget_ucb
+from budgetbandits.policies.base import LARGEST_PARAMETER, SMALLEST_PARAMETER
+from budgetbandits.policies.cost_floor_ucb import budget_ucb
 from budgetbandits.policies.empirical import rounded
-from budgetbandits.policies.general_costs import ucb_b1, ucb_b2, ucb_b2c
-from budgetbandits.policies.imed_ratio import LOWEST, imed_fading, imed_moss, imed_ratio, maillard_ratio
+from budgetbandits.policies.general_costs import group_count, ucb_b1, ucb_b2, ucb_b2c
+from budgetbandits.policies.imed_ratio import LOWEST_INDEX, imed_fading, imed_moss, imed_ratio, maillard_ratio
 from budgetbandits.policies.index import IndexPolicy
 from budgetbandits.policies.omega_ucb import (
     OmegaRising,
@@ -22,7 +22,6 @@ from budgetbandits.policies.omega_ucb import (
     wilson_upper,
 )
 from budgetbandits.policies.ratio_ucb import BGreedy, c_ucb, i_ucb, m_ucb, plain_ratio
-from budgetbandits.policies.ucb_m1 import group_count
 from budgetbandits.policies.ucb_sc import kl_ucb_sc, kl_ucb_sc_plus, ucb_sc
 
 E2, E4 = math.exp(2.0), math.exp(4.0)
@@ -35,10 +34,10 @@ def kl(p, q):
 
 def choice(name, history, active=None):
     policy = parse_policy(name)
-    state = policy.start(len(history), {})
+    state = policy.start(len(history))
     for arm, past in enumerate(history):
-        policy.recall(state, arm, *past)
-    state.opened = len(history)
+        policy.add_history(state, arm, *past)
+    state.first_pulls_done = len(history)
     state.active[:] = True if active is None else active
     return policy.choose(state, np.random.default_rng(0))
 
@@ -90,7 +89,7 @@ def test_omega_rising_begins_with_a_quarter_and_goes_on_with_one():
     # after one pull with a reward and a cost of 1 the index is 1 + z²
     assert omega_rising(1.0, 1.0, 1.0, E4, 0.0, 0.0, 0.0, math.exp(2.0)) == pytest.approx(6.0)
     # two arms and w = 2: from the fifth round on
-    assert OmegaRising(wait=2.0).extras(OmegaRising().start(2, {}))[-1] == 4.0
+    assert OmegaRising(wait=2.0).extras(OmegaRising().start(2))[-1] == 4.0
 
 
 # --- i-UCB, c-UCB, m-UCB, b-greedy, Budget-UCB ---------------------------------------------------------------------
@@ -113,10 +112,10 @@ def test_i_c_and_m_ucb():
 def test_b_greedy_explores_less_and_less():
     """2 arms, α = 1: of 4,000 choices at t = 10 one in five is uniform, so one in ten takes the worse arm (5 σ)."""
     policy = BGreedy()
-    state = policy.start(2, {})
-    policy.recall(state, 0, 5, 4.0, 2.0)
-    policy.recall(state, 1, 5, 1.0, 2.0)
-    state.opened = 2
+    state = policy.start(2)
+    policy.add_history(state, 0, 5, 4.0, 2.0)
+    policy.add_history(state, 1, 5, 1.0, 2.0)
+    state.first_pulls_done = 2
     rng = np.random.default_rng(0)
     worse = sum(policy.choose(state, rng) for _ in range(4_000))
     assert abs(worse - 400) < 5 * math.sqrt(4_000 * 0.1 * 0.9)
@@ -206,7 +205,7 @@ def test_correlation_narrows_the_interval_of_ucb_b2c():
 
 def test_variances_and_covariances_are_those_of_the_outcomes():
     policy = parse_policy("ucb-b2c")
-    state, rng = policy.start(2, {}), np.random.default_rng(0)
+    state, rng = policy.start(2), np.random.default_rng(0)
     outcomes = rng.random((50, 2))
     for reward, cost in outcomes:
         policy.observe(state, 1, reward, cost, rng)
@@ -214,7 +213,7 @@ def test_variances_and_covariances_are_those_of_the_outcomes():
     assert rewards == pytest.approx(outcomes[:, 0].var())
     assert costs == pytest.approx(outcomes[:, 1].var())
     assert both == pytest.approx(np.cov(outcomes.T, bias=True)[0, 1])
-    policy.recall(state, 0, 10, 5.0, 4.0)
+    policy.add_history(state, 0, 10, 5.0, 4.0)
     assert [float(each[0]) for each in state.moments] == pytest.approx([0.25, 0.24, 0.0])  # as if all were 0 or 1
 
 
@@ -226,7 +225,7 @@ def test_imed_ratio():
     assert imed_ratio(0.3, 0.5, 10.0, 99.0, 1.0, 1.0) == pytest.approx(-evidence - math.log(10))
     assert imed_ratio(0.3, 0.5, 10.0, 99.0, 1.0, 1.5) == pytest.approx(-1.5 * evidence - math.log(10))
     assert imed_ratio(0.5, 0.5, 7.0, 99.0, 1.0, 1.0) == pytest.approx(-math.log(7))  # the best one
-    assert imed_ratio(0.5, 0.5, 7.0, 99.0, np.inf, 1.0) == LOWEST  # another arm has cost nothing
+    assert imed_ratio(0.5, 0.5, 7.0, 99.0, np.inf, 1.0) == LOWEST_INDEX  # another arm has cost nothing
 
 
 def test_evidence_fades_from_kappa_fold_to_itself():
@@ -262,10 +261,10 @@ def test_imed_ratio_pulls_what_is_least_unlikely_to_be_the_best():
 def test_maillard_ratio_has_propensities_in_closed_form():
     """Three arms at ρ̂ = 1: chances as computed by hand, and 2,000 choices within 5 standard deviations of them."""
     policy = parse_policy("maillard-ratio:kappa=0.5")
-    state = policy.start(3, {})
+    state = policy.start(3)
     for arm, past in enumerate([(20, 10.0, 10.0), (10, 3.0, 5.0), (8, 4.0, 4.0)]):
-        policy.recall(state, arm, *past)
-    state.opened = 3
+        policy.add_history(state, arm, *past)
+    state.first_pulls_done = 3
     weight = math.exp(-0.5 * 10 * (kl(0.3, 0.4) + kl(0.5, 0.4)))
     chances = np.array([1.0, weight, 1.0]) / (2.0 + weight)
     assert IndexPolicy.chances(policy.scores(state)) == pytest.approx(chances)
@@ -285,7 +284,7 @@ def test_maillard_ratio_has_propensities_in_closed_form():
                           "b-greedy:alpha", "budget-ucb:width", "budget-ucb:cost_floor", "imed-ratio:kappa",
                           "maillard-ratio:kappa",
                           "imed-fading:kappa", "imed-fading:fade", "imed-moss:kappa", "empirical-imed:kappa")
-        for value in (SMALLEST, LARGEST)
+        for value in (SMALLEST_PARAMETER, LARGEST_PARAMETER)
     ]
     + ["kl-ucb-sc:lower_order=1e6", "ucb-b1:alpha=1e15", "ucb-b1:cost_variance=0", "ucb-b2c:alpha=1e15",
        "ucb-m1:alpha=1e15", "ucb-m1:reward_variance=0,cost_variance=0", "npts-ratio:steps=1", "npts-ratio:steps=100"],
@@ -330,7 +329,7 @@ def test_ucb_m1_takes_medians_of_groups():
     """Outcomes are dealt to 256 groups; with one round ln t = 0, so one group, and with t = e² 2⁴ = 16 of them."""
     assert [group_count(2.1, rounds) for rounds in (1.0, E2, 1e30)] == [1, 16, 256]
     policy = parse_policy("ucb-m1")
-    state, rng = policy.start(2, {}), np.random.default_rng(0)
+    state, rng = policy.start(2), np.random.default_rng(0)
     for number in range(512):  # groups 0 to 5 of 16 bring 0.1 at a cost of 0.5, the others 0.8 at 0.4
         policy.observe(state, 1, *((0.1, 0.5) if number % 16 < 6 else (0.8, 0.4)), rng)
     ratio, cost = policy.medians(state, E2, np.array([1]))
@@ -342,9 +341,9 @@ def test_ucb_m1_takes_medians_of_groups():
 
 def test_the_index_of_ucb_m1():
     policy = parse_policy("ucb-m1:reward_variance=0.01,cost_variance=0.0001")
-    state = policy.start(2, {})
-    policy.recall(state, 0, 10_000, 6_000.0, 5_000.0)
-    policy.recall(state, 1, 10_000, 6_000.0, 1_000.0)
+    state = policy.start(2)
+    policy.add_history(state, 0, 10_000, 6_000.0, 5_000.0)
+    policy.add_history(state, 1, 10_000, 6_000.0, 1_000.0)
     share = 2.1 * math.log(20_000) / 10_000
     reward_width, cost_width = 11 * math.sqrt(0.01 * share), 11 * math.sqrt(0.0001 * share)
     expected = 1.2 + math.sqrt(8) * (reward_width + 1.2 * cost_width) / 0.5
@@ -369,7 +368,7 @@ def test_the_index_of_ucb_m1():
 def test_npts_draws_weights_of_the_pairs(pairs, chance_above):
     """4,000 scores against the exact law at three levels, each within 5 standard deviations (6e-7)."""
     policy = parse_policy("npts-ratio")
-    state, rng = policy.start(1, {}), np.random.default_rng(3)
+    state, rng = policy.start(1), np.random.default_rng(3)
     for reward, cost in pairs:
         policy.observe(state, 0, reward, cost, rng)
     alone = np.array([policy.draw_one(state, rng, 0) for _ in range(4_000)])
@@ -392,7 +391,7 @@ def test_outcomes_are_rounded_without_changing_the_mean():
 def test_empirical_imed_sees_which_pulls_pay():
     """Equal means, but arm 1 pays where it costs and arm 2 where it does not: the second could sooner be the best."""
     policy = parse_policy("empirical-imed")
-    state, rng = policy.start(3, {}), np.random.default_rng(0)
+    state, rng = policy.start(3), np.random.default_rng(0)
     for arm, pairs in enumerate(([(1, 1)] * 30, [(1, 1)] * 8 + [(0, 1)] * 8, [(1, 0)] * 8 + [(0, 1)] * 16)):
         for reward, cost in pairs:
             policy.observe(state, arm, float(reward), float(cost), rng)

@@ -9,8 +9,7 @@ from scipy.optimize import linprog
 
 from budgetbandits import Problem, family
 from budgetbandits.errors import BadParameter, NotALattice
-from budgetbandits.numerics.fluid import best_mix
-from budgetbandits.numerics.fluid_draws import arms_at_rate, price_for_varied
+from budgetbandits.numerics.fluid import arms_at_rate, best_mix, price_for_varied
 from budgetbandits.problems.oracle_horizon import fluid_mix, fluid_reward, paced_optimum
 
 

@@ -20,13 +20,13 @@ SUITE = TINY.replace("Many problems", "Many <problems>").replace('without = ["ku
 MINE = """
 from typing import ClassVar
 from dataclasses import dataclass
-from budgetbandits.policies import IndexPolicy, either
+from budgetbandits.policies import IndexPolicy, where
 
 @dataclass(frozen=True)
 class Greedy(IndexPolicy):
     "Pulls the best ratio so far."
     name: ClassVar[str] = "greedy-of-mine"
-    index = staticmethod(lambda reward, cost, pulls, rounds: either(cost > 0.0, reward / cost, 1e9))
+    index = staticmethod(lambda reward, cost, pulls, rounds: where(cost > 0.0, reward / cost, 1e9))
 """
 
 

@@ -82,7 +82,7 @@ def test_a_request_that_failed_is_one_gone(store, clock, lease):
         engine.decide(campaign, f"next {engine is engines[0]}")
         account, state = engine.account(campaign), state_of(engine, campaign)
         assert state.rate == pytest.approx((account.budget - account.spent) / 1e6 / 70, rel=1e-12)
-        assert state.known["failed"] == 10
+        assert state.known.unlearned == 10
     assert verify(store, campaign) == []
 
 
@@ -160,7 +160,7 @@ def test_another_horizon_is_heard_by_every_server_at_once(store, clock):
     play(engines[1], campaign, 3, {"small": 0.3, "large": 0.9}, "later ")
     engines[0].top_up(campaign, 5.0)
     play(engines[0], campaign, 3, {"small": 0.3, "large": 0.9}, "last ")
-    assert [each._learners.kept[campaign].state.known["horizon"] for each in engines] == [60.0, 60.0]
+    assert [each._learners.kept[campaign].state.known.horizon for each in engines] == [60.0, 60.0]
     engines[1].change_terms(campaign, {"horizon": None})  # as many as can be paid
     play(engines[0], campaign, 3, {"small": 0.3, "large": 0.9}, "free ")
     assert engines[0].describe(campaign)["horizon"] is None

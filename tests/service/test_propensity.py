@@ -11,7 +11,7 @@ from budgetbandits.allocation.learner import Learner
 from budgetbandits.allocation.propensity import propensity
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies import parse_policy
-from budgetbandits.policies.base import NO_REQUEST_INFO, Request
+from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Request
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.audit.export import export
 from budgetbandits.service.service import DecisionService
@@ -24,7 +24,7 @@ ARMS = {"a": 1.0, "b": 0.5}
 
 def learner_of(policy, scales=None):
     """Two arms with a few pulls each, and one that was never pulled."""
-    learner, rng = Learner.new(parse_policy(policy), 3, {"budget": 50.0}, scales=scales), np.random.default_rng(1)
+    learner, rng = Learner.new(parse_policy(policy), 3, Knowledge(50.0), scales=scales), np.random.default_rng(1)
     for arm, reward in [(0, 1.0), (0, 0.0), (0, 1.0), (1, 1.0)]:
         learner.learn(arm, reward, 1.0, rng)
     return learner

@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from budgetbandits.allocation.learner import Learner
 from budgetbandits.errors import BadParameter, Conflict, HoldRefused, MissingKnowledge, NoArmLeft, UnknownArm
 from budgetbandits.policies import parse_policy
-from budgetbandits.policies.base import Request
+from budgetbandits.policies.base import Knowledge, Request
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.request import ResolvedRequest
@@ -149,8 +150,8 @@ def test_prices_are_held_with_a_margin_and_learned_from_as_the_policy_does(engin
     with pytest.raises(BadParameter, match="above its cap 2; exclude that arm"):
         engine.decide(campaign, "one", prices=prices | {"large": 2.5})
     policy = PacedThompson()
-    mirror = policy.start(3, {"budget": 25.0, "horizon": 500.0})
-    mirror.known["scales"] = np.array([0.05, 0.25, 1.0])
+    mirror = policy.start(3, Knowledge(budget=25.0, horizon=500.0))
+    mirror.known = replace(mirror.known, scales=np.array([0.05, 0.25, 1.0]))
     margins = {"small": 0.015, "middle": 0.3, "large": 2.0}
     for number in range(60):
         answer = engine.decide(campaign, str(number), prices=prices, exclude=["large"] if number % 2 else [])

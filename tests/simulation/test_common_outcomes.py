@@ -9,7 +9,7 @@ from budgetbandits import Problem, simulate
 from budgetbandits.problems.distributions import Beta, Copula, Independent
 from budgetbandits.problems.problem import Arm
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
-from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
+from budgetbandits.testing.engines import FALSE_ALARM, rows, smallest_p
 from deep import deep, mostly_deep
 
 BERNOULLI = Problem.bernoulli([0.9, 0.2, 0.5, 0.6], [0.3, 0.6, 0.5, 0.4])

@@ -10,7 +10,7 @@ from scipy.special import comb
 from budgetbandits import Problem, family, random_problems, simulate, simulate_many
 from budgetbandits.errors import BadParameter, PolicyFailed
 from budgetbandits.experiments import Results
-from budgetbandits.policies import RISING, IndexPolicy, SamplingPolicy
+from budgetbandits.policies import RISING_INDEX, IndexPolicy, SamplingPolicy
 
 PROBLEM = Problem.bernoulli([0.3, 0.6], [0.2, 0.8])
 
@@ -37,7 +37,7 @@ class NoScore(SamplingPolicy):
     def prior(self):
         return (1.0,)
 
-    def recall(self, state, arm, pulls, reward, cost):
+    def add_history(self, state, arm, pulls, reward, cost):
         pass
 
 
@@ -49,7 +49,7 @@ def falling(mean_reward, mean_cost, pulls, rounds):
 class NotRising(IndexPolicy):
     name: ClassVar[str] = "not-rising"
     index = staticmethod(falling)
-    monotone = RISING
+    monotone = RISING_INDEX
 
 
 def calling(mean_reward, mean_cost, pulls, rounds):

@@ -164,11 +164,11 @@ class Curious(BetaThompson):
     name = "curious"
 
     def start(self, arms, known):
-        assert dict(known) == {}
+        assert known.to_dict() == {}
         return super().start(arms, known)
 
     draw = BudgetedThompson.draw
-    draw_one = BudgetedThompson.draw_one
+    score = BudgetedThompson.score
 
 
 def test_a_policy_is_handed_nothing_it_did_not_declare():

@@ -32,8 +32,8 @@ POSTERIORS = {
 def posterior(name):
     policy = BudgetedThompson()
     successes, failures = (np.array(table, dtype=float) + 1.0 for table in POSTERIORS[name])
-    state = policy.start(successes.shape[1], {})
-    state.successes, state.failures = successes, failures
+    state = policy.start(successes.shape[1])
+    state.statistics = np.concatenate([successes, failures])
     return policy, state
 
 
@@ -54,7 +54,7 @@ def exact_chances(successes, failures, size=1):
 @cache
 def probabilities(name):
     _, state = posterior(name)
-    return exact_chances(state.successes, state.failures)
+    return exact_chances(*np.split(state.statistics, 2))
 
 
 @pytest.mark.parametrize("name", mostly_deep(POSTERIORS, ("uneven", "below one")))
@@ -79,17 +79,16 @@ def test_choose_agrees_with_quadrature():
 def test_drawing_ahead_has_the_same_law(touched, kind):
     """Each window some arms are told at once and get another posterior, so that most choices mix old and new draws."""
     policy, after = posterior("uneven")
-    before = policy.start(4, {})
+    before = policy.start(4)
     rng = np.random.default_rng(2)
     counts = np.zeros(4, dtype=int)
     for _ in range(150):
         ahead = sparse_window([2.0] * 32) if kind is SparseWindow else kind(policy)
-        state = policy.start(4, {})
-        state.successes, state.failures = after.successes.copy(), after.failures.copy()
-        state.successes[:, touched] = before.successes[:, touched]
-        state.failures[:, touched] = before.failures[:, touched]
+        state = policy.start(4)
+        state.statistics = after.statistics.copy()
+        state.statistics[:, touched] = before.statistics[:, touched]
         ahead.choose(state, rng)
-        state.successes, state.failures = after.successes, after.failures
+        state.statistics = after.statistics
         for arm in touched:
             ahead.learned(state, rng, arm)
         for _ in range(60):
@@ -114,11 +113,11 @@ def test_a_sparse_window_is_right_at_any_level(level):
 def test_many_arms_by_exceedances():
     """300 arms in 6 groups of equals, long windows; the groups' frequencies against quadrature."""
     policy = BudgetedThompson()
-    state = policy.start(300, {})
+    state = policy.start(300)
     rng = np.random.default_rng(5)
-    state.successes[:, :] += np.repeat(rng.integers(0, 12, size=(2, 6)), 50, axis=1)
-    state.failures[:, :] += np.repeat(rng.integers(0, 12, size=(2, 6)), 50, axis=1)
-    exact = np.repeat(exact_chances(state.successes, state.failures, size=50), 50)
+    state.statistics[:2] += np.repeat(rng.integers(0, 12, size=(2, 6)), 50, axis=1)
+    state.statistics[2:] += np.repeat(rng.integers(0, 12, size=(2, 6)), 50, axis=1)
+    exact = np.repeat(exact_chances(*np.split(state.statistics, 2), size=50), 50)
     ahead = sparse_window([])
     counts = np.bincount([ahead.choose(state, rng) for _ in range(40_000)], minlength=300)
     assert chi_square(counts.reshape(6, 50).sum(axis=1), exact.reshape(6, 50).sum(axis=1)) > FALSE_ALARM
@@ -143,7 +142,7 @@ def test_rising_arms_at_any_level(name, level, monkeypatch):
     chooser.reset(state)
     if level is not None:
         monkeypatch.setattr(Threshold, "_move", lambda *_: None)
-    arms = state.successes.shape[1]
+    arms = state.statistics.shape[1]
     counts = np.bincount([chooser.choose(state, rng) for _ in range(12_000)], minlength=arms)
     assert chi_square(counts, probabilities(name)) > FALSE_ALARM
 
@@ -152,22 +151,22 @@ def test_rising_arms_at_any_level(name, level, monkeypatch):
 def test_many_rising_arms_that_are_told_and_retired():
     """300 arms in 6 groups of equals, each told something on the way; then a group retires."""
     policy = BudgetedThompson()
-    state = policy.start(300, {})
+    state = policy.start(300)
     rng = np.random.default_rng(9)
     chooser = Threshold(BudgetedThompson(), BetaRatios())
     chooser.reset(state)
     chooser.choose(state, rng)
-    for table in (state.successes, state.failures):
+    for table in np.split(state.statistics, 2):
         table[:, :] += np.repeat(rng.integers(0, 12, size=(2, 6)), 50, axis=1)
     for arm in range(300):
         chooser.learned(state, rng, arm)
-    exact = exact_chances(state.successes, state.failures, size=50) * 50
+    exact = exact_chances(*np.split(state.statistics, 2), size=50) * 50
     counts = np.bincount([chooser.choose(state, rng) // 50 for _ in range(20_000)], minlength=6)
     assert chi_square(counts, exact) > FALSE_ALARM
     best = int(exact.argmax())
     state.active[best * 50 : best * 50 + 50] = False
     keep = np.repeat(np.arange(6) != best, 50)
-    exact = exact_chances(state.successes[:, keep], state.failures[:, keep], size=50) * 50
+    exact = exact_chances(*np.split(state.statistics[:, keep], 2), size=50) * 50
     counts = np.bincount([chooser.choose(state, rng) // 50 for _ in range(20_000)], minlength=6)
     assert counts[best] == 0
     assert chi_square(np.delete(counts, best), exact) > FALSE_ALARM
@@ -179,7 +178,7 @@ def test_many_rising_arms_that_are_told_and_retired():
 def test_what_is_told_one_by_one_is_what_is_found_all_at_once():
     """Arms become likely and unlikely to rise; after each the rates are those of a fresh look."""
     policy = BudgetedThompson()
-    state = policy.start(100, {})
+    state = policy.start(100)
     rng, chooser = np.random.default_rng(10), threshold(2.1)
     chooser.reset(state)
     crossed = 0
@@ -187,8 +186,7 @@ def test_what_is_told_one_by_one_is_what_is_found_all_at_once():
         arm = int(rng.integers(100))
         plain = arm in chooser._plain
         gain = rng.integers(0, 3, size=(2, 2))
-        state.successes[:, arm] = 1.0 + gain[0] * 800.0
-        state.failures[:, arm] = 1.0 + gain[1] * 800.0
+        state.statistics[:, arm] = 1.0 + gain.ravel() * 800.0
         chooser.learned(state, rng, arm)
         crossed += plain != (arm in chooser._plain)
         fresh = threshold(2.1)
@@ -203,11 +201,10 @@ def test_what_is_told_one_by_one_is_what_is_found_all_at_once():
 def test_the_level_settles_where_a_few_arms_propose(pulls, begin):
     """From far above and from far below, and it stays there: a level that wanders costs a look at every arm."""
     policy = BudgetedThompson()
-    state = policy.start(200, {})
+    state = policy.start(200)
     rng = np.random.default_rng(11)
-    for table, share in ((state.successes, rng.uniform(0.2, 0.8, size=(2, 200))),):
-        table += np.floor(share * pulls)
-        state.failures[:] = 1.0 + pulls - np.floor(share * pulls)
+    hits = np.floor(rng.uniform(0.2, 0.8, size=(2, 200)) * pulls)
+    state.statistics += np.concatenate([hits, pulls - hits])
     chooser = threshold(begin)
     chooser.reset(state)
     chooser.choose(state, rng)
@@ -252,8 +249,8 @@ def test_the_envelope_bounds_the_tail_and_draws_it_exactly(whole, number):
 def test_classical_thompson_sampling_is_the_case_of_cost_one():
     """With a posterior that is sure of cost 1, θr/θc ranks as θr does."""
     _, state = posterior("uneven")
-    state.successes[1], state.failures[1] = 1e12, 1e-3
-    exact = exact_chances(state.successes, np.maximum(state.failures, 1.0))
+    state.statistics[1], state.statistics[3] = 1e12, 1e-3
+    exact = exact_chances(state.statistics[:2], np.maximum(state.statistics[2:], 1.0))
     rng = np.random.default_rng(3)
     counts = np.bincount(Thompson().draw(state, rng, 200_000).argmax(axis=1), minlength=4)
     assert chi_square(counts, exact) > FALSE_ALARM

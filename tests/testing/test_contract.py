@@ -14,7 +14,7 @@ import pytest
 from budgetbandits import POLICIES
 from budgetbandits.policies import IndexPolicy, Policy
 from budgetbandits.policies.epsilon_first import EpsilonFirst
-from budgetbandits.policies.index import RISING, Monotone
+from budgetbandits.policies.index import RISING_INDEX, Monotone
 from budgetbandits.policies.kube import KUBE
 from budgetbandits.policies.thompson import BudgetedThompson
 from budgetbandits.testing import check_policy
@@ -40,9 +40,9 @@ def test_the_contract(name, check):
 @EVERY
 def test_history_decides_every_choice(name):
     policy = POLICIES[name]()
-    state = policy.start(4, knowledge(policy, 4))
+    state = policy.start(4, knowledge(4))
     for arm in range(4):
-        policy.recall(state, arm, 40_000, *((36_000.0, 4_000.0) if arm == 1 else (2_000.0, 36_000.0)))
+        policy.add_history(state, arm, 40_000, *((36_000.0, 4_000.0) if arm == 1 else (2_000.0, 36_000.0)))
     if not name.startswith("epsilon-first"):
         assert [policy.choose(state, np.random.default_rng(seed)) for seed in range(20)] == [1] * 20
 
@@ -88,7 +88,7 @@ class Stubborn(KUBE):
 
 class Secretive(KUBE):
     def start(self, arms, known):
-        known["budget"]
+        _ = known.budget
         return super().start(arms, known)
 
 
@@ -96,7 +96,7 @@ class Leaking(BudgetedThompson):
     def observe(self, state, arm, reward, cost, rng):
         super().observe(state, arm, reward, cost, rng)
         state.pulls[(arm + 1) % len(state.pulls)] += 0
-        state.counts[..., (arm + 1) % len(state.pulls)] += 1
+        state.statistics[..., (arm + 1) % len(state.pulls)] += 1
 
 
 class Tireless(BudgetedThompson):
@@ -112,7 +112,7 @@ class Settled(KUBE):
 
 
 class Amnesiac(BudgetedThompson):
-    def recall(self, state, arm, pulls, reward, cost):
+    def add_history(self, state, arm, pulls, reward, cost):
         state.pulls[arm] += pulls
 
 
@@ -161,7 +161,7 @@ def backwards(mean_reward, mean_cost, pulls, rounds):
 class Backwards(IndexPolicy):
     name: ClassVar[str] = "backwards"
     index = staticmethod(backwards)
-    monotone: ClassVar[Monotone] = RISING  # it rises with pulls
+    monotone: ClassVar[Monotone] = RISING_INDEX  # it rises with pulls
 
 
 def test_a_wrong_declaration_is_found_out():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from budgetbandits import Problem
 from budgetbandits.errors import BadParameter, NotIndependent
-from budgetbandits.policies.ucb_bv import ucb_bv1, ucb_bv2
+from budgetbandits.policies.cost_floor_ucb import ucb_bv1, ucb_bv2
 from budgetbandits.problems.distributions import JointTable
 from budgetbandits.problems.problem import Arm
 from budgetbandits.theory import (

@@ -30,7 +30,7 @@ from budgetbandits.errors import (
     UnknownAsk,
 )
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request
+from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request
 from budgetbandits.policies.files import policy_of
 from budgetbandits.validation import integer, listed, positive
 
@@ -94,7 +94,8 @@ class Allocation(AllocationState):
         if horizon is not None:
             known["horizon"] = planned_requests(policy, horizon)
         scales = self._units.scales(names)
-        learner = Learner.new(policy, len(names), known, scales=None if scales is None else np.array(scales))
+        own = None if scales is None else np.array(scales)
+        learner = Learner.new(policy, len(names), Knowledge(**known), scales=own)
         self._session = ArmSession(learner, names, Cooldowns(len(names)))
         if seed is not None:
             integer("seed", seed, hint=", or None")
@@ -308,7 +309,7 @@ class Allocation(AllocationState):
             checked_names([*session.names, name], fewest=1)
             units = self._units.joined_by(name, cost_max)
             known_cost = None
-            if "costs" in session.state.known:
+            if "costs" in self.policy.needs:
                 if cost is None:
                     raise MissingKnowledge(f"{self.policy.name} must know the cost of arm {name!r}; pass cost=...")
                 known_cost = units.known_cost(name, {name: cost})

@@ -18,7 +18,16 @@ from budgetbandits.allocation import substitutes
 from budgetbandits.allocation.choosers import Chooser, Kind, best_kind, chooser_for
 from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, RequestPolicy, State, best
+from budgetbandits.policies.base import (
+    NO_REQUEST_INFO,
+    NOTHING_KNOWN,
+    Knowledge,
+    Policy,
+    Request,
+    RequestPolicy,
+    State,
+    best,
+)
 from budgetbandits.policies.sampling import SamplingPolicy
 
 ArmMask = NDArray[np.bool_]
@@ -59,7 +68,7 @@ class Learner:
         cls,
         policy: Policy,
         arms: int,
-        known: Mapping[str, Any] | None = None,
+        known: Knowledge = NOTHING_KNOWN,
         *,
         repeatable: bool = False,
         kind: Kind | None = None,
@@ -70,9 +79,9 @@ class Learner:
         ``scales`` are the arms' own largest costs as shares of the largest of all. Where the policy can make use of
         them (`Policy.own_scales`), an arm's cost of 1 is its own largest cost.
         """
-        state = policy.start(arms, known or {})
+        state = policy.start(arms, known)
         if scales is not None and policy.own_scales:
-            state.known["scales"] = np.asarray(scales, dtype=float)
+            state.known = replace(state.known, scales=scales)
             kind = "plain"  # other choosers compare the arms' scores as they are drawn
         return cls(policy, state, kind or best_kind(policy, arms, repeatable))
 
@@ -163,7 +172,7 @@ class Learner:
 
     def drop(self, arm: int) -> None:
         """A choice of this arm was never acted on, and no feedback will come."""
-        self.policy.drop(self.state, arm)
+        self.policy.discard_choice(self.state, arm)
 
     @property
     def by_request(self) -> RequestPolicy:
@@ -174,7 +183,7 @@ class Learner:
 
     def recall(self, arm: int, pulls: int, reward: float, cost: float) -> None:
         """From past pulls with this total reward and total cost."""
-        self.policy.recall(self.state, arm, pulls, reward, cost)
+        self.policy.add_history(self.state, arm, pulls, reward, cost)
         self.chooser.reset(self.state, arm)
 
     # --- changes on the way --------------------------------------------------------------------------------------
@@ -182,10 +191,11 @@ class Learner:
     def add(self, cost: float | None = None, scale: float = 1.0) -> int:
         """One more arm, by its number; ``cost`` is for policies that must know the costs, ``scale`` its largest cost as
         a share of the largest of all, where arms have scales of their own."""
-        if "scales" in self.state.known:
-            self.state.known["scales"] = np.append(self.state.known["scales"], scale)
-        known = self.state.known if cost is None else self.state.known | {"costs": [cost]}
-        self.state.extend(self.policy.new_arm_state(self.state, known))
+        state = self.state
+        if state.known.scales is not None:
+            state.known = replace(state.known, scales=np.append(state.known.scales, scale))
+        known = state.known if cost is None else replace(state.known, costs=np.array([cost]))
+        state.extend(self.policy.new_arm_state(state, known))
         self.chooser.reset(self.state)
         return len(self.state.pulls) - 1
 
@@ -201,18 +211,18 @@ class Learner:
 
     def set_budget(self, budget: float) -> None:
         """A policy that plans with the budget must know what it is now."""
-        if "budget" in self.state.known:
-            self.state.known["budget"] = budget
+        if budget != self.state.known.budget and "budget" in self.policy.needs:
+            self.state.known = replace(self.state.known, budget=budget)
 
     def set_horizon(self, horizon: float) -> None:
         """A policy that plans with the number of requests must know what it is now."""
-        if "horizon" in self.state.known:
-            self.state.known["horizon"] = horizon
+        if "horizon" in self.policy.needs:
+            self.state.known = replace(self.state.known, horizon=horizon)
 
     def set_unlearned_requests(self, requests: int) -> None:
         """A policy that counts what it learned from must know how many other requests are used up."""
-        if "horizon" in self.state.known:
-            self.state.known["failed"] = requests
+        if requests != self.state.known.unlearned and "horizon" in self.policy.needs:
+            self.state.known = replace(self.state.known, unlearned=requests)
 
     # --- saving --------------------------------------------------------------------------------------------------
 
@@ -222,9 +232,9 @@ class Learner:
 
     @classmethod
     def from_dict(cls, policy: Policy, arms: int, saved: Mapping[str, Any]) -> Self:
-        state = policy.start(arms, saved["state"]["known"]).filled(saved["state"])
-        if "scales" in saved["state"]["known"]:
-            state.known["scales"] = np.array(saved["state"]["known"]["scales"], dtype=float)
+        known = Knowledge(**saved["state"]["known"])
+        state = policy.start(arms, known).filled(saved["state"])
+        state.known = replace(state.known, scales=known.scales, unlearned=known.unlearned)
         chooser = dict(saved["chooser"])
         learner = cls(policy, state, chooser.pop("kind"))
         learner.chooser.restore(chooser, state)

@@ -164,7 +164,7 @@ def _choices(policy: Policy, state: State, rng: np.random.Generator, draws: int,
 def _highest(policy: SamplingPolicy, state: State, rng: np.random.Generator, draws: int) -> NDArray[np.int64]:
     """The arm of the highest score in each of ``draws`` rounds; ties, which have no chance, go to the first."""
     arms = np.flatnonzero(state.active)
-    scales = state.known["scales"][arms] if "scales" in state.known else 1.0
+    scales = 1.0 if state.known.scales is None else state.known.scales[arms]
     chosen, rounds = [], max(1, AT_ONCE // len(arms))
     for begin in range(0, draws, rounds):
         scores = policy.draw(state, rng, min(rounds, draws - begin), arms) / scales

@@ -23,7 +23,7 @@ from budgetbandits.errors import BadParameter, BadState, UnknownPolicy
 from budgetbandits.formatting.tables import MOST_ROWS, Table, column, left_out
 from budgetbandits.policies import label, parse_policy
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.paced.statistics import Paced
+from budgetbandits.policies.paced.statistics import PacedState
 from budgetbandits.policies.posteriors import kept_posterior, posterior
 from budgetbandits.validation import positive
 
@@ -186,10 +186,10 @@ class AllocationState:
         """Subtract from a planner's budget and requests what was used up and not learned from: failures, overruns, and
         asks that still wait for their reward. For other policies the budget is a constant."""
         state = self._session.state
-        if not state.known:
+        if not self.policy.needs:
             return
         asks, cost = self._asks.paid
-        budget = self._money.planned(cost) if isinstance(state, Paced) else self._money.budget
+        budget = self._money.planned(cost) if isinstance(state, PacedState) else self._money.budget
         self._session.plan_with(budget / self._units.cost_max, int(self._session.cooldowns.failures.sum()) + asks)
 
     # --- looking ---------------------------------------------------------------------------------------------------

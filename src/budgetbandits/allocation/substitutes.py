@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from budgetbandits.numerics.fluid import best_mix, mix_of_one
 from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, State
 from budgetbandits.policies.paced.policy import PacedThompson
-from budgetbandits.policies.paced.statistics import COST, COUNT, REWARD, Paced
+from budgetbandits.policies.paced.statistics import COST, COUNT, REWARD, PacedState
 from budgetbandits.policies.posteriors import kept_posterior
 from budgetbandits.policies.statistics import Tally
 
@@ -52,7 +52,7 @@ def share(policy: Policy, state: State, arm: int, other: int) -> float:
 
 def keeps_pace(policy: Policy, state: State) -> bool:
     """Whether the policy plans money for a number of requests."""
-    return isinstance(policy, PacedThompson) and isinstance(state, Paced) and math.isfinite(state.known["horizon"])
+    return isinstance(policy, PacedThompson) and isinstance(state, PacedState) and math.isfinite(state.known.horizon)
 
 
 def by_plan(
@@ -65,7 +65,7 @@ def by_plan(
 ) -> int | None:
     """The available arm that answers in place of one at rest, by a policy that keeps a pace; None if none does."""
     assert isinstance(policy, PacedThompson)
-    assert isinstance(state, Paced)
+    assert isinstance(state, PacedState)
     may, active = _may_cost(policy, state, arm, request), state.active
     state.active = available
     try:
@@ -82,7 +82,7 @@ def by_plan(
     return int(drawn.arms[first]) if lot * cost[first] < may else None
 
 
-def _may_cost(policy: PacedThompson, state: Paced, arm: int, request: Request) -> float:
+def _may_cost(policy: PacedThompson, state: PacedState, arm: int, request: Request) -> float:
     """What a request may cost that an arm at rest would have answered, by the plan for the means of the posteriors."""
     usual, rate, arms = known_cost(policy, state, arm, request), state.rate, np.flatnonzero(state.active)
     if usual is None:
@@ -103,7 +103,7 @@ def known_cost(policy: Policy, state: State, arm: int, request: Request = NO_REQ
     or on average; None if nothing is known of that."""
     if request.prices is not None and not math.isnan(request.prices[arm]):
         assert isinstance(policy, PacedThompson)
-        assert isinstance(state, Paced)
+        assert isinstance(state, PacedState)
         return float(policy.expected_prices(state, request)[arm])
     means = _known_means(policy, state, arm, request.segment)
     return None if means is None else means[1]
@@ -126,7 +126,7 @@ def likely(policy: Policy, state: State, arm: int, available: NDArray[np.bool_])
 def _known_means(policy: Policy, state: State, arm: int, segment: int = 0) -> tuple[float, float] | None:
     """The mean reward and cost of an arm, in the segment if anything is known of it there."""
     means = None
-    if isinstance(state, Paced):
+    if isinstance(state, PacedState):
         counts = state.sums[COUNT, :, arm]
         here = segment if counts[segment] > 0.0 else slice(None)
         if counts.sum() > 0.0:
@@ -138,5 +138,5 @@ def _known_means(policy: Policy, state: State, arm: int, segment: int = 0) -> tu
         means = None if kept is None else (kept.reward.mean, kept.cost.mean)
     if means is None:
         return None
-    scales = state.known.get("scales")
+    scales = state.known.scales
     return means[0], means[1] * (1.0 if scales is None else float(scales[arm]))

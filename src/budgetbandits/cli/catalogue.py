@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from budgetbandits.cli.screen import AsJson, plain_table, print_json
 from budgetbandits.errors import BadParameter
-from budgetbandits.policies import KNOWN
+from budgetbandits.policies import POLICY_REGISTRY
 from budgetbandits.policies.base import KNOWLEDGE, written
 from budgetbandits.problems.distributions import JOINT_LAWS, KNOWN_LAWS
 from budgetbandits.problems.families import ARMS_FAMILIES, KNOWN_FAMILIES, family
@@ -22,7 +22,7 @@ from budgetbandits.problems.streams import DRIFTS, drifting
 
 def policies_command(as_json: AsJson = False) -> None:
     """List the policies, their parameters and what each must know."""
-    policies = {name: kind() for name, kind in KNOWN.items()}
+    policies = {name: kind() for name, kind in POLICY_REGISTRY.items()}
     if as_json:
         print_json(
             {

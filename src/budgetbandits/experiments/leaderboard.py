@@ -28,7 +28,7 @@ from budgetbandits.experiments.standings import SettingGames, overall, standings
 from budgetbandits.experiments.study import Study
 from budgetbandits.experiments.suite import Setting, Suite
 from budgetbandits.policies import provenance
-from budgetbandits.policies.base import UNLIMITED, Policy
+from budgetbandits.policies.base import Knowledge, Policy
 from budgetbandits.problems.oracle import best_ratio
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment
@@ -166,8 +166,7 @@ def about_policy(spec: str) -> dict[str, Any]:
 
 def decision_time(policy: Policy, arms: int = 10) -> float:
     """Microseconds of processor time that one choice and its feedback take, as an `Allocation` does it."""
-    known = {"budget": 1e6, "cost_floor": 0.1, "costs": np.full(arms, 0.5)}
-    learner = Learner.new(policy, arms, {name: known[name] for name in policy.needs - UNLIMITED})
+    learner = Learner.new(policy, arms, Knowledge(budget=1e6, cost_floor=0.1, costs=np.full(arms, 0.5)))
     rng, outcomes = np.random.default_rng(0), np.random.default_rng(1).random((ROUNDS, 2)) < 0.5
     began = time.process_time()
     for reward, cost in outcomes:

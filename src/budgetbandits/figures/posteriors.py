@@ -13,7 +13,7 @@ from budgetbandits.figures import axes as scales
 from budgetbandits.figures.layout import PaperFigure, finish, panels
 from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.numerics.posteriors import ArmPosterior, MeanPosterior, Ratio
+from budgetbandits.numerics.posteriors import ArmPosterior, MeanPosterior, RatioPosterior
 from budgetbandits.web.palette import SERIES
 
 POINTS = 160
@@ -39,16 +39,16 @@ class Density:
     high: float
 
 
-def density(law: MeanPosterior | Ratio, scale: float = 1.0) -> Density:
+def density(law: MeanPosterior | RatioPosterior, scale: float = 1.0) -> Density:
     """Of a law times a scale.
 
-    >>> from budgetbandits.numerics.posteriors import BetaPosterior as Beta
-    >>> round(density(Beta(1.0, 1.0)).median, 3), round(density(Beta(1.0, 1.0), 2.0).high, 3)
+    >>> from budgetbandits.numerics.posteriors import BetaPosterior
+    >>> round(density(BetaPosterior(1.0, 1.0)).median, 3), round(density(BetaPosterior(1.0, 1.0), 2.0).high, 3)
     (0.5, 1.95)
     """
-    levels = np.append(LEVELS[:-1], LAST) if isinstance(law, Ratio) else LEVELS
+    levels = np.append(LEVELS[:-1], LAST) if isinstance(law, RatioPosterior) else LEVELS
     least, low, median, high, most = law.quantile(levels)
-    if isinstance(law, Ratio):
+    if isinstance(law, RatioPosterior):
         edges = np.geomspace(max(least, most * 1e-3), most, POINTS + 1)
     else:
         edges = np.linspace(least, most, POINTS + 1)

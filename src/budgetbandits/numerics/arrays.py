@@ -11,12 +11,12 @@ Array = NDArray[np.float64]
 AnyArray = np.ndarray[Any, Any]
 
 
-def either(condition: Any, yes: Any, no: Any) -> Any:
+def where(condition: Any, yes: Any, no: Any) -> Any:
     """``yes`` where the condition holds, else ``no``; index rules use it so that it can be compiled for scalars."""
     return np.where(condition, yes, no)
 
 
-def everywhere(condition: Any) -> bool:
+def all_true(condition: Any) -> bool:
     """Whether the condition holds for all elements; compiled for scalars, the condition itself."""
     return bool(np.all(condition))
 

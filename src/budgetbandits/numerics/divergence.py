@@ -10,7 +10,7 @@ smaller root of a quadratic:
     s = 2g / (b + √(b² − 4(1 − ρ)g)),   g = ρc − r,   b = (1 − r) + ρ(1 − c).
 
 With u = 1 − r, w = ρ(1 − c) and a = 1 − ρ the discriminant is (u − 2a)² + w(w + 4a + 2u). For ρ ≤ 1 it is computed so,
-for ρ > 1 as b² + 4(ρ − 1)g; neither loses digits. Everything is made of NumPy's functions and `either`, so that it
+for ρ > 1 as b² + 4(ρ − 1)g; neither loses digits. Everything is made of NumPy's functions and `where`, so that it
 serves arrays and can be compiled for single arms.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from budgetbandits.numerics.arrays import either, everywhere
+from budgetbandits.numerics.arrays import all_true, where
 
 SERIES_BELOW = 0.05
 """Where x − ln(1 + x) would lose digits to cancellation, its power series is used."""
@@ -32,7 +32,8 @@ LARGEST, LARGEST_LOG = 1e300, 690.0
 """Stands for infinity, and its logarithm, where something must be multiplied."""
 
 NEWTON_STEPS, CLOSE = 9, 1e-5
-"""At most so many, and none after one that began as close to the level, relative to it: each about squares the error.
+"""The most steps, and how close to the level, relative to it, a step begins after which none is needed: each about
+squares the error.
 That leaves a relative error below 1e-9 in the level, or an absolute one of 1e-14 (`test_divergence.py`)."""
 
 DIVERGENCE_BISECTIONS = 28
@@ -51,7 +52,7 @@ def relative_entropy(p: Any, q: Any) -> Any:
     """
     impossible = (q < 0.0) | (q > 1.0) | ((q == 0.0) & (p > 0.0)) | ((q == 1.0) & (p < 1.0))
     inside = np.minimum(np.maximum(q, 0.0), 1.0)
-    return either(impossible, np.inf, shifted_entropy(p, inside, inside - p))
+    return where(impossible, np.inf, shifted_entropy(p, inside, inside - p))
 
 
 def shifted_entropy(p: Any, q: Any, shift: Any) -> Any:
@@ -71,7 +72,7 @@ def entropy_part(p: Any, q: Any, shift: Any) -> Any:
     for power in range(12, 1, -1):  # 0.05¹² is below the last digit of the first term
         series = series * -near + 1.0 / power
     far = x - np.log(np.maximum(q, SMALLEST) / np.maximum(p, SMALLEST))
-    return either(p > 0.0, p * either(np.abs(x) < SERIES_BELOW, near * near * series, far), shift)
+    return where(p > 0.0, p * where(np.abs(x) < SERIES_BELOW, near * near * series, far), shift)
 
 
 def ratio_divergence(mean_reward: Any, mean_cost: Any, ratio: Any) -> Any:
@@ -85,7 +86,7 @@ def ratio_divergence(mean_reward: Any, mean_cost: Any, ratio: Any) -> Any:
     finite = np.minimum(ratio, LARGEST)
     tilt = tilt_at_gap(mean_reward, mean_cost, finite, finite * mean_cost - mean_reward)
     value = plain_divergence(mean_reward, mean_cost, finite, tilt)
-    return either((mean_cost > 0.0) & (ratio == np.inf), np.inf, value)
+    return where((mean_cost > 0.0) & (ratio == np.inf), np.inf, value)
 
 
 def plain_divergence(mean_reward: Any, mean_cost: Any, ratio: Any, tilt: Any) -> Any:
@@ -93,7 +94,7 @@ def plain_divergence(mean_reward: Any, mean_cost: Any, ratio: Any, tilt: Any) ->
     more = (mean_reward + tilt) / np.maximum(ratio * mean_cost * (1.0 + tilt), SMALLEST)  # c′/c, since r′ = ρc′
     reward = np.log1p(tilt) - mean_reward * np.log1p(tilt / np.maximum(mean_reward, SMALLEST))
     cost = (1.0 - mean_cost) * np.log(np.maximum(1.0 - tilt, SMALLEST)) - mean_cost * np.log(np.maximum(more, SMALLEST))
-    return either(tilt > 0.0, np.maximum(reward + cost, 0.0), 0.0)
+    return where(tilt > 0.0, np.maximum(reward + cost, 0.0), 0.0)
 
 
 def divergence_at_gap(mean_reward: Any, mean_cost: Any, ratio: Any, gap: Any) -> Any:
@@ -108,7 +109,7 @@ def tilt_at_gap(mean_reward: Any, mean_cost: Any, ratio: Any, gap: Any) -> Any:
     less, short = shrink - np.minimum(ratio, 1.0), np.maximum(gap, 0.0) * shrink
     steep = (up + down) * (up + down) - 4.0 * less * short
     flat = (up - 2.0 * less) * (up - 2.0 * less) + down * (down + 4.0 * less + 2.0 * up)
-    root = np.sqrt(np.maximum(either(ratio > 1.0, steep, flat), 0.0))
+    root = np.sqrt(np.maximum(where(ratio > 1.0, steep, flat), 0.0))
     return np.minimum(2.0 * short / np.maximum(up + down + root, SMALLEST), 1.0)
 
 
@@ -117,10 +118,10 @@ def tilted_divergence(mean_reward: Any, mean_cost: Any, ratio: Any, tilt: Any) -
     reward = np.minimum((mean_reward + tilt) / (1.0 + tilt), 1.0)
     cost = np.minimum(reward / np.maximum(ratio, SMALLEST), mean_cost)
     # (c − s)/(1 − s) − c keeps its digits as long as s is not close to 1, where the difference is large anyway
-    lower = either(tilt < 0.5, -tilt * (1.0 - mean_cost) / np.maximum(1.0 - tilt, 0.5), cost - mean_cost)
+    lower = where(tilt < 0.5, -tilt * (1.0 - mean_cost) / np.maximum(1.0 - tilt, 0.5), cost - mean_cost)
     higher = tilt * (1.0 - mean_reward) / (1.0 + tilt)
     value = shifted_entropy(mean_reward, reward, higher) + shifted_entropy(mean_cost, cost, lower)
-    return either(tilt > 0.0, np.maximum(value, 0.0), 0.0)
+    return where(tilt > 0.0, np.maximum(value, 0.0), 0.0)
 
 
 def largest_ratio(mean_reward: Any, mean_cost: Any, level: Any) -> Any:
@@ -148,12 +149,12 @@ def largest_ratio(mean_reward: Any, mean_cost: Any, level: Any) -> Any:
         ratio = np.exp(place)
         tilt = tilt_at_gap(mean_reward, mean_cost, ratio, ratio * mean_cost - mean_reward)
         excess = plain_divergence(mean_reward, mean_cost, ratio, tilt) - level
-        place = either(settled, place, place - np.maximum(excess, 0.0) / np.maximum(tilt, SMALLEST))
+        place = where(settled, place, place - np.maximum(excess, 0.0) / np.maximum(tilt, SMALLEST))
         settled = excess <= CLOSE * level
-        if everywhere(settled):
+        if all_true(settled):
             break
     found = np.exp(np.minimum(np.maximum(place, lowest), LARGEST_LOG))
-    return either(mean_cost > 0.0, either(level > 0.0, found, mean_reward / cost), np.inf)
+    return where(mean_cost > 0.0, where(level > 0.0, found, mean_reward / cost), np.inf)
 
 
 def empirical_divergence(weights: Any, rewards: Any, costs: Any, ratio: float) -> Any:

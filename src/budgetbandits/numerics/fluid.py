@@ -1,24 +1,34 @@
 """The program of two scarce resources, money and requests; policies and the oracle share it.
 
-A request of segment s, which comes with probability w_s, is answered by arm a with probability x_sa, brings r_sa and
+A request of segment s, which comes with probability w_s, is answered by arm a with probability x_sa, earns r_sa and
 costs c_sa on average. With ``rate`` units of money for each request that comes, the best mix is
 
     max Σ w_s x_sa r_sa   subject to   Σ w_s x_sa c_sa ≤ rate   and   Σ_a x_sa = 1 for every segment.
 
 One price λ on money solves it: every segment takes the arm with the largest r − λc. It is found from above. At the
-largest price worth paying, λ = ρ*, the ratio of what all segments bring to what they cost is best. Then the price falls
-from one break to the next, where one segment changes to an arm that brings and costs more, until the money for a
+largest price worth paying, λ = ρ*, the ratio of what all segments earn to what they cost is best. Then the price falls
+from one break to the next, where one segment changes to an arm that earns and costs more, until the money for a
 request is used up. At the last break that segment mixes two arms, and all others use one.
 
 Where not even the arms at ρ* can be paid for every request, money is the only scarce resource. The best is to answer
-with them until it is gone; with one segment, that is pulling the arm with the best ratio, as in the paper.
+with them until it is used up; with one segment, that is pulling the arm with the best ratio, as in the paper.
+
+`best_mix` solves the program for one set of means, in plain loops that engines compile, too. `arms_at_rate` solves it
+for many draws at once, in another order: in each segment the arms beyond that of the best ratio form a chain in which
+each earns and costs more than the one before, and the price at which a step of a chain pays falls along it. So all
+steps of all chains, in the order of their prices, are what a falling price takes, until the money is used up.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import MutableSequence, Sequence
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetbandits.numerics.arrays import Array
 
 Rows = Sequence[Sequence[float]]
 """A number for each arm, in a row for each segment."""
@@ -32,9 +42,9 @@ class Mix(NamedTuple):
     upgrade: int
     share: float
     price: float
-    """What one more unit of money brings; 0 where money is not scarce."""
+    """The reward of one more unit of money; 0 where money is not scarce."""
     price_if_short: float
-    """What one more unit would bring if there were too little for ``arms``: the price of the step before."""
+    """The same if there were too little for ``arms``: the price of the step before."""
 
     def spend(self, cost: Rows, weight: Sequence[float]) -> float:
         """The mean of ``cost`` over requests; with rewards in its place, the mean reward."""
@@ -50,25 +60,55 @@ def best_mix(reward: Rows, cost: Rows, weight: Sequence[float], rate: float) -> 
     >>> mix.arms, mix.upgrade, round(mix.share, 3), round(mix.price, 3)
     ([0], 1, 0.5, 1.5)
     """
+    arms, break_arms = [0] * len(reward), [0] * len(reward)
+    return Mix(arms, *solve(reward, cost, weight, rate, arms, [0.0] * len(reward), break_arms))
+
+
+def solve(
+    reward: Rows,
+    cost: Rows,
+    weight: Sequence[float],
+    rate: float,
+    arms: MutableSequence[int],
+    break_prices: MutableSequence[float],
+    break_arms: MutableSequence[int],
+) -> tuple[int, int, float, float, float]:
+    """Write each segment's arm into ``arms`` and return the rest of a `Mix`; the last two arguments are workspace.
+
+    Plain loops over any sequences of numbers, so that engines compile this very function.
+    """
     if len(reward) == 1:
-        arm, upgrade, share, price, before = mix_of_one(reward[0], cost[0], rate)
-        return Mix([arm], 0, upgrade, share, price, before)
-    before, arms = _best_ratio(reward, cost, weight)
-    spent = sum(w * row[arm] for w, row, arm in zip(weight, cost, arms, strict=True))
+        arms[0], upgrade, share, price, before = mix_of_one(reward[0], cost[0], rate)
+        return 0, upgrade, share, price, before
+    # ρ* and the arms that reach it: Newton's method on Σ w max (r − ρc) = 0, which rises to it in a few steps
+    before, better, spent = -1.0, 0.0, 0.0
+    while better > before:
+        before = better
+        earned, spent = 0.0, 0.0
+        for segment in range(len(reward)):
+            arm = at_price(reward[segment], cost[segment], before)
+            arms[segment] = arm
+            earned += weight[segment] * reward[segment][arm]
+            spent += weight[segment] * cost[segment][arm]
+        better = earned / spent
     if spent >= rate:
-        return Mix(arms, 0, arms[0], 0.0, before, before)
-    ahead = [next_break(reward[s], cost[s], arm) for s, arm in enumerate(arms)]
+        return 0, arms[0], 0.0, before, before
+    for segment in range(len(reward)):
+        break_prices[segment], break_arms[segment] = next_break(reward[segment], cost[segment], arms[segment])
     while True:
-        segment = max(range(len(ahead)), key=lambda s: ahead[s][0])
-        price, arm = ahead[segment]
+        segment = 0
+        for other in range(1, len(reward)):
+            if break_prices[other] > break_prices[segment]:
+                segment = other
+        price, arm = break_prices[segment], break_arms[segment]
         if price <= 0.0:
-            return Mix(arms, 0, arms[0], 0.0, 0.0, before)
+            return 0, arms[0], 0.0, 0.0, before
         more = weight[segment] * (cost[segment][arm] - cost[segment][arms[segment]])
         if spent + more > rate:
-            return Mix(arms, segment, arm, (rate - spent) / more, price, before)
+            return segment, arm, (rate - spent) / more, price, before
         before, spent = price, spent + more
         arms[segment] = arm
-        ahead[segment] = next_break(reward[segment], cost[segment], arm)
+        break_prices[segment], break_arms[segment] = next_break(reward[segment], cost[segment], arm)
 
 
 def mix_of_one(reward: Sequence[float], cost: Sequence[float], rate: float) -> tuple[int, int, float, float, float]:
@@ -102,20 +142,8 @@ def at_price(reward: Sequence[float], cost: Sequence[float], price: float) -> in
     return best
 
 
-def _best_ratio(reward: Rows, cost: Rows, weight: Sequence[float]) -> tuple[float, list[int]]:
-    """ρ* and the arms that reach it: Newton's method on Σ w max (r − ρc) = 0, which rises to it in a few steps."""
-    ratio = -1.0
-    better = 0.0
-    while better > ratio:
-        ratio = better
-        arms = [at_price(rewards, costs, ratio) for rewards, costs in zip(reward, cost, strict=True)]
-        brings = sum(w * row[arm] for w, row, arm in zip(weight, reward, arms, strict=True))
-        better = brings / sum(w * row[arm] for w, row, arm in zip(weight, cost, arms, strict=True))
-    return ratio, arms
-
-
 def next_break(reward: Sequence[float], cost: Sequence[float], arm: int) -> tuple[float, int]:
-    """The highest price at which a dearer arm is worth its extra cost, and that arm; price 0 if there is none."""
+    """The highest price at which a costlier arm is worth its extra cost, and that arm; price 0 if there is none."""
     price, best = 0.0, arm
     for other in range(len(reward)):
         if cost[other] > cost[arm] and reward[other] > reward[arm]:
@@ -123,3 +151,136 @@ def next_break(reward: Sequence[float], cost: Sequence[float], arm: int) -> tupl
             if slope > price:
                 price, best = slope, other
     return price, best
+
+
+Arms = NDArray[np.int64]
+
+NEWTON_STEPS = 100
+"""Of Newton's method, which ends after a few."""
+
+HALVINGS, FARTHEST = 30, 10.0
+"""Of bisection, and how many standard deviations beyond the outermost prices it looks."""
+
+
+class Mixes(NamedTuple):
+    """For each draw: the arm of the mix, the one that takes its place with some probability, that probability, the
+    price on money, and what it would be if money were short of the mix without the other arm."""
+
+    arm: Arms
+    upgrade: Arms
+    share: Array
+    price: Array
+    price_if_short: Array
+
+
+def arms_at_rate(reward: Array, cost: Array, weight: Array, rate: float, segment: int) -> Mixes:
+    """Who answers a request of this segment; means are (draw, segment, arm).
+
+    >>> reward, cost = np.array([[[0.2, 0.8, 0.9]]] * 2), np.array([[[0.1, 0.5, 1.0]]] * 2)
+    >>> mixes = arms_at_rate(reward, cost, np.array([1.0]), 0.3, 0)
+    >>> mixes.arm.tolist(), mixes.upgrade.tolist(), mixes.share.round(3).tolist(), mixes.price.round(3).tolist()
+    ([0, 0], [1, 1], [0.5, 0.5], [1.5, 1.5])
+    """
+    draws, segments, arms = reward.shape
+    ratio, first = _best_ratio(reward, cost, weight)
+    spent = (weight * _at(cost, first)).sum(axis=1)
+    if arms == 1:
+        only = first[:, segment]
+        return Mixes(only, only, np.zeros(draws), np.where(spent >= rate, ratio, 0.0), ratio)
+    prices, more, to = _chains(reward, cost, weight, first)
+    order = np.argsort(-prices.reshape(draws, -1), axis=1, kind="stable")
+    price = np.take_along_axis(prices.reshape(draws, -1), order, axis=1)
+    total = spent[:, None] + np.cumsum(np.take_along_axis(more.reshape(draws, -1), order, axis=1), axis=1)
+    scarce = spent >= rate  # not even the best ratio can be paid for every request
+    over = ((total > rate) | scarce[:, None]) & (price > 0.0)
+    ends = np.where(over.any(axis=1), over.argmax(axis=1), price.shape[1])
+    taken = np.zeros(price.shape, dtype=bool)
+    before = (np.arange(price.shape[1]) < ends[:, None]) & (price > 0.0)
+    np.put_along_axis(taken, order, before, axis=1)
+    steps = taken.reshape(draws, segments, arms - 1)[:, segment].sum(axis=1)
+    chain = np.concatenate([first[:, segment, None], to[:, segment]], axis=1)
+    rows = np.arange(draws)
+    chosen = chain[rows, steps]
+    last = np.minimum(ends, price.shape[1] - 1)
+    mixes = over[rows, last] & ~scarce & (order[rows, last] // (arms - 1) == segment)
+    extra = more.reshape(draws, -1)[rows, order[rows, last]]
+    share = np.where(mixes, (rate - (total[rows, last] - extra)) / np.where(mixes, extra, 1.0), 0.0)
+    upgraded = chain[rows, np.minimum(steps + 1, arms - 1)]
+    paid = np.where(scarce, ratio, np.where(over[rows, last], price[rows, last], 0.0))
+    steps = before.sum(axis=1)
+    short = np.where(steps == 0, ratio, price[rows, np.maximum(steps, 1) - 1])
+    return Mixes(chosen, upgraded, share, paid, short)
+
+
+def price_for_varied(reward: Array, cost: Array, weight: Array, rate: float, spread: float) -> Array:
+    """The price on money for each draw, where the costs of a request are its segment's mean costs times a factor of its
+    own that is known beforehand: lognormal with mean 1 and, of its logarithm, this standard deviation.
+
+    At a price λ a request with the factor z takes each step of its chain, from the cheapest arm on, that pays at λz. A
+    step that pays at λⱼ and costs mⱼ more is then taken for z < λⱼ/λ, and costs mⱼ Φ(ln(λⱼ/λ)/σ − σ/2) for a request on
+    average. The price is the one at which all of that is the rate. Where the arms at the best ratio cannot be paid for
+    every request, it is that ratio: as without estimates, money is the only scarce resource.
+
+    >>> reward, cost = np.array([[[0.2, 0.8]]]), np.array([[[0.1, 0.5]]])
+    >>> price_for_varied(reward, cost, np.array([1.0]), 0.3, spread=0.5).round(3).tolist()  # half take the step
+    [1.324]
+    """
+    from scipy.special import ndtr  # takes long to import, and only requests with estimates need it
+
+    draws, _, arms = reward.shape
+    ratio, best = _best_ratio(reward, cost, weight)
+    scarce = (weight * _at(cost, best)).sum(axis=1) >= rate
+    if arms == 1:
+        return np.where(scarce, ratio, 0.0)
+    cheapest = cost.argmin(axis=2)
+    prices, more, _ = _chains(reward, cost, weight, cheapest)
+    prices, more = prices.reshape(draws, -1), more.reshape(draws, -1)
+    pays = prices > 0.0
+    logs, more = np.log(np.where(pays, prices, 1.0)), np.where(pays, more, 0.0)
+    room = rate - (weight * _at(cost, cheapest)).sum(axis=1)
+    enough = more.sum(axis=1) <= room
+    low = np.where(pays, logs, np.inf).min(axis=1) - FARTHEST * spread
+    high = np.where(pays, logs, -np.inf).max(axis=1) + FARTHEST * spread
+    low, high = (np.where(scarce | enough, 0.0, end) for end in (low, high))
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        spends = (more * ndtr((logs - middle[:, None]) / spread - 0.5 * spread)).sum(axis=1)
+        low, high = np.where(spends > room, middle, low), np.where(spends > room, high, middle)
+    return np.asarray(np.where(scarce, ratio, np.where(enough, 0.0, np.exp(high))))
+
+
+def _at(values: Array, arm: Arms) -> Array:
+    """Of each draw and segment, the entry of its arm."""
+    draws, segments = arm.shape
+    return np.asarray(values[np.arange(draws)[:, None], np.arange(segments), arm])
+
+
+def _best_ratio(reward: Array, cost: Array, weight: Array) -> tuple[Array, Arms]:
+    """The best ratio of what all segments earn to what they cost, and the arms that reach it."""
+    ratio = np.zeros(len(reward))
+    for _ in range(NEWTON_STEPS):
+        arm = (reward - ratio[:, None, None] * cost).argmax(axis=2)
+        better = (weight * _at(reward, arm)).sum(axis=1) / (weight * _at(cost, arm)).sum(axis=1)
+        if not (better > ratio).any():
+            break
+        ratio = np.maximum(ratio, better)
+    return ratio, arm
+
+
+def _chains(reward: Array, cost: Array, weight: Array, first: Arms) -> tuple[Array, Array, Arms]:
+    """The steps of each segment's chain: the price at which each pays (0 where there is none), what it costs more for a
+    request of any segment, and the arm that it leads to."""
+    prices, more, to = [], [], []
+    arm = first
+    for _ in range(reward.shape[2] - 1):
+        gains, costs = reward - _at(reward, arm)[:, :, None], cost - _at(cost, arm)[:, :, None]
+        pays = (gains > 0.0) & (costs > 0.0)
+        slope = np.where(pays, gains / np.where(pays, costs, 1.0), 0.0)
+        best = slope.argmax(axis=2)
+        price = _at(slope, best)
+        best = np.where(price > 0.0, best, arm)
+        prices.append(price)
+        more.append(weight * (_at(cost, best) - _at(cost, arm)))
+        to.append(best)
+        arm = best
+    return np.stack(prices, axis=2), np.stack(more, axis=2), np.stack(to, axis=2)

@@ -20,7 +20,7 @@ def wilson(hits: Any, trials: Any, level: float = LEVEL) -> tuple[Any, Any]:
 
 
 def half_width(error: Any, count: Any, level: float = LEVEL) -> Any:
-    """Half of the interval of a mean, which is what ± shows everywhere, from its standard error over so many values.
+    """Half of the interval of a mean, shown after ± everywhere, from its standard error over ``count`` values.
 
     >>> round(float(half_width(0.5, 11)), 3)
     1.114
@@ -29,5 +29,5 @@ def half_width(error: Any, count: Any, level: float = LEVEL) -> Any:
 
 
 def student_quantile(share: float, freedom: Any) -> Any:
-    """Of Student's law. `scipy.stats` has it too and takes a second and a half to import, in every worker."""
+    """The quantile of Student's t; `scipy.stats` has it, too, and takes a second and a half to import."""
     return scipy.special.stdtrit(freedom, share)

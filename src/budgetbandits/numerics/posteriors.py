@@ -1,4 +1,4 @@
-"""What is believed of an arm: the laws of its mean reward, of its mean cost, and of their ratio.
+"""The posteriors of an arm: of its mean reward, of its mean cost, and of their ratio.
 
 A ratio is a function of two independent variables: of the two means, or, if these have a joint posterior, of two shares
 that are independent of each other. Given one of them, the other's distribution function says how likely the ratio is at
@@ -47,8 +47,9 @@ class MeanPosterior(Protocol):
 
 @dataclass(frozen=True)
 class BetaPosterior:
-    """
-    >>> Beta(3.0, 1.0).mean, Beta(1.0, 1.0).quantile(np.array([0.25])).tolist()
+    """A Beta distribution, by the counts of successes and failures.
+
+    >>> BetaPosterior(3.0, 1.0).mean, BetaPosterior(1.0, 1.0).quantile(np.array([0.25])).tolist()
     (0.75, [0.25])
     """
 
@@ -105,10 +106,10 @@ class RestrictedNormal:
 
 
 @dataclass(frozen=True)
-class Ratio:
+class RatioPosterior:
     """The ratio of two independent means, the first by the second.
 
-    >>> ratio = Ratio(Beta(500.0, 500.0), Beta(250.0, 750.0))
+    >>> ratio = RatioPosterior(BetaPosterior(500.0, 500.0), BetaPosterior(250.0, 750.0))
     >>> ratio.quantile(np.array([0.025, 0.5, 0.975])).round(2)
     array([1.77, 2.  , 2.27])
     """
@@ -172,7 +173,7 @@ class Ratio:
         return np.asarray(np.exp(found))
 
     def spread(self, count: int) -> Array:
-        """So many equally likely values, rising; less exact than quantiles, and cheaper."""
+        """``count`` equally likely values, rising; less exact than quantiles, and cheaper."""
         middles = (np.arange(count) + 0.5) / count
         return np.asarray(np.exp(self.logarithms(scipy.special.ndtri(middles))))
 
@@ -215,7 +216,7 @@ class Ratio:
 
 
 @dataclass(frozen=True)
-class JointRatio(Ratio):
+class JointRatioPosterior(RatioPosterior):
     """The ratio of two means with a joint Dirichlet posterior: θr/θc = (p11 + p10) / (p11 + p01).
 
     The variables are the share of p10 in p10 + p01 and the share of p11 in p11 + p10 + p01, which are independent.
@@ -224,7 +225,7 @@ class JointRatio(Ratio):
     ends: ClassVar[tuple[tuple[float, float], ...]] = ((1.0, -1.0), (1.0, 1.0))
 
     @classmethod
-    def of(cls, both: float, paid: float, charged: float) -> JointRatio:
+    def from_weights(cls, both: float, paid: float, charged: float) -> JointRatioPosterior:
         """From the weights of p11, p10 and p01."""
         return cls(BetaPosterior(paid, charged), BetaPosterior(both, paid + charged))
 
@@ -250,12 +251,12 @@ class JointRatio(Ratio):
 
 @dataclass(frozen=True)
 class ArmPosterior:
-    """What is believed of an arm, in units of the largest reward and the largest cost."""
+    """The posteriors of an arm, in units of the largest reward and the largest cost."""
 
     reward: MeanPosterior
     cost: MeanPosterior
-    ratio: Ratio
+    ratio: RatioPosterior
 
     @classmethod
     def independent(cls, reward: MeanPosterior, cost: MeanPosterior) -> ArmPosterior:
-        return cls(reward, cost, Ratio(reward, cost))
+        return cls(reward, cost, RatioPosterior(reward, cost))

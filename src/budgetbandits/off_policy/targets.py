@@ -17,7 +17,7 @@ from budgetbandits.allocation.propensity import counts
 from budgetbandits.errors import BadParameter, MissingKnowledge, UnknownArm
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.off_policy.log import Log
-from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, RequestPolicy
+from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy
 from budgetbandits.validation import integer, positive, within
 
 DRAWS = 10_000
@@ -113,8 +113,8 @@ def _taught(
         positive("budget_per_request", budget_per_request, hint=", in the log's units")
         money = float(before.cost.sum()) + budget_per_request * len(log)
         known = {"budget": money / top, "horizon": float(len(before) + len(log))}
-    learner = Learner.new(policy, len(log.arms), known, scales=caps / top, kind="plain")
-    scale = caps if "scales" in learner.state.known else np.full(len(caps), top)
+    learner = Learner.new(policy, len(log.arms), Knowledge(**known), scales=caps / top, kind="plain")
+    scale = caps if learner.state.known.scales is not None else np.full(len(caps), top)
     requests = _requests(policy, learner, max(len(before.segments), 1))
     for arm, segment, reward, cost in zip(
         before.arm.tolist(), before.segment.tolist(), before.reward / reward_max, before.cost, strict=True

@@ -14,16 +14,16 @@ from dataclasses import fields
 from typing import NamedTuple
 
 from budgetbandits.errors import BadParameter, UnknownPolicy
-from budgetbandits.numerics.arrays import either, everywhere, trial
-from budgetbandits.policies.base import Policy, State, best, first_pull
-from budgetbandits.policies.budget_ucb import BudgetUCB
+from budgetbandits.numerics.arrays import all_true, trial, where
+from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, Policy, State, best, first_pull
 from budgetbandits.policies.classical import KLUCB, MOSS, UCB1, UCBV, BayesUCB
+from budgetbandits.policies.cost_floor_ucb import UCBBV1, UCBBV2, BudgetUCB
 from budgetbandits.policies.empirical import EmpiricalIMED, NPTSRatio
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
 from budgetbandits.policies.gaussian import GaussianThompson
-from budgetbandits.policies.general_costs import UCBB1, UCBB2, UCBB2C
+from budgetbandits.policies.general_costs import UCBB1, UCBB2, UCBB2C, UCBM1
 from budgetbandits.policies.imed_ratio import IMEDFading, IMEDMoss, IMEDRatio, MaillardRatio
-from budgetbandits.policies.index import RISING, IndexPolicy, MomentsPolicy, Monotone
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, MomentsPolicy, Monotone
 from budgetbandits.policies.joint import JointThompson
 from budgetbandits.policies.kube import KUBE, FractionalKUBE, KnapsackKUBE
 from budgetbandits.policies.omega_ucb import OmegaRising, OmegaStarUCB, OmegaUCB
@@ -33,17 +33,17 @@ from budgetbandits.policies.ratio_ucb import CUCB, IUCB, MUCB, BGreedy
 from budgetbandits.policies.sampling import Posterior, SamplingPolicy
 from budgetbandits.policies.statistics import Tally
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
-from budgetbandits.policies.ucb_bv import UCBBV1, UCBBV2
-from budgetbandits.policies.ucb_m1 import UCBM1
 from budgetbandits.policies.ucb_sc import KLUCBSC, UCBSC, KLUCBSCPlus
 from budgetbandits.registry import Registry
 
 __all__ = [
-    "KNOWN",
+    "NOTHING_KNOWN",
     "PAPER_POLICIES",
     "POLICIES",
-    "RISING",
+    "POLICY_REGISTRY",
+    "RISING_INDEX",
     "IndexPolicy",
+    "Knowledge",
     "MomentsPolicy",
     "Monotone",
     "Policy",
@@ -51,13 +51,13 @@ __all__ = [
     "SamplingPolicy",
     "State",
     "Tally",
+    "all_true",
     "best",
-    "either",
-    "everywhere",
     "first_pull",
     "label",
     "parse_policy",
     "trial",
+    "where",
 ]
 
 POLICIES: dict[str, type[Policy]] = {
@@ -107,7 +107,7 @@ POLICIES: dict[str, type[Policy]] = {
 }
 """The policies of the package."""
 
-KNOWN: Registry[type[Policy]] = Registry("policy", POLICIES, "budgetbandits.policies")
+POLICY_REGISTRY: Registry[type[Policy]] = Registry("policy", POLICIES, "budgetbandits.policies")
 """These, and those from outside the package."""
 
 PAPER_POLICIES = ("bts", "epsilon-first", "pd-bwk", "ucb-bv1", "kube")
@@ -125,9 +125,9 @@ def parse_policy(text: str) -> Policy:
     EpsilonFirst(epsilon=0.2)
     """
     name, _, rest = text.strip().partition(":")
-    if name not in KNOWN:
-        raise UnknownPolicy(f"unknown policy {name!r}; choose one of {', '.join(KNOWN)}")
-    kind = KNOWN[name]
+    if name not in POLICY_REGISTRY:
+        raise UnknownPolicy(f"unknown policy {name!r}; choose one of {', '.join(POLICY_REGISTRY)}")
+    kind = POLICY_REGISTRY[name]
     defaults = {field.name: field.default for field in fields(kind)}
     allowed = list(defaults)
     values: dict[str, float | str] = {}
@@ -191,4 +191,4 @@ def label(spec: str) -> str:
 
 def _declared(name: str, attribute: str, otherwise: str) -> str:
     """An attribute of a policy's own class: a subclass is another policy, so it inherits none of this."""
-    return str(vars(KNOWN[name]).get(attribute, otherwise)) if name in KNOWN else otherwise
+    return str(vars(POLICY_REGISTRY[name]).get(attribute, otherwise)) if name in POLICY_REGISTRY else otherwise

@@ -1,11 +1,11 @@
-"""The contract between a policy and whoever drives it.
+"""The contract between a policy and its driver.
 
-A policy is an immutable set of hyper-parameters. What it has learnt lives in a `State` that the driver holds and
-hands back at every call; randomness comes from a generator that is passed in. So the simulator, an `Allocation` and
-a service run the very same code, and a state can be written down and taken up again.
+A policy is an immutable set of hyper-parameters. What it has learned lives in a `State` that the driver holds and
+passes to every call; randomness comes from a generator that the driver passes, too. So the simulator, an `Allocation`
+and the decision service run the same code, and a state can be saved and restored.
 
-    state = policy.start(arms=3, known={})
-    arm = policy.choose(state, rng)               # an arm's number, or None: nothing can be afforded any more
+    state = policy.start(arms=3)                  # what must be known beforehand goes in as a Knowledge
+    arm = policy.choose(state, rng)               # an arm's number, or None: no arm can be afforded
     policy.observe(state, arm, reward=1.0, cost=0.4, rng=rng)
 
 Rewards and costs are numbers in [0, 1]. Feedback may come late, in batches, in any order, or for arms never chosen.
@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,22 +26,27 @@ from budgetbandits.errors import BadParameter, BadState, MissingKnowledge, NotAN
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.validation import number
 
+if TYPE_CHECKING:  # typing has type variables with defaults from Python 3.13 on
+    from typing_extensions import TypeVar
+
+    S = TypeVar("S", bound="State", default=Any)
+else:
+    from typing import TypeVar
+
+    S = TypeVar("S")
+
 KNOWLEDGE = {
     "budget": "the budget, in units of the largest possible cost",
     "cost_floor": "a positive lower bound on every arm's mean cost",
     "costs": "every arm's mean cost, known and fixed",
     "horizon": "how many requests the budget is for; without it, as many as can be paid",
 }
-"""What a policy may declare under `needs`."""
+"""What a policy may declare under `needs`: these fields of `Knowledge`."""
 
-UNLIMITED = frozenset({"horizon"})
-"""What is infinite if nobody says otherwise."""
+SMALLEST_PARAMETER, LARGEST_PARAMETER = 1e-9, 1e15
+"""The range of hyper-parameters: any index of one stays a number."""
 
-
-SMALLEST, LARGEST = 1e-9, 1e15
-"""Between these a hyper-parameter must be: what an index makes of it stays a number."""
-
-TINY = 1e-100
+SMALLEST_KNOWN = 1e-100
 """What is known must be above this, for the same reason."""
 
 
@@ -49,19 +54,62 @@ NOT_IN_PRINT = "not in print for ratios, as far as known"
 """The `reference` of a policy that this package introduces."""
 
 
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """What is known before the first pull, in units of the largest possible cost. The defaults mean: nothing.
+
+    budget      the budget
+    horizon     how many requests the budget is for; infinite if for as many as can be paid
+    cost_floor  a positive lower bound on every arm's mean cost
+    costs       every arm's mean cost, known and fixed
+    scales      each arm's own largest cost, where arms have scales of their own (`Policy.own_scales`)
+    unlearned   how many requests were used without teaching anything; drivers keep it up to date
+
+    >>> Knowledge(budget=5.0, costs=[0.5, 1.0]).to_dict()
+    {'budget': 5.0, 'costs': [0.5, 1.0]}
+    """
+
+    budget: float = math.inf
+    horizon: float = math.inf
+    cost_floor: float = 0.0
+    costs: Array = field(default_factory=lambda: np.zeros(0))
+    scales: Array | None = None
+    unlearned: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "costs", np.asarray(self.costs, dtype=float))
+        if self.scales is not None:
+            object.__setattr__(self, "scales", np.asarray(self.scales, dtype=float))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that is known, as plain lists and numbers: the arguments that make it again."""
+        return {name: _plain(value) for name, value in vars(self).items() if not _is_default(name, value)}
+
+
+NOTHING_KNOWN = Knowledge()
+
+
+def _is_default(name: str, value: Any) -> bool:
+    return np.array_equal(value, getattr(NOTHING_KNOWN, name))
+
+
 @dataclass
 class State:
     """What the next choice needs and nothing more. The last axis of every array runs over the arms.
 
-    `Policy.observe` writes into its arm's entries alone, `Policy.choose` into none; one that must change more assigns a
-    new array. So whoever keeps states in a database knows what to write back.
+    active            which arms may be chosen
+    pulls             how often each arm was pulled
+    known             what the policy knew before the first pull
+    first_pulls_done  how many arms, in order, have had their first pull handed out
+
+    `Policy.observe` writes only into the entries of its arm and `Policy.choose` into none; one that must change more
+    assigns a new array. So a driver that keeps states in a database knows what to write back.
     """
 
     active: NDArray[np.bool_]
     pulls: NDArray[np.int64]
-    known: dict[str, Any] = field(default_factory=dict)
-    opened: int = 0
-    """How many arms, in order, have had their first pull handed out."""
+    known: Knowledge = NOTHING_KNOWN
+    first_pulls_done: int = 0
     positive: ClassVar[tuple[str, ...]] = ()
     """Fields that are never 0."""
 
@@ -102,13 +150,13 @@ class State:
             mine, theirs = getattr(self, f.name), getattr(other, f.name)
             if isinstance(mine, np.ndarray):
                 setattr(self, f.name, np.concatenate([mine, theirs], axis=-1))
-        if "costs" in self.known:
-            self.known["costs"] = np.concatenate([self.known["costs"], other.known["costs"]])
+        if len(self.known.costs):
+            self.known = replace(self.known, costs=np.concatenate([self.known.costs, other.known.costs]))
 
 
 @dataclass(frozen=True)
-class Policy(ABC):
-    """Immutable hyper-parameters and the rule they parametrise."""
+class Policy(ABC, Generic[S]):
+    """Immutable hyper-parameters and the rule they parametrise; ``S`` is the kind of its states."""
 
     name: ClassVar[str]
     """How the policy is named in text: ``bts``."""
@@ -119,7 +167,7 @@ class Policy(ABC):
     proven: ClassVar[str]
     """What is proven of its regret against the budget B: with the parameters of the proof, often not the defaults."""
     own_scales: ClassVar[bool] = False
-    """Whether arms may have scales of their own: ``known["scales"]`` says what a cost of 1 is for each."""
+    """Whether arms may have scales of their own: `Knowledge.scales` says what a cost of 1 is for each."""
 
     @property
     def needs(self) -> frozenset[str]:
@@ -132,30 +180,30 @@ class Policy(ABC):
         return "budget" not in self.needs
 
     @abstractmethod
-    def start(self, arms: int, known: Mapping[str, Any]) -> State:
-        """The state before the first round. ``known`` holds what `needs` names."""
+    def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> S:
+        """The state before the first round. ``known`` holds what `needs` names, or more."""
 
-    def new_arm_state(self, state: State, known: Mapping[str, Any]) -> State:
+    def new_arm_state(self, state: S, known: Knowledge) -> S:
         """The state of one more arm, for `State.extend`."""
         return self.start(1, known)
 
     @abstractmethod
-    def choose(self, state: State, rng: np.random.Generator) -> int | None:
+    def choose(self, state: S, rng: np.random.Generator) -> int | None:
         """The arm to pull next, or None when the policy can afford none."""
 
-    def can_continue(self, state: State) -> bool:
+    def can_continue(self, state: S) -> bool:
         """Whether `choose` would name an arm; False for a policy that has stopped."""
         return True
 
     @abstractmethod
-    def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
+    def observe(self, state: S, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
         """Learn from one pull."""
 
-    def drop(self, state: State, arm: int) -> None:  # noqa: B027 - most policies do not count what they choose
+    def discard_choice(self, state: S, arm: int) -> None:
         """Take back a choice of this arm that was never acted on; for policies that count their choices."""
 
     @abstractmethod
-    def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
+    def add_history(self, state: S, arm: int, pulls: int, reward: float, cost: float) -> None:
         """Learn from ``pulls`` past pulls with this total reward and total cost."""
 
     @property
@@ -166,23 +214,22 @@ class Policy(ABC):
             (":" if i == 0 else ",") + f"{f.name}={written(getattr(self, f.name))}" for i, f in enumerate(changed)
         )
 
-    def take(self, known: Mapping[str, Any]) -> dict[str, Any]:
-        """Exactly what this policy needs out of ``known``, checked."""
-        taken: dict[str, Any] = {}
-        for what in sorted(self.needs):
-            if what in UNLIMITED and known.get(what, math.inf) in (None, math.inf):
-                taken[what] = math.inf
-                continue
-            if known.get(what) is None:
-                raise MissingKnowledge(f"{self.name} must know {KNOWLEDGE[what]}; pass {what}=...")
-            taken[what] = np.asarray(known[what], dtype=float) if what == "costs" else float(known[what])
-            if not np.all(taken[what] > TINY) or not np.all(np.isfinite(taken[what])):
-                raise BadParameter(f"{what} is {known[what]}; {self.name} needs it positive and finite")
-        return taken
+    def select_knowledge(self, known: Knowledge) -> Knowledge:
+        """Exactly what this policy needs of what is known, checked."""
+        chosen = {name: getattr(known, name) for name in sorted(self.needs)}
+        for name, value in chosen.items():
+            if _is_default(name, value):
+                if name == "horizon":  # as many requests as can be paid
+                    continue
+                raise MissingKnowledge(f"{self.name} must know {KNOWLEDGE[name]}; pass {name}=...")
+            if not np.all(value > SMALLEST_KNOWN) or not np.all(np.isfinite(value)):
+                raise BadParameter(f"{name} is {value}; {self.name} needs it positive and finite")
+            chosen[name] = value if name == "costs" else float(value)
+        return Knowledge(**chosen)
 
     def positive(self, **values: float | None) -> None:
         """Refuse hyper-parameters that are not positive numbers of a sane size; None means: not given."""
-        self.between(SMALLEST, LARGEST, **values)
+        self.between(SMALLEST_PARAMETER, LARGEST_PARAMETER, **values)
 
     def between(self, least: float, most: float, **values: float | None) -> None:
         """Refuse hyper-parameters outside a range of positive numbers; None means: not given."""
@@ -212,25 +259,25 @@ NO_REQUEST_INFO = Request()
 
 
 @dataclass(frozen=True)
-class RequestPolicy(Policy):
+class RequestPolicy(Policy[S]):
     """A policy that looks at the request."""
 
     @abstractmethod
-    def segments(self, state: State) -> int:
+    def segments(self, state: S) -> int:
         """How many segments there are."""
 
     @abstractmethod
-    def open_segment(self, state: State) -> int:
+    def open_segment(self, state: S) -> int:
         """One more segment, by its number."""
 
     @abstractmethod
-    def choose(self, state: State, rng: np.random.Generator, request: Request = NO_REQUEST_INFO) -> int | None:
+    def choose(self, state: S, rng: np.random.Generator, request: Request = NO_REQUEST_INFO) -> int | None:
         """The arm to pull for this request, or None when the policy can afford none."""
 
     @abstractmethod
     def observe(
         self,
-        state: State,
+        state: S,
         arm: int,
         reward: float,
         cost: float,
@@ -254,16 +301,14 @@ def written(value: Any) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return value
+    return value.to_dict() if isinstance(value, Knowledge) else value
 
 
 def first_pull(state: State) -> int | None:
     """The next arm that has not been offered its first pull, or None; arms with a history need none."""
-    while state.opened < len(state.pulls):
-        arm = state.opened
-        state.opened += 1
+    while state.first_pulls_done < len(state.pulls):
+        arm = state.first_pulls_done
+        state.first_pulls_done += 1
         if state.pulls[arm] == 0 and state.active[arm]:
             return arm
     return None

@@ -22,9 +22,9 @@ Prior = str | Sequence[Any]
 """What may be written for one: a name, text, a pair, or a list of pairs."""
 
 UNIFORM: Pairs = ((1.0, 1.0),)
-NAMES: dict[str, Pairs] = {"uniform": UNIFORM, "jeffreys": ((0.5, 0.5),)}
+NAMED_PRIORS: dict[str, Pairs] = {"uniform": UNIFORM, "jeffreys": ((0.5, 0.5),)}
 
-LEAST, MOST = 0.1, 1e9
+LEAST_PARAMETER, MOST_PARAMETER = 0.1, 1e9
 """Below, a draw may be so near to 0 that no float holds it; above, no game could change a posterior."""
 
 
@@ -34,8 +34,8 @@ def pairs(prior: Prior, what: str) -> Pairs:
     >>> pairs("2/8 + 1/1", "prior"), pairs((0.5, 0.5), "prior"), pairs("jeffreys", "prior")
     (((2.0, 8.0), (1.0, 1.0)), ((0.5, 0.5),), ((0.5, 0.5),))
     """
-    if isinstance(prior, str) and prior.strip().lower() in NAMES:
-        return NAMES[prior.strip().lower()]
+    if isinstance(prior, str) and prior.strip().lower() in NAMED_PRIORS:
+        return NAMED_PRIORS[prior.strip().lower()]
     try:
         # the + of an exponent, as in 1e+2, joins nothing
         listed = [p.split("/") for p in re.split(r"(?<![eE])\+", prior)] if isinstance(prior, str) else list(prior)
@@ -47,8 +47,8 @@ def pairs(prior: Prior, what: str) -> Pairs:
             f"{what} is {prior!r:.40}; write uniform, jeffreys, a/b such as 0.5/0.5, or a/b for each arm, joined by +"
         ) from None
     for pair in read:
-        if not all(LEAST <= number <= MOST for number in pair):
-            raise BadParameter(f"{what} has Beta{pair}; use parameters from {LEAST:g} to {MOST:g}")
+        if not all(LEAST_PARAMETER <= number <= MOST_PARAMETER for number in pair):
+            raise BadParameter(f"{what} has Beta{pair}; use parameters from {LEAST_PARAMETER:g} to {MOST_PARAMETER:g}")
     return read
 
 

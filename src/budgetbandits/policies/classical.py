@@ -22,12 +22,12 @@ import numpy as np
 import scipy
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.policies.index import RISING, IndexPolicy, either
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, where
 from budgetbandits.policies.statistics import Tally
 
-STEPS = 10
+NEWTON_STEPS = 10
 
-REWARD_ONLY = replace(RISING, ignores_cost=True)
+REWARD_INDEX = replace(RISING_INDEX, ignores_cost=True)
 
 
 def ucb1(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
@@ -60,12 +60,12 @@ def bernoulli_upper(mean: Any, level: Any) -> Any:
     rest = np.maximum(1.0 - low, 1e-300)
     tail = rest * np.exp(-np.minimum((level - low * np.log(low)) / rest, 600.0))
     q_rest = np.minimum(np.maximum(np.maximum(rest - np.sqrt(level / 2.0), tail), 1e-300), rest)
-    for _ in range(STEPS):
+    for _ in range(NEWTON_STEPS):
         q = 1.0 - q_rest  # the complement is what is stored: near q = 1 it keeps the digits
         excess = low * np.log(low / np.maximum(q, low)) + rest * np.log(rest / q_rest) - level
         slope = np.maximum(rest - q_rest, 1e-300) / (np.maximum(q, low) * q_rest)
         q_rest = np.minimum(q_rest + np.maximum(excess, 0.0) / slope, rest)
-    return either(mean < 1.0, 1.0 - q_rest, 1.0)
+    return where(mean < 1.0, 1.0 - q_rest, 1.0)
 
 
 def bayes_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
@@ -84,7 +84,7 @@ class UCB1(IndexPolicy):
     reference = "Auer et al., Machine Learning 2002"
     proven = "O(ln B) if every cost is 1"
     index = staticmethod(ucb1)
-    monotone = REWARD_ONLY
+    monotone = REWARD_INDEX
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class UCBV(IndexPolicy):
     reference = "Audibert et al., TCS 2009"
     proven = "O(ln B) if every cost is 1"
     index = staticmethod(ucb_v)
-    monotone = replace(REWARD_ONLY, rises_with_first=True)
+    monotone = replace(REWARD_INDEX, rises_with_first=True)
     first_extra = "variance"
     zeta: float = 1.2
 
@@ -119,7 +119,7 @@ class MOSS(IndexPolicy):
     reference = "Audibert and Bubeck, COLT 2009"
     proven = "O(√B) if every cost is 1, any problem"
     index = staticmethod(moss)
-    monotone = replace(REWARD_ONLY, ignores_rounds=True)
+    monotone = replace(REWARD_INDEX, ignores_rounds=True)
     horizon: float | None = None
 
     def __post_init__(self) -> None:
@@ -130,7 +130,7 @@ class MOSS(IndexPolicy):
         return frozenset() if self.horizon is not None else frozenset({"budget"})
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
-        horizon = state.known["budget"] if self.horizon is None else self.horizon
+        horizon = state.known.budget if self.horizon is None else self.horizon
         return (horizon / len(state.pulls),)
 
 
@@ -149,7 +149,7 @@ class KLUCB(IndexPolicy):
     reference = "Garivier and Cappé, COLT 2011"
     proven = "attains the lower bound if every cost is 1"
     index = staticmethod(kl_ucb)
-    monotone = REWARD_ONLY
+    monotone = REWARD_INDEX
     lower_order: float = 0.0
 
     def __post_init__(self) -> None:

@@ -18,7 +18,6 @@ Honda, Takemura: Non-Asymptotic Analysis of a New Bandit Algorithm for Semi-Boun
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,24 +26,24 @@ import numpy as np
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.numerics.divergence import empirical_divergence
-from budgetbandits.policies.base import NOT_IN_PRINT, State
+from budgetbandits.policies.base import NOT_IN_PRINT, NOTHING_KNOWN, Knowledge
 from budgetbandits.policies.index import IndexPolicy
 from budgetbandits.policies.sampling import Arms, Posterior, SamplingPolicy
 from budgetbandits.policies.statistics import Tally
 
-MOST_STEPS = 100
+STEPS_MAX = 100
 """More would make a histogram of more than ten thousand cells."""
 
-ON_THE_GRID = 1e-9
+GRID_TOLERANCE = 1e-9
 """What is this close to a multiple is one."""
 
 
 def rounded(value: float, steps: int, rng: np.random.Generator) -> int:
     """How many steps a value is, rounded at random so that the mean stays; a multiple takes no draw."""
     scaled = value * steps
-    low = int(scaled + ON_THE_GRID)
+    low = int(scaled + GRID_TOLERANCE)
     rest = scaled - low
-    if rest <= ON_THE_GRID:
+    if rest <= GRID_TOLERANCE:
         return low
     return low + 1 if rng.random() < rest else low
 
@@ -70,8 +69,8 @@ def npts_learn(statistics: Array, reward: float, cost: float, rng: np.random.Gen
 
 
 def check_steps(policy: str, steps: float) -> None:
-    if not (1.0 <= steps <= MOST_STEPS and float(steps).is_integer()):
-        raise BadParameter(f"{policy}: steps is {steps}; use a whole number from 1 to {MOST_STEPS}")
+    if not (1.0 <= steps <= STEPS_MAX and float(steps).is_integer()):
+        raise BadParameter(f"{policy}: steps is {steps}; use a whole number from 1 to {STEPS_MAX}")
 
 
 def corner_shares(pulls: int, reward: float, cost: float) -> tuple[float, float, float, float]:
@@ -92,7 +91,7 @@ class NPTSRatio(SamplingPolicy):
     """Non-parametric Thompson sampling of the ratio, for any law.
 
     >>> policy = NPTSRatio(steps=4)
-    >>> state = policy.start(1, {})
+    >>> state = policy.start(1)
     >>> policy.observe(state, 0, reward=0.75, cost=0.5, rng=np.random.default_rng(1))
     >>> state.statistics.reshape(5, 5)[3].tolist()
     [0.0, 0.0, 1.0, 0.0, 0.0]
@@ -114,9 +113,8 @@ class NPTSRatio(SamplingPolicy):
     def extras(self) -> tuple[float, ...]:
         return (float(self.steps),)
 
-    def draw(self, state: State, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
+    def draw(self, state: Posterior, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
         """As `npts_score` draws them, all arms at once."""
-        assert isinstance(state, Posterior)
         counts = state.statistics if arms is None else state.statistics[:, arms]
         side, seen = int(self.steps) + 1, np.flatnonzero(counts.any(axis=1))
         weights = rng.standard_gamma(counts[seen], size=(rounds, len(seen), counts.shape[1]))
@@ -124,8 +122,7 @@ class NPTSRatio(SamplingPolicy):
         cost = (seen % side / self.steps) @ weights
         return np.asarray(np.divide(reward, cost, out=np.full(cost.shape, np.inf), where=cost > 0.0))
 
-    def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
-        assert isinstance(state, Posterior)
+    def add_history(self, state: Posterior, arm: int, pulls: int, reward: float, cost: float) -> None:
         state.pulls[arm] += pulls
         state.statistics[corners(self.steps), arm] += corner_shares(pulls, reward, cost)
 
@@ -138,7 +135,7 @@ class Histogram(Tally):
 
 
 @dataclass(frozen=True)
-class EmpiricalIMED(IndexPolicy):
+class EmpiricalIMED(IndexPolicy[Histogram]):
     """IMED-ratio by the observed pairs, for any law.
 
     >>> EmpiricalIMED(kappa=1.5).spec
@@ -155,23 +152,20 @@ class EmpiricalIMED(IndexPolicy):
         self.positive(kappa=self.kappa)
         check_steps(self.name, self.steps)
 
-    def start(self, arms: int, known: Mapping[str, Any]) -> Histogram:
+    def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> Histogram:
         return Histogram(**vars(super().start(arms, known)), cells=np.zeros(((int(self.steps) + 1) ** 2, arms)))
 
-    def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
-        assert isinstance(state, Histogram)
+    def observe(self, state: Histogram, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
         steps = int(self.steps)
         row, column = rounded(reward, steps, rng), rounded(cost, steps, rng)
         super().observe(state, arm, row / steps, column / steps, rng)
         state.cells[row * (steps + 1) + column, arm] += 1.0
 
-    def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
-        assert isinstance(state, Histogram)
-        super().recall(state, arm, pulls, reward, cost)
+    def add_history(self, state: Histogram, arm: int, pulls: int, reward: float, cost: float) -> None:
+        super().add_history(state, arm, pulls, reward, cost)
         state.cells[corners(self.steps), arm] += corner_shares(pulls, reward, cost)
 
-    def scores(self, state: Tally) -> Any:
-        assert isinstance(state, Histogram)
+    def scores(self, state: Histogram) -> Any:
         side = int(self.steps) + 1
         seen = np.flatnonzero(state.cells.any(axis=1))
         rewards, costs = seen // side / self.steps, seen % side / self.steps

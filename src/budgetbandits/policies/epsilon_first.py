@@ -15,7 +15,6 @@ AAAI 2010.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +22,7 @@ import numpy as np
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import State, best
+from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, best
 from budgetbandits.policies.kube import SLACK
 from budgetbandits.policies.statistics import Tally, TallyPolicy
 
@@ -38,7 +37,7 @@ class Exploration(Tally):
 
 
 @dataclass(frozen=True)
-class EpsilonFirst(TallyPolicy):
+class EpsilonFirst(TallyPolicy[Exploration]):
     """Explore a share of the budget, then one arm.
 
     >>> EpsilonFirst(epsilon=0.2).spec
@@ -56,26 +55,24 @@ class EpsilonFirst(TallyPolicy):
         if not 0.0 < self.epsilon < 1.0:
             raise BadParameter(f"{self.name}: epsilon is {self.epsilon}; use a share between 0 and 1")
 
-    def start(self, arms: int, known: Mapping[str, Any]) -> Exploration:
+    def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> Exploration:
         return Exploration(**vars(super().start(arms, known)), ratio=np.full(arms, -np.inf))
 
-    def can_continue(self, state: State) -> bool:
-        assert isinstance(state, Exploration)
+    def can_continue(self, state: Exploration) -> bool:
         return bool((state.active & self.affordable(state)).any())
 
-    def choose(self, state: State, rng: np.random.Generator) -> int | None:
-        assert isinstance(state, Exploration)
+    def choose(self, state: Exploration, rng: np.random.Generator) -> int | None:
         allowed = state.active & self.affordable(state)
         if not allowed.any():
             return None
-        if state.exploring and state.spent < self.epsilon * state.known["budget"]:
+        if state.exploring and state.spent < self.epsilon * state.known.budget:
             return _next_in_turn(state, allowed)
         if state.exploring:
             state.exploring = False
             state.ratio = np.where(state.pulls > 0, self.ratio(state), -np.inf)
             self.commit(state, rng)
         choice = best(np.where(allowed, state.ratio, -np.inf), rng)
-        # every arm with a ratio has been retired or priced out: what is left are arms that were never explored
+        # every arm with a ratio has been retired or priced out: only arms that were never explored are left
         return choice if choice is not None else _next_in_turn(state, allowed)
 
     def ratio(self, state: Exploration) -> Array:
@@ -88,7 +85,7 @@ class EpsilonFirst(TallyPolicy):
         return True
 
     def commit(self, state: Exploration, rng: np.random.Generator) -> None:
-        """Choose among equals once, not anew in every round; the others stay in reserve below the chosen one."""
+        """Choose among equals once, not in every round; the others stay in reserve below the chosen one."""
         chosen = best(np.where(state.active, state.ratio, -np.inf), rng)
         if chosen is not None:
             state.ratio = np.minimum(state.ratio, np.finfo(float).max)
@@ -110,10 +107,10 @@ class EpsilonFirstGreedy(EpsilonFirst):
     needs = frozenset({"budget", "costs"})
 
     def ratio(self, state: Exploration) -> Array:
-        return np.asarray(state.mean_reward / state.known["costs"])
+        return np.asarray(state.mean_reward / state.known.costs)
 
     def affordable(self, state: Exploration) -> Any:
-        return state.known["costs"] <= state.left + SLACK
+        return state.known.costs <= state.left + SLACK
 
     def commit(self, state: Exploration, rng: np.random.Generator) -> None:
         """Nothing to commit to: the densest arm that is affordable changes as the budget runs out."""

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from budgetbandits.errors import BadParameter, PluginError
-from budgetbandits.policies import KNOWN, Policy, parse_policy
+from budgetbandits.policies import POLICY_REGISTRY, Policy, parse_policy
 
 _IN_FILE = re.compile(r"(?P<file>.+\.py)(?::(?P<name>[^:=]+))?(?::(?P<parameters>.*))?", re.DOTALL)
 
@@ -110,7 +110,7 @@ _RUN: dict[Path, tuple[ModuleType, Versions]] = {}
 
 
 def _version(file: Path) -> tuple[int, int] | None:
-    """What changes with the file; None if it is not there."""
+    """A mark that changes with the file; None if there is no file."""
     try:
         about = file.stat()
     except OSError:
@@ -160,10 +160,10 @@ def add_policy(kind: type[Policy]) -> None:
         raise PluginError(f'{kind.__name__} has no name that can be typed; write name = "my-policy" in the class')
     if not vars(kind).get("__dataclass_fields__") and inspect.get_annotations(kind).keys() - {"name"}:
         raise PluginError(f"{kind.__name__} is no dataclass; write @dataclass(frozen=True) above it")
-    KNOWN.add(kind.name, kind)
+    POLICY_REGISTRY.add(kind.name, kind)
 
 
-def defined(module: ModuleType) -> list[type]:
+def classes_in(module: ModuleType) -> list[type]:
     """The classes that a file defines itself, in its order."""
     return [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == module.__name__]
 
@@ -173,7 +173,7 @@ def _is_policy(kind: Any) -> bool:
 
 
 def policies_in(module: ModuleType) -> list[type[Policy]]:
-    return [kind for kind in defined(module) if _is_policy(kind)]
+    return [kind for kind in classes_in(module) if _is_policy(kind)]
 
 
 def _listed(kinds: list[type[Policy]]) -> str:

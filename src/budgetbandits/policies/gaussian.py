@@ -29,7 +29,6 @@ import numpy as np
 
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.numerics.posteriors import RestrictedNormal
-from budgetbandits.policies.base import State
 from budgetbandits.policies.sampling import Arms, Posterior, SamplingPolicy
 
 LEAST_SIGMA, MOST_SIGMA = 0.001, 1.0
@@ -62,7 +61,7 @@ class GaussianThompson(SamplingPolicy):
     """Budgeted Thompson Sampling with Gaussian posteriors.
 
     >>> policy = GaussianThompson()
-    >>> state = policy.start(2, {})
+    >>> state = policy.start(2)
     >>> policy.observe(state, 0, reward=0.9, cost=0.3, rng=np.random.default_rng(1))
     >>> state.statistics.tolist()
     [[2.0, 1.0], [1.4, 0.5], [0.8, 0.5]]
@@ -87,14 +86,12 @@ class GaussianThompson(SamplingPolicy):
     def extras(self) -> tuple[float, ...]:
         return (self.sigma,)
 
-    def draw(self, state: State, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
-        assert isinstance(state, Posterior)
+    def draw(self, state: Posterior, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
         n, reward, cost = state.statistics if arms is None else state.statistics[:, arms]
         scale = self.sigma / np.sqrt(n)
         return _restricted(reward / n, scale, rounds, rng) / _restricted(cost / n, scale, rounds, rng)
 
-    def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
-        assert isinstance(state, Posterior)
+    def add_history(self, state: Posterior, arm: int, pulls: int, reward: float, cost: float) -> None:
         state.pulls[arm] += pulls
         state.statistics[:, arm] += (pulls, reward, cost)
 

@@ -33,13 +33,13 @@ from budgetbandits.policies.base import NOT_IN_PRINT
 from budgetbandits.policies.index import IndexPolicy, Monotone
 from budgetbandits.policies.statistics import Tally
 
-LOWEST = -1e300
+LOWEST_INDEX = -1e300
 """Instead of −∞, which the engine with bounds keeps for arms that nobody can pay."""
 
 
 def imed_ratio(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, best_ratio: Any, kappa: Any) -> Any:
     evidence = kappa * pulls * ratio_divergence(mean_reward, mean_cost, best_ratio)
-    return np.maximum(-evidence - np.log(pulls), LOWEST)
+    return np.maximum(-evidence - np.log(pulls), LOWEST_INDEX)
 
 
 def imed_fading(
@@ -47,16 +47,16 @@ def imed_fading(
 ) -> Any:
     counted = pulls * (1.0 + (kappa - 1.0) * fade / (fade + pulls))
     evidence = counted * ratio_divergence(mean_reward, mean_cost, best_ratio)
-    return np.maximum(-evidence - np.log(pulls), LOWEST)
+    return np.maximum(-evidence - np.log(pulls), LOWEST_INDEX)
 
 
 def imed_moss(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, best_ratio: Any, kappa: Any, arms: Any) -> Any:
     evidence = kappa * pulls * ratio_divergence(mean_reward, mean_cost, best_ratio)
-    return np.maximum(-evidence - np.log(np.maximum(pulls / arms, 1.0)), LOWEST)
+    return np.maximum(-evidence - np.log(np.maximum(pulls / arms, 1.0)), LOWEST_INDEX)
 
 
 def maillard_ratio(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, best_ratio: Any, kappa: Any) -> Any:
-    return np.maximum(-kappa * pulls * ratio_divergence(mean_reward, mean_cost, best_ratio), LOWEST)
+    return np.maximum(-kappa * pulls * ratio_divergence(mean_reward, mean_cost, best_ratio), LOWEST_INDEX)
 
 
 class EvidencePolicy(IndexPolicy):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from budgetbandits.errors import BadParameter, NotANumber
-from budgetbandits.numerics.arrays import Array, either
-from budgetbandits.policies.base import State, best, first_pull
-from budgetbandits.policies.statistics import Moments, Tally, TallyPolicy
+from budgetbandits.numerics.arrays import Array, where
+from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, best, first_pull
+from budgetbandits.policies.statistics import Moments, T, TallyPolicy
 
-__all__ = ["RISING", "IndexPolicy", "MomentsPolicy", "Monotone", "check_arity", "either", "not_a_number"]
+__all__ = ["RISING_INDEX", "IndexPolicy", "MomentsPolicy", "Monotone", "check_arity", "not_a_number", "where"]
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class Monotone:
         return self.rises_with_reward and self.falls_with_cost and self.falls_with_pulls and self.rises_with_rounds
 
 
-RISING = Monotone(rises_with_reward=True, falls_with_cost=True, falls_with_pulls=True, rises_with_rounds=True)
+RISING_INDEX = Monotone(rises_with_reward=True, falls_with_cost=True, falls_with_pulls=True, rises_with_rounds=True)
 
 
 @dataclass(frozen=True)
-class IndexPolicy(TallyPolicy):
+class IndexPolicy(TallyPolicy[T]):
     """First every arm once, in order; then the arm with the highest index.
 
     ``index(mean_reward, mean_cost, pulls, rounds, *extras)`` is one function made of NumPy ufuncs, so that it serves
@@ -71,7 +71,7 @@ class IndexPolicy(TallyPolicy):
     softmax: ClassVar[bool] = False
     """Whether the arm is drawn in proportion to the exponential of its index, instead of the highest index."""
 
-    def extras(self, state: Tally) -> tuple[Any, ...]:
+    def extras(self, state: T) -> tuple[Any, ...]:
         """Further arguments of the index: hyper-parameters, or what all arms together say."""
         return ()
 
@@ -79,17 +79,15 @@ class IndexPolicy(TallyPolicy):
         """With probability min(1, this / rounds) an arm is drawn uniformly, whatever the indices."""
         return 0.0
 
-    def affordable(self, state: Tally) -> Array | None:
+    def affordable(self, state: T) -> Array | None:
         """A mask of the arms that may be pulled, or None for all."""
         return None
 
-    def can_continue(self, state: State) -> bool:
-        assert isinstance(state, Tally)
+    def can_continue(self, state: T) -> bool:
         mask = self.affordable(state)
         return mask is None or bool((state.active & mask.astype(bool)).any())
 
-    def choose(self, state: State, rng: np.random.Generator) -> int | None:
-        assert isinstance(state, Tally)
+    def choose(self, state: T, rng: np.random.Generator) -> int | None:
         mask = self.affordable(state)
         while (arm := first_pull(state)) is not None:
             if mask is None or mask[arm]:
@@ -116,7 +114,7 @@ class IndexPolicy(TallyPolicy):
         weight = np.exp(score - score.max()) if score.max() < np.inf else (score == np.inf).astype(float)
         return np.asarray(weight / weight.sum())
 
-    def scores(self, state: Tally) -> Any:
+    def scores(self, state: T) -> Any:
         """The index of every arm as the counts stand; of an arm without pulls it says nothing."""
         pulls = state.seen
         index, extras = index_of(self), self.extras(state)
@@ -129,23 +127,21 @@ class IndexPolicy(TallyPolicy):
 
 
 @dataclass(frozen=True)
-class MomentsPolicy(IndexPolicy):
+class MomentsPolicy(IndexPolicy[Moments]):
     """An index policy that also learns the variance of costs and their covariance with rewards."""
 
     first_extra = "moments"
 
-    def start(self, arms: int, known: Mapping[str, Any]) -> Moments:
+    def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> Moments:
         return Moments(**vars(super().start(arms, known)), cost_squared=np.zeros(arms), product=np.zeros(arms))
 
-    def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
-        assert isinstance(state, Moments)
+    def observe(self, state: Moments, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
         super().observe(state, arm, reward, cost, rng)
         state.cost_squared[arm] += cost * cost
         state.product[arm] += reward * cost
 
-    def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
-        assert isinstance(state, Moments)
-        super().recall(state, arm, pulls, reward, cost)
+    def add_history(self, state: Moments, arm: int, pulls: int, reward: float, cost: float) -> None:
+        super().add_history(state, arm, pulls, reward, cost)
         state.cost_squared[arm] += cost  # the largest variance the history allows, and no correlation
         state.product[arm] += reward * cost / max(pulls, 1)
 
@@ -188,6 +184,6 @@ def not_a_number(
         )
     return NotANumber(
         f"{policy.name}: the index of arm {arm} is not a number at mean_reward {mean_reward:g}, mean_cost "
-        f"{mean_cost:g}, pulls {pulls}, rounds {rounds}; give it one there with either, such as "
-        f"either(mean_cost > 0.0, mean_reward / mean_cost, np.inf)"
+        f"{mean_cost:g}, pulls {pulls}, rounds {rounds}; give it one there with where, such as "
+        f"where(mean_cost > 0.0, mean_reward / mean_cost, np.inf)"
     )

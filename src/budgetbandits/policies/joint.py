@@ -25,8 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from budgetbandits.numerics.arrays import Array, trial
-from budgetbandits.policies.base import State
-from budgetbandits.policies.beta_priors import LEAST, MOST
+from budgetbandits.policies.beta_priors import LEAST_PARAMETER, MOST_PARAMETER
 from budgetbandits.policies.sampling import Arms, Posterior, SamplingPolicy
 
 BOTH, PAID, CHARGED, NEITHER = range(4)
@@ -56,7 +55,7 @@ class JointThompson(SamplingPolicy):
     """Budgeted Thompson Sampling with a joint posterior of reward and cost.
 
     >>> policy = JointThompson()
-    >>> state = policy.start(1, {})
+    >>> state = policy.start(1)
     >>> policy.observe(state, 0, reward=1.0, cost=0.0, rng=np.random.default_rng(1))
     >>> state.statistics[:, 0].tolist()
     [0.5, 1.5, 0.5, 0.5]
@@ -74,20 +73,18 @@ class JointThompson(SamplingPolicy):
     """What each outcome counts for before the first pull."""
 
     def __post_init__(self) -> None:
-        self.between(LEAST, MOST, weight=self.weight)
+        self.between(LEAST_PARAMETER, MOST_PARAMETER, weight=self.weight)
 
     def prior(self) -> tuple[float, ...]:
         return (self.weight,) * 4
 
-    def draw(self, state: State, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
-        assert isinstance(state, Posterior)
+    def draw(self, state: Posterior, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
         counts = state.statistics[:NEITHER] if arms is None else state.statistics[:NEITHER, arms]
         both, paid, charged = np.moveaxis(rng.standard_gamma(counts, size=(rounds, *counts.shape)), 1, 0)
         return np.asarray((both + paid) / (both + charged))
 
-    def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
+    def add_history(self, state: Posterior, arm: int, pulls: int, reward: float, cost: float) -> None:
         """Totals say nothing about the pairs: rewards and costs are taken for independent."""
-        assert isinstance(state, Posterior)
         state.pulls[arm] += pulls
         paid, charged = (reward / pulls, cost / pulls) if pulls else (0.0, 0.0)
         shares = (paid * charged, paid * (1.0 - charged), (1.0 - paid) * charged, (1.0 - paid) * (1.0 - charged))

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import State, first_pull
-from budgetbandits.policies.index import RISING, IndexPolicy, either
+from budgetbandits.policies.base import first_pull
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, where
 from budgetbandits.policies.statistics import Tally
 
 SLACK = 1e-9
@@ -33,7 +33,7 @@ SLACK = 1e-9
 
 def kube(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
     upper = mean_reward + np.sqrt(2.0 * np.log(np.maximum(rounds, 1.0)) / pulls)
-    return either(mean_cost > 0.0, upper / mean_cost, np.inf)
+    return where(mean_cost > 0.0, upper / mean_cost, np.inf)
 
 
 def kube_fractional(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost: Any) -> Any:
@@ -53,7 +53,7 @@ class KUBE(IndexPolicy):
     reference = "Tran-Thanh et al., AAAI 2012, as in Xia et al. 2015"
     proven = "nothing"
     index = staticmethod(kube)
-    monotone = RISING
+    monotone = RISING_INDEX
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,14 @@ class FractionalKUBE(IndexPolicy):
     proven = "O(ln B), costs known and fixed"
     needs = frozenset({"budget", "costs"})
     index = staticmethod(kube_fractional)
-    monotone = replace(RISING, ignores_cost=True)
+    monotone = replace(RISING_INDEX, ignores_cost=True)
     first_extra = "own"
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
-        return (state.known["costs"],)
+        return (state.known.costs,)
 
     def affordable(self, state: Tally) -> Array:
-        return np.asarray(state.known["costs"] <= state.left + SLACK)
+        return np.asarray(state.known.costs <= state.left + SLACK)
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,7 @@ class KnapsackKUBE(FractionalKUBE):
     reference = "Tran-Thanh et al., AAAI 2012"
     proven = "O(ln B), costs known and fixed"
 
-    def choose(self, state: State, rng: np.random.Generator) -> int | None:
-        assert isinstance(state, Tally)
+    def choose(self, state: Tally, rng: np.random.Generator) -> int | None:
         mask = state.active & self.affordable(state).astype(bool)
         while (arm := first_pull(state)) is not None:
             if mask[arm]:
@@ -102,9 +101,9 @@ class KnapsackKUBE(FractionalKUBE):
         if not mask.any():
             return None
         # an arm without feedback has an unbounded density: it takes the whole knapsack
-        density = kube_fractional(state.mean_reward, None, state.seen, float(state.pulls.sum()), state.known["costs"])
+        density = kube_fractional(state.mean_reward, None, state.seen, float(state.pulls.sum()), state.known.costs)
         density = np.where(mask, np.where(state.pulls > 0, density, np.inf), -np.inf)
-        copies = fill(density, state.known["costs"], state.left, rng.permutation(len(density)))
+        copies = fill(density, state.known.costs, state.left, rng.permutation(len(density)))
         return int(np.searchsorted(np.cumsum(copies), rng.integers(copies.sum()), side="right"))
 
 

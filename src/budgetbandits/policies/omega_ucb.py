@@ -30,13 +30,13 @@ from typing import Any
 import numpy as np
 
 from budgetbandits.policies.base import NOT_IN_PRINT
-from budgetbandits.policies.index import RISING, IndexPolicy, MomentsPolicy, Monotone, either
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, MomentsPolicy, Monotone, where
 from budgetbandits.policies.statistics import Moments, Tally
 
 MANY_PULLS = 30.0
-"""From so many pulls on ω*-UCB trusts the variance."""
+"""The number of pulls from which ω*-UCB trusts the variance."""
 RHO = 0.25
-"""What the paper recommends."""
+"""The value that the paper recommends."""
 
 
 def wilson_upper(mean: Any, pulls: Any, square: Any) -> Any:
@@ -49,13 +49,13 @@ def wilson_upper(mean: Any, pulls: Any, square: Any) -> Any:
 def wilson_lower(mean: Any, pulls: Any, square: Any) -> Any:
     """The lower end of Wilson's interval; at least 0, and 0 at a mean of 0."""
     upper = wilson_upper(mean, pulls, square)
-    return either(mean > 0.0, pulls * mean * mean / ((pulls + square) * np.maximum(upper, 1e-300)), 0.0)
+    return where(mean > 0.0, pulls * mean * mean / ((pulls + square) * np.maximum(upper, 1e-300)), 0.0)
 
 
 def omega_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, rho: Any) -> Any:
     square = 2.0 * rho * np.log(np.maximum(rounds, 1.0))
     price = wilson_lower(mean_cost, pulls, square)
-    return either(price > 0.0, wilson_upper(mean_reward, pulls, square) / either(price > 0.0, price, 1.0), np.inf)
+    return where(price > 0.0, wilson_upper(mean_reward, pulls, square) / where(price > 0.0, price, 1.0), np.inf)
 
 
 def omega_star_ucb(
@@ -83,11 +83,11 @@ def by_variances(
     trusted = pulls >= MANY_PULLS
     reward_share = np.minimum(reward_variance / np.maximum(largest_reward, 1e-300), 1.0)
     cost_share = np.minimum(cost_variance / np.maximum(largest_cost, 1e-300), 1.0)
-    reward_square = square * either(trusted & (largest_reward > 0.0), reward_share, 1.0)
-    cost_square = square * either(trusted & (largest_cost > 0.0), cost_share, 1.0)
+    reward_square = square * where(trusted & (largest_reward > 0.0), reward_share, 1.0)
+    cost_square = square * where(trusted & (largest_cost > 0.0), cost_share, 1.0)
     price = wilson_lower(mean_cost, pulls, cost_square)
     best = wilson_upper(mean_reward, pulls, reward_square)
-    return either(price > 0.0, best / either(price > 0.0, price, 1.0), np.inf)
+    return where(price > 0.0, best / where(price > 0.0, price, 1.0), np.inf)
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class OmegaUCB(IndexPolicy):
     reference = "Heyden et al., KDD 2024"
     proven = "O(ln B) for ρ = 1, nothing for ρ = 1/4"
     index = staticmethod(omega_ucb)
-    monotone = RISING
+    monotone = RISING_INDEX
     rho: float = RHO
 
     def __post_init__(self) -> None:
@@ -126,8 +126,7 @@ class OmegaStarUCB(MomentsPolicy):
     def __post_init__(self) -> None:
         self.positive(rho=self.rho)
 
-    def extras(self, state: Tally) -> tuple[Any, ...]:
-        assert isinstance(state, Moments)
+    def extras(self, state: Moments) -> tuple[Any, ...]:
         return (*state.moments, self.rho)
 
 
@@ -149,6 +148,5 @@ class OmegaRising(MomentsPolicy):
     def __post_init__(self) -> None:
         self.positive(wait=self.wait)
 
-    def extras(self, state: Tally) -> tuple[Any, ...]:
-        assert isinstance(state, Moments)
+    def extras(self, state: Moments) -> tuple[Any, ...]:
         return (*state.moments, self.wait * float(max(state.active.sum(), 1)))

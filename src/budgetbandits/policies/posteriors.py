@@ -1,15 +1,15 @@
-"""What a policy's state says of an arm, as posteriors of its means and of their ratio."""
+"""The posteriors of an arm's means and of their ratio, from a policy's state."""
 
 from __future__ import annotations
 
 import math
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.numerics.posteriors import ArmPosterior, BetaPosterior, JointRatio, RestrictedNormal
+from budgetbandits.numerics.posteriors import ArmPosterior, BetaPosterior, JointRatioPosterior, RestrictedNormal
 from budgetbandits.policies.base import Policy, State
 from budgetbandits.policies.gaussian import GaussianThompson
 from budgetbandits.policies.joint import JointThompson
-from budgetbandits.policies.paced.statistics import COST, COUNT, REWARD, Paced
+from budgetbandits.policies.paced.statistics import COST, COUNT, REWARD, PacedState
 from budgetbandits.policies.sampling import Posterior
 from budgetbandits.policies.statistics import Tally
 from budgetbandits.policies.thompson import BetaState
@@ -18,8 +18,8 @@ from budgetbandits.policies.thompson import BetaState
 def kept_posterior(policy: Policy, state: State, arm: int) -> ArmPosterior | None:
     """The posterior that the policy keeps of an arm; None if it keeps none that is known here."""
     if isinstance(state, BetaState):
-        reward, cost = zip(state.successes[:, arm].tolist(), state.failures[:, arm].tolist(), strict=True)
-        return ArmPosterior.independent(BetaPosterior(*reward), BetaPosterior(*cost))
+        a, c, b, d = state.statistics[:, arm].tolist()
+        return ArmPosterior.independent(BetaPosterior(a, b), BetaPosterior(c, d))
     if isinstance(policy, GaussianThompson) and isinstance(state, Posterior):
         count, reward, cost = state.statistics[:, arm].tolist()
         deviation = policy.sigma / math.sqrt(count)
@@ -31,7 +31,7 @@ def kept_posterior(policy: Policy, state: State, arm: int) -> ArmPosterior | Non
         return ArmPosterior(
             BetaPosterior(both + paid, charged + neither),
             BetaPosterior(both + charged, paid + neither),
-            JointRatio.of(both, paid, charged),
+            JointRatioPosterior.from_weights(both, paid, charged),
         )
     return None
 
@@ -44,7 +44,7 @@ def posterior(policy: Policy, state: State, arm: int) -> ArmPosterior:
     sums = None
     if isinstance(state, Tally):
         sums = float(state.pulls[arm]), float(state.reward[arm]), float(state.cost[arm])
-    elif isinstance(state, Paced):  # what it has forgotten counts in none of them
+    elif isinstance(state, PacedState):  # what it has forgotten counts in none of them
         count, reward, cost = state.sums[[COUNT, REWARD, COST], :, arm].sum(axis=1).tolist()
         sums = count, reward, cost
     if sums is not None:

@@ -10,8 +10,8 @@ B′ = min(B, T): a cost c uses cB′/B of money, a pull B′/T of time. The pri
 (1 + ε)^(lower bound) for the pulled arm, ε = √(ln d / B′), d resources. With money alone ε = 0, the price cancels, and
 the two rules are one. The horizon is what the driver says the budget is for, unless ``horizon`` gives one.
 
-The prices rise when an outcome is told, by what was known before it. The requests are those that were chosen for: one
-that fails is gone like one that is answered, and one that is dropped is not.
+The prices rise when an outcome is reported, by what was known before it. Every choice uses one of the requests, also
+one that fails; a choice that is discarded does not.
 
 Badanidiyuru, Kleinberg, Slivkins: Bandits with Knapsacks. FOCS 2013. The constant in ν is that of Xia et al. 2015.
 """
@@ -19,15 +19,14 @@ Badanidiyuru, Kleinberg, Slivkins: Bandits with Knapsacks. FOCS 2013. The consta
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from budgetbandits.policies.base import State
-from budgetbandits.policies.index import RISING, IndexPolicy, either
-from budgetbandits.policies.statistics import Tally
+from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, where
+from budgetbandits.policies.statistics import T, Tally
 
 
 def upper(mean: Any, pulls: Any, width: Any) -> Any:
@@ -42,11 +41,11 @@ def lower(mean: Any, pulls: Any, width: Any) -> Any:
 
 def pd_bwk(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, width: Any) -> Any:
     price = lower(mean_cost, pulls, width)
-    return either(price > 0.0, upper(mean_reward, pulls, width) / price, np.inf)
+    return where(price > 0.0, upper(mean_reward, pulls, width) / price, np.inf)
 
 
 @dataclass(frozen=True)
-class PDBwK(IndexPolicy):
+class PDBwK(IndexPolicy[T]):
     """Optimistic reward per optimistic cost.
 
     >>> sorted(PDBwK().needs)
@@ -58,22 +57,22 @@ class PDBwK(IndexPolicy):
     reference = "Badanidiyuru et al., FOCS 2013, as in Xia et al. 2015"
     proven = "O(√B) up to logarithms, any problem"
     index = staticmethod(pd_bwk)
-    monotone = replace(RISING, ignores_rounds=True)
+    monotone = replace(RISING_INDEX, ignores_rounds=True)
 
     @property
     def needs(self) -> frozenset[str]:
         return frozenset({"budget"})
 
-    def extras(self, state: Tally) -> tuple[Any, ...]:
+    def extras(self, state: T) -> tuple[Any, ...]:
         return (self.width(state),)
 
-    def width(self, state: Tally) -> float:
+    def width(self, state: T) -> float:
         """ν = ¼ ln(BK), kept from turning negative where the budget is smaller than one pull."""
-        return 0.25 * float(np.log(max(state.known["budget"] * len(state.pulls), 1.0)))
+        return 0.25 * float(np.log(max(state.known.budget * len(state.pulls), 1.0)))
 
 
 @dataclass
-class Priced(Tally):
+class PricedState(Tally):
     """Sums, the price of each resource on the logarithmic scale, since prices themselves overflow at large budgets, and
     how many requests there were."""
 
@@ -83,7 +82,7 @@ class Priced(Tally):
 
 
 @dataclass(frozen=True)
-class PrimalDualBwK(PDBwK):
+class PrimalDualBwK(PDBwK[PricedState]):
     """The original, with time as a second resource.
 
     >>> PrimalDualBwK(horizon=1000.0).spec
@@ -103,15 +102,13 @@ class PrimalDualBwK(PDBwK):
     def needs(self) -> frozenset[str]:
         return frozenset({"budget", "horizon"} if self.horizon is None else {"budget"})
 
-    def start(self, arms: int, known: Mapping[str, Any]) -> Priced:
-        return Priced(**vars(super().start(arms, known)))
+    def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> PricedState:
+        return PricedState(**vars(super().start(arms, known)))
 
-    def can_continue(self, state: State) -> bool:
-        assert isinstance(state, Priced)
+    def can_continue(self, state: PricedState) -> bool:
         return state.chosen < self.requests(state)
 
-    def choose(self, state: State, rng: np.random.Generator) -> int | None:
-        assert isinstance(state, Priced)
+    def choose(self, state: PricedState, rng: np.random.Generator) -> int | None:
         if not self.can_continue(state):
             return None
         arm = super().choose(state, rng)
@@ -119,17 +116,14 @@ class PrimalDualBwK(PDBwK):
             state.chosen += 1
         return arm
 
-    def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
-        assert isinstance(state, Priced)
+    def observe(self, state: PricedState, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
         self._raise_prices(state, arm)
         super().observe(state, arm, reward, cost, rng)
 
-    def drop(self, state: State, arm: int) -> None:
-        assert isinstance(state, Priced)
+    def discard_choice(self, state: PricedState, arm: int) -> None:
         state.chosen = max(state.chosen - 1, 0)
 
-    def extras(self, state: Tally) -> tuple[Any, ...]:
-        assert isinstance(state, Priced)
+    def extras(self, state: PricedState) -> tuple[Any, ...]:
         # dividing every price by the largest changes no argmax
         top = max(state.log_money, state.log_time)
         money, time = np.exp(state.log_money - top), np.exp(state.log_time - top)
@@ -141,27 +135,27 @@ class PrimalDualBwK(PDBwK):
         mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, width: Any, money: Any, time: Any
     ) -> Any:
         price = money * lower(mean_cost, pulls, width) + time
-        return either(price > 0.0, upper(mean_reward, pulls, width) / price, np.inf)
+        return where(price > 0.0, upper(mean_reward, pulls, width) / price, np.inf)
 
-    def requests(self, state: Tally) -> float:
+    def requests(self, state: PricedState) -> float:
         """The horizon; infinite if there is none."""
-        return float(state.known["horizon"]) if self.horizon is None else self.horizon
+        return state.known.horizon if self.horizon is None else self.horizon
 
-    def uses(self, state: Tally) -> tuple[float, float]:
+    def uses(self, state: PricedState) -> tuple[float, float]:
         """What a unit of cost and a round use of their resources, both scaled to the smaller of the two budgets."""
         common = self._common_budget(state)
-        return common / float(state.known["budget"]), common / self.requests(state)
+        return common / state.known.budget, common / self.requests(state)
 
-    def growth(self, state: Tally) -> tuple[float, float]:
+    def growth(self, state: PricedState) -> tuple[float, float]:
         """By how much the logarithms of the two prices rise with a unit of cost and with a round."""
         growth = float(np.log1p(np.sqrt(np.log(2.0) / self._common_budget(state))))
         money_use, time_use = self.uses(state)
         return growth * money_use, growth * time_use
 
-    def _common_budget(self, state: Tally) -> float:
-        return min(float(state.known["budget"]), self.requests(state))
+    def _common_budget(self, state: PricedState) -> float:
+        return min(state.known.budget, self.requests(state))
 
-    def _raise_prices(self, state: Priced, arm: int) -> None:
+    def _raise_prices(self, state: PricedState, arm: int) -> None:
         if self.requests(state) == math.inf or state.pulls[arm] == 0:
             return
         pulls = float(state.pulls[arm])

@@ -21,35 +21,35 @@ from typing import Any
 
 import numpy as np
 
-from budgetbandits.policies.index import RISING, IndexPolicy, Monotone, either
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, Monotone, where
 from budgetbandits.policies.statistics import Tally
 
 
 def i_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, alpha: Any) -> Any:
     bonus = alpha * np.sqrt(np.log(np.maximum(rounds - 1.0, 1.0)) / pulls)
-    return either(mean_cost > 0.0, mean_reward / either(mean_cost > 0.0, mean_cost, 1.0) + bonus, np.inf)
+    return where(mean_cost > 0.0, mean_reward / where(mean_cost > 0.0, mean_cost, 1.0) + bonus, np.inf)
 
 
 def c_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, alpha: Any) -> Any:
     bonus = alpha * np.sqrt(np.log(np.maximum(rounds - 1.0, 1.0)) / pulls)
-    return either(mean_cost > 0.0, (mean_reward + bonus) / either(mean_cost > 0.0, mean_cost, 1.0), np.inf)
+    return where(mean_cost > 0.0, (mean_reward + bonus) / where(mean_cost > 0.0, mean_cost, 1.0), np.inf)
 
 
 def m_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, alpha: Any) -> Any:
     bonus = alpha * np.sqrt(np.log(np.maximum(rounds - 1.0, 1.0)) / pulls)
     price = mean_cost - bonus
-    return either(price > 0.0, np.minimum(mean_reward + bonus, 1.0) / either(price > 0.0, price, 1.0), np.inf)
+    return where(price > 0.0, np.minimum(mean_reward + bonus, 1.0) / where(price > 0.0, price, 1.0), np.inf)
 
 
 def plain_ratio(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
-    return either(mean_cost > 0.0, mean_reward / either(mean_cost > 0.0, mean_cost, 1.0), np.inf)
+    return where(mean_cost > 0.0, mean_reward / where(mean_cost > 0.0, mean_cost, 1.0), np.inf)
 
 
 @dataclass(frozen=True)
 class _WithWidth(IndexPolicy):
     """What the three bounds share."""
 
-    monotone = RISING
+    monotone = RISING_INDEX
     alpha: float = 0.25
 
     def __post_init__(self) -> None:

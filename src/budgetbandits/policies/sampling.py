@@ -1,6 +1,6 @@
 """Policies that score every arm by a random draw and pull the best: the shape of Thompson sampling.
 
-What such a policy knows of an arm is a few numbers, its *statistics*. Two functions say all the rest:
+Such a policy keeps a few numbers of each arm, its *statistics*. Two functions say all the rest:
 
     def score(statistics, rng, *extras):                # a draw from the arm's posterior
         return rng.beta(statistics[0], statistics[1])
@@ -15,43 +15,51 @@ can be compiled. Compiled, they draw what they draw here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import Policy, State, best
+from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, Policy, State, best
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    P = TypeVar("P", bound="Posterior", default=Any)
+else:
+    from budgetbandits.policies.base import S as P
 
 Arms = NDArray[np.int64]
 
 
 @dataclass
 class Posterior(State):
-    """What is known of every arm: a column of statistics for each."""
+    """What was learned of every arm: a column of statistics for each."""
 
     statistics: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     def check(self, name: str, array: NDArray[Any]) -> None:
-        if name != "statistics":
+        if name != "statistics" or name in self.positive:
             super().check(name, array)
-        elif np.isnan(array).any():  # statistics may be negative: nobody says what they are
+        elif np.isnan(array).any():  # statistics of an author's own may be negative
             raise BadState(f"{name!r} holds no number; the saved state is damaged")
 
 
 @dataclass(frozen=True)
-class SamplingPolicy(Policy):
+class SamplingPolicy(Policy[P]):
     """Each round every arm draws a score, independently of the others, from its own posterior.
 
-    A policy gives `score`, `learn`, `prior` and `recall`, and `extras` if the two functions take any. One that keeps
-    another state gives `start`, `draw`, `draw_one` and `observe` instead; then no compiled engine plays it.
+    A policy gives `score`, `learn`, `prior` and `add_history`, and `extras` if the two functions take any. A vectorised
+    `draw` makes it faster where arms are many; it must draw from the same distribution as `score`.
     """
 
     score: ClassVar[Callable[..., float]]
     learn: ClassVar[Callable[..., None]]
+    state_class: ClassVar[type[Posterior]] = Posterior
 
     def prior(self) -> tuple[float, ...]:
         """The statistics of an arm before its first pull."""
@@ -61,37 +69,41 @@ class SamplingPolicy(Policy):
         """Further arguments of `score` and `learn`, the same for both: hyper-parameters."""
         return ()
 
-    def start(self, arms: int, known: Mapping[str, Any]) -> State:
-        return Posterior(
-            active=np.ones(arms, dtype=bool),
-            pulls=np.zeros(arms, dtype=np.int64),
-            known=self.take(known),
-            statistics=np.repeat(np.array(self.prior(), dtype=float)[:, None], arms, axis=1),
+    def first_statistics(self, arms: range) -> Array:
+        """The statistics of the arms with these numbers before their first pull, a column for each."""
+        return np.repeat(np.array(self.prior(), dtype=float)[:, None], len(arms), axis=1)
+
+    def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> P:
+        return self._state_of(range(arms), known)
+
+    def new_arm_state(self, state: P, known: Knowledge) -> P:
+        return self._state_of(range(len(state.pulls), len(state.pulls) + 1), known)
+
+    def _state_of(self, arms: range, known: Knowledge) -> P:
+        state = self.state_class(
+            active=np.ones(len(arms), dtype=bool),
+            pulls=np.zeros(len(arms), dtype=np.int64),
+            known=self.select_knowledge(known),
+            statistics=self.first_statistics(arms),
         )
+        return cast("P", state)
 
-    def statistics(self, state: State) -> Array:
-        """The statistics of all arms, a column for each."""
-        assert isinstance(state, Posterior)
-        return state.statistics
-
-    def draw(self, state: State, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
-        """The scores of these arms (all of them if None) in so many independent rounds, as (round, arm)."""
+    def draw(self, state: P, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
+        """The scores of these arms (all of them if None) in ``rounds`` independent rounds, as (round, arm)."""
         numbers = range(len(state.pulls)) if arms is None else arms.tolist()
         return np.array([[self.draw_one(state, rng, arm) for arm in numbers] for _ in range(rounds)], dtype=float)
 
-    def draw_one(self, state: State, rng: np.random.Generator, arm: int) -> float:
+    def draw_one(self, state: P, rng: np.random.Generator, arm: int) -> float:
         """The score of one arm in one round."""
-        assert isinstance(state, Posterior)
         return float(function_of(self, "score")(state.statistics[:, arm], rng, *self.extras()))
 
-    def choose(self, state: State, rng: np.random.Generator) -> int | None:
+    def choose(self, state: P, rng: np.random.Generator) -> int | None:
         scores = self.draw(state, rng, 1)[0]
-        if "scales" in state.known:
-            scores = scores / state.known["scales"]  # of reward per cost on the arm's own scale
+        if state.known.scales is not None:
+            scores = scores / state.known.scales  # of reward per cost on the arm's own scale
         return best(np.where(state.active, scores, -np.inf), rng)
 
-    def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
-        assert isinstance(state, Posterior)
+    def observe(self, state: P, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
         state.pulls[arm] += 1
         function_of(self, "learn")(state.statistics[:, arm], reward, cost, rng, *self.extras())
 

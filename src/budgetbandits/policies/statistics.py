@@ -1,26 +1,32 @@
-"""Counts and means of what each arm has brought and cost, and policies that learn by them."""
+"""Sums and means of the rewards and costs of each arm, and the policies that learn by them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import Policy, State
+from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, Policy, State
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", bound="Tally", default=Any)
+else:
+    from budgetbandits.policies.base import S as T
 
 
 @dataclass
 class Tally(State):
-    """Sums of what each arm has brought and cost."""
+    """Sums of the rewards and costs of each arm."""
 
     reward: Array = field(default_factory=lambda: np.zeros(0))
     reward_squared: Array = field(default_factory=lambda: np.zeros(0))
     cost: Array = field(default_factory=lambda: np.zeros(0))
     past_cost: float = 0.0
-    """The part of the costs that history tells of: learnt from, but not paid out of this budget."""
+    """The part of the costs that comes from history: learned from, but not paid out of this budget."""
 
     @property
     def seen(self) -> Array:
@@ -45,18 +51,18 @@ class Tally(State):
 
     @property
     def spent(self) -> float:
-        """What this budget has paid."""
+        """The money spent out of this budget."""
         return float(self.cost.sum()) - self.past_cost
 
     @property
     def left(self) -> float:
-        """What is left of a budget that is known."""
-        return float(self.known["budget"]) - self.spent
+        """The money left of a known budget."""
+        return self.known.budget - self.spent
 
 
 @dataclass
 class Moments(Tally):
-    """Sums, and what variances and covariances are made of."""
+    """Sums that also give variances and covariances."""
 
     cost_squared: Array = field(default_factory=lambda: np.zeros(0))
     product: Array = field(default_factory=lambda: np.zeros(0))
@@ -74,28 +80,27 @@ class Moments(Tally):
 
 
 @dataclass(frozen=True)
-class TallyPolicy(Policy):
+class TallyPolicy(Policy[T]):
     """A policy that learns by counting."""
 
-    def start(self, arms: int, known: Mapping[str, Any]) -> Tally:
-        return Tally(
+    def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> T:
+        state = Tally(
             active=np.ones(arms, dtype=bool),
             pulls=np.zeros(arms, dtype=np.int64),
-            known=self.take(known),
+            known=self.select_knowledge(known),
             reward=np.zeros(arms),
             reward_squared=np.zeros(arms),
             cost=np.zeros(arms),
         )
+        return cast("T", state)  # a policy with another state makes it from this one
 
-    def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
-        assert isinstance(state, Tally)
+    def observe(self, state: T, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
         state.pulls[arm] += 1
         state.reward[arm] += reward
         state.reward_squared[arm] += reward * reward
         state.cost[arm] += cost
 
-    def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
-        assert isinstance(state, Tally)
+    def add_history(self, state: T, arm: int, pulls: int, reward: float, cost: float) -> None:
         state.pulls[arm] += pulls
         state.reward[arm] += reward
         state.reward_squared[arm] += reward  # r² ≤ r on [0, 1]: the largest variance the history allows

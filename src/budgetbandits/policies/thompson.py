@@ -14,60 +14,56 @@ Thompson: On the likelihood that one unknown probability exceeds another. Biomet
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from budgetbandits.numerics.arrays import Array, trial
-from budgetbandits.policies.base import State
 from budgetbandits.policies.beta_priors import UNIFORM, Pairs, Prior, pairs, spread
-from budgetbandits.policies.sampling import Arms, SamplingPolicy
+from budgetbandits.policies.sampling import Arms, Posterior, SamplingPolicy
+
+REWARD_SUCCESSES, COST_SUCCESSES, REWARD_FAILURES, COST_FAILURES = range(4)
+"""The statistics of an arm: the parameters of both Betas."""
 
 LEAST_KAPPA, MOST_KAPPA = 0.01, 100.0
 """A sane range: at the ends a hundred pulls count for one, or one for a hundred."""
 
 
-@dataclass
-class BetaState(State):
-    """Beta parameters of every arm: row 0 for its reward, row 1 for its cost."""
-
-    successes: Array = field(default_factory=lambda: np.ones((2, 0)))
-    failures: Array = field(default_factory=lambda: np.ones((2, 0)))
-    positive: ClassVar[tuple[str, ...]] = ("successes", "failures")
-
-
-def learn(statistics: Array, reward: float, cost: float, rng: np.random.Generator, kappa: float) -> None:
-    """One trial for the reward and one for the cost; the statistics are the successes of both, then the failures."""
-    paid = trial(reward, rng)
-    statistics[0] += kappa * paid
-    statistics[2] += kappa * (1.0 - paid)
-    charged = trial(cost, rng)
-    statistics[1] += kappa * charged
-    statistics[3] += kappa * (1.0 - charged)
-
-
-def ratio(statistics: Array, rng: np.random.Generator, kappa: float) -> float:
-    """θr / θc."""
-    reward: float = rng.beta(statistics[0], statistics[2])
-    cost: float = rng.beta(statistics[1], statistics[3])
+def score(statistics: Array, rng: np.random.Generator, kappa: float) -> float:
+    """The algorithm's draw, θr / θc: a plausible mean reward by a plausible mean cost."""
+    reward: float = rng.beta(statistics[REWARD_SUCCESSES], statistics[REWARD_FAILURES])
+    cost: float = rng.beta(statistics[COST_SUCCESSES], statistics[COST_FAILURES])
     return reward / cost
 
 
-def reward_alone(statistics: Array, rng: np.random.Generator, kappa: float) -> float:
-    """θr."""
-    reward: float = rng.beta(statistics[0], statistics[2])
+def learn(statistics: Array, reward: float, cost: float, rng: np.random.Generator, kappa: float) -> None:
+    """Its update: a trial for the reward and one for the cost, each a success or a failure."""
+    statistics[REWARD_SUCCESSES if trial(reward, rng) == 1.0 else REWARD_FAILURES] += kappa
+    statistics[COST_SUCCESSES if trial(cost, rng) == 1.0 else COST_FAILURES] += kappa
+
+
+def reward_score(statistics: Array, rng: np.random.Generator, kappa: float) -> float:
+    """θr alone, of Thompson sampling that ignores prices."""
+    reward: float = rng.beta(statistics[REWARD_SUCCESSES], statistics[REWARD_FAILURES])
     return reward
 
 
+@dataclass
+class BetaState(Posterior):
+    """The parameters of both Betas of every arm, as (successes of reward and cost, failures of both; arm)."""
+
+    positive: ClassVar[tuple[str, ...]] = ("statistics",)
+
+
 @dataclass(frozen=True)
-class BetaThompson(SamplingPolicy):
+class BetaThompson(SamplingPolicy[BetaState]):
     """Beta posteriors, and Bernoulli trials for values between 0 and 1."""
 
     prior_reward: Prior = UNIFORM
     kappa: float = 1.0
 
+    state_class = BetaState
     learn = staticmethod(learn)
 
     def __post_init__(self) -> None:
@@ -76,45 +72,19 @@ class BetaThompson(SamplingPolicy):
 
     @property
     def priors(self) -> tuple[Pairs, Pairs]:
-        """Of the reward and of the cost."""
+        """The priors of the reward and of the cost."""
         return pairs(self.prior_reward, "prior_reward"), UNIFORM
+
+    def first_statistics(self, arms: range) -> Array:
+        return np.stack([spread(prior, arms) for prior in self.priors], axis=1).reshape(4, len(arms))
 
     def extras(self) -> tuple[float, ...]:
         return (self.kappa,)
 
-    def start(self, arms: int, known: Mapping[str, Any]) -> BetaState:
-        return self._arms(range(arms))
-
-    def new_arm_state(self, state: State, known: Mapping[str, Any]) -> BetaState:
-        return self._arms(range(len(state.pulls), len(state.pulls) + 1))
-
-    def _arms(self, numbers: range) -> BetaState:
-        first = np.stack([spread(prior, numbers) for prior in self.priors], axis=1)
-        return BetaState(
-            active=np.ones(len(numbers), dtype=bool),
-            pulls=np.zeros(len(numbers), dtype=np.int64),
-            successes=first[0],
-            failures=first[1],
-        )
-
-    def statistics(self, state: State) -> Array:
-        assert isinstance(state, BetaState)
-        return np.concatenate([state.successes, state.failures])
-
-    # What `learn` says, on a state that is kept in two arrays; `draw_one` below says what `score` says.
-    def observe(self, state: State, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
-        assert isinstance(state, BetaState)
-        state.pulls[arm] += 1
-        paid = state.successes if trial(reward, rng) else state.failures
-        paid[0, arm] += self.kappa
-        charged = state.successes if trial(cost, rng) else state.failures
-        charged[1, arm] += self.kappa
-
-    def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
-        assert isinstance(state, BetaState)
+    def add_history(self, state: BetaState, arm: int, pulls: int, reward: float, cost: float) -> None:
         state.pulls[arm] += pulls
-        state.successes[:, arm] += (self.kappa * reward, self.kappa * cost)
-        state.failures[:, arm] += (self.kappa * (pulls - reward), self.kappa * (pulls - cost))
+        counts = (reward, cost, pulls - reward, pulls - cost)
+        state.statistics[:, arm] += [self.kappa * count for count in counts]
 
 
 @dataclass(frozen=True)
@@ -135,7 +105,7 @@ class BudgetedThompson(BetaThompson):
     reference = "Xia et al., IJCAI 2015"
     proven = "O(ln B)"
     own_scales: ClassVar[bool] = True
-    score = staticmethod(ratio)
+    score = staticmethod(score)
 
     prior_cost: Prior = UNIFORM
 
@@ -147,19 +117,11 @@ class BudgetedThompson(BetaThompson):
     def priors(self) -> tuple[Pairs, Pairs]:
         return pairs(self.prior_reward, "prior_reward"), pairs(self.prior_cost, "prior_cost")
 
-    def draw(self, state: State, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
-        assert isinstance(state, BetaState)
-        successes, failures = state.successes, state.failures
-        if arms is not None:
-            successes, failures = successes[:, arms], failures[:, arms]
+    def draw(self, state: BetaState, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
+        statistics = state.statistics if arms is None else state.statistics[:, arms]
+        successes, failures = statistics[:REWARD_FAILURES], statistics[REWARD_FAILURES:]
         theta = rng.beta(successes, failures, size=(rounds, *successes.shape))
         return np.asarray(theta[:, 0] / theta[:, 1])
-
-    def draw_one(self, state: State, rng: np.random.Generator, arm: int) -> float:
-        assert isinstance(state, BetaState)
-        successes, failures = state.successes, state.failures
-        reward = rng.beta(successes[0, arm], failures[0, arm])
-        return float(reward / rng.beta(successes[1, arm], failures[1, arm]))
 
 
 @dataclass(frozen=True)
@@ -170,14 +132,9 @@ class Thompson(BetaThompson):
     label = "Thompson"
     reference = "Thompson 1933"
     proven = "O(ln B) if every cost is 1"
-    score = staticmethod(reward_alone)
+    score = staticmethod(reward_score)
 
-    def draw(self, state: State, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
-        assert isinstance(state, BetaState)
-        chosen = slice(None) if arms is None else arms
-        successes, failures = state.successes[0, chosen], state.failures[0, chosen]
+    def draw(self, state: BetaState, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
+        statistics = state.statistics if arms is None else state.statistics[:, arms]
+        successes, failures = statistics[REWARD_SUCCESSES], statistics[REWARD_FAILURES]
         return rng.beta(successes, failures, size=(rounds, len(successes)))
-
-    def draw_one(self, state: State, rng: np.random.Generator, arm: int) -> float:
-        assert isinstance(state, BetaState)
-        return float(rng.beta(state.successes[0, arm], state.failures[0, arm]))

@@ -28,10 +28,10 @@ import numpy as np
 
 from budgetbandits.numerics.divergence import largest_ratio
 from budgetbandits.policies.classical import check_lower_order
-from budgetbandits.policies.index import RISING, IndexPolicy, either
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, where
 from budgetbandits.policies.statistics import Tally
 
-SOLVED = replace(RISING, error=1e-7)
+SOLVED_INDEX = replace(RISING_INDEX, error=1e-7)
 """Monotone up to what Newton's method leaves where costs are as small as 1e-9."""
 
 
@@ -41,7 +41,7 @@ def ucb_sc(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
     slope = np.sqrt(square / rest)
     price = mean_cost - slope * mean_reward
     closed = (mean_cost * mean_cost > square) & (price > 0.0)
-    return either(closed, (mean_reward + slope * mean_cost) / either(closed, price, 1.0), np.inf)
+    return where(closed, (mean_reward + slope * mean_cost) / where(closed, price, 1.0), np.inf)
 
 
 def kl_ucb_sc(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, lower_order: Any) -> Any:
@@ -62,7 +62,7 @@ class UCBSC(IndexPolicy):
     reference = "Watanabe et al., IEICE 2018"
     proven = "not checked"
     index = staticmethod(ucb_sc)
-    monotone = RISING
+    monotone = RISING_INDEX
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class KLUCBSC(IndexPolicy):
     reference = "Watanabe et al., IEICE 2017"
     proven = "attains the lower bound, Bernoulli"
     index = staticmethod(kl_ucb_sc)
-    monotone = SOLVED
+    monotone = SOLVED_INDEX
     lower_order: float = 0.0
 
     def __post_init__(self) -> None:
@@ -95,4 +95,4 @@ class KLUCBSCPlus(IndexPolicy):
     reference = "Watanabe et al., IEICE 2017"
     proven = "nothing"
     index = staticmethod(kl_ucb_sc_plus)
-    monotone = SOLVED
+    monotone = SOLVED_INDEX

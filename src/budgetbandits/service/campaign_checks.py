@@ -9,7 +9,7 @@ from typing import Any
 from budgetbandits.allocation.choosers import best_kind
 from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, TooManySegments, UnknownArm
 from budgetbandits.formatting.money import same_decimals
-from budgetbandits.policies import KNOWN, POLICIES, Policy, parse_policy
+from budgetbandits.policies import POLICIES, POLICY_REGISTRY, Policy, parse_policy
 from budgetbandits.service import campaign_learner
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.ledger import Account, in_words, to_micros, to_units
@@ -64,7 +64,7 @@ def planned_campaign(
 
 def _own_policy(text: str) -> Policy:
     name = text.partition(":")[0].strip()
-    if name not in POLICIES and (name in KNOWN or ".py" in name):
+    if name not in POLICIES and (name in POLICY_REGISTRY or ".py" in name):
         raise BadParameter(
             f"{name[:60]!r} comes from outside the package; the service plays the package's own policies, "
             f"because every server and every audit must have the same code: choose one of {', '.join(POLICIES)}"

@@ -26,8 +26,8 @@ from budgetbandits.allocation.session import ArmSession, Segments, chosen_from
 from budgetbandits.errors import BadState, BudgetBanditsError, TooManySegments
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, RequestPolicy
-from budgetbandits.policies.paced.statistics import Paced
-from budgetbandits.policies.primal_dual import Priced
+from budgetbandits.policies.paced.statistics import PacedState
+from budgetbandits.policies.primal_dual import PricedState
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.request import Amounts, RequestOptions, ResolvedRequest
@@ -156,7 +156,7 @@ class CampaignLearner(ArmSession):
         cls, policy: Policy, names: Sequence[str], caps: Sequence[int], settings: Mapping[str, Any]
     ) -> CampaignLearner:
         own = np.array(caps) / settings["cost_max"] if settings.get("own_scales") else None
-        learner = Learner.new(policy, len(names), settings["known"], kind=settings["chooser"], scales=own)
+        learner = Learner.new(policy, len(names), Knowledge(**settings["known"]), kind=settings["chooser"], scales=own)
         return cls(learner, names, caps, settings)
 
     def copy(self, tag: str) -> CampaignLearner:
@@ -383,9 +383,9 @@ class CampaignLearner(ArmSession):
         spent, used = account.spent, account.requests_used
         if leased is not None:
             spent, used = spent + leased.spent, used + leased.requests_used
-        if isinstance(state, Priced):
+        if isinstance(state, PricedState):
             state.chosen = used  # a decision that was voided is not
-        if isinstance(state, Paced) and math.isfinite(state.known["horizon"]):
+        if isinstance(state, PacedState) and math.isfinite(state.known.horizon):
             self.plan_with((account.budget - spent) / self._cost_max + state.paid, used - int(state.pulls.sum()))
 
     def add(self, name: str, cap: int) -> int:

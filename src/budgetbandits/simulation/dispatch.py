@@ -38,10 +38,10 @@ ONLY_PLAIN = "with a horizon no engine plays many requests at once"
 EPSILON_FIRST_METHODS = (
     "needs",
     "anytime",
-    "take",
+    "select_knowledge",
     "start",
     "observe",
-    "recall",
+    "add_history",
     "choose",
     "can_continue",
     "ratio",
@@ -52,7 +52,10 @@ EPSILON_FIRST_METHODS = (
 
 
 THOMPSON_METHODS: dict[type[BetaThompson], dict[str, tuple[Any, ...]]] = {
-    kind: methods(kind, "needs", "anytime", "take", "start", "observe", "recall", "choose", "draw", "can_continue")
+    kind: methods(
+        kind,
+        *("needs", "anytime", "select_knowledge", "start", "observe", "add_history", "choose", "draw", "can_continue"),
+    )
     for kind in (BudgetedThompson, Thompson)
 }
 """The methods that the engine of Thompson sampling stands in for."""

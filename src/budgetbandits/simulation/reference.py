@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import Policy, Request, RequestPolicy, State
+from budgetbandits.policies.base import Knowledge, Policy, Request, RequestPolicy, State
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
@@ -52,7 +53,7 @@ def play(
     requests = requests_of(problem, policy, state)
     scales = problem.scales if policy.own_scales else None
     if scales is not None:
-        state.known["scales"] = scales
+        state.known = replace(state.known, scales=scales)
     pulls = np.zeros((len(arms), len(problem)), dtype=np.int64)
     part = -1 if isinstance(problem, RequestStream) else 0
     reward = spend = drift = 0.0
@@ -140,22 +141,15 @@ def own_seed(seed: np.random.SeedSequence, budget: float) -> np.random.SeedSeque
     return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, identity))
 
 
-def what_is_known(problem: Environment, policy: Policy, budget: float, horizon: float = math.inf) -> dict[str, Any]:
+def what_is_known(problem: Environment, policy: Policy, budget: float, horizon: float = math.inf) -> Knowledge:
     """Exactly what the policy declares that it needs, and nothing else."""
     if isinstance(problem, RequestStream):
         if "costs" in policy.needs:
             raise BadParameter(f"{policy.spec} must know every arm's cost, which in a stream changes; leave it out")
-        floor = float(problem.cost_means[problem.available_arms].min())
-        return {
-            what: {"budget": budget, "horizon": horizon, "cost_floor": floor}[what] for what in policy.needs
-        }  # fmt: skip
-    truth = {
-        "budget": budget,
-        "cost_floor": float(problem.cost_means.min()),
-        "costs": problem.cost_means,
-        "horizon": horizon,
-    }
-    return {what: truth[what] for what in policy.needs}
+        truth = Knowledge(budget, horizon, cost_floor=float(problem.cost_means[problem.available_arms].min()))
+    else:
+        truth = Knowledge(budget, horizon, float(problem.cost_means.min()), problem.cost_means)
+    return Policy.select_knowledge(policy, truth)  # whatever the policy makes of it
 
 
 Draw = Callable[[int], tuple[Array, Array]]

@@ -20,7 +20,7 @@ from budgetbandits.allocation.propensity import Chances, chances
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.numerics.fluid import best_mix
-from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, RequestPolicy
+from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy
 from budgetbandits.policies.paced.statistics import SMALLEST_COST
 from budgetbandits.problems.recorded import ReplayTable
 from budgetbandits.validation import integer, positive
@@ -188,7 +188,7 @@ def _one_order(
         order = shuffle.permutation(len(table)).tolist() if requests is None else list(requests)
         money = budget_per_request * len(order)
         if learner is None:
-            known = {"budget": money / top, "horizon": float(len(order))}
+            known = Knowledge(budget=money / top, horizon=float(len(order)))
             learner = Learner.new(policy, arms, known, scales=caps / top)
             scale = caps if policy.own_scales else np.full(arms, top)
         else:

@@ -1,4 +1,4 @@
-"""Hold a policy of your own to what every policy promises.
+"""Checks for a policy of your own: the contract of every policy, and the compiled engines.
 
 from budgetbandits.testing import check_policy
 
@@ -15,7 +15,7 @@ from typing import Literal
 
 from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.plugins import add_policy
-from budgetbandits.policies import KNOWN, Policy
+from budgetbandits.policies import POLICY_REGISTRY, Policy
 from budgetbandits.simulation.outcome import Engine
 from budgetbandits.testing.contract import CONTRACT, Broken
 from budgetbandits.testing.engines import ENGINES, engine_of
@@ -25,7 +25,7 @@ __all__ = ["Finding", "Report", "check_policy"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found."""
+    """The finding of one check."""
 
     check: str
     verdict: Literal["holds", "broken", "does not apply"]
@@ -37,7 +37,7 @@ class Finding:
 
 @dataclass
 class Report:
-    """What all checks found."""
+    """The findings of all checks."""
 
     policy: str
     findings: list[Finding] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Report:
 
 def check_policy(policy: Policy, tell: Callable[[Finding], None] = lambda finding: None) -> Report:
     """The whole contract and the engines, in about a minute; ``tell`` hears each finding as it comes."""
-    if policy.name not in KNOWN:
+    if policy.name not in POLICY_REGISTRY:
         add_policy(type(policy))  # its text must be readable
     report = Report(policy.spec)
     for name, check in {**CONTRACT, **ENGINES}.items():

@@ -1,4 +1,4 @@
-"""What every policy promises to whoever drives it, as checks that any policy can be held to.
+"""The promises of every policy to its driver, as checks for any policy.
 
 Each takes a policy and raises `Broken`, or returns why it does not apply. Seeds are fixed: a check that holds once
 always holds.
@@ -7,7 +7,8 @@ always holds.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from budgetbandits.allocation.allocation import Allocation
 from budgetbandits.errors import BudgetBanditsError, MissingKnowledge
 from budgetbandits.policies import parse_policy
-from budgetbandits.policies.base import KNOWLEDGE, UNLIMITED, Policy, State
+from budgetbandits.policies.base import KNOWLEDGE, Knowledge, Policy, State
 from budgetbandits.policies.epsilon_first import EpsilonFirst
 from budgetbandits.policies.index import IndexPolicy
 
@@ -35,10 +36,9 @@ def expect(kept: bool, otherwise: str) -> None:
         raise Broken(otherwise)
 
 
-def knowledge(policy: Policy, arms: int, budget: float = BUDGET) -> dict[str, Any]:
-    """What the policy says it needs."""
-    truth = {"budget": budget, "cost_floor": 0.1, "costs": np.linspace(0.2, 0.9, arms), "horizon": 10.0**9}
-    return {what: truth[what] for what in policy.needs}
+def knowledge(arms: int, budget: float = BUDGET) -> Knowledge:
+    """All that a policy may need."""
+    return Knowledge(budget, horizon=10.0**9, cost_floor=0.1, costs=np.linspace(0.2, 0.9, arms))
 
 
 def feedback(rng: np.random.Generator) -> tuple[float, float]:
@@ -48,7 +48,7 @@ def feedback(rng: np.random.Generator) -> tuple[float, float]:
 
 
 def play(policy: Policy, state: State, rng: np.random.Generator, world: np.random.Generator, rounds: int) -> list[int]:
-    """The arms of so many rounds."""
+    """The arms of this many rounds."""
     chosen = []
     for _ in range(rounds):
         arm = policy.choose(state, rng)
@@ -72,17 +72,17 @@ def _arrays(state: State) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def same_seed_same_choices(policy: Policy) -> None:
-    games = [play(policy, policy.start(7, knowledge(policy, 7)), *_generators(), 300) for _ in range(2)]
+    games = [play(policy, policy.start(7, knowledge(7)), *_generators(), 300) for _ in range(2)]
     expect(games[0] == games[1], "two games with the same generators differ; draw from the generator that is passed in")
 
 
 def a_saved_state_goes_on(policy: Policy) -> None:
     """Bit for bit."""
-    state = policy.start(7, knowledge(policy, 7))
+    state = policy.start(7, knowledge(7))
     rng, world = _generators()
     play(policy, state, rng, world, 150)
     written = json.dumps(state.to_dict())
-    copy = policy.start(7, json.loads(written)["known"]).filled(json.loads(written))
+    copy = policy.start(7, Knowledge(**json.loads(written)["known"])).filled(json.loads(written))
     expect(json.dumps(copy.to_dict()) == written, "a state that is written and read is another one")
     again = np.random.default_rng(), np.random.default_rng()
     for to, of in zip(again, (rng, world), strict=True):
@@ -93,14 +93,14 @@ def a_saved_state_goes_on(policy: Policy) -> None:
 
 def any_number_of_arms(policy: Policy) -> None:
     for arms in (2, 3, 10_000):
-        state = policy.start(arms, knowledge(policy, arms))
+        state = policy.start(arms, knowledge(arms))
         for arm in play(policy, state, *_generators(), 50):
             expect(type(arm) is int and 0 <= arm < arms, f"of {arms} arms it chooses {arm!r}; return an int")
 
 
 def feedback_at_any_time(policy: Policy) -> None:
     """Asks outrun feedback, feedback comes in any order, in batches, and for arms that were never chosen."""
-    state = policy.start(6, knowledge(policy, 6))
+    state = policy.start(6, knowledge(6))
     rng, world = _generators()
     waiting: list[int] = []
     for _ in range(60):
@@ -119,45 +119,44 @@ def first_pulls_in_turn(policy: Policy) -> str | None:
     """Asked again before the first feedback is there, a policy that tries every arm goes on to the next."""
     if not isinstance(policy, IndexPolicy | EpsilonFirst):
         return "only policies with an index pull every arm once"
-    state, rng = policy.start(5, knowledge(policy, 5)), np.random.default_rng(1)
+    state, rng = policy.start(5, knowledge(5)), np.random.default_rng(1)
     chosen = [policy.choose(state, rng) for _ in range(5)]
     expect(chosen == [0, 1, 2, 3, 4], f"the first five choices without feedback are {chosen}, not each arm once")
     return None
 
 
-class _Watched(Mapping[str, Any]):
+class _Watched(Knowledge):
     """Refuses to tell anything that was not declared."""
 
-    def __init__(self, truth: Mapping[str, Any], declared: frozenset[str]) -> None:
-        self._truth, self._declared = truth, declared
+    declared: frozenset[str] = frozenset()
 
-    def __getitem__(self, key: str) -> Any:
-        expect(key in self._declared, f"start reads {key!r} without declaring it under needs")
-        return self._truth[key]
-
-    def __iter__(self) -> Iterator[str]:
-        raise Broken("start looks through everything there is to know; read what needs names")
-
-    def __len__(self) -> int:
-        return len(self._truth)
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__dict__":
+            raise Broken("start looks through everything there is to know; read what needs names")
+        declared = object.__getattribute__(self, "declared")
+        expect(name not in KNOWLEDGE or name in declared, f"start reads {name!r} without declaring it under needs")
+        return object.__getattribute__(self, name)
 
 
 def reads_what_it_declares(policy: Policy) -> None:
-    truth = {"budget": 100.0, "cost_floor": 0.1, "costs": np.array([0.2, 0.9]), "horizon": 1000.0}
+    truth: dict[str, Any] = {"budget": 100.0, "cost_floor": 0.1, "costs": np.array([0.2, 0.9]), "horizon": 1000.0}
     expect(policy.needs <= set(KNOWLEDGE), f"needs names {sorted(policy.needs)}; there is {', '.join(KNOWLEDGE)}")
-    state = policy.start(2, _Watched(truth, policy.needs))
-    expect(set(state.known) == policy.needs, "the state's known is not what needs names; make it with take(known)")
-    for what in policy.needs - UNLIMITED:
+    watched = _Watched.__new__(_Watched)
+    for name, value in (truth | {"scales": None, "unlearned": 0, "declared": policy.needs}).items():
+        object.__setattr__(watched, name, value)
+    kept = policy.start(2, watched).known.to_dict().keys()
+    expect(kept == policy.needs, "the state's known is not what needs names; make it with select_knowledge(known)")
+    for name in policy.needs - {"horizon"}:
         try:
-            policy.start(2, {key: truth[key] for key in policy.needs - {what}})
+            policy.start(2, Knowledge(**{key: truth[key] for key in policy.needs - {name}}))
         except MissingKnowledge as error:
-            expect(what in str(error), f"without {what} the error does not name it: {error}")
+            expect(name in str(error), f"without {name} the error does not name it: {error}")
         else:
-            raise Broken(f"start does not ask for {what}, which needs names; read it with take(known)")
+            raise Broken(f"start does not ask for {name}, which needs names; read it with select_knowledge(known)")
 
 
 def a_long_game_of_numbers(policy: Policy) -> None:
-    state = policy.start(5, knowledge(policy, 5))
+    state = policy.start(5, knowledge(5))
     rng, world = _generators()
     outcomes = world.choice([0.0, 1.0, 0.5, 1e-12], size=(ROUNDS, 2), p=[0.3, 0.3, 0.3, 0.1]).tolist()
     arm: int | None = 0
@@ -174,8 +173,8 @@ def a_long_game_of_numbers(policy: Policy) -> None:
 
 
 def learns_about_one_arm_at_a_time(policy: Policy) -> None:
-    """Whoever keeps a state in rows writes back one arm for each pull; what changes more is a new array."""
-    state = policy.start(6, knowledge(policy, 6, budget=60.0))
+    """A driver that keeps a state in rows writes back one arm for each pull; a larger change is a new array."""
+    state = policy.start(6, knowledge(6, budget=60.0))
     rng, world = _generators()
     for _ in range(200):
         before, copies = _arrays(state), {name: value.copy() for name, value in _arrays(state).items()}
@@ -192,7 +191,7 @@ def learns_about_one_arm_at_a_time(policy: Policy) -> None:
 
 
 def retired_arms_rest(policy: Policy) -> None:
-    state = policy.start(4, knowledge(policy, 4))
+    state = policy.start(4, knowledge(4))
     rng, world = _generators()
     state.active[0] = False
     play(policy, state, rng, world, 40)
@@ -204,11 +203,10 @@ def retired_arms_rest(policy: Policy) -> None:
 def a_new_arm_gets_its_chance(policy: Policy) -> str | None:
     if isinstance(policy, EpsilonFirst):
         return "ε-first has done with exploring"
-    state = policy.start(3, knowledge(policy, 3, budget=100.0))
+    state = policy.start(3, knowledge(3, budget=100.0))
     rng, world = _generators()
     play(policy, state, rng, world, 30)
-    known = dict(state.known) | ({"costs": np.array([0.3])} if "costs" in state.known else {})
-    state.extend(policy.start(1, known))
+    state.extend(policy.start(1, replace(state.known, costs=np.array([0.3]))))
     chosen = set()
     for _ in range(400):
         arm = policy.choose(state, rng)
@@ -222,9 +220,9 @@ def a_new_arm_gets_its_chance(policy: Policy) -> str | None:
 
 def history_counts(policy: Policy) -> str | None:
     """Recalling good pulls of arm 1 and bad ones of the others makes it the favourite; many, for cautious policies."""
-    state = policy.start(4, knowledge(policy, 4))
+    state = policy.start(4, knowledge(4))
     for arm in range(4):
-        policy.recall(state, arm, 40_000, *((36_000.0, 4_000.0) if arm == 1 else (2_000.0, 36_000.0)))
+        policy.add_history(state, arm, 40_000, *((36_000.0, 4_000.0) if arm == 1 else (2_000.0, 36_000.0)))
     expect(state.pulls.tolist() == [40_000] * 4, "recall of 40,000 pulls does not count them")
     if isinstance(policy, EpsilonFirst):
         return "ε-first explores by its budget, whatever it recalls"

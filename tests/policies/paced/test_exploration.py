@@ -1,14 +1,22 @@
 """Which choices for one segment of several `bts-paced` leaves out: against what they could bring."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
 from budgetbandits.numerics.fluid import best_mix
-from budgetbandits.policies.base import Request
-from budgetbandits.policies.paced.exploration import exploration_is_wasted, too_few_upgrades
+from budgetbandits.policies.base import Knowledge, Request
 from budgetbandits.policies.paced.policy import PacedThompson
-from budgetbandits.policies.paced.selection import Drawn, instead, named, select_many
+from budgetbandits.policies.paced.selection import (
+    DrawnMeans,
+    exploration_is_wasted,
+    select,
+    select_many,
+    substitute,
+    too_few_upgrades,
+)
 
 
 class Trusting(PacedThompson):
@@ -52,14 +60,14 @@ def test_what_a_plan_must_have_left():
 def known(policy, rewards, costs, counts, left, requests):
     """A state with so many outcomes of each arm, in all of two segments: rewards a tenth about their means, costs as
     they are. So much money is left for so many requests."""
-    state, rng = policy.start(len(rewards), {"budget": 1.0, "horizon": 1.0}), np.random.default_rng(0)
+    state, rng = policy.start(len(rewards), Knowledge(budget=1.0, horizon=1.0)), np.random.default_rng(0)
     state.widen(2)
     for segment in (0, 1):
         for arm, count in enumerate(counts):
             for number in range(count):
                 reward = rewards[arm] + (0.1 if number % 2 else -0.1)
                 policy.observe(state, arm, reward, costs[arm], rng, Request(segment))
-    state.known |= {"budget": state.paid + left, "horizon": float(state.pulls.sum() + requests)}
+    state.known = replace(state.known, budget=state.paid + left, horizon=float(state.pulls.sum() + requests))
     return state
 
 
@@ -139,12 +147,12 @@ def test_who_answers_in_the_place_of_whom():
         segments, arms = int(rng.integers(2, 4)), int(rng.integers(2, 5))
         shape, some = (2, segments, arms), (lambda n: rng.random(n) < 0.7)
         shapes = tuple(np.exp(rng.uniform(0.0, 6.0, shape)) for _ in range(2))
-        drawn = Drawn(
+        drawn = DrawnMeans(
             np.arange(arms), np.zeros(0), np.zeros(0), rng.dirichlet(np.full(segments, 0.2)), some(arms),
             int(rng.integers(segments)), shapes, 10.0 ** rng.uniform(-3.0, 0.0, arms), some(arms), None,
         )  # fmt: skip
         rate, requests = 10.0 ** rng.uniform(-3.0, 0.5), 10.0 ** rng.uniform(0.0, 3.0)
-        found = instead(drawn, rate, requests).tolist()
+        found = substitute(drawn, rate, requests).tolist()
         by_hand, price = replaced_by_hand(drawn, rate, requests)
         assert found == by_hand
         cost = (shapes[0] / (shapes[0] + shapes[1]))[1, drawn.segment] * drawn.scales
@@ -185,7 +193,7 @@ def test_an_upgrade_that_is_drawn_to_be_cheap_counts_at_its_usual_cost(usual, ta
     """The draw has money for ten of them at 0.1, which brings little more than the arm at 0.01. Lots are 0."""
     mean = np.array([[0.5, 0.51], [0.01, usual]])[:, None].repeat(2, axis=1)
     means = np.array([[[0.5, 0.51]] * 2]), np.array([[[0.01, 0.1], [0.01, 5.0]]])
-    drawn = Drawn(
+    drawn = DrawnMeans(
         np.arange(2), *means, np.array([0.5, 0.5]), np.ones(2, dtype=bool), 0, (100.0 * mean, 100.0 * (1.0 - mean)),
         np.ones(2), np.zeros(2, dtype=bool), 100.0,
     )  # fmt: skip
@@ -196,7 +204,7 @@ def test_an_upgrade_that_is_drawn_to_be_cheap_counts_at_its_usual_cost(usual, ta
             return 0.0
 
     assert select_many(drawn, rate, np.zeros(1)).tolist() == [int(taken)]
-    assert named(drawn._replace(reward=means[0][0], cost=means[1][0]), rate, Lots()) == int(taken)
+    assert select(drawn._replace(reward=means[0][0], cost=means[1][0]), rate, Lots()) == int(taken)
 
 
 def test_upgrades_that_are_worth_their_price_are_taken_to_the_last():

@@ -1,6 +1,7 @@
-"""Paced Thompson sampling: its posteriors, its program and its budget, against what they must be."""
+"""PacedState Thompson sampling: its posteriors, its program and its budget, against what they must be."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from scipy import stats
 from budgetbandits import parse_policy
 from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.numerics.fluid import best_mix
-from budgetbandits.policies.base import NO_REQUEST_INFO, Request
+from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Request
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.policies.paced.pooling import pooled
 from budgetbandits.policies.paced.statistics import COST, COST_SQUARED, COUNT, REWARD, REWARD_SQUARED
@@ -19,7 +20,7 @@ from budgetbandits.policies.thompson import BudgetedThompson
 
 def told(policy, outcomes, budget=1000.0, horizon=1000.0, arms=2, segments=1):
     """A state that has seen these (segment, arm, reward, cost)."""
-    state, rng = policy.start(arms, {"budget": budget, "horizon": horizon}), np.random.default_rng(0)
+    state, rng = policy.start(arms, Knowledge(budget=budget, horizon=horizon)), np.random.default_rng(0)
     state.widen(segments)
     for segment, arm, reward, cost in outcomes:
         policy.observe(state, arm, reward, cost, rng, Request(segment))
@@ -59,7 +60,7 @@ def test_outcomes_that_vary_less_have_a_narrower_posterior():
 def test_costs_begin_with_a_quarter_and_three_quarters():
     """Never pulled: mean ½, variance 1/16, so Beta(4, 4); with trials Beta(1, 1), as in BTS."""
     for policy, parameters in ((PacedThompson(), (4, 4)), (PacedThompson(trials=1.0), (1, 1))):
-        state, costs = policy.start(2, {"budget": 1.0, "horizon": 1.0}), []
+        state, costs = policy.start(2, Knowledge(budget=1.0, horizon=1.0)), []
 
         def keep(reward, cost, weight, rate, costs=costs):
             costs.append(cost[0][0])
@@ -87,12 +88,12 @@ def test_costs_begin_with_a_quarter_and_three_quarters():
 def test_the_first_costs_follow_those_that_were_seen(costs, first):
     """The parameters of the Betas by hand, from the outcomes and the first two."""
     policy = PacedThompson()
-    shapes = policy.shared_state(told(policy, [(0, 0, 1.0, cost) for cost in costs]).sums)
+    shapes = policy.all_laws(told(policy, [(0, 0, 1.0, cost) for cost in costs]).sums)
     for arm, seen in enumerate((np.array([*costs, *first]), np.array(first))):  # of the second arm there is no outcome
         kappa = len(seen) * seen.mean() * (1 - seen.mean()) / seen.var()
         found = [each[1, 0, arm] for each in shapes]
         assert found == pytest.approx([kappa * seen.mean(), kappa * (1 - seen.mean())])
-    shapes = policy.shared_state(told(policy, [(0, 0, 1.0, cost) for cost in costs], segments=2).sums)
+    shapes = policy.all_laws(told(policy, [(0, 0, 1.0, cost) for cost in costs], segments=2).sums)
     begins = shapes[0][1, 1, 0] / (shapes[0] + shapes[1])[1, 1, 0]
     assert begins == pytest.approx(np.mean([*costs, *first]))  # the second segment, with what the first knows
 
@@ -103,7 +104,7 @@ def test_a_largest_cost_far_above_all_costs_takes_little_reward():
     earned = []
     for scale in (1.0, 1e-3):
         policy, rng = PacedThompson(), np.random.default_rng(4)
-        state, total = policy.start(2, {"budget": 150 * scale, "horizon": 300.0}), 0.0
+        state, total = policy.start(2, Knowledge(budget=150 * scale, horizon=300.0)), 0.0
         while state.pulls.sum() < 300 and state.left > 0.0:
             arm = policy.choose(state, rng)
             cost = (0.1, 0.9)[arm] * scale * rng.uniform(0.8, 1.1)
@@ -124,7 +125,7 @@ def test_it_forgets_what_it_has_learned_and_not_what_it_has_paid():
     """Three outcomes, each of which halves what counts of those before; worked by hand."""
     policy = PacedThompson(forget=0.5)
     prices = np.array([0.5, 0.5])
-    state, rng = policy.start(2, {"budget": 9.0, "horizon": 9.0}), np.random.default_rng(0)
+    state, rng = policy.start(2, Knowledge(budget=9.0, horizon=9.0)), np.random.default_rng(0)
     for reward, cost in ((1.0, 0.5), (1.0, 0.5), (0.0, 1.0)):
         policy.observe(state, 0, reward, cost, rng, Request(0, prices))
     assert state.sums[:, 0, 0].tolist() == [2.0, 1.75, 0.75, 1.375, 0.75, 1.1875, 1.75, 1.375, 1.1875]
@@ -137,7 +138,7 @@ def test_without_a_horizon_it_chooses_as_bts_does():
     """The shares of arm 0, two samples of 4,000: false alarm 1e-4."""
     outcomes = [(0, 0, 1.0, 1.0), (0, 0, 1.0, 0.0), (0, 1, 0.0, 1.0), (0, 1, 1.0, 0.0)]
     paced, plain, rng = PacedThompson(trials=1.0), BudgetedThompson(), np.random.default_rng(3)
-    one, other = told(paced, outcomes, horizon=np.inf), plain.start(2, {})
+    one, other = told(paced, outcomes, horizon=np.inf), plain.start(2)
     for _, arm, reward, cost in outcomes:
         plain.observe(other, arm, reward, cost, rng)
     assert one.rate == 0.0
@@ -151,12 +152,12 @@ def test_without_a_horizon_it_chooses_as_bts_does():
 
 def known_well(policy, rate, requests=1.0):
     """Three arms known to a hundredth, and so much money for each request to come."""
-    state = policy.start(3, {"budget": 1.0, "horizon": 1.0})
+    state = policy.start(3, Knowledge(budget=1.0, horizon=1.0))
     for arm, (reward, cost) in enumerate([(0.2, 0.1), (0.8, 0.5), (0.9, 1.0)]):
         state.pulls[arm] = 20_000
         state.sums[:6, 0, arm] = 20_000 * np.array([cost, 1.0, reward, cost, reward**2, cost**2])
-    state.known["horizon"] = 60_000 + requests
-    state.known["budget"] = float(state.sums[0].sum()) + rate * requests
+    state.known = replace(state.known, horizon=60_000 + requests)
+    state.known = replace(state.known, budget=float(state.sums[0].sum()) + rate * requests)
     return state
 
 
@@ -177,16 +178,17 @@ def test_the_best_ratio_for_little_money_and_the_best_reward_for_much(rate, arm)
 
 def test_money_and_requests_count_when_they_are_told():
     policy, rng = PacedThompson(), np.random.default_rng(1)
-    state = policy.start(2, {"budget": 10.0, "horizon": 20.0})
+    state = policy.start(2, Knowledge(budget=10.0, horizon=20.0))
     assert state.rate == 0.5
     for _ in range(5):
         policy.choose(state, rng)
     assert state.rate == 0.5
     policy.observe(state, 0, 1.0, 0.7, rng)
     assert state.rate == pytest.approx(9.3 / 19)
-    policy.recall(state, 1, 100, 50.0, 80.0)  # somebody else's money
+    policy.add_history(state, 1, 100, 50.0, 80.0)  # somebody else's money
     assert state.rate == pytest.approx(9.3 / 19)
-    state.known["horizon"] = 0.5  # an estimate that was too low: all that is left may go to the next request
+    # an estimate that was too low: all that is left may go to the next request
+    state.known = replace(state.known, horizon=0.5)
     assert state.rate == pytest.approx(9.3)
 
 
@@ -255,7 +257,7 @@ def test_a_segment_is_different_where_its_other_arms_are(specialists):
     )
     cells = [(s, a) for s in range(4) for a in range(4) if (s, a) not in ((0, 3), (3, 1))]
     outcomes = [(s, a, float(rng.random() < mean[s, a]), 0.5) for s, a in cells for _ in range(5 + 3 * a + s)]
-    a, b = policy.shared_state(told(policy, outcomes, arms=4, segments=4).sums)
+    a, b = policy.all_laws(told(policy, outcomes, arms=4, segments=4).sums)
     by_hand, slope = moved_by_hand(outcomes, 4, 4)
     assert slope == 0.0 if specialists else slope > 0.5
     for at in ((0, 3), (3, 1)):
@@ -266,7 +268,7 @@ def test_segments_with_best_arms_of_their_own_find_them():
     """Each of four arms brings 0.9 in one segment and 0.15 elsewhere; two games of 400 requests, money not scarce."""
     policy, mean, earned = PacedThompson(), np.where(np.eye(4), 0.9, 0.15), []
     for seed in range(2):
-        state, rng = policy.start(4, {"budget": 400.0, "horizon": 400.0}), np.random.default_rng(seed)
+        state, rng = policy.start(4, Knowledge(budget=400.0, horizon=400.0)), np.random.default_rng(seed)
         state.widen(4)
         for _ in range(400):
             segment = int(rng.integers(4))
@@ -279,9 +281,9 @@ def test_segments_with_best_arms_of_their_own_find_them():
 def test_segments_weigh_what_was_answered_with_this_budget():
     """Whatever is known from before, is forgotten or is of arms that are retired."""
     policy, rng = PacedThompson(forget=0.2), np.random.default_rng(0)
-    state = policy.start(3, {"budget": 99.0, "horizon": 200.0})
+    state = policy.start(3, Knowledge(budget=99.0, horizon=200.0))
     state.widen(2)
-    policy.recall(state, 2, 1000, 500.0, 500.0)
+    policy.add_history(state, 2, 1000, 500.0, 500.0)
     for number in range(40):
         policy.observe(state, 1 if number % 4 else 0, 0.5, 0.5, rng, Request(1 if number % 4 == 3 else 0))
     state.active[1] = False
@@ -294,7 +296,7 @@ def priced_game(rate, spread, seed, requests=500):
     rng = np.random.default_rng(seed)
     factors = np.minimum(np.exp(spread * rng.standard_normal(requests) - spread**2 / 2), 2.0)
     policy = PacedThompson()
-    state = policy.start(2, {"budget": rate * requests, "horizon": float(requests)})
+    state = policy.start(2, Knowledge(budget=rate * requests, horizon=float(requests)))
     gone, earned = [], 0.0
     for number, factor in enumerate(factors.tolist()):
         prices = factor * np.array([0.1, 0.5])
@@ -304,7 +306,7 @@ def priced_game(rate, spread, seed, requests=500):
         policy.observe(state, arm, (0.2, 0.8)[arm], float(prices[arm]), rng, Request(0, prices))
         earned += (0.2, 0.8)[arm]
         if (number + 1) % (requests // 5) == 0:
-            gone.append(1.0 - state.left / state.known["budget"])
+            gone.append(1.0 - state.left / state.known.budget)
     dearer = np.cumsum(np.sort(0.4 * factors))
     best = 0.2 * requests + 0.6 * np.searchsorted(dearer, rate * requests - 0.1 * factors.sum())
     return gone, earned, best
@@ -323,7 +325,7 @@ def test_costs_far_above_their_estimate_are_learned():
     """A hundred costs of exactly four times their estimate, after the first two of ½ and 3/2 times it: the mean and the
     shape of the Gamma law by hand, Kolmogorov–Smirnov, false alarm 1e-4. A cost counts as at most 100 times."""
     policy, prices = PacedThompson(), np.array([0.1, 0.1])
-    state, rng = policy.start(2, {"budget": 99.0, "horizon": 200.0}), np.random.default_rng(0)
+    state, rng = policy.start(2, Knowledge(budget=99.0, horizon=200.0)), np.random.default_rng(0)
     for _ in range(100):
         policy.observe(state, 0, 1.0, 0.4, rng, Request(0, prices))
     times = 2.0 * policy.draw_relative(state.sums[6:], rng, 3000)[:, 0]
@@ -338,7 +340,7 @@ def test_costs_far_above_their_estimate_are_learned():
 def test_how_much_estimates_vary_by_hand():
     """Two estimates with the mean 0.2 and the variance 0.01, a quarter of its square, and one that varies by nothing;
     an arm without any has none. Estimates are varied by a tenth besides, and taken to be at most a factor e apart."""
-    state = PacedThompson().start(3, {"budget": 99.0, "horizon": 200.0})
+    state = PacedThompson().start(3, Knowledge(budget=99.0, horizon=200.0))
     usual, spread = state.typical_prices()
     assert (np.isnan(usual).all(), spread) == (True, 0.1)
     for prices in ((0.1, 0.7, np.nan), (0.3, np.nan, np.nan)):
@@ -355,10 +357,10 @@ def test_what_is_known_from_before_varies_as_much_as_it_may():
     """Of sums alone: as outcomes 0 and 1 do, so that the posterior is that of BTS. They are no requests of this budget,
     and those that failed are."""
     policy = PacedThompson()
-    state = policy.start(2, {"budget": 99.0, "horizon": 200.0})
-    state.known["failed"] = 7
-    policy.recall(state, 0, 10, 4.0, 5.0)
-    a, b = policy.shared_state(state.sums)
+    state = policy.start(2, Knowledge(budget=99.0, horizon=200.0))
+    state.known = replace(state.known, unlearned=7)
+    policy.add_history(state, 0, 10, 4.0, 5.0)
+    a, b = policy.all_laws(state.sums)
     assert (a[0, 0, 0], b[0, 0, 0]) == pytest.approx((5.0, 7.0))
     assert (state.requests, state.left) == (193.0, 99.0)
 
@@ -369,7 +371,7 @@ def test_segments_share_one_price_on_money():
     pay = {(0, 0): 0.5, (0, 1): 0.6, (1, 0): 0.1, (1, 1): 0.9}
     outcomes = [(s, a, pay[s, a], (0.1, 1.0)[a]) for s in (0, 1) for a in (0, 1) for _ in range(5000)]
     state = told(policy, outcomes, segments=2)
-    state.known |= {"horizon": 20_001.0, "budget": float(state.sums[0].sum()) + 0.55}
+    state.known = replace(state.known, horizon=20_001.0, budget=float(state.sums[0].sum()) + 0.55)
     easy, hard = ([policy.choose(state, rng, Request(s)) for _ in range(50)] for s in (0, 1))
     assert np.mean(easy) < 0.1
     assert np.mean(hard) > 0.9
@@ -378,12 +380,12 @@ def test_segments_share_one_price_on_money():
 def test_estimates_decide_for_this_request():
     """Both arms cost as estimated. The dear one is worth 0.3 more: at a price of 1 it is taken up to 0.3 dearer."""
     policy, rng = PacedThompson(), np.random.default_rng(6)
-    state = policy.start(2, {"budget": 1e9, "horizon": 1.0})
+    state = policy.start(2, Knowledge(budget=1e9, horizon=1.0))
     for number in range(6000):
         prices = np.array([0.2, (0.2, 0.5, 0.8)[number % 3]])
         arm = number % 2
         policy.observe(state, arm, (0.5, 0.8)[arm], float(prices[arm]), rng, Request(0, prices))
-    state.known |= {"horizon": 6001.0, "budget": float(state.sums[0].sum()) + 0.35}
+    state.known = replace(state.known, horizon=6001.0, budget=float(state.sums[0].sum()) + 0.35)
     cheap, dear = (Request(0, np.array([0.2, price])) for price in (0.3, 0.9))
     assert {policy.choose(state, rng, cheap) for _ in range(30)} == {1}
     assert {policy.choose(state, rng, dear) for _ in range(30)} == {0}
@@ -391,8 +393,8 @@ def test_estimates_decide_for_this_request():
 
 def test_arms_on_scales_of_their_own():
     policy, rng = PacedThompson(), np.random.default_rng(6)
-    state = policy.start(2, {"budget": 10.0, "horizon": 100.0})
-    state.known["scales"] = np.array([0.002, 1.0])
+    state = policy.start(2, Knowledge(budget=10.0, horizon=100.0))
+    state.known = replace(state.known, scales=np.array([0.002, 1.0]))
     policy.observe(state, 0, 1.0, 0.5, rng)
     policy.observe(state, 1, 1.0, 0.5, rng)
     assert state.left == pytest.approx(10.0 - 0.001 - 0.5)
@@ -402,7 +404,7 @@ def test_a_state_with_segments_is_read_as_it_was_written():
     policy = PacedThompson()
     state = told(policy, [(2, 1, 0.5, 0.3), (0, 0, 1.0, 0.1)], segments=3)
     written = json.dumps(state.to_dict())
-    again = policy.start(2, json.loads(written)["known"]).filled(json.loads(written))
+    again = policy.start(2, Knowledge(**json.loads(written)["known"])).filled(json.loads(written))
     assert json.dumps(again.to_dict()) == written
     with pytest.raises(BadState, match="no segments"):
         policy.start(2, state.known).filled(state.to_dict() | {"sums": 3.0})

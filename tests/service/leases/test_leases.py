@@ -325,7 +325,7 @@ def test_what_was_undone_never_passes_for_what_another_server_was_told(store, tw
     learner = two[0]._leases._held[answers[0].campaign].learner
     [told] = [row for row in store.decisions.values() if row.reward is not None]
     assert learner.state.pulls.sum() == 1
-    assert (told.id, learner.state.successes[0].sum()) == (answers[1].decision, 2.0)  # the prior's alone, 1 an arm
+    assert (told.id, learner.state.statistics[0].sum()) == (answers[1].decision, 2.0)  # the prior's alone, 1 an arm
     assert verify(store, "ads") == []
 
 

@@ -13,7 +13,7 @@ import pytest
 from budgetbandits import Problem, family, parse_policy, simulate
 from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, JointTable, Lattice
 from budgetbandits.problems.problem import Arm
-from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
+from budgetbandits.testing.engines import FALSE_ALARM, rows, smallest_p
 from deep import mostly_deep
 
 PROBLEMS = {

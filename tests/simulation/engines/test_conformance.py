@@ -16,7 +16,7 @@ from numba.extending import overload
 from budgetbandits import POLICIES, Problem, parse_policy, simulate
 from budgetbandits.errors import BadParameter, NotANumber
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
-from budgetbandits.policies.index import RISING, IndexPolicy, Monotone, either
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, Monotone, where
 from budgetbandits.policies.kube import KUBE, FractionalKUBE
 from budgetbandits.policies.primal_dual import PrimalDualBwK
 from budgetbandits.policies.statistics import Tally
@@ -125,7 +125,7 @@ def test_a_thompson_sampling_of_ones_own():
 class Wide(IndexPolicy):
     name: ClassVar[str] = "wide"
     index = staticmethod(cautious_ratio)
-    monotone: ClassVar[Monotone] = RISING
+    monotone: ClassVar[Monotone] = RISING_INDEX
     width: float = 0.3
 
 
@@ -260,7 +260,7 @@ class BareRatio(IndexPolicy):
 
 class RisingRatio(BareRatio):
     name = "bare-ratio"
-    monotone = RISING
+    monotone = RISING_INDEX
 
 
 def test_an_index_that_is_not_a_number_is_one_error_in_every_engine():
@@ -269,12 +269,12 @@ def test_an_index_that_is_not_a_number_is_one_error_in_every_engine():
     problem = Problem((Arm("one", law), Arm("two", law)))
     messages = set()
     for policy, engine in ((BareRatio(), "reference"), (BareRatio(), "fast"), (RisingRatio(), "fast")):
-        with pytest.raises(NotANumber, match="give it one there with either") as error:
+        with pytest.raises(NotANumber, match="give it one there with where") as error:
             simulate(problem, policy, [1.0], runs=1, engine=engine)
         messages.add(str(error.value))
     assert messages == {
         "bare-ratio: the index of arm 0 is not a number at mean_reward 0, mean_cost 0, pulls 1, rounds 2; give it one "
-        "there with either, such as either(mean_cost > 0.0, mean_reward / mean_cost, np.inf)"
+        "there with where, such as where(mean_cost > 0.0, mean_reward / mean_cost, np.inf)"
     }
 
 
@@ -459,7 +459,7 @@ class Boastful(Forgetful):
     """Declares what is not so."""
 
     name = "boastful"
-    monotone = RISING
+    monotone = RISING_INDEX
 
 
 def test_a_false_declaration_is_found_in_a_rehearsal():
@@ -484,7 +484,7 @@ def test_extras_that_look_at_arms_that_have_cost_nothing():
 def stern(mean_reward, mean_cost, pulls, rounds):
     """Gives an arm up for as long as it may hardly be good."""
     upper = mean_reward + np.sqrt(0.5 * np.log(np.maximum(rounds, 1.0)) / pulls)
-    return either(upper >= 0.7, mean_reward, -np.inf)
+    return where(upper >= 0.7, mean_reward, -np.inf)
 
 
 class Stern(IndexPolicy):
@@ -494,7 +494,7 @@ class Stern(IndexPolicy):
 
 class RisingStern(Stern):
     name = "rising-stern"
-    monotone = replace(RISING, ignores_cost=True)
+    monotone = replace(RISING_INDEX, ignores_cost=True)
 
 
 def test_an_index_of_minus_infinity_means_not_this_arm():

@@ -24,7 +24,7 @@ from budgetbandits import POLICIES
 from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.index import RISING, IndexPolicy
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy
 from budgetbandits.problems.distributions import Bernoulli, Beta, Fixed, Independent, JointTable, Lattice
 from budgetbandits.problems.families import family
 from budgetbandits.problems.problem import Arm, Problem
@@ -37,7 +37,7 @@ from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, ru
 from budgetbandits.simulation.engines.runtime import binomials
 from budgetbandits.simulation.engines.runtime.binomials import binomial
 from budgetbandits.simulation.simulate import simulate
-from budgetbandits.testing.two_samples import FALSE_ALARM, smallest_p
+from budgetbandits.testing.engines import FALSE_ALARM, smallest_p
 from comparing import sample
 from deep import deep, mostly_deep
 from own_rules import AboveTheFloor, CautiousRatio, Forgetful, Steep
@@ -284,7 +284,7 @@ def test_declared_monotonicity_survives_spot_checks(name: str) -> None:
 
 def test_a_false_declaration_is_refuted() -> None:
     with pytest.raises(BadParameter, match="does not"):
-        spot_check(IndexRule(Forgetful.index, RISING))
+        spot_check(IndexRule(Forgetful.index, RISING_INDEX))
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,7 @@ class Boastful(Forgetful):
     """Declares what is not so."""
 
     name: ClassVar[str] = "boastful"
-    monotone = RISING
+    monotone = RISING_INDEX
 
 
 def test_a_user_who_declares_what_is_not_so_is_told() -> None:

@@ -14,7 +14,7 @@ from budgetbandits import Problem, family, parse_policy, simulate
 from budgetbandits.problems.distributions import JointTable
 from budgetbandits.problems.problem import Arm
 from budgetbandits.simulation.engines.index.engine import IndexGames
-from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
+from budgetbandits.testing.engines import FALSE_ALARM, rows, smallest_p
 from comparing import sample
 from deep import deep
 from recorded import play_naively, recorded_problem, rewound

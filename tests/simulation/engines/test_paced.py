@@ -12,7 +12,7 @@ from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independen
 from budgetbandits.problems.problem import Arm
 from budgetbandits.problems.streams import RequestStream, StreamPart, drifting
 from budgetbandits.simulation.dispatch import engine_for
-from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
+from budgetbandits.testing.engines import FALSE_ALARM, rows, smallest_p
 from deep import mostly_deep
 
 ANY_LAW = Problem(

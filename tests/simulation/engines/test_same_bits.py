@@ -13,7 +13,7 @@ from budgetbandits import Problem, family, parse_policy, simulate
 from budgetbandits.experiments.experiment_file import NamedProblem
 from budgetbandits.experiments.plan import Cell
 from budgetbandits.simulation.simulate import identity_of
-from budgetbandits.testing.two_samples import FALSE_ALARM, smallest_p
+from budgetbandits.testing.engines import FALSE_ALARM, smallest_p
 from deep import deep
 from own_rules import Forgetful
 

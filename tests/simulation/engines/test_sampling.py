@@ -22,8 +22,7 @@ from budgetbandits.simulation.dispatch import engine_for
 from budgetbandits.simulation.engine_support import EngineUnsupported
 from budgetbandits.simulation.engines.sampling.engine import LOOP_METHODS, SamplingGames, rehearse
 from budgetbandits.simulation.reference import ReferencePlayer
-from budgetbandits.testing.engines import ENGINES
-from budgetbandits.testing.two_samples import FALSE_ALARM, rows, smallest_p
+from budgetbandits.testing.engines import ENGINES, FALSE_ALARM, rows, smallest_p
 from comparing import sample
 from own_rules import with_own
 
@@ -68,7 +67,7 @@ class Clipped(SamplingPolicy):
     def extras(self):
         return (0.0, 1.0, self.spread)
 
-    def recall(self, state, arm, pulls, reward, cost):
+    def add_history(self, state, arm, pulls, reward, cost):
         state.pulls[arm] += pulls
         state.statistics[:, arm] += (reward, cost, pulls)
 
@@ -100,7 +99,7 @@ class Five(SamplingPolicy):
     def extras(self):
         return (0.01, 0.02, 0.03, 0.04, 0.05)
 
-    def recall(self, state, arm, pulls, reward, cost):
+    def add_history(self, state, arm, pulls, reward, cost):
         state.pulls[arm] += pulls
 
 
@@ -123,7 +122,7 @@ class Tired(SamplingPolicy):
     def prior(self):
         return (3.0,)
 
-    def recall(self, state, arm, pulls, reward, cost):
+    def add_history(self, state, arm, pulls, reward, cost):
         state.pulls[arm] += pulls
 
 

@@ -23,7 +23,7 @@ from budgetbandits.simulation.engines.index.pulls import first_pulls, lengthen
 from budgetbandits.simulation.engines.index.sweeps import remember, sweep
 from budgetbandits.simulation.engines.runtime.records import GOING_ON
 from budgetbandits.simulation.reference import Game
-from budgetbandits.testing.two_samples import FALSE_ALARM, smallest_p
+from budgetbandits.testing.engines import FALSE_ALARM, smallest_p
 from comparing import sample
 from deep import deep, mostly_deep
 from own_rules import CautiousRatio, Steep

@@ -124,8 +124,10 @@ def _draws_beta_ratios(policy: Policy) -> bool:
         return False
     own, paper = type(policy), BudgetedThompson
     return (
-        own.draw is paper.draw and own.draw_one is paper.draw_one and own.start is paper.start
-    ) and _draws_to_choose(policy)
+        (own.draw is paper.draw and own.draw_one is paper.draw_one and own.start is paper.start)
+        and own.score is paper.score
+        and _draws_to_choose(policy)
+    )
 
 
 def _draws_to_choose(policy: SamplingPolicy) -> bool:

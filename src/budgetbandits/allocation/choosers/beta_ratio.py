@@ -167,7 +167,7 @@ class BetaRatios(ScoresAbove):
 
     def chances_above(self, state: State, level: float) -> Array:
         assert isinstance(state, BetaState)
-        (a, c), (b, d) = state.successes, state.failures
+        a, c, b, d = state.statistics
         return np.asarray(envelope(a, b, c, d, level)[0])
 
     def chance_above(self, state: State, level: float, arm: int) -> float:
@@ -182,7 +182,7 @@ class BetaRatios(ScoresAbove):
         self, state: State, rng: np.random.Generator, rounds: int, level: float
     ) -> tuple[NDArray[np.int64], Arms, Array]:
         assert isinstance(state, BetaState)
-        return ratios_above(state.successes, state.failures, level, rounds, rng)
+        return ratios_above(state.statistics[:2], state.statistics[2:], level, rounds, rng)
 
     def draw_one_above(
         self, state: State, rng: np.random.Generator, arm: int, rounds: int, level: float
@@ -192,8 +192,7 @@ class BetaRatios(ScoresAbove):
 
 def _parameters(state: State, arm: int) -> tuple[float, float, float, float]:
     assert isinstance(state, BetaState)
-    a, c = state.successes[:, arm].tolist()
-    b, d = state.failures[:, arm].tolist()
+    a, c, b, d = state.statistics[:, arm].tolist()
     return a, b, c, d
 
 
@@ -201,15 +200,15 @@ def choose_of_few(state: State, rng: np.random.Generator) -> int | None:
     """The choice of `BudgetedThompson.choose` with the same draws, made one by one: with few arms, calls on arrays cost
     more than the draws."""
     assert isinstance(state, BetaState)
-    (a, c), (b, d) = state.successes.tolist(), state.failures.tolist()
+    a, c, b, d = state.statistics.tolist()
     rewards = list(map(rng.beta, a, b))
     costs = list(map(rng.beta, c, d))
     scores = [
         (reward / cost if cost else math.inf) if on else -math.inf
         for reward, cost, on in zip(rewards, costs, state.active.tolist(), strict=True)
     ]
-    if "scales" in state.known:
-        scores = [score / scale for score, scale in zip(scores, state.known["scales"].tolist(), strict=True)]
+    if state.known.scales is not None:
+        scores = [score / scale for score, scale in zip(scores, state.known.scales.tolist(), strict=True)]
     top = max(scores)
     if scores.count(top) == 1 and top > -math.inf:
         return scores.index(top)

@@ -1,4 +1,4 @@
-"""Paced Thompson sampling: a budget that must last for so many requests.
+"""PacedState Thompson sampling: a budget that must last for a number of requests.
 
 With money B for T requests two things are scarce, and the best ratio is the wrong goal where money is left over at the
 end. Before each request the policy draws plausible means θr and θc of every arm, as BTS does, takes
@@ -6,7 +6,7 @@ end. Before each request the policy draws plausible means θr and θc of every a
     rate = money not spent yet / requests not answered yet,
 
 and solves the program of `fluid` for the drawn means: of all mixes of arms that cost ``rate`` on average, the one that
-brings most. It pulls what that mix says: one arm, or one of two by lot. Without a horizon, T = ∞ and rate = 0: then it
+earns most. It pulls what that mix says: one arm, or one of two by lot. Without a horizon, T = ∞ and rate = 0: then it
 is the rule of BTS, argmax θr/θc. A request counts as answered when its feedback comes, as its cost does. The horizon is
 often an estimate; it may be corrected on the way, and past its end all that is left may be spent on the next request.
 
@@ -16,23 +16,22 @@ from Beta(κm, κ(1 − m)), where m and s² are the mean and variance of the ou
     κ = (n + 2) m(1 − m) / s².
 
 For outcomes 0 and 1, s² = m(1 − m), and that is the Beta(S + 1, F + 1) of BTS. Others vary less, and their posterior is
-narrower. Costs begin with ¼ and ¾ in the place of 0 and 1: the largest cost of an arm says how dear it is, and to hope
-that it is nearly free would cost as much as a small budget holds, again and again. But a largest cost may be far above
-what arms cost. Where Σc²/Σc, the mean cost that a unit of money spent on the arm has met, is below one half, the two
-are ½ and 3/2 of it; of an arm on which nothing was spent, that of all arms. For costs 0 and 1 it is 1, and nothing
-changes. With ``trials=1`` the posteriors are BTS's own: uniform priors, and a Bernoulli trial for each outcome between
-0 and 1.
+narrower. Costs begin with ¼ and ¾ in the place of 0 and 1: the largest cost of an arm says how expensive it is, and to
+hope that it is nearly free would cost a small budget's worth, again and again. But a largest cost may be far above what
+arms cost. Where Σc²/Σc, the mean cost weighted by spend, is below one half, the two are ½ and 3/2 of it; of an arm on
+which nothing was spent, that of all arms. For costs 0 and 1 it is 1, and nothing changes. With ``trials=1`` the
+posteriors are BTS's own: uniform priors, and a Bernoulli trial for each outcome between 0 and 1.
 
 Segments. Requests of several segments, such as the features of a product, have posteriors of their own and one price on
 money. A segment starts from what all others know, as if it had seen w outcomes of theirs: w is the variance of an arm's
 outcomes within segments divided by that of its means between them, as far as is known, starting from ``pooling``. Their
-mean reward is moved by what sets the segment apart in its other arms, as far as that foretells what arms bring. It
-starts no surer than 40 outcomes 0 and 1 would make it, and with no posterior whose mass is at 0 or 1 (`pooling.py`).
+mean reward is moved by what sets the segment apart in its other arms, as far as that predicts rewards. It
+starts no surer than 40 outcomes 0 and 1 would make it, and with no posterior whose mass is at 0 or 1 (`pooling`).
 With segments, trials that cannot pay any more are left out, and so are a plan's last upgrades where being short after
-them would cost more than they bring (`worth.py`).
+them would cost more than they bring (`selection`).
 
-Drift. With ``forget`` each outcome of an arm makes its earlier ones count so much less: of 0.002, an arm remembers its
-last 500 outcomes or so. An arm that is not pulled forgets nothing.
+Drift. With ``forget`` each outcome of an arm makes its earlier ones count less by that share: with 0.002, an arm
+remembers its last 500 outcomes or so. An arm that is not pulled forgets nothing.
 
 Plans. The program is for the requests to come, so it has all arms that these may have. Where the request at hand may
 not have the arm that the mix names, it gets the one that is worth most at the price on money of the program.
@@ -40,7 +39,7 @@ not have the arm that the mix names, it gets the one that is worth most at the p
 Estimates. Where the price of each arm is estimated before the choice, how many times its estimate a cost is gets
 learned too. That number has no upper end, so its mean is drawn from a Gamma law, with the mean m and the shape
 (n + 2) m²/s² of the outcomes together with ½ and 3/2. The choice compares what the arms will cost this time. The price
-on money is for estimates that vary from request to request as they did (`fluid_draws.price_for_varied`).
+on money is for estimates that vary from request to request as they did (`fluid.price_for_varied`).
 
 Ferreira, Simchi-Levi, Wang: Online Network Revenue Management Using Thompson Sampling. Operations Research 66, 2018:
 posteriors of the true prior and 0/1 outcomes; a Bayesian regret of O(√(T K ln K)). Nothing is proven for segments,
@@ -49,20 +48,18 @@ estimates or κ > n + 2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.numerics.fluid import at_price
-from budgetbandits.numerics.fluid_draws import price_for_varied
-from budgetbandits.policies.base import NO_REQUEST_INFO, Request, RequestPolicy, State
+from budgetbandits.numerics.fluid import at_price, price_for_varied
+from budgetbandits.policies.base import NO_REQUEST_INFO, NOTHING_KNOWN, Knowledge, Request, RequestPolicy
 from budgetbandits.policies.paced.pooling import MULTIPLES, pooled
-from budgetbandits.policies.paced.selection import Drawn, most_worth, named, select_many
+from budgetbandits.policies.paced.selection import DrawnMeans, most_worth, select, select_many
 from budgetbandits.policies.paced.statistics import (
     COST,
     COST_SQUARED,
@@ -73,26 +70,26 @@ from budgetbandits.policies.paced.statistics import (
     REWARD_SQUARED,
     SMALLEST_COST,
     SQUARES,
-    Paced,
+    PacedState,
+    add_outcome,
     beta_parameters,
     gamma_parameters,
-    note,
     prior_cost_scale,
     spend_weighted_cost,
 )
 
-MOST_POOLING, MOST_FORGETTING = 1e6, 0.5
+POOLING_MAX, FORGETTING_MAX = 1e6, 0.5
 
-MOST_RELATIVE = 50.0
+RELATIVE_COST_MAX = 50.0
 """A cost counts as at most a hundred times its estimate: one such estimate must not outweigh all others."""
 
 
 @dataclass(frozen=True)
-class PacedThompson(RequestPolicy):
-    """Thompson sampling for a budget that must last for so many requests, with segments and price estimates.
+class PacedThompson(RequestPolicy[PacedState]):
+    """Thompson sampling for a budget that must last for a number of requests, with segments and price estimates.
 
     >>> policy, rng = PacedThompson(), np.random.default_rng(1)
-    >>> state = policy.start(2, {"budget": 300.0, "horizon": 1000.0})
+    >>> state = policy.start(2, Knowledge(budget=300.0, horizon=1000.0))
     >>> for _ in range(1000):
     ...     arm = policy.choose(state, rng)
     ...     policy.observe(state, arm, reward=(0.2, 0.8)[arm], cost=(0.1, 0.5)[arm], rng=rng)
@@ -111,59 +108,56 @@ class PacedThompson(RequestPolicy):
     forget: float = 0.0
 
     def __post_init__(self) -> None:
-        self.between(1.0, MOST_POOLING, pooling=self.pooling)
-        if not 0.0 <= self.forget <= MOST_FORGETTING:
-            raise BadParameter(f"{self.name}: forget is {self.forget}; use a share from 0 to {MOST_FORGETTING}")
+        self.between(1.0, POOLING_MAX, pooling=self.pooling)
+        if not 0.0 <= self.forget <= FORGETTING_MAX:
+            raise BadParameter(f"{self.name}: forget is {self.forget}; use a share from 0 to {FORGETTING_MAX}")
         if self.trials not in (0.0, 1.0):
             raise BadParameter(f"{self.name}: trials is {self.trials}; use 1 for Bernoulli trials, 0 for none")
 
-    def start(self, arms: int, known: Mapping[str, Any]) -> Paced:
-        return Paced(
+    def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> PacedState:
+        return PacedState(
             active=np.ones(arms, dtype=bool),
             pulls=np.zeros(arms, dtype=np.int64),
-            known=self.take(known),
+            known=self.select_knowledge(known),
             sums=np.zeros((9, 1, arms)),
         )
 
-    def new_arm_state(self, state: State, known: Mapping[str, Any]) -> Paced:
-        assert isinstance(state, Paced)
+    def new_arm_state(self, state: PacedState, known: Knowledge) -> PacedState:
         arm = self.start(1, known)
         arm.widen(state.segments)
         return arm
 
-    def segments(self, state: State) -> int:
-        assert isinstance(state, Paced)
+    def segments(self, state: PacedState) -> int:
         return state.segments
 
-    def open_segment(self, state: State) -> int:
-        assert isinstance(state, Paced)
+    def open_segment(self, state: PacedState) -> int:
         state.widen(state.segments + 1)
         return state.segments - 1
 
-    def choose(self, state: State, rng: np.random.Generator, request: Request = NO_REQUEST_INFO) -> int | None:
-        assert isinstance(state, Paced)
+    def choose(self, state: PacedState, rng: np.random.Generator, request: Request = NO_REQUEST_INFO) -> int | None:
         if not state.active.any():
             return None
         drawn = self.draw(state, request, rng)
         if request.prices is None:
-            return named(drawn, state.rate, rng)
+            return select(drawn, state.rate, rng)
         one = drawn._replace(reward=drawn.reward[None], cost=drawn.cost[None])
         here, price = self.priced(state, request, one, rng)
         return int(drawn.arms[at_price(drawn.worth.tolist(), here[0].tolist(), float(price[0]))])
 
     def choices(
-        self, state: State, rng: np.random.Generator, draws: int, request: Request = NO_REQUEST_INFO
+        self, state: PacedState, rng: np.random.Generator, draws: int, request: Request = NO_REQUEST_INFO
     ) -> NDArray[np.int64]:
-        """What `choose` would name, so many times over: the same law, drawn all at once."""
-        assert isinstance(state, Paced)
+        """The arms of ``draws`` independent calls of `choose`, drawn all at once."""
         drawn, lot = self.draw(state, request, rng, draws), rng.random(draws)
         if request.prices is None:
             return select_many(drawn, state.rate, lot)
         here, price = self.priced(state, request, drawn, rng)
         return np.asarray(drawn.arms[most_worth(drawn, here, price)])
 
-    def draw(self, state: Paced, request: Request, rng: np.random.Generator, draws: int | None = None) -> Drawn:
-        """Plausible means, once or so many times."""
+    def draw(
+        self, state: PacedState, request: Request, rng: np.random.Generator, draws: int | None = None
+    ) -> DrawnMeans:
+        """Plausible means, once or ``draws`` times."""
         planned = state.active if request.future_arms is None else state.active | request.future_arms
         arms = np.flatnonzero(planned)
         shapes, scales = self.laws(state, arms), np.broadcast_to(state.scales, state.pulls.shape)[arms]
@@ -172,28 +166,30 @@ class PacedThompson(RequestPolicy):
         # a segment comes as often as it did, and once more
         weight, segment = np.array(state.answered) + 1.0, request.segment
         weight /= weight.sum()
-        careful = self.forget == 0.0 and state.segments > 1 and 0.0 < state.requests < np.inf
-        requests = state.requests if careful else None
+        prune_exploration = self.forget == 0.0 and state.segments > 1 and 0.0 < state.requests < np.inf
+        requests = state.requests if prune_exploration else None
         may, tried = state.active[arms], state.sums[COUNT, segment, arms] > 0.0
-        return Drawn(arms, reward, cost * scales, weight, may, segment, shapes, scales, tried, requests)
+        return DrawnMeans(arms, reward, cost * scales, weight, may, segment, shapes, scales, tried, requests)
 
-    def laws(self, state: Paced, arms: NDArray[np.int64]) -> tuple[Array, Array]:
-        """What the means of these arms are drawn from; what is known of the others counts."""
-        a, b = self.shared_state(state.sums)
+    def laws(self, state: PacedState, arms: NDArray[np.int64]) -> tuple[Array, Array]:
+        """The parameters of the Betas of these arms; what is known of the others counts."""
+        a, b = self.all_laws(state.sums)
         return (a, b) if len(arms) == len(state.pulls) else (a[..., arms], b[..., arms])
 
-    def priced(self, state: Paced, request: Request, drawn: Drawn, rng: np.random.Generator) -> tuple[Array, Array]:
-        """What each arm will cost by its estimate, and the price on money, for each draw."""
+    def priced(
+        self, state: PacedState, request: Request, drawn: DrawnMeans, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """The cost of each arm by its estimate, and the price on money, for each draw."""
         assert request.prices is not None
         arms, draws = drawn.arms, len(drawn.reward)
         times = 2.0 * self.draw_relative(state.sums[PRICED:, :, arms], rng, draws)
         usual, spread = state.typical_prices()
-        # not by the costs that were paid: of a dear arm these are the lowest, since it was chosen where it was cheap
+        # not by the costs that were paid: an expensive arm was chosen where it was cheap, so these are its lowest
         cost = np.where(np.isnan(usual[arms]), drawn.cost, usual[arms] * times)
         here = request.prices[arms] * times[:, request.segment] * np.exp(JITTER * rng.standard_normal((draws, 1)))
         return here, price_for_varied(drawn.reward, cost, drawn.weight, state.rate, spread)
 
-    def shared_state(self, sums: Array) -> tuple[Array, Array]:
+    def all_laws(self, sums: Array) -> tuple[Array, Array]:
         """The parameters of the Betas that mean rewards and mean costs are drawn from, as (kind, segment, arm)."""
         sizes = np.ones((2, 1, sums.shape[2]))
         total, squares = sums[COST].sum(axis=0), sums[COST_SQUARED].sum(axis=0)
@@ -221,43 +217,41 @@ class PacedThompson(RequestPolicy):
 
     def draw_relative(self, sums: Array, rng: np.random.Generator, draws: int) -> Array:
         """Plausible means of costs as shares of twice their estimate, from the last three rows of sums."""
-        shape, scale = self.of_relative(sums)
+        shape, scale = self.relative_laws(sums)
         return _means(rng.gamma(shape, scale, size=(draws, *shape.shape)))
 
-    def of_relative(self, sums: Array) -> tuple[Array, Array]:
+    def relative_laws(self, sums: Array) -> tuple[Array, Array]:
         """The parameters of the Gammas that these are drawn from, as (segment, arm)."""
         count, total, squares = sums
         prior = pooled(count, total, squares, float(SQUARES[1, 0, 0]), self.pooling, MULTIPLES)
         return gamma_parameters(count, total, squares, prior)
 
-    def expected_prices(self, state: Paced, request: Request) -> Array:
-        """What each arm costs by its estimate and by how many times their estimates its costs were, on average."""
+    def expected_prices(self, state: PacedState, request: Request) -> Array:
+        """The expected cost of each arm: its estimate times the mean ratio of its costs to their estimates."""
         assert request.prices is not None
-        shape, scale = self.of_relative(state.sums[PRICED:])
+        shape, scale = self.relative_laws(state.sums[PRICED:])
         return np.asarray(request.prices * 2.0 * (shape * scale)[request.segment])
 
     def observe(
         self,
-        state: State,
+        state: PacedState,
         arm: int,
         reward: float,
         cost: float,
         rng: np.random.Generator,
         request: Request = NO_REQUEST_INFO,
     ) -> None:
-        assert isinstance(state, Paced)
         state.pulls[arm] += 1
         sums = state.sums[:, request.segment, arm]
         if request.prices is not None:
             scale = float(np.broadcast_to(state.scales, state.pulls.shape)[arm])
-            relative = min(cost * scale / (2.0 * float(request.prices[arm])), MOST_RELATIVE)
+            relative = min(cost * scale / (2.0 * float(request.prices[arm])), RELATIVE_COST_MAX)
             state.record_price_estimates(request.prices)
             sums[PRICED:] = (1.0 - self.forget) * sums[PRICED:] + (1.0, relative, relative * relative)
-        note(sums, reward, cost, rng, self.trials, self.forget)
+        add_outcome(sums, reward, cost, rng, self.trials, self.forget)
         state.count(request.segment)
 
-    def recall(self, state: State, arm: int, pulls: int, reward: float, cost: float) -> None:
-        assert isinstance(state, Paced)
+    def add_history(self, state: PacedState, arm: int, pulls: int, reward: float, cost: float) -> None:
         state.pulls[arm] += pulls
         # squares of numbers in [0, 1] are at most the numbers: the largest variance that the sums allow
         state.sums[COUNT:PRICED, 0, arm] += (pulls, reward, cost, reward, cost)

@@ -1,17 +1,17 @@
-"""What a segment knows before it has outcomes of its own: what the others know, as so many of their outcomes.
+"""What a segment starts with: a prior worth a number of outcomes of the other segments.
 
-How many is the variance of an arm's outcomes within segments divided by that of its means between them. With nₛ
+That number is the variance of an arm's outcomes within segments divided by that of its means between them. With nₛ
 outcomes of mean mₛ in segment s, n in all and mean m, the second is found by the method of moments, since
 
     Σ nₛ (mₛ − m)²  is on average  (segments − 1) · within  +  (n − Σ nₛ²/n) · between.
 
-It begins with a guess. A segment in which the other arms bring more than elsewhere is taken for one in which all do:
+It begins with a guess. A segment in which the other arms earn more than elsewhere is taken for one in which all do:
 harder questions are harder for every model. So the mean of the others is shifted by what sets the segment apart in its
-other arms, as far as that has foretold what arms bring, and between segments lies what that does not explain.
+other arms, as far as such shifts have predicted rewards so far; only the rest counts as variance between segments.
 
-But a segment is never surer than so many outcomes 0 and 1 would make it: that outcomes vary
-little, or that the segments so far are alike, says little of how far the next one is from them, and one that took the
-others' mean for its own would never try what they have found middling.
+But a prior is never worth more than `MAX_PRIOR_STRENGTH` outcomes 0 and 1. That outcomes vary little, or that the
+segments so far are alike, says little of how far the next one is from them, and a segment that took the others' mean
+for its own would never try what they have found middling.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ FIRST_COUNT, FIRST_MEAN = 2.0, 0.5
 OUTCOMES_FOR_GUESS = 20.0
 """How many outcomes weigh as much as what ``pooling`` says of how alike segments are."""
 
-SUREST = 40.0
-"""A segment starts no surer than so many outcomes 0 and 1 make it; of costs, which begin with ¼ and ¾ in their place
+MAX_PRIOR_STRENGTH = 40.0
+"""A prior is worth at most this many outcomes 0 and 1; of costs, which begin with ¼ and ¾ in their place
 and so with a quarter of the variance, four times as many."""
 
 SMALLEST_WITHIN = 1e-9
 
 OUTCOMES_FOR_SHIFT = 2.0
-"""How many outcomes weigh as much as that a segment is like the others."""
+"""How many outcomes weigh as much as the guess that a segment is like the others."""
 
 FARTHEST_SHIFT = 0.9
 """Of the way from a mean to 0 or 1."""
 
-FORETOLD = 1.0
-"""How much shifts that were right weigh as much as that they are: the sum of their squares, each by how surely it is
-known. A hundred outcomes that are a tenth above the others' are that."""
+SHIFT_EVIDENCE = 1.0
+"""The weight of the guess that shifts are right, in the sum of their squares weighted by precision. A hundred outcomes
+that are a tenth above the others' have that weight."""
 
 
-class Prior(NamedTuple):
+class SegmentPrior(NamedTuple):
     """How many outcomes a segment starts with, their mean and their mean square; numbers, or arrays."""
 
     weight: float | Array
@@ -56,7 +56,7 @@ class Prior(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Kind:
+class OutcomeKind:
     """A kind of outcome.
 
     largest  the variance of outcomes as apart as the mean lets them be; ¼ at ½
@@ -67,13 +67,13 @@ class Kind:
     least: Callable[[Array, Array], Array]
 
 
-SHARES = Kind(
+SHARES = OutcomeKind(
     largest=lambda mean: mean * (1.0 - mean),
     least=lambda mean, variance: variance / (mean * (1.0 - mean) * np.minimum(mean, 1.0 - mean)),
 )
 """Rewards and costs in [0, 1]: a segment starts with as many outcomes as make one 0 and one 1."""
 
-MULTIPLES = Kind(largest=lambda mean: mean * mean, least=lambda mean, variance: variance / (mean * mean))
+MULTIPLES = OutcomeKind(largest=lambda mean: mean * mean, least=lambda mean, variance: variance / (mean * mean))
 """Costs as multiples of their estimate: the shape of their Gamma law is at least 1."""
 
 
@@ -83,17 +83,17 @@ def pooled(
     squares: Array,
     first: float | Array,
     pooling: float,
-    kind: Kind = SHARES,
+    kind: OutcomeKind = SHARES,
     sizes: float | Array = 1.0,
     shifted: bool = False,
-) -> Prior:
-    """What each segment and arm starts with, from the number, the sum and the squares of outcomes as (…, segment, arm),
+) -> SegmentPrior:
+    """The prior of each segment and arm, from the number, the sum and the squares of outcomes as (…, segment, arm),
     the squares of the first two, and what these are to be multiplied by; with ``shifted``, shares of a segment are
     taken to differ from the others' as its other arms do."""
     of_first = 4.0 * (first / FIRST_COUNT - FIRST_MEAN**2)  # their variance as a share of that of one 0 and one 1
     first, first_total = first * sizes * sizes, FIRST_COUNT * FIRST_MEAN * sizes
     if count.shape[-2] == 1:
-        return Prior(FIRST_COUNT, first_total / FIRST_COUNT, first / FIRST_COUNT)
+        return SegmentPrior(FIRST_COUNT, first_total / FIRST_COUNT, first / FIRST_COUNT)
     all_count, all_total, all_squares = (sums.sum(axis=-2, keepdims=True) for sums in (count, total, squares))
     n = all_count - count + FIRST_COUNT
     mean = (all_total - total + first_total) / n
@@ -101,28 +101,28 @@ def pooled(
     variance = np.maximum(square - mean * mean, 0.0)
     shift: float | Array = 0.0
     if shifted:
-        shift = _shift(count, total, n, mean)
+        shift = shift_segments(count, total, n, mean)
         variance = variance * ((mean + shift) * (1.0 - mean - shift) / (mean * (1.0 - mean)))
         mean = mean + shift
         square = variance + mean * mean
     alike = _likeness(
         count, total, all_count + FIRST_COUNT, all_total + first_total, all_squares + first, pooling, shift
     )
-    sure = SUREST / of_first * variance / kind.largest(mean)
-    return Prior(np.minimum(n, np.maximum(np.minimum(alike, sure), kind.least(mean, variance))), mean, square)
+    sure = MAX_PRIOR_STRENGTH / of_first * variance / kind.largest(mean)
+    return SegmentPrior(np.minimum(n, np.maximum(np.minimum(alike, sure), kind.least(mean, variance))), mean, square)
 
 
-def _shift(count: Array, total: Array, n: Array, mean: Array) -> Array:
-    """By how much each segment and arm is taken to be above the others' mean: the mean difference of the segment's
-    other arms, each weighed by how surely it is known; times the slope of differences over what was so foretold of
-    them, from 0 to 1. Where each segment has a best arm of its own, one arm's difference says nothing of another's."""
+def shift_segments(count: Array, total: Array, n: Array, mean: Array) -> Array:
+    """Estimated segment effect on an arm's mean reward: the precision-weighted mean difference of the segment's other
+    arms, shrunk by how well such effects have predicted so far, from 0 to 1. Where each segment has a best arm of its
+    own, one arm's difference says nothing about another's."""
     apart = total / np.maximum(count, 1.0) - mean
     weight = count * n / (count + n)
     # added up in order, as engines do: other orders round otherwise
     sums, weights = (values.cumsum(axis=-1)[..., -1:] - values for values in (weight * apart, weight))
     shift = sums / (weights + OUTCOMES_FOR_SHIFT)
     right, all_ = ((weight * shift * each).cumsum(axis=-1)[..., -1].cumsum(axis=-1)[..., -1] for each in (apart, shift))
-    shift = shift * np.clip((FORETOLD + right) / (FORETOLD + all_), 0.0, 1.0)
+    shift = shift * np.clip((SHIFT_EVIDENCE + right) / (SHIFT_EVIDENCE + all_), 0.0, 1.0)
     return np.asarray(np.clip(shift, -FARTHEST_SHIFT * mean, FARTHEST_SHIFT * (1.0 - mean)))
 
 
@@ -135,7 +135,7 @@ def _likeness(
     pooling: float,
     shift: float | Array = 0.0,
 ) -> Array:
-    """For each arm, the variance within segments by that between them."""
+    """For each arm, the variance within segments divided by the variance between them."""
     mean = all_total / n
     between = (count * (total / np.maximum(count, 1.0) - mean - shift) ** 2).sum(axis=-2, keepdims=True)
     within = np.maximum(all_squares / n - mean * mean - between / n, SMALLEST_WITHIN)

@@ -1,21 +1,147 @@
-"""Who answers a request by `bts-paced`, for means that were drawn: once, or many times over."""
+"""Which arm answers a request by `bts-paced`, for means that were drawn: once (`select`), or for many draws at once.
+
+Each segment learns on its own, so what Thompson sampling pays to find out, it pays in each of them.
+
+Trials. By the means of the posteriors, and at the price on money of the program for them, an arm is worth x less than
+the best of those that are better known. To know the truth would help only where its mean reward, drawn from
+Beta(a, b) with mean m, is at least m + x, and then about
+
+    σ φ(z) / (1 + z²),   z² = 2 (a + b) kl(m, m + x),
+
+for each request of the segment that is to come, as often as it has come or as the average segment does. σ² is the
+variance of the difference, of which the reward's is a part, and z² is made smaller by as much. (By quadrature, that is
+0.9 to 5 times the true gain.) No number of trials in the segment can gain more. Where all requests to come make
+less of it than x, the price of one trial, there is none; unless the arm is cheaper and the segment has no outcome of it
+yet, or it is more expensive and money is left over in any case.
+
+The last upgrades. Money is paid in lumps. A plan that has fewer than one upgrade left cannot pay for it, and one that
+has few may be short after it, because costs vary; then money is missed at the price of the step before, λ⁺, and not at
+the λ of the upgrade. So an upgrade is left out where the plan has money for fewer than 2 (1 − λ/λ⁺) of them, each at
+what it is drawn to cost, or at what it does on average if that is more: where money that is missed costs no more than
+money that is left over, none is; where it costs much more, all below two.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.numerics.fluid import at_price, best_mix
-from budgetbandits.numerics.fluid_draws import arms_at_rate
-from budgetbandits.policies.paced.exploration import exploration_is_wasted, too_few_upgrades
+from budgetbandits.numerics.fluid import arms_at_rate, best_mix
+
+UPGRADES_KEPT = 2.0
+"""An upgrade, and as much again for costs that vary."""
+
+LARGEST_MEAN = 1.0 - 1e-12
+"""No mean reward is above."""
+
+
+def exploration_is_wasted(loss: Any, mean: Any, certainty: Any, variance: Any, spread: Any, requests: Any) -> Any:
+    """Whether a trial of an arm that is worth so much less than another cannot pay: the mean, the sum of the parameters
+    and the variance of the Beta of its mean reward, the variance of the difference, and how many requests are to come.
+    Numbers or arrays, as below."""
+    needed = np.minimum(mean + loss, LARGEST_MEAN)
+    apart = mean * np.log(mean / needed) + (1.0 - mean) * np.log((1.0 - mean) / (1.0 - needed))
+    squared = 2.0 * certainty * apart * (variance / spread)
+    return requests * np.sqrt(spread / (2.0 * math.pi)) * np.exp(-0.5 * squared) / (1.0 + squared) < loss
+
+
+def too_few_upgrades(upgrades: Any, price: Any, price_if_short: Any) -> Any:
+    """Whether a plan has so few upgrades left that none is worth it."""
+    return upgrades * price_if_short < UPGRADES_KEPT * (price_if_short - price)
+
 
 Arms = NDArray[np.int64]
 
 
-class Drawn(NamedTuple):
+class Candidates(NamedTuple):
+    """The arms that may answer a request, in plain sequences: lists here, arrays in the engine.
+
+    who       the number of the arm at each place of the program
+    offered   by an arm's number: whether it may answer the request
+    laws      by number: the parameters of the Betas of its mean reward and of its mean cost, for the request's segment
+    scales    by number: what a cost of 1 is
+    outcomes  by number: how many outcomes the segment has of it
+    """
+
+    who: Any
+    offered: Any
+    laws: Any
+    scales: Any
+    outcomes: Any
+
+
+REWARDS, COSTS = 0, 2
+"""Where the parameters of the two Betas stand in a law."""
+
+
+def beta_mean(law: Any, at: int) -> Any:
+    return law[at] / (law[at] + law[at + 1])
+
+
+def beta_variance(law: Any, at: int) -> Any:
+    mean = beta_mean(law, at)
+    return mean * (1.0 - mean) / (law[at] + law[at + 1] + 1.0)
+
+
+def worth_variance(law: Any, scale: Any, price: Any) -> Any:
+    """The variance of what an arm is worth at this price on money."""
+    return beta_variance(law, REWARDS) + price * price * (beta_variance(law, COSTS) * scale * scale)
+
+
+def place_in_mix(
+    mix: Any, arm: Any, segment: Any, weight: Any, reward: Any, cost: Any, candidates: Any, requests: Any, rng: Any
+) -> Any:
+    """The place of the arm that answers by the mix; if it may not, of the one that is worth most at the price on money.
+    Reward and cost are the drawn means of the request's segment, ``requests`` as in `DrawnMeans`, 0 for None.
+
+    Like `substitute_place`, plain loops over numbers: engines compile these very functions."""
+    who, offered = candidates.who, candidates.offered
+    place = arm
+    if segment == mix.mixed and mix.share > 0.0 and rng.random() < mix.share:
+        place = mix.upgrade
+        if requests > 0.0:
+            extra, mine, other = cost[place] - cost[arm], who[place], who[arm]
+            usual = beta_mean(candidates.laws[mine], COSTS) * candidates.scales[mine]
+            usual -= beta_mean(candidates.laws[other], COSTS) * candidates.scales[other]
+            upgrades = requests * weight * mix.share * extra / max(extra, usual)
+            if too_few_upgrades(upgrades, mix.price, mix.price_if_short):
+                place = arm
+    if not offered[who[place]]:
+        place, top = 0, -math.inf
+        for each in range(len(cost)):
+            value = reward[each] - mix.price * cost[each]
+            if offered[who[each]] and value > top:
+                place, top = each, value
+    return place
+
+
+def substitute_place(place: Any, price: Any, reward: Any, cost: Any, candidates: Any, requests: Any) -> Any:
+    """This place, or that of the best of the better known arms if it is not worth a trial. Reward, cost and price are
+    those of the program for the means of the posteriors, ``requests`` how many of the segment are to come."""
+    who, laws, scales = candidates.who, candidates.laws, candidates.scales
+    law = laws[who[place]]
+    unsure = worth_variance(law, scales[who[place]], price)
+    best, top, spread = place, -math.inf, 0.0
+    for other in range(len(cost)):
+        arm = who[other]
+        variance = worth_variance(laws[arm], scales[arm], price)
+        if candidates.offered[arm] and variance < unsure and (price > 0.0 or cost[other] > cost[place]):
+            value = reward[other] - price * cost[other]
+            if value > top:
+                best, top, spread = other, value, variance
+    if best == place or not (candidates.outcomes[who[place]] > 0.0 or cost[place] > cost[best]):
+        return place
+    loss = max(top - (reward[place] - price * cost[place]), 0.0)
+    certainty, variance = law[REWARDS] + law[REWARDS + 1], beta_variance(law, REWARDS)
+    wasted = exploration_is_wasted(loss, reward[place], certainty, variance, unsure + spread, requests)
+    return best if wasted else place
+
+
+class DrawnMeans(NamedTuple):
     """What was drawn for a request.
 
     arms          the numbers of those planned for
@@ -26,7 +152,7 @@ class Drawn(NamedTuple):
     shapes        the parameters of the Betas that the means are from, as (kind, segment, arm)
     scales        what a cost of 1 is for each arm
     tried         of which arms the segment has an outcome
-    requests      how many are still to come, if it matters what a choice for them is worth (`worth.py`)
+    requests      how many are still to come, if it matters what a choice for them is worth (`selection`)
     """
 
     arms: Arms
@@ -51,26 +177,29 @@ class Drawn(NamedTuple):
         return a / (a + b) * self.scales[arm]
 
 
-def named(drawn: Drawn, rate: float, rng: np.random.Generator) -> int:
+def select(drawn: DrawnMeans, rate: float, rng: np.random.Generator) -> int:
     """The number of the arm that answers, of one draw."""
-    reward, cost, weight, segment = drawn.reward.tolist(), drawn.cost.tolist(), drawn.weight.tolist(), drawn.segment
+    segment, weight, requests = drawn.segment, drawn.weight.tolist(), drawn.requests
+    reward, cost = drawn.reward.tolist(), drawn.cost.tolist()
     mix = best_mix(reward, cost, weight, rate)
-    arm = mix.arms[segment]
-    if segment == mix.mixed and mix.share > 0.0 and rng.random() < mix.share:
-        left_out = False
-        if drawn.requests is not None:
-            extra, usual = cost[segment][mix.upgrade] - cost[segment][arm], drawn.usual(mix.upgrade) - drawn.usual(arm)
-            upgrades = drawn.requests * weight[segment] * mix.share * extra / max(extra, usual)
-            left_out = too_few_upgrades(upgrades, mix.price, mix.price_if_short)
-        arm = arm if left_out else mix.upgrade
-    if not drawn.may[arm]:
-        arm = at_price(drawn.worth.tolist(), cost[segment], mix.price)
-    if drawn.requests is not None:
-        arm = instead(drawn, rate, drawn.requests)[arm]
-    return int(drawn.arms[arm])
+    candidates = Candidates(range(len(drawn.arms)), drawn.may.tolist(), (), (), ())
+    if requests is None:
+        place = place_in_mix(mix, mix.arms[segment], segment, 0.0, reward[segment], cost[segment], candidates, 0.0, rng)
+        return int(drawn.arms[place])
+    a, b = drawn.shapes
+    laws = np.stack([a[0, segment], b[0, segment], a[1, segment], b[1, segment]], axis=1).tolist()
+    candidates = candidates._replace(laws=laws, scales=drawn.scales.tolist(), outcomes=drawn.tried.tolist())
+    place = place_in_mix(
+        mix, mix.arms[segment], segment, weight[segment], reward[segment], cost[segment], candidates, requests, rng
+    )
+    means = a / (a + b)
+    reward, cost = means[0].tolist(), (means[1] * drawn.scales).tolist()
+    price = best_mix(reward, cost, weight, rate).price
+    coming = requests * max(weight[segment], 1.0 / len(weight))
+    return int(drawn.arms[substitute_place(place, price, reward[segment], cost[segment], candidates, coming)])
 
 
-def select_many(drawn: Drawn, rate: float, lot: Array) -> Arms:
+def select_many(drawn: DrawnMeans, rate: float, lot: Array) -> Arms:
     """The same of many draws; by numbers in [0, 1), one for each, two arms that are mixed take turns."""
     mixes = arms_at_rate(drawn.reward, drawn.cost, drawn.weight, rate, drawn.segment)
     share, price = mixes.share, mixes.price
@@ -84,17 +213,17 @@ def select_many(drawn: Drawn, rate: float, lot: Array) -> Arms:
     if not drawn.may.all():
         chosen = np.where(drawn.may[chosen], chosen, most_worth(drawn, drawn.cost[:, drawn.segment], price))
     if drawn.requests is not None:
-        chosen = instead(drawn, rate, drawn.requests)[chosen]
+        chosen = substitute(drawn, rate, drawn.requests)[chosen]
     return np.asarray(drawn.arms[chosen])
 
 
-def most_worth(drawn: Drawn, cost: Array, price: Array) -> Arms:
+def most_worth(drawn: DrawnMeans, cost: Array, price: Array) -> Arms:
     """For each draw, the place of the arm that is worth most at these costs and this price on money, of those that may
     answer; the costs of others may be unknown."""
     return np.asarray(np.where(drawn.may, drawn.worth - price[:, None] * cost, -np.inf).argmax(axis=1))
 
 
-def instead(drawn: Drawn, rate: float, requests: float) -> Arms:
+def substitute(drawn: DrawnMeans, rate: float, requests: float) -> Arms:
     """For each place its own, or that of the best of the better known arms if it is not worth a trial: by the means of
     the posteriors and the price on money of the program for them."""
     a, b = drawn.shapes

@@ -1,6 +1,6 @@
-"""What `bts-paced` keeps of each arm and segment, and the laws of means that follow from it.
+"""The sums that `bts-paced` keeps of each arm and segment, and the posteriors that follow from them.
 
-The policy's page is `paced`; engines compile the functions for numbers.
+Engines compile the functions for single numbers.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 from budgetbandits.errors import BadState
 from budgetbandits.numerics.arrays import Array, trial
 from budgetbandits.policies.base import State
-from budgetbandits.policies.paced.pooling import Prior
+from budgetbandits.policies.paced.pooling import SegmentPrior
 
 PAID, COUNT, REWARD, COST, REWARD_SQUARED, COST_SQUARED, PRICED, RELATIVE, RELATIVE_SQUARED = range(9)
-"""The rows of `Paced.sums`: what was paid; what is learned of rewards and costs; of costs by twice their estimate."""
+"""The rows of `PacedState.sums`: money paid; outcomes, rewards and costs; costs divided by twice their estimate."""
 
 SMALLEST_COST = 1e-12
 """A drawn cost is never 0; rounding might make it so."""
@@ -29,16 +29,16 @@ SMALLEST_VARIANCE = 1e-9
 SQUARES = np.array([1.0, 0.625])[:, None, None]
 """The sums of the squares of the two outcomes that rewards and costs begin with: 0 and 1; ¼ and ¾."""
 
-TINY = 1e-200
-"""Beside a cost nothing."""
+TINY_COST = 1e-200
+"""Negligible next to any cost."""
 
-JITTER, WIDEST = 0.1, 1.0
+JITTER, WIDEST_SPREAD = 0.1, 1.0
 """By how much estimates are varied, as a standard deviation of their logarithm, so that a request whose estimates are
 like all others' is answered by two arms in turn; and how far apart estimates are taken to be at most."""
 
 
 def beta_parameters(count: Any, total: Any, squares: Any, weight: Any, mean: Any, square: Any) -> tuple[Any, Any]:
-    """The Beta law of a mean, from the number, the sum and the squares of outcomes, beside ``weight`` others with this
+    """The Beta law of a mean, from the number, the sum and the squares of outcomes, and ``weight`` others with this
     mean and mean square. Numbers or arrays; engines compile it for numbers."""
     n = count + weight
     middle = (total + weight * mean) / n
@@ -49,18 +49,18 @@ def beta_parameters(count: Any, total: Any, squares: Any, weight: Any, mean: Any
 
 
 def spend_weighted_cost(total: Any, squares: Any, otherwise: Any = 1.0) -> Any:
-    """The mean cost that a unit of money has met, from the sum and the squares of costs; ``otherwise`` if none was
+    """The mean cost weighted by spend, Σc²/Σc, from the sum and the squares of costs; ``otherwise`` if none was
     spent. Numbers or arrays, as below."""
-    return (squares + TINY * otherwise) / (total + TINY)
+    return (squares + TINY_COST * otherwise) / (total + TINY_COST)
 
 
-def prior_cost_scale(total: Any, squares: Any, shared_state: Any) -> Any:
+def prior_cost_scale(total: Any, squares: Any, common: Any) -> Any:
     """The size of an arm's first two costs, which are ¼ and ¾ of it, from the sum and the squares of its costs, and the
-    mean that money has met over all arms. It is 1 for costs 0 and 1."""
-    return np.minimum(1.0, 2.0 * spend_weighted_cost(total, squares, shared_state))
+    spend-weighted cost of all arms. It is 1 for costs 0 and 1."""
+    return np.minimum(1.0, 2.0 * spend_weighted_cost(total, squares, common))
 
 
-def gamma_parameters(count: Array, total: Array, squares: Array, prior: Prior) -> tuple[Array, Array]:
+def gamma_parameters(count: Array, total: Array, squares: Array, prior: SegmentPrior) -> tuple[Array, Array]:
     """The shape and the scale of the Gamma law of a mean without an upper end, from the same."""
     n = count + prior.weight
     middle = (total + prior.weight * prior.mean) / n
@@ -69,7 +69,7 @@ def gamma_parameters(count: Array, total: Array, squares: Array, prior: Prior) -
     return shape, middle / shape
 
 
-def note(sums: Any, reward: float, cost: float, rng: np.random.Generator, trials: float, forget: float) -> None:
+def add_outcome(sums: Any, reward: float, cost: float, rng: np.random.Generator, trials: float, forget: float) -> None:
     """Add one outcome to the first six sums of an arm. Engines compile it, too."""
     sums[PAID] += cost
     if trials > 0.0:
@@ -84,8 +84,8 @@ def note(sums: Any, reward: float, cost: float, rng: np.random.Generator, trials
 
 
 @dataclass
-class Paced(State):
-    """What is known of the arms, and of the requests answered with this budget.
+class PacedState(State):
+    """The sums of outcomes of all arms, and the requests answered with this budget.
 
     sums        sums of outcomes as (row, segment, arm)
     past_pulls  how many of the pulls were not made with this budget
@@ -107,23 +107,22 @@ class Paced(State):
     @property
     def scales(self) -> Any:
         """What a cost of 1 is for each arm, in units of the largest: 1, or the arm's own cap."""
-        return self.known.get("scales", 1.0)
+        return 1.0 if self.known.scales is None else self.known.scales
 
     @property
     def paid(self) -> float:
-        """What this budget has paid."""
+        """The money spent out of this budget."""
         return float((self.sums[PAID] * self.scales).sum())
 
     @property
     def left(self) -> float:
-        """What is left of the budget."""
-        return max(float(self.known["budget"]) - self.paid, 0.0)
+        """The money left of the budget."""
+        return max(self.known.budget - self.paid, 0.0)
 
     @property
     def requests(self) -> float:
         """How many are still to come; 0 or less past the horizon."""
-        gone = int(self.pulls.sum()) - self.past_pulls + int(self.known.get("failed", 0))
-        return float(self.known["horizon"]) - gone
+        return self.known.horizon - (int(self.pulls.sum()) - self.past_pulls + self.known.unlearned)
 
     @property
     def rate(self) -> float:
@@ -136,12 +135,12 @@ class Paced(State):
 
     def record_price_estimates(self, prices: Array) -> None:
         """What each arm was estimated to cost for one more request; NaN for an arm that it was not of."""
-        sums, told = self.of_estimates, np.isfinite(prices)
-        sums[:, told] += np.array([np.ones_like(prices), prices, prices * prices])[:, told]
+        sums, given = self.estimate_sums, np.isfinite(prices)
+        sums[:, given] += np.array([np.ones_like(prices), prices, prices * prices])[:, given]
         self.estimates = sums.tolist()
 
     @property
-    def of_estimates(self) -> Array:
+    def estimate_sums(self) -> Array:
         """The sums of estimates as (row, arm)."""
         sums = np.zeros((3, len(self.pulls)))
         known = np.array(self.estimates).reshape(3, -1)  # arms may have come since
@@ -151,14 +150,14 @@ class Paced(State):
     def typical_prices(self) -> tuple[Array, float]:
         """The mean estimate of each arm, NaN if there is none, and how much estimates vary from request to request: the
         standard deviation of their logarithm, with `JITTER`."""
-        count, total, squares = self.of_estimates
+        count, total, squares = self.estimate_sums
         seen = count > 0.0
         mean = np.where(seen, total / np.where(seen, count, 1.0), np.nan)
         if not seen.any():
             return mean, JITTER
         n, total, squares = count[seen], total[seen], squares[seen]
         varied = float(np.average(np.maximum(n * squares / (total * total) - 1.0, 0.0), weights=n))
-        return mean, math.hypot(min(math.sqrt(math.log1p(varied)), WIDEST), JITTER)
+        return mean, math.hypot(min(math.sqrt(math.log1p(varied)), WIDEST_SPREAD), JITTER)
 
     def widen(self, segments: int) -> None:
         """Make room for this many segments."""
@@ -175,7 +174,7 @@ class Paced(State):
         super().filled(values)
         if len(self.answered) != self.segments or not all(isinstance(n, int) and n >= 0 for n in self.answered):
             raise BadState("'answered' has no number of requests for each segment; the saved state is damaged")
-        sums = self.of_estimates
+        sums = self.estimate_sums
         self.check("estimates", sums)
         if not np.isfinite(sums).all() or (sums[:, sums[0] > 0.0] <= 0.0).any():
             raise BadState("'estimates' are no sums of prices; the saved state is damaged")

@@ -23,7 +23,7 @@ from functools import lru_cache
 import numpy as np
 
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.numerics.posteriors import BetaPosterior, Ratio
+from budgetbandits.numerics.posteriors import BetaPosterior, RatioPosterior
 
 RATIO_POINTS = 512
 _LEVELS = np.array([0.5, 0.025, 0.975])
@@ -85,7 +85,7 @@ class Belief:
     price: MedianInterval
     ratio: MedianInterval
     ratios: Array
-    law: Ratio
+    law: RatioPosterior
     """Of the ratio of the shares ..."""
     scale: float
     """... and what 1 of that stands for."""
@@ -116,7 +116,7 @@ def belief(feedback: ArmFeedback, reward_max: float, cost_max: float) -> Belief:
     cost_max *= room
     shapes = feedback.reward.beta(), feedback.cost.as_shares_of(room).beta()
     reward, price = BetaPosterior(*shapes[0]), BetaPosterior(*shapes[1])
-    ratio, scale = Ratio(reward, price), reward_max / cost_max
+    ratio, scale = RatioPosterior(reward, price), reward_max / cost_max
     return Belief(
         MedianInterval(*(reward.quantile(_LEVELS) * reward_max).tolist()),
         MedianInterval(*(price.quantile(_LEVELS) * cost_max).tolist()),

@@ -8,14 +8,14 @@ the engine must be one that the policy's own `choose` could have named.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from budgetbandits.errors import BadParameter, NotANumber
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import State
+from budgetbandits.policies.base import Knowledge, State
 from budgetbandits.policies.index import IndexPolicy, check_arity, index_of
 from budgetbandits.policies.statistics import Moments, Tally
 from budgetbandits.problems.distributions import OutcomeLaw
@@ -44,26 +44,26 @@ PULLS = (1, 8, 1_000, 1_000_000)
 """About how often the arms have been pulled in the states at which a policy is tried out."""
 
 
-def made_up_states(policy: IndexPolicy, arms: int, known: Mapping[str, Any]) -> list[Tally]:
+def made_up_states(policy: IndexPolicy, arms: int, known: Knowledge) -> list[Tally]:
     """States that a game could come to, soon and late; means of 0 and 1 are among them."""
     rng = np.random.default_rng(0)
     states = []
     for most in PULLS:
         state = policy.start(arms, known)
         state.pulls[:] = rng.integers(1, most + 1, arms)
-        state.opened = arms
+        state.first_pulls_done = arms
         reward, cost = (np.where(rng.random(arms) < 0.2, rng.integers(0, 2, arms), rng.random(arms)) for _ in range(2))
         state.reward[:] = reward * state.pulls
         state.reward_squared[:] = (reward * reward + rng.random(arms) * reward * (1.0 - reward)) * state.pulls
         state.cost[:] = cost * state.pulls
-        if "budget" in state.known and state.cost.sum() > 0.0:
-            state.cost *= min(1.0, 0.5 * state.known["budget"] / state.cost.sum())
+        if state.cost.sum() > 0.0:
+            state.cost *= min(1.0, 0.5 * state.known.budget / state.cost.sum())
         _add_moments(state, rng.random((2, arms)))
         states.append(state)
     return states
 
 
-def corner_states(policy: IndexPolicy, arms: int, known: Mapping[str, Any]) -> list[Tally]:
+def corner_states(policy: IndexPolicy, arms: int, known: Knowledge) -> list[Tally]:
     """States at which some arm, or every one, has brought or cost nothing so far, or as much as it could."""
     states = [one_pull_each(policy, arms, known)]
     for reward, cost in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)):

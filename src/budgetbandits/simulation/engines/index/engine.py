@@ -7,7 +7,7 @@ own words, so runs may be played in any order, in any number of threads (one `Ga
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.errors import NotANumber
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import Policy
+from budgetbandits.policies.base import Knowledge, Policy
 from budgetbandits.policies.index import IndexPolicy, check_arity, not_a_number
 from budgetbandits.policies.kube import SLACK
 from budgetbandits.policies.statistics import Moments, Tally
@@ -91,14 +91,14 @@ def how_played(rule: IndexRule, arms: int) -> Engine:
     return Engine("index blocks")
 
 
-def one_pull_each(policy: IndexPolicy, arms: int, known: Mapping[str, Any]) -> Tally:
+def one_pull_each(policy: IndexPolicy, arms: int, known: Knowledge) -> Tally:
     """The simplest state in which a policy may be asked for its extras: every arm has been pulled once."""
-    state = policy.start(arms, known)
+    state: Tally = policy.start(arms, known)
     state.pulls[:] = 1
     state.cost[:] = 0.5
     if isinstance(state, Moments):
         state.cost_squared[:] = 0.25
-    state.opened = arms
+    state.first_pulls_done = arms
     return state
 
 
@@ -203,7 +203,7 @@ class IndexGames:
         extras = completed(self._rule.index, extras)
         # only the policies with a mask of affordable arms have a price to pay before an arm may be chosen
         mask = policy.affordable(state)
-        price = 0.0 if mask is None else state.known["costs"] * tables.cost_scale
+        price = 0.0 if mask is None else state.known.costs * tables.cost_scale
         finite = not tables.buffered and record.arrays["buffer"].shape[1] >= LEAST_TAPE
         record.restart(self._first)
         record.set(

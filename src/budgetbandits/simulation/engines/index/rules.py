@@ -1,6 +1,6 @@
 """Index rules as the engines call them: the policy's own function, compiled for single arms.
 
-No formula is written here. A policy's `index` is made of NumPy ufuncs and `either`; Numba compiles that very function
+No formula is written here. A policy's `index` is made of NumPy ufuncs and `where`; Numba compiles that very function
 for scalars and keeps the result in its disk cache, next to the file of the formula, so that a changed formula is
 compiled again. The engines take the rule as the address of a function, which leaves the engines themselves in the cache.
 """
@@ -22,7 +22,7 @@ from numba.extending import register_jitable
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics import (
     divergence,
-    numba_extension,  # noqa: F401 - lets indices call `either`
+    numba_extension,  # noqa: F401 - lets indices call `where`
 )
 from budgetbandits.policies import classical, general_costs, omega_ucb, primal_dual
 from budgetbandits.policies.index import IndexPolicy, MomentsPolicy, Monotone, index_of
@@ -161,10 +161,10 @@ KINDS = {
     "best ratio": BEST_RATIO,
 }
 
-INDEX_METHODS = methods(IndexPolicy, "take", "choose", "scores", "chances", "can_continue") | {
+INDEX_METHODS = methods(IndexPolicy, "select_knowledge", "choose", "scores", "chances", "can_continue") | {
     "start": (IndexPolicy.start, MomentsPolicy.start),
     "observe": (IndexPolicy.observe, MomentsPolicy.observe),
-    "recall": (IndexPolicy.recall, MomentsPolicy.recall),
+    "add_history": (IndexPolicy.add_history, MomentsPolicy.add_history),
     "affordable": (IndexPolicy.affordable, FractionalKUBE.affordable),
 }
 """The methods that the engines of index policies stand in for."""

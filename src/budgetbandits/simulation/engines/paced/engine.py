@@ -18,7 +18,7 @@ from budgetbandits.simulation.common_outcomes import CommonOutcomes
 from budgetbandits.simulation.engine_support import check_methods, methods
 from budgetbandits.simulation.engines.index.rules import compiled
 from budgetbandits.simulation.engines.paced.plain_loop import play_paced, play_priced
-from budgetbandits.simulation.engines.paced.state import Memory
+from budgetbandits.simulation.engines.paced.state import PacedRecord
 from budgetbandits.simulation.engines.runtime.records import ROUND_LIMIT
 from budgetbandits.simulation.reference import LARGEST_BATCH, Game, counted, draws, own_seed, refill, what_is_known
 
@@ -28,15 +28,15 @@ LARGEST_BUFFER = 1 << 22
 METHODS = {
     PacedThompson: methods(
         PacedThompson,
-        *("needs", "anytime", "take", "start", "segments", "open_segment", "choose", "shared_state", "shapes"),
-        *("observe", "can_continue", "laws", "draw"),
+        *("needs", "anytime", "select_knowledge", "start", "segments", "open_segment", "choose", "observe"),
+        *("can_continue", "draw", "laws", "all_laws", "shapes"),
     ),
     PrimalDualBwK: methods(
         PrimalDualBwK,
         *(
             "needs",
             "anytime",
-            "take",
+            "select_knowledge",
             "start",
             "choose",
             "observe",
@@ -75,9 +75,9 @@ class PacedGames:
         if isinstance(problem, RequestStream) and isinstance(policy, PacedThompson):  # which looks at requests
             plan, segments = problem.future_arms, len(problem.segments)
         chunk = min(LARGEST_BATCH, max(1, LARGEST_BUFFER // offer.size))
-        self._memory = Memory(first, offer, plan, segments, chunk)
+        self._record = PacedRecord(first, offer, plan, segments, chunk)
         if policy.own_scales and problem.scales is not None:
-            self._memory.arrays["scales"][:] = problem.scales
+            self._record.arrays["scales"][:] = problem.scales
         self._loop: Callable[[Any, np.random.Generator], int] = play_paced
         if isinstance(policy, PrimalDualBwK):
             index = compiled(PrimalDualBwK.index)
@@ -92,20 +92,20 @@ class PacedGames:
     def _game(
         self, budget: float, seed: np.random.SeedSequence, max_rounds: int, outcomes: CommonOutcomes | None
     ) -> Game:
-        memory, arms = self._memory, len(self._problem)
+        record, arms = self._record, len(self._problem)
         world, player, order = (np.random.default_rng(child) for child in seed.spawn(3))
-        memory.clear(self._parts(order), max_rounds=max_rounds, **self._fields(budget))
+        record.clear(self._parts(order), max_rounds=max_rounds, **self._fields(budget))
         draw = [each for part in draws(self._problem, outcomes or world) for each in part]
-        while (status := self._loop(memory.game, player)) >= 0:
-            refill(memory.arrays, int(status), draw[int(status)])
-        rounds = memory.whole("rounds")
+        while (status := self._loop(record.game, player)) >= 0:
+            refill(record.arrays, int(status), draw[int(status)])
+        rounds = record.whole("rounds")
         if status == ROUND_LIMIT:
             raise RoundLimit(
                 f"{self._policy.spec} has played {rounds:,} rounds and part of a budget of {budget:g} is left; raise "
                 f"max_rounds (--max-rounds) or lower the budget"
             )
-        pulls = memory.arrays["pulls"].reshape(-1, arms)
-        reward, spent = (float(memory.game[name][0]) for name in ("reward", "spent"))
+        pulls = record.arrays["pulls"].reshape(-1, arms)
+        reward, spent = (float(record.game[name][0]) for name in ("reward", "spent"))
         return reward, spent, rounds, counted(self._problem, pulls)
 
     def _parts(self, order: np.random.Generator) -> NDArray[np.int64] | None:

@@ -13,17 +13,23 @@ from numba import njit
 from numba.extending import register_jitable
 
 from budgetbandits.policies.paced import statistics
+from budgetbandits.policies.paced.selection import COSTS, REWARDS
 from budgetbandits.policies.paced.statistics import COST, COUNT, PAID, REWARD, SMALLEST_COST
 from budgetbandits.policies.primal_dual import lower
 from budgetbandits.simulation.engines.index import rules as index_rules  # noqa: F401 - lets `lower` be called here
-from budgetbandits.simulation.engines.paced.naming import named_by_mix
-from budgetbandits.simulation.engines.paced.posteriors import COSTS, REWARDS, law_of, renew, sums_of
-from budgetbandits.simulation.engines.paced.program import costs_of, rewards_of, solve
-from budgetbandits.simulation.engines.paced.requests import next_request, offered
+from budgetbandits.simulation.engines.paced.posteriors import law_of, renew, sums_of
+from budgetbandits.simulation.engines.paced.selection import (
+    costs_of,
+    next_request,
+    offered,
+    rewards_of,
+    select_arm,
+    solve,
+)
 from budgetbandits.simulation.engines.runtime.records import FINISHED, GOING_ON, add_cost, float_pointer, whole_pointer
-from budgetbandits.simulation.engines.sampling import engine as sampling_engine  # noqa: F401 - lets `note` call `trial`
+from budgetbandits.simulation.engines.sampling import engine as sampling_engine  # noqa: F401 - lets `add_outcome` call `trial`
 
-register_jitable(statistics.note)
+register_jitable(statistics.add_outcome)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -57,7 +63,7 @@ def draw_and_mix(game, rng):
     weigh_segments(game)
     rate = rate_of(game)
     solve(game, rate)
-    game.leader = named_by_mix(game, rng, rate)
+    game.leader = select_arm(game, rng, rate)
     return GOING_ON
 
 
@@ -159,8 +165,8 @@ def pull(game, rng):
     outcome = float_pointer(game.buffer_at + 16 * (game.chunk * place + used[place]))
     reward, cost = outcome[0], outcome[1]
     used[place] += 1
-    told = cost / float_pointer(game.scales_at)[game.leader]
-    statistics.note(sums_of(game, game.segment, game.leader), reward, told, rng, game.trials, game.forget)
+    relative = cost / float_pointer(game.scales_at)[game.leader]
+    statistics.add_outcome(sums_of(game, game.segment, game.leader), reward, relative, rng, game.trials, game.forget)
     whole_pointer(game.pulls_at)[place] += 1
     float_pointer(game.answered_at)[game.segment] += 1.0
     game.rounds += 1

@@ -1,4 +1,4 @@
-"""What `bts-paced` believes of an arm in each segment: `PacedThompson.shared_state` and `pooling.pooled`, for one arm.
+"""The posteriors of `bts-paced` for an arm in each segment: `PacedThompson.laws` and `pooling.pooled`, for one arm.
 
 With one segment an outcome changes what is believed of its arm, and nothing of the others. With several, what it says
 of its segment's rewards changes what is believed of all.
@@ -14,12 +14,13 @@ from budgetbandits.policies.paced.pooling import (
     FARTHEST_SHIFT,
     FIRST_COUNT,
     FIRST_MEAN,
-    FORETOLD,
+    MAX_PRIOR_STRENGTH,
     OUTCOMES_FOR_GUESS,
     OUTCOMES_FOR_SHIFT,
+    SHIFT_EVIDENCE,
     SMALLEST_WITHIN,
-    SUREST,
 )
+from budgetbandits.policies.paced.selection import COSTS, REWARDS
 from budgetbandits.policies.paced.statistics import COST, COST_SQUARED, COUNT, REWARD, REWARD_SQUARED
 from budgetbandits.simulation.engines.runtime.records import float_pointer
 
@@ -27,8 +28,7 @@ for function in (statistics.beta_parameters, statistics.spend_weighted_cost, sta
     register_jitable(function)
 
 SUMS = statistics.PRICED
-REWARDS, COSTS = 0, 2
-"""Where the parameters of the two posteriors stand."""
+"""How many sums of an arm and segment a game keeps."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -71,20 +71,18 @@ def renew_unpriced(game):
     for arm in range(game.arms):
         total += over_segments(game, arm, COST)
         squares += over_segments(game, arm, COST_SQUARED)
-    shared_state = statistics.spend_weighted_cost(total, squares)
+    common = statistics.spend_weighted_cost(total, squares)
     game.unpriced = 0
     for arm in range(game.arms):
         if over_segments(game, arm, COST) == 0.0:
-            renew_laws(game, arm, shared_state)
+            renew_laws(game, arm, common)
             game.unpriced += 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def renew_laws(game, arm, shared_state):
+def renew_laws(game, arm, common):
     """The posteriors of an arm's mean reward and mean cost in every segment, from its sums."""
-    size = statistics.prior_cost_scale(
-        over_segments(game, arm, COST), over_segments(game, arm, COST_SQUARED), shared_state
-    )
+    size = statistics.prior_cost_scale(over_segments(game, arm, COST), over_segments(game, arm, COST_SQUARED), common)
     if game.segments == 1:
         renew_alone(game, arm, REWARD, REWARD_SQUARED, REWARDS, game.reward_squares, 1.0)
         renew_alone(game, arm, COST, COST_SQUARED, COSTS, game.cost_squares, size)
@@ -111,7 +109,7 @@ def shift_of(game, segment, arm):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def compare_segments(game):
-    """How far each segment's rewards are from the others': `pooling._shift`."""
+    """How far each segment's rewards are from the others': `pooling.shift_segments`."""
     for arm in range(game.arms):
         all_count, all_total = over_segments(game, arm, COUNT), over_segments(game, arm, REWARD)
         for segment in range(game.segments):
@@ -137,7 +135,7 @@ def compare_segments(game):
             shift[1] = moved
         right += of_segment
         foretold += squares
-    slope = min(max((FORETOLD + right) / (FORETOLD + foretold), 0.0), 1.0)
+    slope = min(max((SHIFT_EVIDENCE + right) / (SHIFT_EVIDENCE + foretold), 0.0), 1.0)
     for segment in range(game.segments):
         for arm in range(game.arms):
             shift = shift_of(game, segment, arm)
@@ -163,7 +161,7 @@ def renew_pooled(game, arm, row, squares, place, first, size):
             variance *= (mean + shift) * (1.0 - mean - shift) / (mean * (1.0 - mean))
             mean += shift
             square = variance + mean * mean
-        sure = SUREST / spread * variance / (mean * (1.0 - mean))
+        sure = MAX_PRIOR_STRENGTH / spread * variance / (mean * (1.0 - mean))
         least = variance / (mean * (1.0 - mean) * min(mean, 1.0 - mean))
         weight = min(n, max(min(alike, sure), least))
         law[place], law[place + 1] = statistics.beta_parameters(

@@ -1,6 +1,6 @@
-"""One game for so much money and so many requests: where it stands, and where its arrays are.
+"""The record of one game with a budget and a horizon, and its arrays.
 
-A `GAME` is one record, as in the other engines. Its arrays are held by their addresses and kept alive by a `Memory`.
+A `GAME` is one record, as in the other engines. Its arrays are held by address and kept alive by a `PacedRecord`.
 The arms may change on the way, in *phases*: from a request on there are other laws, and other arms are offered. In each
 phase every segment has a *part* of its own, and the parts of requests come in a list.
 """
@@ -22,14 +22,14 @@ requests' parts are listed; the rounds played, the request's part and segment, a
 
 CHOSEN = ("leader", "last", "opened", "unpriced", "mixed", "upgrade")
 """The arm that was chosen and not pulled and the one that was pulled last (-1 if none); how many arms have had their
-first pull handed out, and how many have no cost yet; the segment that mixes two arms, and its dearer one."""
+first pull handed out, and how many have no cost yet; the segment that mixes two arms, and the more expensive one."""
 
 MONEY = ("budget", "horizon", "reward", "spent", "drift", "tolerance")
 """Both resources; sums so far, and what rounding has left out of the money spent."""
 
 PACED = ("trials", "forget", "pooling", "reward_squares", "cost_squares", "share", "price", "price_if_short")
 """Of `bts-paced`: its parameters, the squares of the two outcomes that rewards and costs begin with, the share of the
-dearer arm where two are mixed, the price on money, and what it would be if there were too little for the others."""
+costlier arm where two are mixed, the price on money, and what it would be if there were too little for the others."""
 
 PRICES = ("log_money", "log_time", "width_of_bounds", "money_use", "time_use", "money_growth", "time_growth")
 """Of `primal-dual-bwk`: the logarithms of its prices, and what its methods of the same names say."""
@@ -40,7 +40,7 @@ what a cost of 1 is, and the numbers of those that are planned for now."""
 
 OF_SEGMENTS = ("answered", "weight", "arm", "break_price", "break_arm")
 """How many of its requests were answered, and how often it comes by that; the arm that it has in the program, the price
-at which it would have a dearer one, and that."""
+at which it would have a more expensive one, and that."""
 
 OF_PARTS = ("first", "list", "offer", "plan", "buffer", "used", "filled", "pulls")
 """The first request of each phase, the parts of all requests; which arms each part offers, and which are planned for
@@ -53,9 +53,9 @@ GAME = np.dtype(
 )
 
 
-class Memory(Record):
+class PacedRecord(Record):
     """The record of a game and its arrays: phases that begin at these requests, parts that offer these arms and for
-    which is planned with those, and so many segments that the policy tells apart."""
+    which is planned with those, and the number of segments that the policy tells apart."""
 
     def __init__(
         self, first: Sequence[int], offer: NDArray[np.bool_], plan: NDArray[np.bool_], segments: int, chunk: int

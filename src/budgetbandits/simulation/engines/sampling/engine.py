@@ -84,7 +84,7 @@ def rule_of(policy: SamplingPolicy) -> SamplingRule:
         if not isinstance(function, FunctionType):
             raise EngineUnsupported(f"it has no {name} that could be compiled")
         check_frozen(function, name)
-    rows, count = len(policy.statistics(policy.start(1, {}))), len(policy.extras())
+    rows, count = len(policy.start(1).statistics), len(policy.extras())
     key = content_of(score), content_of(learn), rows, count
     if key not in _RULES:
         _RULES[key] = _compiled(score, learn, rows, count)
@@ -155,7 +155,7 @@ class SamplingGames:
         self._budgets = np.array(budgets, dtype=float)
         self._horizon = int(min(horizon, LONGEST_WAIT))
         self._rule = rule_of(policy)
-        first = np.ascontiguousarray(policy.statistics(policy.start(len(problem), {})).T)
+        first = np.ascontiguousarray(policy.start(len(problem)).statistics.T)
         chunk = min(LARGEST_BATCH, max(1, LARGEST_BUFFER // len(problem)))
         self._record = SamplingState(first, self._budgets, chunk, policy.extras())
 
@@ -185,7 +185,7 @@ class SamplingGames:
 
 LOOP_METHODS = methods(
     SamplingPolicy,
-    *("needs", "anytime", "take", "start", "statistics", "observe", "choose", "draw", "draw_one", "can_continue"),
+    *("needs", "anytime", "select_knowledge", "start", "observe", "choose", "draw", "draw_one", "can_continue"),
 )
 """The methods that the loop stands in for."""
 

@@ -260,7 +260,7 @@ class ThompsonGames:
         self._policy = policy
         self._laws = engine_laws(tables_of(problem, sampled=common))
         # counts in the order (reward's successes, failures, cost's successes, failures); all 1 is how a run starts
-        first = policy.statistics(policy.start(len(problem), {}))[[0, 2, 1, 3]].T
+        first = policy.start(len(problem)).statistics[[0, 2, 1, 3]].T
         self._first = None if (first == 1.0).all() else first.astype(np.int64)
         self._budgets = np.array(budgets, dtype=np.float64)
         if self._budgets[-1] / problem.cost_means.min() > LONGEST_GAME:

@@ -1,4 +1,4 @@
-"""UCB-BV1 and UCB-BV2: an upper confidence bound on the ratio of two means.
+"""UCB-BV1, UCB-BV2 and Budget-UCB: confidence bounds on the ratio of two means, from a lower bound on the costs.
 
 With s = √(ln(t − 1) / n) and λ a lower bound on the mean costs,
 
@@ -8,6 +8,15 @@ With s = √(ln(t − 1) / n) and λ a lower bound on the mean costs,
 and +∞ while λ ≤ s. Both prove O(ln B) regret; the paper's Remark 1 compares their constant with that of BTS.
 
 Ding, Qin, Zhang, Liu: Multi-Armed Bandit with Budget Constraint and Variable Costs. AAAI 2013.
+
+Budget-UCB widens the bound where the arm is cheap. With e = √(w ln(t − 1) / n) and λ known,
+
+    r̄/c̄ + (e/c̄) (1 + min(r̄ + e, 1) / max(c̄ − e, λ)).
+
+Sources differ on w, 1 or 2: it is the parameter ``width``. The index rises with r̄ and e and falls with c̄. The paper
+proves O(ln B) regret.
+
+Xia, Ding, Zhang, Yu, Qin: Budgeted Bandit Problems with Continuous Random Costs. ACML 2015.
 """
 
 from __future__ import annotations
@@ -17,20 +26,20 @@ from typing import Any
 
 import numpy as np
 
-from budgetbandits.policies.index import RISING, IndexPolicy, either
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, where
 from budgetbandits.policies.statistics import Tally
 
 
 def ucb_bv1(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost_floor: Any) -> Any:
     radius = np.sqrt(np.log(np.maximum(rounds - 1.0, 1.0)) / pulls)
     bonus = (1.0 + 1.0 / cost_floor) * radius / (cost_floor - radius)
-    return either((mean_cost > 0.0) & (cost_floor > radius), mean_reward / mean_cost + bonus, np.inf)
+    return where((mean_cost > 0.0) & (cost_floor > radius), mean_reward / mean_cost + bonus, np.inf)
 
 
 def ucb_bv2(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost_floor: Any) -> Any:
     radius = np.sqrt(np.log(np.maximum(rounds - 1.0, 1.0)) / pulls)
     bonus = (1.0 / cost_floor) * (1.0 + 1.0 / (cost_floor - radius)) * radius
-    return either((mean_cost > 0.0) & (cost_floor > radius), mean_reward / mean_cost + bonus, np.inf)
+    return where((mean_cost > 0.0) & (cost_floor > radius), mean_reward / mean_cost + bonus, np.inf)
 
 
 @dataclass(frozen=True)
@@ -46,7 +55,7 @@ class UCBBV1(IndexPolicy):
     reference = "Ding et al., AAAI 2013"
     proven = "O(ln B)"
     index = staticmethod(ucb_bv1)
-    monotone = RISING
+    monotone = RISING_INDEX
     cost_floor: float | None = None
 
     def __post_init__(self) -> None:
@@ -57,7 +66,7 @@ class UCBBV1(IndexPolicy):
         return frozenset() if self.cost_floor is not None else frozenset({"cost_floor"})
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
-        return (state.known["cost_floor"] if self.cost_floor is None else self.cost_floor,)
+        return (state.known.cost_floor if self.cost_floor is None else self.cost_floor,)
 
 
 @dataclass(frozen=True)
@@ -73,9 +82,43 @@ class UCBBV2(IndexPolicy):
     reference = "Ding et al., AAAI 2013"
     proven = "O(ln B)"
     index = staticmethod(ucb_bv2)
-    monotone = replace(RISING, falls_with_first=True)
+    monotone = replace(RISING_INDEX, falls_with_first=True)
     first_extra = "smallest cost"
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
         counted = state.active & (state.pulls > 0)
         return (state.mean_cost[counted].min() if counted.any() else np.float64(0.0),)
+
+
+def budget_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost_floor: Any, width: Any) -> Any:
+    radius = np.sqrt(width * np.log(np.maximum(rounds - 1.0, 1.0)) / pulls)
+    optimistic = np.minimum(mean_reward + radius, 1.0) / np.maximum(mean_cost - radius, cost_floor)
+    bound = (mean_reward + radius * (1.0 + optimistic)) / where(mean_cost > 0.0, mean_cost, 1.0)
+    return where(mean_cost > 0.0, bound, np.inf)
+
+
+@dataclass(frozen=True)
+class BudgetUCB(IndexPolicy):
+    """Confidence bound on the ratio, for a known cost floor.
+
+    >>> sorted(BudgetUCB().needs), sorted(BudgetUCB(cost_floor=0.1).needs)
+    (['cost_floor'], [])
+    """
+
+    name = "budget-ucb"
+    reference = "Xia et al., ACML 2015"
+    proven = "O(ln B)"
+    index = staticmethod(budget_ucb)
+    monotone = RISING_INDEX
+    cost_floor: float | None = None
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.positive(cost_floor=self.cost_floor, width=self.width)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset() if self.cost_floor is not None else frozenset({"cost_floor"})
+
+    def extras(self, state: Tally) -> tuple[Any, ...]:
+        return (state.known.cost_floor if self.cost_floor is None else self.cost_floor, self.width)
