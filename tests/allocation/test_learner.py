@@ -11,7 +11,7 @@ from budgetbandits.allocation.choosers import best_kind
 from budgetbandits.allocation.learner import Learner
 from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.policies import parse_policy
-from budgetbandits.policies.base import Request
+from budgetbandits.policies.base import Knowledge, Request
 from budgetbandits.policies.classical import UCB1
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from comparing import chi_square
@@ -132,7 +132,7 @@ def test_a_state_of_another_policy_is_refused():
 def test_segments_that_others_have_opened_are_taken_over():
     """As between two servers of one campaign: rows of arms, and the rest."""
     rng = np.random.default_rng(1)
-    known = {"budget": 50.0, "horizon": 100.0}
+    known = Knowledge(budget=50.0, horizon=100.0)
     one, other = (Learner.new(parse_policy("bts-paced"), 2, known, repeatable=True) for _ in range(2))
     before = dict(vars(one.state))
     one.by_request.open_segment(one.state)

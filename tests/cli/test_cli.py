@@ -305,7 +305,7 @@ def test_bounds_at_the_end_of_gamma_are_null(problem):
 @pytest.mark.parametrize(
     ("options", "remedy"),
     [
-        (("--budget", 0.5), "at least 1"),
+        (("--budget", 0.5), "from 1 upwards"),
         (("--budget", 100, "--gamma", 2), "from 0 to 1"),
         (("--budget", 100, "--chain", "best"), "paper or sharp"),
     ],

@@ -225,4 +225,4 @@ def test_the_interval_over_all_settings_covers():
 
 def test_figures_show_the_first_and_those_one_looks_for():
     ranked = [{"policy": name, "competes": name != "d"} for name in "abcdef"]
-    assert policies_shown(ranked, ["f", "z"], most=3) == ["f", "a", "b"]
+    assert policies_shown(ranked, ["f", "z"], count=3) == ["f", "a", "b"]

@@ -109,7 +109,7 @@ def test_campaigns_with_leases_change_what_they_can(store, clock):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"reward_max": 2.0}, "cannot be changed, only hold_seconds"),
+        ({"reward_max": 2.0}, "cannot be changed, only daily_cap, pace_seconds, hold_seconds"),
         ({"colour": "red"}, "cannot be changed"),
         ({}, "the terms already"),
         ({"daily_cap": 2}, "the terms already"),

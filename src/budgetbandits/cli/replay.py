@@ -128,7 +128,7 @@ def _show(
         title=f"{escape(title)}\n{len(table):,} requests, {len(table.arms)} arms{segments}, {orders} orders",
         title_justify="left",
         caption="reward: mean of a request, ± half of its 95 % interval over the orders.\n"
-        f"best mix: what the best mix of arms brings, all means known{', by segment' if table.segments else ''}.\n"
+        f"best mix: what the best mix of arms earns, all means known{', by segment' if table.segments else ''}.\n"
         "used: share of the budget spent, on average and at most.",
         caption_justify="left",
     )

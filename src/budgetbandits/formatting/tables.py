@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 MOST_ROWS = 10
-"""So many rows of arms are shown of a long table."""
+"""Rows of arms that are shown of a long table."""
 
 # no colours of our own: a notebook's text colour, and greys that show on light and on dark ground
 STYLE = """<style>

@@ -113,7 +113,7 @@ def test_an_audit_tells_how_far_it_is(store, monkeypatch):
 
 
 def test_an_audit_lists_a_thousand_differences_and_counts_the_rest(monkeypatch):
-    monkeypatch.setattr(audit, "MOST_LISTED", 10)
+    monkeypatch.setattr(audit, "DIFFERENCES_LISTED_MAX", 10)
     store = MemoryStore()
     filled(DecisionService(store), 1, 30)
     store.decisions = {id: row.with_feedback(row.hold, row.cost, 0.125) for id, row in store.decisions.items()}

@@ -10,7 +10,8 @@ from budgetbandits.errors import BadState
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.audit.reader import Job, answer
 from budgetbandits.service.dashboard.actions.catalog import ACTIONS
-from budgetbandits.service.dashboard.overview import Asked, overview
+from budgetbandits.service.dashboard.overview import overview
+from budgetbandits.service.dashboard.query import ListQuery
 from budgetbandits.service.feedback import DecisionOutcome
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.rollups import roll_up
@@ -84,7 +85,7 @@ def test_a_damaged_row_is_named_and_stays_with_its_campaign(tmp_path, what):
         with suppress(BadState):
             roll_up(store)
         assert store.read(lambda tx: tx.rollups().watermark(told["id"]).seq) > 0
-        assert "other" in [line.glance.name for line in store.read(lambda tx: overview(tx, Asked(""), None)).lines]
+        assert "other" in [line.glance.name for line in store.read(lambda tx: overview(tx, ListQuery(""), None)).lines]
         assert verify(store, "damaged") != []
         assert verify(store, "other") == []
 

@@ -10,7 +10,8 @@ import re
 import pytest
 
 from budgetbandits.service.audit.event_cut import Cut
-from budgetbandits.service.dashboard.overview import Asked, overview
+from budgetbandits.service.dashboard.overview import overview
+from budgetbandits.service.dashboard.query import ListQuery
 from budgetbandits.service.stores.records import Watermark
 from budgetbandits.service.stores.sql.dashboard import DecisionFilter
 from stores import STORES
@@ -65,7 +66,7 @@ def reads(campaign):
     """Whatever is read of events, by what it is called."""
     return {
         "behind": lambda tx: tx.rollups().behind(),
-        "list": lambda tx: overview(tx, Asked(), None),
+        "list": lambda tx: overview(tx, ListQuery(), None),
         "glances": lambda tx: tx.pages().summaries([campaign]),
         "last event": lambda tx: tx.last_event(campaign),
         "cut": lambda tx: Cut.of(tx, campaign),

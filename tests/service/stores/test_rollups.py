@@ -9,7 +9,8 @@ from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.service import rollups
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.dashboard.campaign import campaign_json, campaign_view
-from budgetbandits.service.dashboard.overview import Asked, overview
+from budgetbandits.service.dashboard.overview import overview
+from budgetbandits.service.dashboard.query import ListQuery
 from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.rollups import History, Refusals, roll_up
 from budgetbandits.service.service import DecisionService
@@ -235,8 +236,8 @@ def test_pages_read_what_there_is(store):
     assert store.read(lambda tx: tx.pages().event(10**9)) is None
     view = campaign_json(store.read(lambda tx: campaign_view(tx, tx.campaign(id), PageQuery())))
     assert sum(arm["decided"] for arm in view["arms"]) == len(made)
-    assert store.read(lambda tx: overview(tx, Asked("nobody is called that"), None)).lines == []
-    listed = store.read(lambda tx: overview(tx, Asked(), None)).as_json()
+    assert store.read(lambda tx: overview(tx, ListQuery("nobody is called that"), None)).lines == []
+    listed = store.read(lambda tx: overview(tx, ListQuery(), None)).as_json()
     assert [row["name"] for row in listed["campaigns"]] == ["ads", "other"]
 
 

@@ -145,7 +145,7 @@ def test_what_is_left_to_the_reference(problem, policy, why):
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [(PacedThompson, "shared_state"), (PacedThompson, "observe"), (PrimalDualBwK, "growth"), (PrimalDualBwK, "extras")],
+    [(PacedThompson, "all_laws"), (PacedThompson, "observe"), (PrimalDualBwK, "growth"), (PrimalDualBwK, "extras")],
 )
 def test_a_method_of_its_own(kind, name):
     method = getattr(kind, name)
