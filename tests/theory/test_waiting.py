@@ -143,7 +143,7 @@ def test_gaps_too_small_for_a_number():
 
 @pytest.mark.parametrize("epsilon", [-0.1, 0.7, math.nan])
 def test_an_epsilon_beyond_the_mean(epsilon):
-    with pytest.raises(BadParameter, match="from 0 to 0.6, the mean reward"):
+    with pytest.raises(BadParameter, match=r"from 0 to 0\.6, the mean reward"):
         waiting(0.6, 0.5, epsilon)
 
 

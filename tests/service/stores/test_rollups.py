@@ -10,8 +10,7 @@ from budgetbandits.service import rollups
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.dashboard.campaign import campaign_json, campaign_view
 from budgetbandits.service.dashboard.overview import overview
-from budgetbandits.service.dashboard.query import ListQuery
-from budgetbandits.service.dashboard.query import PageQuery
+from budgetbandits.service.dashboard.query import ListQuery, PageQuery
 from budgetbandits.service.rollups import History, Refusals, roll_up
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.records import COUNTS
