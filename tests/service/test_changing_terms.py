@@ -131,10 +131,10 @@ def test_an_audit_misses_a_change_that_no_event_tells(engine, store):
     engine.decide("ads", "1")
     engine.change_terms("ads", {"daily_cap": 5.0})
     row = store.read(lambda tx: tx.campaign_named("ads"))
-    earlier = [*row.settings["earlier"], row.settings["earlier"][0]]
-    store.write(lambda tx: tx.save_settings(replace(row, settings=row.settings | {"earlier": earlier})))
+    earlier = (*row.settings.earlier, row.settings.earlier[0])
+    store.write(lambda tx: tx.save_settings(replace(row, settings=replace(row.settings, earlier=earlier))))
     assert verify(store, "ads") == ["the campaign's row has 1 more changes of terms than its events"]
-    store.write(lambda tx: tx.save_settings(replace(row, settings=row.settings | {"earlier": []})))
+    store.write(lambda tx: tx.save_settings(replace(row, settings=replace(row.settings, earlier=()))))
     [said] = verify(store, "ads")
     assert "the row knows of no such change" in said
 

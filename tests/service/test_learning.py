@@ -65,6 +65,7 @@ def test_a_campaign_over_http_learns_like_a_simulation(runs, tmp_path):
         assert verify(store, "game 0") == []
     found = pulls @ (PROBLEM.cost_means * gaps(PROBLEM))
     games = simulate(PROBLEM, parse_policy("bts"), [float(BUDGET)], runs=3000, seed=5).pseudo_regret[:, 0]
-    error = math.hypot(found.std() / math.sqrt(runs), games.std() / math.sqrt(len(games)))
+    # with the deviation of the games: that of a few campaigns varies too much for a false alarm in a thousand
+    error = games.std() * math.sqrt(1 / runs + 1 / len(games))
     assert abs(found.mean() - games.mean()) < 3.3 * error + 0.02 * games.mean()
-    assert best_ratio(PROBLEM) * BUDGET > 5 * found.mean()  # it does learn
+    assert best_ratio(PROBLEM) * BUDGET > 3.5 * found.mean()  # it does learn: pulling in turn loses 1 / 2.7 of that

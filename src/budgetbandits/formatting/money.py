@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 from budgetbandits.formatting.numbers import truncated
 
@@ -76,13 +75,13 @@ class MoneyFormat:
     currency: str = ""
 
     @classmethod
-    def for_budget(cls, budget: float, settings: Mapping[str, Any], *amounts: float) -> MoneyFormat:
+    def for_budget(cls, budget: float, currency: str | None, *amounts: float) -> MoneyFormat:
         """The format for a budget, with more decimals if any of these amounts needs them.
 
-        >>> MoneyFormat.for_budget(500.0, {"currency": "EUR"}, 0.0025).money(20.0)
+        >>> MoneyFormat.for_budget(500.0, "EUR", 0.0025).money(20.0)
         '20.0000 EUR'
         """
-        return cls(max(budget_decimals(budget), decimals(amounts)), truncated(settings.get("currency") or ""))
+        return cls(max(budget_decimals(budget), decimals(amounts)), truncated(currency or ""))
 
     def money(self, amount: float) -> str:
         return f"{money(amount, self.digits)} {self.currency}".rstrip()

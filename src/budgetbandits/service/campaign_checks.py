@@ -14,8 +14,8 @@ from budgetbandits.service import campaign_learner
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.ledger import Account, in_words, to_micros, to_units
 from budgetbandits.service.names import checked_campaign_name, checked_name, is_id, normal
-from budgetbandits.service.settings import POLICY_VERSION, settings_of
-from budgetbandits.service.stores.records import Campaign
+from budgetbandits.service.settings import POLICY_VERSION, booked_terms, checked_settings
+from budgetbandits.service.stores.records import Campaign, CampaignSettings
 from budgetbandits.terms import Terms
 
 ARM_EVENTS = ("arm added", "arm retired", "arm brought back")
@@ -52,12 +52,10 @@ def planned_campaign(
     rule = _own_policy(policy)
     scaled = _scaled(known, list(arms), amount, max(caps))
     chooser = best_kind(rule, len(arms), repeatable=True)
-    follows = {
-        "cost_max": max(caps), "known": scaled, "chooser": chooser, "policy_version": POLICY_VERSION,
-        # other choosers compare the arms' scores as they are drawn
-        "own_scales": rule.own_scales and chooser == "plain" and min(caps) < max(caps),
-    }  # fmt: skip
-    settings = settings_of(terms, rule, follows)
+    # other choosers compare the arms' scores as they are drawn
+    own_scales = rule.own_scales and chooser == "plain" and min(caps) < max(caps)
+    settings = CampaignSettings(booked_terms(terms), max(caps), chooser, scaled, own_scales, POLICY_VERSION)
+    settings = checked_settings(settings, rule)
     learner = CampaignLearner.new(rule, list(arms), caps, settings)
     return learner, learner.campaign_row(Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), 0.0, settings))
 
@@ -114,11 +112,11 @@ def check_new_arm(row: Campaign, names: Sequence[str], name: str, cap: int) -> N
     """Refuse an arm of this name and cap, in micros."""
     if name in names:
         raise Conflict(f"there is an arm {name!r:.60} already; give this one another name")
-    most = row.settings["cost_max"]
+    most = row.settings.cost_max
     if cap > most:
         asked, allowed = in_words(row.account, cap, most)
         raise BadParameter(f"{name!r:.60} may cost {asked}, the campaign's most is {allowed}; lower it")
-    if "costs" in row.settings.get("known", ()):
+    if "costs" in row.settings.known:
         raise BadParameter(f"{row.policy} knows all costs beforehand; create a new campaign with the new arm")
     number, segments, most = len(names) + 1, len(row.learned.get("segments", ())), campaign_learner.CELLS_MAX
     if number * segments > most:

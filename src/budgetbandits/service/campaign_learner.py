@@ -32,8 +32,7 @@ from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.request import Amounts, RequestOptions, ResolvedRequest
 from budgetbandits.service.segment_sums import SegmentSums
-from budgetbandits.service.settings import cost_scale
-from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow
+from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSettings, DecisionRow
 
 SEGMENTS_MAX = 100
 """Segments of a campaign: an arm's row has what is known of it in each, and is written at every feedback."""
@@ -131,9 +130,7 @@ class Choice(NamedTuple):
 class CampaignLearner(ArmSession):
     """A campaign's learner with its arms' names and cost caps; ``tag`` says which committed change it is of."""
 
-    def __init__(
-        self, learner: Learner, names: Sequence[str], caps: Sequence[int], settings: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, learner: Learner, names: Sequence[str], caps: Sequence[int], settings: CampaignSettings) -> None:
         super().__init__(learner, names, Cooldowns(len(names), TICKS))
         self.caps: NDArray[np.int64] = np.array(caps, dtype=np.int64)
         self.largest_cap = int(self.caps.max())
@@ -153,10 +150,10 @@ class CampaignLearner(ArmSession):
 
     @classmethod
     def new(
-        cls, policy: Policy, names: Sequence[str], caps: Sequence[int], settings: Mapping[str, Any]
+        cls, policy: Policy, names: Sequence[str], caps: Sequence[int], settings: CampaignSettings
     ) -> CampaignLearner:
-        own = np.array(caps) / settings["cost_max"] if settings.get("own_scales") else None
-        learner = Learner.new(policy, len(names), Knowledge(**settings["known"]), kind=settings["chooser"], scales=own)
+        own = np.array(caps) / settings.cost_max if settings.own_scales else None
+        learner = Learner.new(policy, len(names), Knowledge(**settings.known), kind=settings.chooser, scales=own)
         return cls(learner, names, caps, settings)
 
     def copy(self, tag: str) -> CampaignLearner:
@@ -168,12 +165,12 @@ class CampaignLearner(ArmSession):
         other.draws, other.tag, other._prefetched = Draws(), tag, None
         return other
 
-    def set_terms(self, settings: Mapping[str, Any]) -> None:
+    def set_terms(self, settings: CampaignSettings) -> None:
         """Follow these settings of the campaign from now on."""
         self._settings = settings
-        self._cost_max: int = settings["cost_max"]
-        self._propensity_draws: float | None = settings.get("propensity_draws")
-        self.learner.set_horizon(settings.get("horizon", math.inf))
+        self._cost_max = settings.cost_max
+        self._propensity_draws = settings.terms.propensity_draws
+        self.learner.set_horizon(math.inf if settings.terms.horizon is None else settings.terms.horizon)
 
     @property
     def smallest_cap(self) -> int:
@@ -357,8 +354,8 @@ class CampaignLearner(ArmSession):
         arm, reward, cost, known = pull.arm, pull.reward, pull.cost, len(self.segments)
         assert reward is not None
         assert cost is not None
-        share = reward / self._settings["reward_max"]
-        price = min(cost / cost_scale(self._settings, int(self.caps[arm])), 1.0)
+        share = reward / self._settings.terms.reward_max
+        price = min(cost / self._settings.cost_scale(int(self.caps[arm])), 1.0)
         request = self.request_info(ResolvedRequest.from_json(pull.request)) if self.by_request else NO_REQUEST_INFO
         self.cooldowns.record_answer(arm, now, pull.created_at)
         self.learn(arm, share, price, self.draws.generator(pull.id, "learn"), request, now)

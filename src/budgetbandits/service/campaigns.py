@@ -30,7 +30,7 @@ from budgetbandits.service.campaign_learner import ArmStatus
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import check_text, checked_name, is_id, normal
-from budgetbandits.service.settings import changed_settings, terms_of
+from budgetbandits.service.settings import changed_settings
 from budgetbandits.service.stores.contract import Scope, Store, Transaction, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event
 from budgetbandits.service.tasks import UNREADABLE, Clock, isolated, moment, named_damage
@@ -116,7 +116,7 @@ class Campaigns:
         """
         learner, campaign = planned_campaign(name, policy, budget, arms, known or {}, Terms(**terms).checked())
         caps = list(zip(learner.names, map(int, learner.caps), strict=True))
-        asked = ("create", campaign.name, campaign.policy, campaign.account.budget, caps, campaign.settings)
+        asked = ("create", campaign.name, campaign.policy, campaign.account.budget, caps, campaign.settings.to_dict())
         operation = Operation(key, asked)
 
         def before(tx: Transaction) -> str | None:
@@ -335,7 +335,7 @@ def _set_back(
     made under a lease have no day, so there may be such decisions though the campaign's day is not to come. And
     ``arms_rest`` if arms have failed in that future.
     """
-    day, latest = ledger.day_of(now), now + terms_of(campaign).hold_seconds
+    day, latest = ledger.day_of(now), now + campaign.settings.terms.hold_seconds
     late = [id for id, expires_at in tx.pending_decisions(campaign.id).items() if expires_at > latest]
     ahead = campaign.account.day > day
     if not ahead and not late and not arms_rest:
@@ -357,7 +357,7 @@ def summary(row: Campaign) -> dict[str, Any]:
     amounts = {name: to_units(getattr(row.account, name)) for name in MONEY}
     return {
         "id": row.id, "name": row.name, "policy": row.policy, "status": row.account.status, **amounts,
-        **vars(terms_of(row)), "created_at": float(row.created_at), "arms_down": len(row.learned.get("down", ())),
+        **vars(row.settings.terms), "created_at": float(row.created_at), "arms_down": len(row.learned.get("down", ())),
     }  # fmt: skip
 
 

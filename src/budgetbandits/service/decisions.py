@@ -161,7 +161,7 @@ class Decisions:
         """Choose, hold, and write it down."""
         choice, hold, now = funds.choose(moment(tx, self._clock), options)
         id, arm, row = choice.id, choice.arm, funds.row
-        expires_at = now + self._learners.terms(row).hold_seconds
+        expires_at = now + row.settings.terms.hold_seconds
         decision = DecisionRow(
             id, row.id, arm, hold, key, payload, now, expires_at, None, None, funds.lease_id, choice.request,
             choice.propensity,

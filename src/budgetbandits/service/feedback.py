@@ -189,7 +189,7 @@ class Outcomes:
 
     def _new_reward(self, row: Campaign, made: DecisionRow, reward: float | None) -> bool:
         """Whether this reward is new, if it can be the decision's."""
-        most = self._learners.terms(row).reward_max
+        most = row.settings.terms.reward_max
         if reward is not None and (isinstance(reward, bool) or not 0.0 <= reward <= most):
             raise RewardOutOfRange(f"reward {reward!r:.40} is not in [0, {most:g}]; pass a number in that range")
         return _is_new("reward", made.reward, reward)
@@ -247,7 +247,7 @@ class Outcomes:
             funds, made = self._locked(tx, decision, campaign)
             # or feedback came, or it was given more time, while we waited for the lock
             if made.hold.state == "pending" and made.expires_at <= now:
-                charge = self._learners.terms(funds.row).on_expire == "charge"
+                charge = funds.row.settings.terms.on_expire == "charge"
                 account, hold = ledger.expire(funds.account, made.hold, charge)
                 tx.save_decision(replace(made, hold=hold))
                 funds.book(account, Event(made.campaign, "expired", now, made.id, made.arm, hold.charged))

@@ -16,7 +16,6 @@ from budgetbandits.service.campaign_learner import CampaignLearner, Choice, Offe
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.request import RequestOptions, ResolvedRequest
-from budgetbandits.service.settings import limits_of
 from budgetbandits.service.stores.contract import DecisionTransaction
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
 
@@ -107,7 +106,7 @@ class CampaignFunds(Funds):
 
     def choose(self, now: float, options: RequestOptions | None = None) -> tuple[Choice, Hold, float]:
         row, change = self.row, self._learners.choosing(self._tx, self.row)
-        learner, limits = change.learner, limits_of(row)
+        learner, limits = change.learner, row.settings.limits(row.created_at)
         ledger.check_open(row.account)
         now = time_of_decision(row, now)
         offer = affordable_arms(learner, row.account, now, None if options is None else learner.resolve(options))

@@ -12,10 +12,8 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from budgetbandits.service.campaign_learner import CampaignLearner, changed_since, newest_tag
-from budgetbandits.service.settings import terms_of
 from budgetbandits.service.stores.contract import DecisionTransaction, Store, find_campaign, full
 from budgetbandits.service.stores.records import Campaign
-from budgetbandits.terms import Terms
 
 
 class Learners:
@@ -23,7 +21,6 @@ class Learners:
 
     def __init__(self) -> None:
         self.kept: dict[str, CampaignLearner] = {}
-        self._terms: dict[str, tuple[dict[str, Any], Terms]] = {}
         self._ids: dict[str, str] = {}
         """Of campaigns that were read ahead, by name and by id."""
 
@@ -69,14 +66,6 @@ class Learners:
     def choosing(self, tx: DecisionTransaction, row: Campaign) -> Change:
         """Let the learner choose in a ``with`` block. Most choices leave no trace; then only the money is written."""
         return _Choice(self, tx, row)
-
-    def terms(self, row: Campaign) -> Terms:
-        """The terms of a campaign, read once for each row of settings: stores give the same object for the same."""
-        settings, terms = self._terms.get(row.id, (None, None))
-        if terms is None or settings is not row.settings:
-            terms = terms_of(row)
-            self._terms[row.id] = row.settings, terms
-        return terms
 
 
 class Change:

@@ -11,8 +11,9 @@ from budgetbandits.service.dashboard.campaign import campaign_json, campaign_vie
 from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
-from budgetbandits.service.stores.records import Counts
+from budgetbandits.service.stores.records import CampaignSettings, Counts
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from budgetbandits.terms import Terms
 from clock import Clock
 
 
@@ -38,7 +39,7 @@ def numbers(store, name):
 
 def arms(*counts, cap=1_000_000):
     """Arms of these counts, by their numbers, and a campaign of theirs."""
-    row = SimpleNamespace(settings={"reward_max": 1.0, "cost_max": cap})
+    row = SimpleNamespace(settings=CampaignSettings(Terms(), cap, "plain"))
     made = [
         SimpleNamespace(number=number, name=f"arm {number}", active=True, scale=cap) for number in range(len(counts))
     ]

@@ -19,12 +19,14 @@ from budgetbandits.service.http.auth import make_first_key
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import Scope, event_slices
-from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, Event, Key, Lease
+from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSettings, DecisionRow, Event, Key, Lease
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from budgetbandits.terms import Terms
 from stores import STORES, all_decisions, all_events
 
 ACCOUNT = Account(1000, 100, 50, 5, "active", 3, 40, 90, 6)
-ONE = Campaign("c1", "ads", "bts", ACCOUNT, 7.5, {"a": [1, 2], "cost_max": 9}, {"number": 3})
+SETTINGS = CampaignSettings(Terms(currency="EUR"), 9, "plain", {"costs": [1.0, 2.0]})
+ONE = Campaign("c1", "ads", "bts", ACCOUNT, 7.5, SETTINGS, {"number": 3})
 ARMS = [ArmRow("c1", 0, "search", 40, {"pulls": 2}), ArmRow("c1", 1, "mail", 50, {}, active=False)]
 LEASE = Lease("l1", "c1", Account(90, 10, 30, requests_used=3), 30.0, 7, 4, "abc")
 MADE = DecisionRow("d1", "c1", 1, Hold(50), "key", "digest", 10.0, 20.0)
@@ -596,7 +598,7 @@ def test_what_operators_change_under_a_key_is_changed_once(opener):
             engine.set_status("ads", "closed", key="end")
         row = one.read(lambda tx: tx.campaign_named("ads"))
         assert row.account.budget == 15_000_000
-        assert (row.settings["daily_cap"], row.settings["hold_seconds"]) == (3_000_000, 60.0)
+        assert (row.settings.daily_cap, row.settings.terms.hold_seconds) == (3_000_000, 60.0)
         kinds = [event.kind for event in one.read(lambda tx: tx.events(row.id))]
         assert kinds == [
             "created", "topped up", "arm added", "arm retired", "arm brought back", "terms changed", "closed"

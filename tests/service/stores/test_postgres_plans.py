@@ -21,11 +21,12 @@ CAMPAIGNS, EVENTS = 60, 2000
 ORDERS = ("never", "empty", "one", "one's events", "others", "all")
 """When the database was analysed: of nothing, with the first campaign, only what is not events, and at the end."""
 
+_SETTINGS = '{"terms": {}, "cost_max": 1000000, "chooser": "plain"}'
 _CAMPAIGNS = (
     "INSERT INTO campaign_name (id, name, cost_max, folded_name) "
     "SELECT md5(g::text), 'ads ' || g, 1000000, 'ads ' || g FROM generate_series({0}, {1}) g",
     "INSERT INTO campaign (id, name, policy, budget, status, settings, learned, created_at, overrun) "
-    "SELECT md5(g::text), 'ads ' || g, 'bts', 9000000, 'active', '{{\"cost_max\": 1000000}}', '{{}}', 1.0, 1 "
+    "SELECT md5(g::text), 'ads ' || g, 'bts', 9000000, 'active', '{2}', '{{}}', 1.0, 1 "
     "FROM generate_series({0}, {1}) g",
 )
 _DECISIONS = (
@@ -46,7 +47,7 @@ def fill(connection, analysed):
         connection.execute("ANALYZE")
     for first, last, decisions, which in ((0, 0, EVENTS // 2, "="), (1, CAMPAIGNS, 1, "<>")):
         for statement in _CAMPAIGNS:
-            connection.execute(statement.format(first, last))
+            connection.execute(statement.format(first, last, _SETTINGS))
         connection.execute(_DECISIONS.format(first, last, decisions))
         connection.execute(_EVENTS.format(which))
         connection.execute(_RESUMED.format(which))

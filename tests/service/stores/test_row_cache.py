@@ -8,10 +8,11 @@ import pytest
 from budgetbandits.errors import StoreError
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.stores.contract import Scope
-from budgetbandits.service.stores.records import ArmRow, Campaign, Event
+from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSettings, Event
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from budgetbandits.terms import Terms
 
-ONE = Campaign("c1", "ads", "bts", Account(1000, 100, 50), 7.5, {"cost_max": 50}, {"tag": "x"})
+ONE = Campaign("c1", "ads", "bts", Account(1000, 100, 50), 7.5, CampaignSettings(Terms(), 50, "plain"), {"tag": "x"})
 ARMS = [ArmRow("c1", 0, "search", 40, {"pulls": 2}), ArmRow("c1", 1, "mail", 50, {"pulls": 1})]
 
 

@@ -21,7 +21,6 @@ from budgetbandits.service.audit.open_decisions import Known, OpenDecisions
 from budgetbandits.service.audit.replay import Replay
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.rollups import Recount
-from budgetbandits.service.settings import terms_of, versions
 from budgetbandits.service.stores.contract import Store, Transaction, event_slices, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign
 from budgetbandits.service.tasks import UNREADABLE
@@ -83,14 +82,13 @@ class _Books:
         arms = tx.arms(row.id)
         added = tx.events(row.id, limit=1, kind="arm added")
         first = added[0].arm if added else None
-        terms_of(row)  # BadState if they cannot be
         return cls(row, arms, len(arms) if first is None else first, Cut.of(tx, row.id), Recount.of(tx, row.id))
 
     def first_learner(self) -> CampaignLearner:
         """The learner as it was in the beginning."""
         first = self.arms[: self.first]
         names, caps = [arm.name for arm in first], [arm.cost_cap for arm in first]
-        return CampaignLearner.new(parse_policy(self.row.policy), names, caps, versions(self.row)[0])
+        return CampaignLearner.new(parse_policy(self.row.policy), names, caps, self.row.settings.versions[0])
 
 
 class _Differences:

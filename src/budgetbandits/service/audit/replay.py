@@ -20,7 +20,6 @@ from budgetbandits.service.leases import ledger as lease_ledger
 from budgetbandits.service.leases.leases import digest, learn_all
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.request import ResolvedRequest
-from budgetbandits.service.settings import limits_of, terms_of, versions
 from budgetbandits.service.stores.contract import T
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event, Lease, LeaseEvent
 from budgetbandits.service.tasks import UNREADABLE
@@ -57,7 +56,7 @@ class Replay:
     """The hold that an event was about, before it and after it, since this was cleared last."""
 
     def __post_init__(self) -> None:
-        first, *self._later = versions(self.row)
+        first, *self._later = self.row.settings.versions
         self.row = replace(self.row, settings=first)
         self._handlers: dict[str, Callable[[Event], None]] = {
             "created": self._created,
@@ -128,7 +127,7 @@ class Replay:
         self._choose_again(event, lent)
         self._learner(event).cooldowns.record_ask(_known(event.arm), event.at)
         if lent is None:
-            account, hold = ledger.place(self.account, amount, event.at, limits_of(self.row))
+            account, hold = ledger.place(self.account, amount, event.at, self.row.settings.limits(self.row.created_at))
         else:
             account, hold = lease_ledger.place(lent.lease.account, amount)
         self._book(event, account)
@@ -196,7 +195,7 @@ class Replay:
 
     def _expired(self, event: Event) -> None:
         def expire(known: Known) -> Known:
-            charge = terms_of(self.row).on_expire == "charge"
+            charge = self.row.settings.terms.on_expire == "charge"
             account, hold = ledger.expire(self._account(event), known.hold, charge)
             self._book(event, account)
             return replace(known, hold=hold)
@@ -269,7 +268,7 @@ class Replay:
     def _renewed(self, event: Event, account: Account) -> None:
         """The lease of this account, knowing what the campaign knows."""
         lent = self.lent[_known(event.lease)]
-        ends = event.at + terms_of(self.row).lease_seconds
+        ends = event.at + self.row.settings.terms.lease_seconds
         lease = replace(lent.lease, account=account, expires_at=ends, merged_seq=_known(event.lease_seq))
         learner = self.learner.copy(lease.digest)
         learner.set_remaining(self.account)

@@ -32,7 +32,6 @@ from budgetbandits.service.dashboard.beliefs import (
 )
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import History, by_arm
-from budgetbandits.service.settings import cost_scale
 from budgetbandits.service.stores.records import ArmRow, Campaign, Counts
 
 
@@ -115,7 +114,7 @@ def compared_arms(
 ) -> tuple[list[ArmView], int]:
     """All arms in their order, and how many that could be chosen are not among those compared."""
     last_hour = by_arm(history.by(60, now - HOUR))
-    most = row.settings["reward_max"]
+    most = row.settings.terms.reward_max
     active = sorted(
         (each for each in rows if each.active), key=lambda arm: -totals.get(arm.number, Counts(0, 0)).costs_reported
     )
@@ -125,7 +124,7 @@ def compared_arms(
     for each in rows:
         if each.number in shown:
             counts = totals.get(each.number) or Counts(0, each.number)
-            price = cost_scale(row.settings, each.cost_cap)
+            price = row.settings.cost_scale(each.cost_cap)
             scales = most, to_units(price)
             now_told = _feedback(counts, None, most, price)
             then_told = _feedback(counts, last_hour.get(each.number), most, price)
@@ -165,10 +164,10 @@ def saved_by(arms: Sequence[ArmView], totals: Mapping[int, Counts], row: Campaig
     known = [each for each in counts if each is not None and _is_known(each)]
     bought = [_bought(each) for each in totals.values() if _is_known(each)]
     money, reward = sum(each[0] for each in bought), sum(each[1] for each in bought)
-    paced = row.settings.get("horizon") is not None
+    paced = row.settings.terms.horizon is not None
     if paced or len(choosable) < 2 or len(known) < len(choosable) or not reward or not money:
         return None
-    most, beliefs = row.settings["reward_max"], []
+    most, beliefs = row.settings.terms.reward_max, []
     for arm, each in zip(choosable, known, strict=True):
         beliefs.append(belief(_feedback_with_failures(each, most, arm.scale), most, to_units(arm.scale)))
     made = compare(to_units(money), reward, beliefs, chances_of_best(beliefs))

@@ -134,7 +134,7 @@ class CampaignView:
     @property
     def by_requests(self) -> bool:
         """Whether the budget is for a number of requests."""
-        return self.row.settings.get("horizon") is not None
+        return self.row.settings.terms.horizon is not None
 
     @property
     def digits(self) -> int:
@@ -167,7 +167,7 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
     prices = prices_of(
         history, budgets, timeline.plans(row, changes, "horizon"), timeline.choosable(row, rows, changes), now
     )  # fmt: skip
-    if row.settings.get("horizon") is not None:
+    if row.settings.terms.horizon is not None:
         by_worth(arms, prices[-1][1] if prices else None)
     return CampaignView(
         now=now, query=query, row=row, glance=glance, standing=state, pace=pace(glance, now),

@@ -10,7 +10,6 @@ from budgetbandits.formatting.money import budget_decimals
 from budgetbandits.service.dashboard.actions.terms import differences
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import History
-from budgetbandits.service.settings import versions
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import Campaign, Event
 
@@ -73,7 +72,7 @@ def _unwritten_freeze(tx: Transaction, row: Campaign) -> Event | None:
 
 def changes_of_terms(row: Campaign, numbers: Sequence[int]) -> dict[int, str]:
     """What changed at the events of these numbers, which are those of the latest changes, the latest first."""
-    terms = [replace(row, settings=each) for each in reversed(versions(row))]
+    terms = [replace(row, settings=each) for each in reversed(row.settings.versions)]
     return {
         seq: "; ".join(f"{label.lower()} {old} → {new}" for label, old, new in differences(before, after))
         for seq, after, before in zip(numbers, terms, terms[1:], strict=False)

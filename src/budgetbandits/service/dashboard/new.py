@@ -88,7 +88,7 @@ def plan(fields: Fields) -> tuple[Preview, dict[str, Any]]:
     given = planned(fields)
     check_new_campaign(**given)
     budget = to_units(to_micros(given["budget"], "budget"))
-    does = f"{DOES} with {MoneyFormat.for_budget(budget, given, budget).money(budget)}"
+    does = f"{DOES} with {MoneyFormat.for_budget(budget, given.get('currency'), budget).money(budget)}"
     return Preview(does, consequences(given), relies_on=[given, [*given["arms"].items()]]), given
 
 
@@ -110,7 +110,8 @@ def consequences(given: Mapping[str, Any]) -> list[Change]:
     caps = [to_micros(cap, "cap") for cap in given["arms"].values()]
     micros = to_micros(given["budget"], "budget")
     budget, least, most = to_units(micros), to_units(min(caps)), to_units(max(caps))
-    unit = MoneyFormat.for_budget(budget, given, budget, least, most)
+    currency = given.get("currency")
+    unit = MoneyFormat.for_budget(budget, currency, budget, least, most)
     changes: list[Change] = [
         ("Name", given["name"], ""),
         ("Policy", given["policy"], ""),
@@ -130,7 +131,7 @@ def consequences(given: Mapping[str, Any]) -> list[Change]:
         value = given.get(asked.name, asked.default)
         if value is not None:
             booked = to_units(to_micros(value, asked.name)) if asked.kind == "money" else value
-            text = asked.text(booked, lambda amount: MoneyFormat.for_budget(budget, given, amount).money(amount))
+            text = asked.text(booked, lambda each: MoneyFormat.for_budget(budget, currency, each).money(each))
             changes.append((asked.label, text + notes.get(asked.name, ""), ""))
     return changes
 

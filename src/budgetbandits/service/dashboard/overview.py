@@ -69,7 +69,7 @@ class Overview:
             "groups": dict(self.counts), "sums": self.sums,
             "campaigns": [
                 {"id": line.glance.id, "name": line.glance.name, "policy": line.glance.policy,
-                 "status": line.glance.account.status, "currency": line.glance.settings.get("currency"),
+                 "status": line.glance.account.status, "currency": line.glance.settings.terms.currency,
                  "standing": {"word": line.standing.word, "cause": line.standing.cause, "group": line.standing.group},
                  **{name: to_units(getattr(line.glance.account, name)) for name in MONEY},
                  "spent_with_leases": to_units(line.glance.spent),
@@ -113,7 +113,7 @@ def overview(tx: Transaction, query: ListQuery, only: str | None) -> Overview:
 
 def _lasts(glance: CampaignSummary) -> float | None:
     account = glance.account
-    if glance.settings.get("horizon") is None:
+    if glance.settings.terms.horizon is None:
         return None
     lasts = lasts_for(account.requests_used, account.spent, 0.0, account.budget - account.spent)
     return None if lasts is None else lasts.median

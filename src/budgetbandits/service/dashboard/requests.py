@@ -73,7 +73,7 @@ class Requests:
 
 def requests_of(row: Campaign, arms: Sequence[ArmRow], totals: Collection[Counts]) -> Requests | None:
     """With what has happened to each arm; None for a campaign that has neither a horizon nor segments."""
-    horizon, named = row.settings.get("horizon"), row.learned.get("segments", [])
+    horizon, named = row.settings.terms.horizon, row.learned.get("segments", [])
     if horizon is None and not named:
         return None
     lines = [line for number, name in enumerate(named) if (line := _line(row, arms, number, name)) is not None]
@@ -122,9 +122,9 @@ def _reported(arm: ArmRow, segment: int) -> tuple[float, float, float]:
 
 def _learned(row: Campaign, arm: ArmRow, segment: int) -> tuple[float, float, float]:
     """The same from the sums of the policy."""
-    scale = arm.cost_cap if row.settings.get("own_scales") else row.settings["cost_max"]
+    scale = row.settings.cost_scale(arm.cost_cap)
     count, reward, cost = (_sum(arm, what, segment) for what in (COUNT, REWARD, PAID))
-    return count, reward * row.settings["reward_max"], cost * scale
+    return count, reward * row.settings.terms.reward_max, cost * scale
 
 
 def _sum(arm: ArmRow, what: int, segment: int) -> float:

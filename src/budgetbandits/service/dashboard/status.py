@@ -24,7 +24,6 @@ from budgetbandits.formatting.money import budget_decimals, exact_money
 from budgetbandits.service import ledger
 from budgetbandits.service.dashboard.beliefs import MedianInterval
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.settings import limits_of
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import ArmRow, CampaignSummary, DecisionRow, Event
 from budgetbandits.service.stores.sql import rollups
@@ -168,7 +167,7 @@ def pace(glance: CampaignSummary, now: float) -> Pace | None:
 
     What leases have and have not merged yet counts by time; by requests it counts neither as spent nor as used.
     """
-    account, seconds, horizon = glance.account, glance.settings.get("pace_seconds"), glance.settings.get("horizon")
+    account, seconds, horizon = glance.account, glance.settings.terms.pace_seconds, glance.settings.terms.horizon
     if seconds is not None:
         part, spent = (now - glance.created_at) / seconds, glance.spent
     elif horizon is not None:
@@ -216,7 +215,8 @@ def projections(
         if each.id in by_minute:
             slots, seconds = _whole_slots(each, rollups.MINUTE, MINUTES, by_minute[each.id], now), rollups.MINUTE
         left, budget = to_units(each.account.budget - each.spent), each.account.budget
-        made[each.id] = runs_out(slots, seconds, left, now, ledger.earliest_end(budget, limits_of(each)))
+        earliest = ledger.earliest_end(budget, each.settings.limits(each.created_at))
+        made[each.id] = runs_out(slots, seconds, left, now, earliest)
     return made
 
 

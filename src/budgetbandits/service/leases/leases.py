@@ -169,7 +169,7 @@ class Leases:
 
     def of_decision(self, tx: DecisionTransaction, row: Campaign, made: DecisionRow) -> Funds:
         """The funds that a decision's hold is in."""
-        if "lease" in row.settings:
+        if row.settings.lease is not None:
             self._leasing[row.id] = self._leasing[row.name] = row
         lease = None
         if made.lease is not None and tx.leases_alone:
@@ -188,7 +188,7 @@ class Leases:
             return funds
         if tx.leases_alone:
             raise NeedsFullTransaction
-        if "lease" not in funds.row.settings:
+        if funds.row.settings.lease is None:
             return funds
         return CampaignFunds(tx, self.learners, self.recalled(tx, find_campaign(tx, made.campaign)))
 
@@ -205,7 +205,7 @@ class Leases:
 
     def for_deciding(self, tx: DecisionTransaction, row: Campaign) -> Funds:
         """The funds that a new decision is paid from: a lease if there can be one, or else the campaign."""
-        if "lease" not in row.settings or row.account.status != "active":
+        if row.settings.lease is None or row.account.status != "active":
             return CampaignFunds(tx, self.learners, row)
         self._leasing[row.id] = self._leasing[row.name] = row
         needed = self.learners.of(tx, row).largest_cap
@@ -217,7 +217,7 @@ class Leases:
         if funds is not None:
             return funds
         free = row.account.left + (0 if lease is None else lease.account.left)
-        amount = ledger.size(free, row.settings["lease"])
+        amount = ledger.size(free, row.settings.lease)
         if amount >= needed:
             row, lease = self._renewed(tx, row, lease, amount)
             return LeaseFunds(tx, row, lease, self._own_lease(lease))
@@ -225,7 +225,7 @@ class Leases:
 
     def for_batch(self, tx: DecisionTransaction, row: Campaign, count: int) -> Funds:
         """The campaign's own funds, for ``count`` new decisions."""
-        if "lease" not in row.settings or row.account.status != "active":
+        if row.settings.lease is None or row.account.status != "active":
             return CampaignFunds(tx, self.learners, row)
         return self._own_money(tx, row, self._in_the_way(tx, row, count * self.learners.of(tx, row).largest_cap))
 
@@ -250,7 +250,7 @@ class Leases:
         held = None if lease is None else self._own_lease(lease)
         if lease is None or held is None or lease.account.left < held.learner.largest_cap:
             return None
-        seconds, left = row.settings["lease_seconds"], lease.expires_at - moment(tx, self._clock)
+        seconds, left = row.settings.terms.lease_seconds, lease.expires_at - moment(tx, self._clock)
         # more is left if the clock was wrong when it was merged
         if not seconds / 2 < left <= seconds + CLOCK_TOLERANCE:
             return None
@@ -274,7 +274,7 @@ class Leases:
             account, lent = ledger.resize(account, lent, lent.held + free)
             row = self._learn(tx, row.with_money(account), lease)
             lease, kind, new = replace(lease, account=lent), "merged", False
-        lease = replace(lease, expires_at=now + row.settings["lease_seconds"], merged_seq=lease.lease_seq + 1)
+        lease = replace(lease, expires_at=now + row.settings.terms.lease_seconds, merged_seq=lease.lease_seq + 1)
         lease = add_lease_event(tx, lease, Event(row.id, kind, now, amount=lease.account.budget), new)
         if new:
             tx.save_money(row)
@@ -285,12 +285,12 @@ class Leases:
 
     def recalled(self, tx: DecisionTransaction, row: Campaign) -> Campaign:
         """The campaign when all its leases have ended."""
-        return self._end_all(tx, row, tx.leases(row.id)) if "lease" in row.settings else row
+        return self._end_all(tx, row, tx.leases(row.id)) if row.settings.lease is not None else row
 
     def end_due(self, tx: DecisionTransaction, campaign: str, now: float) -> None:
         """End the leases of a campaign whose time is over."""
         row = find_campaign(tx, campaign)
-        if "lease" in row.settings:
+        if row.settings.lease is not None:
             self._end_all(tx, row, [lease for lease in tx.leases(row.id) if lease.expires_at <= now])
 
     def _end_all(self, tx: DecisionTransaction, row: Campaign, leases: Iterable[Lease]) -> Campaign:

@@ -9,11 +9,79 @@ new column is a line in the schema and a field here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from operator import add, attrgetter
 from typing import Any, Literal, NamedTuple
 
-from budgetbandits.service.ledger import Account, Hold
+from budgetbandits.allocation.choosers import Kind
+from budgetbandits.errors import BadParameter
+from budgetbandits.service.ledger import NO_LIMITS, Account, Hold, Limits, to_micros
+from budgetbandits.terms import Terms
+
+
+@dataclass(frozen=True)
+class CampaignSettings:
+    """The terms of a campaign, and what follows from its arms and its policy.
+
+    cost_max        the largest cap, in micros
+    chooser         the kind of chooser
+    known           what the policy knows beforehand, the arguments of its `Knowledge`
+    own_scales      whether an arm's costs are learned as shares of its own cap
+    policy_version  the version of the policies that it plays
+    earlier         the settings before each change of terms, the first ones first
+    """
+
+    terms: Terms
+    cost_max: int
+    chooser: Kind
+    known: Mapping[str, Any] = field(default_factory=dict)
+    own_scales: bool = False
+    policy_version: int = 1
+    earlier: tuple[CampaignSettings, ...] = ()
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> CampaignSettings:
+        """From what `to_dict` made; ValueError if it cannot have made them."""
+        try:
+            terms = Terms(**values["terms"]).checked()
+            earlier = tuple(cls.from_dict(each) for each in values.get("earlier", ()))
+            return cls(**{**values, "terms": terms, "earlier": earlier})
+        except (BadParameter, LookupError, TypeError, AttributeError) as error:
+            raise ValueError(f"no settings of a campaign: {error}") from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; terms that there are not are left out."""
+        terms = {name: value for name, value in vars(self.terms).items() if value is not None}
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**values, "terms": terms, "earlier": [each.to_dict() for each in self.earlier]}
+
+    @cached_property
+    def lease(self) -> int | None:
+        """The money of a lease, in micros; None if the campaign does not lease."""
+        return None if self.terms.lease is None else to_micros(self.terms.lease, "lease")
+
+    @cached_property
+    def daily_cap(self) -> int | None:
+        """In micros; None without one."""
+        return None if self.terms.daily_cap is None else to_micros(self.terms.daily_cap, "daily_cap")
+
+    @property
+    def versions(self) -> tuple[CampaignSettings, ...]:
+        """The settings from the beginning and after each change of terms, the present ones last."""
+        return (*self.earlier, replace(self, earlier=()))
+
+    def limits(self, created_at: float) -> Limits:
+        """How fast the campaign may spend."""
+        pace_seconds = self.terms.pace_seconds
+        if self.daily_cap is None and pace_seconds is None:
+            return NO_LIMITS
+        return Limits(self.daily_cap, pace_seconds, created_at, self.cost_max)
+
+    def cost_scale(self, cap: int) -> int:
+        """The cost that is 1 to the policy, for an arm with this cap: the cap, or the largest of all arms."""
+        return cap if self.own_scales else self.cost_max
 
 
 @dataclass(slots=True)
@@ -25,7 +93,7 @@ class Campaign:
     policy: str
     account: Account
     created_at: float
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: CampaignSettings
     learned: dict[str, Any] = field(default_factory=dict)
 
     def with_money(self, account: Account) -> Campaign:
@@ -257,7 +325,7 @@ class CampaignSummary:
     policy: str
     account: Account
     created_at: float
-    settings: dict[str, Any]
+    settings: CampaignSettings
     last_decision_at: float | None
     last_feedback_at: float | None
     oldest_unanswered_at: float | None

@@ -22,7 +22,6 @@ from budgetbandits.service.dashboard.actions.fields import Change
 from budgetbandits.service.funds import affordable_arms, time_of_decision
 from budgetbandits.service.leases.ledger import all_given_back
 from budgetbandits.service.ledger import Account, Limits, to_micros, to_units
-from budgetbandits.service.settings import limits_of
 from budgetbandits.service.stores.contract import Transaction, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign, Lease
 
@@ -39,7 +38,7 @@ class CampaignSnapshot:
     @classmethod
     def of(cls, tx: Transaction, campaign: str) -> CampaignSnapshot:
         row = find_campaign(tx, campaign)
-        leases = tx.leases(row.id) if "lease" in row.settings else []
+        leases = tx.leases(row.id) if row.settings.lease is not None else []
         return cls(row, tx.arms(row.id), leases, tx.now())
 
     @property
@@ -60,7 +59,7 @@ class CampaignSnapshot:
         """What a confirmation relies on, and no decision or feedback changes, but for a freeze."""
         arms = [(arm.name, arm.cost_cap, arm.active) for arm in self.arms]
         account = self.account
-        return [self.row.id, account.status, account.budget, account.overrun, self.row.settings, arms]
+        return [self.row.id, account.status, account.budget, account.overrun, self.row.settings.to_dict(), arms]
 
     @property
     def opened(self) -> str:
@@ -86,7 +85,7 @@ class CampaignSnapshot:
 
     def unit(self, *amounts: float) -> MoneyFormat:
         """How amounts are written here, with the decimals that these need."""
-        return MoneyFormat.for_budget(to_units(self.account.budget), self.row.settings, *amounts)
+        return MoneyFormat.for_budget(to_units(self.account.budget), self.row.settings.terms.currency, *amounts)
 
     def money(self, *micros: int) -> list[str]:
         """Amounts of the books, all with the decimals that any of them needs."""
@@ -103,7 +102,7 @@ def topped_up(subject: CampaignSnapshot, amount: float) -> list[Change]:
         return what, unit.money(to_units(old)), unit.money(to_units(new))
 
     changes = [moves("Budget", before.budget, after.budget), moves("Left", before.left, after.left)]
-    seconds = subject.row.settings.get("pace_seconds")
+    seconds = subject.row.settings.terms.pace_seconds
     if seconds is not None:
         part = min(DAY / seconds, 1.0)
         a_day, more = (to_units(each.budget) * part for each in (before, after))
@@ -137,7 +136,8 @@ def resumed(subject: CampaignSnapshot, _: Any) -> list[Change]:
 
 def _decisions_then(subject: CampaignSnapshot) -> str:
     """What becomes of the next request once the campaign runs: one for all arms, which holds a cap."""
-    row, account, limits = subject.row, replace(subject.recalled, status="active"), limits_of(subject.row)
+    row, account = subject.row, replace(subject.recalled, status="active")
+    limits = row.settings.limits(row.created_at)
     learner = CampaignLearner.from_rows(row, subject.arms)  # one of its own, to ask and to forget
     try:
         now = time_of_decision(row, subject.now)

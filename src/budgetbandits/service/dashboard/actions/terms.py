@@ -17,7 +17,7 @@ from budgetbandits.service.dashboard.actions.consequences import CampaignSnapsho
 from budgetbandits.service.dashboard.actions.fields import Change, Field, Fields, term, typed
 from budgetbandits.service.dashboard.requests import stops_at_horizon
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.settings import changed_settings, limits_of, terms_of
+from budgetbandits.service.settings import changed_settings
 from budgetbandits.service.stores.records import Campaign
 from budgetbandits.terms import CHANGEABLE, TERMS
 
@@ -27,7 +27,7 @@ FIELDS = tuple(Field.of_term(TERMS[name]) for name in CHANGEABLE)
 
 def terms_now(row: Campaign) -> Fields:
     """The first values of the fields."""
-    terms = terms_of(row)
+    terms = row.settings.terms
     texts: dict[str, str] = {}
     for name in CHANGEABLE:
         value, unit = getattr(terms, name), TERMS[name].form_unit[1]
@@ -68,7 +68,8 @@ def terms_changed(subject: CampaignSnapshot, changes: dict[str, Any]) -> list[Ch
     made = differences(row, after)
     if "pace_seconds" in changes:
         budget = row.account.budget
-        old, new = subject.money(*(ledger.spendable(budget, subject.now, limits_of(each)) for each in (row, after)))
+        limits = [each.settings.limits(row.created_at) for each in (row, after)]
+        old, new = subject.money(*(ledger.spendable(budget, subject.now, each) for each in limits))
         made.append(("Spendable by now", old, new))
     used = subject.recalled.requests_used
     if (changes.get("horizon") or math.inf) <= used:
@@ -88,11 +89,11 @@ def terms_changed(subject: CampaignSnapshot, changes: dict[str, Any]) -> list[Ch
 
 def differences(before: Campaign, after: Campaign) -> list[Change]:
     """The terms in which two states of a campaign differ."""
-    caps = [each for row in (before, after) if (each := terms_of(row).daily_cap) is not None]
-    unit = MoneyFormat.for_budget(to_units(before.account.budget), before.settings, *caps)
+    caps = [each for row in (before, after) if (each := row.settings.terms.daily_cap) is not None]
+    unit = MoneyFormat.for_budget(to_units(before.account.budget), before.settings.terms.currency, *caps)
     made = []
     for name in CHANGEABLE:
-        old, new = (getattr(terms_of(row), name) for row in (before, after))
+        old, new = (getattr(row.settings.terms, name) for row in (before, after))
         if old != new:
             term = TERMS[name]
             made.append((term.label, term.text(old, unit.money), term.text(new, unit.money)))

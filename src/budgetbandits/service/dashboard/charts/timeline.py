@@ -15,7 +15,6 @@ from budgetbandits.service.dashboard.charts.shares import Slot
 from budgetbandits.service.dashboard.status import Standing
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import MINUTES_KEPT_SECONDS, History
-from budgetbandits.service.settings import versions
 from budgetbandits.service.stores.contract import T, Transaction
 from budgetbandits.service.stores.records import ArmRow, Campaign, Counts, Event, Watermark
 from budgetbandits.service.stores.sql.dashboard import Rank
@@ -96,7 +95,7 @@ def choosable(row: Campaign, arms: Sequence[ArmRow], changes: Sequence[Event]) -
 
 def plans(row: Campaign, changes: Sequence[Event], term: str) -> list[tuple[float, float | None]]:
     """What a term was from when on, from the latest of these changes backwards."""
-    terms = [each.get(term) for each in reversed(versions(row))]
+    terms = [getattr(each.terms, term) for each in reversed(row.settings.versions)]
     changed = [event.at for event in changes if event.kind == "terms changed"]
     return [(row.created_at, terms[min(len(changed), len(terms) - 1)]), *reversed([*zip(changed, terms, strict=False)])]
 
@@ -117,7 +116,7 @@ def prices_of(
     are ``choosable``, the arms that were not retired.
     """
     row = history.row
-    if row.settings.get("horizon") is None:
+    if row.settings.terms.horizon is None:
         return []
     span = next((each for each in (MINUTE, HOUR) if (now - row.created_at) / each <= POINTS_MAX), DAY)
     totals: dict[int, Counts] = {}

@@ -106,7 +106,7 @@ class SqlTransaction(Statements, Transaction):
             after = found[-1][0]
 
     def add_campaign(self, campaign: Campaign) -> None:
-        facts = campaign.settings["cost_max"], campaign.settings.get("currency"), campaign.name.casefold()
+        facts = campaign.settings.cost_max, campaign.settings.terms.currency, campaign.name.casefold()
         self.change(
             insertion("campaign_name", ("id", "name", "cost_max", "currency", "folded_name")),
             (campaign.id, campaign.name, *facts),
@@ -118,7 +118,8 @@ class SqlTransaction(Statements, Transaction):
         self.change(_SAVE_CAMPAIGN, (*rows.money_of(campaign.account), *texts, campaign.id))
 
     def save_settings(self, campaign: Campaign) -> None:
-        self.change("UPDATE campaign SET settings = ? WHERE id = ?", (json_text(campaign.settings), campaign.id))
+        text = json_text(campaign.settings.to_dict())
+        self.change("UPDATE campaign SET settings = ? WHERE id = ?", (text, campaign.id))
 
     def save_money(self, campaign: Campaign) -> None:
         self.change(_SAVE_MONEY, (*rows.money_of(campaign.account), campaign.id))

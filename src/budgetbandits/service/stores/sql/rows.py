@@ -18,6 +18,7 @@ from budgetbandits.service.ledger import Account, Hold, day_of
 from budgetbandits.service.stores.records import (
     ArmRow,
     Campaign,
+    CampaignSettings,
     DecisionRow,
     Event,
     Key,
@@ -115,9 +116,9 @@ def arms_down_text(campaign: Campaign) -> str | None:
 
 
 @lru_cache(maxsize=4096)
-def settings_of(text: str) -> dict[str, Any]:
+def settings_of(text: str) -> CampaignSettings:
     """Read at every decision; the result is never changed."""
-    return dict(json.loads(text))
+    return CampaignSettings.from_dict(json.loads(text))
 
 
 _ACCOUNT_ENDS = 3 + len(ACCOUNT)
@@ -134,7 +135,7 @@ def campaign_of(row: Sequence[Any]) -> Campaign:
 
 def campaign_values(campaign: Campaign) -> tuple[Any, ...]:
     account = tuple(getattr(campaign.account, name) for name in ACCOUNT)
-    texts = json_text(campaign.settings), json_text(campaign.learned)
+    texts = json_text(campaign.settings.to_dict()), json_text(campaign.learned)
     return (campaign.id, campaign.name, campaign.policy, *account, campaign.created_at, *texts)
 
 
