@@ -5,8 +5,8 @@ methods and of the functions they name, what those close over, and the values of
 name differ, and so does one class before and after an edit. Code is hashed as it is compiled, since that is what runs:
 a file may have changed since it was imported, and a class sent to a worker comes without one.
 
-Functions of libraries are known by name alone. Objects of their classes are known by type where a function reads them
-as globals or a class holds them, exact numbers apart.
+Functions of libraries are known by name alone. Library objects that a function reads as globals or a class holds are
+hashed by type only, except exact numbers, which are hashed by value.
 """
 
 from __future__ import annotations

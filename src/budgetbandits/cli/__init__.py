@@ -3,7 +3,7 @@
 A module is named like its command. Commands that belong together share one: `study` has run, paper, report, plot and
 view; `catalogue` has policies, distributions, families and problem; `leaderboard` has leaderboard and recommend.
 `screen` and `store_option` are what commands share. Read this module first: it lists all commands, and turns errors
-into one line on stderr and an exit code. Nothing here is imported from outside but `app` and `main`.
+into one line on stderr and an exit code. Other packages import only `app` and `main`.
 
 Commands import heavy packages inside their functions, so that ``--help`` is quick.
 """

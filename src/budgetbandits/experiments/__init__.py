@@ -2,8 +2,8 @@
 
 Public are `Experiment`, `run` and `Results`. Read them in the order of a study:
 
-experiment_file, plan    the TOML file, read; the experiment and its cells of work
-runner, study            the cells, played; the folder they are written to, its record and progress
+experiment_file, plan    read the TOML file; the experiment and its cells of work
+runner, study            play the cells; the folder they are written to, its record and progress
 data, results            the table of all games; summaries and comparisons of it
 statistics, growth       intervals and tests; slopes and worst cases
 plots                    figures of a study, drawn by `budgetbandits.figures`

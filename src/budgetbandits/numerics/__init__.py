@@ -1,6 +1,6 @@
 """Mathematics that knows neither arms nor money: array types, divergences, posteriors, the fluid program, intervals.
 
-arrays       the kinds of array that type hints name
+arrays       array types for annotations, and functions that compile
 divergence   relative entropies, and how far an arm is from a ratio
 posteriors   laws of an arm's means and of their ratio
 fluid        the linear program of money and requests, for one set of means or for many draws at once

@@ -2,7 +2,7 @@
 
 BTS draws θr ~ Beta(Sr + 1, Fr + 1) and θc ~ Beta(Sc + 1, Fc + 1) for every arm and pulls argmax θr / θc. A reward r
 or cost c strictly between 0 and 1 counts as the outcome of one Bernoulli(r) or Bernoulli(c) trial, which keeps the
-means and so the analysis. It must know nothing and proves O(ln B) regret.
+means and so the analysis. It needs no prior knowledge, and its regret is proven to be O(ln B).
 
 The 1 in each place is the uniform prior Beta(1, 1). ``prior_reward`` and ``prior_cost`` put another Beta(a, b) there,
 for all arms or for each, and ``kappa`` multiplies the counts: Beta(a + κS, b + κF) is the posterior that each outcome

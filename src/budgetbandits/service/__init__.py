@@ -4,8 +4,8 @@ Read `service` first, then `decisions` and `ledger`. A decision goes from `decis
 the `campaign_learner` that chooses, the `ledger` that holds the money, and the store.
 
 campaigns, campaign_checks   for operators: create, change, look at
-decisions, feedback          for workers: ask, report, void; expiry
-request, names, settings     what is asked, what things may be called, a campaign's terms as rows keep them
+decisions, feedback, expiry  for workers: ask, report, void; holds without feedback in time
+request, names, settings     the request of a decision, rules for names, checks of a campaign's settings
 funds, ledger, leases        whose money, the rules of money, money lent to a server
 learners, campaign_learner   what campaigns have learned, in memory and in rows
 tasks                        work for a store

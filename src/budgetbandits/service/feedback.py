@@ -1,4 +1,4 @@
-"""Feedback on decisions: rewards, costs and failures are reported; decisions are voided, or expire.
+"""Feedback on decisions: rewards, costs and failures are reported, and decisions voided (`expiry` has the others).
 
 A policy learns from a decision once both its reward and its cost are known, in whichever order they come. A decision
 that has failed is settled with what it cost, if anything, teaches nothing, and its arm rests for a while
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, NotFound, RewardOutOfRange
 from budgetbandits.service import ledger
@@ -17,12 +16,9 @@ from budgetbandits.service.funds import Funds
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.request import BATCH_MAX
-from budgetbandits.service.stores.contract import DecisionTransaction, Scope, Store, Transaction, find_campaign
+from budgetbandits.service.stores.contract import DecisionTransaction, Scope, Store, find_campaign
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
 from budgetbandits.service.tasks import Clock, Prefetch, Task, isolated, moment
-
-EXPIRED_HOLDS_MAX = 500
-"""Holds that one transaction expires."""
 
 
 @dataclass(slots=True)
@@ -97,7 +93,7 @@ class Outcomes:
         reward, cost = outcome.checked()
 
         def work(tx: DecisionTransaction) -> FeedbackOutcome:
-            funds, made = self._locked(tx, outcome.decision, campaign)
+            funds, made = locked(tx, self._leases, outcome.decision, campaign)
             if outcome.failed:
                 return self._fail(tx, funds, made, cost)
             return self._tell(tx, funds, made, reward, cost)
@@ -115,7 +111,7 @@ class Outcomes:
             for outcome in outcomes:
                 try:
                     # whatever is refused is refused before anything is written
-                    funds, made = self._locked(tx, outcome.decision, campaign)
+                    funds, made = locked(tx, self._leases, outcome.decision, campaign)
                     reward, cost = outcome.checked()
                     if outcome.failed:
                         results.append(self._fail(tx, funds, made, cost))
@@ -202,7 +198,7 @@ class Outcomes:
 
     def void_task(self, decision: str, campaign: str | None = None) -> Task[None]:
         def work(tx: DecisionTransaction) -> None:
-            funds, made = self._locked(tx, decision, campaign)
+            funds, made = locked(tx, self._leases, decision, campaign)
             if made.hold.state == "voided":
                 return
             if made.hold.state == "pending" and made.reward is not None:
@@ -213,47 +209,6 @@ class Outcomes:
 
         return Task(isolated(campaign, work), self._scope(campaign, [decision]))
 
-    def expire_due(self) -> dict[str, int]:
-        """Expire the holds that are due; how many, by campaign. An error in one campaign does not stop the others."""
-
-        def read(tx: Transaction) -> tuple[list[tuple[str, str]], set[str]]:
-            now = moment(tx, self._clock)
-            return tx.due_decisions(now, EXPIRED_HOLDS_MAX), {campaign for campaign, _ in tx.due_leases(now)}
-
-        pending, over = self._store.read(read, urgent=True)
-        due: dict[str, list[str]] = {}
-        for campaign, decision in pending:
-            due.setdefault(campaign, []).append(decision)
-        expired: dict[str, int] = {}
-        failure = None
-        for campaign in sorted(over.union(due)):
-            decisions = due.get(campaign, [])
-            work = isolated(campaign, partial(self._expire, campaign=campaign, decisions=decisions))
-            try:
-                name, expired_here = self._store.write(work, Scope(campaign, decisions=decisions))
-                if expired_here:
-                    expired[name] = expired_here
-            except Exception as error:
-                failure = error
-        if failure is not None:
-            raise failure
-        return expired
-
-    def _expire(self, tx: DecisionTransaction, campaign: str, decisions: Sequence[str]) -> tuple[str, int]:
-        """The campaign's name, and how many holds have expired."""
-        name, count, now = find_campaign(tx, campaign).name, 0, moment(tx, self._clock)
-        self._leases.end_due(tx, campaign, now)
-        for decision in decisions:
-            funds, made = self._locked(tx, decision, campaign)
-            # or feedback came, or it was given more time, while we waited for the lock
-            if made.hold.state == "pending" and made.expires_at <= now:
-                charge = funds.row.settings.terms.on_expire == "charge"
-                account, hold = ledger.expire(funds.account, made.hold, charge)
-                tx.save_decision(replace(made, hold=hold))
-                funds.book(account, Event(made.campaign, "expired", now, made.id, made.arm, hold.charged))
-                count += 1
-        return name, count
-
     # --- what they share -----------------------------------------------------------------------------------------
 
     def _scope(self, campaign: str | None, decisions: Sequence[str]) -> Scope:
@@ -261,24 +216,25 @@ class Outcomes:
             return Scope()
         return self._leases.scope(Scope(campaign, decisions=[id for id in decisions if id.isprintable()]))
 
-    def _locked(self, tx: DecisionTransaction, decision: str, campaign: str | None) -> tuple[Funds, DecisionRow]:
-        """A decision and the funds its money is in, read so that neither can change before the transaction ends."""
-        if not decision.isprintable():  # no id is so, and a database might not take it
-            raise _no_decision(decision)
-        if campaign is None:
-            made = tx.decision(decision)
-            campaign = None if made is None else made.campaign
-        if campaign is not None:
-            # the campaign or the lease first, which locks it: from there on its decisions are ours as well
-            row = self._leases.campaign(campaign) if tx.leases_alone else find_campaign(tx, campaign)
-            made = tx.decision(decision)
-            if made is not None and made.campaign == row.id:
-                funds = self._leases.of_decision(tx, row, made)
-                if funds.lease_id is not None:  # until now another server may have changed it under the lease
-                    made = tx.decision(decision)
-                    assert made is not None
-                return funds, made
+
+def locked(tx: DecisionTransaction, leases: Leases, decision: str, campaign: str | None) -> tuple[Funds, DecisionRow]:
+    """A decision and the funds its money is in, read so that neither can change before the transaction ends."""
+    if not decision.isprintable():  # no id is so, and a database might not take it
         raise _no_decision(decision)
+    if campaign is None:
+        made = tx.decision(decision)
+        campaign = None if made is None else made.campaign
+    if campaign is not None:
+        # the campaign or the lease first, which locks it: from there on its decisions are ours as well
+        row = leases.campaign(campaign) if tx.leases_alone else find_campaign(tx, campaign)
+        made = tx.decision(decision)
+        if made is not None and made.campaign == row.id:
+            funds = leases.of_decision(tx, row, made)
+            if funds.lease_id is not None:  # until now another server may have changed it under the lease
+                made = tx.decision(decision)
+                assert made is not None
+            return funds, made
+    raise _no_decision(decision)
 
 
 def _no_decision(decision: str) -> NotFound:

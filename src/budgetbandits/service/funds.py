@@ -1,4 +1,4 @@
-"""The money of a decision and the learner behind it: a campaign's own, or another's such as a lease (`leases`).
+"""Where the money and the learner of a decision come from: the campaign, or a lease (`leases`).
 
 `Funds.choose` names an arm and holds its cap; `book` and `fail` write down what became of a decision. Which rows are
 written depends on whose money it is.

@@ -20,8 +20,8 @@ and nothing else, once. Feedback for an expired hold corrects what was booked. W
 after every step; what is leased to servers (`leases.ledger`) counts like what is held. What cannot be booked without
 breaking that (a cost above its hold, or for a released hold, when the money was spent elsewhere), and what is above the
 cap, is booked as overrun, apart, and freezes the account until someone looks. So there is no overrun if every hold is
-the cap, no cost is above its cap and expired holds are charged. If holds are smaller, overruns are at most what the
-caps of decisions without feedback are above their holds, unless a cost is above its cap.
+the cap, no cost is above its cap and expired holds are charged. If holds are smaller and no cost is above
+its cap, overruns are at most the sum of cap − hold over the decisions without feedback.
 
 Two limits may be set on when money is spent, not only on how much. Both are checked when a hold is placed:
 
@@ -29,8 +29,8 @@ Two limits may be set on when money is spent, not only on how much. Both are che
                 charge counts for the day of its decision, whenever it is booked. Only what a decision costs above its
                 hold, or after it was released, is charged to its day whatever the cap. A day that was set back
                 (`set_back`) begins again with nothing, and what its first decisions give back is free in its second
-    pace        whenever a decision is made, spent + held is within the share of the budget that the time since the
-                beginning is of the whole time, and one cap more, so that the first decision need not wait
+    pace        whenever a decision is made, spent + held ≤ budget · elapsed / pace_seconds + the largest cap; the cap
+                is there so that the first decision need not wait
 """
 
 from __future__ import annotations

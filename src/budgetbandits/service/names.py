@@ -1,4 +1,4 @@
-"""What a campaign or an arm may be called: names that are the same are one name, and none passes for another."""
+"""Rules for the names of campaigns and arms: names are normalised, and those that look like another are refused."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.decisions import Decisions
+from budgetbandits.service.expiry import Expiry
 from budgetbandits.service.feedback import Outcomes
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases.leases import Leases
@@ -45,11 +46,9 @@ class DecisionService:
         self.bring_back_arm = campaigns.bring_back_arm
         self.account, self.describe, self.totals = campaigns.account, campaigns.describe, campaigns.totals
         self.names, self.overview = campaigns.names, campaigns.overview
-        self.decide, self.decision_task, self.decide_many = (
-            decisions.decide,
-            decisions.decision_task,
-            decisions.decide_many,
-        )
+        self.decide, self.decide_many = decisions.decide, decisions.decide_many
+        self.decision_task = decisions.decision_task
         self.feedback, self.feedback_many = outcomes.feedback, outcomes.feedback_many
         self.feedback_task, self.feedback_many_task = outcomes.feedback_task, outcomes.feedback_many_task
-        self.void, self.void_task, self.expire_due = outcomes.void, outcomes.void_task, outcomes.expire_due
+        self.void, self.void_task = outcomes.void, outcomes.void_task
+        self.expire_due = Expiry(store, leases, clock).expire_due

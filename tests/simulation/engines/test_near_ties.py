@@ -13,7 +13,7 @@ from numba import njit
 from scipy import special, stats
 
 from budgetbandits.simulation.engines.runtime.draws import new_stream
-from budgetbandits.simulation.engines.thompson import near_ties, stretches
+from budgetbandits.simulation.engines.thompson import near_tie_chances, near_ties
 from budgetbandits.simulation.engines.thompson.engine import FiniteLaws, Settings
 from budgetbandits.simulation.engines.thompson.state import GAME
 from engine_runs import bernoulli, simulate_runs
@@ -37,27 +37,27 @@ def game_of(counts: np.ndarray, classical: bool, **fields: float) -> np.ndarray:
 
 @njit
 def _chance_to_win(games):
-    return near_ties.chance_to_win(games[0], 0, 1)
+    return near_tie_chances.chance_to_win(games[0], 0, 1)
 
 
 @njit
 def _chance_in_full(games):
-    return near_ties.chance_in_full(games[0], 0, 1)
+    return near_tie_chances.chance_in_full(games[0], 0, 1)
 
 
 @njit
 def _pulls_above(games):
-    return near_ties.pulls_above(games[0], 0, 1, games[0].level)
+    return near_tie_chances.pulls_above(games[0], 0, 1, games[0].level)
 
 
 @njit
 def _look_ahead(games, pulls_1, pulls_2):
-    return near_ties.look_ahead(games[0], 0, 1, pulls_1, pulls_2)
+    return near_tie_chances.look_ahead(games[0], 0, 1, pulls_1, pulls_2)
 
 
 @njit
 def _pulls_near(games, slot):
-    return near_ties.pulls_near(games[0], slot)
+    return near_tie_chances.pulls_near(games[0], slot)
 
 
 def chance_to_win(counts, classical):
@@ -85,7 +85,7 @@ def looks(games, low, high, size):
     """How often the first arm wins a round that is looked at."""
     wins = 0
     for _ in range(size):
-        stretches.look_at_the_tie(games[0], 0, 1, low, high)
+        near_ties.look_at_the_tie(games[0], 0, 1, low, high)
         wins += games[0].pending_slot == 0
     return wins
 
@@ -132,7 +132,9 @@ def test_the_quick_chance_is_within_its_error():
         classical = kind == "rewards"
         for counts in near_ties_of(200, 1_000, 1e8, 1, kind):
             quick, _, _, skewness, fourth = chance_to_win(counts, classical)
-            used.append(abs(quick - chance_in_full(counts, classical)) / near_ties.largest_error(skewness, fourth))
+            used.append(
+                abs(quick - chance_in_full(counts, classical)) / near_tie_chances.largest_error(skewness, fourth)
+            )
     assert max(used) <= 1.0
     assert max(used) > 0.2  # the bound is not idle
 
@@ -182,7 +184,7 @@ def test_no_pulls_move_the_chance_farther_than_its_reach(kind):
             left = window[0] - gone[0], window[1] - gone[1]
             pulls = max(1, int(left[0] * share)), max(1, int(left[1] * share * generator.random()))
             quick, z, *_ = chance_to_win(start, classical)
-            per_1, per_2 = near_ties.reach(z, pulls[0], pulls[1], move_1, move_2, bend, skewest)
+            per_1, per_2 = near_tie_chances.reach(z, pulls[0], pulls[1], move_1, move_2, bend, skewest)
             reach = error + per_1 * pulls[0] + per_2 * pulls[1]
             for corner in itertools.product((0, 1), repeat=4):
                 moved = after(start, corner, pulls)
@@ -207,7 +209,7 @@ def test_both_below_the_level_is_out_of_the_question():
         spread = np.sqrt((1 / moved[:, [0, 2]] - 1 / (moved[:, [0, 2]] + moved[:, [1, 3]])).sum(axis=1))
         # the normal law, which is close enough so far out
         log_both = stats.norm.logcdf((np.log(ratio.min() * 0.93) - mean) / spread).sum()
-        assert log_both < near_ties.LOG_NEVER
+        assert log_both < near_tie_chances.LOG_NEVER
 
 
 # ---------------------------------------------------------------- looks and stretches
@@ -227,7 +229,7 @@ def test_a_round_that_is_looked_at_has_the_chance_of_that_moment(classical):
 def even_stretches(stream, chance, error, per_pull, rounds, size):
     out = np.empty((size, 4))
     for place in range(size):
-        out[place, 0], out[place, 1], out[place, 2], out[place, 3] = stretches.play_even(
+        out[place, 0], out[place, 1], out[place, 2], out[place, 3] = near_ties.play_even(
             stream, chance, error, per_pull, rounds, rounds
         )
     return out
@@ -237,7 +239,7 @@ def even_stretches(stream, chance, error, per_pull, rounds, size):
 def uneven_stretches(stream, chance, error, per_1, per_2, pulls, rounds, size):
     out = np.empty((size, 4))
     for place in range(size):
-        out[place, 0], out[place, 1], out[place, 2], out[place, 3] = stretches.play_uneven(
+        out[place, 0], out[place, 1], out[place, 2], out[place, 3] = near_ties.play_uneven(
             stream, chance, error, per_1, per_2, pulls, rounds, rounds
         )
     return out

@@ -1,7 +1,7 @@
 """Choosers: choose exactly as a policy does, without drawing every arm. No policy lives here.
 
 `best_kind` names the quickest chooser and `chooser_for` makes it. A *repeatable* chooser needs only the state and a
-generator, so that a replay makes the same choice; another may draw coming rounds ahead.
+generator, so that a replay makes the same choice; others may draw future rounds in advance.
 
 beta_ratio  the scores of Budgeted Thompson Sampling above a level
 threshold   one choice among very many arms

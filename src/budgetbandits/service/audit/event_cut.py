@@ -2,8 +2,8 @@
 
 Events of the campaign's own are numbered in the order of their commits, and so are those of one lease. But a lease's
 events and the campaign's, or those of two leases, are not: one may be numbered before another, and be committed later.
-So a number alone does not say which events there were. The number of the latest of the campaign's own does for these,
-and its row does for an open lease, since it is written with each of its events.
+So one number does not say which events there were. For the campaign's own events the number of the latest one does.
+For those of an open lease the row of the lease does, because it is written together with each of them.
 """
 
 from __future__ import annotations

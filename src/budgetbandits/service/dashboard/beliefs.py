@@ -3,7 +3,8 @@
 Each value is taken as a share of the largest there can be. With n reported values of mean m, Thompson sampling's
 posterior of the mean is Beta(1 + nm, 1 + n(1 − m)), as if every value were a trial that succeeds or fails. Values in
 between vary less than such trials, so n is multiplied by m(1 − m) over their variance, which has a trial's variance
-mixed in once. For trials it is the posterior; for prices that vary little it is as narrow as their mean is known. It is
+mixed in once. For trials it is the posterior; for prices that vary little it is as narrow as the
+uncertainty of their mean. It is
 computed from the feedback alone, so every policy has it, whatever the policy itself believes.
 
 Where the budget is for a number of requests, the best ratio is not the goal: the program of money and requests

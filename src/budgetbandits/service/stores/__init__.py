@@ -2,9 +2,10 @@
 
 Read `contract` first: a store, and the two kinds of transaction; then `records`, the rows. `sql/` has the statements
 that both databases share, `schema` and `migrations/` the tables. `group_commit` runs waiting work in one transaction,
-and `row_cache` writes each changed row once at its end. `sqlite` is complete with these. PostgreSQL has two ways to
-write: `postgres` from threads, statement by statement, and `postgres_async` from an event loop, in two round trips over
-`postgres_pipeline`, with `preloaded` rows in between.
+and `row_cache` writes each changed row once at its end. SQLite needs nothing else. PostgreSQL has two ways to write.
+`postgres` writes from threads, statement by statement. `postgres_async` writes from an event loop, in two round trips
+(`postgres_pipeline`): the first reads and locks the rows, the work is done on them in memory (`preloaded`), and the
+second writes what has changed.
 
 From outside: `open_store`, `contract`, `records`, and the types of results in `sql.dashboard` and `sql.rollups`.
 """

@@ -3,5 +3,5 @@
 Its plain loops are those of the reference simulator, compiled, with the same draws in the same order. `engine` is the
 Python side, `state` the record of a game, `plain_loop` the rounds, `posteriors` what is known of the arms, `selection`
 the arm that answers. The formulas are those of `policies.paced` and `numerics.fluid`, compiled, not copies; only the
-sums over segments are written here once more. Used by `simulation.dispatch` alone.
+sums over segments are written twice. Used by `simulation.dispatch` alone.
 """

@@ -5,6 +5,7 @@ state         the record of a game, and the prices of its steps
 rounds        the loop over rounds: read it first
 level         hot and cold arms and their alarms; `envelope` bounds a ratio, `planning` chooses the level
 open_rounds   rounds in which every hot arm is drawn, by `hot_arms`
-blocks        rounds of a single hot arm; `stretches` has those of two in a near tie, by the chances of `near_ties`
+blocks        rounds of a single hot arm
+near_ties     rounds of two hot arms that are nearly tied; `near_tie_chances` has their chances of winning
 outcomes      outcomes of decided pulls, money, and the end of a budget
 """

@@ -1,246 +1,228 @@
-"""Near ties: the chance that one of two hot arms beats the other, and how far pulls can move it.
+"""Stretches: many rounds of two hot arms at once.
 
-`stretches` plays them.
-
-While two arms are so close that both stay hot, a round is a coin: the first arm wins with the chance p that its ratio
-is the larger one.  With many pulls behind them p hardly moves from round to round, and how far it can have moved after
-t rounds is bounded whatever they bring.  A round whose coin lies outside that bound is decided without knowing p; the
-first one inside is looked at, with the counts of that moment.  `docs/engine.md` has the proofs.
+A round whose coin lies outside what the chance can have become is decided without knowing the chance; the first one
+inside is looked at, with the counts of that moment.
 """
 
 from __future__ import annotations
 
 import math
-from collections import namedtuple
 
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.engines.thompson.envelope import log_shortfall, shortfall_tilt
-from budgetbandits.simulation.engines.thompson.state import counts_of
+from budgetbandits.simulation.engines.runtime.binomials import binomial
+from budgetbandits.simulation.engines.runtime.draws import exponential, geometric_from_rate, uniform, waiting_rate
+from budgetbandits.simulation.engines.runtime.records import whole_pointer
+from budgetbandits.simulation.engines.thompson.near_tie_chances import (
+    DENSITY,
+    Outlook,
+    chance_in_full,
+    chance_to_win,
+    look_ahead,
+    pulls_above,
+    reach,
+)
+from budgetbandits.simulation.engines.thompson.outcomes import settle_finite
+from budgetbandits.simulation.engines.thompson.state import (
+    PRICE_STRETCH,
+    arm_of,
+    decide,
+    hot_arms,
+    next_alarm,
+    steps_to_the_end,
+)
 
-LOG_NEVER = -50.0  # log of a chance that is left out: both arms of a pair below the level
-LARGEST_FOURTH = 0.01  # standardised fourth cumulant up to which the bound on the normal form's error is proven
-SMALLEST_DECAY = 300.0  # likewise, variance times the square of the smallest count
-
-ROOT_HALF = math.sqrt(0.5)
-DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
-ROUNDING = 1e-11  # an upper bound on the rounding error of the chance, up to about 1e8 pulls
-
-STEP, STEPS = 0.25, 48  # of the sum that inverts the characteristic function
-HIGHEST_CUMULANT = 8  # cumulant used there
-
-Outlook = namedtuple("Outlook", "chance z move_1 move_2 bend skewest error")
-"""A near tie now and for some pulls: the first arm's chance to win and z, the distance of the two means in deviations;
-at most, what a pull of the first arm moves z by, one of the second, what either moves the skewness by, the skewness, the
-error of chances."""
+LOG_WIDENING = 1.16  # log(1/(1-x)) <= LOG_WIDENING x for x <= 1/4
+RARE_WIN_CHANCE = 0.2  # chance of the rarer winner below which its wins are walked through
+SMALLEST_CHANCE = 1e-4  # below this an alarm does as well
+SHORTEST_STRETCH = 8  # rounds at a time that are worth it
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def smallest_count(game, slot):
-    """The smaller count of successes. Failures do not matter: the terms of the cumulants begin at the successes."""
-    a, _, c, _ = counts_of(game, slot)
-    return a if game.classical else min(a, c)
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def may_be_near_tie(game):
+    return game.hot_count == 2 and game.active == game.arms and not game.buffered and game.round >= game.near_tie_retry
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def gamma_cumulants(shape):
-    """Of the logarithm of a gamma: its mean without log(shape), its second cumulant, third and fourth.
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def advance_near_tie(game):
+    """Play a stretch of rounds of two hot arms; False when an open round comes next.
 
-    These are the polygamma functions, by their series for shapes in the hundreds.
+    Neither the end of a game nor an alarm may fall into a stretch. It is planned without looking at the alarms and cut
+    where the next one rings, so that of these no more is known than the rounds played tell.
     """
-    i = 1.0 / shape
-    square = i * i
-    return (
-        -i * (0.5 + i / 12.0),
-        i * (1.0 + i * (0.5 + i / 6.0)),
-        -square * (1.0 + i * (1.0 + 0.5 * i)),
-        square * i * (2.0 + i * (3.0 + 2.0 * i)),
+    cost_top = whole_pointer(game.cost_top_at)
+    first, second = hot_arms(game)[0], hot_arms(game)[1]
+    top = max(cost_top[arm_of(game, first)], cost_top[arm_of(game, second)])
+    most = (steps_to_the_end(game) - 1) // top
+    fresh = game.left_1 == 0
+    won = np.int64(-1)
+    if most >= SHORTEST_STRETCH:
+        if fresh:
+            plan_near_tie(game, first, second)
+        elif not game.anchored:
+            game.chance, game.z, _, _, _ = chance_to_win(game, first, second)
+        won, lost, low, high = play_stretch(game, most)
+        game.anchored = 0
+    if won < 0:
+        game.left_1 = game.left_2 = 0
+        if most >= SHORTEST_STRETCH and fresh:
+            pulls = whole_pointer(game.pulls_at)
+            game.near_tie_retry = game.round + (pulls[arm_of(game, first)] + pulls[arm_of(game, second)]) // 64
+        # what was left of the last look ahead was too little
+        return most >= SHORTEST_STRETCH and not fresh
+    for slot, count in ((first, won), (second, lost)):
+        if count > 0:
+            settle_finite(game, arm_of(game, slot), slot, count)
+    game.round += won + lost
+    game.left_1 -= won
+    game.left_2 -= lost
+    game.stale = 1
+    game.waste += PRICE_STRETCH
+    game.stretched += won + lost
+    if high > low:
+        look_at_the_tie(game, first, second, low, high)
+        return True
+    # An alarm that cut the stretch has been seen: the round that comes now answers it, before re-planning can set it
+    # again.
+    return next_alarm(game) > game.round
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def plan_near_tie(game, first, second):
+    """How many pulls of either one look ahead is good for, and how far they may move the chance."""
+    game.anchored = 0
+    game.left_1, game.left_2 = pulls_above(game, first, second, game.level)
+    game.chance, game.z, game.move_1, game.move_2, game.bend, game.skewest, game.error = look_ahead(
+        game, first, second, game.left_1, game.left_2
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def ratio_cumulants(game, slot):
-    """Mean, without the logarithm of `quotient`, and cumulants two to four of the logarithm of an arm's ratio."""
-    a, b, c, d = counts_of(game, slot)
-    first, second, third, fourth = gamma_cumulants(a)
-    whole_1, whole_2, whole_3, whole_4 = gamma_cumulants(a + b)
-    if game.classical:
-        return first - whole_1, second - whole_2, third - whole_3, fourth - whole_4
-    cost_1, cost_2, cost_3, cost_4 = gamma_cumulants(c)
-    trials_1, trials_2, trials_3, trials_4 = gamma_cumulants(c + d)
-    return (
-        first - whole_1 - cost_1 + trials_1,
-        second - whole_2 + cost_2 - trials_2,
-        third - whole_3 - cost_3 + trials_3,
-        fourth - whole_4 + cost_4 - trials_4,
-    )
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def look_at_the_tie(game, first, second, low, high):
+    """The round that a stretch ended at, whose coin is in [low, high): with the chance as it is now."""
+    game.looks += 1
+    game.chance, game.z, _, _, _ = chance_to_win(game, first, second)
+    coin = low + uniform(game.stream_at) * (high - low)
+    chance = game.chance
+    if abs(coin - chance) <= game.error:
+        chance = chance_in_full(game, first, second)
+    game.anchored = 1
+    game.round += 1
+    decide(game, first if coin < chance else second)
+    game.settling = 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def quotient(game, slot):
-    """The ratio of the posterior means."""
-    a, b, c, d = counts_of(game, slot)
-    if game.classical:
-        return a / (a + b)
-    return a * (c + d) / ((a + b) * c)
+def plan_stretch(outlook, since, most_1, most_2, most):
+    """Plan a stretch: (most pulls of the rarer winner, most rounds, error, change of the chance by a pull of each arm).
 
+    0 pulls if it is not worth while.
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def chance_to_win(game, first, second):
-    """(chance that the first arm's ratio is the larger, z, variance, skewness, fourth).
-
-    The normal law with its first correction, which is off by `largest_error` at most; z is the distance of the two
-    means in deviations.
+    The first arm is the rarer winner; chance and z are those of ``since`` pulls ago. Far enough that most stretches end with a look, not so
+    far that looks become the rule.
     """
-    shift_1, variance_1, third_1, fourth_1 = ratio_cumulants(game, first)
-    shift_2, variance_2, third_2, fourth_2 = ratio_cumulants(game, second)
-    variance = variance_1 + variance_2
-    deviation = math.sqrt(variance)
-    mean = math.log(quotient(game, first) / quotient(game, second))
-    z = (mean + shift_1 - shift_2) / deviation
-    skewness = (third_1 - third_2) / (variance * deviation)
-    fourth = (fourth_1 + fourth_2) / (variance * variance)
-    density = DENSITY * math.exp(-0.5 * z * z)
-    chance = 0.5 * math.erfc(-ROOT_HALF * z) + skewness * (z * z - 1.0) * density / 6.0
-    return chance, z, variance, skewness, fourth
+    chance, z, move_1, move_2, bend, skewest, error = outlook
+    if chance < SMALLEST_CHANCE or skewest == np.inf or min(most_1, most_2) < 2:
+        return 0.0, 0.0, 0.0, 0.0, 0.0
+    even = chance >= RARE_WIN_CHANCE
+    steep = 1.3 * DENSITY * math.exp(-0.5 * z * z)
+    if even:
+        growth = steep * max(move_1, move_2) / chance
+        rounds = min(min(3.0 / math.sqrt(growth), 0.2 / growth), float(min(most, min(most_1, most_2))))
+        pulls = rounds
+    else:
+        growth = steep * (move_1 + move_2 / chance)
+        pulls = min(min(2.0 * math.sqrt(chance / growth), 0.4 * chance / growth), float(most_1))
+        rounds = min(2.0 * pulls / chance, float(min(most, most_2)))
+        pulls = min(pulls, rounds)
+    per_1, per_2 = reach(z, since + pulls, since + rounds, move_1, move_2, bend, skewest)
+    error += since * max(per_1, per_2)
+    # What the bounds have become over the whole length may still be too much: then the length is cut.
+    if even:
+        cut = min(1.0, (0.25 * chance - error) / (max(per_1, per_2) * rounds))
+    else:
+        cut = min(1.0, (0.9 * chance - error) / (per_1 * pulls + per_2 * rounds))
+    pulls *= cut
+    rounds *= cut
+    if not (rounds >= SHORTEST_STRETCH and pulls >= 2.0):
+        pulls = 0.0
+    return pulls, rounds, error, per_1, per_2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def largest_error(skewness, fourth):
-    """An upper bound on the error of `chance_to_win`."""
-    return 0.0354 * skewness * skewness + 0.0383 * fourth + ROUNDING
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def play_stretch(game, most):
+    """(pulls of the first arm, of the second, low, high): rounds up to one to look at, whose coin is in [low, high).
 
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def chance_in_full(game, first, second):
-    """The first arm's chance to the last digits, from eight cumulants: for the few rounds that the quick one leaves open."""
-    cumulants = np.zeros(HIGHEST_CUMULANT + 1)
-    for place in range(2):
-        counts = counts_of(game, first if place == 0 else second)
-        for part in range(2 if game.classical else 4):
-            shape = counts[part]
-            if part % 2 == 1:
-                shape += counts[part - 1]
-            even = 1.0 if part % 2 == 0 else -1.0
-            odd = even if (part < 2) == (place == 0) else -even
-            power = 1.0
-            factorial = 1.0
-            for order in range(2, HIGHEST_CUMULANT + 1):
-                # (order - 1)! times the sum of j^-order from the shape on, by Euler and Maclaurin
-                power /= shape
-                if order > 2:
-                    factorial *= order - 1
-                o = float(order)
-                i = 1.0 / shape
-                tail = 1.0 / (o - 1.0) + i * (0.5 + i * (o / 12.0 - i * i * o * (o + 1.0) * (o + 2.0) / 720.0))
-                cumulants[order] += (even if order % 2 == 0 else -odd) * factorial * power * tail
-    _, z, variance, _, _ = chance_to_win(game, first, second)
-    mean = z * math.sqrt(variance)
-    deviation = math.sqrt(cumulants[2])
-    total = 0.0
-    for step in range(STEPS):
-        s = (step + 0.5) * STEP
-        t = s / deviation
-        angle = mean * t
-        size = 0.0
-        term = t
-        for order in range(2, HIGHEST_CUMULANT + 1):
-            term *= t / order
-            turned = order % 4
-            if turned == 0:
-                size += cumulants[order] * term
-            elif turned == 1:
-                angle += cumulants[order] * term
-            elif turned == 2:
-                size -= cumulants[order] * term
-            else:
-                angle -= cumulants[order] * term
-        total += math.exp(size) * math.sin(angle) / s
-    return 0.5 + STEP / math.pi * total
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def largest_move(game, slot):
-    """By how much one pull may move an arm's log ratio; and 1/shape squared and cubed, for the smaller terms."""
-    a, b, c, d = counts_of(game, slot)
-    total = 1.0 / (a + b)
-    rise, fall = 1.0 / a - total, total
-    square, cube = 1.0 / (a * a), 1.0 / (a * a * a)
-    if not game.classical:
-        total = 1.0 / (c + d)
-        rise += total
-        fall += 1.0 / c - total
-        square += 1.0 / (c * c)
-        cube += 1.0 / (c * c * c)
-    return max(rise, fall), square, cube
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def log_below(game, slot, level, pulls):
-    """log of a bound on the arm's chance to be below the level during ``pulls`` more pulls, whatever their outcomes."""
-    a, b, c, d = counts_of(game, slot)
-    b += pulls
-    c += pulls
-    tilt = shortfall_tilt(a, b, c, d, level, game.classical)
-    return log_shortfall(a, b, c, d, level, tilt, game.classical) if tilt > 0.0 else 0.0
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def pulls_above(game, first, second, level):
-    """How often each of the two may be pulled while one of them, at least, is sure to be above the level; 0 if never."""
-    none = np.int64(0)
-    if smallest_count(game, first) < game.near_ties_from or smallest_count(game, second) < game.near_ties_from:
-        return none, none
-    pulls_1 = pulls_near(game, first)
-    pulls_2 = pulls_near(game, second)
-    below = log_below(game, first, level, pulls_1)
-    below += log_below(game, second, level, pulls_2)
-    return (pulls_1, pulls_2) if below < LOG_NEVER else (none, none)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def pulls_near(game, slot):
-    """How many pulls move the arm by a deviation at most, and lower its variance by a 64th at most."""
-    deviation = math.sqrt(ratio_cumulants(game, slot)[1])
-    move, _, _ = largest_move(game, slot)
-    return np.int64(min(deviation / move, float(smallest_count(game, slot)) / 128.0))
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def look_ahead(game, first, second, pulls_1, pulls_2):
-    """The outlook of a near tie during some pulls of either arm (as `pulls_near` says), whatever their outcomes.
-
-    The moves are infinite when the proof of the error does not hold.
+    low = high if no round is to be looked at; -1 pulls if too few can be played so. How long a stretch is planned to be
+    does not depend on the next alarm, which cuts it.
     """
-    chance, z, variance, skewness, fourth = chance_to_win(game, first, second)
-    deviation = math.sqrt(variance)
-    least_1 = float(smallest_count(game, first))
-    least_2 = float(smallest_count(game, second))
-    least = min(least_1, least_2)
-    move_1, share_1, bend_1 = moves(game, first, abs(z), deviation)
-    move_2, share_2, bend_2 = moves(game, second, abs(z), deviation)
-    fourth = 1.07 * fourth + 0.2 * (least_1 * share_1 * share_1 + least_2 * share_2 * share_2)
-    if fourth > LARGEST_FOURTH or variance * least * least < SMALLEST_DECAY:
-        return Outlook(chance, z, np.inf, np.inf, np.inf, np.inf, np.inf)
-    skewest = 1.06 * abs(skewness) + bend_1 * pulls_1 + bend_2 * pulls_2
-    bend = max(bend_1, bend_2) + 3.5 * skewest * max(share_1, share_2)
-    return Outlook(chance, z, move_1, move_2, bend, skewest, largest_error(skewest, fourth))
+    # one pull of each is kept for the look
+    most_1, most_2 = game.left_1 - 1, game.left_2 - 1
+    outlook = Outlook(game.chance, game.z, game.move_1, game.move_2, game.bend, game.skewest, game.error)
+    swapped = game.chance > 0.5
+    if swapped:
+        outlook = seen_from_the_second(outlook)
+        most_1, most_2 = most_2, most_1
+    pulls, rounds, error, per_1, per_2 = plan_stretch(outlook, 1.0 if game.anchored else 0.0, most_1, most_2, most)
+    if pulls == 0.0:
+        return np.int64(-1), np.int64(0), 0.0, 0.0
+    stream, chance, silent = game.stream_at, outlook.chance, next_alarm(game) - game.round
+    if chance >= RARE_WIN_CHANCE:
+        won, lost, low, high = play_even(stream, chance, error, max(per_1, per_2), np.int64(rounds), silent)
+    else:
+        won, lost, low, high = play_uneven(
+            stream, chance, error, per_1, per_2, np.int64(pulls), np.int64(rounds), silent
+        )
+    if swapped:
+        return lost, won, 1.0 - high, 1.0 - low
+    return won, lost, low, high
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def moves(game, slot, z, deviation):
-    """The most that one pull of an arm changes: (z, half the variance relative to itself, the skewness)."""
-    move, square, cube = largest_move(game, slot)
-    share = 0.5 * square / (deviation * deviation)
-    # The mean moves, and a little more by the terms next to the logarithm; the deviation changes by its share.
-    move = 1.05 * (move + square) / deviation + 1.1 * (z + 3.0) * share
-    return move, share, 2.3 * cube / (deviation * deviation * deviation)
+def seen_from_the_second(outlook):
+    chance, z, move_1, move_2, bend, skewest, error = outlook
+    return Outlook(1.0 - chance, z, move_2, move_1, bend, skewest, error)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def reach(z, pulls_1, pulls_2, move_1, move_2, bend, skewest):
-    """The most that one pull of the first arm, and one of the second, can move the chance, within these numbers of pulls."""
-    nearest = max(0.0, abs(z) - move_1 * pulls_1 - move_2 * pulls_2)
-    steepest = DENSITY * math.exp(-0.5 * nearest * nearest) + 0.1 * skewest
-    return steepest * move_1 + 0.067 * bend, steepest * move_2 + 0.067 * bend
+def play_even(stream, chance, error, per_pull, rounds, silent):
+    """A stretch in which both arms win often.
+
+    Round j is looked at with a chance of at least what p can have moved by then, in the same proportion on either side
+    of the coin, so that the rounds before are plain coins.
+    """
+    base = error / chance
+    slope = per_pull / chance
+    level = exponential(stream) / LOG_WIDENING
+    place = 2.0 * level / (base + math.sqrt(base * base + 2.0 * slope * level))
+    last = min(rounds, silent)
+    if place >= last:
+        wins = binomial(stream, last, chance)
+        return wins, last - wins, 0.0, 0.0
+    look = np.int64(place)
+    wins = binomial(stream, look, chance)
+    looked = -math.expm1(-LOG_WIDENING * (base + slope * (look + 0.5)))
+    return wins, look - wins, chance * (1.0 - looked), chance * (1.0 - looked) + looked
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def play_uneven(stream, chance, error, per_1, per_2, pulls, rounds, silent):
+    """A stretch in which the first arm wins seldom: from one of its wins to the next."""
+    widest = error + per_1 * pulls + per_2 * rounds
+    rate = waiting_rate(math.log(chance + widest))
+    last = min(rounds, silent)
+    wins = np.int64(0)
+    played = np.int64(0)
+    while wins < pulls:
+        wait = geometric_from_rate(stream, rate)
+        if wait > last - played:
+            return wins, last - wins, 0.0, 0.0
+        played += wait
+        coin = uniform(stream) * (chance + widest)
+        moved = error + per_1 * wins + per_2 * (played - 1 - wins)
+        if coin < chance - moved:
+            wins += 1
+        elif coin < chance + moved:
+            return wins, played - 1 - wins, chance - moved, chance + moved
+    return wins, played - wins, 0.0, 0.0

@@ -18,13 +18,14 @@ from budgetbandits.simulation.engines.thompson.envelope import (
     shortfall_tilt,
     tangent,
 )
-from budgetbandits.simulation.engines.thompson.near_ties import (
+from budgetbandits.simulation.engines.thompson.near_tie_chances import (
     Outlook,
     chance_to_win,
     look_ahead,
     pulls_above,
     smallest_count,
 )
+from budgetbandits.simulation.engines.thompson.near_ties import SMALLEST_CHANCE, plan_stretch, seen_from_the_second
 from budgetbandits.simulation.engines.thompson.state import (
     PRICE_BLOCK_RING,
     PRICE_COLD_PULL,
@@ -43,7 +44,6 @@ from budgetbandits.simulation.engines.thompson.state import (
     is_hot,
     tangent_of,
 )
-from budgetbandits.simulation.engines.thompson.stretches import SMALLEST_CHANCE, plan_stretch, seen_from_the_second
 
 LOG_RARE_RING = -3.0  # log of a chance to ring below which planning takes the bound that is there for the chance
 

@@ -8,10 +8,10 @@ from numba import njit
 from budgetbandits.simulation.engines.runtime.records import FINISHED, whole_pointer
 from budgetbandits.simulation.engines.thompson.blocks import advance_block, decide_duel, enter_block
 from budgetbandits.simulation.engines.thompson.level import apply_level, look_at, replan
+from budgetbandits.simulation.engines.thompson.near_ties import advance_near_tie, may_be_near_tie
 from budgetbandits.simulation.engines.thompson.open_rounds import open_round
 from budgetbandits.simulation.engines.thompson.outcomes import settle_buffered, settle_finite, settle_one
 from budgetbandits.simulation.engines.thompson.state import SETTLED, arm_of, hot_arms, is_hot
-from budgetbandits.simulation.engines.thompson.stretches import advance_near_tie, may_be_near_tie
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
