@@ -1,8 +1,8 @@
 """Substitutes: which arm answers in place of one at rest (`cooldowns`), as far as the money goes.
 
 An outage must not spend what is meant for later requests. A policy names an arm as if none were at rest. If that arm
-rests, available arms take its place while their cost fits what the request may cost. For the other requests the arm at rest
-is asked all the same: the call may fail as before, or the outage may be over.
+rests, available arms take its place while their cost fits what the request may cost. For the other requests the arm at
+rest is asked all the same: the call may fail as before, or the outage may be over.
 
 By a policy that plans money for a number of requests, a request may cost what the arm at rest costs: the plan has no
 more for it. It may cost as much money as there is for each request where money is not scarce or where it is not known
