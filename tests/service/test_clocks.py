@@ -94,10 +94,10 @@ import asyncio, sys, time
 true = time.time
 time.time = lambda: true() + 400 * 86_400.0  # before anybody has imported it
 from budgetbandits.service.feedback import DecisionOutcome
-from budgetbandits.service.service import Engine
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.postgres import PostgresStore
 with PostgresStore(sys.argv[1]) as store:
-    engine = Engine(store)
+    engine = DecisionService(store)
     engine.create("ads", "bts", budget=20.0, arms={"a": 1.0, "b": 1.0}, hold_seconds=1000.0)
     by_thread = engine.decide("ads", "thread")
     [by_loop] = asyncio.run(store.perform(*engine.decision_task("ads", "loop")))

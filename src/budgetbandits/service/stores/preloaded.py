@@ -8,9 +8,9 @@ there. Anything else is `NeedsFullTransaction`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from budgetbandits.service.stores.contract import DecisionTransaction, NeedsFullTransaction, Scope
+from budgetbandits.service.stores.contract import DecisionTransaction, NeedsFullTransaction, Scope, Transaction
 from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, Event, Lease, LeaseEvent
 
 
@@ -65,6 +65,14 @@ class PreloadedTransaction(DecisionTransaction):
         self.money_changed = self.learned_changed = False
         self.wrote = 0
         """How often something was written."""
+
+    if not TYPE_CHECKING:  # mypy is to find calls that the small contract does not have
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Whatever else a transaction does needs a full one."""
+            if hasattr(Transaction, name):
+                raise NeedsFullTransaction
+            raise AttributeError(name)
 
     def now(self) -> float:
         if self._now is None:
