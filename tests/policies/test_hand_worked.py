@@ -109,7 +109,7 @@ def test_gaussian_posteriors():
         return np.array([reward.cdf(ratio * cost.ppf(grid)).mean() for ratio in ratios])
 
     together = policy.draw(state, rng, 3_000, np.array([0]))[:, 0]
-    alone = [policy.draw_one(state, rng, 0) for _ in range(3_000)]
+    alone = [policy.draw_each(state, rng, [0])[0] for _ in range(3_000)]
     levels = np.quantile(together, np.linspace(0.02, 0.98, 13))
     for drawn in (together, alone):  # each share within 5 standard deviations: false alarm 6e-7 each
         below = (np.asarray(drawn)[:, None] <= levels).mean(axis=0)
@@ -145,7 +145,7 @@ def test_joint_posteriors_draw_the_ratio_of_dirichlet_marginals():
     state.statistics[:, 0] = 3.5, 4.5, 2.5, 6.0
     rng, n = np.random.default_rng(2), 20_000
     together = policy.draw(state, rng, n)[:, 0]
-    alone = np.array([policy.draw_one(state, rng, 0) for _ in range(n)])
+    alone = np.array([policy.draw_each(state, rng, [0])[0] for _ in range(n)])
     both, paid, charged, _ = rng.dirichlet(state.statistics[:, 0], size=n).T
     exact = stats.beta(4.5, 2.5).sf(0.5)
     for drawn in (together, alone):

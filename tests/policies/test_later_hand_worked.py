@@ -371,7 +371,7 @@ def test_npts_draws_weights_of_the_pairs(pairs, chance_above):
     state, rng = policy.start(1), np.random.default_rng(3)
     for reward, cost in pairs:
         policy.observe(state, 0, reward, cost, rng)
-    alone = np.array([policy.draw_one(state, rng, 0) for _ in range(4_000)])
+    alone = np.array([policy.draw_each(state, rng, [0])[0] for _ in range(4_000)])
     for scores in (alone, policy.draw(state, rng, 4_000)[:, 0]):
         for level in (0.5, 1.5, 4.0):
             exact = chance_above(level)

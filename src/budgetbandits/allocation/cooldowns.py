@@ -68,6 +68,8 @@ FIELDS = ("row", "began", "since", "until", "idle", "failures", "scattered", "an
 class Cooldowns:
     """The failures and rests of each arm. Times are kept as whole ticks; 0 stands for none.
 
+    These are lists: nearly always the numbers of one arm are read and written, which takes an array four times as long.
+
     row        failures in a row
     began      when the first ask of that row was made
     since      since when the arm has been down; 0 if it is not
@@ -79,19 +81,19 @@ class Cooldowns:
     down       the numbers of the arms that are down
     """
 
-    row: NDArray[np.int64]
-    began: NDArray[np.int64]
-    since: NDArray[np.int64]
-    until: NDArray[np.int64]
-    idle: NDArray[np.int64]
-    failures: NDArray[np.int64]
-    scattered: NDArray[np.int64]
-    answered: NDArray[np.int64]
+    row: list[int]
+    began: list[int]
+    since: list[int]
+    until: list[int]
+    idle: list[int]
+    failures: list[int]
+    scattered: list[int]
+    answered: list[int]
 
     def __init__(self, arms: int, ticks: int = 1) -> None:
         """``ticks`` is how many ticks one ask, or one second in the service, has."""
         for name in FIELDS:
-            setattr(self, name, np.zeros(arms, dtype=np.int64))
+            setattr(self, name, [0] * arms)
         self._ticks = ticks
         self._latest = 0
         """From this tick on no arm rests."""
@@ -99,7 +101,7 @@ class Cooldowns:
 
     def add_arm(self) -> None:
         for name in FIELDS:
-            setattr(self, name, np.append(getattr(self, name), 0))
+            getattr(self, name).append(0)
 
     # --- what happens to an arm ----------------------------------------------------------------------------------
 
@@ -123,7 +125,7 @@ class Cooldowns:
         if asked < self.answered[arm]:
             self.scattered[arm] += 1
             return
-        self.began[arm] = min(asked, int(self.began[arm])) if self.row[arm] else asked
+        self.began[arm] = min(asked, self.began[arm]) if self.row[arm] else asked
         self.row[arm] += 1
         if arm in self.down or self.row[arm] >= self.outage_failures(arm, answers):
             self.since[arm] = tick
@@ -132,8 +134,8 @@ class Cooldowns:
 
     def outage_failures(self, arm: int, answers: int) -> int:
         """How many failures in a row make an outage of this arm."""
-        scattered = PRIOR_FAILURES + int(self.scattered[arm])
-        rate = min(scattered / (PRIOR_ASKS + int(self.scattered[arm]) + answers), FAILURE_RATE_MAX)
+        scattered = PRIOR_FAILURES + self.scattered[arm]
+        rate = min(scattered / (PRIOR_ASKS + self.scattered[arm] + answers), FAILURE_RATE_MAX)
         count, chance = OUTAGE_FAILURES_MIN, rate**OUTAGE_FAILURES_MIN
         while chance > OUTAGE_CHANCE_MAX:
             count, chance = count + 1, chance * rate
@@ -158,12 +160,12 @@ class Cooldowns:
         else:
             self.idle[arm] = -1
         if arm not in self.down:
-            idle_pulls = int(self.idle[arm])
+            idle_pulls = self.idle[arm]
             until = math.ceil(now * self._ticks) + idle_pulls * self._ticks if idle_pulls >= IDLE_PULLS_MIN else 0
             self._rest(arm, until)
 
     def _length(self, arm: int, tick: int) -> int:
-        return int(min(max(-(-(tick - int(self.began[arm])) // 2), 1), REST_ASKS_MAX * self._ticks))
+        return min(max(-(-(tick - self.began[arm]) // 2), 1), REST_ASKS_MAX * self._ticks)
 
     def _end_row(self, arm: int) -> None:
         self.row[arm] = self.began[arm] = self.since[arm] = self.until[arm] = 0
@@ -188,11 +190,11 @@ class Cooldowns:
         """The arms that rest; None if none does."""
         if now * self._ticks >= self._latest:
             return None
-        tick = int(now * self._ticks)
-        longest = np.where(self.since > 0, REST_ASKS_MAX, self.idle)
+        tick, since, until = int(now * self._ticks), np.array(self.since), np.array(self.until)
+        longest = np.where(since > 0, REST_ASKS_MAX, self.idle)
         # or else the clock was set back
-        possible = (self.since <= tick + self._ticks) & (self.until <= tick + (longest + 1) * self._ticks)
-        resting = (self.until > tick) & possible
+        possible = (since <= tick + self._ticks) & (until <= tick + (longest + 1) * self._ticks)
+        resting = (until > tick) & possible
         return resting if resting.any() else None
 
     def available(self, arms: ArmMask, now: float) -> tuple[ArmMask, ArmMask | None]:
@@ -205,7 +207,7 @@ class Cooldowns:
         resting = self.resting(now)
         if resting is None or not (awake := arms & ~resting).any():
             return arms, None
-        down = arms & resting & (self.since > 0)
+        down = arms & resting & (np.array(self.since) > 0)
         return (awake | down, down) if down.any() else (awake, None)
 
     def set_back(self, now: float) -> list[int]:
@@ -213,29 +215,30 @@ class Cooldowns:
         Returns the arms that had any."""
         tick = math.ceil(now * self._ticks)
         latest = tick + REST_ASKS_MAX * self._ticks
-        wrong = (self.until > latest) | (self.since > tick) | (self.began > tick) | (self.answered > tick)
-        np.minimum(self.until, latest, out=self.until)
-        np.minimum(self.since, tick, out=self.since)
-        np.minimum(self.began, tick, out=self.began)
-        np.minimum(self.answered, tick, out=self.answered)
+        limits = {"until": latest, "since": tick, "began": tick, "answered": tick}
+        wrong = set[int]()
+        for name, limit in limits.items():
+            values = getattr(self, name)
+            wrong.update(arm for arm, value in enumerate(values) if value > limit)
+            values[:] = [min(value, limit) for value in values]
         self._latest = min(self._latest, latest)
-        return [int(arm) for arm in np.flatnonzero(wrong)]
+        return sorted(wrong)
 
     # --- saving --------------------------------------------------------------------------------------------------
 
     def arm_state(self, arm: int) -> dict[str, int]:
         """What is known of one arm: all numbers that are not 0."""
-        return {name: value for name in FIELDS if (value := int(getattr(self, name)[arm]))}
+        return {name: value for name in FIELDS if (value := getattr(self, name)[arm])}
 
     def load_arm(self, arm: int, saved: Mapping[str, int]) -> None:
         """What `arm_state` said of this arm; what is left out is 0."""
         for name in FIELDS:
-            getattr(self, name)[arm] = saved.get(name, 0)
-        self._latest = max(self._latest, int(self.until[arm]))
+            getattr(self, name)[arm] = int(saved.get(name, 0))
+        self._latest = max(self._latest, self.until[arm])
         (self.down.add if self.since[arm] else self.down.discard)(arm)
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name).tolist() for name in FIELDS}
+        return {name: [*getattr(self, name)] for name in FIELDS}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any], arms: int) -> Self:
@@ -244,7 +247,7 @@ class Cooldowns:
             values = np.array(saved[name], dtype=np.int64)
             if values.shape != (arms,) or (values < -1).any():
                 raise BadState(f"{name!r} of the cooldowns is not one count for each arm; restore an undamaged copy")
-            setattr(self, name, values)
-        self._latest = int(self.until.max(initial=0))
-        self.down = set(np.flatnonzero(self.since).tolist())
+            setattr(self, name, values.tolist())
+        self._latest = max(self.until, default=0)
+        self.down = {arm for arm, since in enumerate(self.since) if since}
         return self

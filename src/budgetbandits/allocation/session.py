@@ -165,7 +165,7 @@ class ArmSession:
         for arm in sorted(cooldowns.down):
             if active[arm]:
                 other, times = substitutes.likely(self.policy, self.state, arm, available) or (None, None)
-                found.append(ArmDown(arm, int(cooldowns.row[arm]), int(cooldowns.began[arm]), other, times))
+                found.append(ArmDown(arm, cooldowns.row[arm], cooldowns.began[arm], other, times))
         return found
 
 

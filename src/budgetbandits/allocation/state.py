@@ -133,7 +133,7 @@ class AllocationState:
     def failures(self) -> dict[str, int]:
         """How often each arm has failed."""
         with self._lock:
-            return dict(zip(self._session.names, self._session.cooldowns.failures.tolist(), strict=True))
+            return dict(zip(self._session.names, self._session.cooldowns.failures, strict=True))
 
     @property
     def resting(self) -> tuple[str, ...]:
@@ -190,7 +190,7 @@ class AllocationState:
             return
         asks, cost = self._asks.paid
         budget = self._money.planned(cost) if isinstance(state, PacedState) else self._money.budget
-        self._session.plan_with(budget / self._units.cost_max, int(self._session.cooldowns.failures.sum()) + asks)
+        self._session.plan_with(budget / self._units.cost_max, sum(self._session.cooldowns.failures) + asks)
 
     # --- looking ---------------------------------------------------------------------------------------------------
 

@@ -221,7 +221,7 @@ class Policy(ABC, Generic[S]):
             if _is_default(name, value):
                 if name == "horizon":  # as many requests as can be paid
                     continue
-                raise MissingKnowledge(f"{self.name} must know {KNOWLEDGE[name]}; pass {name}=...")
+                raise MissingKnowledge(f"{self.name} must know {KNOWLEDGE[name]}; pass {name}=..., positive and finite")
             if not np.all(value > SMALLEST_KNOWN) or not np.all(np.isfinite(value)):
                 raise BadParameter(f"{name} is {value}; {self.name} needs it positive and finite")
             chosen[name] = value if name == "costs" else float(value)

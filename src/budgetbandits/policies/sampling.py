@@ -15,7 +15,7 @@ can be compiled. Compiled, they draw what they draw here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -91,11 +91,12 @@ class SamplingPolicy(Policy[P]):
     def draw(self, state: P, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
         """The scores of these arms (all of them if None) in ``rounds`` independent rounds, as (round, arm)."""
         numbers = range(len(state.pulls)) if arms is None else arms.tolist()
-        return np.array([[self.draw_one(state, rng, arm) for arm in numbers] for _ in range(rounds)], dtype=float)
+        return np.array([self.draw_each(state, rng, numbers) for _ in range(rounds)], dtype=float)
 
-    def draw_one(self, state: P, rng: np.random.Generator, arm: int) -> float:
-        """The score of one arm in one round."""
-        return float(function_of(self, "score")(state.statistics[:, arm], rng, *self.extras()))
+    def draw_each(self, state: P, rng: np.random.Generator, arms: Sequence[int]) -> list[float]:
+        """The scores of these arms in one round, drawn one after the other."""
+        score, extras, statistics = function_of(self, "score"), self.extras(), state.statistics
+        return [float(score(statistics[:, arm], rng, *extras)) for arm in arms]
 
     def choose(self, state: P, rng: np.random.Generator) -> int | None:
         scores = self.draw(state, rng, 1)[0]

@@ -411,9 +411,9 @@ class ArmStatus(NamedTuple):
     def from_row(cls, learned: Mapping[str, Any], now: float) -> ArmStatus:
         cooldowns = Cooldowns(1, TICKS)
         cooldowns.load_arm(0, learned.get("rest", {}))
-        began, until = int(cooldowns.began[0]) / TICKS, int(cooldowns.until[0]) / TICKS
+        began, until = cooldowns.began[0] / TICKS, cooldowns.until[0] / TICKS
         return cls(
-            int(cooldowns.failures[0]), int(cooldowns.row[0]), began if cooldowns.down else None,
+            cooldowns.failures[0], cooldowns.row[0], began if cooldowns.down else None,
             None if cooldowns.resting(now) is None else until,
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The learners and the terms of campaigns, in memory between transactions.
+"""The learners of campaigns, in memory between transactions.
 
 A learner in memory stands for one committed state of its campaign: the one whose tag it has. A change of a learner
 must keep others from taking it for the state before, write what has changed, and give it the tag of the new state. If

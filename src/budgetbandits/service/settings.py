@@ -22,12 +22,14 @@ policy chooses must keep the version before it for the campaigns that were creat
 
 
 def booked_terms(terms: Terms) -> Terms:
-    """The terms as they are kept: money rounded to micros, as it is booked."""
+    """The terms as they are kept: money rounded to micros, as it is booked, and every number a float."""
     booked: dict[str, Any] = {}
     for term in TERMS.values():
         value = getattr(terms, term.name)
         if term.kind == "money" and value is not None:
             booked[term.name] = to_units(to_micros(value, term.name))
+        elif isinstance(value, int):
+            booked[term.name] = float(value)
     return replace(terms, **booked)
 
 

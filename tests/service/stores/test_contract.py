@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from itertools import pairwise
 
 import pytest
@@ -1102,3 +1102,20 @@ def test_a_new_status_is_written(opener, status):
                 row = replace(ONE, account=replace(ONE.account, status=each))
                 store.write(lambda tx, row=row, save=save: (tx.campaign("c1"), getattr(tx, save)(row))[-1])
                 assert store.read(lambda tx: tx.campaign("c1")).account.status == each
+
+
+OPTIONAL = {"cost": 7, "reward": 0.5, "lease": "l1", "request": "{}", "propensity": 0.25, "failed": True}
+
+
+@pytest.mark.parametrize("field", OPTIONAL)
+def test_every_optional_column_of_a_decision_is_kept(filled, field):
+    made = replace(MADE, id="d2", key="other", **{field: OPTIONAL[field]})
+    filled.write(lambda tx: tx.add_decision(made))
+    assert getattr(filled.read(lambda tx: tx.decision("d2")), field) == OPTIONAL[field]
+
+
+def test_feedback_changes_nothing_else_of_a_decision():
+    assert {each.name for each in fields(DecisionRow) if each.default is not MISSING} == OPTIONAL.keys()
+    made = replace(MADE, **OPTIONAL)
+    hold = Hold(50, "settled", 5)
+    assert made.with_feedback(hold, 5, 0.75) == replace(made, hold=hold, cost=5, reward=0.75)

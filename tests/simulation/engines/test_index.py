@@ -33,7 +33,7 @@ from budgetbandits.simulation.engines.index import engine as games_module
 from budgetbandits.simulation.engines.index import groups, state
 from budgetbandits.simulation.engines.index.conformance import spot_check
 from budgetbandits.simulation.engines.index.engine import IndexGames
-from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, rule_of
+from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, extras_of, rule_of
 from budgetbandits.simulation.engines.runtime import binomials
 from budgetbandits.simulation.engines.runtime.binomials import binomial
 from budgetbandits.simulation.simulate import simulate
@@ -279,7 +279,9 @@ def test_declared_monotonicity_survives_spot_checks(name: str) -> None:
               "ucb-b2": (0.0, 0.0, 0.0, 2.1), "ucb-b2c": (0.0, 0.0, 0.0, 2.1),
               "imed-ratio": (0.5, 1.0), "imed-fading": (0.5, 2.0, 99.0), "imed-moss": (0.5, 1.5, 9.0),
               "maillard-ratio": (0.5, 1.0)}.get(name, ())  # fmt: skip
-    spot_check(rule_of(parse_policy(name)), extras, points=5_000 if DEEP else 1_000)
+    rule = rule_of(parse_policy(name))
+    assert len(extras) == extras_of(rule.index), "say above what its index takes besides the first four arguments"
+    spot_check(rule, extras, points=5_000 if DEEP else 1_000)
 
 
 def test_a_false_declaration_is_refuted() -> None:

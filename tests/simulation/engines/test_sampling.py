@@ -167,8 +167,8 @@ def test_a_tie_is_broken_uniformly():
     [BudgetedThompson(), BudgetedThompson((0.5, 0.5), 1.5, [(2, 8), (0.3, 4)]), Thompson("jeffreys", 2.0)],
     ids=lambda policy: policy.spec,
 )
-def test_score_and_learn_of_beta_posteriors_say_what_their_methods_say(policy):
-    """The methods work on arrays of their own: the loop must draw and count what they do, arm after arm."""
+def test_the_loop_plays_the_games_of_beta_posteriors_arm_after_arm(policy):
+    """With scores drawn one by one, as the loop draws them; `draw` of the policies takes all rewards first."""
     in_turn = type("InTurn", (type(policy),), {"draw": SamplingPolicy.draw})
     twin = in_turn(*(getattr(policy, field.name) for field in fields(policy)))
     for problem in (ANY_LAW, TEN):

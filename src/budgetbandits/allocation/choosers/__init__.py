@@ -124,7 +124,7 @@ def _draws_beta_ratios(policy: Policy) -> bool:
         return False
     own, paper = type(policy), BudgetedThompson
     return (
-        (own.draw is paper.draw and own.draw_one is paper.draw_one and own.start is paper.start)
+        (own.draw is paper.draw and own.draw_each is paper.draw_each and own.start is paper.start)
         and own.score is paper.score
         and _draws_to_choose(policy)
     )

@@ -201,8 +201,7 @@ def _with_stale(
     policy: SamplingPolicy, state: State, rng: np.random.Generator, stale: list[int], arm: int | None, top: float
 ) -> tuple[int | None, float]:
     """The better of (arm, top) and the stale arms, which are drawn now."""
-    for candidate in stale:
-        score = policy.draw_one(state, rng, candidate)
+    for candidate, score in zip(stale, policy.draw_each(state, rng, stale), strict=True):
         if score > top and state.active[candidate]:
             arm, top = candidate, score
     return arm, top

@@ -1,4 +1,4 @@
-"""PacedState Thompson sampling: a budget that must last for a number of requests.
+"""Paced Thompson sampling: a budget that must last for a number of requests.
 
 With money B for T requests two things are scarce, and the best ratio is the wrong goal where money is left over at the
 end. Before each request the policy draws plausible means θr and θc of every arm, as BTS does, takes

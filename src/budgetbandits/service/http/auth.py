@@ -78,9 +78,8 @@ def make_first_key(store: Store, now: float) -> str | None:
     prefix, secret, text = _new()
 
     def work(tx: Transaction) -> bool:
-        tx.write_heartbeat(
-            now
-        )  # every server writes this row: the second one waits here, and then sees the key of the first
+        # every server writes this row: the second one waits here, and then sees the key of the first
+        tx.write_heartbeat(now)
         if tx.keys():
             return False
         _add(tx, Key(prefix, _digest(secret), ("admin",), now, None), "the server, for an empty store")

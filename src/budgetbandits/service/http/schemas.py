@@ -98,7 +98,9 @@ TermChanges = _with_terms("TermChanges", RequestBody, _sent, CHANGEABLE)
 
 
 class DecisionRequest(RequestBody):
-    context: dict[str, Any] | None = _about("Anything to keep with the decision, for exports.", None)
+    context: dict[str, Any] | None = _about(
+        "Any JSON object; only its digest is kept, so that the same key with another context is a conflict.", None
+    )
     segment: Name | None = _about("The kind of this request.", None)
     arms: list[Name] | None = _about("The arms that can answer this request; all if not given.", None)
     exclude: list[Name] | None = _about("Arms that cannot answer this request.", None)
@@ -175,7 +177,9 @@ class DecisionBatchAnswer(BaseModel):
 
 class FeedbackAnswer(BaseModel):
     decision: str
-    overrun: float = _about("The cost beyond the hold or the budget; if there is any, the campaign is frozen now.", 0.0)
+    overrun: float = _about(
+        "The cost beyond the arm's cap or the money that was left; if there is any, the campaign is frozen now.", 0.0
+    )
 
 
 class FeedbackBatchResult(FeedbackAnswer):
@@ -196,7 +200,7 @@ class CampaignMoney(BaseModel):
     held: float = _about("Held for decisions whose cost is not reported yet.")
     leased: float = _about("Reserved by servers that decide by themselves.")
     left: float = _about("Neither spent, held nor leased.")
-    overrun: float = _about("Costs beyond holds or budget, which are not part of spent.")
+    overrun: float = _about("Costs beyond caps or the money that was left, which are not part of spent.")
 
 
 class CampaignAnswer(_with_terms("CampaignMoneyAndTerms", CampaignMoney, _answered)):  # type: ignore[misc]
@@ -210,13 +214,13 @@ class ArmAnswer(BaseModel):
     active: bool = _about("False for a retired arm.")
     pulls: int = _about("Decisions whose reward and cost are reported.")
     failures: int
-    cooldown_until: float | None = _about("When it is asked again after failures, in seconds since 1970.")
+    cooldown_until: float | None = _about("Until when it rests, in seconds since 1970; null if it does not.")
     down_since: float | None = _about("When its present row of failures began, in seconds since 1970.")
 
 
 class CampaignDetailAnswer(CampaignAnswer):
     requests_answered: int = _about("Requests whose reward and cost are reported.")
-    requests_used: int = _about("Requests whose money is spent: answered, failed, or expired and charged.")
+    requests_used: int = _about("Requests whose cost is reported, or that expired and were charged.")
     segments: list[str] = _about("The segments that requests named, in the order in which they first came.")
     arms: list[ArmAnswer]
 

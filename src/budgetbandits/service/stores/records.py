@@ -3,8 +3,8 @@
 Rows are never changed, only replaced. ``frozen`` dataclasses would enforce that and take five times as long to make,
 which is felt at every decision.
 
-The fields of a row are the columns of its table, in this order; `sql.rows` derives every list of columns from them. A
-new column is a line in the schema and a field here.
+The fields of a row are columns of its table; `sql.rows` derives every list of columns from them. A new column is a
+migration, a field with a default here, and for a decision its place in `DecisionRow.with_feedback`.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class CampaignSettings:
             earlier = tuple(cls.from_dict(each) for each in values.get("earlier", ()))
             return cls(**{**values, "terms": terms, "earlier": earlier})
         except (BadParameter, LookupError, TypeError, AttributeError) as error:
-            raise ValueError(f"no settings of a campaign: {error}") from error
+            raise ValueError(str(error) or type(error).__name__) from error
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; terms that there are not are left out."""
+        """For JSON; terms without a value are left out."""
         terms = {name: value for name, value in vars(self.terms).items() if value is not None}
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {**values, "terms": terms, "earlier": [each.to_dict() for each in self.earlier]}

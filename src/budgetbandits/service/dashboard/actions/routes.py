@@ -28,7 +28,7 @@ OF = "of"
 an address, nothing is said or done of another campaign than the one on whose page it stands."""
 
 OPENED = "opened"
-"""The field with the code for how the campaign was when the form was opened (`Subject.opened`)."""
+"""The field with the code for how the campaign was when the form was opened (`CampaignSnapshot.opened`)."""
 
 
 class ActionPages:

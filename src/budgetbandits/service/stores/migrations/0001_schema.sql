@@ -189,7 +189,7 @@ CREATE TABLE heartbeat (
 --
 -- A row is what happened to an arm in a minute, an hour or a day (span, in seconds) that begins then (seconds since 1970).
 -- decided, voided, expired, failed: events of that kind; overruns: reported costs that were overruns; cost: the sum of
--- reported costs; spent: what was charged, less what feedback has taken back; overrun: what was reported beyond the hold;
+-- reported costs; spent: what was charged, less what feedback has taken back; overrun: what was reported beyond the cap or the money left;
 -- requests_used: as in campaign; delay_10, _60, _300: costs reported within that many seconds, and not within the shorter
 -- time; sums of squares, of rewards and of costs in micros.
 CREATE TABLE rollup (

@@ -159,7 +159,7 @@ class SqlTransaction(Statements, Transaction):
 
     def add_decision(self, decision: DecisionRow) -> None:
         d = decision
-        if d.request is None and d.propensity is None:
+        if rows.is_plain_decision(d):
             self.change(_ADD_PLAIN, rows.plain_decision_values(d))
         else:
             self.change(_ADD_DECISION, rows.decision_values(d))

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from budgetbandits.errors import BadState
 from budgetbandits.service.leases.ledger import NO_DAY
 from budgetbandits.service.ledger import Account, Hold, day_of
 from budgetbandits.service.stores.records import (
@@ -72,6 +73,8 @@ lease_values: Values = _getter(_lease.values())
 lease_changes: Values = _getter(_lease[name] for name in LEASE_CHANGES)
 plain_decision_values: Values = _getter(_decision[name] for name in PLAIN_DECISION)
 decision_values: Values = _getter(_decision.values())
+_seldom_values: Values = _getter(_decision[name] for name in DECISION[len(PLAIN_DECISION) :])
+_SELDOM_DEFAULTS = tuple(each.default for each in fields(DecisionRow) if each.name in DECISION[len(PLAIN_DECISION) :])
 feedback_values: Values = _getter(_decision[name] for name in FEEDBACK)
 event_values: Values = _getter(EVENT)
 watermark_values: Values = _getter(WATERMARK)
@@ -130,7 +133,12 @@ def campaign_of(row: Sequence[Any]) -> Campaign:
     known = json.loads(learned)
     if not isinstance(known, dict):
         raise TypeError("what is learned is no object")
-    return Campaign(row[0], row[1], row[2], account, created_at, settings_of(settings), known)
+    try:
+        return Campaign(row[0], row[1], row[2], account, created_at, settings_of(settings), known)
+    except ValueError as error:
+        raise BadState(
+            f"the settings of campaign {row[1]!r:.60} are damaged ({error}); restore an undamaged copy"
+        ) from None
 
 
 def campaign_values(campaign: Campaign) -> tuple[Any, ...]:
@@ -149,9 +157,16 @@ def arm_values(arm: ArmRow) -> tuple[Any, ...]:
 
 
 _CREATED_AT, _LEASE_ID, _FAILED = map(DECISION.index, ("created_at", "lease", "failed"))
-_REST = ", ".join(f"row[{place}]" for place in range(3 + len(_HOLD), _FAILED))
+_REST = ", ".join(
+    f"bool(row[{place}])" if place == _FAILED else f"row[{place}]" for place in range(3 + len(_HOLD), len(DECISION))
+)
 # `DecisionRow(*row[...])` takes three times as long
-_decision_with = eval(f"lambda row, hold: DecisionRow(row[0], row[1], row[2], hold, {_REST}, bool(row[{_FAILED}]))")
+_decision_with = eval(f"lambda row, hold: DecisionRow(row[0], row[1], row[2], hold, {_REST})")
+
+
+def is_plain_decision(decision: DecisionRow) -> bool:
+    """Whether all columns beyond `PLAIN_DECISION` are empty."""
+    return _seldom_values(decision) == _SELDOM_DEFAULTS
 
 
 def decision_of(row: Sequence[Any]) -> DecisionRow:

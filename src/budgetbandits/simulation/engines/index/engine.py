@@ -1,7 +1,7 @@
 """Games of index policies by the compiled engines: the Python side.
 
-`Games` prepares a problem and a policy once; `play` gives one run's results at every budget. A game is seeded by its
-own words, so runs may be played in any order, in any number of threads (one `Games` for each).
+`IndexGames` prepares a problem and a policy once; `play` gives one run's results at every budget. A game is seeded by its
+own words, so runs may be played in any order, in any number of threads (one `IndexGames` for each).
 """
 
 from __future__ import annotations

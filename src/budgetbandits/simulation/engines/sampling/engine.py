@@ -185,7 +185,7 @@ class SamplingGames:
 
 LOOP_METHODS = methods(
     SamplingPolicy,
-    *("needs", "anytime", "select_knowledge", "start", "observe", "choose", "draw", "draw_one", "can_continue"),
+    *("needs", "anytime", "select_knowledge", "start", "observe", "choose", "draw", "draw_each", "can_continue"),
 )
 """The methods that the loop stands in for."""
 
