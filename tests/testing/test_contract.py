@@ -14,7 +14,7 @@ import pytest
 from budgetbandits import POLICIES
 from budgetbandits.policies import IndexPolicy, Policy
 from budgetbandits.policies.epsilon_first import EpsilonFirst
-from budgetbandits.policies.index import RISING_INDEX, Monotone
+from budgetbandits.policies.index import RISING_INDEX, Monotonicity
 from budgetbandits.policies.kube import KUBE
 from budgetbandits.policies.thompson import BudgetedThompson
 from budgetbandits.testing import check_policy
@@ -161,7 +161,7 @@ def backwards(mean_reward, mean_cost, pulls, rounds):
 class Backwards(IndexPolicy):
     name: ClassVar[str] = "backwards"
     index = staticmethod(backwards)
-    monotone: ClassVar[Monotone] = RISING_INDEX  # it rises with pulls
+    monotone: ClassVar[Monotonicity] = RISING_INDEX  # it rises with pulls
 
 
 def test_a_wrong_declaration_is_found_out():

@@ -16,7 +16,7 @@ from numba.extending import overload
 from budgetbandits import POLICIES, Problem, parse_policy, simulate
 from budgetbandits.errors import BadParameter, NotANumber
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
-from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, Monotone, where
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, Monotonicity, where
 from budgetbandits.policies.kube import KUBE, FractionalKUBE
 from budgetbandits.policies.primal_dual import PrimalDualBwK
 from budgetbandits.policies.statistics import Tally
@@ -125,7 +125,7 @@ def test_a_thompson_sampling_of_ones_own():
 class Wide(IndexPolicy):
     name: ClassVar[str] = "wide"
     index = staticmethod(cautious_ratio)
-    monotone: ClassVar[Monotone] = RISING_INDEX
+    monotone: ClassVar[Monotonicity] = RISING_INDEX
     width: float = 0.3
 
 
@@ -238,7 +238,7 @@ def test_a_default_of_the_index_is_its_extra():
     wide = type(
         "Own",
         (Wide,),
-        {"index": staticmethod(with_default), "monotone": Monotone(), "extras": lambda self, state: (self.width,)},
+        {"index": staticmethod(with_default), "monotone": Monotonicity(), "extras": lambda self, state: (self.width,)},
     )
     same, other = (IndexGames(PROBLEM, wide(width), [30.0]).play(np.random.SeedSequence(0)) for width in (2.0, 0.0))
     assert engine_for(PROBLEM, own(), [30.0]).name == "index plain loop"
@@ -286,7 +286,7 @@ def test_an_index_that_ceases_to_be_a_number(who, lazy):
         "the leader": lambda mean_reward, mean_cost, pulls, rounds: (0.0 * pulls + 1.0) / np.sqrt(6.5 - pulls),
         "another arm": lambda mean_reward, mean_cost, pulls, rounds: pulls * np.sqrt(10.5 - rounds + 9.0 * (pulls - 1)),
     }
-    monotone = replace(Monotone(), rises_with_rounds=True)
+    monotone = replace(Monotonicity(), rises_with_rounds=True)
     policy = type("Own", (BareRatio,), {"index": staticmethod(indices[who]), "monotone": monotone})()
     with pytest.raises(NotANumber, match=r"index of arm \d is not a number"):
         IndexGames(PROBLEM, policy, [200.0], lazy=lazy).play(np.random.SeedSequence(0))
@@ -370,7 +370,9 @@ def test_a_process_compiles_an_index_once_however_often_it_is_sent(monkeypatch):
     tried = []
     monkeypatch.setattr(conformance, "try_out", lambda policy: tried.append(policy) or try_out(policy))
     rule = staticmethod(lambda mean_reward, mean_cost, pulls, rounds, width: in_halves(mean_reward) + width / pulls)
-    own = type("Sent", (Wide,), {"index": rule, "monotone": Monotone(), "extras": lambda self, state: (self.width,)})
+    own = type(
+        "Sent", (Wide,), {"index": rule, "monotone": Monotonicity(), "extras": lambda self, state: (self.width,)}
+    )
     begun = []
     with event.install_listener("numba:compile", Compilations(begun)):
         for arms in (2, 3, 4):
@@ -550,6 +552,6 @@ def test_every_engine_says_why_it_is_not_a_faster_one():
         assert bool(reason) == bool(found.reason)
     assert "rises with the rounds" in engine_for(PROBLEM, Forgetful(), [30.0]).reason
     partly = type(
-        "Partly", (Forgetful,), {"index": staticmethod(bare_ratio), "monotone": Monotone(rises_with_rounds=True)}
+        "Partly", (Forgetful,), {"index": staticmethod(bare_ratio), "monotone": Monotonicity(rises_with_rounds=True)}
     )
     assert engine_for(PROBLEM, partly(), [30.0]).name == "index bounds"

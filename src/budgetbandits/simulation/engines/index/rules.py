@@ -25,7 +25,7 @@ from budgetbandits.numerics import (
     numba_extension,  # noqa: F401 - lets indices call `where`
 )
 from budgetbandits.policies import classical, general_costs, omega_ucb, primal_dual
-from budgetbandits.policies.index import IndexPolicy, MomentsPolicy, Monotone, index_of
+from budgetbandits.policies.index import IndexPolicy, MomentsPolicy, Monotonicity, index_of
 from budgetbandits.policies.kube import FractionalKUBE
 from budgetbandits.policies.primal_dual import PrimalDualBwK
 from budgetbandits.simulation.engine_support import EngineUnsupported, check_methods, methods
@@ -144,7 +144,7 @@ class IndexRule:
     """
 
     index: Callable[..., Any]
-    monotone: Monotone
+    monotone: Monotonicity
     kind: int = CONSTANT
     drawn: bool = False
 
