@@ -18,7 +18,7 @@ from budgetbandits.policies.index import RISING_INDEX, Monotonicity
 from budgetbandits.policies.kube import KUBE
 from budgetbandits.policies.thompson import BudgetedThompson
 from budgetbandits.testing import check_policy
-from budgetbandits.testing.contract import CONTRACT, Broken, knowledge
+from budgetbandits.testing.contract import CONTRACT, Violation, knowledge
 from budgetbandits.testing.engines import ENGINES, GAMES
 from deep import EVERY_POLICY
 
@@ -149,7 +149,7 @@ BREAKING: dict[str, type[Policy]] = {
 
 @pytest.mark.parametrize("check", CONTRACT)
 def test_each_check_finds_out_who_breaks_it(check):
-    with pytest.raises((Broken, ValueError, AttributeError)):
+    with pytest.raises((Violation, ValueError, AttributeError)):
         CONTRACT[check](BREAKING[check]())
 
 
@@ -166,7 +166,7 @@ class Backwards(IndexPolicy):
 
 def test_a_wrong_declaration_is_found_out():
     with pytest.raises(
-        Broken, match=r"backwards: its index backwards does not fall with pulls.*leave that declaration out"
+        Violation, match=r"backwards: its index backwards does not fall with pulls.*leave that declaration out"
     ):
         ENGINES["declares the truth"](Backwards())
 

@@ -22,7 +22,7 @@ from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.engine_support import EngineUnsupported, check_methods, methods
 from budgetbandits.simulation.engines.epsilon_first.engine import EpsilonFirstGames
 from budgetbandits.simulation.engines.index.conformance import check_policy
-from budgetbandits.simulation.engines.index.engine import FEW_ARMS, IndexGames, how_played
+from budgetbandits.simulation.engines.index.engine import PLAIN_LOOP_ARMS_MAX, IndexGames, how_played
 from budgetbandits.simulation.engines.paced.engine import PacedGames
 from budgetbandits.simulation.engines.paced.engine import check_policy as check_paced
 from budgetbandits.simulation.engines.sampling.engine import SamplingGames
@@ -33,7 +33,7 @@ from budgetbandits.simulation.outcome import Engine
 CompiledGames = ThompsonGames | SamplingGames | IndexGames | EpsilonFirstGames | PacedGames
 
 PLAIN_SAMPLING, PLAIN_INDEX, PLAIN_PACED = "sampling plain loop", "index plain loop", "paced plain loop"
-ONLY_PLAIN = "with a horizon no engine plays many requests at once"
+HORIZON_REASON = "with a horizon no engine plays many requests at once"
 
 EPSILON_FIRST_METHODS = (
     "needs",
@@ -73,7 +73,7 @@ def engine_for(problem: Environment, policy: Policy, budgets: Sequence[float], h
             return Engine("reference", "of compiled engines only that of bts-paced and primal-dual-bwk knows streams")
         if isinstance(policy, BetaThompson):
             engine = _thompson(policy)
-            return Engine(PLAIN_SAMPLING, engine.reason or ONLY_PLAIN) if horizon < math.inf else engine
+            return Engine(PLAIN_SAMPLING, engine.reason or HORIZON_REASON) if horizon < math.inf else engine
         if isinstance(policy, SamplingPolicy):
             check_sampling(policy)
             return Engine(PLAIN_SAMPLING)
@@ -83,7 +83,7 @@ def engine_for(problem: Environment, policy: Policy, budgets: Sequence[float], h
         if isinstance(policy, IndexPolicy):
             rule = check_policy(policy)
             engine = how_played(rule, len(problem))
-            return Engine(PLAIN_INDEX, engine.reason or ONLY_PLAIN) if horizon < math.inf else engine
+            return Engine(PLAIN_INDEX, engine.reason or HORIZON_REASON) if horizon < math.inf else engine
     except EngineUnsupported as reason:
         return Engine("reference", str(reason))
     return Engine("reference", "it is none of the policies with a compiled engine, and has no index that makes one")
@@ -135,7 +135,7 @@ def warm_up(problem: Environment, policy: Policy, horizon: float = math.inf) -> 
     """Have everything compiled that this policy's games on this kind of problem need, by playing a tiny one, once."""
     if isinstance(problem, RequestStream):
         problem = problem.parts[0].problem  # the loop that plays streams plays problems
-    arms = problem.arms[: FEW_ARMS + 1]  # another engine may play more arms than these
+    arms = problem.arms[: PLAIN_LOOP_ARMS_MAX + 1]  # another engine may play more arms than these
     laws = frozenset((type(arm.law), *map(type, getattr(arm.law, "__dict__", {}).values())) for arm in arms)
     kind = type(policy), policy.spec, len(arms), laws, horizon < math.inf
     if kind in _WARM_KINDS:

@@ -168,13 +168,13 @@ MUTANTS = {
     "stretches_over_alarms": Mutant(
         "thompson/near_ties.py",
         "silent = game.stream_at, outlook.chance, next_alarm(game) - game.round",
-        "silent = game.stream_at, outlook.chance, most",
+        "silent = game.stream_at, outlook.chance, limit",
         "test_frozen_round[near_ties]",
     ),
     "stretch_planned_by_the_next_alarm": Mutant(
         "thompson/near_ties.py",
-        "most = (steps_to_the_end(game) - 1) // top",
-        "most = min(next_alarm(game) - game.round, (steps_to_the_end(game) - 1) // top)",
+        "limit = (steps_to_the_end(game) - 1) // top",
+        "limit = min(next_alarm(game) - game.round, (steps_to_the_end(game) - 1) // top)",
         "test_frozen_round[restless_near_ties]",
     ),
     "replans_while_an_alarm_that_was_looked_at_is_unanswered": Mutant(

@@ -129,6 +129,11 @@ class Wide(IndexPolicy):
     width: float = 0.3
 
 
+def with_width(name, rule):
+    """Another index that takes the width, of which nothing is declared."""
+    return type(name, (Wide,), {"index": rule, "monotone": Monotonicity(), "extras": lambda self, _: (self.width,)})
+
+
 class Fading(Wide):
     """Its width depends on how much has been spent."""
 
@@ -235,11 +240,7 @@ def test_a_default_of_the_index_is_its_extra():
     """Without extras the reference takes the default, and so must the engine: not 0."""
     own = type("Own", (IndexPolicy,), {"name": "own", "index": staticmethod(with_default)})
     game = IndexGames(PROBLEM, own(), [30.0]).play(np.random.SeedSequence(0))
-    wide = type(
-        "Own",
-        (Wide,),
-        {"index": staticmethod(with_default), "monotone": Monotonicity(), "extras": lambda self, state: (self.width,)},
-    )
+    wide = with_width("Own", staticmethod(with_default))
     same, other = (IndexGames(PROBLEM, wide(width), [30.0]).play(np.random.SeedSequence(0)) for width in (2.0, 0.0))
     assert engine_for(PROBLEM, own(), [30.0]).name == "index plain loop"
     assert game[0][3].tolist() == same[0][3].tolist() != other[0][3].tolist()

@@ -72,8 +72,8 @@ def same_games(expected, games) -> bool:
 @pytest.fixture(autouse=True)
 def lazy_means_lazy(monkeypatch: pytest.MonkeyPatch) -> None:
     """A moving floor is played lazily only where there are many arms; tests want it with few, too."""
-    importlib.import_module("budgetbandits.simulation.dispatch")  # has its own FEW_ARMS, taken over when it is imported
-    monkeypatch.setattr(games_module, "FEW_ARMS", 0)
+    importlib.import_module("budgetbandits.simulation.dispatch")  # keeps the number as it is now
+    monkeypatch.setattr(games_module, "PLAIN_LOOP_ARMS_MAX", 0)
 
 
 @pytest.mark.parametrize("arms", [2, 5, 40])

@@ -55,7 +55,7 @@ LEAST_TAPE = 512
 FIRST_SAMPLED = 1024
 """Arms for which outcomes are drawn before a game; it may end before more are pulled."""
 
-FEW_ARMS = 32
+PLAIN_LOOP_ARMS_MAX = 32
 """Up to this many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
 
 Sampler = Callable[[int, int], tuple[Array, Array]]
@@ -76,7 +76,7 @@ def how_played(rule: IndexRule, arms: int) -> Engine:
         common = "best ratio" if rule.kind == BEST_RATIO else "smallest cost"
         # where the floor moves with every pull nearly every bound is loose: few arms are sooner evaluated outright; the
         # best ratio is the leader's for the most part, and hardly moves
-        if rule.kind == FLOOR_SEEN and arms <= FEW_ARMS:
+        if rule.kind == FLOOR_SEEN and arms <= PLAIN_LOOP_ARMS_MAX:
             return Engine("index plain loop")
         if not known.falls_with_first:
             return Engine("index plain loop", f"monotone does not say that its index falls with the {common}")

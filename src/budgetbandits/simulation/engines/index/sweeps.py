@@ -110,7 +110,7 @@ def in_round(game, index, arm, rounds):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def descend(game, index, above, below, until, last, most):
+def descend(game, index, above, below, until, last, limit):
     """Pull until no index is above ``above``: (status, a bound on the indices then); the leader is who has it.
 
     An arm whose index is below in the round ``until`` need not be looked at before that round; the others wait for
@@ -133,7 +133,7 @@ def descend(game, index, above, below, until, last, most):
         for spot in range(waiting):
             arm = candidate[spot]
             pulls = pulls_of(game, arm)
-            status, value = slide(game, index, arm, above, min(last, game.rounds + most))
+            status, value = slide(game, index, arm, above, min(last, game.rounds + limit))
             if status != GOING_ON:
                 return status, value
             bound = in_round(game, index, arm, until) if pulls_of(game, arm) > pulls else np.inf
@@ -153,17 +153,17 @@ def descend(game, index, above, below, until, last, most):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def sweep(game, index, level, patience, last, most):
+def sweep(game, index, level, patience, last, limit):
     """Pull until every index is below the level: (status, a bound on the indices then).
 
-    Given up, with the index that would not come down, where that takes one arm more than ``most`` pulls at a time or
+    Given up, with the index that would not come down, where that takes one arm more than ``limit`` pulls at a time or
     all arms more than there are before the round ``last``. Rounding gets a margin: what is pulled has an index above
     it, what is left one below it, or the sweep is given up, too.
     """
     margin = game.slack * (1.0 + abs(level))
     while True:
         until = game.rounds + patience
-        status, top = descend(game, index, level + margin, level - margin, until, last, most)
+        status, top = descend(game, index, level + margin, level - margin, until, last, limit)
         if status != GOING_ON:
             return status, top
         if game.rounds <= until:
@@ -281,15 +281,15 @@ def aim(game, index, leader, depth, deepest):
 
     If the leader would not come down at all, more pulls are tried, but not more than ``deepest``.
     """
-    most = leader
+    veteran = leader
     for arm in range(game.arms):
-        if pulls_of(game, arm) > pulls_of(game, most):
-            most = arm
+        if pulls_of(game, arm) > pulls_of(game, veteran):
+            veteran = arm
     top = now(game, index, leader)
     while True:
         lowest = fathom(game, index, leader, depth)
-        if most != leader:
-            lowest = max(lowest, fathom(game, index, most, depth))
+        if veteran != leader:
+            lowest = max(lowest, fathom(game, index, veteran, depth))
         take_back(game)
         if lowest < top or depth == deepest:
             return lowest

@@ -16,40 +16,52 @@ from budgetbandits.policies.paced.statistics import PRICED as SUMS
 from budgetbandits.simulation.engines.runtime.records import Record
 from budgetbandits.simulation.reference import TOLERANCE
 
-WHOLE = ("arms", "segments", "width", "parts", "chunk", "listed", "max_rounds", "rounds", "part", "segment", "planned")
+SIZES = (
+    "arms",
+    "segments",
+    "width",
+    "parts",
+    "chunk",
+    "listed",
+    "max_rounds",
+    "rounds",
+    "part",
+    "segment",
+    "planned",
+)
 """Sizes: the arms, the segments that the policy tells apart, the segments that there are, and the parts; whether the
 requests' parts are listed; the rounds played, the request's part and segment, and how many arms are planned for."""
 
-CHOSEN = ("leader", "last", "opened", "unpriced", "mixed", "upgrade")
+CHOICE = ("leader", "last", "opened", "unpriced", "mixed", "upgrade")
 """The arm that was chosen and not pulled and the one that was pulled last (-1 if none); how many arms have had their
 first pull handed out, and how many have no cost yet; the segment that mixes two arms, and the more expensive one."""
 
 MONEY = ("budget", "horizon", "reward", "spent", "drift", "tolerance")
 """Both resources; sums so far, and what rounding has left out of the money spent."""
 
-PACED = ("trials", "forget", "pooling", "reward_squares", "cost_squares", "share", "price", "price_if_short")
+PACED_FIELDS = ("trials", "forget", "pooling", "reward_squares", "cost_squares", "share", "price", "price_if_short")
 """Of `bts-paced`: its parameters, the squares of the two outcomes that rewards and costs begin with, the share of the
 costlier arm where two are mixed, the price on money, and what it would be if there were too little for the others."""
 
-PRICES = ("log_money", "log_time", "width_of_bounds", "money_use", "time_use", "money_growth", "time_growth")
+PRICE_FIELDS = ("log_money", "log_time", "width_of_bounds", "money_use", "time_use", "money_growth", "time_growth")
 """Of `primal-dual-bwk`: the logarithms of its prices, and what its methods of the same names say."""
 
-OF_ARMS = ("sums", "law", "shift", "scales", "rewards", "costs", "who")
+ARM_ARRAYS = ("sums", "law", "shift", "scales", "rewards", "costs", "who")
 """Of segments and arms: sums of outcomes, parameters of posteriors, how far segments are apart, drawn means; of arms:
 what a cost of 1 is, and the numbers of those that are planned for now."""
 
-OF_SEGMENTS = ("answered", "weight", "arm", "break_price", "break_arm")
+SEGMENT_ARRAYS = ("answered", "weight", "arm", "break_price", "break_arm")
 """How many of its requests were answered, and how often it comes by that; the arm that it has in the program, the price
 at which it would have a more expensive one, and that."""
 
-OF_PARTS = ("first", "list", "offer", "plan", "buffer", "used", "filled", "pulls")
+PART_ARRAYS = ("first", "list", "offer", "plan", "buffer", "used", "filled", "pulls")
 """The first request of each phase, the parts of all requests; which arms each part offers, and which are planned for
 then; its arms' outcomes that were drawn ahead, and pulls."""
 
 GAME = np.dtype(
-    [(name, np.int64) for name in (*WHOLE, *CHOSEN)]
-    + [(name, np.float64) for name in (*MONEY, *PACED, *PRICES)]
-    + [(f"{name}_at", np.int64) for name in (*OF_ARMS, *OF_SEGMENTS, *OF_PARTS)]
+    [(name, np.int64) for name in (*SIZES, *CHOICE)]
+    + [(name, np.float64) for name in (*MONEY, *PACED_FIELDS, *PRICE_FIELDS)]
+    + [(f"{name}_at", np.int64) for name in (*ARM_ARRAYS, *SEGMENT_ARRAYS, *PART_ARRAYS)]
 )
 
 

@@ -16,7 +16,7 @@ from budgetbandits.problems.streams import drifting
 from budgetbandits.simulation import dispatch, outcome
 from budgetbandits.simulation.engines.runtime import laws
 from budgetbandits.simulation.engines.runtime.laws import tables_of
-from budgetbandits.simulation.many import COLUMNS
+from budgetbandits.simulation.game_table import COLUMNS
 
 PROBLEMS = random_problems("uniform-bernoulli", arms=4, count=3, seed=5, low=0.2)
 POLICIES = ["bts", "kube", "epsilon-first:epsilon=[0.1, 0.2]"]
