@@ -30,25 +30,25 @@ class Mutant:
 
 MUTANTS = {
     "open_ring_unconditional": Mutant(
-        "thompson/open_rounds.py",
+        "thompson/rounds.py",
         "if ratio > best and keeps_ratio(game, slot, ratio):",
         "if ratio > best:",
         "test_frozen_round[rings]",
     ),
     "fallback_proposal_may_pass_the_level": Mutant(
-        "thompson/open_rounds.py",
+        "thompson/level.py",
         "                if ratio > ceiling:\n                    continue\n            else:",
         "            else:",
         "test_frozen_round[rings_only]",
     ),
     "fallback_plain_draw_may_pass_the_level": Mutant(
-        "thompson/open_rounds.py",
+        "thompson/level.py",
         "                if ratio > ceiling:\n                    continue\n                if ratio <= best:",
         "                if ratio <= best:",
         "test_frozen_round[rings_only]",
     ),
     "second_rung_forgets_the_first": Mutant(
-        "thompson/open_rounds.py",
+        "thompson/level.py",
         "        above = gap\n",
         "        above = 1e-9\n",
         "test_frozen_round[mostly_fallback]",
@@ -114,13 +114,13 @@ MUTANTS = {
         "test_frozen_round[pool]",
     ),
     "undecided_sketch_drawn_anew": Mutant(
-        "thompson/open_rounds.py",
+        "thompson/rounds.py",
         "first = resolve_hot(stream, constants, one, first_normal)",
         "first = draw_hot(stream, constants, one, game.classical)",
         "test_frozen_round[sketches]",
     ),
     "sketch_ignores_the_level": Mutant(
-        "thompson/open_rounds.py",
+        "thompson/rounds.py",
         "if apart and lower > game.level and next_alarm(game) > game.round:",
         "if apart and next_alarm(game) > game.round:",
         "test_frozen_round[sketches_below_level]",

@@ -14,8 +14,13 @@ from numba import njit
 from budgetbandits.simulation.engines.runtime.draws import exponential, geometric_from_rate, waiting_rate
 from budgetbandits.simulation.engines.runtime.records import whole_pointer
 from budgetbandits.simulation.engines.thompson.envelope import draw_ratio, draw_shortfall, log_shortfall, shortfall_tilt
-from budgetbandits.simulation.engines.thompson.level import first_ringing, keeps_ratio, refresh_hot_arms, set_next_alarm
-from budgetbandits.simulation.engines.thompson.open_rounds import search_below
+from budgetbandits.simulation.engines.thompson.level import (
+    first_ringing,
+    keeps_ratio,
+    refresh_hot_arms,
+    search_below,
+    set_next_alarm,
+)
 from budgetbandits.simulation.engines.thompson.state import (
     PRICE_BLOCK_RING,
     PRICE_DIP,
