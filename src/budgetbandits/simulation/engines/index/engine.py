@@ -36,12 +36,9 @@ from budgetbandits.simulation.engines.index.state import (
 )
 from budgetbandits.simulation.engines.runtime.draws import LONGEST_WAIT
 from budgetbandits.simulation.engines.runtime.laws import tables_of
-from budgetbandits.simulation.engines.runtime.records import NOT_A_NUMBER, ROUND_LIMIT
+from budgetbandits.simulation.engines.runtime.records import LARGEST_BUFFER, NOT_A_NUMBER, ROUND_LIMIT
 from budgetbandits.simulation.outcome import Engine
 from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed, round_limit, what_is_known
-
-LARGEST_BUFFER = 1 << 22
-"""Outcomes kept at once for arms whose laws are not finite, over all arms."""
 
 LARGEST_TAPES = 1 << 20
 """Outcomes kept at once where all laws are finite: 16 megabytes at most, which most games hardly begin to fill."""

@@ -196,30 +196,29 @@ PULLS_PER_ARM_MAX = 2048
 def remember(game):
     """Note the state of the game, so that a sweep can be taken back."""
     game.rounds_before, game.reward_before, game.spent_before = game.rounds, game.reward, game.spent
-    copy_words(game.pulls_at, game.pulls_before_at, game.arms)
-    copy_words(game.used_at, game.used_before_at, game.arms)
-    copy_words(game.rewards_at, game.rewards_before_at, game.arms)
-    copy_words(game.squares_at, game.squares_before_at, game.arms)
-    copy_words(game.costs_at, game.costs_before_at, game.arms)
+    copy_rows(game, False)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def take_back(game):
     """As if nothing had been pulled since; what was read stands on the tapes and will be read again."""
     game.rounds, game.reward, game.spent = game.rounds_before, game.reward_before, game.spent_before
-    copy_words(game.pulls_before_at, game.pulls_at, game.arms)
-    copy_words(game.used_before_at, game.used_at, game.arms)
-    copy_words(game.rewards_before_at, game.rewards_at, game.arms)
-    copy_words(game.squares_before_at, game.squares_at, game.arms)
-    copy_words(game.costs_before_at, game.costs_at, game.arms)
+    copy_rows(game, True)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def copy_words(source, target, count):
-    """Copy numbers of eight bytes from one address to another."""
-    there, here = whole_pointer(source), whole_pointer(target)
-    for place in range(count):
-        here[place] = there[place]
+def copy_rows(game, back):
+    """Copy what pulls change of the arms to where `remember` keeps it, or back; all are numbers of eight bytes."""
+    for row, kept in (
+        (game.pulls_at, game.pulls_before_at),
+        (game.used_at, game.used_before_at),
+        (game.rewards_at, game.rewards_before_at),
+        (game.squares_at, game.squares_before_at),
+        (game.costs_at, game.costs_before_at),
+    ):
+        source, target = whole_pointer(kept if back else row), whole_pointer(row if back else kept)
+        for arm in range(game.arms):
+            target[arm] = source[arm]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
