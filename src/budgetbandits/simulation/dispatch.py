@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.policies.thompson import BetaThompson, BudgetedThompson, Thompson
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
-from budgetbandits.simulation.engine_support import EngineUnsupported, check_methods, methods
+from budgetbandits.simulation.engine_support import DRIVER_METHODS, EngineUnsupported, check_methods, methods
 from budgetbandits.simulation.engines.epsilon_first.engine import EpsilonFirstGames
 from budgetbandits.simulation.engines.index.conformance import check_policy
 from budgetbandits.simulation.engines.index.engine import PLAIN_LOOP_ARMS_MAX, IndexGames, how_played
@@ -35,42 +34,29 @@ CompiledGames = ThompsonGames | SamplingGames | IndexGames | EpsilonFirstGames |
 PLAIN_SAMPLING, PLAIN_INDEX, PLAIN_PACED = "sampling plain loop", "index plain loop", "paced plain loop"
 HORIZON_REASON = "with a horizon no engine plays many requests at once"
 
-EPSILON_FIRST_METHODS = (
-    "needs",
-    "anytime",
-    "select_knowledge",
-    "start",
-    "observe",
-    "add_history",
-    "choose",
-    "can_continue",
-    "ratio",
-    "affordable",
-    "commit",
-)
+EPSILON_FIRST_METHODS = (*DRIVER_METHODS, "add_history", "ratio", "affordable", "commit")
 """The methods that the engine of ε-first stands in for."""
 
-
-THOMPSON_METHODS: dict[type[BetaThompson], dict[str, tuple[Any, ...]]] = {
-    kind: methods(
-        kind,
-        *("needs", "anytime", "select_knowledge", "start", "observe", "add_history", "choose", "draw", "can_continue"),
-    )
-    for kind in (BudgetedThompson, Thompson)
+THOMPSON_METHODS = {
+    kind: methods(kind, *DRIVER_METHODS, "add_history", "draw") for kind in (BudgetedThompson, Thompson)
 }
 """The methods that the engine of Thompson sampling stands in for."""
 
 
-def engine_for(problem: Environment, policy: Policy, budgets: Sequence[float], horizon: float = math.inf) -> Engine:
+def engine_for(problem: Environment, policy: Policy, horizon: float = math.inf) -> Engine:
     """The fastest engine that plays the policy as it is written, and why not a faster one."""
     if policy.own_scales and problem.scales is not None and not _paced(policy, horizon):
-        return Engine("reference", "of compiled engines only that of bts-paced learns costs on scales of the arms' own")
+        return Engine(
+            "reference", "among the compiled engines, only the one of bts-paced learns costs on scales of the arms' own"
+        )
     try:
         if _paced(policy, horizon):
             check_paced(policy)
             return Engine(PLAIN_PACED)
         if isinstance(problem, RequestStream):
-            return Engine("reference", "of compiled engines only that of bts-paced and primal-dual-bwk knows streams")
+            return Engine(
+                "reference", "among the compiled engines, only the one of bts-paced and primal-dual-bwk knows streams"
+            )
         if isinstance(policy, BetaThompson):
             engine = _thompson(policy)
             return Engine(PLAIN_SAMPLING, engine.reason or HORIZON_REASON) if horizon < math.inf else engine

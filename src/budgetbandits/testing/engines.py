@@ -111,8 +111,7 @@ def declares_the_truth(policy: Policy) -> str | None:
 
 def engine_of(policy: Policy) -> Engine:
     """The engine that plays the policy, as in every simulation and study of ten arms, and why not a faster one."""
-    problem, budgets, _ = GAMES["ten arms"]
-    return choose_engine(problem, policy, budgets, "auto", None)
+    return choose_engine(GAMES["ten arms"][0], policy, "auto", None)
 
 
 def plays_on_the_reference(policy: Policy) -> None:
