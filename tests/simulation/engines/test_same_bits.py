@@ -12,7 +12,7 @@ import pytest
 from budgetbandits import Problem, family, parse_policy, simulate
 from budgetbandits.experiments.experiment_file import NamedProblem
 from budgetbandits.experiments.plan import Cell
-from budgetbandits.simulation.simulate import identity_of
+from budgetbandits.simulation.parallel import identity_of
 from budgetbandits.testing.engines import FALSE_ALARM, smallest_p
 from deep import deep
 from own_rules import Forgetful
@@ -71,7 +71,7 @@ MODULE = """
 import sys
 from budgetbandits import Problem, simulate
 from budgetbandits.policies.epsilon_first import EpsilonFirst
-from budgetbandits.simulation.simulate import identity_of
+from budgetbandits.simulation.parallel import identity_of
 
 class Mine(EpsilonFirst):
     name = "mine"
