@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -32,12 +33,12 @@ from budgetbandits.simulation.outcome import Engine
 CompiledGames = ThompsonGames | SamplingGames | IndexGames | EpsilonFirstGames | PacedGames
 
 PLAIN_SAMPLING, PLAIN_INDEX, PLAIN_PACED = "sampling plain loop", "index plain loop", "paced plain loop"
-HORIZON_REASON = "with a horizon no engine plays many requests at once"
+HORIZON_REASON = "with a horizon, no engine plays many requests at once"
 
 EPSILON_FIRST_METHODS = (*DRIVER_METHODS, "add_history", "ratio", "affordable", "commit")
 """The methods that the engine of ε-first stands in for."""
 
-THOMPSON_METHODS = {
+THOMPSON_METHODS: dict[type[BetaThompson], dict[str, tuple[Any, ...]]] = {
     kind: methods(kind, *DRIVER_METHODS, "add_history", "draw") for kind in (BudgetedThompson, Thompson)
 }
 """The methods that the engine of Thompson sampling stands in for."""

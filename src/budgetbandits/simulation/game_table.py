@@ -102,7 +102,7 @@ def random_problems(
     >>> list(random_problems("uniform-bernoulli", arms=3, count=2, seed=7))
     ['seed 7', 'seed 8']
     """
-    integer("count", count, 1, hint=", of problems")
+    integer("count", count, 1, hint=", the number of problems")
     check_family(name, arms, seed, low, high)
     return {f"seed {number}": family(name, arms, number, low, high) for number in range(seed, seed + count)}
 

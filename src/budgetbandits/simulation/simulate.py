@@ -25,7 +25,7 @@ __all__ = ["ENGINES", "Outcome", "simulate"]
 
 ENGINES = ("auto", "fast", "reference")
 LISTED_REQUESTS_MAX = 100_000_000
-"""Requests of a stream: the part of each is listed before the game."""
+"""The longest stream that is played: the part of each request is listed before the game."""
 
 
 def simulate(
@@ -85,7 +85,7 @@ def simulate(
 
 
 def checked_horizon(problem: Environment, horizon: int | None, common: bool) -> float:
-    """How many requests there are; infinitely many if nobody says."""
+    """The horizon as a float, infinite for None; refused if the problem needs another."""
     if not isinstance(problem, Problem | RequestStream):
         raise BadParameter(f"problem is {problem!r:.40}; give a Problem, such as Problem.load('problem.toml')")
     if isinstance(problem, RequestStream):
@@ -95,9 +95,9 @@ def checked_horizon(problem: Environment, horizon: int | None, common: bool) -> 
             raise BadParameter("a request stream has no common outcomes, since its laws change; leave out common")
     if horizon is None:
         return math.inf
-    integer("horizon", horizon, 1, hint=", of requests")
+    integer("horizon", horizon, 1, hint=", the number of requests")
     if isinstance(problem, RequestStream) and horizon > LISTED_REQUESTS_MAX:
-        raise BadParameter(f"horizon is {horizon:,}; use at most {LISTED_REQUESTS_MAX:,} requests of a stream")
+        raise BadParameter(f"horizon is {horizon:,}; use at most {LISTED_REQUESTS_MAX:,} requests with a stream")
     return float(horizon)
 
 

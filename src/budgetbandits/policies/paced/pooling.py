@@ -100,18 +100,19 @@ def pooled(
     spread, first, first_total = first_outcomes(first, sizes)
     if count.shape[-2] == 1:
         return SegmentPrior(FIRST_COUNT, first_total / FIRST_COUNT, first / FIRST_COUNT)
-    sums = tuple(each.sum(axis=-2, keepdims=True) for each in (count, total, squares))
-    n, mean, square = moments_elsewhere(count, total, squares, *sums, first, first_total)
+    all_count, all_total, all_squares = (sums.sum(axis=-2, keepdims=True) for sums in (count, total, squares))
+    n, mean, square = moments_elsewhere(count, total, squares, all_count, all_total, all_squares, first, first_total)
     variance = np.maximum(square - mean * mean, 0.0)
     shift: float | Array = 0.0
     if shifted:
         shift = shift_segments(count, total, n, mean)
         mean, variance, square = shifted_moments(mean, variance, shift)
-    all_n, all_total, all_squares = sums[0] + FIRST_COUNT, sums[1] + first_total, sums[2] + first
-    between = (count * (total / np.maximum(count, 1.0) - all_total / all_n - shift) ** 2).sum(axis=-2, keepdims=True)
-    seen = (count > 0.0).sum(axis=-2, keepdims=True)
-    counts_squared = (count * count).sum(axis=-2, keepdims=True)
-    alike = likeness(all_n, all_total, all_squares, between, counts_squared, seen, pooling)
+    all_count, all_total = all_count + FIRST_COUNT, all_total + first_total
+    apart = total / np.maximum(count, 1.0) - all_total / all_count - shift
+    between, counts_squared, seen = (
+        values.sum(axis=-2, keepdims=True) for values in (count * apart**2, count * count, count > 0.0)
+    )
+    alike = likeness(all_count, all_total, all_squares + first, between, counts_squared, seen, pooling)
     weight = prior_strength(n, alike, spread, variance, kind.largest(mean), kind.least(mean, variance))
     return SegmentPrior(weight, mean, square)
 

@@ -81,7 +81,7 @@ def _type_of(address: Address, context: object) -> types.FunctionType:
     return address.type
 
 
-def numbers_at(count: int) -> Dispatcher:
+def numbers_at(count: int) -> Any:
     """Compiled code that reads this many numbers at an address, as a tuple."""
     if count == 0:
         return njit(lambda address: (), **OPTIONS)

@@ -44,9 +44,10 @@ class FiniteLaws:
         self, reward_values: Array, reward_chances: Array, cost_steps: AnyArray, cost_chances: Array, step: float = 1.0
     ) -> None:
         self.arms, self.step = len(reward_values), step
-        self.reward_values, self.reward_chances, self.cost_chances = values, chances, cost_chances = (
+        values, chances, cost_chances = (
             np.ascontiguousarray(table, dtype=np.float64) for table in (reward_values, reward_chances, cost_chances)
         )
+        self.reward_values, self.reward_chances, self.cost_chances = values, chances, cost_chances
         self.cost_steps = steps = np.ascontiguousarray(cost_steps, dtype=np.int64)
         trials, positive = steps * step, (cost_chances > 0) & (steps > 0)
         self.cost_trials = np.minimum(trials, 1.0)
