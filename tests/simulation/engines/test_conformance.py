@@ -73,11 +73,8 @@ class Stubborn(EpsilonFirst):
         return len(state.pulls) - 1
 
 
-def test_an_index_policy_with_its_own_observe():
+def test_policies_with_methods_of_their_own():
     assert_left_to_the_reference(Confused(), "an observe of its own")
-
-
-def test_an_epsilon_first_with_its_own_choose():
     assert_left_to_the_reference(Stubborn(), "choose of its own")
     assert (played(Stubborn()).pulls[:, 0, :2] == 0).all()
 
@@ -134,48 +131,20 @@ def with_width(name, rule):
     return type(name, (Wide,), {"index": rule, "monotone": Monotonicity(), "extras": lambda self, _: (self.width,)})
 
 
-class Fading(Wide):
-    """Its width depends on how much has been spent."""
-
-    name = "fading"
-
-    def extras(self, state):
-        return (self.width / (1.0 + state.cost.sum()),)
+def with_extras(name, extras, parent=Wide, **attributes):
+    return type(name, (parent,), {"name": name, "extras": lambda self, state: extras(state), **attributes})()
 
 
-class Late(Wide):
-    """Changes its mind after ten thousand rounds."""
-
-    name = "late"
-
-    def extras(self, state):
-        return (0.3 if state.pulls.sum() < 10_000 else 3.0,)
-
-
-class Generous(Wide):
-    name = "generous"
-
-    def extras(self, state):
-        return (0.3, 0.4)
-
-
-class Bare(Wide):
-    name = "bare"
-
-    def extras(self, state):
-        return 0.3
-
-
-class OfEachArm(Wide):
-    name = "of-each-arm"
-
-    def extras(self, state):
-        return (np.linspace(0.1, 0.9, len(state.pulls)),)
-
-
-class Declared(OfEachArm):
-    name = "declared"
-    first_extra = "own"
+FADING = with_extras("fading", lambda state: (0.3 / (1.0 + state.cost.sum()),))
+LATE = with_extras("late", lambda state: (0.3 if state.pulls.sum() < 10_000 else 3.0,))
+"""Changes its mind after ten thousand rounds."""
+GENEROUS, BARE = with_extras("generous", lambda state: (0.3, 0.4)), with_extras("bare", lambda state: 0.3)
+OF_EACH_ARM, DECLARED = (
+    with_extras(f"of-each-arm-{extra}", lambda state: (np.linspace(0.1, 0.9, len(state.pulls)),), first_extra=extra)
+    for extra in ("constant", "own")
+)
+UNTIL_IT_COSTS = with_extras("until-it-costs", lambda state: (0.2 if (state.cost == 0.0).any() else 0.01,))
+"""Looks at what has cost nothing yet: invisible wherever every arm has cost something."""
 
 
 @dataclass(frozen=True)
@@ -190,29 +159,22 @@ class Deviation(IndexPolicy):
         return (np.sqrt(np.maximum(state.reward_squared / state.seen - state.mean_reward**2, 0.0)),)
 
 
-class LargestCost(Deviation):
-    """Says the smallest cost and gives the largest."""
-
-    name = "largest-cost"
-    first_extra = "smallest cost"
-
-    def extras(self, state):
-        return (state.mean_cost.max(),)
+LARGEST_COST = with_extras("largest", lambda state: (state.mean_cost.max(),), Deviation, first_extra="smallest cost")
 
 
-@pytest.mark.parametrize("policy", [Fading(), Late()], ids=lambda policy: policy.name)
+@pytest.mark.parametrize("policy", [FADING, LATE], ids=lambda policy: policy.name)
 def test_extras_that_depend_on_the_state(policy):
     assert_left_to_the_reference(policy, "number 1 of its extras changes with the state")
 
 
-@pytest.mark.parametrize("policy", [Deviation(), LargestCost()], ids=lambda policy: policy.name)
+@pytest.mark.parametrize("policy", [Deviation(), LARGEST_COST], ids=lambda policy: policy.name)
 def test_extras_that_are_not_what_first_extra_declares(policy):
     assert_left_to_the_reference(policy, f"is not the {policy.first_extra}")
 
 
 def test_a_number_for_each_arm_must_be_declared():
-    assert_left_to_the_reference(OfEachArm(), "first_extra = 'own'")
-    assert played(Declared()).engine == "index blocks"
+    assert_left_to_the_reference(OF_EACH_ARM, "first_extra = 'own'")
+    assert played(DECLARED).engine == "index blocks"
 
 
 @pytest.mark.parametrize("engine", ["auto", "fast", "reference"])
@@ -223,8 +185,8 @@ def test_a_number_for_each_arm_must_be_declared():
             Wide(0.5),
             r"extras gives 0 of the further arguments of its index, which takes 1 \(width\); let extras return",
         ),
-        (Generous(), "extras gives 2 of the further arguments of its index, which takes 1"),
-        (Bare(), r"extras gives 0.3; let it return a tuple, such as \(width,\)"),
+        (GENEROUS, "extras gives 2 of the further arguments of its index, which takes 1"),
+        (BARE, r"extras gives 0.3; let it return a tuple, such as \(width,\)"),
     ],
 )
 def test_extras_of_the_wrong_number(policy, words, engine):
@@ -470,18 +432,9 @@ def test_a_false_declaration_is_found_in_a_rehearsal():
         rehearse(Boastful(), 5, 60)
 
 
-class UntilItCosts(Wide):
-    """Looks at what has cost nothing yet: invisible wherever every arm has cost something."""
-
-    name = "until-it-costs"
-
-    def extras(self, state):
-        return (0.2 if (state.cost == 0.0).any() else 0.01,)
-
-
 def test_extras_that_look_at_arms_that_have_cost_nothing():
     problem = Problem.bernoulli([0.6, 0.9], [0.02, 0.03])
-    assert "changes with the state" in engine_for(problem, UntilItCosts()).reason
+    assert "changes with the state" in engine_for(problem, UNTIL_IT_COSTS).reason
 
 
 def stern(mean_reward, mean_cost, pulls, rounds):

@@ -143,5 +143,5 @@ def test_a_game_that_goes_on_too_long():
 
 
 def test_a_stream_is_listed_request_by_request():
-    with pytest.raises(BadParameter, match="use at most 100,000,000 requests of a stream"):
+    with pytest.raises(BadParameter, match="use at most 100,000,000 requests with a stream"):
         simulate(PLAYED["two segments"], "bts-paced", [5.0], 1, horizon=10**12)

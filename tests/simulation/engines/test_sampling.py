@@ -43,8 +43,15 @@ def wide_learn(statistics, reward, cost, rng, low, high, spread):
     statistics[2] += 1.0
 
 
+class Unreminded(SamplingPolicy):
+    """Simulations add no history."""
+
+    def add_history(self, state, arm, pulls, reward, cost):
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class Clipped(SamplingPolicy):
+class Clipped(Unreminded):
     """Scores that are often equal, so that ties are broken all the time."""
 
     name: ClassVar[str] = "clipped"
@@ -57,10 +64,6 @@ class Clipped(SamplingPolicy):
 
     def extras(self):
         return (0.0, 1.0, self.spread)
-
-    def add_history(self, state, arm, pulls, reward, cost):
-        state.pulls[arm] += pulls
-        state.statistics[:, arm] += (reward, cost, pulls)
 
 
 def noise(rng, a, b, c, d, e):
@@ -77,7 +80,7 @@ def five_learn(statistics, reward, cost, rng, a, b, c, d, e):
 
 
 @dataclass(frozen=True)
-class Five(SamplingPolicy):
+class Five(Unreminded):
     """More extras than the loop has places for, and a helper."""
 
     name: ClassVar[str] = "five"
@@ -90,9 +93,6 @@ class Five(SamplingPolicy):
     def extras(self):
         return (0.01, 0.02, 0.03, 0.04, 0.05)
 
-    def add_history(self, state, arm, pulls, reward, cost):
-        state.pulls[arm] += pulls
-
 
 def tired_score(statistics, rng):
     return rng.random() if statistics[0] > 0.0 else -math.inf
@@ -103,7 +103,7 @@ def tired_learn(statistics, reward, cost, rng):
 
 
 @dataclass(frozen=True)
-class Tired(SamplingPolicy):
+class Tired(Unreminded):
     """Stops when every arm has been pulled three times."""
 
     name: ClassVar[str] = "tired"
@@ -112,9 +112,6 @@ class Tired(SamplingPolicy):
 
     def prior(self):
         return (3.0,)
-
-    def add_history(self, state, arm, pulls, reward, cost):
-        state.pulls[arm] += pulls
 
 
 class GaussianInTurn(GaussianThompson):
