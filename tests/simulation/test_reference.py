@@ -175,17 +175,6 @@ def test_a_policy_is_handed_nothing_it_did_not_declare():
     budgetbandits.simulate(fixed((1.0, 0.5), (1.0, 0.5)), Curious(), [1.0], runs=1)
 
 
-def test_both_engines_say_which_they_are(simulate):
-    outcome = simulate(fixed((1.0, 0.5), (1.0, 0.5)), "ucb1", [1.0], runs=1)
-    assert outcome.engine == {"reference": "reference", "fast": "index blocks"}[simulate.keywords["engine"]]
-
-
-def test_a_policy_without_a_fast_engine_is_played_all_the_same():
-    problem = fixed((1.0, 0.5), (1.0, 0.5))
-    assert budgetbandits.simulate(problem, "kube-knapsack", [1.0], runs=1).engine == "reference"
-    assert budgetbandits.simulate(problem, "bts", [1.0], runs=1).engine == "thompson"
-
-
 @pytest.mark.parametrize("policy", ["bts", "bts-paced"])
 def test_costs_are_told_on_the_arms_own_scales(policy):
     """Arms whose largest cost is known to be a half, and the same with all costs and the budget doubled: both are told

@@ -13,13 +13,11 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pytest
 from numba import njit
-from scipy import special, stats
+from scipy import stats
 
 from budgetbandits import POLICIES
 from budgetbandits.errors import BadParameter, RoundLimit
@@ -37,7 +35,6 @@ from budgetbandits.simulation.engines.index.engine import IndexGames
 from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, extras_of, rule_of
 from budgetbandits.simulation.engines.runtime import binomials
 from budgetbandits.simulation.engines.runtime.binomials import binomial
-from budgetbandits.simulation.simulate import simulate
 from budgetbandits.testing.engines import FALSE_ALARM, smallest_p
 from comparing import sample
 from deep import deep, mostly_deep
@@ -275,34 +272,6 @@ def test_declared_monotonicity_survives_spot_checks(name: str) -> None:
 def test_a_false_declaration_is_refuted() -> None:
     with pytest.raises(BadParameter, match="does not"):
         spot_check(IndexRule(Forgetful.index, RISING_INDEX))
-
-
-@dataclass(frozen=True)
-class Boastful(Forgetful):
-    """Declares what is not so."""
-
-    name: ClassVar[str] = "boastful"
-    monotone = RISING_INDEX
-
-
-def test_a_user_who_declares_what_is_not_so_is_told() -> None:
-    with pytest.raises(BadParameter, match="leave that declaration out"):
-        simulate(PROBLEMS["ten"][0], Boastful(), [10.0], runs=1)
-
-
-@dataclass(frozen=True)
-class Unknowable(IndexPolicy):
-    """An index that Numba cannot compile."""
-
-    name: ClassVar[str] = "unknowable"
-    index = staticmethod(lambda mean_reward, mean_cost, pulls, rounds: special.betaincinv(pulls, 1.0, mean_reward))
-
-
-def test_what_cannot_be_compiled_is_left_to_the_reference() -> None:
-    outcome = simulate(PROBLEMS["ten"][0], Unknowable(), [10.0], runs=1)
-    assert outcome.engine == "reference"
-    with pytest.raises(BadParameter, match="no fast engine plays unknowable"):
-        simulate(PROBLEMS["ten"][0], Unknowable(), [10.0], runs=1, engine="fast")
 
 
 def test_the_compiled_index_is_the_policy_s_own() -> None:
