@@ -65,8 +65,11 @@ def engine_for(problem: Environment, policy: Policy, horizon: float = math.inf) 
             check_sampling(policy)
             return Engine(PLAIN_SAMPLING)
         if isinstance(policy, EpsilonFirst):
-            engine = _epsilon_first(policy)
-            return Engine("reference", "the engine of ε-first knows no horizon") if horizon < math.inf else engine
+            known = EpsilonFirstGreedy if isinstance(policy, EpsilonFirstGreedy) else EpsilonFirst
+            check_methods(policy, methods(known, *EPSILON_FIRST_METHODS))
+            if horizon < math.inf:
+                return Engine("reference", "the engine of ε-first knows no horizon")
+            return Engine("epsilon-first")
         if isinstance(policy, IndexPolicy):
             rule = check_policy(policy)
             engine = how_played(rule, len(problem))
@@ -90,12 +93,6 @@ def _thompson(policy: BetaThompson) -> Engine:
     check_methods(policy, THOMPSON_METHODS[type(policy)])
     reason = why_not_lazily(policy)
     return Engine(PLAIN_SAMPLING, reason) if reason else Engine("thompson")
-
-
-def _epsilon_first(policy: EpsilonFirst) -> Engine:
-    known = EpsilonFirstGreedy if isinstance(policy, EpsilonFirstGreedy) else EpsilonFirst
-    check_methods(policy, methods(known, *EPSILON_FIRST_METHODS))
-    return Engine("epsilon-first")
 
 
 def player(

@@ -21,7 +21,7 @@ from budgetbandits.simulation.engines.thompson.planning import choose_level
 from budgetbandits.simulation.engines.thompson.state import (
     KIND,
     LOG_BOUND,
-    PRICE_TANGENT,
+    PRICE,
     RATE,
     SLOPE,
     X,
@@ -89,12 +89,12 @@ def replan(game):
         chosen = game.level * NUDGE if game.plans % 2 == 0 else game.level / NUDGE
     else:
         chosen = choose_level(game)
-    cost = (game.plan_tangents - evaluated) * PRICE_TANGENT
+    cost = (game.plan_tangents - evaluated) * PRICE.tangent
     if chosen != game.level:
         game.level_changes += 1
         game.level = chosen
         apply_level(game)
-        cost += game.active * PRICE_TANGENT
+        cost += game.active * PRICE.tangent
         game.patience = max(3.0, game.patience * 0.5)
         game.in_blocks = 0
         forget_near_tie(game)
@@ -133,7 +133,7 @@ def look_at(game, slot, pulls):
             keep_hot_constants(game, slot)
         return
     game.tangents += 1
-    game.waste += PRICE_TANGENT
+    game.waste += PRICE.tangent
     next_check[slot] = pulls + pulls // 8 + 1
     if take_tangent(game, slot):
         if hot:

@@ -25,7 +25,7 @@ from budgetbandits.simulation.engines.thompson.near_tie_chances import (
 )
 from budgetbandits.simulation.engines.thompson.outcomes import settle_finite
 from budgetbandits.simulation.engines.thompson.state import (
-    PRICE_STRETCH,
+    PRICE,
     arm_of,
     decide,
     hot_arms,
@@ -78,7 +78,7 @@ def advance_near_tie(game):
     game.left_1 -= won
     game.left_2 -= lost
     game.stale = 1
-    game.waste += PRICE_STRETCH
+    game.waste += PRICE.stretch
     game.stretched += won + lost
     if high > low:
         look_at_the_tie(game, first, second, low, high)

@@ -30,12 +30,7 @@ from budgetbandits.simulation.engines.thompson.level import (
 from budgetbandits.simulation.engines.thompson.near_ties import advance_near_tie, may_be_near_tie
 from budgetbandits.simulation.engines.thompson.outcomes import settle_buffered, settle_finite, settle_one
 from budgetbandits.simulation.engines.thompson.state import (
-    PRICE_COLD_PULL,
-    PRICE_FALLBACK_ARM,
-    PRICE_HOT,
-    PRICE_OPEN_RING,
-    PRICE_ROUND,
-    PRICE_TANGENT,
+    PRICE,
     SETTLED,
     arm_of,
     decide,
@@ -121,7 +116,7 @@ def open_round(game):
         refresh_hot_arms(game)
     game.open_rounds += 1
     game.hot_draws += game.hot_count
-    game.waste += PRICE_ROUND + game.hot_count * PRICE_HOT
+    game.waste += PRICE.round + game.hot_count * PRICE.hot
     best = 0.0
     winner = np.int64(-1)
     if game.hot_count == 2 and game.active == game.arms and sketchable(game):
@@ -135,7 +130,7 @@ def open_round(game):
         best, winner = answer_alarms(game, best, winner)
         if best < game.level:
             game.fallbacks += 1
-            game.waste += PRICE_FALLBACK_ARM * (game.active - game.hot_count)
+            game.waste += PRICE.fallback_arm * (game.active - game.hot_count)
             winner = search_below(game, best, winner)
     game.round += 1
     if winner == POOL:
@@ -145,7 +140,7 @@ def open_round(game):
             return settle_finite(game, arm_of(game, place), place, np.int64(1))
         winner = take_from_pool(game, place)
     elif not is_hot(game, winner):
-        game.waste += PRICE_COLD_PULL - PRICE_TANGENT
+        game.waste += PRICE.cold_pull - PRICE.tangent
     decide(game, winner)
     game.settling = 1
     return SETTLED
@@ -209,7 +204,7 @@ def answer_alarms(game, best, winner):
     while next_alarm(game) == game.round:
         slot = first_ringing(whole_pointer(game.tree_at), game.base)
         game.rings += 1
-        game.waste += PRICE_OPEN_RING
+        game.waste += PRICE.open_ring
         ratio = game.level * math.exp(exponential(game.stream_at) / slope_of(game, slot))
         set_next_alarm(game, slot, game.round)
         if ratio > best and keeps_ratio(game, slot, ratio):
