@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 from budgetbandits.errors import StoreError
+from budgetbandits.service.names import normal
 from budgetbandits.service.stores.contract import Store, Transaction
 from budgetbandits.service.stores.records import OWN, LeaseEvent, Watermark
 
@@ -74,11 +75,9 @@ class _Memory(Transaction):
     def pages(self):
         return OperatorsPage(self.store)
 
-    def campaign(self, id):
-        return self.store.campaigns.get(id)
-
-    def campaign_named(self, name):
-        return next((row for row in self.store.campaigns.values() if row.name == name), None)
+    def campaign(self, id_or_name):
+        named = (row for row in self.store.campaigns.values() if row.name == normal(id_or_name))
+        return self.store.campaigns.get(id_or_name) or next(named, None)
 
     def campaigns(self, limit=None, after=""):
         found = sorted(self.store.campaigns.values(), key=lambda each: (each.created_at, each.id))

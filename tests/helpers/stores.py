@@ -59,7 +59,7 @@ def _latest(store, campaign):
     """The id of a campaign, which may be named, and the number of its latest event."""
 
     def read(tx):
-        row = tx.campaign(campaign) or tx.campaign_named(campaign)
+        row = tx.campaign(campaign)
         return row.id, tx.last_event(row.id)
 
     return store.read(read)

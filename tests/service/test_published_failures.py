@@ -141,7 +141,7 @@ def test_35590_what_cannot_have_been_learnt_is_not_chosen_by(opener, value):
         engine = DecisionService(store)
         for name in ("damaged", "other"):
             engine.create(name, "bts", budget=30.0, arms=ARMS)
-        row = store.read(lambda tx: tx.campaign_named("damaged"))
+        row = store.read(lambda tx: tx.campaign("damaged"))
         arm = store.read(lambda tx: tx.arms(row.id))[1]
         damaged = arm.learned | {"statistics": [1.0, 1.0, 1.0, value]}
         store.write(lambda tx: tx.save_arms([replace(arm, learned=damaged)]))

@@ -31,9 +31,18 @@ from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import check_text, checked_name, is_id, normal
 from budgetbandits.service.settings import changed_settings
-from budgetbandits.service.stores.contract import Scope, Store, Transaction, find_campaign
+from budgetbandits.service.stores.contract import (
+    UNREADABLE,
+    Clock,
+    Scope,
+    Store,
+    Transaction,
+    find_campaign,
+    isolated,
+    moment,
+    named_damage,
+)
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event
-from budgetbandits.service.tasks import UNREADABLE, Clock, isolated, moment, named_damage
 from budgetbandits.terms import MONEY, Terms
 
 
@@ -121,7 +130,7 @@ class Campaigns:
 
         def before(tx: Transaction) -> str | None:
             """The campaign that was made by this, or under this key; a conflict if another one has the name."""
-            there = tx.campaign_named(campaign.name)
+            there = tx.campaign(campaign.name)
             if there is not None and there.id != campaign.id and not operation.done(tx, there.id):
                 raise Conflict(f"there is a campaign {there.name!r} already; give this one another name")
             return None if there is None else there.id

@@ -28,9 +28,21 @@ from budgetbandits.service.funds import Funds
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.request import DecisionKey, RequestOptions, decision_keys
-from budgetbandits.service.stores.contract import DecisionTransaction, Scope, Store, T, Transaction, find_campaign, full
+from budgetbandits.service.stores.contract import (
+    UNREADABLE,
+    Clock,
+    DecisionTransaction,
+    Scope,
+    Store,
+    T,
+    Task,
+    Transaction,
+    find_campaign,
+    full,
+    isolated,
+    moment,
+)
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
-from budgetbandits.service.tasks import UNREADABLE, Clock, Prefetch, Task, isolated, moment
 
 SLICE_SECONDS = 0.02
 """Seconds after which a slice of a batch makes no further decision."""
@@ -65,11 +77,10 @@ BatchSteps = Generator[Task[Any], Any, list[DecisionResult]]
 class Decisions:
     """The decisions of a store's campaigns. Wherever a campaign is asked for, its name will do as well as its id."""
 
-    def __init__(self, store: Store, leases: Leases, prefetch: Prefetch, clock: Clock | None = None) -> None:
+    def __init__(self, store: Store, leases: Leases, clock: Clock | None = None) -> None:
         self._store = store
         self._leases = leases
         self._learners = leases.learners
-        self._prefetch = prefetch
         self._clock = clock
 
     def decide(
@@ -171,7 +182,7 @@ class Decisions:
         event.request, event.propensity = choice.request, choice.propensity
         funds.add_event(event)
         if funds.learner is not None:
-            self._prefetch.next = partial(funds.learner.draws.prepare, id, "learn")  # when idle: for its feedback
+            self._store.prefetch = partial(funds.learner.draws.prepare, id, "learn")  # for its feedback
         return decision
 
     # --- batches --------------------------------------------------------------------------------------------------

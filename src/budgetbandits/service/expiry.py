@@ -13,9 +13,17 @@ from functools import partial
 from budgetbandits.service import ledger
 from budgetbandits.service.feedback import locked
 from budgetbandits.service.leases.leases import Leases
-from budgetbandits.service.stores.contract import DecisionTransaction, Scope, Store, Transaction, find_campaign
+from budgetbandits.service.stores.contract import (
+    Clock,
+    DecisionTransaction,
+    Scope,
+    Store,
+    Transaction,
+    find_campaign,
+    isolated,
+    moment,
+)
 from budgetbandits.service.stores.records import Event
-from budgetbandits.service.tasks import Clock, isolated, moment
 
 EXPIRED_HOLDS_MAX = 500
 """Holds that one transaction expires."""

@@ -16,9 +16,17 @@ from budgetbandits.service.funds import Funds
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.request import BATCH_MAX
-from budgetbandits.service.stores.contract import DecisionTransaction, Scope, Store, find_campaign
+from budgetbandits.service.stores.contract import (
+    Clock,
+    DecisionTransaction,
+    Scope,
+    Store,
+    Task,
+    find_campaign,
+    isolated,
+    moment,
+)
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
-from budgetbandits.service.tasks import Clock, Prefetch, Task, isolated, moment
 
 
 @dataclass(slots=True)
@@ -57,11 +65,10 @@ class FeedbackOutcome:
 class Outcomes:
     """Feedback on a store's decisions. Wherever a campaign is asked for, its name will do as well as its id."""
 
-    def __init__(self, store: Store, leases: Leases, prefetch: Prefetch, clock: Clock | None = None) -> None:
+    def __init__(self, store: Store, leases: Leases, clock: Clock | None = None) -> None:
         self._store = store
         self._leases = leases
         self._learners = leases.learners
-        self._prefetch = prefetch
         self._clock = clock
 
     def feedback(
@@ -157,7 +164,7 @@ class Outcomes:
             _note_freeze(funds, updated, now)
         tx.save_decision(updated)
         if in_full and funds.learner is not None:
-            self._prefetch.next = funds.learner.prefetch_choice  # when idle: a worker usually asks again after feedback
+            self._store.prefetch = funds.learner.prefetch_choice  # a worker usually asks again after feedback
         return FeedbackOutcome(made.id, to_units(updated.hold.overrun), new_cost, refused)
 
     def _fail(self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, cost: int | None) -> FeedbackOutcome:

@@ -19,13 +19,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from budgetbandits.errors import BadState
-from budgetbandits.service.audit.event_cut import Cut
+from budgetbandits.service.audit.slices import Cut
 from budgetbandits.service.ledger import Hold
 from budgetbandits.service.names import normal
-from budgetbandits.service.stores.contract import Store, Transaction, find_campaign
+from budgetbandits.service.stores.contract import Store, Transaction, find_campaign, isolated
 from budgetbandits.service.stores.records import COUNTS, Campaign, Counts, Event, Watermark
 from budgetbandits.service.stores.sql.rollups import DAY, HOUR, MINUTE, SPANS, SUMS, by_span
-from budgetbandits.service.tasks import isolated
 
 EVENTS_AT_ONCE = 1000
 """Events that are summed in one transaction, which others wait for."""

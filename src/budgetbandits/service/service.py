@@ -8,8 +8,7 @@ from budgetbandits.service.expiry import Expiry
 from budgetbandits.service.feedback import Outcomes
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases.leases import Leases
-from budgetbandits.service.stores.contract import Store
-from budgetbandits.service.tasks import Clock, Prefetch
+from budgetbandits.service.stores.contract import Clock, Store
 
 
 class DecisionService:
@@ -35,10 +34,9 @@ class DecisionService:
         self._store, self._clock = store, clock
         self._learners = Learners()
         self._leases = leases = Leases(self._learners, clock)
-        prefetch = Prefetch(store)
         self.campaigns = campaigns = Campaigns(store, leases, clock)
-        self.decisions = decisions = Decisions(store, leases, prefetch, clock)
-        self.outcomes = outcomes = Outcomes(store, leases, prefetch, clock)
+        self.decisions = decisions = Decisions(store, leases, clock)
+        self.outcomes = outcomes = Outcomes(store, leases, clock)
 
         self.create, self.top_up, self.change_terms = campaigns.create, campaigns.top_up, campaigns.change_terms
         self.set_status, self.set_back = campaigns.set_status, campaigns.set_back

@@ -398,7 +398,7 @@ def steps(store, name):
     def work(tx):
         tx._connection.set_progress_handler(one, 50)
         try:
-            return campaign_view(tx, tx.campaign_named(name), PageQuery())
+            return campaign_view(tx, tx.campaign(name), PageQuery())
         finally:
             tx._connection.set_progress_handler(None, 0)
 

@@ -82,7 +82,7 @@ def test_servers_that_start_together_make_one_admin_key(opener):
 
 def test_rows_come_back_as_they_went(filled):
     assert filled.read(lambda tx: tx.campaign("c1")) == ONE
-    assert filled.read(lambda tx: (tx.campaign_named("ads"), tx.campaign_named("c1"))) == (ONE, None)
+    assert filled.read(lambda tx: (tx.campaign("ads"), tx.campaign("search"))) == (ONE, None)
     assert filled.read(lambda tx: tx.campaigns()) == [ONE]
     assert filled.read(lambda tx: tx.arms("c1")) == ARMS
     assert filled.read(lambda tx: tx.arms("c1", [1])) == ARMS[1:]
@@ -596,7 +596,7 @@ def test_what_operators_change_under_a_key_is_changed_once(opener):
             engines[1].create("ads", "bts", 11.0, arms, key="k")
         for engine in engines:
             engine.set_status("ads", "closed", key="end")
-        row = one.read(lambda tx: tx.campaign_named("ads"))
+        row = one.read(lambda tx: tx.campaign("ads"))
         assert row.account.budget == 15_000_000
         assert (row.settings.daily_cap, row.settings.terms.hold_seconds) == (3_000_000, 60.0)
         kinds = [event.kind for event in one.read(lambda tx: tx.events(row.id))]
@@ -947,11 +947,11 @@ def test_what_a_database_refuses_an_event_loop_is_refused_alone(filled):
     broken.status = "active"
 
     def good(tx):
-        row = tx.campaign_named("ads")
+        row = tx.campaign("ads")
         tx.save_campaign(numbered(row, number_of(row) + 1))
 
     async def run():
-        works = [good, lambda tx: tx.save_money(replace(tx.campaign_named("ads"), account=broken)), good]
+        works = [good, lambda tx: tx.save_money(replace(tx.campaign("ads"), account=broken)), good]
         return await asyncio.gather(*(filled.perform(work, Scope("ads")) for work in works), return_exceptions=True)
 
     first, refused, last = asyncio.run(run())

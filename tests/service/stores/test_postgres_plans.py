@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from budgetbandits.service.audit.event_cut import Cut
+from budgetbandits.service.audit.slices import Cut
 from budgetbandits.service.dashboard.overview import overview
 from budgetbandits.service.dashboard.query import ListQuery
 from budgetbandits.service.stores.records import Watermark

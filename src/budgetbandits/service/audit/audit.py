@@ -16,14 +16,13 @@ from dataclasses import dataclass
 
 from budgetbandits.errors import BadState, BudgetBanditsError, UnknownPolicy
 from budgetbandits.policies import parse_policy
-from budgetbandits.service.audit.event_cut import Cut
 from budgetbandits.service.audit.open_decisions import Known, OpenDecisions
 from budgetbandits.service.audit.replay import Replay
+from budgetbandits.service.audit.slices import Cut
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.rollups import Recount
-from budgetbandits.service.stores.contract import Store, Transaction, event_slices, find_campaign
+from budgetbandits.service.stores.contract import UNREADABLE, Store, Transaction, event_slices, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign
-from budgetbandits.service.tasks import UNREADABLE
 
 DIFFERENCES_LISTED_MAX = 1000
 """Differences that are put into words; the rest are counted."""

@@ -26,9 +26,15 @@ from budgetbandits.formatting.spreadsheet import defused
 from budgetbandits.service.campaign_checks import ARM_EVENTS
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.request import ResolvedRequest
-from budgetbandits.service.stores.contract import Store, Transaction, decision_slices, event_slices, find_campaign
+from budgetbandits.service.stores.contract import (
+    Store,
+    Transaction,
+    decision_slices,
+    event_slices,
+    find_campaign,
+    named_damage,
+)
 from budgetbandits.service.stores.records import DecisionRow, Event
-from budgetbandits.service.tasks import named_damage
 
 Table = Literal["decisions", "events"]
 Format = Literal["csv", "parquet"]

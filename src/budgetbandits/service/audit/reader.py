@@ -50,7 +50,7 @@ def answer(store: Store, job: Job) -> Iterator[bytes]:
     """The bytes that were asked for: a table, or the differences as JSON."""
     from budgetbandits.service.audit.audit import verify
     from budgetbandits.service.audit.export import pieces
-    from budgetbandits.service.tasks import named_damage
+    from budgetbandits.service.stores.contract import named_damage
 
     with named_damage(job.campaign):
         if job.what == "export":

@@ -20,9 +20,8 @@ from budgetbandits.service.leases import ledger as lease_ledger
 from budgetbandits.service.leases.leases import digest, learn_all
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.request import ResolvedRequest
-from budgetbandits.service.stores.contract import T
+from budgetbandits.service.stores.contract import UNREADABLE, T
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event, Lease, LeaseEvent
-from budgetbandits.service.tasks import UNREADABLE
 
 
 @dataclass

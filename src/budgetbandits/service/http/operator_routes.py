@@ -59,7 +59,7 @@ from budgetbandits.service.http.schemas import (
 )
 from budgetbandits.service.http.server_state import ServerState
 from budgetbandits.service.http.subprocess_reads import Reading, StreamedRead
-from budgetbandits.service.tasks import named_damage
+from budgetbandits.service.stores.contract import named_damage
 
 log = structlog.get_logger("budgetbandits")
 

@@ -27,9 +27,16 @@ from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases import ledger
 from budgetbandits.service.ledger import Account, Hold, stop
 from budgetbandits.service.request import RequestOptions, ResolvedRequest
-from budgetbandits.service.stores.contract import DecisionTransaction, NeedsFullTransaction, Scope, find_campaign, full
+from budgetbandits.service.stores.contract import (
+    Clock,
+    DecisionTransaction,
+    NeedsFullTransaction,
+    Scope,
+    find_campaign,
+    full,
+    moment,
+)
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event, Lease, LeaseEvent
-from budgetbandits.service.tasks import Clock, moment
 
 FEEDBACK_EVENTS = ("settled", "rewarded")
 EVENTS_BY_OTHERS = (*FEEDBACK_EVENTS, "failed", "voided", "expired")

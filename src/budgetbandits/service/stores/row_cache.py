@@ -57,11 +57,8 @@ class CachedTransaction(SqlTransaction):
         self._cache = cache
         self._campaigns, self._decisions = cache.campaigns, cache.decisions
 
-    def campaign(self, id: str) -> Campaign | None:
-        return self._campaigns.get(id) or self._keep(super().campaign(id))
-
-    def campaign_named(self, name: str) -> Campaign | None:
-        return self._campaigns.get(name) or self._keep(super().campaign_named(name))
+    def campaign(self, id_or_name: str) -> Campaign | None:
+        return self._campaigns.get(id_or_name) or self._keep(super().campaign(id_or_name))
 
     def save_campaign(self, campaign: Campaign) -> None:
         self._put(campaign)

@@ -117,9 +117,9 @@ class SQLiteStore(Store):
 
     def _check_idle(self) -> None:
         self._alone = not self._waiting
-        if self._alone and self.on_idle is not None and self._writer.busy.acquire(blocking=False):
+        if self._alone and self.prefetch is not None and self._writer.busy.acquire(blocking=False):
             try:
-                self.on_idle()
+                self.prepare()
             finally:
                 self._writer.busy.release()
 

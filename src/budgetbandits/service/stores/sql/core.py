@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from budgetbandits.service.names import normal
 from budgetbandits.service.stores.contract import ANSWERS_KEPT, Transaction
 from budgetbandits.service.stores.records import (
     OWN,
@@ -26,7 +27,7 @@ from budgetbandits.service.stores.sql.statements import IN_ORDER, Statements, be
 
 # run all the time, so put together once
 _CAMPAIGNS = f"SELECT {listed(rows.CAMPAIGN)} FROM campaign"
-_NAMED = "(SELECT id FROM campaign_name WHERE name = ?)"
+_CAMPAIGN = f"{_CAMPAIGNS} WHERE id = COALESCE((SELECT id FROM campaign_name WHERE name = ?), ?)"
 _SAVE_CAMPAIGN = f"UPDATE campaign SET {assigned([*rows.MONEY, 'learned', 'arms_down'])} WHERE id = ?"
 _SAVE_MONEY = f"UPDATE campaign SET {assigned(rows.MONEY)} WHERE id = ?"
 _SAVE_STATUS = "UPDATE campaign SET status = ? WHERE id = ?"
@@ -74,12 +75,8 @@ class SqlTransaction(Statements, Transaction):
 
     # --- campaigns and arms --------------------------------------------------------------------------------------
 
-    def campaign(self, id: str) -> Campaign | None:
-        row = self._do(f"{_CAMPAIGNS} WHERE id = ?{self.LOCK}", (id,)).fetchone()
-        return None if row is None else rows.campaign_of(row)
-
-    def campaign_named(self, name: str) -> Campaign | None:
-        row = self._do(f"{_CAMPAIGNS} WHERE id = {_NAMED}{self.LOCK}", (name,)).fetchone()
+    def campaign(self, id_or_name: str) -> Campaign | None:
+        row = self._do(_CAMPAIGN + self.LOCK, (normal(id_or_name), id_or_name)).fetchone()
         return None if row is None else rows.campaign_of(row)
 
     def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:
