@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from budgetbandits.service.stores.contract import decision_slices, event_slices
+from budgetbandits.service.audit.slices import decision_slices, event_slices
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
 SERVER = "BUDGETBANDITS_POSTGRES"

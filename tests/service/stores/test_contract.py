@@ -14,11 +14,12 @@ import pytest
 
 from budgetbandits.errors import BadParameter, Conflict, HoldRefused, NotFound, OutcomeUnknown, StoreError
 from budgetbandits.service.audit.audit import verify
+from budgetbandits.service.audit.slices import event_slices
 from budgetbandits.service.feedback import DecisionOutcome
 from budgetbandits.service.http.auth import make_first_key
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.service import DecisionService
-from budgetbandits.service.stores.contract import Scope, event_slices
+from budgetbandits.service.stores.contract import Scope
 from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSettings, DecisionRow, Event, Key, Lease
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from budgetbandits.terms import Terms

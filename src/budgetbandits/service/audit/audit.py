@@ -18,10 +18,10 @@ from budgetbandits.errors import BadState, BudgetBanditsError, UnknownPolicy
 from budgetbandits.policies import parse_policy
 from budgetbandits.service.audit.open_decisions import Known, OpenDecisions
 from budgetbandits.service.audit.replay import Replay
-from budgetbandits.service.audit.slices import Cut
+from budgetbandits.service.audit.slices import Cut, event_slices
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.rollups import Recount
-from budgetbandits.service.stores.contract import UNREADABLE, Store, Transaction, event_slices, find_campaign
+from budgetbandits.service.stores.contract import UNREADABLE, Store, Transaction, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign
 
 DIFFERENCES_LISTED_MAX = 1000

@@ -23,17 +23,11 @@ from typing import IO, Any, Literal, get_args
 
 from budgetbandits.errors import BadParameter, DiskFull, StoreError
 from budgetbandits.formatting.spreadsheet import defused
+from budgetbandits.service.audit.slices import decision_slices, event_slices
 from budgetbandits.service.campaign_checks import ARM_EVENTS
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.request import ResolvedRequest
-from budgetbandits.service.stores.contract import (
-    Store,
-    Transaction,
-    decision_slices,
-    event_slices,
-    find_campaign,
-    named_damage,
-)
+from budgetbandits.service.stores.contract import Store, Transaction, find_campaign, named_damage
 from budgetbandits.service.stores.records import DecisionRow, Event
 
 Table = Literal["decisions", "events"]
