@@ -256,7 +256,7 @@ def test_a_process_that_leaves_does_not_take_the_log_along(tmp_path):
 def test_sqlite_waits_for_the_disk(tmp_path):
     with SQLiteStore(tmp_path / "money.db") as store:
         settings = store.write(
-            lambda tx: [tx._do(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "journal_mode")]
+            lambda tx: [tx.ask(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "journal_mode")]
         )
     assert settings == [2, "wal"]  # 2 is FULL
 
@@ -466,7 +466,7 @@ def test_a_postgres_that_drops_its_connections_is_found_again(tmp_path):
 
         def cut_off(tx):
             tx.save_campaign(numbered(ONE, 8))
-            tx._do("SELECT pg_terminate_backend(pg_backend_pid())")
+            tx.ask("SELECT pg_terminate_backend(pg_backend_pid())")
 
         with pytest.raises(StoreError, match="nothing was decided"):
             store.write(cut_off)
@@ -478,7 +478,7 @@ def test_postgres_waits_for_the_disk_whatever_it_is_set_to(tmp_path):
     with STORES["postgres"](tmp_path) as opener:
         for given, wanted in (("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")):
             with opener.func(f"{opener.keywords['url']}%20-csynchronous_commit%3D{given}") as store:
-                assert store.write(lambda tx: tx._do("SHOW synchronous_commit").fetchone()) == (wanted,)
+                assert store.write(lambda tx: tx.ask("SHOW synchronous_commit").fetchone()) == (wanted,)
 
 
 @pytest.mark.parametrize("level", ["serializable", "repeatable read", "read uncommitted"])
@@ -500,8 +500,8 @@ def test_postgres_transactions_are_as_the_service_relies_on_whatever_it_is_set_t
                 connection.close()
 
         with opener.func(url) as store:
-            seen = [store.write(lambda tx: [tx._do(text).fetchone() for text in shows]), asyncio.run(in_loop())]
-            seen.append(store.read(lambda tx: [tx._do(text).fetchone() for text in shows]))
+            seen = [store.write(lambda tx: [tx.ask(text).fetchone() for text in shows]), asyncio.run(in_loop())]
+            seen.append(store.read(lambda tx: [tx.ask(text).fetchone() for text in shows]))
             exact = (0.1 + 0.2,)  # every digit comes through
             assert seen == [[("read committed",), exact]] * 2 + [[("repeatable read",), exact]]
 
@@ -969,7 +969,7 @@ def test_no_transaction_in_postgres_is_about_two_campaigns(tmp_path):
         gate, begun = threading.Event(), threading.Semaphore(0)
 
         def number(tx):
-            return tx._do("SELECT pg_current_xact_id()::text").fetchone()[0]
+            return tx.ask("SELECT pg_current_xact_id()::text").fetchone()[0]
 
         def wait(tx):
             begun.release()
@@ -1087,7 +1087,7 @@ def test_a_decision_at_hand_is_the_one_in_the_database(opener):
 
 
 def test_a_writer_keeps_a_number_of_decisions_at_hand(opener, monkeypatch):
-    monkeypatch.setattr("budgetbandits.service.stores.row_cache.OPEN_DECISIONS_MAX", 3)
+    monkeypatch.setattr("budgetbandits.service.stores.group_commit.OPEN_DECISIONS_MAX", 3)
     made = [replace(MADE, id=f"d{n}", key=f"k{n}") for n in range(8)]
     with opener() as store:
         store.write(lambda tx: (tx.add_campaign(ONE), [tx.add_decision(each) for each in made], None)[-1])

@@ -261,9 +261,10 @@ def test_refusals_are_written_in_one_order_and_lock_no_campaign(store, monkeypat
         DecisionService(store).create(f"ads {number}", "bts", 10.0, {"a": 1.0, "b": 1.0}) for number in range(5)
     ]
     transaction = store.write(type)
-    done, do, do_many = [], transaction._do, transaction._do_many
-    monkeypatch.setattr(transaction, "_do", lambda self, *asked: done.append(asked) or do(self, *asked))
-    monkeypatch.setattr(transaction, "_do_many", lambda self, *asked: done.append(asked) or do_many(self, *asked))
+    done = []
+    for name in ("_execute", "_execute_many"):
+        run = getattr(transaction, name)
+        monkeypatch.setattr(transaction, name, lambda self, *asked, run=run: done.append(asked) or run(self, *asked))
     for order in (campaigns, campaigns[::-1]):
         refusals = Refusals()
         for number, campaign in enumerate(order):
