@@ -155,9 +155,11 @@ class Decisions:
                         funds = self._leases.for_batch(tx, row, len(asked) - earlier)
                     row, taken = funds.row, funds.row.account.held + funds.row.account.leased
                 try:
-                    made = self._new(tx, funds, key, payload, options)
+                    made = funds.decide(moment(tx, self._clock), key, payload, options)
                 except HoldRefused as refused:
                     raise BatchRefused(refused, len(answers), earlier, taken) from None
+                if funds.learner is not None:
+                    self._store.prefetch = partial(funds.learner.draws.prepare, made.id, "learn")  # for its feedback
             answers.append(_answer(made, self._names(tx, row, funds)))
         return answers
 
@@ -165,25 +167,6 @@ class Decisions:
         """The names of the campaign's arms."""
         learner = None if funds is None else funds.learner
         return (self._learners.of(tx, row) if learner is None else learner).names
-
-    def _new(
-        self, tx: DecisionTransaction, funds: Funds, key: str, payload: str, options: RequestOptions | None
-    ) -> DecisionRow:
-        """Choose, hold, and write it down."""
-        choice, hold, now = funds.choose(moment(tx, self._clock), options)
-        id, arm, row = choice.id, choice.arm, funds.row
-        expires_at = now + row.settings.terms.hold_seconds
-        decision = DecisionRow(
-            id, row.id, arm, hold, key, payload, now, expires_at, None, None, funds.lease_id, choice.request,
-            choice.propensity,
-        )  # fmt: skip
-        tx.add_decision(decision)
-        event = Event(row.id, "decided", now, id, arm, hold.amount)
-        event.request, event.propensity = choice.request, choice.propensity
-        funds.add_event(event)
-        if funds.learner is not None:
-            self._store.prefetch = partial(funds.learner.draws.prepare, id, "learn")  # for its feedback
-        return decision
 
     # --- batches --------------------------------------------------------------------------------------------------
 

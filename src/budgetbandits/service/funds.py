@@ -1,6 +1,6 @@
 """Where the money and the learner of a decision come from: the campaign, or a lease (`leases`).
 
-`Funds.choose` names an arm and holds its cap; `book` and `fail` write down what became of a decision. Which rows are
+`Funds.decide` names an arm and holds its cap; `book` and `fail` write down what became of a decision. Which rows are
 written depends on whose money it is.
 """
 
@@ -37,9 +37,27 @@ class Funds(ABC):
     learner: CampaignLearner | None
     lease_id: str | None = None
 
+    def __init__(self, tx: DecisionTransaction, row: Campaign) -> None:
+        self._tx, self.row, self.learner = tx, row, None
+
+    def decide(self, now: float, key: str, request_digest: str, options: RequestOptions | None = None) -> DecisionRow:
+        """Choose an arm, hold its cap and write both down, or refuse."""
+        choice, hold, now = self._choose(now, options)
+        id, arm, row = choice.id, choice.arm, self.row
+        expires_at = now + row.settings.terms.hold_seconds
+        decision = DecisionRow(
+            id, row.id, arm, hold, key, request_digest, now, expires_at, None, None, self.lease_id, choice.request,
+            choice.propensity,
+        )  # fmt: skip
+        self._tx.add_decision(decision)
+        event = Event(row.id, "decided", now, id, arm, hold.amount)
+        event.request, event.propensity = choice.request, choice.propensity
+        self.add_event(event)
+        return decision
+
     @abstractmethod
-    def choose(self, now: float, options: RequestOptions | None = None) -> tuple[Choice, Hold, float]:
-        """Choose an arm and hold its cap, or refuse. Returns the choice, its hold and its time."""
+    def _choose(self, now: float, options: RequestOptions | None) -> tuple[Choice, Hold, float]:
+        """The choice, its hold and its time, or the refusal."""
 
     @abstractmethod
     def cap(self, decision: DecisionRow) -> int:
@@ -96,15 +114,14 @@ class CampaignFunds(Funds):
     """The campaign's own money; its row has been read and so is locked."""
 
     def __init__(self, tx: DecisionTransaction, learners: Learners, row: Campaign) -> None:
-        self._tx, self._learners = tx, learners
-        self.row = row
-        self.learner = None
+        super().__init__(tx, row)
+        self._learners = learners
 
     @property
     def account(self) -> Account:  # type: ignore[override]
         return self.row.account
 
-    def choose(self, now: float, options: RequestOptions | None = None) -> tuple[Choice, Hold, float]:
+    def _choose(self, now: float, options: RequestOptions | None) -> tuple[Choice, Hold, float]:
         row, change = self.row, self._learners.choosing(self._tx, self.row)
         learner, limits = change.learner, row.settings.limits(row.created_at)
         ledger.check_open(row.account)

@@ -68,8 +68,8 @@ class LeaseFunds(Funds):
     own."""
 
     def __init__(self, tx: DecisionTransaction, row: Campaign, lease: Lease, own: OwnLease | None) -> None:
-        self._tx = tx
-        self.row, self.lease = row, lease
+        super().__init__(tx, row)
+        self.lease = lease
         self.lease_id = lease.id
         # one that is behind stays so: it catches up when it decides
         self._own = own if own is not None and own.learner.tag == lease.digest else None
@@ -79,7 +79,7 @@ class LeaseFunds(Funds):
     def account(self) -> Account:  # type: ignore[override]
         return self.lease.account
 
-    def choose(self, now: float, options: RequestOptions | None = None) -> tuple[Choice, Hold, float]:
+    def _choose(self, now: float, options: RequestOptions | None) -> tuple[Choice, Hold, float]:
         own = self._own
         assert own is not None
         learner = own.learner
