@@ -26,10 +26,11 @@ from budgetbandits.service.funds import CampaignFunds, Funds
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases import ledger
 from budgetbandits.service.ledger import Account, Hold, stop
-from budgetbandits.service.request import RequestOptions, ResolvedRequest
+from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.stores.contract import DecisionTransaction, NeedsFullTransaction, Scope, find_campaign, full
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event, Lease, LeaseEvent
 from budgetbandits.service.tasks import Clock, moment
+from budgetbandits.validation import RequestOptions
 
 FEEDBACK_EVENTS = ("settled", "rewarded")
 EVENTS_BY_OTHERS = (*FEEDBACK_EVENTS, "failed", "voided", "expired")
