@@ -98,7 +98,7 @@ def test_holds_may_be_said_and_costs_beyond_them_are_paid_from_what_is_free(engi
     assert (account.spent, account.overrun, account.status) == (300_000, 0, "active")
     with pytest.raises(BadParameter, match=r"hold of 'small' is 0\.2, above its cap 0\.1; hold that or less"):
         engine.decide(campaign, "two", holds={"small": 0.2})
-    with pytest.raises(BadParameter, match="is 0; give a positive amount"):
+    with pytest.raises(BadParameter, match=r"is 0\.0; use a positive number"):
         engine.decide(campaign, "two", holds={"small": 0.0})
     with pytest.raises(HoldRefused) as refused:  # 0.7 is left, which would do for the others
         engine.decide(campaign, "two", arms=["large"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import threading
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from budgetbandits.errors import (
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request
 from budgetbandits.policies.files import policy_of
-from budgetbandits.validation import integer, listed, positive
+from budgetbandits.validation import RequestFields, RequestOptions, integer, positive
 
 
 class Allocation(AllocationState):
@@ -109,16 +109,7 @@ class Allocation(AllocationState):
 
     # --- ask and tell --------------------------------------------------------------------------------------------
 
-    def ask(
-        self,
-        hold: float | bool = False,
-        *,
-        segment: str | None = None,
-        arms: Iterable[str] | None = None,
-        exclude: Iterable[str] | None = None,
-        prices: Mapping[str, float] | None = None,
-        holds: Mapping[str, float] | None = None,
-    ) -> Ask:
+    def ask(self, hold: float | bool = False, **options: Unpack[RequestFields]) -> Ask:
         """The arm to pull next.
 
         With ``hold`` an amount of money is set aside until the cost is reported: True for the most that the pull can
@@ -130,17 +121,14 @@ class Allocation(AllocationState):
         """
         with self._lock:
             session, learner = self._session, self._session.learner
-            # most asks say nothing of their request, and then there is little to look at
-            allowed = learner.state.active
-            if arms is not None or exclude is not None:
-                allowed = self._allowed(arms, exclude)
-            estimates = None if prices is None else estimated(prices, allowed, session.names, self._units)
+            allowed = payable = learner.state.active
+            estimates: Array | None = None
             amounts: Array | float = 0.0
-            payable = allowed
-            if hold is False and holds is None:
+            segment = options.get("segment")
+            if hold is False and not options:  # most asks say nothing of their request
                 self._money.check(0.0, self._asks.held)
             else:
-                amounts = amounts_to_hold(hold, holds, estimates, session.names, self._units)
+                allowed, estimates, amounts = self._resolve(hold, options)
                 payable = self._money.affordable(allowed, amounts, self._asks.held)
             request = NO_REQUEST_INFO
             if segment is not None or estimates is not None or session.segments:
@@ -175,15 +163,7 @@ class Allocation(AllocationState):
             number = self._asks.add(ask)
             return Ask(number, session.names[arm]) if chances is None else self._named(number, ask)
 
-    def can_ask(
-        self,
-        hold: float | bool = False,
-        *,
-        arms: Iterable[str] | None = None,
-        exclude: Iterable[str] | None = None,
-        prices: Mapping[str, float] | None = None,
-        holds: Mapping[str, float] | None = None,
-    ) -> bool:
+    def can_ask(self, hold: float | bool = False, **options: Unpack[RequestFields]) -> bool:
         """Whether `ask` with these arguments would name an arm now: the money to be held is there, neither spent nor
         held by others, and the policy goes on.
 
@@ -194,12 +174,9 @@ class Allocation(AllocationState):
         4.5
         """
         with self._lock:
-            allowed = self._allowed(arms, exclude)
-            names, learner = self._session.names, self._session.learner
-            estimates = None if prices is None else estimated(prices, allowed, names, self._units)
-            if estimates is not None:
-                _ = learner.by_request  # an error for policies that look at no prices
-            amounts = amounts_to_hold(hold, holds, estimates, names, self._units)
+            learner, (allowed, estimates, amounts) = self._session.learner, self._resolve(hold, options)
+            if estimates is not None or options.get("segment") is not None:
+                _ = learner.by_request  # an error for policies that look at neither
             try:
                 payable = self._money.affordable(allowed, amounts, self._asks.held)
             except (BudgetExhausted, HoldRefused):
@@ -346,10 +323,12 @@ class Allocation(AllocationState):
             number = int(ask)
         return number, self._asks.find(number, reward, cost)
 
-    def _allowed(self, arms: Iterable[str] | None, exclude: Iterable[str] | None) -> ArmMask:
-        """The arms that may answer a request; ``arms`` and ``exclude`` are checked."""
-        wanted = None if arms is None else listed("arms", arms)
-        return self._session.allowed(wanted, () if exclude is None else listed("exclude", exclude))
+    def _resolve(self, hold: float | bool, fields: RequestFields) -> tuple[ArmMask, Array | None, Array | float]:
+        """The arms that may answer a request, their prices if it says any, and what an ask of each would hold."""
+        options, names = RequestOptions.checked(**fields), self._session.names
+        allowed = self._session.allowed(options)
+        estimates = estimated(options, allowed, names, self._units)
+        return allowed, estimates, amounts_to_hold(hold, options, estimates, names, self._units)
 
     def _request_of(self, ask: OpenAsk) -> Request:
         """The request that an open ask is for."""

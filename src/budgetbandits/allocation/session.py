@@ -16,9 +16,10 @@ import numpy as np
 from budgetbandits.allocation import substitutes
 from budgetbandits.allocation.cooldowns import Cooldowns
 from budgetbandits.allocation.learner import ArmMask, Learner
-from budgetbandits.errors import BadParameter, NoArmLeft, UnknownArm
+from budgetbandits.errors import NoArmLeft, UnknownArm
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, State
+from budgetbandits.validation import RequestOptions
 
 ARMS_NAMED_MAX = 8
 """Arms that an error message lists."""
@@ -84,16 +85,18 @@ class ArmSession:
 
     # --- choosing ------------------------------------------------------------------------------------------------
 
-    def allowed(self, arms: Iterable[str] | None, exclude: Iterable[str] = ()) -> ArmMask:
-        """The arms that may answer a request: active, among ``arms`` if these are given, and not excluded."""
+    def allowed(self, options: RequestOptions) -> ArmMask:
+        """The arms that may answer a request: active, among its arms if it names any, and not excluded."""
         active = self.learner.state.active
-        excluded = [self.number(name) for name in exclude]
-        if arms is None and not excluded:
+        excluded = [self.number(name) for name in options.exclude]
+        for name in (*(options.prices or ()), *options.holds):
+            self.number(name)
+        if options.arms is None and not excluded:
             return active
         allowed = active.copy()
-        if arms is not None:
+        if options.arms is not None:
             allowed[:] = False
-            allowed[[self.number(name) for name in arms]] = True
+            allowed[[self.number(name) for name in options.arms]] = True
             allowed &= active
         allowed[excluded] = False
         if not allowed.any():
@@ -108,8 +111,6 @@ class ArmSession:
         segments = self.segments
         if segment is None and prices is None and not segments:
             return NO_REQUEST_INFO
-        if segment is not None and (not isinstance(segment, str) or not segment):
-            raise BadParameter(f"segment is {segment!r:.40}; name it by a text such as 'code'")
         policy, state = self.learner.by_request, self.learner.state
         if not segments and segment is not None and (pending or state.pulls.any()):
             segments[None] = 0  # what was asked or learned before any segment was named is of no named one

@@ -30,9 +30,10 @@ from budgetbandits.policies.paced.statistics import PacedState
 from budgetbandits.policies.primal_dual import PricedState
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service.ledger import Account
-from budgetbandits.service.request import Amounts, RequestOptions, ResolvedRequest
+from budgetbandits.service.request import Amounts, ResolvedRequest, resolve
 from budgetbandits.service.segment_sums import SegmentSums
 from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSettings, DecisionRow
+from budgetbandits.validation import RequestOptions
 
 SEGMENTS_MAX = 100
 """Segments of a campaign: an arm's row has what is known of it in each, and is written at every feedback."""
@@ -266,7 +267,7 @@ class CampaignLearner(ArmSession):
                 f"segment {options.segment!r:.60} would be number {number} among {len(self.names):,} arms; "
                 f"arms times segments are {CELLS_MAX:,} at most: name fewer kinds, or have fewer arms"
             )
-        return options.resolve(self, self.caps)
+        return resolve(options, self, self.caps)
 
     def holds(self, request: ResolvedRequest | None) -> tuple[Amounts, ArmMask]:
         """What a decision for each arm holds, and the arms that the request allows."""

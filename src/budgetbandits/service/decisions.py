@@ -20,14 +20,14 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from budgetbandits.errors import BudgetBanditsError, Conflict, HoldRefused
 from budgetbandits.service import ledger
 from budgetbandits.service.funds import Funds
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.request import DecisionKey, RequestOptions, decision_keys
+from budgetbandits.service.request import DecisionKey, checked_options, decision_keys
 from budgetbandits.service.stores.contract import (
     UNREADABLE,
     Clock,
@@ -43,6 +43,7 @@ from budgetbandits.service.stores.contract import (
     moment,
 )
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
+from budgetbandits.validation import RequestFields, RequestOptions
 
 SLICE_SECONDS = 0.02
 """Seconds after which a slice of a batch makes no further decision."""
@@ -84,14 +85,13 @@ class Decisions:
         self._clock = clock
 
     def decide(
-        self, campaign: str, key: str, context: Mapping[str, Any] | None = None, **request: Any
+        self, campaign: str, key: str, context: Mapping[str, Any] | None = None, **request: Unpack[RequestFields]
     ) -> DecisionResult:
         """Choose an arm and hold its cost cap. The same key gives the same answer; asked for anything else, a conflict.
 
         ``request`` are the fields of `RequestOptions`, with money in the user's unit.
         """
-        options = RequestOptions.checked(**request)
-        return self._store.write(*self.decision_task(campaign, key, context, options))[0]
+        return self._store.write(*self.decision_task(campaign, key, context, checked_options(**request)))[0]
 
     def decision_task(
         self,
@@ -171,10 +171,15 @@ class Decisions:
     # --- batches --------------------------------------------------------------------------------------------------
 
     def decide_many(
-        self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None = None, **request: Any
+        self,
+        campaign: str,
+        key: str,
+        count: int,
+        context: Mapping[str, Any] | None = None,
+        **request: Unpack[RequestFields],
     ) -> list[DecisionResult]:
         """As many decisions as ``count`` says, all of them or none; ``request`` is as for `decide`, for each."""
-        steps = self._steps(campaign, key, count, context, RequestOptions.checked(**request))
+        steps = self._steps(campaign, key, count, context, checked_options(**request))
         try:
             task = next(steps)
             while True:

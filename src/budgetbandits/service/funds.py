@@ -15,9 +15,10 @@ from budgetbandits.service import ledger
 from budgetbandits.service.campaign_learner import CampaignLearner, Choice, Offer
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, Hold
-from budgetbandits.service.request import RequestOptions, ResolvedRequest
+from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.stores.contract import DecisionTransaction
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
+from budgetbandits.validation import RequestOptions
 
 CLOCK_TOLERANCE = 3600.0
 """Seconds that a clock may be behind the day of a campaign's latest decision. Such a decision is of that day."""

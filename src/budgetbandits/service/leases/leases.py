@@ -26,7 +26,7 @@ from budgetbandits.service.funds import CampaignFunds, Funds
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases import ledger
 from budgetbandits.service.ledger import Account, Hold, stop
-from budgetbandits.service.request import RequestOptions, ResolvedRequest
+from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.stores.contract import (
     Clock,
     DecisionTransaction,
@@ -37,6 +37,7 @@ from budgetbandits.service.stores.contract import (
     moment,
 )
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event, Lease, LeaseEvent
+from budgetbandits.validation import RequestOptions
 
 FEEDBACK_EVENTS = ("settled", "rewarded")
 EVENTS_BY_OTHERS = (*FEEDBACK_EVENTS, "failed", "voided", "expired")
