@@ -21,6 +21,7 @@ from budgetbandits.service import ledger
 from budgetbandits.service.campaign_checks import (
     arm_to_bring_back,
     arm_to_retire,
+    changed_settings,
     check_new_arm,
     check_not_closed,
     checked_cap,
@@ -30,7 +31,6 @@ from budgetbandits.service.campaign_learner import ArmStatus
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import check_text, checked_name, is_id, normal
-from budgetbandits.service.settings import changed_settings
 from budgetbandits.service.stores.contract import (
     UNREADABLE,
     Clock,

@@ -15,6 +15,8 @@ from the campaign's own money, never from a lease.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
@@ -22,12 +24,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Unpack
 
-from budgetbandits.errors import BudgetBanditsError, Conflict, HoldRefused
+from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, HoldRefused
 from budgetbandits.service import ledger
 from budgetbandits.service.funds import Funds
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.request import DecisionKey, checked_options, decision_keys
+from budgetbandits.service.names import check_text
+from budgetbandits.service.request import BATCH_MAX, checked_options
 from budgetbandits.service.stores.contract import (
     UNREADABLE,
     Clock,
@@ -44,6 +47,11 @@ from budgetbandits.service.stores.contract import (
 )
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
 from budgetbandits.validation import RequestFields, RequestOptions
+
+NO_CONTEXT = hashlib.sha256(b"{}").hexdigest()
+
+DecisionKey = tuple[str, str]
+"""The key of a decision, and a digest of what was asked under it."""
 
 SLICE_SECONDS = 0.02
 """Seconds after which a slice of a batch makes no further decision."""
@@ -91,7 +99,8 @@ class Decisions:
 
         ``request`` are the fields of `RequestOptions`, with money in the user's unit.
         """
-        return self._store.write(*self.decision_task(campaign, key, context, checked_options(**request)))[0]
+        options = checked_options(**request) if request else None
+        return self._store.write(*self.decision_task(campaign, key, context, options))[0]
 
     def decision_task(
         self,
@@ -102,7 +111,7 @@ class Decisions:
         count: int | None = None,
     ) -> Task[list[DecisionResult]]:
         """One decision; with a ``count``, that many under one key, in one transaction (`decide_many` makes slices)."""
-        asked = decision_keys(key, context, count, options)
+        asked = _decision_keys(key, context, count, options)
         scope = Scope(campaign, keys=[each for each, _ in asked])
 
         def work(tx: DecisionTransaction) -> list[DecisionResult]:
@@ -217,7 +226,7 @@ class Decisions:
     def _steps(
         self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None, options: RequestOptions | None
     ) -> BatchSteps:
-        asked, done = decision_keys(key, context, count, options), 0
+        asked, done = _decision_keys(key, context, count, options), 0
         while True:
             try:
                 answers = yield self._slice(campaign, asked[done:], options)
@@ -275,6 +284,32 @@ def of_batch(refused: HoldRefused, fit: int, asked: int, taken: int) -> HoldRefu
     if refused.reason == "blocked_by_holds" and not taken:
         return HoldRefused("exhausted", f"{what}; ask for fewer, or top up the budget")
     return HoldRefused(refused.reason, f"{what}: {refused}", refused.retry_after)
+
+
+def _decision_keys(
+    key: str, context: Mapping[str, Any] | None, count: int | None, options: RequestOptions | None = None
+) -> list[DecisionKey]:
+    """The keys of what is asked under one key: one decision, or ``count`` of them."""
+    if not (isinstance(key, str) and 0 < len(key) <= 200):
+        raise BadParameter("key must be text of 1 to 200 characters: one for each decision, the same when retried")
+    if not key.isprintable():
+        check_text("key", key)
+    if count is not None and not 1 <= count <= BATCH_MAX:
+        raise BadParameter(f"count is {count}; use 1 to {BATCH_MAX}")
+    asked = json.dumps(context, sort_keys=True) if context else "{}"
+    if options is not None:  # the same for the same request, however it was written
+        arms = None if options.arms is None else sorted(options.arms)
+        said = [options.segment, arms, sorted(options.exclude), options.prices, options.holds]
+        asked = f"{asked} {json.dumps(said, sort_keys=True)}"
+    if count is None:
+        return [(key, _digest(asked) if context or options is not None else NO_CONTEXT)]
+    # the first goes by the key itself, so that the key cannot be used for anything else
+    keys = [key, *(f"{key} [{number}]" for number in range(1, count))]
+    return [(each, _digest(f"{number} of {count} {asked}")) for number, each in enumerate(keys)]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _made(tx: DecisionTransaction, campaign: str, key: str, payload: str) -> DecisionRow | None:

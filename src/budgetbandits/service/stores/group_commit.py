@@ -77,8 +77,7 @@ class CachedTransaction(SqlTransaction):
     """Whether anything was written."""
 
     def __init__(self, connection: Any, cache: RowCache) -> None:
-        super().__init__(connection)
-        self._cache = cache
+        self._connection, self._cache = connection, cache
         self._campaigns, self._decisions = cache.campaigns, cache.decisions
 
     def campaign(self, id_or_name: str) -> Campaign | None:
