@@ -32,7 +32,7 @@ from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.request import Amounts, ResolvedRequest, resolve
 from budgetbandits.service.segment_sums import SegmentSums
-from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSettings, DecisionRow
+from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSettings, DecisionRow, Event
 from budgetbandits.validation import RequestOptions
 
 SEGMENTS_MAX = 100
@@ -79,7 +79,7 @@ class Draws:
 
 
 class Pull(NamedTuple):
-    """A decision whose reward and cost are both known, as far as it is learned from (`stores.records.DecisionRow`)."""
+    """A decision as far as it is learned from (`stores.records.DecisionRow`), once its reward and cost are known."""
 
     id: str
     arm: int
@@ -349,16 +349,18 @@ class CampaignLearner(ArmSession):
 
     # --- what becomes of a decision ------------------------------------------------------------------------------
 
-    def learn_pull(self, pull: DecisionRow | Pull, now: float) -> Sequence[int]:
-        """Learn from a decision whose reward and cost are both known from now on. A policy knows both as shares of the
-        largest there can be, or of the arm's largest. Returns the arms of which something has changed."""
-        arm, reward, cost, known = pull.arm, pull.reward, pull.cost, len(self.segments)
-        assert reward is not None
-        assert cost is not None
+    def record_feedback(self, pull: DecisionRow | Pull, event: Event) -> Sequence[int]:
+        """A decision was settled or rewarded. A cost that is reported answers it, which ends a row of failures; once
+        its reward is known too it is learned from. A policy knows both as shares of the largest there can be, or of the
+        arm's largest. Returns the arms of which something has changed."""
+        arm, reward, cost, known, now = pull.arm, pull.reward, pull.cost, len(self.segments), event.at
+        if event.kind == "settled":
+            self.cooldowns.record_answer(arm, now, pull.created_at)
+        if reward is None or cost is None:
+            return [arm]
         share = reward / self._settings.terms.reward_max
         price = min(cost / self._settings.cost_scale(int(self.caps[arm])), 1.0)
         request = self.request_info(ResolvedRequest.from_json(pull.request)) if self.by_request else NO_REQUEST_INFO
-        self.cooldowns.record_answer(arm, now, pull.created_at)
         self.learn(arm, share, price, self.draws.generator(pull.id, "learn"), request, now)
         if self.sums is not None:
             self.sums.record(arm, request.segment, reward, cost)

@@ -167,7 +167,7 @@ class Outcomes:
             event = Event(made.campaign, "rewarded", now, made.id, made.arm, reward=reward)
         in_full = updated.cost is not None and updated.reward is not None
         froze = account.status != funds.account.status
-        funds.book(account, event, updated if in_full else None)
+        funds.book(account, event, updated if new_cost or in_full else None)
         if froze:
             _note_freeze(funds, updated, now)
         tx.save_decision(updated)
@@ -184,15 +184,15 @@ class Outcomes:
         new_cost = _is_new("cost", made.cost, cost) or made.cost is None
         if made.failed:
             return FeedbackOutcome(made.id, to_units(made.hold.overrun), False)
-        now, account, hold, events = moment(tx, self._clock), funds.account, made.hold, []
+        now, account, hold, settled = moment(tx, self._clock), funds.account, made.hold, None
         if new_cost:
             cost = cost or 0
             funds = self._leases.for_cost(tx, funds, made, cost)
             account, hold = _settled(funds, made, cost)
-            events = [Event(made.campaign, "settled", now, made.id, made.arm, cost)]
+            settled = Event(made.campaign, "settled", now, made.id, made.arm, cost)
         updated = replace(made.with_feedback(hold, made.cost if cost is None else cost, None), failed=True)
         froze = account.status != funds.account.status
-        funds.fail(account, events, Event(made.campaign, "failed", now, made.id, made.arm), made.created_at)
+        funds.fail(account, Event(made.campaign, "failed", now, made.id, made.arm), settled, made.created_at)
         if froze:
             _note_freeze(funds, updated, now)
         tx.save_decision(updated)

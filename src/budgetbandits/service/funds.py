@@ -7,7 +7,6 @@ written depends on whose money it is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from budgetbandits.errors import WrongClock
@@ -75,11 +74,12 @@ class Funds(ABC):
 
     @abstractmethod
     def book(self, account: Account, event: Event, decision: DecisionRow | None = None) -> None:
-        """Write the money and the event; learn from the decision, if its reward and cost are both known now."""
+        """Write the money and the event. With a decision, its cost is new or its reward and cost are both known now."""
 
     @abstractmethod
-    def fail(self, account: Account, events: Sequence[Event], failure: Event, created_at: float) -> None:
-        """Write the money, the events, and the failure of a decision that was made at ``created_at``."""
+    def fail(self, account: Account, failure: Event, cost: Event | None, created_at: float) -> None:
+        """Write the money, the failure of a decision that was made at ``created_at``, and then its cost if that is new:
+        a decision that is settled after it failed has not answered."""
 
 
 def affordable_arms(
@@ -156,13 +156,14 @@ class CampaignFunds(Funds):
         change = self._learners.changing(self._tx, self.row)  # reads whatever it needs before anything is written
         self.add_event(event)
         with change:
-            change.arms = change.learner.learn_pull(decision, event.at)
+            change.arms = change.learner.record_feedback(decision, event)
         self.row, self.learner = change.row, change.learner
 
-    def fail(self, account: Account, events: Sequence[Event], failure: Event, created_at: float) -> None:
+    def fail(self, account: Account, failure: Event, cost: Event | None, created_at: float) -> None:
         change = self._learners.changing(self._tx, self.row.with_money(account))
-        for event in (*events, failure):
-            self.add_event(event)
+        self.add_event(failure)
+        if cost is not None:
+            self.add_event(cost)
         with change:
             assert failure.arm is not None
             change.learner.record_failure(failure.arm, failure.at, created_at)

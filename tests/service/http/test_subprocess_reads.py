@@ -20,7 +20,7 @@ import pytest
 from budgetbandits.errors import DiskFull, StoreError
 from budgetbandits.service.audit import audit, export
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.audit.open_decisions import Known, OpenDecisions
+from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisions
 from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.feedback import DecisionOutcome
 from budgetbandits.service.http import subprocess_reads
@@ -123,7 +123,7 @@ def test_an_audit_lists_a_thousand_differences_and_counts_the_rest(monkeypatch):
 
 
 def test_what_is_not_told_is_remembered_in_memory_or_in_a_file():
-    known = {str(n): Known(Hold(n, "expired", n, 0, n % 2 == 0, 3), None, n / 2) for n in range(100)}
+    known = {str(n): OpenDecision(Hold(n, "expired", n, 0, n % 2 == 0, 3), None, n / 2) for n in range(100)}
     with OpenDecisions(most=10) as open:
         for id, each in known.items():
             open.put(id, each)
@@ -165,9 +165,9 @@ def test_no_room_for_what_must_be_remembered(monkeypatch):
 
     monkeypatch.setattr("budgetbandits.service.audit.open_decisions.sqlite3.connect", lambda *_, **__: Full())
     with OpenDecisions(most=1) as open:
-        open.put("1", Known(Hold(1)))
+        open.put("1", OpenDecision(Hold(1)))
         with pytest.raises(DiskFull, match="SQLITE_TMPDIR"):
-            open.put("2", Known(Hold(1)))
+            open.put("2", OpenDecision(Hold(1)))
 
 
 # --- connections -----------------------------------------------------------------------------------------------------

@@ -165,10 +165,10 @@ def _grouped(slices: Iterator[list[Row]]) -> Iterator[list[Row]]:
 def _slices(store: Store, campaign: str, table: Table) -> Iterator[list[Row]]:
     """The rows of a table. The campaign is looked up at once, not when the first of them is asked for."""
 
-    def begin(tx: Transaction) -> tuple[str, list[str], _Present, int]:
+    def begin(tx: Transaction) -> tuple[str, list[str], _ArmTimeline, int]:
         id = find_campaign(tx, campaign).id
         names = [arm.name for arm in tx.arms(id)]
-        return id, names, _Present.of(tx, id, len(names)), tx.last_event(id)
+        return id, names, _ArmTimeline.of(tx, id, len(names)), tx.last_event(id)
 
     id, names, present, last = store.read(begin)
     if table == "events":
@@ -179,7 +179,7 @@ def _slices(store: Store, campaign: str, table: Table) -> Iterator[list[Row]]:
     )  # fmt: skip
 
 
-class _Present:
+class _ArmTimeline:
     """Which arms there were to choose from, from event to event: they come and go."""
 
     def __init__(self, arms: set[int], changes: list[Event]) -> None:
@@ -187,7 +187,7 @@ class _Present:
         self._changes = changes
 
     @classmethod
-    def of(cls, tx: Transaction, campaign: str, arms: int) -> _Present:
+    def of(cls, tx: Transaction, campaign: str, arms: int) -> _ArmTimeline:
         operators = tx.pages().operator_events(campaign, MOST_CHANGES)  # which has an index of its own
         changes = [event for event in reversed(operators) if event.kind in ARM_EVENTS]
         added = {event.arm for event in changes if event.kind == "arm added"}

@@ -110,18 +110,18 @@ class LeaseFunds(Funds):
         self.lease = _with_money(self.lease, account)
         if self.learner is not None and decision is not None:
             self.learner.tag = ""
-            self.learner.learn_pull(decision, event.at)
+            self.learner.record_feedback(decision, event)
         self.add_event(event)
 
-    def fail(self, account: Account, events: Sequence[Event], failure: Event, created_at: float) -> None:
+    def fail(self, account: Account, failure: Event, cost: Event | None, created_at: float) -> None:
         self.lease = _with_money(self.lease, account)
-        for event in events:
-            self.add_event(event)
         if self.learner is not None:
             assert failure.arm is not None
             self.learner.tag = ""
             self.learner.record_failure(failure.arm, failure.at, created_at)
         self.add_event(failure)
+        if cost is not None:
+            self.add_event(cost)
 
 
 def _with_money(lease: Lease, account: Account) -> Lease:
@@ -328,7 +328,7 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent]) -> list[in
     """
     before, events = dict(vars(learner.state)), list(events)
     last = {each.event.decision: each.event.lease_seq for each in events if each.event.kind in FEEDBACK_EVENTS}
-    arms: set[int] = set()
+    arms, failed = set[int](), set[str | None]()
     for event, cost, reward, request, made_at in events:
         if event.kind == "decided":
             assert event.arm is not None
@@ -343,17 +343,14 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent]) -> list[in
             assert made_at is not None
             learner.record_failure(event.arm, event.at, made_at)
             arms.add(event.arm)
-        # reported in two parts, a decision is learned from when the second is there
-        elif (
-            event.kind in FEEDBACK_EVENTS
-            and last[event.decision] == event.lease_seq
-            and cost is not None
-            and reward is not None
-        ):
+            failed.add(event.decision)
+        elif event.kind in FEEDBACK_EVENTS and event.decision not in failed:
             assert event.arm is not None
             assert made_at is not None
+            if last[event.decision] != event.lease_seq:
+                reward = None  # reported in two parts, a decision is learned from when the second is there
             pull = Pull(str(event.decision), event.arm, reward, cost, request, made_at)
-            arms.update(learner.learn_pull(pull, event.at))
+            arms.update(learner.record_feedback(pull, event))
     return sorted(arms.union(learner.learner.changed_since(before)))
 
 

@@ -239,8 +239,8 @@ class KeyEvent:
 class Counts:
     """What happened to an arm in the minute, hour or day that begins then; the counts are named after kinds of events.
 
-    A failure is an event after that of its cost, so failures are counted apart: the prices of an arm are those of the
-    decisions that it has answered.
+    A failure is an event of its own, next to that of its cost, so failures are counted apart: the prices of an arm are
+    those of the decisions that it has answered.
     """
 
     begins: int
