@@ -11,7 +11,7 @@ from dataclasses import replace
 from budgetbandits.errors import StoreError
 from budgetbandits.service.names import normal
 from budgetbandits.service.stores.contract import Store, Transaction
-from budgetbandits.service.stores.records import OWN, LeaseEvent, Watermark
+from budgetbandits.service.stores.records import LEASE_MILESTONES, LeaseEvent, Watermark
 
 
 class MemoryStore(Store):
@@ -204,7 +204,7 @@ class _Memory(Transaction):
     def answer(self, campaign, key):
         return self.store.operations.get((campaign, key), (None, None))[1]
 
-    def add_operation(self, campaign, key, digest, at, answer=None):
+    def add_operation(self, campaign, key, digest, now, answer=None):
         self._put(self.store.operations, (campaign, key), (digest, answer))
 
     def add_key(self, key):
@@ -236,7 +236,9 @@ class _Memory(Transaction):
         return max((event.seq for event in self.store.events if event.campaign == campaign), default=0)
 
     def last_own_event(self, campaign):
-        own = [event for event in self.events(campaign, 0, 10**9) if event.lease is None or event.kind in OWN]
+        own = [
+            event for event in self.events(campaign, 0, 10**9) if event.lease is None or event.kind in LEASE_MILESTONES
+        ]
         return max((event.seq for event in own), default=0)
 
 

@@ -94,7 +94,7 @@ def checked_cap(arm: str, cap: float) -> int:
 
 
 def _scaled(known: Mapping[str, Any], arms: list[str], budget: int, cost_max: int) -> dict[str, Any]:
-    """What a policy may know, in units of the largest cost."""
+    """The known quantities of a policy, in units of the largest cost."""
     unknown = set(known) - {"cost_floor", "costs"}
     if unknown:
         raise BadParameter(f"known has {sorted(unknown)[0]!r}; it may have cost_floor and costs")

@@ -105,8 +105,8 @@ class Offer(NamedTuple):
 
     @property
     def largest_hold(self) -> int:
-        """What must be free by the limits in time before any of these arms is chosen: to choose from what fits the
-        moment would choose the cheap. An arm at rest is not waited for."""
+        """The money that the limits in time must leave free before any of these arms is chosen: to choose from what
+        fits the moment would choose the cheap. An arm at rest is not waited for."""
         arms = self.available if self.resting is None else self.available & ~self.resting
         return int(self.holds[arms].max())
 
@@ -138,7 +138,7 @@ class CampaignLearner(ArmSession):
         self.tag = ""
         self.draws = Draws()
         self.sums = SegmentSums.kept_for(learner.policy, len(names))
-        """What segments earned and cost, where the policy's own sums do not say so."""
+        """Rewards and costs of segments, where the policy's own sums do not say so."""
         self.by_request = isinstance(learner.policy, RequestPolicy)
         """Whether the policy looks at requests; only then are there segments, and plans with money."""
         self.leaves_traces = not isinstance(learner.policy, SamplingPolicy | RequestPolicy)
@@ -239,7 +239,7 @@ class CampaignLearner(ArmSession):
         return ArmRow(campaign.id, arm, self.names[arm], cap, self.arm_state(arm), active)
 
     def arm_state(self, arm: int) -> dict[str, Any]:
-        """What is known of one arm."""
+        """All that is known of one arm, for its row."""
         learned = self.learner.arm_state(arm)
         if self.sums is not None:
             learned |= self.sums.arm_state(arm)
@@ -270,7 +270,7 @@ class CampaignLearner(ArmSession):
         return resolve(options, self, self.caps)
 
     def holds(self, request: ResolvedRequest | None) -> tuple[Amounts, ArmMask]:
-        """What a decision for each arm holds, and the arms that the request allows."""
+        """The hold of a decision for each arm, and the arms that the request allows."""
         if request is None:
             return self.caps, self.learner.state.active
         return request.amounts(self.caps), request.among(self.learner.state.active)

@@ -62,7 +62,7 @@ class FeedbackOutcome:
 
     decision: str
     overrun: float
-    """What it cost beyond its arm's cap, or beyond the money there was: 0 if all is well."""
+    """The part of its cost beyond its arm's cap, or beyond the money there was: 0 if all is well."""
     cost_is_new: bool
     refused: BudgetBanditsError | None = None
     """Why the reward was not taken, though the cost that came with it was."""

@@ -19,7 +19,7 @@ from budgetbandits.service.stores.contract import DecisionTransaction
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
 from budgetbandits.validation import RequestOptions
 
-CLOCK_TOLERANCE = 3600.0
+CLOCK_LAG_SECONDS_MAX = 3600.0
 """Seconds that a clock may be behind the day of a campaign's latest decision. Such a decision is of that day."""
 
 
@@ -102,7 +102,7 @@ def time_of_decision(campaign: Campaign, now: float) -> float:
     said that it is right now (`Campaigns.set_back`).
     """
     begun = campaign.account.day * ledger.DAY
-    if begun > now + CLOCK_TOLERANCE:
+    if begun > now + CLOCK_LAG_SECONDS_MAX:
         latest, today = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC" for at in (begun, now))
         raise WrongClock(
             f"the latest decision of {campaign.name!r} is of {latest}, and it is {today} now; set the clock "

@@ -31,7 +31,7 @@ Amounts = NDArray[np.int64]
 
 
 def checked_options(**fields: Unpack[RequestFields]) -> RequestOptions | None:
-    """What a worker has sent, with names as they are kept and money in micros; None if it says nothing of the request.
+    """The options of a request, with names as they are kept and money in micros; None if there are none.
 
     >>> checked_options(exclude=["mail"], holds={"search": 0.5})
     RequestOptions(segment=None, arms=None, exclude=('mail',), prices=None, holds={'search': 500000})
@@ -104,7 +104,7 @@ class ResolvedRequest:
         return among & active
 
     def amounts(self, caps: Amounts) -> Amounts:
-        """What a decision for each arm holds."""
+        """The hold of a decision for each arm."""
         if self.holds is None:
             return caps
         amounts = caps.copy()
@@ -112,5 +112,5 @@ class ResolvedRequest:
         return amounts
 
     def price(self, arm: int) -> int | None:
-        """What this arm was estimated to cost, if it was."""
+        """The estimated cost of this arm, if the request names one."""
         return None if self.prices is None or self.arms is None else self.prices[self.arms.index(arm)]

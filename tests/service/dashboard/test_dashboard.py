@@ -36,7 +36,7 @@ def service(tmp_path_factory):
     with SQLiteStore(tmp_path_factory.mktemp("pages") / "money.db") as store:
         engine = DecisionService(store)
         for name in (NAME, "other", "plain"):
-            engine.create(name, "bts", 20.0, {"search": 1.0, "<i>mail": 0.5}, by="bb_maker")
+            engine.create(name, "bts", 20.0, {"search": 1.0, "<i>mail": 0.5}, actor="bb_maker")
         for number in range(12):
             made = engine.decide(NAME, key=f"{number}")
             if number % 4:

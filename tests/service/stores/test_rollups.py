@@ -204,12 +204,12 @@ def test_an_audit_finds_tampering(store, tampering, found):
 def test_pages_read_what_there_is(store):
     clock = Clock(BEGIN)
     engine = DecisionService(store, clock)
-    id = engine.create("ads", "bts", budget=60.0, arms={"search": 1.0, "mail": 0.5}, by="bb_maker")
+    id = engine.create("ads", "bts", budget=60.0, arms={"search": 1.0, "mail": 0.5}, actor="bb_maker")
     clock.now += 1.0
     other = engine.create("other", "bts", budget=5.0, arms={"a": 1.0, "b": 0.5})
     play(engine, clock, random.Random(5), 80)
     engine.decide("ads", "held")
-    engine.retire_arm("ads", "mail", by="bb_tester")
+    engine.retire_arm("ads", "mail", actor="bb_tester")
     roll_up(store)
     made = all_decisions(store, "ads")
     pages = store.read(lambda tx: tx.pages().summaries([id, other]))

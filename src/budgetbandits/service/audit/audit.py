@@ -32,7 +32,7 @@ Progress = Callable[[int, int], None]
 
 
 def verify(store: Store, campaign: str, progress: Progress = lambda done, last: None) -> list[str]:
-    """What does not agree, in words; empty if everything does."""
+    """The differences between rows and events, in words; empty if all agree."""
     differences = _Differences()
     try:
         _replay(store, campaign, progress, differences)

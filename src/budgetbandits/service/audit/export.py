@@ -1,10 +1,10 @@
-"""A campaign's decisions or events as a table: CSV, or Parquet for who has polars (extra lab).
+"""A campaign's decisions or events as a table: CSV, or Parquet if polars is installed (extra lab).
 
 A table is read in slices and written as it is read, so it takes little memory, however long it is. It has what there
 was when the export began; each decision is as it was when its slice was read.
 
-A decision's ``arms`` are those that it was chosen from: that were there, allowed by the request, awake and affordable;
-nothing if that was every arm. It is what a propensity is a probability among.
+A decision's ``arms`` are those that it was chosen from: active, allowed by the request, awake and affordable; empty if
+that was every arm. A propensity is the probability of the choice among these.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ COLUMNS: dict[Table, dict[str, type]] = {
     },
 }  # fmt: skip
 
-MOST_CHANGES = 2**31 - 1
+CHANGES_MAX = 2**31 - 1
 """All of them: a campaign has few."""
 
 ROW_GROUP = 64
 """Slices that are written to Parquet at once: it is a format of columns."""
 
-PIECE = 1 << 18
+PIECE_BYTES = 1 << 18
 """Bytes that are copied at once."""
 
 
@@ -103,7 +103,7 @@ def pieces(store: Store, campaign: str, table: Table, format: Format) -> Iterato
         with tempfile.TemporaryFile() as file:
             _write_parquet(table, rows, file)
             file.seek(0)
-            while piece := file.read(PIECE):
+            while piece := file.read(PIECE_BYTES):
                 yield piece
     except OSError as error:
         raise _cannot_write(Path(tempfile.gettempdir()), error) from None
@@ -188,7 +188,7 @@ class _ArmTimeline:
 
     @classmethod
     def of(cls, tx: Transaction, campaign: str, arms: int) -> _ArmTimeline:
-        operators = tx.pages().operator_events(campaign, MOST_CHANGES)  # which has an index of its own
+        operators = tx.pages().operator_events(campaign, CHANGES_MAX)  # which has an index of its own
         changes = [event for event in reversed(operators) if event.kind in ARM_EVENTS]
         added = {event.arm for event in changes if event.kind == "arm added"}
         return cls(set(range(arms)) - added, changes)

@@ -20,7 +20,7 @@ from budgetbandits.service.stores.sql.rows import places
 IN_MEMORY_MAX = 50_000
 """Decisions that are kept in memory, about 20 MB."""
 
-CHUNK = 1000
+CHUNK_DECISIONS = 1000
 
 
 @dataclass(slots=True)
@@ -46,18 +46,18 @@ class OpenDecision:
 class OpenDecisions:
     """Decisions by id. The file is temporary, has no name, and ends with the ``with`` block."""
 
-    def __init__(self, most: int = IN_MEMORY_MAX) -> None:
-        self._most = most
+    def __init__(self, size: int = IN_MEMORY_MAX) -> None:
+        self._size = size
         self._near: dict[str, OpenDecision] = {}
         self._far: sqlite3.Connection | None = None
 
     def put(self, id: str, known: OpenDecision) -> None:
-        if len(self._near) >= self._most:
+        if len(self._near) >= self._size:
             self._move()
         self._near[id] = known
 
     def take(self, id: str) -> OpenDecision:
-        """What is known of this decision, which is forgotten; KeyError if there is none."""
+        """Remove this decision and return it; KeyError if there is none."""
         known = self._near.pop(id, None)
         if known is None:
             row = self._ask("DELETE FROM known WHERE id = ? RETURNING *", id)
@@ -72,11 +72,11 @@ class OpenDecisions:
     def chunks(self) -> Iterator[dict[str, OpenDecision]]:
         """All of them, some at a time; nothing may be put or taken meanwhile."""
         near = iter(self._near.items())
-        while chunk := dict(islice(near, CHUNK)):
+        while chunk := dict(islice(near, CHUNK_DECISIONS)):
             yield chunk
         if self._far is not None:
             rows = self._far.execute("SELECT * FROM known")
-            while page := rows.fetchmany(CHUNK):
+            while page := rows.fetchmany(CHUNK_DECISIONS):
                 yield {row[0]: _known(row) for row in page}
 
     def _ask(self, statement: str, id: str) -> Any:
@@ -84,7 +84,7 @@ class OpenDecisions:
 
     def _move(self) -> None:
         """The older half of what is in memory goes to the file."""
-        oldest = list(islice(self._near, self._most // 2 + 1))
+        oldest = list(islice(self._near, self._size // 2 + 1))
         rows = [
             (id, *astuple(k.hold), k.arm, k.cost, k.reward, k.request, k.propensity, k.created_at, k.failed)
             for id, k in _taken(self._near, oldest)
@@ -120,5 +120,5 @@ def _taken(known: dict[str, OpenDecision], ids: list[str]) -> Iterator[tuple[str
 
 
 def _known(row: tuple[Any, ...]) -> OpenDecision:
-    _, amount, state, charged, overrun, reported, day, *rest, failed = row
-    return OpenDecision(Hold(amount, state, charged, overrun, bool(reported), day), *rest, failed=bool(failed))
+    _, amount, state, charged, overrun, reported, day, *rest = row
+    return OpenDecision(Hold(amount, state, charged, overrun, bool(reported), day), *rest)

@@ -33,7 +33,7 @@ class _ReplayedLease:
     campaign: Account
     """The campaign's money when it was merged."""
     events: list[LeaseEvent] = field(default_factory=list)
-    """What the campaign will learn from when it is merged: choices that leave traces, failures and feedback."""
+    """The events that the campaign learns from when it is merged: choices that leave traces, failures, feedback."""
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Replay:
     finished: dict[str, OpenDecision] = field(default_factory=dict)
     """Decisions that are final, since this was cleared last."""
     booked: Counter[int] = field(default_factory=Counter)
-    """What the decisions of each day hold and were charged."""
+    """Micros that the decisions of each day hold and were charged."""
     leases: dict[str, _ReplayedLease] = field(default_factory=dict)
     """By lease."""
     changed: tuple[OpenDecision | None, OpenDecision] | None = None
@@ -77,7 +77,7 @@ class Replay:
         }
 
     def apply(self, event: Event) -> str | None:
-        """What happened; why it cannot have, if so."""
+        """Repeat an event; the reason if it cannot have happened."""
         try:
             if event.lease is not None and event.kind != "leased":
                 self._turn(event)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from budgetbandits.service.stores.contract import Store, T, Transaction
-from budgetbandits.service.stores.records import OWN, DecisionRow, Event, Lease
+from budgetbandits.service.stores.records import LEASE_MILESTONES, DecisionRow, Event, Lease
 
 ROWS_READ = 1000
 """How many rows a long read takes in one transaction."""
@@ -47,7 +47,7 @@ class Cut:
 
     def has(self, event: Event) -> bool:
         """Whether it was there. Ask in the order of numbers: a lease begins with its first event."""
-        if event.lease is None or event.kind in OWN:
+        if event.lease is None or event.kind in LEASE_MILESTONES:
             if event.seq > self.own and event.kind == "leased":
                 self._later.add(str(event.lease))
             return event.seq <= self.own

@@ -43,7 +43,7 @@ FEEDBACK_EVENTS = ("settled", "rewarded")
 EVENTS_BY_OTHERS = (*FEEDBACK_EVENTS, "failed", "voided", "expired")
 """What servers do to each other's leases without ending them."""
 
-CLOCK_TOLERANCE = 1.0
+CLOCK_STEP_SECONDS_MAX = 1.0
 """Seconds that a clock may have moved back since a lease was merged, before the lease is merged again."""
 
 
@@ -167,7 +167,7 @@ class Leases:
         return scope._replace(campaign=row.id, lease="" if held is None else held.lease)
 
     def campaign(self, campaign: str) -> Campaign:
-        """What never changes of a campaign, for a transaction that has leases alone."""
+        """A campaign's row, of which only what never changes is true, for a transaction that has leases alone."""
         row = self._leasing.get(campaign)
         if row is None:
             raise NeedsFullTransaction
@@ -254,13 +254,13 @@ class Leases:
         return held if held is not None and held.lease == lease.id else None
 
     def _ready(self, tx: DecisionTransaction, row: Campaign, lease: Lease | None) -> LeaseFunds | None:
-        """Of a lease of this server's: None if it has ended or must be merged first."""
+        """The funds of a lease of this server's; None if it has ended or must be merged first."""
         held = None if lease is None else self._own_lease(lease)
         if lease is None or held is None or lease.account.left < held.learner.largest_cap:
             return None
         seconds, left = row.settings.terms.lease_seconds, lease.expires_at - moment(tx, self._clock)
         # more is left if the clock was wrong when it was merged
-        if not seconds / 2 < left <= seconds + CLOCK_TOLERANCE:
+        if not seconds / 2 < left <= seconds + CLOCK_STEP_SECONDS_MAX:
             return None
         if held.learner.tag != lease.digest and not _catch_up(tx, held, lease):
             return None

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Scope(NamedTuple):
-    """What work is about: a campaign, by its id or name, and decisions of it, by their keys or ids.
+    """The subject of work: a campaign, by its id or name, and decisions of it, by their keys or ids.
 
     Work about the same campaign may share a transaction, and a store may read all this beforehand, at once. If
     ``lease`` is not None the campaign, which is named by its id, leases; it is the lease that decisions would be made
@@ -52,9 +52,10 @@ class NeedsFullTransaction(Exception):
 
 
 class DecisionTransaction(ABC):
-    """What decisions and their feedback read and write. Reading a campaign keeps others from changing it until the end.
+    """Rows that decisions and their feedback read and write.
 
-    So does reading a lease. Work that needs both reads the campaign first, and leases in the order of their ids.
+    Reading a campaign keeps others from changing it until the end. So does reading a lease. Work that needs both reads
+    the campaign first, and leases in the order of their ids.
     """
 
     leases_alone = False
@@ -128,7 +129,7 @@ class Transaction(DecisionTransaction):
 
     @abstractmethod
     def pages(self) -> Pages:
-        """What pages show of campaigns, in this transaction."""
+        """Queries for pages, in this transaction."""
 
     @abstractmethod
     def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:
@@ -174,7 +175,7 @@ class Transaction(DecisionTransaction):
 
     @abstractmethod
     def booked_between(self, campaign: str, begin: float, end: float) -> int:
-        """What the decisions that were made from ``begin`` to before ``end`` hold and were charged. Slow.
+        """Micros that the decisions made from ``begin`` to before ``end`` hold and were charged. Slow.
 
         Those that were made under a lease are left out.
         """
@@ -206,7 +207,7 @@ class Transaction(DecisionTransaction):
         """The answer to the operator who used this key; None if there was none, or it is not kept any more."""
 
     @abstractmethod
-    def add_operation(self, campaign: str, key: str, digest: str, at: float, answer: str | None = None) -> None:
+    def add_operation(self, campaign: str, key: str, digest: str, now: float, answer: str | None = None) -> None:
         """A change was made under this key, and answered; a campaign keeps the latest `ANSWERS_KEPT` answers."""
 
     @abstractmethod
@@ -243,7 +244,7 @@ class Transaction(DecisionTransaction):
 
     @abstractmethod
     def last_own_event(self, campaign: str) -> int:
-        """The number of the latest of the campaign's own events; those of leases count if they are (`OWN`)."""
+        """The number of the latest of the campaign's own events; a lease's count if they are milestones."""
 
 
 AnyTransaction = TypeVar("AnyTransaction", bound=DecisionTransaction)
@@ -260,7 +261,7 @@ class Store(ABC):
     """A place that keeps what was written."""
 
     address: str
-    """What `open_store` opens it by, from any process of this host."""
+    """The argument of `open_store` for it, in any process of this host."""
 
     prefetch: Callable[[], None] | None = None
     """Prepares what the next request is likely to need."""

@@ -26,7 +26,7 @@ from budgetbandits.service.stores.sql.core import SqlTransaction
 GROUP_MAX = 64
 """Items of work that may share a commit."""
 
-TRIES = 5
+TRIES_MAX = 5
 """How often a transaction is run that the database gave up to end a deadlock."""
 
 OPEN_DECISIONS_MAX = 10_000
@@ -182,7 +182,7 @@ class WorkQueue:
 
     def __init__(self) -> None:
         self._items: dict[Hashable, list[WorkItem]] = {}
-        """What has waited longest comes first."""
+        """The longest wait comes first."""
         self._taken: set[Hashable] = set()
         self._changed = threading.Condition()
         self._over = False
@@ -274,7 +274,7 @@ class GroupWriter(ABC):
             self._queue.done(scope)
             resolve_futures(answers)
 
-    def run(self, group: Sequence[WorkItem], tries: int = TRIES) -> Answers:
+    def run(self, group: Sequence[WorkItem], tries: int = TRIES_MAX) -> Answers:
         """The answers of the group, run in one transaction that has been committed when this returns."""
         try:
             self.begin()
@@ -312,7 +312,7 @@ class GroupWriter(ABC):
         self.commit()
         return answers
 
-    def _one_by_one(self, group: Sequence[WorkItem], tries: int = TRIES) -> Answers:
+    def _one_by_one(self, group: Sequence[WorkItem], tries: int = TRIES_MAX) -> Answers:
         return [answer for item in group for answer in self.run([item], tries)]
 
     def _named(self, error: BaseException) -> BaseException:

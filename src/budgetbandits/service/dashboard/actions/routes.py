@@ -88,7 +88,7 @@ class ActionPages:
         def do() -> Response:
             shown, given = plan(form)
             shown.check(form)
-            self._campaigns.create(**given, key=operation(form), by=session.name)
+            self._campaigns.create(**given, key=operation(form), actor=session.name)
             return self._done("create", given["name"], session)
 
         def preview(tx: Transaction, in_full: bool) -> Preview:

@@ -9,7 +9,7 @@ from typing import Any
 from budgetbandits.service.names import normal
 from budgetbandits.service.stores.contract import ANSWERS_KEPT, Transaction
 from budgetbandits.service.stores.records import (
-    OWN,
+    LEASE_MILESTONES,
     ArmRow,
     Campaign,
     DecisionRow,
@@ -49,7 +49,7 @@ LEASE_EVENTS = (
     "WHERE event.lease = {} AND event.lease_seq > {} ORDER BY event.lease_seq"
 )
 _ADD_EVENT = insertion("event", rows.EVENT)
-_OWN_EVENT = f" AND (lease IS NULL OR kind IN {OWN})"
+_OWN_EVENT = f" AND (lease IS NULL OR kind IN {LEASE_MILESTONES})"
 _FORGET_ANSWERS = (
     "UPDATE operation SET answer = NULL WHERE campaign = ? AND answer IS NOT NULL AND at < "
     "(SELECT at FROM operation WHERE campaign = ? AND answer IS NOT NULL ORDER BY at DESC LIMIT 1 OFFSET ?)"
@@ -314,9 +314,9 @@ class SqlTransaction(Statements, Transaction):
         row = self.ask(query, values).fetchone()
         return None if row is None else row[0]
 
-    def add_operation(self, campaign: str, key: str, digest: str, at: float, answer: str | None = None) -> None:
+    def add_operation(self, campaign: str, key: str, digest: str, now: float, answer: str | None = None) -> None:
         columns = ("campaign", "key", "request_digest", "at", "answer")
-        self.change(insertion("operation", columns), (campaign, key, digest, at, answer))
+        self.change(insertion("operation", columns), (campaign, key, digest, now, answer))
         self.change(_FORGET_ANSWERS, (campaign, campaign, ANSWERS_KEPT - 1))
 
     def add_key(self, key: Key) -> None:

@@ -70,7 +70,7 @@ class PreloadedTransaction(DecisionTransaction):
     if not TYPE_CHECKING:  # mypy is to find calls that the small contract does not have
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Whatever else a transaction does needs a full one."""
+            """All else that a transaction does needs a full one."""
             if hasattr(Transaction, name):
                 raise NeedsFullTransaction
             raise AttributeError(name)
@@ -98,7 +98,7 @@ class PreloadedTransaction(DecisionTransaction):
         self.campaign_row, self.money_changed = row.with_money(campaign.account), True
 
     def _check(self, campaign: str) -> None:
-        """That this is the campaign of the group; writing begins."""
+        """Begin to write, if this is the campaign of the group."""
         if self.id != campaign:
             raise NeedsFullTransaction
         self.wrote += 1
