@@ -239,15 +239,15 @@ def fail_in_a_row(spend, name):
 def test_an_allocation_says_which_arms_are_down_and_who_stands_in_at_what_price():
     spend, *_ = paced_with_cheap_arms_down(1)
     assert spend.down == {
-        "small": (4, "large", pytest.approx(50.0)),
-        "medium": (4, "large", pytest.approx(0.04 / 0.006)),
+        "small": (4, 60, "large", pytest.approx(50.0)),
+        "medium": (4, 64, "large", pytest.approx(0.04 / 0.006)),
     }
     assert "medium (down)" in spend._repr_html_()
     spend.tell(spend.ask(arms=["small"]), 1.0, 0.0008)
-    assert spend.down == {"medium": (4, "small", pytest.approx(0.0008 / 0.006))}
+    assert spend.down == {"medium": (4, 64, "small", pytest.approx(0.0008 / 0.006))}
     new = fresh("bts", ["a", "b"], cost_max=1.0)
     fail_in_a_row(new, "a")
-    assert new.down == {"a": (4, None, None)}
+    assert new.down == {"a": (4, 0, None, None)}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -461,6 +461,20 @@ def test_a_reported_cost_ends_a_row_of_failures_and_a_late_reward_does_not():
     assert spend.down["small"].failures == 10
     spend.tell(spend.ask(arms=["small"]), cost=0.001)
     assert not spend.down
+
+
+def test_an_ask_counts_as_answered_from_its_cost_on_also_if_its_reward_is_late_or_it_fails_then():
+    """Of an arm with 60 answers the third failure in a row makes an outage; with fewer than 27, the fourth."""
+    spend = fresh("bts")
+    asks = [spend.ask(arms=["small"]) for _ in range(60)]
+    for ask in asks:
+        spend.tell(ask, cost=0.001)
+    spend.tell(asks[-1], failed=True)  # the first in the row
+    spend = Allocation.from_json(spend.to_json())
+    for _ in range(2):
+        assert not spend.down
+        spend.tell(spend.ask(arms=["small"]), failed=True)
+    assert spend.down["small"].failures == 3
 
 
 def test_late_failures_take_no_arm_down_that_has_answered_since():

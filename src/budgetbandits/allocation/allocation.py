@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from budgetbandits.allocation.asks import Ask, Observed, OpenAsk, OpenAsks
+from budgetbandits.allocation.asks import ArmTotals, Ask, OpenAsk, OpenAsks
 from budgetbandits.allocation.cooldowns import Cooldowns
 from budgetbandits.allocation.learner import ArmMask, Learner
 from budgetbandits.allocation.money import Money
@@ -85,7 +85,7 @@ class Allocation(AllocationState):
         names = checked_names(arms)
         self._units = Units.of(cost_max, reward_max, names, policy.own_scales)
         self._asks = OpenAsks()
-        self._observed = Observed(len(names))
+        self._totals = ArmTotals(len(names))
         known: dict[str, Any] = {"budget": self._money.budget / self._units.cost_max}
         if cost_floor is not None:
             known["cost_floor"] = self._units.cost_floor(cost_floor)
@@ -215,6 +215,7 @@ class Allocation(AllocationState):
                 if overrun:
                     _warn(name, charge, cost, 3)
                 session.cooldowns.record_answer(arm, self._asks.next_number, number)
+                self._totals.answers[arm] += 1
             if reward is None or cost is None:
                 self._asks.replace(
                     number, replace(known, hold=hold, reward=reward, cost=cost, overrun=overrun, counts=counts)
@@ -224,7 +225,7 @@ class Allocation(AllocationState):
                 request = NO_REQUEST_INFO if known.prices is None and not session.segments else self._request_of(known)
                 session.learn(arm, share, price, self._rng, request, self._asks.next_number)
                 self._asks.close(number)
-                self._observed.add(arm, reward, cost + overrun)
+                self._totals.add(arm, reward, cost + overrun)
                 if counts:
                     self._money.earned += reward
             self._money.spent += charge
@@ -245,7 +246,7 @@ class Allocation(AllocationState):
         self._money.spent += charge
         self._money.overrun += charge - learned
         self._asks.close(number)
-        answers = self._observed.pulls[known.arm]
+        answers = self._totals.answers[known.arm]
         self._session.cooldowns.record_failure(known.arm, self._asks.next_number, number, answers)
         self._update_plan_inputs()
 
@@ -293,7 +294,7 @@ class Allocation(AllocationState):
             past = None if history is None else units.past(name, history)
             self._units = units
             arm = session.add_arm(name, known_cost, units.cap(name) / units.cost_max)
-            self._observed.add_arm()
+            self._totals.add_arm()
             self._money.joined_by(units.cap(name))
             if past is not None:
                 session.learner.recall(arm, *past)

@@ -94,7 +94,7 @@ class Cooldowns:
         """``ticks`` is how many ticks one ask, or one second in the service, has."""
         for name in FIELDS:
             setattr(self, name, [0] * arms)
-        self._ticks = ticks
+        self.ticks = ticks
         self._latest = 0
         """From this tick on no arm rests."""
         self.down: set[int] = set()
@@ -109,7 +109,7 @@ class Cooldowns:
         """An ask of this arm was made. True if that began a further rest: the arm is down, and its rest was over."""
         if arm not in self.down:
             return False
-        tick = math.ceil(now * self._ticks)
+        tick = math.ceil(now * self.ticks)
         if self.until[arm] > tick:
             return False
         self._rest(arm, tick + self._length(arm, tick))
@@ -117,7 +117,7 @@ class Cooldowns:
 
     def record_failure(self, arm: int, now: float, asked_at: float, answers: int) -> None:
         """There was no answer to an ask made at ``asked_at``; ``answers`` of the arm's asks were answered so far."""
-        tick = math.ceil(now * self._ticks)
+        tick = math.ceil(now * self.ticks)
         asked = self._by_this_clock(arm, tick, asked_at)
         self.failures[arm] += 1
         if asked < self.since[arm]:
@@ -143,7 +143,7 @@ class Cooldowns:
 
     def record_answer(self, arm: int, now: float, asked_at: float) -> None:
         """There is an answer now to an ask made at ``asked_at``: that ends a row of failures."""
-        tick = math.ceil(now * self._ticks)
+        tick = math.ceil(now * self.ticks)
         asked = self._by_this_clock(arm, tick, asked_at)
         if asked > self.answered[arm]:
             self.answered[arm] = asked
@@ -161,11 +161,11 @@ class Cooldowns:
             self.idle[arm] = -1
         if arm not in self.down:
             idle_pulls = self.idle[arm]
-            until = math.ceil(now * self._ticks) + idle_pulls * self._ticks if idle_pulls >= IDLE_PULLS_MIN else 0
+            until = math.ceil(now * self.ticks) + idle_pulls * self.ticks if idle_pulls >= IDLE_PULLS_MIN else 0
             self._rest(arm, until)
 
     def _length(self, arm: int, tick: int) -> int:
-        return min(max(-(-(tick - self.began[arm]) // 2), 1), REST_ASKS_MAX * self._ticks)
+        return min(max(-(-(tick - self.began[arm]) // 2), 1), REST_ASKS_MAX * self.ticks)
 
     def _end_row(self, arm: int) -> None:
         self.row[arm] = self.began[arm] = self.since[arm] = self.until[arm] = 0
@@ -173,12 +173,12 @@ class Cooldowns:
 
     def _by_this_clock(self, arm: int, tick: int, asked_at: float) -> int:
         """When an ask was made, which is not after now. If the clock was set back, later moments do not count."""
-        latest = tick + self._ticks
+        latest = tick + self.ticks
         if self.began[arm] > latest or self.since[arm] > latest:
             self._end_row(arm)
         if self.answered[arm] > latest:
             self.answered[arm] = 0
-        return min(math.ceil(asked_at * self._ticks), tick)
+        return min(math.ceil(asked_at * self.ticks), tick)
 
     def _rest(self, arm: int, until: int) -> None:
         self.until[arm] = until
@@ -188,12 +188,12 @@ class Cooldowns:
 
     def resting(self, now: float) -> ArmMask | None:
         """The arms that rest; None if none does."""
-        if now * self._ticks >= self._latest:
+        if now * self.ticks >= self._latest:
             return None
-        tick, since, until = int(now * self._ticks), np.array(self.since), np.array(self.until)
+        tick, since, until = int(now * self.ticks), np.array(self.since), np.array(self.until)
         longest = np.where(since > 0, REST_ASKS_MAX, self.idle)
         # or else the clock was set back
-        possible = (since <= tick + self._ticks) & (until <= tick + (longest + 1) * self._ticks)
+        possible = (since <= tick + self.ticks) & (until <= tick + (longest + 1) * self.ticks)
         resting = (until > tick) & possible
         return resting if resting.any() else None
 
@@ -202,7 +202,7 @@ class Cooldowns:
 
         An idle arm may not be named while it rests. Where all arms rest, all may be named.
         """
-        if now * self._ticks >= self._latest:  # nearly always
+        if now * self.ticks >= self._latest:  # nearly always
             return arms, None
         resting = self.resting(now)
         if resting is None or not (awake := arms & ~resting).any():
@@ -213,8 +213,8 @@ class Cooldowns:
     def set_back(self, now: float) -> list[int]:
         """Correct what a clock that was ahead has left behind: failures in the future, and rests that are too long.
         Returns the arms that had any."""
-        tick = math.ceil(now * self._ticks)
-        latest = tick + REST_ASKS_MAX * self._ticks
+        tick = math.ceil(now * self.ticks)
+        latest = tick + REST_ASKS_MAX * self.ticks
         limits = {"until": latest, "since": tick, "began": tick, "answered": tick}
         wrong = set[int]()
         for name, limit in limits.items():

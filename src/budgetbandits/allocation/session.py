@@ -36,17 +36,15 @@ class Segments(dict[str | None, int]):
 class ArmDown(NamedTuple):
     """An arm that is down.
 
-    arm         its number
     failures    failures in a row
-    began       when the first ask of them was made, in ticks of the cooldowns
-    substitute  the number of the available arm with the best ratio so far; None if nothing is known of it
+    since       when the first ask of them was made, by the clock of the cooldowns
+    substitute  the available arm with the best ratio so far; None if nothing is known of it
     times       how many times the price of this arm that one costs
     """
 
-    arm: int
     failures: int
-    began: int
-    substitute: int | None
+    since: float
+    substitute: str | None
     times: float | None
 
 
@@ -158,15 +156,17 @@ class ArmSession:
         """Choose a retired arm again, with what is known of it."""
         self.learner.bring_back(arm)
 
-    def arms_down(self) -> list[ArmDown]:
+    def arms_down(self) -> dict[str, ArmDown]:
         """The active arms that are down, with the arm that would answer for each."""
-        cooldowns, active, found = self.cooldowns, self.state.active, []
+        cooldowns, names, active, found = self.cooldowns, self.names, self.state.active, {}
         available = active.copy()
         available[list(cooldowns.down)] = False
         for arm in sorted(cooldowns.down):
             if active[arm]:
-                other, times = substitutes.likely(self.policy, self.state, arm, available) or (None, None)
-                found.append(ArmDown(arm, cooldowns.row[arm], cooldowns.began[arm], other, times))
+                since = cooldowns.began[arm] / cooldowns.ticks
+                likely = substitutes.likely(self.policy, self.state, arm, available)
+                substitute, times = (None, None) if likely is None else (names[likely[0]], likely[1])
+                found[names[arm]] = ArmDown(cooldowns.row[arm], since, substitute, times)
         return found
 
 

@@ -225,13 +225,7 @@ class CampaignLearner(ArmSession):
         if self.segments:
             learned["segments"] = list(self.segments)
         if self.cooldowns.down:
-            learned["down"] = [
-                {
-                    "arm": self.names[arm], "failures": failures, "since": began / TICKS,
-                    "stand_in": None if other is None else self.names[other], "times": times,
-                }
-                for arm, failures, began, other, times in self.arms_down()
-            ]  # fmt: skip
+            learned["down"] = [{"arm": name, **down._asdict()} for name, down in self.arms_down().items()]
         return row.with_learned(learned)
 
     def arm_row(self, campaign: Campaign, arm: int) -> ArmRow:
