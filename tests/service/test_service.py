@@ -313,7 +313,7 @@ def test_arms_come_and_go(engine, campaign):
     assert {engine.decide(campaign, str(n)).arm for n in range(5)} == {"social"}
     with pytest.raises(NoArmLeft, match="last arm"):
         engine.retire_arm(campaign, "social")
-    with pytest.raises(UnknownArm, match="the arms are search, mail, social"):
+    with pytest.raises(UnknownArm, match="the arms are 'search', 'mail', 'social'"):
         engine.retire_arm(campaign, "radio")
     with pytest.raises(Conflict, match="already"):
         engine.add_arm(campaign, "mail", 0.1)

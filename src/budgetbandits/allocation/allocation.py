@@ -13,7 +13,7 @@ import numpy as np
 
 from budgetbandits.allocation.asks import ArmTotals, Ask, OpenAsk, OpenAsks
 from budgetbandits.allocation.cooldowns import Cooldowns
-from budgetbandits.allocation.learner import ArmMask, Learner
+from budgetbandits.allocation.learner import Learner
 from budgetbandits.allocation.money import Money
 from budgetbandits.allocation.propensity import Propensities
 from budgetbandits.allocation.session import ArmSession, chosen_from
@@ -29,7 +29,7 @@ from budgetbandits.errors import (
     UnknownArm,
     UnknownAsk,
 )
-from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.arrays import ArmMask, Array
 from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request
 from budgetbandits.policies.files import policy_of
 from budgetbandits.validation import RequestFields, RequestOptions, integer, positive
@@ -176,7 +176,7 @@ class Allocation(AllocationState):
         with self._lock:
             learner, (allowed, estimates, amounts) = self._session.learner, self._resolve(hold, options)
             if estimates is not None or options.get("segment") is not None:
-                _ = learner.by_request  # an error for policies that look at neither
+                _ = learner.request_policy  # an error for policies that look at neither
             try:
                 payable = self._money.affordable(allowed, amounts, self._asks.held)
             except (BudgetExhausted, HoldRefused):

@@ -40,12 +40,9 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from budgetbandits.errors import BadState
-
-ArmMask = NDArray[np.bool_]
-"""Which arms, one entry for each."""
+from budgetbandits.numerics.arrays import ArmMask
 
 OUTAGE_FAILURES_MIN = 3
 """Failures in a row that make an outage, at least: one cause may make two calls fail."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from budgetbandits.allocation import substitutes
 from budgetbandits.allocation.choosers import Chooser, Kind, best_kind, chooser_for
 from budgetbandits.errors import BadParameter, BadState
-from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.arrays import ArmMask, Array, plain
 from budgetbandits.policies.base import (
     NO_REQUEST_INFO,
     NOTHING_KNOWN,
@@ -29,9 +29,6 @@ from budgetbandits.policies.base import (
     best,
 )
 from budgetbandits.policies.sampling import SamplingPolicy
-
-ArmMask = NDArray[np.bool_]
-"""Which arms may be chosen, one entry for each."""
 
 
 class Learner:
@@ -151,7 +148,7 @@ class Learner:
     def _choose(self, rng: np.random.Generator, request: Request) -> int | None:
         if request is NO_REQUEST_INFO:
             return self.chooser.choose(self.state, rng)
-        return self.by_request.choose(self.state, rng, request)
+        return self.request_policy.choose(self.state, rng, request)
 
     def choose_of_few(self, rng: np.random.Generator, arms: NDArray[np.int64]) -> int | None:
         """The arm to pull of these alone, by a policy that draws scores; nothing is kept of the others, or changed."""
@@ -167,7 +164,7 @@ class Learner:
         if request is NO_REQUEST_INFO:
             self.policy.observe(self.state, arm, reward, cost, rng)
         else:
-            self.by_request.observe(self.state, arm, reward, cost, rng, request)
+            self.request_policy.observe(self.state, arm, reward, cost, rng, request)
         self.chooser.learned(self.state, rng, arm)
 
     def drop(self, arm: int) -> None:
@@ -175,7 +172,7 @@ class Learner:
         self.policy.discard_choice(self.state, arm)
 
     @property
-    def by_request(self) -> RequestPolicy:
+    def request_policy(self) -> RequestPolicy:
         """The policy, if it looks at requests."""
         if isinstance(self.policy, RequestPolicy):
             return self.policy
@@ -248,7 +245,7 @@ class Learner:
     def shared_state(self) -> dict[str, Any]:
         """What was learned and is not any one arm's, as plain values; what was known beforehand is left out."""
         state = vars(self.state)
-        return {name: _plain(state[name]) for name in self._of_all} | self.chooser.to_dict()
+        return {name: plain(state[name]) for name in self._of_all} | self.chooser.to_dict()
 
     def take(self, shared_state: Mapping[str, Any], of_arms: Mapping[int, Mapping[str, Any]]) -> None:
         """Go on from what `shared_state` and `arm_state` of these arms said; BadState if they cannot have said that."""
@@ -282,7 +279,3 @@ class Learner:
                 apart = state[name] != before[name]
                 changed.update((apart if apart.ndim == 1 else apart.any(axis=0)).nonzero()[0].tolist())
         return sorted(changed)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

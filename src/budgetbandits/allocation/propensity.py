@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.allocation import substitutes
-from budgetbandits.allocation.learner import ArmMask, Learner
+from budgetbandits.allocation.learner import Learner
+from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, RequestPolicy, State
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.validation import whole

@@ -15,9 +15,9 @@ import numpy as np
 
 from budgetbandits.allocation import substitutes
 from budgetbandits.allocation.cooldowns import Cooldowns
-from budgetbandits.allocation.learner import ArmMask, Learner
+from budgetbandits.allocation.learner import Learner
 from budgetbandits.errors import NoArmLeft, UnknownArm
-from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.arrays import ArmMask, Array
 from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, State
 from budgetbandits.validation import RequestOptions
 
@@ -75,11 +75,7 @@ class ArmSession:
     def number(self, name: str) -> int:
         """The number of the arm of this name."""
         arm = self._numbers.get(name) if isinstance(name, str) else None
-        if arm is None:
-            shown = ", ".join(repr(known) for known in self.names[:ARMS_NAMED_MAX])
-            more = ", …" if len(self.names) > ARMS_NAMED_MAX else ""
-            raise UnknownArm(f"no arm {name!r:.60}; the arms are {shown}{more}: correct the name, or add the arm")
-        return arm
+        return arm_number(self.names, name) if arm is None else arm
 
     # --- choosing ------------------------------------------------------------------------------------------------
 
@@ -109,7 +105,7 @@ class ArmSession:
         segments = self.segments
         if segment is None and prices is None and not segments:
             return NO_REQUEST_INFO
-        policy, state = self.learner.by_request, self.learner.state
+        policy, state = self.learner.request_policy, self.learner.state
         if not segments and segment is not None and (pending or state.pulls.any()):
             segments[None] = 0  # what was asked or learned before any segment was named is of no named one
         if segment not in segments:
@@ -168,6 +164,14 @@ class ArmSession:
                 substitute, times = (None, None) if likely is None else (names[likely[0]], likely[1])
                 found[names[arm]] = ArmDown(cooldowns.row[arm], since, substitute, times)
         return found
+
+
+def arm_number(names: Sequence[str], name: str) -> int:
+    """The number of the arm of this name; an error that lists the first of the arms if there is none."""
+    if name not in names:
+        shown = ", ".join(map(repr, names[:ARMS_NAMED_MAX])) + (", …" if len(names) > ARMS_NAMED_MAX else "")
+        raise UnknownArm(f"no arm {name!r:.60}; the arms are {shown}: correct the name, or add the arm")
+    return names.index(name)
 
 
 def chosen_from(available: ArmMask, resting: ArmMask | None, arm: int) -> ArmMask:

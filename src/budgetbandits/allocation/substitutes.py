@@ -30,8 +30,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.numerics.fluid import best_mix, mix_of_one
 from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, State
 from budgetbandits.policies.paced.policy import PacedThompson
@@ -59,7 +59,7 @@ def by_plan(
     policy: Policy,
     state: State,
     arm: int,
-    available: NDArray[np.bool_],
+    available: ArmMask,
     rng: np.random.Generator,
     request: Request = NO_REQUEST_INFO,
 ) -> int | None:
@@ -109,7 +109,7 @@ def known_cost(policy: Policy, state: State, arm: int, request: Request = NO_REQ
     return None if means is None else means[1]
 
 
-def likely(policy: Policy, state: State, arm: int, available: NDArray[np.bool_]) -> tuple[int, float] | None:
+def likely(policy: Policy, state: State, arm: int, available: ArmMask) -> tuple[int, float] | None:
     """For people: the arm available that has the best ratio so far, and how many times the price of this one it costs;
     None if that is not known."""
     usual = known_cost(policy, state, arm)

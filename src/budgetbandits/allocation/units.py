@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter, CostOutOfRange, MissingKnowledge, RewardOutOfRange
-from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.arrays import ArmMask, Array
 from budgetbandits.validation import LARGEST, RequestOptions, number, positive, whole
 
 ROUNDING = 1e-12
@@ -179,7 +178,7 @@ def _within(value: float, top: float, what: str, arm: str, error: type[Exception
     raise error(f"{what} {found:g} for arm {arm!r} is not in [0, {top:g}]; pass a number in that range")
 
 
-def estimated(options: RequestOptions, allowed: NDArray[np.bool_], names: Sequence[str], units: Units) -> Array | None:
+def estimated(options: RequestOptions, allowed: ArmMask, names: Sequence[str], units: Units) -> Array | None:
     """The prices of a request by arm, NaN for those that may not answer; None if it says none. Arms at rest must have
     one, too: which prices are asked for does not depend on what failed."""
     if options.prices is None:

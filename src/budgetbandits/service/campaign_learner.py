@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.allocation.cooldowns import Cooldowns
-from budgetbandits.allocation.learner import ArmMask, Learner
+from budgetbandits.allocation.learner import Learner
 from budgetbandits.allocation.propensity import propensity
 from budgetbandits.allocation.session import ArmSession, Segments, chosen_from
 from budgetbandits.errors import BadState, BudgetBanditsError, TooManySegments
+from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy
 from budgetbandits.policies.paced.statistics import PacedState
@@ -249,7 +250,7 @@ class CampaignLearner(ArmSession):
         many segments several servers have opened together.
         """
         if options.segment is not None or options.prices is not None:
-            _ = self.learner.by_request
+            _ = self.learner.request_policy
         new = options.segment is not None and options.segment not in self.segments
         if new and len(self.segments) >= SEGMENTS_MAX:
             raise TooManySegments(

@@ -17,6 +17,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from budgetbandits.errors import BadParameter, BadState, Conflict, StoreError
+from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_checks import (
     arm_to_bring_back,
@@ -343,7 +344,7 @@ def _set_back(
             f"the latest decision of {campaign.name!r} is not of a day to come; there is nothing to set back"
         )
     if ahead:
-        booked = tx.booked_between(campaign.id, day * ledger.DAY, (day + 1) * ledger.DAY)
+        booked = tx.booked_between(campaign.id, day * DAY, (day + 1) * DAY)
         campaign = campaign.with_money(ledger.set_back(campaign.account, day, booked))
         tx.save_money(campaign)
     for id in late:

@@ -40,6 +40,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NoReturn
 
 from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused
+from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.formatting.money import same_decimals
 from budgetbandits.formatting.numbers import written
 from budgetbandits.terms import AMOUNT_MAX
@@ -47,9 +48,6 @@ from budgetbandits.terms import AMOUNT_MAX
 MICROS = 1_000_000
 LARGEST = int(AMOUNT_MAX) * MICROS
 """The largest amount in micros: sums of several still fit into a database's 64-bit integers."""
-
-DAY = 86_400.0
-"""Seconds."""
 
 Status = Literal["active", "paused", "frozen", "closed"]
 HoldState = Literal["pending", "settled", "voided", "expired"]

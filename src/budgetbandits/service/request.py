@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import to_json
 
-from budgetbandits.allocation.learner import ArmMask
 from budgetbandits.allocation.session import ArmSession
 from budgetbandits.allocation.units import HOLD_MARGIN
 from budgetbandits.errors import BadParameter
+from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.service.ledger import MICROS, to_micros
 from budgetbandits.service.names import check_text, checked_name, normal
 from budgetbandits.validation import RequestFields, RequestOptions
