@@ -104,7 +104,7 @@ class Allocation(AllocationState):
         if history is not None and not isinstance(history, Mapping):
             raise BadParameter(f"history is {history!r:.40}; map each arm's name to (pulls, total reward, total cost)")
         for name, past in (history or {}).items():
-            learner.recall(self._session.number(name), *self._units.past(name, past))
+            learner.add_history(self._session.number(name), *self._units.past(name, past))
         self._update_plan_inputs()
 
     # --- ask and tell --------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class Allocation(AllocationState):
                 payable = self._money.affordable(allowed, amounts, self._asks.held)
             except (BudgetExhausted, HoldRefused):
                 return False
-            with learner.only(payable):
+            with learner.restricted_to(payable):
                 return learner.can_continue
 
     def tell(
@@ -251,11 +251,11 @@ class Allocation(AllocationState):
         self._update_plan_inputs()
 
     def forget(self, ask: Ask | int | str) -> None:
-        """Close an ask that was never acted on; nothing is charged or learnt, and what it held is free."""
+        """Close an ask that was never acted on; nothing is charged or learned, and what it held is free."""
         with self._lock:
             number, known = self._find(ask, reward=True, cost=True)
             self._asks.close(number)
-            self._session.learner.drop(known.arm)
+            self._session.learner.discard_choice(known.arm)
 
     # --- changes on the way --------------------------------------------------------------------------------------
 
@@ -297,7 +297,7 @@ class Allocation(AllocationState):
             self._totals.add_arm()
             self._money.joined_by(units.cap(name))
             if past is not None:
-                session.learner.recall(arm, *past)
+                session.learner.add_history(arm, *past)
 
     def retire(self, name: str) -> None:
         """Never choose this arm again; its open asks can still be reported on."""

@@ -82,13 +82,13 @@ class Money:
             "then ask again, or add to the budget with top_up(); can_ask() says beforehand whether there is enough",
         )
 
-    def affordable(self, among: ArmMask, amounts: Array | float, held: float) -> ArmMask:
+    def affordable(self, mask: ArmMask, amounts: Array | float, held: float) -> ArmMask:
         """Those of the arms for which there is the money to be held; an error if there are none."""
         if isinstance(amounts, float):
             self.check(amounts, held)
-            return among
-        self.check(float(amounts[among].min()), held)
+            return mask
+        self.check(float(amounts[mask].min()), held)
         free = self.budget - self.spent - held + self.rounding
-        if float(amounts[among].max()) <= free:
-            return among
-        return among & (amounts <= free)
+        if float(amounts[mask].max()) <= free:
+            return mask
+        return mask & (amounts <= free)

@@ -329,11 +329,11 @@ def from_text(text: str) -> dict[str, Any]:
     return document
 
 
-def not_negative(document: Mapping[str, Any], what: str) -> float:
+def not_negative(document: Mapping[str, Any], name: str) -> float:
     """A finite number from 0 upwards; BadState if it is another."""
-    number = float(document[what])
+    number = float(document[name])
     if not 0.0 <= number < math.inf:
-        raise BadState(f"{what!r} is {number}; restore an undamaged copy")
+        raise BadState(f"{name!r} is {number}; restore an undamaged copy")
     return number
 
 

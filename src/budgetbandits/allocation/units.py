@@ -161,21 +161,21 @@ def checked_names(names: Iterable[str], fewest: int = 2) -> list[str]:
     return checked
 
 
-def _within(value: float, top: float, what: str, arm: str, error: type[Exception]) -> float:
+def _within(value: float, top: float, kind: str, arm: str, error: type[Exception]) -> float:
     found = number(value, truth=error is RewardOutOfRange)
     if 0.0 <= found <= top:
         return found
     if top < found <= top * (1.0 + ROUNDING):
         return top
     if found != found:
-        raise error(f"{what} {value!r:.40} for arm {arm!r} is not a number; pass one in [0, {top:g}]")
-    if found > top and not what.startswith("total"):
-        setting = "reward_max" if what == "reward" else "cost_max"
+        raise error(f"{kind} {value!r:.40} for arm {arm!r} is not a number; pass one in [0, {top:g}]")
+    if found > top and not kind.startswith("total"):
+        setting = "reward_max" if kind == "reward" else "cost_max"
         raise error(
-            f"{what} {found:g} for arm {arm!r} is above {setting} {top:g}; "
+            f"{kind} {found:g} for arm {arm!r} is above {setting} {top:g}; "
             f"raise {setting} when the allocation is created"
         )
-    raise error(f"{what} {found:g} for arm {arm!r} is not in [0, {top:g}]; pass a number in that range")
+    raise error(f"{kind} {found:g} for arm {arm!r} is not in [0, {top:g}]; pass a number in that range")
 
 
 def estimated(options: RequestOptions, allowed: ArmMask, names: Sequence[str], units: Units) -> Array | None:

@@ -202,7 +202,7 @@ class CampaignLearner(ArmSession):
 
     def _load(self, row: Campaign, arms: Sequence[ArmRow]) -> None:
         try:
-            self.learner.take(row.learned["single"], {arm.number: arm.learned for arm in arms})
+            self.learner.load_state(row.learned["single"], {arm.number: arm.learned for arm in arms})
         except BadState as error:
             raise _damaged(row, error) from None
         self.segments = Segments(row.learned.get("segments", ()))

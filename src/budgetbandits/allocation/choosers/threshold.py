@@ -74,7 +74,7 @@ class ScoresAbove(ABC):
 
 
 @dataclass
-class Threshold:
+class ThresholdChooser:
     """The level and, for each arm, the rate at which it proposes."""
 
     policy: SamplingPolicy
