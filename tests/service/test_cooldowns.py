@@ -272,10 +272,10 @@ def test_a_clock_that_was_ahead_does_not_keep_an_arm_at_rest(engine, store, cloc
     go_down(engine, campaign, clock, "a", 400 * DAY)
     clock.now -= 400 * DAY
     assert arm(engine, campaign, "a")["cooldown_until"] is None
-    engine.set_back(campaign)
+    engine.reset_clock(campaign)
     assert arm(engine, campaign, "a")["cooldown_until"] == clock.now + 1024
-    with pytest.raises(Conflict, match="nothing to set back"):
-        engine.set_back(campaign)
+    with pytest.raises(Conflict, match="nothing to reset"):
+        engine.reset_clock(campaign)
     assert verify(store, campaign) == []
 
 

@@ -207,7 +207,7 @@ class Cooldowns:
         down = arms & resting & (np.array(self.since) > 0)
         return (awake | down, down) if down.any() else (awake, None)
 
-    def set_back(self, now: float) -> list[int]:
+    def reset_clock(self, now: float) -> list[int]:
         """Correct what a clock that was ahead has left behind: failures in the future, and rests that are too long.
         Returns the arms that had any."""
         tick = math.ceil(now * self.ticks)

@@ -243,16 +243,16 @@ class Campaigns:
 
         self._change(campaign, Operation(key, ("status", status)), work)
 
-    def set_back(self, campaign: str, key: str | None = None, by: str | None = None) -> None:
+    def reset_clock(self, campaign: str, key: str | None = None, by: str | None = None) -> None:
         """Go on today, after a clock that was far ahead has made decisions of a day to come."""
 
         def work(tx: Transaction, row: Campaign) -> None:
             now, change = moment(tx, self._clock), self._learners.changing(tx, row)
             with change:
-                change.arms = change.learner.cooldowns.set_back(now)
-                change.row = _set_back(tx, row, now, by, arms_rest=len(change.arms) > 0)
+                change.arms = change.learner.cooldowns.reset_clock(now)
+                change.row = _reset_clock(tx, row, now, by, arms_rest=len(change.arms) > 0)
 
-        self._change(campaign, Operation(key, ("set back",)), work)
+        self._change(campaign, Operation(key, ("clock reset",)), work)
 
     def add_arm(self, campaign: str, name: str, cost_cap: float, key: str | None = None, by: str | None = None) -> None:
         """A new arm, from the next decision on."""
@@ -327,7 +327,7 @@ class Campaigns:
         self._store.write(isolated(campaign, once), Scope(campaign))
 
 
-def _set_back(
+def _reset_clock(
     tx: Transaction, campaign: Campaign, now: float, by: str | None = None, arms_rest: bool = False
 ) -> Campaign:
     """Today is the campaign's day again, with what today's decisions hold and were charged.
@@ -340,16 +340,14 @@ def _set_back(
     late = [id for id, expires_at in tx.pending_decisions(campaign.id).items() if expires_at > latest]
     ahead = campaign.account.day > day
     if not ahead and not late and not arms_rest:
-        raise Conflict(
-            f"the latest decision of {campaign.name!r} is not of a day to come; there is nothing to set back"
-        )
+        raise Conflict(f"the latest decision of {campaign.name!r} is not of a day to come; there is nothing to reset")
     if ahead:
         booked = tx.booked_between(campaign.id, day * DAY, (day + 1) * DAY)
-        campaign = campaign.with_money(ledger.set_back(campaign.account, day, booked))
+        campaign = campaign.with_money(ledger.reset_clock(campaign.account, day, booked))
         tx.save_money(campaign)
     for id in late:
         tx.set_expiry(id, latest)
-    tx.add_event(Event(campaign.id, "set back", now, actor=by))
+    tx.add_event(Event(campaign.id, "clock reset", now, actor=by))
     return campaign
 
 
