@@ -136,10 +136,10 @@ class Allocation(AllocationState):
                 # may open a segment: after all checks
                 request = session.request(segment, shares, pending=len(self._asks) > 0)
             now, chances = self._asks.next_number, None
-            available, resting = session.cooldowns.available(payable, now)
+            available, cooling = session.cooldowns.available(payable, now)
             if self._propensities.draws:
-                chances = self._propensities.before(learner, now, available, request, resting)
-            arm = learner.choose(self._rng, available, request, resting)
+                chances = self._propensities.before(learner, now, available, request, cooling)
+            arm = learner.choose(self._rng, available, request, cooling)
             if arm is None:
                 raise BudgetExhausted(
                     f"{self.policy.name} stops with {self.left:g} left: it can afford no arm, or its horizon is over; "
@@ -158,7 +158,7 @@ class Allocation(AllocationState):
             if chances is not None:
                 # by their numbers, also if they are all: there may be more of them later
                 ask.propensity = chances.of(arm)
-                ask.could = np.flatnonzero(chosen_from(available, resting, arm)).tolist()
+                ask.could = np.flatnonzero(chosen_from(available, cooling, arm)).tolist()
             session.cooldowns.record_ask(arm, now)
             number = self._asks.add(ask)
             return Ask(number, session.names[arm]) if chances is None else self._named(number, ask)
@@ -193,8 +193,8 @@ class Allocation(AllocationState):
         booked at once, also when the budget is spent by now, and also what of it is above ``cost_max``: then the policy
         learns of ``cost_max``, and there is a warning, `errors.CostOverrun`. The policy learns when both are known.
         With ``failed`` there was no answer, as from a provider that is down: what it cost, if anything, is booked,
-        nothing is learned, its request counts for the horizon, and after a few of them in a row the arm rests for a
-        while.
+        nothing is learned, its request counts for the horizon, and after a few of them in a row the arm cools down for
+        a while.
         """
         with self._lock:
             if failed:

@@ -22,7 +22,7 @@ class Ask:
     To leave the process, write down the ``id``, which `Allocation.tell` takes in place of the ask, or `to_dict`.
 
     ``propensity`` is how likely the choice was, and ``arms`` are those that it was made from: allowed, affordable and
-    awake; for an allocation with ``propensity_draws``, None for others. A log for `off_policy` has both.
+    ready; for an allocation with ``propensity_draws``, None for others. A log for `off_policy` has both.
 
     >>> ask = Ask(17, "social")
     >>> Ask.from_dict(ask.to_dict()) == ask

@@ -94,22 +94,22 @@ class Learner:
         rng: np.random.Generator,
         mask: ArmMask | None = None,
         request: Request = NO_REQUEST_INFO,
-        resting: ArmMask | None = None,
+        cooling: ArmMask | None = None,
     ) -> int | None:
         """The arm to pull of those in ``mask``, or of all that are active; None if the policy stops.
 
-        ``resting`` are those of them that rest, if any does and any other does not: an arm that rests is named only
-        where another in its place would cost too much (`substitutes`).
+        ``cooling`` are those of them that cool down, if any does and any other does not: an arm that cools down is
+        named only where another in its place would cost too much (`substitutes`).
         """
         arm = self._named(rng, mask, request)
-        if resting is None or arm is None or not resting[arm]:
+        if cooling is None or arm is None or not cooling[arm]:
             return arm
-        available = (self.state.active if mask is None else mask) & ~resting
+        available = (self.state.active if mask is None else mask) & ~cooling
         if substitutes.keeps_pace(self.policy, self.state):
             other = substitutes.by_plan(self.policy, self.state, arm, available, rng, request)
             return arm if other is None else other
         other = self._named(rng, available, request)
-        if other is None:  # a policy that knows what arms cost may be able to pay those at rest alone
+        if other is None:  # a policy that knows what arms cost may be able to pay those cooling down alone
             return arm
         taken = rng.random() < substitutes.share(self.policy, self.state, arm, other)
         self.discard_choice(arm if taken else other)

@@ -1,9 +1,9 @@
 """One step of a request, for everybody who drives a policy outside simulation: `Allocation` and the decision service.
 
-An `ArmSession` says which arms may answer a request, which of them rest, and what the policy sees of the request. It
-lets the policy choose, and passes answers, outcomes and failures on to the policy and to the cooldowns. Rewards, costs
-and prices are in the policy's units, where the largest is 1; times are numbers of asks, or seconds in the service. The
-money is the driver's own.
+An `ArmSession` says which arms may answer a request, which of them cool down, and what the policy sees of the request.
+It lets the policy choose, and passes answers, outcomes and failures on to the policy and to the cooldowns. Rewards,
+costs and prices are in the policy's units, where the largest is 1; times are numbers of asks, or seconds in the
+service. The money is the driver's own.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ArmSession:
 
     learner    the policy, and what it has learned
     names      the arms' names, in the order of their numbers
-    cooldowns  which arms rest
+    cooldowns  which arms cool down
     segments   the kinds of requests, by name
     """
 
@@ -174,6 +174,6 @@ def arm_number(names: Sequence[str], name: str) -> int:
     return names.index(name)
 
 
-def chosen_from(available: ArmMask, resting: ArmMask | None, arm: int) -> ArmMask:
-    """The arms that a choice was made from: without those at rest, unless it named one of them."""
-    return available if resting is None or resting[arm] else available & ~resting
+def chosen_from(available: ArmMask, cooling: ArmMask | None, arm: int) -> ArmMask:
+    """The arms that a choice was made from: without those cooling down, unless it named one of them."""
+    return available if cooling is None or cooling[arm] else available & ~cooling

@@ -123,12 +123,12 @@ class AllocationState:
             return dict(zip(self._session.names, self._session.cooldowns.failures, strict=True))
 
     @property
-    def resting(self) -> tuple[str, ...]:
+    def cooling(self) -> tuple[str, ...]:
         """The arms that are not asked for now if others can be: after several failures in a row, or because they
         neither bring nor cost anything."""
         with self._lock:
-            resting = self._session.cooldowns.resting(self._asks.next_number)
-            return () if resting is None else tuple(np.array(self._session.names, dtype=object)[resting].tolist())
+            cooling = self._session.cooldowns.cooling(self._asks.next_number)
+            return () if cooling is None else tuple(np.array(self._session.names, dtype=object)[cooling].tolist())
 
     @property
     def down(self) -> dict[str, ArmDown]:

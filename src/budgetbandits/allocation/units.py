@@ -179,8 +179,8 @@ def _within(value: float, top: float, kind: str, arm: str, error: type[Exception
 
 
 def estimated(options: RequestOptions, allowed: ArmMask, names: Sequence[str], units: Units) -> Array | None:
-    """The prices of a request by arm, NaN for those that may not answer; None if it says none. Arms at rest must have
-    one, too: which prices are asked for does not depend on what failed."""
+    """The prices of a request by arm, NaN for those that may not answer; None if it says none. Arms cooling down must
+    have one, too: which prices are asked for does not depend on what failed."""
     if options.prices is None:
         return None
     found = np.full(len(names), np.nan)

@@ -250,7 +250,7 @@ class Campaigns:
             now, change = moment(tx, self._clock), self._learners.changing(tx, row)
             with change:
                 change.arms = change.learner.cooldowns.reset_clock(now)
-                change.row = _reset_clock(tx, row, now, by, arms_rest=len(change.arms) > 0)
+                change.row = _reset_clock(tx, row, now, by, failed_ahead=len(change.arms) > 0)
 
         self._change(campaign, Operation(key, ("clock reset",)), work)
 
@@ -328,18 +328,18 @@ class Campaigns:
 
 
 def _reset_clock(
-    tx: Transaction, campaign: Campaign, now: float, by: str | None = None, arms_rest: bool = False
+    tx: Transaction, campaign: Campaign, now: float, by: str | None = None, failed_ahead: bool = False
 ) -> Campaign:
     """Today is the campaign's day again, with what today's decisions hold and were charged.
 
     Pending decisions whose time is not over when it should be get as much time as one that is made now. Those that were
     made under a lease have no day, so there may be such decisions though the campaign's day is not to come. And
-    ``arms_rest`` if arms have failed in that future.
+    ``failed_ahead`` if arms have failed in that future.
     """
     day, latest = ledger.day_of(now), now + campaign.settings.terms.hold_seconds
     late = [id for id, expires_at in tx.pending_decisions(campaign.id).items() if expires_at > latest]
     ahead = campaign.account.day > day
-    if not ahead and not late and not arms_rest:
+    if not ahead and not late and not failed_ahead:
         raise Conflict(f"the latest decision of {campaign.name!r} is not of a day to come; there is nothing to reset")
     if ahead:
         booked = tx.booked_between(campaign.id, day * DAY, (day + 1) * DAY)
@@ -390,8 +390,8 @@ def named_segments(row: Campaign) -> list[str]:
 
 def _arm(arm: ArmRow, now: float) -> dict[str, Any]:
     """An arm as the API shows it: its pulls and failures, until when it cools down and since when it is down."""
-    rest = ArmStatus.from_row(arm.learned, now)
+    status = ArmStatus.from_row(arm.learned, now)
     return {
         "name": arm.name, "cost_cap": to_units(arm.cost_cap), "active": arm.active, "pulls": arm.learned["pulls"],
-        "failures": rest.failures, "cooldown_until": rest.until, "down_since": rest.down_since,
+        "failures": status.failures, "cooldown_until": status.until, "down_since": status.down_since,
     }  # fmt: skip

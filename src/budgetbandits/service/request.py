@@ -79,7 +79,7 @@ class ResolvedRequest:
     arms         the arms that may answer; None: all that are active
     prices       what each is estimated to cost
     holds        what a decision for it holds, if that is not its cap
-    unavailable  arms that could not be chosen, at rest or not affordable; written down with the decision
+    unavailable  arms that could not be chosen, cooling down or not affordable; written down with the decision
     """
 
     segment: str | None = None

@@ -3,7 +3,7 @@
 A table is read in slices and written as it is read, so it takes little memory, however long it is. It has what there
 was when the export began; each decision is as it was when its slice was read.
 
-A decision's ``arms`` are those that it was chosen from: that were there, allowed by the request, awake and affordable;
+A decision's ``arms`` are those that it was chosen from: that were there, allowed by the request, ready and affordable;
 nothing if that was every arm. It is what a propensity is a probability among.
 """
 
