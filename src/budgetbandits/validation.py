@@ -76,15 +76,15 @@ def within(
 
 
 def integer(
-    name: str, value: Any, least: int = 0, *, hint: str = "", error: type[BudgetBanditsError] = BadParameter
+    name: str, value: Any, minimum: int = 0, *, hint: str = "", error: type[BudgetBanditsError] = BadParameter
 ) -> int:
-    """An int, also NumPy's, from ``least`` upwards; neither a bool nor a float.
+    """An int, also NumPy's, from ``minimum`` upwards; neither a bool nor a float.
 
     >>> integer("seed", 7)
     7
     """
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise error(f"{name} is {value!r:.40}; use a whole number from {least} upwards{hint}")
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
+        raise error(f"{name} is {value!r:.40}; use a whole number from {minimum} upwards{hint}")
     return int(value)
 
 

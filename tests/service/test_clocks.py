@@ -47,9 +47,9 @@ def test_nothing_is_decided_while_the_books_are_ahead_of_the_clock(store, jumped
     assert verify(store, "daily") == []
 
 
-def test_a_campaign_that_is_set_back_goes_on_today(store, jumped):
+def test_a_campaign_whose_clock_is_reset_goes_on_today(store, jumped):
     engine, now = jumped
-    engine.set_back("daily")
+    engine.reset_clock("daily")
     assert engine.account("daily").today == 1_500_000  # what was charged and what is held of this day
     assert verify(store, "daily") == []
     assert engine.decide("daily", "three").expires_at == NOON + 70.0
@@ -63,8 +63,8 @@ def test_a_campaign_that_is_set_back_goes_on_today(store, jumped):
     for number in range(4):
         engine.decide("daily", f"tomorrow {number}")
     assert verify(store, "daily") == []
-    with pytest.raises(Conflict, match="nothing to set back"):
-        engine.set_back("daily")
+    with pytest.raises(Conflict, match="nothing to reset"):
+        engine.reset_clock("daily")
 
 
 def test_decisions_of_a_day_that_comes_twice_are_told_the_second_time(store):
@@ -74,7 +74,7 @@ def test_decisions_of_a_day_that_comes_twice_are_told_the_second_time(store):
     engine.create("daily", "bts", budget=20.0, arms=ARMS, hold_seconds=7200.0, daily_cap=3.0)
     ahead = [engine.decide("daily", f"ahead {number}").decision for number in range(3)]
     now[0] -= 7200.0
-    engine.set_back("daily")
+    engine.reset_clock("daily")
     now[0] += 3660.0
     then = [engine.decide("daily", f"then {number}").decision for number in range(3)]
     for made in then:

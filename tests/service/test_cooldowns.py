@@ -273,10 +273,10 @@ def test_a_clock_that_was_ahead_does_not_keep_an_arm_at_rest(engine, store, cloc
     go_down(engine, campaign, clock, "a", 400 * DAY)
     clock.now -= 400 * DAY
     assert arm(engine, campaign, "a")["cooldown_until"] is None
-    engine.set_back(campaign)
+    engine.reset_clock(campaign)
     assert arm(engine, campaign, "a")["cooldown_until"] == clock.now + 1024
-    with pytest.raises(Conflict, match="nothing to set back"):
-        engine.set_back(campaign)
+    with pytest.raises(Conflict, match="nothing to reset"):
+        engine.reset_clock(campaign)
     assert verify(store, campaign) == []
 
 
@@ -313,7 +313,7 @@ def test_a_reported_cost_ends_a_row_of_failures_and_a_late_reward_does_not(tmp_p
                 if feedback:
                     one.feedback(made[0], **feedback)
                 one.top_up(campaign, 1.0)  # which ends the lease, and the campaign learns what was reported under it
-                seen.append(store.read(lambda tx, id=campaign: tx.arms(id)[0].learned["rest"]))
+                seen.append(store.read(lambda tx, id=campaign: tx.arms(id)[0].learned["cooldown"]))
                 assert verify(store, campaign) == []
             rows.append(seen)
             assert [each.get("row", 0) for each in seen] == [0, 6, 7]

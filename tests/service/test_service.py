@@ -263,7 +263,7 @@ def test_a_damaged_campaign_does_not_keep_the_others_money(clock):
 
 
 def test_a_mind_in_the_middle_of_a_change_is_nobodys(engine, campaign, monkeypatch):
-    """A transaction that ends between learning and writing: what was learnt must not pass for what was known."""
+    """A transaction that ends between learning and writing: what was learned must not pass for what was known."""
     answer = engine.decide(campaign, "one")
     monkeypatch.setattr(Change, "_write", lambda *_: 1 / 0)
     with pytest.raises(BadState, match="division by zero"):
@@ -313,7 +313,7 @@ def test_arms_come_and_go(engine, campaign):
     assert {engine.decide(campaign, str(n)).arm for n in range(5)} == {"social"}
     with pytest.raises(NoArmLeft, match="last arm"):
         engine.retire_arm(campaign, "social")
-    with pytest.raises(UnknownArm, match="the arms are search, mail, social"):
+    with pytest.raises(UnknownArm, match="the arms are 'search', 'mail', 'social'"):
         engine.retire_arm(campaign, "radio")
     with pytest.raises(Conflict, match="already"):
         engine.add_arm(campaign, "mail", 0.1)

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter, CostOutOfRange, MissingKnowledge, RewardOutOfRange
-from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.arrays import ArmMask, Array
 from budgetbandits.validation import LARGEST, RequestOptions, number, positive, whole
 
 ROUNDING = 1e-12
@@ -162,26 +161,26 @@ def checked_names(names: Iterable[str], fewest: int = 2) -> list[str]:
     return checked
 
 
-def _within(value: float, top: float, what: str, arm: str, error: type[Exception]) -> float:
+def _within(value: float, top: float, kind: str, arm: str, error: type[Exception]) -> float:
     found = number(value, truth=error is RewardOutOfRange)
     if 0.0 <= found <= top:
         return found
     if top < found <= top * (1.0 + ROUNDING):
         return top
     if found != found:
-        raise error(f"{what} {value!r:.40} for arm {arm!r} is not a number; pass one in [0, {top:g}]")
-    if found > top and not what.startswith("total"):
-        setting = "reward_max" if what == "reward" else "cost_max"
+        raise error(f"{kind} {value!r:.40} for arm {arm!r} is not a number; pass one in [0, {top:g}]")
+    if found > top and not kind.startswith("total"):
+        setting = "reward_max" if kind == "reward" else "cost_max"
         raise error(
-            f"{what} {found:g} for arm {arm!r} is above {setting} {top:g}; "
+            f"{kind} {found:g} for arm {arm!r} is above {setting} {top:g}; "
             f"raise {setting} when the allocation is created"
         )
-    raise error(f"{what} {found:g} for arm {arm!r} is not in [0, {top:g}]; pass a number in that range")
+    raise error(f"{kind} {found:g} for arm {arm!r} is not in [0, {top:g}]; pass a number in that range")
 
 
-def estimated(options: RequestOptions, allowed: NDArray[np.bool_], names: Sequence[str], units: Units) -> Array | None:
-    """The prices of a request by arm, NaN for those that may not answer; None if it says none. Arms at rest must have
-    one, too: which prices are asked for does not depend on what failed."""
+def estimated(options: RequestOptions, allowed: ArmMask, names: Sequence[str], units: Units) -> Array | None:
+    """The prices of a request by arm, NaN for those that may not answer; None if it says none. Arms cooling down must
+    have one, too: which prices are asked for does not depend on what failed."""
     if options.prices is None:
         return None
     found = np.full(len(names), np.nan)

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from budgetbandits.allocation.choosers import best_kind
-from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, TooManySegments, UnknownArm
+from budgetbandits.allocation.session import arm_number
+from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, TooManySegments
 from budgetbandits.formatting.money import same_decimals
 from budgetbandits.formatting.numbers import written
 from budgetbandits.policies import POLICIES, POLICY_REGISTRY, Policy, parse_policy
@@ -188,7 +189,7 @@ def check_new_arm(row: Campaign, names: Sequence[str], name: str, cap: int) -> N
 
 def arm_to_retire(names: Sequence[str], active: Sequence[bool], name: str) -> int:
     """The place of an arm that can be retired."""
-    arm = _place(names, name)
+    arm = arm_number(names, name)
     if not active[arm]:
         raise Conflict(f"arm {name!r:.60} is retired already; there is nothing to retire")
     if sum(active) == 1:
@@ -198,14 +199,7 @@ def arm_to_retire(names: Sequence[str], active: Sequence[bool], name: str) -> in
 
 def arm_to_bring_back(names: Sequence[str], active: Sequence[bool], name: str) -> int:
     """The place of an arm that is retired."""
-    arm = _place(names, name)
+    arm = arm_number(names, name)
     if active[arm]:
         raise Conflict(f"arm {name!r:.60} is not retired; there is nothing to bring back")
     return arm
-
-
-def _place(names: Sequence[str], name: str) -> int:
-    if name not in names:
-        more = ", ..." if len(names) > 8 else ""
-        raise UnknownArm(f"no arm {name!r:.60}; the arms are {', '.join(names[:8])}{more}")
-    return names.index(name)

@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.allocation.cooldowns import Cooldowns
-from budgetbandits.allocation.learner import ArmMask, Learner
+from budgetbandits.allocation.learner import Learner
 from budgetbandits.allocation.propensity import propensity
 from budgetbandits.allocation.session import ArmSession, Segments, chosen_from
 from budgetbandits.errors import BadState, BudgetBanditsError, TooManySegments
+from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy
 from budgetbandits.policies.paced.statistics import PacedState
@@ -95,19 +96,19 @@ class Offer(NamedTuple):
     request    what was said of the request, if anything
     holds      what a decision for each arm holds
     available  the arms that may be chosen
-    resting    those of them that are down and rest; None if none does
+    cooling    those of them that are down and cool down; None if none does
     """
 
     request: ResolvedRequest | None
     holds: Amounts
     available: ArmMask
-    resting: ArmMask | None
+    cooling: ArmMask | None
 
     @property
     def largest_hold(self) -> int:
         """The money that the limits in time must leave free before any of these arms is chosen: to choose from what
-        fits the moment would choose the cheap. An arm at rest is not waited for."""
-        arms = self.available if self.resting is None else self.available & ~self.resting
+        fits the moment would choose the cheap. An arm cooling down is not waited for."""
+        arms = self.available if self.cooling is None else self.available & ~self.cooling
         return int(self.holds[arms].max())
 
 
@@ -201,13 +202,13 @@ class CampaignLearner(ArmSession):
 
     def _load(self, row: Campaign, arms: Sequence[ArmRow]) -> None:
         try:
-            self.learner.take(row.learned["single"], {arm.number: arm.learned for arm in arms})
+            self.learner.load_state(row.learned["single"], {arm.number: arm.learned for arm in arms})
         except BadState as error:
             raise _damaged(row, error) from None
         self.segments = Segments(row.learned.get("segments", ()))
         for arm in arms:
             unseen = {"idle": -1 if arm.learned["pulls"] else 0}
-            self.cooldowns.load_arm(arm.number, arm.learned.get("rest", unseen))
+            self.cooldowns.load_arm(arm.number, arm.learned.get("cooldown", unseen))
             if self.sums is not None:
                 self.sums.load_state(arm.number, arm.learned)
         self.set_budget(row.account.budget)
@@ -225,13 +226,7 @@ class CampaignLearner(ArmSession):
         if self.segments:
             learned["segments"] = list(self.segments)
         if self.cooldowns.down:
-            learned["down"] = [
-                {
-                    "arm": self.names[arm], "failures": failures, "since": began / TICKS,
-                    "stand_in": None if other is None else self.names[other], "times": times,
-                }
-                for arm, failures, began, other, times in self.arms_down()
-            ]  # fmt: skip
+            learned["down"] = [{"arm": name, **down._asdict()} for name, down in self.arms_down().items()]
         return row.with_learned(learned)
 
     def arm_row(self, campaign: Campaign, arm: int) -> ArmRow:
@@ -243,8 +238,8 @@ class CampaignLearner(ArmSession):
         learned = self.learner.arm_state(arm)
         if self.sums is not None:
             learned |= self.sums.arm_state(arm)
-        rest = self.cooldowns.arm_state(arm)
-        return learned | {"rest": rest} if rest else learned
+        cooldown = self.cooldowns.arm_state(arm)
+        return learned | {"cooldown": cooldown} if cooldown else learned
 
     # --- choosing ------------------------------------------------------------------------------------------------
 
@@ -255,7 +250,7 @@ class CampaignLearner(ArmSession):
         many segments several servers have opened together.
         """
         if options.segment is not None or options.prices is not None:
-            _ = self.learner.by_request
+            _ = self.learner.request_policy
         new = options.segment is not None and options.segment not in self.segments
         if new and len(self.segments) >= SEGMENTS_MAX:
             raise TooManySegments(
@@ -294,21 +289,21 @@ class CampaignLearner(ArmSession):
         """Choose one of the arms on offer; None if the policy stops. ``account`` and ``leased`` are as for
         `set_remaining`. An audit names the ``decision`` that it makes again."""
         self.set_remaining(account, leased)
-        resolved, holds, available, resting = offer
+        resolved, holds, available, cooling = offer
         request = self.request_info(resolved) if self.by_request else NO_REQUEST_INFO
         if decision is None:
-            decision, arm = self.next_choice(available, request, resting)
+            decision, arm = self.next_choice(available, request, cooling)
         else:
-            arm = self.choose_arm(decision, available, request, resting)
+            arm = self.choose_arm(decision, available, request, cooling)
         if arm is None:
             return None
         likely = None
         if self._propensity_draws is not None:
             # a generator of its own: no choice depends on these draws
             rng = self.draws.generator(decision, "propensity")
-            likely = propensity(self.learner, arm, rng, int(self._propensity_draws), available, request, resting)
+            likely = propensity(self.learner, arm, rng, int(self._propensity_draws), available, request, cooling)
         active, unavailable = self.learner.state.active, list[int]()
-        could = available if resting is None else chosen_from(available, resting, arm)
+        could = available if cooling is None else chosen_from(available, cooling, arm)
         if could is not active:
             allowed = active if resolved is None else resolved.among(active)
             unavailable = np.flatnonzero(allowed & ~could).tolist()
@@ -317,27 +312,27 @@ class CampaignLearner(ArmSession):
         text = None if resolved is None else resolved.to_json()
         return Choice(decision, arm, int(holds[arm]), unavailable, text, likely)
 
-    def next_choice(self, available: ArmMask, request: Request, resting: ArmMask | None) -> tuple[str, int | None]:
+    def next_choice(self, available: ArmMask, request: Request, cooling: ArmMask | None) -> tuple[str, int | None]:
         """The id of a new decision, and its arm; None if the policy stops."""
         prefetched, self._prefetched = self._prefetched, None
-        plain = available is self.learner.state.active and request is NO_REQUEST_INFO and resting is None
+        plain = available is self.learner.state.active and request is NO_REQUEST_INFO and cooling is None
         if prefetched is not None and prefetched[0] == self.tag and plain:
             return prefetched[1:]
         id = os.urandom(16).hex()
-        return id, self.choose_arm(id, available, request, resting)
+        return id, self.choose_arm(id, available, request, cooling)
 
     def prefetch_choice(self) -> None:
         """Make the next choice before it is asked for. It holds as long as nothing is learned, every arm can be paid,
-        none rests and nothing is said of the request, by policies that look at neither requests nor money."""
+        none cools down and nothing is said of the request, by policies that look at neither requests nor money."""
         if self.stateless and not self.by_request:
             id = os.urandom(16).hex()
             self._prefetched = self.tag, id, self.choose_arm(id, self.learner.state.active)
 
     def choose_arm(
-        self, decision: str, available: ArmMask, request: Request = NO_REQUEST_INFO, resting: ArmMask | None = None
+        self, decision: str, available: ArmMask, request: Request = NO_REQUEST_INFO, cooling: ArmMask | None = None
     ) -> int | None:
-        """The arm to pull among these, some of which may rest; None if the policy stops."""
-        return self.learner.choose(self.draws.generator(decision, "choose"), available, request, resting)
+        """The arm to pull among these, some of which may cool down; None if the policy stops."""
+        return self.learner.choose(self.draws.generator(decision, "choose"), available, request, cooling)
 
     def request_info(self, request: ResolvedRequest | None) -> Request:
         """A request as the policy sees it; a new segment is opened."""
@@ -367,7 +362,8 @@ class CampaignLearner(ArmSession):
         return [arm] if len(self.segments) == known else range(len(self.names))
 
     def record_failure(self, arm: int, now: float, created_at: float) -> None:
-        """There was no answer to a decision that was made at ``created_at``: after several in a row the arm rests."""
+        """There was no answer to a decision that was made at ``created_at``: after several in a row the arm cools
+        down."""
         self.cooldowns.record_failure(arm, now, created_at, int(self.state.pulls[arm]))
 
     def set_budget(self, budget: int) -> None:
@@ -402,7 +398,7 @@ class ArmStatus(NamedTuple):
     failures    all its failures
     in_a_row    failures since its last answer
     down_since  since when it has been down; None if it is not
-    until       until when it rests; None if it does not
+    until       until when it cools down; None if it does not
     """
 
     failures: int
@@ -413,11 +409,11 @@ class ArmStatus(NamedTuple):
     @classmethod
     def from_row(cls, learned: Mapping[str, Any], now: float) -> ArmStatus:
         cooldowns = Cooldowns(1, TICKS)
-        cooldowns.load_arm(0, learned.get("rest", {}))
+        cooldowns.load_arm(0, learned.get("cooldown", {}))
         began, until = cooldowns.began[0] / TICKS, cooldowns.until[0] / TICKS
         return cls(
             cooldowns.failures[0], cooldowns.row[0], began if cooldowns.down else None,
-            None if cooldowns.resting(now) is None else until,
+            None if cooldowns.cooling(now) is None else until,
         )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from budgetbandits.errors import BadParameter, BadState, Conflict, StoreError
+from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_checks import (
     arm_to_bring_back,
@@ -251,16 +252,16 @@ class Campaigns:
 
         self._change(campaign, Operation(key, ("status", status)), work)
 
-    def set_back(self, campaign: str, key: str | None = None, actor: str | None = None) -> None:
+    def reset_clock(self, campaign: str, key: str | None = None, actor: str | None = None) -> None:
         """Go on today, after a clock that was far ahead has made decisions of a day to come."""
 
         def work(tx: Transaction, row: Campaign) -> None:
             now, change = moment(tx, self._clock), self._learners.changing(tx, row)
             with change:
-                change.arms = change.learner.cooldowns.set_back(now)
-                change.row = _set_back(tx, row, now, actor, arms_rest=len(change.arms) > 0)
+                change.arms = change.learner.cooldowns.reset_clock(now)
+                change.row = _reset_clock(tx, row, now, actor, failed_ahead=len(change.arms) > 0)
 
-        self._change(campaign, Operation(key, ("set back",)), work)
+        self._change(campaign, Operation(key, ("clock reset",)), work)
 
     def add_arm(
         self, campaign: str, name: str, cost_cap: float, key: str | None = None, actor: str | None = None
@@ -337,29 +338,27 @@ class Campaigns:
         self._store.write(isolated(campaign, once), Scope(campaign))
 
 
-def _set_back(
-    tx: Transaction, campaign: Campaign, now: float, actor: str | None = None, arms_rest: bool = False
+def _reset_clock(
+    tx: Transaction, campaign: Campaign, now: float, actor: str | None = None, failed_ahead: bool = False
 ) -> Campaign:
     """Today is the campaign's day again, with what today's decisions hold and were charged.
 
     Pending decisions whose time is not over when it should be get as much time as one that is made now. Those that were
     made under a lease have no day, so there may be such decisions though the campaign's day is not to come. And
-    ``arms_rest`` if arms have failed in that future.
+    ``failed_ahead`` if arms have failed in that future.
     """
     day, latest = ledger.day_of(now), now + campaign.settings.terms.hold_seconds
     late = [id for id, expires_at in tx.pending_decisions(campaign.id).items() if expires_at > latest]
     ahead = campaign.account.day > day
-    if not ahead and not late and not arms_rest:
-        raise Conflict(
-            f"the latest decision of {campaign.name!r} is not of a day to come; there is nothing to set back"
-        )
+    if not ahead and not late and not failed_ahead:
+        raise Conflict(f"the latest decision of {campaign.name!r} is not of a day to come; there is nothing to reset")
     if ahead:
-        booked = tx.booked_between(campaign.id, day * ledger.DAY, (day + 1) * ledger.DAY)
-        campaign = campaign.with_money(ledger.set_back(campaign.account, day, booked))
+        booked = tx.booked_between(campaign.id, day * DAY, (day + 1) * DAY)
+        campaign = campaign.with_money(ledger.reset_clock(campaign.account, day, booked))
         tx.save_money(campaign)
     for id in late:
         tx.set_expiry(id, latest)
-    tx.add_event(Event(campaign.id, "set back", now, actor=actor))
+    tx.add_event(Event(campaign.id, "clock reset", now, actor=actor))
     return campaign
 
 
@@ -401,9 +400,9 @@ def named_segments(row: Campaign) -> list[str]:
 
 
 def _arm(arm: ArmRow, now: float) -> dict[str, Any]:
-    """An arm for an operator: its pulls and failures, until when it rests and since when it is down."""
-    rest = ArmStatus.from_row(arm.learned, now)
+    """An arm as the API shows it: its pulls and failures, until when it cools down and since when it is down."""
+    status = ArmStatus.from_row(arm.learned, now)
     return {
         "name": arm.name, "cost_cap": to_units(arm.cost_cap), "active": arm.active, "pulls": arm.learned["pulls"],
-        "failures": rest.failures, "cooldown_until": rest.until, "down_since": rest.down_since,
+        "failures": status.failures, "cooldown_until": status.until, "down_since": status.down_since,
     }  # fmt: skip

@@ -1,7 +1,7 @@
 """What becomes of decisions: rewards, costs and failures are reported, decisions are voided, and holds expire.
 
 A policy learns from a decision once both its reward and its cost are known, in whichever order they come. A decision
-that has failed is settled with what it cost, if anything, teaches nothing, and its arm rests for a while
+that has failed is settled with what it cost, if anything, teaches nothing, and its arm cools down for a while
 (`allocation.cooldowns`).
 
 A decision without feedback expires ``hold_seconds`` after it was made: it is charged or released, as the campaign's
@@ -91,8 +91,8 @@ class Outcomes:
         """Report the reward of a decision, its cost, or both. Repeated with the same numbers it changes nothing.
 
         With ``failed`` there was no answer: what it cost, if anything, is booked, nothing is learned, and the arm
-        rests. With ``campaign`` a decision of another one is not found. A reward that cannot be taken is an error, but
-        the cost that came with it is booked: that money is spent.
+        cools down. With ``campaign`` a decision of another one is not found. A reward that cannot be taken is an error,
+        but the cost that came with it is booked: that money is spent.
         """
         booked = self._store.write(*self.feedback_task(DecisionOutcome(decision, reward, cost, failed), campaign))
         if booked.refused is not None:
@@ -176,7 +176,7 @@ class Outcomes:
         return FeedbackOutcome(made.id, to_units(updated.hold.overrun), new_cost, refused)
 
     def _fail(self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, cost: int | None) -> FeedbackOutcome:
-        """There was no answer: settled with what it cost, and the arm rests."""
+        """There was no answer: settled with what it cost, and the arm cools down."""
         if made.hold.state == "voided":
             raise Conflict(f"decision {made.id} was voided; it takes no feedback")
         if made.reward is not None:

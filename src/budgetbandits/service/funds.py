@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from datetime import UTC, datetime
 
 from budgetbandits.errors import WrongClock
+from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_learner import CampaignLearner, Choice, Offer
 from budgetbandits.service.learners import Learners
@@ -99,14 +100,14 @@ def time_of_decision(campaign: Campaign, now: float) -> float:
 
     A clock that was far ahead for a moment has made decisions of a future day. Once it is right again nobody can tell
     by the clock alone which of the two was wrong. So no decision is made until it has caught up, or an operator has
-    said that it is right now (`Campaigns.set_back`).
+    said that it is right now (`Campaigns.reset_clock`).
     """
-    begun = campaign.account.day * ledger.DAY
+    begun = campaign.account.day * DAY
     if begun > now + CLOCK_LAG_SECONDS_MAX:
         latest, today = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC" for at in (begun, now))
         raise WrongClock(
             f"the latest decision of {campaign.name!r} is of {latest}, and it is {today} now; set the clock "
-            f"right, or, if it is, set the campaign back: budgetbandits campaign reset-clock {campaign.name!r}"
+            f"right, or, if it is, reset the campaign's: budgetbandits campaign reset-clock {campaign.name!r}"
         )
     return max(now, begun)
 

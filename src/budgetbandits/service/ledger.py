@@ -28,7 +28,7 @@ Two limits may be set on when money is spent, not only on how much. Both are che
     daily cap   whenever a decision is made, what the decisions of its day (UTC) hold and were charged is within it; a
                 charge counts for the day of its decision, whenever it is booked. Only what a decision costs above its
                 hold, or after it was released, is charged to its day whatever the cap. A day that was set back
-                (`set_back`) begins again with nothing, and what its first decisions give back is free in its second
+                (`reset_clock`) begins again with nothing, and what its first decisions give back is free in its second
     pace        whenever a decision is made, spent + held ≤ budget · elapsed / pace_seconds + the largest cap; the cap
                 is there so that the first decision need not wait
 """
@@ -40,6 +40,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NoReturn
 
 from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused
+from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.formatting.money import same_decimals
 from budgetbandits.formatting.numbers import written
 from budgetbandits.terms import AMOUNT_MAX
@@ -47,9 +48,6 @@ from budgetbandits.terms import AMOUNT_MAX
 MICROS = 1_000_000
 LARGEST = int(AMOUNT_MAX) * MICROS
 """The largest amount in micros: sums of several still fit into a database's 64-bit integers."""
-
-DAY = 86_400.0
-"""Seconds."""
 
 Status = Literal["active", "paused", "frozen", "closed"]
 HoldState = Literal["pending", "settled", "voided", "expired"]
@@ -274,7 +272,7 @@ def top_up(account: Account, amount: int) -> Account:
     return replace(account, budget=account.budget + amount)
 
 
-def set_back(account: Account, day: int, booked: int) -> Account:
+def reset_clock(account: Account, day: int, booked: int) -> Account:
     """An account of a day to come as one of this day, whose decisions hold and were charged so much."""
     if day >= account.day:
         raise ArithmeticError(f"day {day} is not before {account.day}")

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import to_json
 
-from budgetbandits.allocation.learner import ArmMask
 from budgetbandits.allocation.session import ArmSession
 from budgetbandits.allocation.units import HOLD_MARGIN
+from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.service.ledger import MICROS, to_micros
 from budgetbandits.service.names import checked_name, normal
 from budgetbandits.validation import RequestFields, RequestOptions
@@ -75,7 +75,7 @@ class ResolvedRequest:
     arms         the arms that may answer; None: all that are active
     prices       what each is estimated to cost
     holds        what a decision for it holds, if that is not its cap
-    unavailable  arms that could not be chosen, at rest or not affordable; written down with the decision
+    unavailable  arms that could not be chosen, cooling down or not affordable; written down with the decision
     """
 
     segment: str | None = None

@@ -174,7 +174,7 @@ def test_an_arm_that_is_down_is_an_alarm_that_names_who_stands_in_at_what_price(
     )
     page = reader("GET", "/campaigns/ads").text
     assert "retire it until it is back" in page
-    assert "3 failures</span>, rests until" in page
+    assert "3 failures</span>, cools down until" in page
     assert reader("GET", "/?group=attention&format=json").json()["found"] == 1
     described = store.engine.describe("ads")
     assert described["arms_down"] == 1

@@ -514,8 +514,8 @@ def test_a_campaign_with_a_horizon_shows_its_requests_segments_and_failures(serv
         assert line["mean_reward"] == pytest.approx(sum(reward for reward, _ in told) / len(told))
         assert line["mean_cost"] == pytest.approx(sum(cost for _, cost in told) / len(told))
         assert line["most_share"] >= 0.5
-    [resting] = [arm for arm in found["arms"] if arm["failures"]]
-    assert (resting["name"], resting["failures"]) == (failing.arm, 1)
+    [cooling] = [arm for arm in found["arms"] if arm["failures"]]
+    assert (cooling["name"], cooling["failures"]) == (failing.arm, 1)
     engine.change_terms("routed", {"horizon": 50, "propensity_draws": 20})
     page = reader("GET", "/campaigns/routed?range=week").text
     assert "12 answered and 1 failed of 50 expected" in page

@@ -221,7 +221,7 @@ def test_setting_back_ends_leases_and_gives_their_decisions_less_time(store, two
     clock.now = NOON + 400 * DAY
     two[0].decide("ads", "far ahead, under a lease")
     clock.now = NOON + 20.0
-    two[1].set_back("ads")
+    two[1].reset_clock("ads")
     assert leases(store) == []
     assert max(row.expires_at for row in all_decisions(store, "ads")) == NOON + 80.0
     assert verify(store, "ads") == []
@@ -236,7 +236,7 @@ def test_what_was_decided_under_leases_is_of_no_day(store, two, clock):
     clock.now = NOON + 400 * DAY
     engine.decide_many("ads", "far ahead", 2)
     clock.now = NOON + 20.0
-    engine.set_back("ads")
+    engine.reset_clock("ads")
     own = [row.hold.amount for row in all_decisions(store, "ads") if row.key.startswith("of the campaign's own")]
     account = engine.account("ads")
     assert (account.day, account.today) == (20_000, sum(own))

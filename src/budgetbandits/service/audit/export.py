@@ -3,7 +3,7 @@
 A table is read in slices and written as it is read, so it takes little memory, however long it is. It has what there
 was when the export began; each decision is as it was when its slice was read.
 
-A decision's ``arms`` are those that it was chosen from: active, allowed by the request, awake and affordable; empty if
+A decision's ``arms`` are those that it was chosen from: active, allowed by the request, ready and affordable; empty if
 that was every arm. A propensity is the probability of the choice among these.
 """
 

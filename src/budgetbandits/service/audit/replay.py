@@ -70,7 +70,7 @@ class Replay:
             "failed": self._failed,
             "voided": self._voided,
             "expired": self._expired,
-            "set back": self._set_back,
+            "clock reset": self._reset_clock,
             "leased": self._leased,
             "merged": self._merged,
             "returned": self._returned,
@@ -110,11 +110,11 @@ class Replay:
     def _status(self, event: Event) -> None:
         self.account = replace(self.account, status=event.kind)  # type: ignore[arg-type]
 
-    def _set_back(self, event: Event) -> None:
+    def _reset_clock(self, event: Event) -> None:
         day = ledger.day_of(event.at)
         if self.account.day > day:  # or only pending decisions were given less time
-            self.account = ledger.set_back(self.account, day, self.booked[day])
-        self.learner.cooldowns.set_back(event.at)
+            self.account = ledger.reset_clock(self.account, day, self.booked[day])
+        self.learner.cooldowns.reset_clock(event.at)
 
     # --- decisions, of the campaign's own or under a lease -------------------------------------------------------
 

@@ -283,7 +283,7 @@ def close(change: ThisChange) -> Response:
 @change("/v1/campaigns/{campaign}/reset-clock")
 def reset_clock(change: ThisChange) -> Response:
     """Continue with today's date, after decisions that a wrong clock dated in the future."""
-    return change.make("clock reset", Campaigns.set_back)
+    return change.make("clock reset", Campaigns.reset_clock)
 
 
 @change("/v1/campaigns/{campaign}/top-up")

@@ -217,7 +217,7 @@ class ArmAnswer(BaseModel):
     active: bool = _about("False for a retired arm.")
     pulls: int = _about("Decisions whose reward and cost are reported.")
     failures: int
-    cooldown_until: float | None = _about("Until when it rests, in seconds since 1970; null if it does not.")
+    cooldown_until: float | None = _about("Until when it cools down, in seconds since 1970; null if it does not.")
     down_since: float | None = _about("When its present row of failures began, in seconds since 1970.")
 
 

@@ -335,7 +335,7 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent]) -> list[in
             if learner.leaves_traces:
                 offer = learner.offer(ResolvedRequest.from_json(event.request), event.at)
                 assert offer is not None
-                learner.choose_arm(str(event.decision), offer.available, resting=offer.resting)
+                learner.choose_arm(str(event.decision), offer.available, cooling=offer.cooling)
             if learner.cooldowns.record_ask(event.arm, event.at):
                 arms.add(event.arm)
         elif event.kind == "failed":

@@ -41,7 +41,7 @@ class Rank(IntEnum):
     OVERRAN = 4
     """It was resumed a day ago or less, after an overrun."""
     DOWN = 5
-    """An arm rests because it failed many times in a row."""
+    """An arm cools down because it failed many times in a row."""
     NEARLY_EXHAUSTED = 6
     RUNNING = 7
     PAUSED = 8
