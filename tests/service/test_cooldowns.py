@@ -10,25 +10,14 @@ from budgetbandits.service.feedback import DecisionOutcome
 from budgetbandits.service.ledger import DAY
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
-from clock import Clock
 from memory_store import MemoryStore
 
 ARMS = {"a": 1.0, "b": 1.0}
 
 
 @pytest.fixture
-def clock():
-    return Clock(1000.0)
-
-
-@pytest.fixture
 def store():
     return MemoryStore()
-
-
-@pytest.fixture
-def engine(store, clock):
-    return DecisionService(store, clock)
 
 
 def arm(engine, campaign, name):

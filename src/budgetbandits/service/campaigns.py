@@ -281,31 +281,24 @@ class Campaigns:
 
     def retire_arm(self, campaign: str, name: str, key: str | None = None, actor: str | None = None) -> None:
         """Choose this arm no more, until it is brought back; its open decisions can still be reported on."""
-        name = normal(name)
-
-        def work(tx: Transaction, row: Campaign) -> None:
-            learner = self._learners.of(tx, row)
-            arm = arm_to_retire(learner.names, learner.state.active.tolist(), name)
-            with self._learners.changing(tx, row) as change:
-                change.learner.retire(arm)
-                change.arms = [arm]
-            tx.add_event(Event(row.id, "arm retired", moment(tx, self._clock), arm=arm, actor=actor))
-
-        self._change(campaign, Operation(key, ("retire arm", name)), work)
+        self._switch_arm(campaign, normal(name), False, Operation(key, ("retire arm", normal(name))), actor)
 
     def bring_back_arm(self, campaign: str, name: str, key: str | None = None, actor: str | None = None) -> None:
         """Choose an arm again that was retired, with all that is known of it."""
-        name = normal(name)
+        self._switch_arm(campaign, normal(name), True, Operation(key, ("bring back arm", normal(name))), actor)
 
+    def _switch_arm(self, campaign: str, name: str, active: bool, operation: Operation, actor: str | None) -> None:
         def work(tx: Transaction, row: Campaign) -> None:
-            learner = self._learners.of(tx, row)
-            arm = arm_to_bring_back(learner.names, learner.state.active.tolist(), name)
-            with self._learners.changing(tx, row) as change:
-                change.learner.bring_back(arm)
+            change = self._learners.changing(tx, row)
+            learner, find = change.learner, arm_to_bring_back if active else arm_to_retire
+            arm = find(learner.names, learner.state.active.tolist(), name)
+            with change:
+                (learner.bring_back if active else learner.retire)(arm)
                 change.arms = [arm]
-            tx.add_event(Event(row.id, "arm brought back", moment(tx, self._clock), arm=arm, actor=actor))
+            kind = "arm brought back" if active else "arm retired"
+            tx.add_event(Event(row.id, kind, moment(tx, self._clock), arm=arm, actor=actor))
 
-        self._change(campaign, Operation(key, ("bring back arm", name)), work)
+        self._change(campaign, operation, work)
 
     def change_terms(
         self, campaign: str, changes: Mapping[str, Any], key: str | None = None, actor: str | None = None

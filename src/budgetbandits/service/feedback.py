@@ -105,14 +105,8 @@ class Outcomes:
         return self._store.write(*self.feedback_many_task(outcomes, campaign))
 
     def feedback_task(self, outcome: DecisionOutcome, campaign: str | None = None) -> Task[FeedbackOutcome]:
-        reward, cost = outcome.checked()
-
-        def work(tx: DecisionTransaction) -> FeedbackOutcome:
-            funds, made = locked(tx, self._leases, outcome.decision, campaign)
-            if outcome.failed:
-                return self._fail(tx, funds, made, cost)
-            return self._tell(tx, funds, made, reward, cost)
-
+        outcome.checked()  # before a transaction is made for it
+        work = partial(self._report, outcome=outcome, campaign=campaign)
         return Task(isolated(campaign, work), self._scope(campaign, [outcome.decision]))
 
     def feedback_many_task(
@@ -125,24 +119,26 @@ class Outcomes:
             results: list[FeedbackOutcome | BudgetBanditsError] = []
             for outcome in outcomes:
                 try:
-                    # whatever is refused is refused before anything is written
-                    funds, made = locked(tx, self._leases, outcome.decision, campaign)
-                    reward, cost = outcome.checked()
-                    if outcome.failed:
-                        results.append(self._fail(tx, funds, made, cost))
-                    else:
-                        results.append(self._tell(tx, funds, made, reward, cost))
+                    results.append(self._report(tx, outcome, campaign))
                 except BudgetBanditsError as error:
                     results.append(error)
             return results
 
         return Task(isolated(campaign, work), self._scope(campaign, [outcome.decision for outcome in outcomes]))
 
+    def _report(self, tx: DecisionTransaction, outcome: DecisionOutcome, campaign: str | None) -> FeedbackOutcome:
+        """Book an outcome; one that is refused is refused before anything is written."""
+        funds, made = locked(tx, self._leases, outcome.decision, campaign)
+        reward, cost = outcome.checked()
+        if made.hold.state == "voided":
+            raise Conflict(f"decision {made.id} was voided; it takes no feedback")
+        if outcome.failed:
+            return self._fail(tx, funds, made, cost)
+        return self._tell(tx, funds, made, reward, cost)
+
     def _tell(
         self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, reward: float | None, cost: int | None
     ) -> FeedbackOutcome:
-        if made.hold.state == "voided":
-            raise Conflict(f"decision {made.id} was voided; it takes no feedback")
         if made.failed and reward is not None:
             raise Conflict(f"decision {made.id} was reported as failed; it takes no other feedback")
         new_cost, refused = _is_new("cost", made.cost, cost), None
@@ -177,8 +173,6 @@ class Outcomes:
 
     def _fail(self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, cost: int | None) -> FeedbackOutcome:
         """There was no answer: settled with what it cost, and the arm cools down."""
-        if made.hold.state == "voided":
-            raise Conflict(f"decision {made.id} was voided; it takes no feedback")
         if made.reward is not None:
             raise Conflict(f"the reward of decision {made.id} was reported, so it has not failed")
         new_cost = _is_new("cost", made.cost, cost) or made.cost is None

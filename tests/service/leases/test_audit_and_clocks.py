@@ -25,12 +25,6 @@ def clock():
     return Clock(NOON)
 
 
-@pytest.fixture(params=STORES)
-def store(request, tmp_path):
-    with STORES[request.param](tmp_path) as opener, opener() as store:
-        yield store
-
-
 @pytest.fixture
 def two(store, clock):
     """Two servers with a lease each of 5 of their campaign's 100, and an open decision each."""
