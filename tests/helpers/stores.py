@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -63,3 +64,9 @@ def _latest(store, campaign):
         return row.id, tx.last_event(row.id)
 
     return store.read(read)
+
+
+def in_threads(work, arguments):
+    """What this work returns for each of these arguments, each in a thread of its own; or the first error."""
+    with ThreadPoolExecutor(len(arguments)) as pool:
+        return list(pool.map(work, arguments))

@@ -23,7 +23,7 @@ from budgetbandits.service.stores.contract import Scope
 from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSettings, DecisionRow, Event, Key, Lease
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from budgetbandits.terms import Terms
-from stores import STORES, all_decisions, all_events
+from stores import STORES, all_decisions, all_events, in_threads
 
 ACCOUNT = Account(1000, 100, 50, 5, "active", 3, 40, 90, 6)
 SETTINGS = CampaignSettings(Terms(currency="EUR"), 9, "plain", {"costs": [1.0, 2.0]})
@@ -302,11 +302,7 @@ def test_many_writers_at_once_lose_nothing(filled):
         except NotFound:
             assert fail
 
-    threads = [threading.Thread(target=lambda n=n: [raise_it((n + m) % 3 == 0) for m in range(30)]) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda n: [raise_it((n + m) % 3 == 0) for m in range(30)], range(8))
     assert number_of(filled.read(lambda tx: tx.campaign("c1"))) == number_of(ONE) + 160
 
 
@@ -1006,12 +1002,7 @@ def test_servers_on_one_postgres_never_deadlock(tmp_path, monkeypatch):
         async def clients(engine, store, first):
             await asyncio.gather(*(client(engine, store, first + n) for n in range(12)))
 
-        runs = [(engines[0], one, 0), (engines[1], two, 12)]
-        threads = [threading.Thread(target=lambda run=run: asyncio.run(clients(*run))) for run in runs]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(lambda run: asyncio.run(clients(*run)), [(engines[0], one, 0), (engines[1], two, 12)])
         assert again == []
         assert sum(engines[0].account(campaign).spent for campaign in campaigns) == 24 * 25 * 250_000
         assert all(verify(one, campaign) == [] for campaign in campaigns)
@@ -1023,15 +1014,11 @@ def test_the_same_feedback_from_many_threads_is_booked_once(store):
     campaign = engine.create("ads", "bts", budget=100.0, arms={"a": 1.0, "b": 1.0})
     decisions = [engine.decide(campaign, str(n)).decision for n in range(20)]
 
-    def tell():
+    def tell(_):
         for decision in decisions:
             engine.feedback(decision, reward=1.0, cost=0.5)
 
-    threads = [threading.Thread(target=tell) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(tell, range(6))
     assert engine.account(campaign).spent == 10_000_000
     assert verify(store, campaign) == []
 
@@ -1041,10 +1028,9 @@ def test_engines_apart_share_one_budget(opener):
     with opener() as one, opener() as two:
         engines = [DecisionService(one), DecisionService(two)]
         campaign = engines[0].create("ads", "bts", budget=40.0, arms={"a": 1.0, "b": 0.5})
-        problems = []
 
-        def spend(engine, name):
-            number = 0
+        def spend(name):
+            engine, number = engines[name % 2], 0
             while True:
                 try:
                     answer = engine.decide(campaign, f"{name}-{number}")
@@ -1052,17 +1038,9 @@ def test_engines_apart_share_one_budget(opener):
                 except HoldRefused as refused:
                     if refused.reason == "exhausted":
                         return
-                except Exception as error:
-                    problems.append(error)
-                    return
                 number += 1
 
-        threads = [threading.Thread(target=spend, args=(engines[n % 2], n)) for n in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert problems == []
+        in_threads(spend, range(8))
         assert engines[0].account(campaign).left < 500_000
         assert verify(two, campaign) == []
 
