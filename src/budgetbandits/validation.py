@@ -1,4 +1,4 @@
-"""Checks of numbers and of lists of names: one rule wherever the library is given one.
+"""Checks of numbers, names and the options of a request: one rule wherever the library is given one.
 
 A number is an int, a float, or anything else that Python can turn into a float without reading text: NumPy's integers
 and floats, arrays of no dimension, fractions, decimals. True and False are 1 and 0 as rewards, where they say whether
@@ -7,6 +7,7 @@ something happened; as amounts and counts they are mistakes.
     number      any number, else NaN            positive    a number above 0
     within      a number in a range             integer     an int, from some value upwards
     whole       a count, also written as 3.0    listed      a list of names
+    amounts     positive numbers by name        RequestOptions  the five fields that a request may carry
 
 Each raises `BadParameter`, or the ``error`` of the caller, with a message that says what to use.
 """
@@ -14,11 +15,12 @@ Each raises `BadParameter`, or the ``error`` of the caller, with a message that 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
-from budgetbandits.errors import BadParameter, BudgetBanditsError
+from budgetbandits.errors import BadParameter, BudgetBanditsError, MissingKnowledge
 
 LARGEST = 1e300
 """Numbers are below this: sums and products of a few of them are numbers still."""
@@ -74,15 +76,15 @@ def within(
 
 
 def integer(
-    name: str, value: Any, least: int = 0, *, hint: str = "", error: type[BudgetBanditsError] = BadParameter
+    name: str, value: Any, minimum: int = 0, *, hint: str = "", error: type[BudgetBanditsError] = BadParameter
 ) -> int:
-    """An int, also NumPy's, from ``least`` upwards; neither a bool nor a float.
+    """An int, also NumPy's, from ``minimum`` upwards; neither a bool nor a float.
 
     >>> integer("seed", 7)
     7
     """
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise error(f"{name} is {value!r:.40}; use a whole number from {least} upwards{hint}")
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
+        raise error(f"{name} is {value!r:.40}; use a whole number from {minimum} upwards{hint}")
     return int(value)
 
 
@@ -99,20 +101,97 @@ def whole(name: str, value: Any) -> int:
 
 
 def listed(name: str, names: Iterable[str]) -> list[str]:
-    """The names as a list; the caller checks each of them when it looks it up.
+    """The names as a list of text.
 
     >>> listed("arms", ("search", "mail"))
     ['search', 'mail']
     """
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise BadParameter(f"{name} is {names!r:.60}; pass a list of names; put a single name into a list")
-    return list(names)
-
-
-def listed_texts(name: str, names: Iterable[str]) -> list[str]:
-    """The names as a list of text, for a caller that stores them or sends them on."""
-    texts = listed(name, names)
+    texts = list(names)
     for text in texts:
         if not isinstance(text, str):
             raise BadParameter(f"{name} has {text!r:.60}, which is no name; pass a list of names")
     return texts
+
+
+def amounts(name: str, values: Mapping[str, float]) -> dict[str, float]:
+    """Positive amounts by the names of arms.
+
+    >>> amounts("prices", {"search": 2})
+    {'search': 2.0}
+    """
+    if not isinstance(values, Mapping):
+        raise BadParameter(f"{name} is {values!r:.60}; map the names of arms to amounts")
+    for arm in values:
+        if not isinstance(arm, str):
+            raise BadParameter(f"{name} has {arm!r:.60}, which is no name; map the names of arms to amounts")
+    return {arm: positive(f"{name}: {arm!r:.60}", amount) for arm, amount in values.items()}
+
+
+# --- the options of a request -----------------------------------------------------------------------------------------
+
+
+class RequestFields(TypedDict, total=False):
+    """The keyword arguments of `RequestOptions.checked`, for every method that passes them on."""
+
+    segment: str | None
+    arms: Iterable[str] | None
+    exclude: Iterable[str] | None
+    prices: Mapping[str, float] | None
+    holds: Mapping[str, float] | None
+
+
+@dataclass(frozen=True)
+class RequestOptions:
+    """What a caller says of one request before its arm is chosen, to an allocation or to the decision service.
+
+    segment  the kind of the request
+    arms     the arms that may answer; None: any
+    exclude  arms that may not
+    prices   what each of those arms is estimated to cost this time
+    holds    what an answer by an arm holds in place of the usual amount
+
+    >>> RequestOptions.checked(exclude=["mail"], holds={"search": 2})
+    RequestOptions(segment=None, arms=None, exclude=('mail',), prices=None, holds={'search': 2.0})
+    """
+
+    segment: str | None = None
+    arms: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+    prices: Mapping[str, float] | None = None
+    holds: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def checked(cls, **fields: Unpack[RequestFields]) -> RequestOptions:
+        """Options whose names are text and whose amounts are positive; whether there are such arms is seen later."""
+        unknown = fields.keys() - RequestFields.__annotations__.keys()
+        if unknown:
+            raise TypeError(f"unexpected argument {min(unknown)!r}; use {', '.join(RequestFields.__annotations__)}")
+        segment, arms, exclude = fields.get("segment"), fields.get("arms"), fields.get("exclude")
+        prices, holds = fields.get("prices"), fields.get("holds")
+        if segment is not None and (not isinstance(segment, str) or not segment):
+            raise BadParameter(f"segment is {segment!r:.60}; name it by a text such as 'code'")
+        return cls(
+            segment,
+            None if arms is None else tuple(listed("arms", arms)),
+            () if exclude is None else tuple(listed("exclude", exclude)),
+            None if prices is None else amounts("prices", prices),
+            {} if holds is None else amounts("holds", holds),
+        )
+
+    def price(self, arm: str, cap: float, unit: float = 1.0) -> float:
+        """The price of an arm that may answer, if it has one up to its cap; errors are in units of ``unit``."""
+        if self.prices is None or arm not in self.prices:
+            raise MissingKnowledge(f"prices has no entry for arm {arm!r:.60}; give every arm one that may be chosen")
+        return _up_to("price", arm, self.prices[arm], cap, unit, "exclude that arm")
+
+    def hold(self, arm: str, cap: float, usual: float, unit: float = 1.0) -> float:
+        """The amount to hold for an arm, if it is up to its cap; ``usual`` if the request says none."""
+        return _up_to("hold", arm, self.holds.get(arm, usual), cap, unit, "hold that or less")
+
+
+def _up_to(kind: str, arm: str, amount: float, cap: float, unit: float, remedy: str) -> float:
+    if amount > cap:
+        raise BadParameter(f"the {kind} of {arm!r:.60} is {amount / unit:g}, above its cap {cap / unit:g}; {remedy}")
+    return amount

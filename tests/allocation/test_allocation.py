@@ -271,7 +271,7 @@ def test_cost_and_reward_come_one_by_one(first):
     spend.tell(ask, **parts)
     other.tell(same, reward=3.0, cost=0.5)
     assert (spend.spent, spend.earned, spend.held, spend.pending) == (0.5, 3.0, 0.0, ())
-    assert spend.to_json() == other.to_json()  # learnt the same, with the same randomness
+    assert spend.to_json() == other.to_json()  # learned the same, with the same randomness
 
 
 def test_a_reward_is_earned_if_its_cost_was_told_in_time():
@@ -417,8 +417,8 @@ def damaged(change):
         (damaged(lambda d: d.update(open=[[0, 1, {"colour": 1.0}]], next_ask=1)), "damaged"),
         (damaged(lambda d: d.update(open=[[0, 1, {"segment": 3}]], next_ask=1)), "segment"),
         (damaged(lambda d: d["cooldowns"].update(until=[1])), "cooldowns"),
-        (damaged(lambda d: d.update(observed=[[1, 0.0, 0.0]])), "observed"),
-        (damaged(lambda d: d.update(observed=[[0, 0.0, -1.0]] * 3)), "observed"),
+        (damaged(lambda d: d["totals"].update(pulls=[1])), "shorter"),
+        (damaged(lambda d: d["totals"].update(costs=[0.0, 0.0, -1.0])), "'costs' is not one total for each arm"),
         (damaged(lambda d: d["state"].update(statistics=[[-3, 1, 1]] * 4)), "negative count"),
         (damaged(lambda d: d["state"].update(pulls=[10**30, 0, 0])), "damaged"),
         ('{"number": []}', "not JSON"),

@@ -23,7 +23,7 @@ def test_the_only_arm_that_can_be_paid_is_asked_though_it_rests():
     """Among the arms that are allowed and can be paid, those awake; if none is, all of them."""
     spend = Allocation("bts-paced", ["small", "large"], 0.5, cost_max=CAPS, horizon=100, seed=1)
     fail(spend, "small", hold=True)
-    assert spend.resting == ("small",)
+    assert spend.cooling == ("small",)
     assert spend.ask(hold=True).arm == "small"  # the large one is awake and cannot be paid
     with pytest.raises(BudgetExhausted):
         spend.ask(hold=True, exclude=["small"])
@@ -35,7 +35,7 @@ def test_an_arm_at_rest_is_asked_if_the_policy_can_pay_no_other():
     fail(spend, "small")
     assert not spend.exhausted
     ask = spend.ask()
-    assert (ask.arm, spend.resting) == ("small", ("small",))
+    assert (ask.arm, spend.cooling) == ("small", ("small",))
 
 
 def test_an_arm_that_is_awake_goes_before_one_at_rest():

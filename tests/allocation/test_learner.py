@@ -64,7 +64,7 @@ def told(kind: str) -> Learner:
     """Four arms, told something on the way so that what was drawn ahead has to be given up."""
     learner, rng = Learner.new(BudgetedThompson(), 3, kind=kind), np.random.default_rng(3)
     learner.choose(rng)
-    learner.recall(0, 30, 12.0, 20.0)
+    learner.add_history(0, 30, 12.0, 20.0)
     learner.add()
     learner.choose(rng)
     for _ in range(6):
@@ -110,11 +110,11 @@ def test_a_saved_learner_goes_on_bit_for_bit(kind):
 def test_parts_of_a_learner_bring_another_up_to_date(kind):
     learner, rng = told(kind), np.random.default_rng(6)
     other = Learner.new(BudgetedThompson(), 4, kind=kind)
-    other.take(learner.shared_state(), {arm: learner.arm_state(arm) for arm in range(4)})
+    other.load_state(learner.shared_state(), {arm: learner.arm_state(arm) for arm in range(4)})
     for _ in range(50):
         arm = learner.choose(rng)
         learner.learn(arm, 1.0, 0.5, rng)
-        other.take(learner.shared_state(), {arm: learner.arm_state(arm)})
+        other.load_state(learner.shared_state(), {arm: learner.arm_state(arm)})
     assert other.to_dict() == learner.to_dict()
     assert [other.choose(np.random.default_rng(n)) for n in range(50)] == [
         learner.choose(np.random.default_rng(n)) for n in range(50)
@@ -135,13 +135,13 @@ def test_segments_that_others_have_opened_are_taken_over():
     known = Knowledge(budget=50.0, horizon=100.0)
     one, other = (Learner.new(parse_policy("bts-paced"), 2, known, repeatable=True) for _ in range(2))
     before = dict(vars(one.state))
-    one.by_request.open_segment(one.state)
-    one.by_request.open_segment(one.state)
+    one.request_policy.open_segment(one.state)
+    one.request_policy.open_segment(one.state)
     assert one.changed_since(before) == [0, 1]  # every arm has two segments more
     for number in range(40):
         request = Request(number % 3)
         one.learn(one.choose(rng, request=request), 0.5, 0.25, rng, request)
-    other.take(
+    other.load_state(
         json.loads(json.dumps(one.shared_state())), {arm: json.loads(json.dumps(one.arm_state(arm))) for arm in (0, 1)}
     )
     choices = [
@@ -150,6 +150,6 @@ def test_segments_that_others_have_opened_are_taken_over():
     assert choices[0] == choices[1]
     plain = Learner.new(parse_policy("bts"), 2)
     with pytest.raises(BadState):
-        plain.take(one.shared_state(), {arm: one.arm_state(arm) for arm in (0, 1)})
+        plain.load_state(one.shared_state(), {arm: one.arm_state(arm) for arm in (0, 1)})
     with pytest.raises(BadParameter, match="use bts-paced"):
         plain.choose(rng, request=Request(1))

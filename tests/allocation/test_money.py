@@ -174,12 +174,14 @@ def test_what_can_be_asked_is_what_ask_answers():
     assert knows.exhausted
 
 
-def test_prices_that_no_ask_can_have_are_refused_beforehand():
-    spend = fresh()
-    for call in (spend.ask, spend.can_ask):
-        with pytest.raises(BadParameter, match="bts looks at neither segments nor prices"):
-            call(prices=dict.fromkeys(ARMS, 1.0))
-    assert fresh("bts-paced", horizon=50).can_ask(prices=dict.fromkeys(ARMS, 1.0))
+def test_prices_and_segments_that_no_ask_can_have_are_refused_beforehand():
+    spend, paced = fresh(), fresh("bts-paced", horizon=50)
+    for said in ({"prices": dict.fromkeys(ARMS, 1.0)}, {"segment": "code"}):
+        for call in (spend.ask, spend.can_ask):
+            with pytest.raises(BadParameter, match="bts looks at neither segments nor prices"):
+                call(**said)
+        assert paced.can_ask(**said)
+    assert paced.segments == ()  # a look opens none
 
 
 def test_a_budget_that_could_not_be_read_again_is_refused():

@@ -7,7 +7,7 @@ import pytest
 
 from budgetbandits import Allocation
 from budgetbandits.allocation import substitutes
-from budgetbandits.allocation.cooldowns import IDLE_PULLS_MIN, REST_ASKS_MAX, Cooldowns
+from budgetbandits.allocation.cooldowns import COOLDOWN_ASKS_MAX, IDLE_PULLS_MIN, Cooldowns
 from budgetbandits.allocation.propensity import Propensities
 from budgetbandits.errors import (
     BadParameter,
@@ -133,19 +133,19 @@ def test_failures_are_paid_and_not_learned_and_after_four_in_a_row_a_new_arm_res
     assert (spend.spent, spend.pulls["large"], spend.failures["large"]) == (0.25, 0, 1)
     for _ in range(2):
         spend.tell(spend.ask(arms=["large"]), failed=True)
-    assert spend.resting == ()
+    assert spend.cooling == ()
     spend.tell(spend.ask(arms=["large"]), failed=True)
-    assert spend.resting == ("large",)
+    assert spend.cooling == ("large",)
     assert [spend.ask().arm for _ in range(2)] == ["small"] * 2  # two asks of rest, half of four
-    assert spend.resting == ()
+    assert spend.cooling == ()
     spend.tell(spend.ask(arms=["large"]), failed=True)
     assert [spend.ask().arm for _ in range(4)] == ["small"] * 4  # then four, half of seven
     probe = spend.ask(arms=["large"])
     assert [spend.ask().arm for _ in range(5)] == ["small"] * 5  # one ask at a time until it is told
     spend.tell(probe, 1.0, 0.5)
-    assert spend.resting == ()
+    assert spend.cooling == ()
     spend.tell(spend.ask(arms=["large"]), failed=True)
-    assert spend.resting == ()
+    assert spend.cooling == ()
     assert spend.ask(arms=["large"]).arm == "large"
     with pytest.raises(BadParameter, match="has failed and earned"):
         spend.tell(spend.ask(), 1.0, failed=True)
@@ -188,7 +188,7 @@ def test_failures_of_asks_that_were_under_way_together_make_no_rest_longer():
             each.tell(ask, failed=True)
         assert each.failures["large"] == 10
         assert [each.ask().arm for _ in range(5)] == ["small"] * 5  # half of the ten asks
-        assert each.resting == ()
+        assert each.cooling == ()
     assert spend.to_json() == copy.to_json()
 
 
@@ -198,12 +198,12 @@ def test_an_answer_ends_a_row_and_its_failures_are_usual_from_then_on():
     for _ in range(30):
         spend.tell(spend.ask(arms=["large"]), failed=True)
         spend.tell(spend.ask(arms=["large"]), 1.0, 0.5)
-        assert spend.resting == ()
+        assert spend.cooling == ()
     for _ in range(12):  # (31/80)^12 = 1.1e-5, and the thirteenth makes it 4.4e-6
         spend.tell(spend.ask(arms=["large"]), failed=True)
-        assert spend.resting == ()
+        assert spend.cooling == ()
     spend.tell(spend.ask(arms=["large"]), failed=True)
-    assert spend.resting == ("large",)
+    assert spend.cooling == ("large",)
 
 
 @pytest.mark.parametrize(
@@ -211,12 +211,12 @@ def test_an_answer_ends_a_row_and_its_failures_are_usual_from_then_on():
     [(0, 0, 4), (0, 50, 3), (10, 990, 3), (50, 950, 4), (100, 900, 5), (200, 800, 8), (900, 100, 17)],
 )
 def test_failures_in_a_row_are_an_outage_where_chance_would_make_them_once_in_100_000_asks(scattered, answers, enough):
-    rests = Cooldowns(1)
-    rests.load_arm(0, {"scattered": scattered, "idle": -1})
-    assert rests.outage_failures(0, answers) == enough
+    cooldowns = Cooldowns(1)
+    cooldowns.load_arm(0, {"scattered": scattered, "idle": -1})
+    assert cooldowns.outage_failures(0, answers) == enough
     for number in range(1, enough + 1):
-        rests.record_failure(0, number, number - 1, answers)
-        assert (rests.resting(number) is not None) == (number == enough)
+        cooldowns.record_failure(0, number, number - 1, answers)
+        assert (cooldowns.cooling(number) is not None) == (number == enough)
 
 
 def paced_with_cheap_arms_down(seed, **terms):
@@ -232,22 +232,22 @@ def paced_with_cheap_arms_down(seed, **terms):
 
 
 def fail_in_a_row(spend, name):
-    while name not in spend.resting:
+    while name not in spend.cooling:
         spend.tell(spend.ask(arms=[name]), failed=True)
 
 
 def test_an_allocation_says_which_arms_are_down_and_who_stands_in_at_what_price():
     spend, *_ = paced_with_cheap_arms_down(1)
     assert spend.down == {
-        "small": (4, "large", pytest.approx(50.0)),
-        "medium": (4, "large", pytest.approx(0.04 / 0.006)),
+        "small": (4, 60, "large", pytest.approx(50.0)),
+        "medium": (4, 64, "large", pytest.approx(0.04 / 0.006)),
     }
     assert "medium (down)" in spend._repr_html_()
     spend.tell(spend.ask(arms=["small"]), 1.0, 0.0008)
-    assert spend.down == {"medium": (4, "small", pytest.approx(0.0008 / 0.006))}
+    assert spend.down == {"medium": (4, 64, "small", pytest.approx(0.0008 / 0.006))}
     new = fresh("bts", ["a", "b"], cost_max=1.0)
     fail_in_a_row(new, "a")
-    assert new.down == {"a": (4, None, None)}
+    assert new.down == {"a": (4, 0, None, None)}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -432,22 +432,22 @@ def test_prices_are_learned_however_wrong_the_estimates_are():
     assert shares[1] == pytest.approx(shares[0], rel=0.1)
 
 
-def answer(rests, now, asked_at, idle=False):
+def answer(cooldowns, now, asked_at, idle=False):
     """An answer to an ask, with all that it earned and cost."""
-    rests.record_answer(0, now, asked_at)
-    rests.record_outcome(0, idle, now)
+    cooldowns.record_answer(0, now, asked_at)
+    cooldowns.record_outcome(0, idle, now)
 
 
 def test_rests_end():
-    rests = Cooldowns(1)
+    cooldowns = Cooldowns(1)
     for _ in range(4):
-        rests.record_failure(0, now=10_000, asked_at=5, answers=0)
-    assert rests.until[0] == 10_000 + REST_ASKS_MAX
+        cooldowns.record_failure(0, now=10_000, asked_at=5, answers=0)
+    assert cooldowns.until[0] == 10_000 + COOLDOWN_ASKS_MAX
     for _ in range(IDLE_PULLS_MIN):
-        answer(rests, 5, 4, idle=True)
-    assert rests.until[0] == 5 + IDLE_PULLS_MIN
-    answer(rests, 6, 5)
-    assert rests.resting(6) is None
+        answer(cooldowns, 5, 4, idle=True)
+    assert cooldowns.until[0] == 5 + IDLE_PULLS_MIN
+    answer(cooldowns, 6, 5)
+    assert cooldowns.cooling(6) is None
 
 
 def test_a_reported_cost_ends_a_row_of_failures_and_a_late_reward_does_not():
@@ -463,40 +463,54 @@ def test_a_reported_cost_ends_a_row_of_failures_and_a_late_reward_does_not():
     assert not spend.down
 
 
+def test_an_ask_counts_as_answered_from_its_cost_on_also_if_its_reward_is_late_or_it_fails_then():
+    """Of an arm with 60 answers the third failure in a row makes an outage; with fewer than 27, the fourth."""
+    spend = fresh("bts")
+    asks = [spend.ask(arms=["small"]) for _ in range(60)]
+    for ask in asks:
+        spend.tell(ask, cost=0.001)
+    spend.tell(asks[-1], failed=True)  # the first in the row
+    spend = Allocation.from_json(spend.to_json())
+    for _ in range(2):
+        assert not spend.down
+        spend.tell(spend.ask(arms=["small"]), failed=True)
+    assert spend.down["small"].failures == 3
+
+
 def test_late_failures_take_no_arm_down_that_has_answered_since():
-    rests = Cooldowns(1)
-    answer(rests, 51, 50)
+    cooldowns = Cooldowns(1)
+    answer(cooldowns, 51, 50)
     for ask in range(30, 50):
-        rests.record_failure(0, 60, ask, 1)
-    assert (rests.row[0], rests.since[0], rests.failures[0], rests.scattered[0]) == (0, 0, 20, 20)
-    rests.record_failure(0, 61, 51, 1)
-    assert rests.row[0] == 1
+        cooldowns.record_failure(0, 60, ask, 1)
+    assert (cooldowns.row[0], cooldowns.since[0], cooldowns.failures[0], cooldowns.scattered[0]) == (0, 0, 20, 20)
+    cooldowns.record_failure(0, 61, 51, 1)
+    assert cooldowns.row[0] == 1
 
 
 def test_a_rest_of_a_time_to_come_does_not_count():
     """The clock was set back by an hour: the arm is asked at once, and further failures are a row of their own."""
-    rests, hour = Cooldowns(1, 1000), 3600.0
+    cooldowns, hour = Cooldowns(1, 1000), 3600.0
     for number in range(10):
         now = 2 * hour + 10 * number
-        rests.record_failure(0, now, now, 0)
-    assert rests.resting(now) is not None
+        cooldowns.record_failure(0, now, now, 0)
+    assert cooldowns.cooling(now) is not None
     back = hour + 0.5
-    assert rests.resting(back) is None
-    rests.record_failure(0, back, back, 0)
-    assert (rests.row[0], rests.began[0], rests.since[0], rests.until[0]) == (1, 1000 * back, 0, 0)
-    answer(rests, 2 * hour, 2 * hour)
+    assert cooldowns.cooling(back) is None
+    cooldowns.record_failure(0, back, back, 0)
+    assert (cooldowns.row[0], cooldowns.began[0], cooldowns.since[0], cooldowns.until[0]) == (1, 1000 * back, 0, 0)
+    answer(cooldowns, 2 * hour, 2 * hour)
     for number in range(10):
         now = back + 10 * number
-        rests.record_failure(0, now, now, 0)
-    assert rests.resting(now) is not None  # that it has answered later is of no account
+        cooldowns.record_failure(0, now, now, 0)
+    assert cooldowns.cooling(now) is not None  # that it has answered later is of no account
 
 
 def test_a_rest_after_nothing_was_brought_does_not_count_either_when_the_clock_was_set_back():
-    rests = Cooldowns(1, 1000)
+    cooldowns = Cooldowns(1, 1000)
     for now in 7200.0 + np.arange(IDLE_PULLS_MIN) / 1000:
-        answer(rests, now, now, idle=True)
-    assert rests.resting(now) is not None
-    assert rests.resting(3600.0) is None
+        answer(cooldowns, now, now, idle=True)
+    assert cooldowns.cooling(now) is not None
+    assert cooldowns.cooling(3600.0) is None
 
 
 def test_own_scales_divide_the_drawn_ratios():
@@ -526,15 +540,15 @@ def test_an_arm_of_its_own_scale_comes_later():
     ("asked", "error", "complaint"),
     [
         ({"prices": {"small": 0.001}}, MissingKnowledge, "no entry for arm 'large'"),
-        ({"prices": {"small": 0.001, "large": 2.0}}, BadParameter, "above its cost_max 1"),
-        ({"prices": {"smal": 0.001}}, BadParameter, "no arm"),
-        ({"holds": {"smal": 0.001}}, BadParameter, "no arm"),
-        ({"holds": {"small": 0.5}}, BadParameter, "above its cost_max"),
+        ({"prices": {"small": 0.001, "large": 2.0}}, BadParameter, "above its cap 1"),
+        ({"prices": {"smal": 0.001}}, UnknownArm, "no arm"),
+        ({"holds": {"smal": 0.001}}, UnknownArm, "no arm"),
+        ({"holds": {"small": 0.5}}, BadParameter, "above its cap"),
         ({"segment": ""}, BadParameter, "name it by a text"),
         ({"segment": 3}, BadParameter, "name it by a text"),
         ({"exclude": 3}, BadParameter, "pass a list of names"),
         ({"arms": 3}, BadParameter, "pass a list of names"),
-        ({"arms": [3]}, UnknownArm, "no arm 3"),
+        ({"arms": [3]}, BadParameter, "3, which is no name"),
         ({"exclude": np.array(["small", "large"])}, NoArmLeft, "leave no arm"),
         ({"prices": np.array([0.001, 0.5])}, BadParameter, "map the names of arms"),
         ({"holds": np.array([0.001, 0.5])}, BadParameter, "map the names of arms"),
@@ -554,14 +568,15 @@ def test_names_may_be_arrays_and_nobody_need_be_excluded():
     spend = fresh()
     assert spend.ask(arms=np.array(["large"]), exclude=None).arm == "large"
     assert spend.ask(exclude=np.array(["large"])).arm == "small"
-    assert spend._allowed(None, []) is spend._session.learner.state.active  # so that rounds drawn ahead can serve
+    # so that rounds drawn ahead can serve
+    assert spend._resolve(False, {"exclude": []})[0] is spend._session.learner.state.active
 
 
 def test_the_price_of_an_arm_at_rest_is_checked_like_any():
     spend = fresh()
     spend.tell(spend.ask(arms=["large"]), failed=True)
     before = spend.to_json()
-    with pytest.raises(BadParameter, match="price of arm 'large' is nan"):
+    with pytest.raises(BadParameter, match="prices: 'large' is nan"):
         spend.ask(prices={"small": 0.001, "large": float("nan")})
     with pytest.raises(MissingKnowledge, match="no entry for arm 'large'"):
         spend.ask(prices={"small": 0.001})

@@ -84,7 +84,7 @@ def spend(store, engine, clock, name, count, rng, hours):
 
 def route(engine, clock, rng):
     """Requests of three segments with a budget for all of them, and an answer that fails twice."""
-    engine.create("routed", "bts-paced", 60.0, CAPS, horizon=250, hold_seconds=1e6, by="bb_tester")
+    engine.create("routed", "bts-paced", 60.0, CAPS, horizon=250, hold_seconds=1e6, actor="bb_tester")
     for number in range(60):
         clock.now += 5.0
         made = engine.decide("routed", key=f"{number}", segment=rng.choice(["code", "chat", "search"]))
@@ -113,13 +113,13 @@ def served(tmp_path_factory):
                 budget,
                 CAPS,
                 hold_seconds=1e6,
-                by="bb_tester",
+                actor="bb_tester",
                 pace_seconds=3.6e5 if name == "running" else None,
                 currency="EUR" if name == "exhausted" else None,
             )
             if name == "running":  # its plan bends
                 clock.now = now - 50 * 3600
-                engine.change_terms(name, {"pace_seconds": 6e5}, by="bb_tester")
+                engine.change_terms(name, {"pace_seconds": 6e5}, actor="bb_tester")
             clock.now = now - 3 * 3600 if name == "silent" else now
             spend(store, engine, clock, name, count, rng, hours - 4 if name == "silent" else hours)
         clock.now = now - 2 * 3600
@@ -128,7 +128,7 @@ def served(tmp_path_factory):
         for name in ("frozen", "overran"):
             made = engine.decide(name, key="too dear")
             engine.feedback(made.decision, cost=made.hold + 0.8, reward=1.0)
-        engine.set_status("overran", "active", by="bb_tester")
+        engine.set_status("overran", "active", actor="bb_tester")
         engine.decide("silent", key="open")
         with contextlib.suppress(HoldRefused):
             for number in range(20):
@@ -139,10 +139,10 @@ def served(tmp_path_factory):
         engine.decide("running", key="open")
         route(engine, clock, rng)
         clock.now = now
-        engine.change_terms("running", {"daily_cap": 50.0}, by="bb_tester")
-        engine.retire_arm("paused", "atlas-mini", by="bb_tester")
+        engine.change_terms("running", {"daily_cap": 50.0}, actor="bb_tester")
+        engine.retire_arm("paused", "atlas-mini", actor="bb_tester")
         for name, status in (("paused", "paused"), ("closed", "closed")):
-            engine.set_status(name, status, by="bb_tester")
+            engine.set_status(name, status, actor="bb_tester")
         roll_up(store)  # or the first pictures would be of the first seconds of a server
     port = free_port()
     server = serving(folder, port)
@@ -184,7 +184,7 @@ def test_nothing_is_cut_off_however_long_names_and_amounts_are(tmp_path, watched
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
         engine, key = DecisionService(store), make_key(store, ["admin"], time.time(), by="bb_tester")
         arms = ["A" * 200, "検索広告の費用" * 20, "Wm" * 50]
-        engine.create(name, "bts-paced", 4e11, dict.fromkeys(arms, 1e9), currency="x" * 200, by="bb_tester")
+        engine.create(name, "bts-paced", 4e11, dict.fromkeys(arms, 1e9), currency="x" * 200, actor="bb_tester")
         for number in range(6):
             made = engine.decide(name, key=f"{number}", segment="S" * 200, arms=[arms[number % 3]])
             engine.feedback(made.decision, cost=123_456_789.123456, reward=1.0)

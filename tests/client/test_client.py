@@ -99,12 +99,12 @@ def client(line):
         ({"exclude": ["mail", None]}, "exclude has None, which is no name"),
         ({"prices": 0.5}, "prices is 0.5; map the names of arms to amounts"),
         ({"prices": [0.5]}, r"prices is \[0.5\]; map"),
-        ({"prices": {"search": "cheap"}}, "prices: 'search' is 'cheap'; give an amount, a number"),
-        ({"prices": {"search": float("nan")}}, "search is nan; pass a finite number"),
+        ({"prices": {"search": "cheap"}}, "prices: 'search' is 'cheap'; use a positive number"),
+        ({"prices": {"search": float("nan")}}, "prices: 'search' is nan; use a positive number"),
         ({"holds": "search"}, "holds is 'search'; map"),
         ({"holds": 0}, "holds is 0; map"),
         ({"holds": {3: 0.5}}, "holds has 3, which is no name"),
-        ({"holds": {"search": True}}, "holds: 'search' is True; give an amount"),
+        ({"holds": {"search": True}}, "holds: 'search' is True; use a positive number"),
         ({"segment": 5}, "segment is 5; name it by a text"),
         ({"key": 5}, "key is 5; use 1 to 200"),
         ({"context": 5}, "context is 5; pass a dictionary"),
@@ -509,7 +509,7 @@ def test_a_request_may_say_who_may_answer_and_what_it_will_cost(line):
             client.decide("models", prices={"small": 0.1})
         with pytest.raises(BadParameter, match="put a single name into a list"):
             client.decide("models", arms="small")
-        with pytest.raises(BadParameter, match="pass a finite number"):
+        with pytest.raises(BadParameter, match="use a positive number"):
             client.decide("models", prices={"small": float("inf")})
         assert client.change_terms("models", horizon=120).horizon == 120.0
         assert client.verify("models") == []

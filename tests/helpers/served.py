@@ -22,4 +22,4 @@ def served(folder, now=None):
 
 def kinds_of_events(store, name):
     """What has happened to a campaign, in order."""
-    return [event.kind for event in store.read(lambda tx: tx.events(tx.campaign_named(name).id))]
+    return [event.kind for event in store.read(lambda tx: tx.events(tx.campaign(name).id))]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from budgetbandits import off_policy
 from budgetbandits.service.audit.export import export
 from budgetbandits.service.feedback import DecisionOutcome
-from budgetbandits.service.request import RequestOptions
+from budgetbandits.service.request import checked_options
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
@@ -39,7 +39,7 @@ def test_an_export_gives_the_names_of_arms_and_segments_back_exactly(names):
 
         def play(tx):
             for number, name in enumerate(names):
-                request = RequestOptions.checked(segment=name, arms=[name])
+                request = checked_options(segment=name, arms=[name])
                 [made] = engine.decision_task("ads", f"{number}", options=request).work(tx)
                 engine.feedback_task(DecisionOutcome(made.decision, 0.5, 0.5), "ads").work(tx)
 

@@ -16,12 +16,6 @@ NOON = 20_000.5 * DAY
 ARMS = {"a": 1.0, "b": 1.0}
 
 
-@pytest.fixture(params=STORES)
-def store(request, tmp_path):
-    with STORES[request.param](tmp_path) as opener, opener() as store:
-        yield store
-
-
 @pytest.fixture
 def jumped(store):
     """An engine and its clock: two decisions at noon, one by a clock that was 400 days ahead, and it is noon again."""
@@ -47,9 +41,9 @@ def test_nothing_is_decided_while_the_books_are_ahead_of_the_clock(store, jumped
     assert verify(store, "daily") == []
 
 
-def test_a_campaign_that_is_set_back_goes_on_today(store, jumped):
+def test_a_campaign_whose_clock_is_reset_goes_on_today(store, jumped):
     engine, now = jumped
-    engine.set_back("daily")
+    engine.reset_clock("daily")
     assert engine.account("daily").today == 1_500_000  # what was charged and what is held of this day
     assert verify(store, "daily") == []
     assert engine.decide("daily", "three").expires_at == NOON + 70.0
@@ -63,8 +57,8 @@ def test_a_campaign_that_is_set_back_goes_on_today(store, jumped):
     for number in range(4):
         engine.decide("daily", f"tomorrow {number}")
     assert verify(store, "daily") == []
-    with pytest.raises(Conflict, match="nothing to set back"):
-        engine.set_back("daily")
+    with pytest.raises(Conflict, match="nothing to reset"):
+        engine.reset_clock("daily")
 
 
 def test_decisions_of_a_day_that_comes_twice_are_told_the_second_time(store):
@@ -74,7 +68,7 @@ def test_decisions_of_a_day_that_comes_twice_are_told_the_second_time(store):
     engine.create("daily", "bts", budget=20.0, arms=ARMS, hold_seconds=7200.0, daily_cap=3.0)
     ahead = [engine.decide("daily", f"ahead {number}").decision for number in range(3)]
     now[0] -= 7200.0
-    engine.set_back("daily")
+    engine.reset_clock("daily")
     now[0] += 3660.0
     then = [engine.decide("daily", f"then {number}").decision for number in range(3)]
     for made in then:

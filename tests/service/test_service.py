@@ -263,7 +263,7 @@ def test_a_damaged_campaign_does_not_keep_the_others_money(clock):
 
 
 def test_a_mind_in_the_middle_of_a_change_is_nobodys(engine, campaign, monkeypatch):
-    """A transaction that ends between learning and writing: what was learnt must not pass for what was known."""
+    """A transaction that ends between learning and writing: what was learned must not pass for what was known."""
     answer = engine.decide(campaign, "one")
     monkeypatch.setattr(Change, "_write", lambda *_: 1 / 0)
     with pytest.raises(BadState, match="division by zero"):
@@ -313,7 +313,7 @@ def test_arms_come_and_go(engine, campaign):
     assert {engine.decide(campaign, str(n)).arm for n in range(5)} == {"social"}
     with pytest.raises(NoArmLeft, match="last arm"):
         engine.retire_arm(campaign, "social")
-    with pytest.raises(UnknownArm, match="the arms are search, mail, social"):
+    with pytest.raises(UnknownArm, match="the arms are 'search', 'mail', 'social'"):
         engine.retire_arm(campaign, "radio")
     with pytest.raises(Conflict, match="already"):
         engine.add_arm(campaign, "mail", 0.1)
@@ -458,7 +458,7 @@ def test_what_was_made_ready_is_used_only_while_it_holds(name, monkeypatch):
             engine.retire_arm(campaign, "a" if number == 100 else "arm 50")
         if number % 60 == 30:
             engine = DecisionService(store)
-        store.on_idle()
+        store.prepare()
     assert verify(store, campaign) == []
     used = {each[1] for each in ahead if each is not None} & set(made)
     assert (len(used) > 20) == (name in ("bts", "thompson"))

@@ -12,8 +12,8 @@ import pytest
 from scipy import interpolate, stats
 
 from budgetbandits.allocation.choosers.beta_ratio import NUMBERS, SURE, BetaRatios, envelope, ratio_above, ratios_above
-from budgetbandits.allocation.choosers.threshold import PROPOSALS_MAX, PROPOSALS_MIN, Threshold
-from budgetbandits.allocation.choosers.window import DenseWindow, SparseWindow
+from budgetbandits.allocation.choosers.threshold import PROPOSALS_MAX, PROPOSALS_MIN, ThresholdChooser
+from budgetbandits.allocation.choosers.window import DenseWindowChooser, SparseWindowChooser
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from comparing import chi_square
 from deep import deep, mostly_deep
@@ -38,11 +38,11 @@ def posterior(name):
 
 
 def sparse_window(recent):
-    return SparseWindow(BudgetedThompson(), BetaRatios(), recent=recent)
+    return SparseWindowChooser(BudgetedThompson(), BetaRatios(), recent=recent)
 
 
 def threshold(level):
-    return Threshold(BudgetedThompson(), BetaRatios(), level)
+    return ThresholdChooser(BudgetedThompson(), BetaRatios(), level)
 
 
 def exact_chances(successes, failures, size=1):
@@ -74,7 +74,7 @@ def test_choose_agrees_with_quadrature():
     assert chi_square(counts, probabilities("uneven")) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("kind", [DenseWindow, SparseWindow])
+@pytest.mark.parametrize("kind", [DenseWindowChooser, SparseWindowChooser])
 @pytest.mark.parametrize("touched", [[3, 1], *deep([], [0], [0, 1, 2, 3])])
 def test_drawing_ahead_has_the_same_law(touched, kind):
     """Each window some arms are told at once and get another posterior, so that most choices mix old and new draws."""
@@ -83,7 +83,7 @@ def test_drawing_ahead_has_the_same_law(touched, kind):
     rng = np.random.default_rng(2)
     counts = np.zeros(4, dtype=int)
     for _ in range(150):
-        ahead = sparse_window([2.0] * 32) if kind is SparseWindow else kind(policy)
+        ahead = sparse_window([2.0] * 32) if kind is SparseWindowChooser else kind(policy)
         state = policy.start(4)
         state.statistics = after.statistics.copy()
         state.statistics[:, touched] = before.statistics[:, touched]
@@ -141,7 +141,7 @@ def test_rising_arms_at_any_level(name, level, monkeypatch):
     chooser = threshold(level or 1.0)
     chooser.reset(state)
     if level is not None:
-        monkeypatch.setattr(Threshold, "_move", lambda *_: None)
+        monkeypatch.setattr(ThresholdChooser, "_move", lambda *_: None)
     arms = state.statistics.shape[1]
     counts = np.bincount([chooser.choose(state, rng) for _ in range(12_000)], minlength=arms)
     assert chi_square(counts, probabilities(name)) > FALSE_ALARM
@@ -153,7 +153,7 @@ def test_many_rising_arms_that_are_told_and_retired():
     policy = BudgetedThompson()
     state = policy.start(300)
     rng = np.random.default_rng(9)
-    chooser = Threshold(BudgetedThompson(), BetaRatios())
+    chooser = ThresholdChooser(BudgetedThompson(), BetaRatios())
     chooser.reset(state)
     chooser.choose(state, rng)
     for table in np.split(state.statistics, 2):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import threading
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from budgetbandits.allocation.asks import Ask, Observed, OpenAsk, OpenAsks
+from budgetbandits.allocation.asks import ArmTotals, Ask, OpenAsk, OpenAsks
 from budgetbandits.allocation.cooldowns import Cooldowns
-from budgetbandits.allocation.learner import ArmMask, Learner
+from budgetbandits.allocation.learner import Learner
 from budgetbandits.allocation.money import Money
 from budgetbandits.allocation.propensity import Propensities
 from budgetbandits.allocation.session import ArmSession, chosen_from
@@ -29,10 +29,10 @@ from budgetbandits.errors import (
     UnknownArm,
     UnknownAsk,
 )
-from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.arrays import ArmMask, Array
 from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request
 from budgetbandits.policies.files import policy_of
-from budgetbandits.validation import integer, listed, positive
+from budgetbandits.validation import RequestFields, RequestOptions, integer, positive
 
 
 class Allocation(AllocationState):
@@ -85,7 +85,7 @@ class Allocation(AllocationState):
         names = checked_names(arms)
         self._units = Units.of(cost_max, reward_max, names, policy.own_scales)
         self._asks = OpenAsks()
-        self._observed = Observed(len(names))
+        self._totals = ArmTotals(len(names))
         known: dict[str, Any] = {"budget": self._money.budget / self._units.cost_max}
         if cost_floor is not None:
             known["cost_floor"] = self._units.cost_floor(cost_floor)
@@ -104,21 +104,12 @@ class Allocation(AllocationState):
         if history is not None and not isinstance(history, Mapping):
             raise BadParameter(f"history is {history!r:.40}; map each arm's name to (pulls, total reward, total cost)")
         for name, past in (history or {}).items():
-            learner.recall(self._session.number(name), *self._units.past(name, past))
+            learner.add_history(self._session.number(name), *self._units.past(name, past))
         self._update_plan_inputs()
 
     # --- ask and tell --------------------------------------------------------------------------------------------
 
-    def ask(
-        self,
-        hold: float | bool = False,
-        *,
-        segment: str | None = None,
-        arms: Iterable[str] | None = None,
-        exclude: Iterable[str] | None = None,
-        prices: Mapping[str, float] | None = None,
-        holds: Mapping[str, float] | None = None,
-    ) -> Ask:
+    def ask(self, hold: float | bool = False, **options: Unpack[RequestFields]) -> Ask:
         """The arm to pull next.
 
         With ``hold`` an amount of money is set aside until the cost is reported: True for the most that the pull can
@@ -130,17 +121,14 @@ class Allocation(AllocationState):
         """
         with self._lock:
             session, learner = self._session, self._session.learner
-            # most asks say nothing of their request, and then there is little to look at
-            allowed = learner.state.active
-            if arms is not None or exclude is not None:
-                allowed = self._allowed(arms, exclude)
-            estimates = None if prices is None else estimated(prices, allowed, session.names, self._units)
+            allowed = payable = learner.state.active
+            estimates: Array | None = None
             amounts: Array | float = 0.0
-            payable = allowed
-            if hold is False and holds is None:
+            segment = options.get("segment")
+            if hold is False and not options:  # most asks say nothing of their request
                 self._money.check(0.0, self._asks.held)
             else:
-                amounts = amounts_to_hold(hold, holds, estimates, session.names, self._units)
+                allowed, estimates, amounts = self._resolve(hold, options)
                 payable = self._money.affordable(allowed, amounts, self._asks.held)
             request = NO_REQUEST_INFO
             if segment is not None or estimates is not None or session.segments:
@@ -148,10 +136,10 @@ class Allocation(AllocationState):
                 # may open a segment: after all checks
                 request = session.request(segment, shares, pending=len(self._asks) > 0)
             now, chances = self._asks.next_number, None
-            available, resting = session.cooldowns.available(payable, now)
+            available, cooling = session.cooldowns.available(payable, now)
             if self._propensities.draws:
-                chances = self._propensities.before(learner, now, available, request, resting)
-            arm = learner.choose(self._rng, available, request, resting)
+                chances = self._propensities.before(learner, now, available, request, cooling)
+            arm = learner.choose(self._rng, available, request, cooling)
             if arm is None:
                 raise BudgetExhausted(
                     f"{self.policy.name} stops with {self.left:g} left: it can afford no arm, or its horizon is over; "
@@ -170,20 +158,12 @@ class Allocation(AllocationState):
             if chances is not None:
                 # by their numbers, also if they are all: there may be more of them later
                 ask.propensity = chances.of(arm)
-                ask.could = np.flatnonzero(chosen_from(available, resting, arm)).tolist()
+                ask.could = np.flatnonzero(chosen_from(available, cooling, arm)).tolist()
             session.cooldowns.record_ask(arm, now)
             number = self._asks.add(ask)
             return Ask(number, session.names[arm]) if chances is None else self._named(number, ask)
 
-    def can_ask(
-        self,
-        hold: float | bool = False,
-        *,
-        arms: Iterable[str] | None = None,
-        exclude: Iterable[str] | None = None,
-        prices: Mapping[str, float] | None = None,
-        holds: Mapping[str, float] | None = None,
-    ) -> bool:
+    def can_ask(self, hold: float | bool = False, **options: Unpack[RequestFields]) -> bool:
         """Whether `ask` with these arguments would name an arm now: the money to be held is there, neither spent nor
         held by others, and the policy goes on.
 
@@ -194,17 +174,14 @@ class Allocation(AllocationState):
         4.5
         """
         with self._lock:
-            allowed = self._allowed(arms, exclude)
-            names, learner = self._session.names, self._session.learner
-            estimates = None if prices is None else estimated(prices, allowed, names, self._units)
-            if estimates is not None:
-                _ = learner.by_request  # an error for policies that look at no prices
-            amounts = amounts_to_hold(hold, holds, estimates, names, self._units)
+            learner, (allowed, estimates, amounts) = self._session.learner, self._resolve(hold, options)
+            if estimates is not None or options.get("segment") is not None:
+                _ = learner.request_policy  # an error for policies that look at neither
             try:
                 payable = self._money.affordable(allowed, amounts, self._asks.held)
             except (BudgetExhausted, HoldRefused):
                 return False
-            with learner.only(payable):
+            with learner.restricted_to(payable):
                 return learner.can_continue
 
     def tell(
@@ -216,8 +193,8 @@ class Allocation(AllocationState):
         booked at once, also when the budget is spent by now, and also what of it is above ``cost_max``: then the policy
         learns of ``cost_max``, and there is a warning, `errors.CostOverrun`. The policy learns when both are known.
         With ``failed`` there was no answer, as from a provider that is down: what it cost, if anything, is booked,
-        nothing is learned, its request counts for the horizon, and after a few of them in a row the arm rests for a
-        while.
+        nothing is learned, its request counts for the horizon, and after a few of them in a row the arm cools down for
+        a while.
         """
         with self._lock:
             if failed:
@@ -238,6 +215,7 @@ class Allocation(AllocationState):
                 if overrun:
                     _warn(name, charge, cost, 3)
                 session.cooldowns.record_answer(arm, self._asks.next_number, number)
+                self._totals.answers[arm] += 1
             if reward is None or cost is None:
                 self._asks.replace(
                     number, replace(known, hold=hold, reward=reward, cost=cost, overrun=overrun, counts=counts)
@@ -247,7 +225,7 @@ class Allocation(AllocationState):
                 request = NO_REQUEST_INFO if known.prices is None and not session.segments else self._request_of(known)
                 session.learn(arm, share, price, self._rng, request, self._asks.next_number)
                 self._asks.close(number)
-                self._observed.add(arm, reward, cost + overrun)
+                self._totals.add(arm, reward, cost + overrun)
                 if counts:
                     self._money.earned += reward
             self._money.spent += charge
@@ -268,16 +246,16 @@ class Allocation(AllocationState):
         self._money.spent += charge
         self._money.overrun += charge - learned
         self._asks.close(number)
-        answers = self._observed.pulls[known.arm]
+        answers = self._totals.answers[known.arm]
         self._session.cooldowns.record_failure(known.arm, self._asks.next_number, number, answers)
         self._update_plan_inputs()
 
     def forget(self, ask: Ask | int | str) -> None:
-        """Close an ask that was never acted on; nothing is charged or learnt, and what it held is free."""
+        """Close an ask that was never acted on; nothing is charged or learned, and what it held is free."""
         with self._lock:
             number, known = self._find(ask, reward=True, cost=True)
             self._asks.close(number)
-            self._session.learner.drop(known.arm)
+            self._session.learner.discard_choice(known.arm)
 
     # --- changes on the way --------------------------------------------------------------------------------------
 
@@ -316,10 +294,10 @@ class Allocation(AllocationState):
             past = None if history is None else units.past(name, history)
             self._units = units
             arm = session.add_arm(name, known_cost, units.cap(name) / units.cost_max)
-            self._observed.add_arm()
+            self._totals.add_arm()
             self._money.joined_by(units.cap(name))
             if past is not None:
-                session.learner.recall(arm, *past)
+                session.learner.add_history(arm, *past)
 
     def retire(self, name: str) -> None:
         """Never choose this arm again; its open asks can still be reported on."""
@@ -346,10 +324,12 @@ class Allocation(AllocationState):
             number = int(ask)
         return number, self._asks.find(number, reward, cost)
 
-    def _allowed(self, arms: Iterable[str] | None, exclude: Iterable[str] | None) -> ArmMask:
-        """The arms that may answer a request; ``arms`` and ``exclude`` are checked."""
-        wanted = None if arms is None else listed("arms", arms)
-        return self._session.allowed(wanted, () if exclude is None else listed("exclude", exclude))
+    def _resolve(self, hold: float | bool, fields: RequestFields) -> tuple[ArmMask, Array | None, Array | float]:
+        """The arms that may answer a request, their prices if it says any, and what an ask of each would hold."""
+        options, names = RequestOptions.checked(**fields), self._session.names
+        allowed = self._session.allowed(options)
+        estimates = estimated(options, allowed, names, self._units)
+        return allowed, estimates, amounts_to_hold(hold, options, estimates, names, self._units)
 
     def _request_of(self, ask: OpenAsk) -> Request:
         """The request that an open ask is for."""

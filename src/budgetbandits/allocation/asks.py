@@ -22,7 +22,7 @@ class Ask:
     To leave the process, write down the ``id``, which `Allocation.tell` takes in place of the ask, or `to_dict`.
 
     ``propensity`` is how likely the choice was, and ``arms`` are those that it was made from: allowed, affordable and
-    awake; for an allocation with ``propensity_draws``, None for others. A log for `off_policy` has both.
+    ready; for an allocation with ``propensity_draws``, None for others. A log for `off_policy` has both.
 
     >>> ask = Ask(17, "social")
     >>> Ask.from_dict(ask.to_dict()) == ask
@@ -279,16 +279,22 @@ def _possible(ask: OpenAsk, units: Units) -> bool:
     return inside and not settled and isinstance(ask.counts, bool) and request and likely
 
 
-class Observed:
-    """Of each arm: pulls, total reward, total cost. Plain lists: single numbers are read and written, never all."""
+class ArmTotals:
+    """The feedback on each arm. Plain lists: single numbers are read and written, never all.
+
+    answers  asks whose cost was reported
+    pulls    asks whose cost and reward were both reported
+    rewards  the sum of the rewards of these pulls
+    costs    the sum of their costs
+    """
 
     def __init__(self, arms: int) -> None:
-        self.pulls, self.rewards, self.costs = [0] * arms, [0.0] * arms, [0.0] * arms
+        self.answers, self.pulls = [0] * arms, [0] * arms
+        self.rewards, self.costs = [0.0] * arms, [0.0] * arms
 
     def add_arm(self) -> None:
-        self.pulls.append(0)
-        self.rewards.append(0.0)
-        self.costs.append(0.0)
+        for values, new in zip(vars(self).values(), vars(ArmTotals(1)).values(), strict=True):
+            values.extend(new)
 
     def add(self, arm: int, reward: float, cost: float) -> None:
         """One more pull."""
@@ -301,18 +307,12 @@ class Observed:
         pulls = self.pulls[arm]
         return (self.rewards[arm] / pulls, self.costs[arm] / pulls) if pulls else (math.nan, math.nan)
 
-    def to_list(self) -> list[list[Any]]:
-        """[pulls, total reward, total cost] of each arm."""
-        return [list(each) for each in zip(self.pulls, self.rewards, self.costs, strict=True)]
-
     @classmethod
-    def from_list(cls, saved: Sequence[Sequence[Any]], arms: int) -> Self:
-        self = cls(0)
-        for pulls, reward, cost in saved:
-            self.pulls.append(int(pulls))
-            self.rewards.append(float(reward))
-            self.costs.append(float(cost))
-        numbers = [*self.pulls, *self.rewards, *self.costs]
-        if len(self.pulls) != arms or not all(0 <= each < math.inf for each in numbers):
-            raise BadState("'observed' is not pulls, reward and cost of each arm; restore an undamaged copy")
+    def from_dict(cls, saved: Mapping[str, Sequence[Any]], arms: int) -> Self:
+        self = cls(arms)
+        for name, zeros in vars(self).items():
+            values = [type(zero)(value) for zero, value in zip(zeros, saved[name], strict=True)]
+            if not all(0 <= value < math.inf for value in values):
+                raise BadState(f"{name!r} is not one total for each arm; restore an undamaged copy")
+            setattr(self, name, values)
         return self

@@ -1,4 +1,4 @@
-"""Cooldowns: arms that rest after an outage, and arms that neither earn nor cost anything.
+"""Cooldowns: arms that cool down after an outage, and arms that neither earn nor cost anything.
 
 A provider that is down earns nothing and costs nothing. Reported as reward 0 and cost 0, it would not be given up by a
 policy that looks at ratios: 0/0 says nothing. But each ask of it uses a request, so it is asked ever more rarely.
@@ -12,24 +12,22 @@ down. With
 that is the third in a row for an arm that fails in fewer than 2 % of its asks, the fourth at 5 %, the fifth at 10 %,
 the seventeenth at ½. Failures of outages are no part of the usual rate, nor are those of the current row.
 
-- An arm that is down rests for half as long as it has been failing: from when the first ask of the row was made until
-  now. So the first rest is short where asks are frequent, and each further one is half as long again as all before it:
-  an outage of n asks costs about log n of them. No rest is longer than 1,024 asks.
-- When a rest is over the arm is asked once, and rests again while the outcome of that ask is not known, for half as
-  long as it has been failing; then it is asked once more. An answer ends the outage, a failure makes the next rest
-  longer.
-- Failures of asks that were made before the arm began to rest say nothing new. The failure of an ask from before the
-  latest one that was answered is no part of a row. Any answer ends a row, also a late one to an ask from before it:
+- An arm that is down cools down for half as long as it has been failing: from when the first ask of the row was made
+  until now. So the first cooldown is short where asks are frequent, and each further one is half as long again as all
+  before it: an outage of n asks costs about log n of them. No cooldown is longer than 1,024 asks.
+- When a cooldown is over the arm is asked once, and cools down again while the outcome of that ask is not known, for
+  half as long as it has been failing; then it is asked once more. An answer ends the outage, a failure makes the next
+  cooldown longer.
+- Failures of asks that were made before the arm began to cool down say nothing new. The failure of an ask from before
+  the latest one that was answered is no part of a row. Any answer ends a row, also a late one to an ask from before it:
   else scattered failures would pass for an outage wherever answers become known late.
-- In an allocation an ask is answered when its cost is reported; a reward that comes later ends no row of failures. In
-  the decision service an ask is answered when both are known. So where rewards come late there, an outage is noticed
-  only once the rewards from before it have come in.
-- An arm that has neither earned nor cost anything in all its n ≥ 50 pulls rests for n asks after each further one: its
-  share of t asks falls like √(2/t).
+- An ask is answered when its cost is reported; a reward that comes later ends no row of failures.
+- An arm that has neither earned nor cost anything in all its n ≥ 50 pulls cools down for n asks after each further one:
+  its share of t asks falls like √(2/t).
 
 A clock may be set back. Whatever lies more than one ask in the future is taken for such a case and does not count.
 
-Which arm answers in place of one that rests is in `substitutes`. An allocation counts time in asks. The decision
+Which arm answers in place of one that cools down is in `substitutes`. An allocation counts time in asks. The decision
 service, where many programs ask, counts it in seconds: one second stands for one ask in the numbers above.
 """
 
@@ -40,12 +38,9 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from budgetbandits.errors import BadState
-
-ArmMask = NDArray[np.bool_]
-"""Which arms, one entry for each."""
+from budgetbandits.numerics.arrays import ArmMask
 
 OUTAGE_FAILURES_MIN = 3
 """Failures in a row that make an outage, at least: one cause may make two calls fail."""
@@ -56,24 +51,24 @@ OUTAGE_CHANCE_MAX = 1e-5
 PRIOR_FAILURES, PRIOR_ASKS, FAILURE_RATE_MAX = 1, 20, 0.5
 """An arm's usual rate of failures begins at one in twenty, and is never taken to be above one half."""
 
-REST_ASKS_MAX = 1024
-"""Asks that an arm rests after failures, at most."""
+COOLDOWN_ASKS_MAX = 1024
+"""Asks that an arm cools down after failures, at most."""
 
 IDLE_PULLS_MIN = 50
-"""Pulls without reward and cost from which on an arm rests."""
+"""Pulls without reward and cost from which on an arm cools down."""
 
 FIELDS = ("row", "began", "since", "until", "idle", "failures", "scattered", "answered")
 
 
 class Cooldowns:
-    """The failures and rests of each arm. Times are kept as whole ticks; 0 stands for none.
+    """The failures and cooldowns of each arm. Times are kept as whole ticks; 0 stands for none.
 
     These are lists: nearly always the numbers of one arm are read and written, which takes an array four times as long.
 
     row        failures in a row
     began      when the first ask of that row was made
     since      since when the arm has been down; 0 if it is not
-    until      until when the arm rests
+    until      until when the arm cools down
     idle       pulls that have neither earned nor cost anything; −1 if another one has
     failures   all failures
     scattered  the failures that were part of no outage
@@ -94,9 +89,9 @@ class Cooldowns:
         """``ticks`` is how many ticks one ask, or one second in the service, has."""
         for name in FIELDS:
             setattr(self, name, [0] * arms)
-        self._ticks = ticks
+        self.ticks = ticks
         self._latest = 0
-        """From this tick on no arm rests."""
+        """From this tick on no arm cools down."""
         self.down: set[int] = set()
 
     def add_arm(self) -> None:
@@ -106,18 +101,19 @@ class Cooldowns:
     # --- what happens to an arm ----------------------------------------------------------------------------------
 
     def record_ask(self, arm: int, now: float) -> bool:
-        """An ask of this arm was made. True if that began a further rest: the arm is down, and its rest was over."""
+        """An ask of this arm was made. True if that began a further cooldown: the arm is down, and its cooldown was
+        over."""
         if arm not in self.down:
             return False
-        tick = math.ceil(now * self._ticks)
+        tick = math.ceil(now * self.ticks)
         if self.until[arm] > tick:
             return False
-        self._rest(arm, tick + self._length(arm, tick))
+        self._cool(arm, tick + self._length(arm, tick))
         return True
 
     def record_failure(self, arm: int, now: float, asked_at: float, answers: int) -> None:
         """There was no answer to an ask made at ``asked_at``; ``answers`` of the arm's asks were answered so far."""
-        tick = math.ceil(now * self._ticks)
+        tick = math.ceil(now * self.ticks)
         asked = self._by_this_clock(arm, tick, asked_at)
         self.failures[arm] += 1
         if asked < self.since[arm]:
@@ -130,7 +126,7 @@ class Cooldowns:
         if arm in self.down or self.row[arm] >= self.outage_failures(arm, answers):
             self.since[arm] = tick
             self.down.add(arm)
-            self._rest(arm, tick + self._length(arm, tick))
+            self._cool(arm, tick + self._length(arm, tick))
 
     def outage_failures(self, arm: int, answers: int) -> int:
         """How many failures in a row make an outage of this arm."""
@@ -143,7 +139,7 @@ class Cooldowns:
 
     def record_answer(self, arm: int, now: float, asked_at: float) -> None:
         """There is an answer now to an ask made at ``asked_at``: that ends a row of failures."""
-        tick = math.ceil(now * self._ticks)
+        tick = math.ceil(now * self.ticks)
         asked = self._by_this_clock(arm, tick, asked_at)
         if asked > self.answered[arm]:
             self.answered[arm] = asked
@@ -161,11 +157,11 @@ class Cooldowns:
             self.idle[arm] = -1
         if arm not in self.down:
             idle_pulls = self.idle[arm]
-            until = math.ceil(now * self._ticks) + idle_pulls * self._ticks if idle_pulls >= IDLE_PULLS_MIN else 0
-            self._rest(arm, until)
+            until = math.ceil(now * self.ticks) + idle_pulls * self.ticks if idle_pulls >= IDLE_PULLS_MIN else 0
+            self._cool(arm, until)
 
     def _length(self, arm: int, tick: int) -> int:
-        return min(max(-(-(tick - self.began[arm]) // 2), 1), REST_ASKS_MAX * self._ticks)
+        return min(max(-(-(tick - self.began[arm]) // 2), 1), COOLDOWN_ASKS_MAX * self.ticks)
 
     def _end_row(self, arm: int) -> None:
         self.row[arm] = self.began[arm] = self.since[arm] = self.until[arm] = 0
@@ -173,48 +169,48 @@ class Cooldowns:
 
     def _by_this_clock(self, arm: int, tick: int, asked_at: float) -> int:
         """When an ask was made, which is not after now. If the clock was set back, later moments do not count."""
-        latest = tick + self._ticks
+        latest = tick + self.ticks
         if self.began[arm] > latest or self.since[arm] > latest:
             self._end_row(arm)
         if self.answered[arm] > latest:
             self.answered[arm] = 0
-        return min(math.ceil(asked_at * self._ticks), tick)
+        return min(math.ceil(asked_at * self.ticks), tick)
 
-    def _rest(self, arm: int, until: int) -> None:
+    def _cool(self, arm: int, until: int) -> None:
         self.until[arm] = until
         self._latest = max(self._latest, until)
 
     # --- who may answer ------------------------------------------------------------------------------------------
 
-    def resting(self, now: float) -> ArmMask | None:
-        """The arms that rest; None if none does."""
-        if now * self._ticks >= self._latest:
+    def cooling(self, now: float) -> ArmMask | None:
+        """The arms that cool down; None if none does."""
+        if now * self.ticks >= self._latest:
             return None
-        tick, since, until = int(now * self._ticks), np.array(self.since), np.array(self.until)
-        longest = np.where(since > 0, REST_ASKS_MAX, self.idle)
+        tick, since, until = int(now * self.ticks), np.array(self.since), np.array(self.until)
+        longest = np.where(since > 0, COOLDOWN_ASKS_MAX, self.idle)
         # or else the clock was set back
-        possible = (since <= tick + self._ticks) & (until <= tick + (longest + 1) * self._ticks)
-        resting = (until > tick) & possible
-        return resting if resting.any() else None
+        possible = (since <= tick + self.ticks) & (until <= tick + (longest + 1) * self.ticks)
+        cooling = (until > tick) & possible
+        return cooling if cooling.any() else None
 
     def available(self, arms: ArmMask, now: float) -> tuple[ArmMask, ArmMask | None]:
-        """The arms of these that may be named now, and those of them that are down and rest, if any.
+        """The arms of these that may be named now, and those of them that are down and cool down, if any.
 
-        An idle arm may not be named while it rests. Where all arms rest, all may be named.
+        An idle arm may not be named while it cools down. Where all arms cool down, all may be named.
         """
-        if now * self._ticks >= self._latest:  # nearly always
+        if now * self.ticks >= self._latest:  # nearly always
             return arms, None
-        resting = self.resting(now)
-        if resting is None or not (awake := arms & ~resting).any():
+        cooling = self.cooling(now)
+        if cooling is None or not (ready := arms & ~cooling).any():
             return arms, None
-        down = arms & resting & (np.array(self.since) > 0)
-        return (awake | down, down) if down.any() else (awake, None)
+        down = arms & cooling & (np.array(self.since) > 0)
+        return (ready | down, down) if down.any() else (ready, None)
 
-    def set_back(self, now: float) -> list[int]:
-        """Correct what a clock that was ahead has left behind: failures in the future, and rests that are too long.
+    def reset_clock(self, now: float) -> list[int]:
+        """Correct what a clock that was ahead has left behind: failures in the future, and cooldowns that are too long.
         Returns the arms that had any."""
-        tick = math.ceil(now * self._ticks)
-        latest = tick + REST_ASKS_MAX * self._ticks
+        tick = math.ceil(now * self.ticks)
+        latest = tick + COOLDOWN_ASKS_MAX * self.ticks
         limits = {"until": latest, "since": tick, "began": tick, "answered": tick}
         wrong = set[int]()
         for name, limit in limits.items():

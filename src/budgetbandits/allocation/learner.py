@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from budgetbandits.allocation import substitutes
 from budgetbandits.allocation.choosers import Chooser, Kind, best_kind, chooser_for
 from budgetbandits.errors import BadParameter, BadState
-from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.arrays import ArmMask, Array, plain
 from budgetbandits.policies.base import (
     NO_REQUEST_INFO,
     NOTHING_KNOWN,
@@ -29,9 +29,6 @@ from budgetbandits.policies.base import (
     best,
 )
 from budgetbandits.policies.sampling import SamplingPolicy
-
-ArmMask = NDArray[np.bool_]
-"""Which arms may be chosen, one entry for each."""
 
 
 class Learner:
@@ -95,39 +92,39 @@ class Learner:
     def choose(
         self,
         rng: np.random.Generator,
-        among: ArmMask | None = None,
+        mask: ArmMask | None = None,
         request: Request = NO_REQUEST_INFO,
-        resting: ArmMask | None = None,
+        cooling: ArmMask | None = None,
     ) -> int | None:
-        """The arm to pull, among these if not among all that are active; None if the policy stops.
+        """The arm to pull of those in ``mask``, or of all that are active; None if the policy stops.
 
-        ``resting`` are those of them that rest, if any does and any other does not: an arm that rests is named only
-        where another in its place would cost too much (`substitutes`).
+        ``cooling`` are those of them that cool down, if any does and any other does not: an arm that cools down is
+        named only where another in its place would cost too much (`substitutes`).
         """
-        arm = self._named(rng, among, request)
-        if resting is None or arm is None or not resting[arm]:
+        arm = self._named(rng, mask, request)
+        if cooling is None or arm is None or not cooling[arm]:
             return arm
-        available = (self.state.active if among is None else among) & ~resting
+        available = (self.state.active if mask is None else mask) & ~cooling
         if substitutes.keeps_pace(self.policy, self.state):
             other = substitutes.by_plan(self.policy, self.state, arm, available, rng, request)
             return arm if other is None else other
         other = self._named(rng, available, request)
-        if other is None:  # a policy that knows what arms cost may be able to pay those at rest alone
+        if other is None:  # a policy that knows what arms cost may be able to pay those cooling down alone
             return arm
         taken = rng.random() < substitutes.share(self.policy, self.state, arm, other)
-        self.drop(arm if taken else other)
+        self.discard_choice(arm if taken else other)
         return other if taken else arm
 
-    def _named(self, rng: np.random.Generator, among: ArmMask | None, request: Request) -> int | None:
-        """The arm that the policy names among these, if not among all that are active."""
+    def _named(self, rng: np.random.Generator, mask: ArmMask | None, request: Request) -> int | None:
+        """The arm that the policy names of those in ``mask``, or of all that are active."""
         state = self.state
-        if among is None or among is state.active:
+        if mask is None or mask is state.active:
             if self._may_stop and not self.can_continue:
                 return None
             return self.chooser.choose(state, rng) if request is NO_REQUEST_INFO else self._choose(rng, request)
-        if self.draws_few and 2 * int(among.sum()) < int(state.active.sum()):
-            return self.choose_of_few(rng, np.flatnonzero(among))  # else the level would move to and fro
-        with self.only(among, request) as seen:
+        if self.draws_few and 2 * int(mask.sum()) < int(state.active.sum()):
+            return self.choose_of_few(rng, np.flatnonzero(mask))  # else the level would move to and fro
+        with self.restricted_to(mask, request) as seen:
             if not self.can_continue:
                 return None
             # what was drawn ahead was drawn for all active arms
@@ -135,14 +132,14 @@ class Learner:
             return self.policy.choose(state, rng) if ahead else self._choose(rng, seen)
 
     @contextmanager
-    def only(self, among: ArmMask | None, request: Request = NO_REQUEST_INFO) -> Iterator[Request]:
-        """Restrict the active arms to ``among`` for the duration of the block. Yields the request as the policy sees
+    def restricted_to(self, mask: ArmMask | None, request: Request = NO_REQUEST_INFO) -> Iterator[Request]:
+        """Restrict the active arms to ``mask`` for the duration of the block. Yields the request as the policy sees
         it: one that plans for future requests learns that these may have the other arms, too."""
         active = self.state.active
-        if among is None or among is active:
+        if mask is None or mask is active:
             yield request
             return
-        self.state.active = among
+        self.state.active = mask
         try:
             yield replace(request, future_arms=active) if isinstance(self.policy, RequestPolicy) else request
         finally:
@@ -151,7 +148,7 @@ class Learner:
     def _choose(self, rng: np.random.Generator, request: Request) -> int | None:
         if request is NO_REQUEST_INFO:
             return self.chooser.choose(self.state, rng)
-        return self.by_request.choose(self.state, rng, request)
+        return self.request_policy.choose(self.state, rng, request)
 
     def choose_of_few(self, rng: np.random.Generator, arms: NDArray[np.int64]) -> int | None:
         """The arm to pull of these alone, by a policy that draws scores; nothing is kept of the others, or changed."""
@@ -167,21 +164,21 @@ class Learner:
         if request is NO_REQUEST_INFO:
             self.policy.observe(self.state, arm, reward, cost, rng)
         else:
-            self.by_request.observe(self.state, arm, reward, cost, rng, request)
+            self.request_policy.observe(self.state, arm, reward, cost, rng, request)
         self.chooser.learned(self.state, rng, arm)
 
-    def drop(self, arm: int) -> None:
+    def discard_choice(self, arm: int) -> None:
         """A choice of this arm was never acted on, and no feedback will come."""
         self.policy.discard_choice(self.state, arm)
 
     @property
-    def by_request(self) -> RequestPolicy:
+    def request_policy(self) -> RequestPolicy:
         """The policy, if it looks at requests."""
         if isinstance(self.policy, RequestPolicy):
             return self.policy
         raise BadParameter(f"{self.policy.name} looks at neither segments nor prices of requests; use bts-paced")
 
-    def recall(self, arm: int, pulls: int, reward: float, cost: float) -> None:
+    def add_history(self, arm: int, pulls: int, reward: float, cost: float) -> None:
         """From past pulls with this total reward and total cost."""
         self.policy.add_history(self.state, arm, pulls, reward, cost)
         self.chooser.reset(self.state, arm)
@@ -248,15 +245,15 @@ class Learner:
     def shared_state(self) -> dict[str, Any]:
         """What was learned and is not any one arm's, as plain values; what was known beforehand is left out."""
         state = vars(self.state)
-        return {name: _plain(state[name]) for name in self._of_all} | self.chooser.to_dict()
+        return {name: plain(state[name]) for name in self._of_all} | self.chooser.to_dict()
 
-    def take(self, shared_state: Mapping[str, Any], of_arms: Mapping[int, Mapping[str, Any]]) -> None:
+    def load_state(self, shared_state: Mapping[str, Any], arm_states: Mapping[int, Mapping[str, Any]]) -> None:
         """Go on from what `shared_state` and `arm_state` of these arms said; BadState if they cannot have said that."""
-        numbers, state = list(of_arms), vars(self.state)
+        numbers, state = list(arm_states), vars(self.state)
         try:
             for name in self._of_arms if numbers else ():
                 old = state[name]
-                new = np.stack([np.asarray(arm[name], old.dtype) for arm in of_arms.values()], axis=-1)
+                new = np.stack([np.asarray(arm[name], old.dtype) for arm in arm_states.values()], axis=-1)
                 self.state.check(name, new)
                 if new.shape[:-1] != old.shape[:-1]:
                     self.state.widen(new.shape[1])  # others have opened segments
@@ -282,7 +279,3 @@ class Learner:
                 apart = state[name] != before[name]
                 changed.update((apart if apart.ndim == 1 else apart.any(axis=0)).nonzero()[0].tolist())
         return sorted(changed)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

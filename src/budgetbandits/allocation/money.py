@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from budgetbandits.errors import BudgetExhausted, HoldRefused
-from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.arrays import ArmMask, Array
 
 ROUNDING = 1e-9
 """Of the budget: what is left by rounding alone is not money."""
@@ -35,13 +34,13 @@ class Money:
         """An amount that is only rounding, and no money."""
         return ROUNDING * self.budget
 
-    def ended(self, active: NDArray[np.bool_]) -> bool:
+    def ended(self, active: ArmMask) -> bool:
         """Whether no ask of these arms can be made that holds what the last one did, whatever becomes of those that are
         open."""
         unspent, nothing = self.budget - self.spent, self.rounding
         return unspent <= nothing or self._least(active) > unspent + nothing
 
-    def _least(self, active: NDArray[np.bool_]) -> float:
+    def _least(self, active: ArmMask) -> float:
         if isinstance(self.wanted, float):
             return self.wanted
         least = float(np.array(self.wanted)[active].min())
@@ -83,13 +82,13 @@ class Money:
             "then ask again, or add to the budget with top_up(); can_ask() says beforehand whether there is enough",
         )
 
-    def affordable(self, among: NDArray[np.bool_], amounts: Array | float, held: float) -> NDArray[np.bool_]:
+    def affordable(self, mask: ArmMask, amounts: Array | float, held: float) -> ArmMask:
         """Those of the arms for which there is the money to be held; an error if there are none."""
         if isinstance(amounts, float):
             self.check(amounts, held)
-            return among
-        self.check(float(amounts[among].min()), held)
+            return mask
+        self.check(float(amounts[mask].min()), held)
         free = self.budget - self.spent - held + self.rounding
-        if float(amounts[among].max()) <= free:
-            return among
-        return among & (amounts <= free)
+        if float(amounts[mask].max()) <= free:
+            return mask
+        return mask & (amounts <= free)

@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.allocation import substitutes
-from budgetbandits.allocation.learner import ArmMask, Learner
+from budgetbandits.allocation.learner import Learner
+from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, RequestPolicy, State
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.validation import whole
@@ -47,13 +48,13 @@ class Propensities:
         object.__setattr__(self, "draws", whole("propensity_draws", self.draws))  # 0 for no propensities
 
     def before(
-        self, learner: Learner, number: int, among: ArmMask, request: Request, resting: ArmMask | None = None
+        self, learner: Learner, number: int, mask: ArmMask, request: Request, cooling: ArmMask | None = None
     ) -> Chances | None:
         """How likely each choice is that the learner may make next, in the ask of this number; None if nobody wants to
         know."""
         if not self.draws:
             return None
-        return chances(learner, np.random.default_rng([self.seed, number]), self.draws, among, request, resting)
+        return chances(learner, np.random.default_rng([self.seed, number]), self.draws, mask, request, cooling)
 
 
 @dataclass(frozen=True)
@@ -81,42 +82,42 @@ def chances(
     learner: Learner,
     rng: np.random.Generator,
     draws: int,
-    among: ArmMask | None = None,
+    mask: ArmMask | None = None,
     request: Request = NO_REQUEST_INFO,
-    resting: ArmMask | None = None,
+    cooling: ArmMask | None = None,
 ) -> Chances:
-    """Of the choice that the learner is about to make, among these arms if not among all that are active, of which some
-    may rest.
+    """Of the choice that the learner is about to make of the arms in ``mask``, or of all that are active; some of them
+    may cool down.
 
     No choice is changed by it if ``rng`` is not the generator that they are made with.
     """
-    could = learner.state.active if among is None else among
+    could = learner.state.active if mask is None else mask
     alone = int(could.sum()) == 1
-    return Chances(None if alone else counts(learner, rng, draws, among, request, resting), draws)
+    return Chances(None if alone else counts(learner, rng, draws, mask, request, cooling), draws)
 
 
 def propensity(
-    learner: Learner, arm: int, rng: np.random.Generator, draws: int, among: ArmMask | None = None,
-    request: Request = NO_REQUEST_INFO, resting: ArmMask | None = None,
+    learner: Learner, arm: int, rng: np.random.Generator, draws: int, mask: ArmMask | None = None,
+    request: Request = NO_REQUEST_INFO, cooling: ArmMask | None = None,
 ) -> float:  # fmt: skip
     """Of a choice of this arm by the learner as it is. Of a policy that counts its choices, ask before it is made."""
-    return chances(learner, rng, draws, among, request, resting).of(arm)
+    return chances(learner, rng, draws, mask, request, cooling).of(arm)
 
 
 def counts(
     learner: Learner,
     rng: np.random.Generator,
     draws: int,
-    among: ArmMask | None = None,
+    mask: ArmMask | None = None,
     request: Request = NO_REQUEST_INFO,
-    resting: ArmMask | None = None,
+    cooling: ArmMask | None = None,
 ) -> NDArray[np.int64]:
     """How often each arm is named in ``draws`` choices, none of which is made."""
-    with learner.only(among, request) as seen:
+    with learner.restricted_to(mask, request) as seen:
         chosen = _choices(learner.policy, learner.state, rng, draws, seen)
-    if resting is not None and resting[chosen].any():
-        available = (learner.state.active if among is None else among) & ~resting
-        chosen = _with_substitutes(learner, rng, chosen, resting, available, request)
+    if cooling is not None and cooling[chosen].any():
+        available = (learner.state.active if mask is None else mask) & ~cooling
+        chosen = _with_substitutes(learner, rng, chosen, cooling, available, request)
     return np.bincount(chosen, minlength=len(learner.state.pulls))
 
 
@@ -124,23 +125,23 @@ def _with_substitutes(
     learner: Learner,
     rng: np.random.Generator,
     chosen: NDArray[np.int64],
-    resting: ArmMask,
+    cooling: ArmMask,
     available: ArmMask,
     request: Request,
 ) -> NDArray[np.int64]:
-    """Of each choice of an arm at rest, the arm that answers in its place, if one does (`substitutes`)."""
+    """Of each choice of an arm cooling down, the arm that answers in its place, if one does (`substitutes`)."""
     policy, state = learner.policy, learner.state
     if substitutes.keeps_pace(policy, state):
-        in_place = [substitutes.by_plan(policy, state, arm, available, rng, request) if resting[arm] else None
+        in_place = [substitutes.by_plan(policy, state, arm, available, rng, request) if cooling[arm] else None
                     for arm in chosen.tolist()]  # fmt: skip
         named = [arm if other is None else other for arm, other in zip(chosen.tolist(), in_place, strict=True)]
         return np.array(named, dtype=np.int64)
-    with learner.only(available, request) as seen:
+    with learner.restricted_to(available, request) as seen:
         others = _choices(policy, state, rng, len(chosen), seen)
-    if len(others) < len(chosen):  # the policy stops without the arms at rest
+    if len(others) < len(chosen):  # the policy stops without the arms cooling down
         return chosen
     lot, taken = rng.random(len(chosen)), np.zeros(len(chosen), dtype=bool)
-    for arm in np.unique(chosen[resting[chosen]]).tolist():
+    for arm in np.unique(chosen[cooling[chosen]]).tolist():
         for other in np.unique(others).tolist():
             pair = (chosen == arm) & (others == other)
             taken |= pair & (lot < substitutes.share(policy, state, arm, other))

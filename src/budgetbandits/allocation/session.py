@@ -1,9 +1,9 @@
 """One step of a request, for everybody who drives a policy outside simulation: `Allocation` and the decision service.
 
-An `ArmSession` says which arms may answer a request, which of them rest, and what the policy sees of the request. It
-lets the policy choose, and passes answers, outcomes and failures on to the policy and to the cooldowns. Rewards, costs
-and prices are in the policy's units, where the largest is 1; times are numbers of asks, or seconds in the service. The
-money is the driver's own.
+An `ArmSession` says which arms may answer a request, which of them cool down, and what the policy sees of the request.
+It lets the policy choose, and passes answers, outcomes and failures on to the policy and to the cooldowns. Rewards,
+costs and prices are in the policy's units, where the largest is 1; times are numbers of asks, or seconds in the
+service. The money is the driver's own.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import numpy as np
 
 from budgetbandits.allocation import substitutes
 from budgetbandits.allocation.cooldowns import Cooldowns
-from budgetbandits.allocation.learner import ArmMask, Learner
-from budgetbandits.errors import BadParameter, NoArmLeft, UnknownArm
-from budgetbandits.numerics.arrays import Array
+from budgetbandits.allocation.learner import Learner
+from budgetbandits.errors import NoArmLeft, UnknownArm
+from budgetbandits.numerics.arrays import ArmMask, Array
 from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, State
+from budgetbandits.validation import RequestOptions
 
 ARMS_NAMED_MAX = 8
 """Arms that an error message lists."""
@@ -35,17 +36,15 @@ class Segments(dict[str | None, int]):
 class ArmDown(NamedTuple):
     """An arm that is down.
 
-    arm         its number
     failures    failures in a row
-    began       when the first ask of them was made, in ticks of the cooldowns
-    substitute  the number of the available arm with the best ratio so far; None if nothing is known of it
+    since       when the first ask of them was made, by the clock of the cooldowns
+    substitute  the available arm with the best ratio so far; None if nothing is known of it
     times       how many times the price of this arm that one costs
     """
 
-    arm: int
     failures: int
-    began: int
-    substitute: int | None
+    since: float
+    substitute: str | None
     times: float | None
 
 
@@ -54,7 +53,7 @@ class ArmSession:
 
     learner    the policy, and what it has learned
     names      the arms' names, in the order of their numbers
-    cooldowns  which arms rest
+    cooldowns  which arms cool down
     segments   the kinds of requests, by name
     """
 
@@ -76,24 +75,22 @@ class ArmSession:
     def number(self, name: str) -> int:
         """The number of the arm of this name."""
         arm = self._numbers.get(name) if isinstance(name, str) else None
-        if arm is None:
-            shown = ", ".join(repr(known) for known in self.names[:ARMS_NAMED_MAX])
-            more = ", …" if len(self.names) > ARMS_NAMED_MAX else ""
-            raise UnknownArm(f"no arm {name!r:.60}; the arms are {shown}{more}: correct the name, or add the arm")
-        return arm
+        return arm_number(self.names, name) if arm is None else arm
 
     # --- choosing ------------------------------------------------------------------------------------------------
 
-    def allowed(self, arms: Iterable[str] | None, exclude: Iterable[str] = ()) -> ArmMask:
-        """The arms that may answer a request: active, among ``arms`` if these are given, and not excluded."""
+    def allowed(self, options: RequestOptions) -> ArmMask:
+        """The arms that may answer a request: active, among its arms if it names any, and not excluded."""
         active = self.learner.state.active
-        excluded = [self.number(name) for name in exclude]
-        if arms is None and not excluded:
+        excluded = [self.number(name) for name in options.exclude]
+        for name in (*(options.prices or ()), *options.holds):
+            self.number(name)
+        if options.arms is None and not excluded:
             return active
         allowed = active.copy()
-        if arms is not None:
+        if options.arms is not None:
             allowed[:] = False
-            allowed[[self.number(name) for name in arms]] = True
+            allowed[[self.number(name) for name in options.arms]] = True
             allowed &= active
         allowed[excluded] = False
         if not allowed.any():
@@ -108,9 +105,7 @@ class ArmSession:
         segments = self.segments
         if segment is None and prices is None and not segments:
             return NO_REQUEST_INFO
-        if segment is not None and (not isinstance(segment, str) or not segment):
-            raise BadParameter(f"segment is {segment!r:.40}; name it by a text such as 'code'")
-        policy, state = self.learner.by_request, self.learner.state
+        policy, state = self.learner.request_policy, self.learner.state
         if not segments and segment is not None and (pending or state.pulls.any()):
             segments[None] = 0  # what was asked or learned before any segment was named is of no named one
         if segment not in segments:
@@ -157,18 +152,28 @@ class ArmSession:
         """Choose a retired arm again, with what is known of it."""
         self.learner.bring_back(arm)
 
-    def arms_down(self) -> list[ArmDown]:
+    def arms_down(self) -> dict[str, ArmDown]:
         """The active arms that are down, with the arm that would answer for each."""
-        cooldowns, active, found = self.cooldowns, self.state.active, []
+        cooldowns, names, active, found = self.cooldowns, self.names, self.state.active, {}
         available = active.copy()
         available[list(cooldowns.down)] = False
         for arm in sorted(cooldowns.down):
             if active[arm]:
-                other, times = substitutes.likely(self.policy, self.state, arm, available) or (None, None)
-                found.append(ArmDown(arm, cooldowns.row[arm], cooldowns.began[arm], other, times))
+                since = cooldowns.began[arm] / cooldowns.ticks
+                likely = substitutes.likely(self.policy, self.state, arm, available)
+                substitute, times = (None, None) if likely is None else (names[likely[0]], likely[1])
+                found[names[arm]] = ArmDown(cooldowns.row[arm], since, substitute, times)
         return found
 
 
-def chosen_from(available: ArmMask, resting: ArmMask | None, arm: int) -> ArmMask:
-    """The arms that a choice was made from: without those at rest, unless it named one of them."""
-    return available if resting is None or resting[arm] else available & ~resting
+def arm_number(names: Sequence[str], name: str) -> int:
+    """The number of the arm of this name; an error that lists the first of the arms if there is none."""
+    if name not in names:
+        shown = ", ".join(map(repr, names[:ARMS_NAMED_MAX])) + (", …" if len(names) > ARMS_NAMED_MAX else "")
+        raise UnknownArm(f"no arm {name!r:.60}; the arms are {shown}: correct the name, or add the arm")
+    return names.index(name)
+
+
+def chosen_from(available: ArmMask, cooling: ArmMask | None, arm: int) -> ArmMask:
+    """The arms that a choice was made from: without those cooling down, unless it named one of them."""
+    return available if cooling is None or cooling[arm] else available & ~cooling

@@ -8,16 +8,16 @@ import math
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
-from budgetbandits.allocation.asks import Ask, Observed, OpenAsk, OpenAsks
+from budgetbandits.allocation.asks import ArmTotals, Ask, OpenAsk, OpenAsks
 from budgetbandits.allocation.cooldowns import Cooldowns
 from budgetbandits.allocation.learner import Learner
 from budgetbandits.allocation.money import Money
 from budgetbandits.allocation.propensity import Propensities
-from budgetbandits.allocation.session import ArmSession, Segments
+from budgetbandits.allocation.session import ArmDown, ArmSession, Segments
 from budgetbandits.allocation.units import Units, checked_names
 from budgetbandits.errors import BadParameter, BadState, UnknownPolicy
 from budgetbandits.formatting.tables import MOST_ROWS, Table, column, left_out
@@ -40,19 +40,6 @@ SEEN = "Pulls, means and their ratio are of the feedback so far."
 BELIEVED = "The believed ratio is the policy's posterior, with its prior and the history it was given."
 
 
-class Down(NamedTuple):
-    """An arm that is down.
-
-    failures  failures in a row
-    stand_in  the available arm with the best ratio; None if nothing is known of it
-    times     how many times the price of this arm that one costs
-    """
-
-    failures: int
-    stand_in: str | None
-    times: float | None
-
-
 class AllocationState:
     """Everything that an `Allocation` remembers. Readers and writers hold the lock."""
 
@@ -61,7 +48,7 @@ class AllocationState:
     _units: Units
     _asks: OpenAsks
     _session: ArmSession
-    _observed: Observed
+    _totals: ArmTotals
     _rng: np.random.Generator
     _propensities: Propensities
 
@@ -127,7 +114,7 @@ class AllocationState:
     def pulls(self) -> dict[str, int]:
         """How often each arm's cost and reward were both reported, history not counted."""
         with self._lock:
-            return dict(zip(self._session.names, self._observed.pulls, strict=True))
+            return dict(zip(self._session.names, self._totals.pulls, strict=True))
 
     @property
     def failures(self) -> dict[str, int]:
@@ -136,23 +123,19 @@ class AllocationState:
             return dict(zip(self._session.names, self._session.cooldowns.failures, strict=True))
 
     @property
-    def resting(self) -> tuple[str, ...]:
+    def cooling(self) -> tuple[str, ...]:
         """The arms that are not asked for now if others can be: after several failures in a row, or because they
         neither bring nor cost anything."""
         with self._lock:
-            resting = self._session.cooldowns.resting(self._asks.next_number)
-            return () if resting is None else tuple(np.array(self._session.names, dtype=object)[resting].tolist())
+            cooling = self._session.cooldowns.cooling(self._asks.next_number)
+            return () if cooling is None else tuple(np.array(self._session.names, dtype=object)[cooling].tolist())
 
     @property
-    def down(self) -> dict[str, Down]:
-        """The arms that have failed so often in a row that they rest, and have not answered since; and which arm
-        answers in their place, at what price (`substitutes`)."""
+    def down(self) -> dict[str, ArmDown]:
+        """The arms that have failed so often in a row that they cool down, and have not answered since; and which arm
+        answers in their place, at what price (`substitutes`). Times are numbers of asks."""
         with self._lock:
-            names = self._session.names
-            return {
-                names[arm]: Down(failures, None if other is None else names[other], times)
-                for arm, failures, _, other, times in self._session.arms_down()
-            }
+            return self._session.arms_down()
 
     @property
     def segments(self) -> tuple[str, ...]:
@@ -169,7 +152,7 @@ class AllocationState:
 
     def _repr_html_(self) -> str:
         with self._lock:
-            table = allocation_table(self._session, self._observed, self._units)
+            table = allocation_table(self._session, self._totals, self._units)
             spent, held, left = (f"{amount:,.6g}" for amount in (self._money.spent, self._asks.held, self.left))
             title = f"{label(self.policy.spec)}: spent {spent} of {self._money.budget:,.6g}, held {held}, left {left}"
         return replace(table, title=title).to_html()
@@ -229,7 +212,7 @@ class AllocationState:
                 "earned": self._money.earned,
                 "next_ask": self._asks.next_number,
                 "open": self._asks.to_list(),
-                "observed": self._observed.to_list(),
+                "totals": vars(self._totals),
                 "cooldowns": self._session.cooldowns.to_dict(),
                 "segments": list(self._session.segments),
                 "failed_cost": self._money.failed,
@@ -283,7 +266,7 @@ class AllocationState:
         self._update_plan_inputs()
         if any(ask.segment >= max(len(self._session.segments), 1) for _, ask in self._asks.items()):
             raise BadState("an open ask is of a segment that is not there; restore an undamaged copy")
-        self._observed = Observed.from_list(document["observed"], len(names))
+        self._totals = ArmTotals.from_dict(document["totals"], len(names))
         self._rng = np.random.default_rng()
         self._rng.bit_generator.state = document["generator"]
         return self
@@ -301,11 +284,11 @@ def planned_requests(policy: Policy, horizon: float) -> float:
 # --- a table for notebooks ----------------------------------------
 
 
-def allocation_table(session: ArmSession, observed: Observed, units: Units) -> Table:
+def allocation_table(session: ArmSession, totals: ArmTotals, units: Units) -> Table:
     """Pulls and means of the first arms, and the posterior's interval of the ratio if there is one."""
     names, state = session.names, session.state
     arms = range(min(len(names), MOST_ROWS))
-    reward, cost = np.array([observed.means(arm) for arm in arms]).T
+    reward, cost = np.array([totals.means(arm) for arm in arms]).T
     ratio = np.divide(reward, cost, out=np.full(len(arms), np.nan), where=cost > 0.0)
     columns = [column(values.tolist()) for values in (reward, cost, ratio)]
     rows, believed = [], False
@@ -315,7 +298,7 @@ def allocation_table(session: ArmSession, observed: Observed, units: Units) -> T
         if kept is not None:
             low, high = kept.ratio.quantile(ENDS) * (units.reward_max / units.scale(names[arm]))
             interval, believed = f"{low:,.3g} – {high:,.3g}", True
-        rows.append((f"{names[arm]}{note}", f"{observed.pulls[arm]:,}", *(values[arm] for values in columns), interval))
+        rows.append((f"{names[arm]}{note}", f"{totals.pulls[arm]:,}", *(values[arm] for values in columns), interval))
     more = left_out(len(names))
     notes = [f"{more}."] if more else []
     return Table(HEADS, rows, note=" ".join([*notes, SEEN, *([BELIEVED] if believed else [])]))
@@ -346,11 +329,11 @@ def from_text(text: str) -> dict[str, Any]:
     return document
 
 
-def not_negative(document: Mapping[str, Any], what: str) -> float:
+def not_negative(document: Mapping[str, Any], name: str) -> float:
     """A finite number from 0 upwards; BadState if it is another."""
-    number = float(document[what])
+    number = float(document[name])
     if not 0.0 <= number < math.inf:
-        raise BadState(f"{what!r} is {number}; restore an undamaged copy")
+        raise BadState(f"{name!r} is {number}; restore an undamaged copy")
     return number
 
 

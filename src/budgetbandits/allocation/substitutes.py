@@ -1,14 +1,14 @@
-"""Substitutes: which arm answers in place of one at rest (`cooldowns`), as far as the money goes.
+"""Substitutes: which arm answers in place of one cooling down (`cooldowns`), as far as the money goes.
 
-An outage must not spend what is meant for later requests. A policy names an arm as if none were at rest. If that arm
-rests, available arms take its place while their cost fits what the request may cost. For the other requests the arm at
-rest is asked all the same: the call may fail as before, or the outage may be over.
+An outage must not spend what is meant for later requests. A policy names an arm as if none were cooling down. If that
+arm cools down, available arms take its place while their cost fits what the request may cost. For the other requests
+the arm cooling down is asked all the same: the call may fail as before, or the outage may be over.
 
-By a policy that plans money for a number of requests, a request may cost what the arm at rest costs: the plan has no
-more for it. It may cost as much money as there is for each request where money is not scarce or where it is not known
-what the arm costs, and at most that where the plan itself is short of money. The arms available answer by the mix that
-earns most of all that cost this much on average (`fluid`), by drawn means as ever. If that much is not enough for them,
-the one with the best ratio answers with probability
+By a policy that plans money for a number of requests, a request may cost what the arm cooling down costs: the plan has
+no more for it. It may cost as much money as there is for each request where money is not scarce or where it is not
+known what the arm costs, and at most that where the plan itself is short of money. The arms available answer by the mix
+that earns most of all that cost this much on average (`fluid`), by drawn means. If that much is not enough for
+them, the one with the best ratio answers with probability
 
     what the request may cost / what the arm costs.
 
@@ -17,12 +17,12 @@ arms that are down from the first request on: no plan can count on them.
 
 Other policies keep no pace. By these the policy's choice among the arms available answers with probability
 
-    min(1, 2 × what the arm at rest costs / what this one costs).
+    min(1, 2 × what the arm cooling down costs / what this one costs).
 
 An arm that costs about as much takes its place always, and while one that costs fifty times as much is the only one,
 money is spent twice as fast, not fifty times.
 
-To get another arm at any price, leave the one at rest out of the request, or retire it.
+To get another arm at any price, leave the one cooling down out of the request, or retire it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.numerics.fluid import best_mix, mix_of_one
 from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, State
 from budgetbandits.policies.paced.policy import PacedThompson
@@ -40,11 +40,11 @@ from budgetbandits.policies.posteriors import kept_posterior
 from budgetbandits.policies.statistics import Tally
 
 PRICE_RATIO_MAX = 2.0
-"""How many times the price of an arm at rest another may cost, where there is no pace to keep."""
+"""How many times the price of an arm cooling down another may cost, where there is no pace to keep."""
 
 
 def share(policy: Policy, state: State, arm: int, other: int) -> float:
-    """How likely the other arm is to answer in the place of an arm at rest, by a policy that keeps no pace."""
+    """How likely the other arm is to answer in the place of an arm cooling down, by a policy that keeps no pace."""
     usual, price = known_cost(policy, state, arm), known_cost(policy, state, other)
     # 1 where a price is not known or 0
     return min(1.0, PRICE_RATIO_MAX * usual / price) if usual and price else 1.0
@@ -59,11 +59,11 @@ def by_plan(
     policy: Policy,
     state: State,
     arm: int,
-    available: NDArray[np.bool_],
+    available: ArmMask,
     rng: np.random.Generator,
     request: Request = NO_REQUEST_INFO,
 ) -> int | None:
-    """The available arm that answers in place of one at rest, by a policy that keeps a pace; None if none does."""
+    """The available arm that answers in place of one cooling down, by a policy that keeps a pace; None if none does."""
     assert isinstance(policy, PacedThompson)
     assert isinstance(state, PacedState)
     may, active = _may_cost(policy, state, arm, request), state.active
@@ -83,7 +83,8 @@ def by_plan(
 
 
 def _may_cost(policy: PacedThompson, state: PacedState, arm: int, request: Request) -> float:
-    """What a request may cost that an arm at rest would have answered, by the plan for the means of the posteriors."""
+    """What a request may cost that an arm cooling down would have answered, by the plan for the means of the
+    posteriors."""
     usual, rate, arms = known_cost(policy, state, arm, request), state.rate, np.flatnonzero(state.active)
     if usual is None:
         return rate
@@ -109,7 +110,7 @@ def known_cost(policy: Policy, state: State, arm: int, request: Request = NO_REQ
     return None if means is None else means[1]
 
 
-def likely(policy: Policy, state: State, arm: int, available: NDArray[np.bool_]) -> tuple[int, float] | None:
+def likely(policy: Policy, state: State, arm: int, available: ArmMask) -> tuple[int, float] | None:
     """For people: the arm available that has the best ratio so far, and how many times the price of this one it costs;
     None if that is not known."""
     usual = known_cost(policy, state, arm)

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter, CostOutOfRange, MissingKnowledge, RewardOutOfRange
-from budgetbandits.numerics.arrays import Array
-from budgetbandits.validation import LARGEST, number, positive, whole
+from budgetbandits.numerics.arrays import ArmMask, Array
+from budgetbandits.validation import LARGEST, RequestOptions, number, positive, whole
 
 ROUNDING = 1e-12
 """Of a largest cost or reward: sums of the user's own may be a last bit above."""
@@ -162,80 +161,52 @@ def checked_names(names: Iterable[str], fewest: int = 2) -> list[str]:
     return checked
 
 
-def _within(value: float, top: float, what: str, arm: str, error: type[Exception]) -> float:
+def _within(value: float, top: float, kind: str, arm: str, error: type[Exception]) -> float:
     found = number(value, truth=error is RewardOutOfRange)
     if 0.0 <= found <= top:
         return found
     if top < found <= top * (1.0 + ROUNDING):
         return top
     if found != found:
-        raise error(f"{what} {value!r:.40} for arm {arm!r} is not a number; pass one in [0, {top:g}]")
-    if found > top and not what.startswith("total"):
-        setting = "reward_max" if what == "reward" else "cost_max"
+        raise error(f"{kind} {value!r:.40} for arm {arm!r} is not a number; pass one in [0, {top:g}]")
+    if found > top and not kind.startswith("total"):
+        setting = "reward_max" if kind == "reward" else "cost_max"
         raise error(
-            f"{what} {found:g} for arm {arm!r} is above {setting} {top:g}; "
+            f"{kind} {found:g} for arm {arm!r} is above {setting} {top:g}; "
             f"raise {setting} when the allocation is created"
         )
-    raise error(f"{what} {found:g} for arm {arm!r} is not in [0, {top:g}]; pass a number in that range")
+    raise error(f"{kind} {found:g} for arm {arm!r} is not in [0, {top:g}]; pass a number in that range")
 
 
-def estimated(prices: Mapping[str, float], allowed: NDArray[np.bool_], names: Sequence[str], units: Units) -> Array:
-    """The estimates by arm; of those that may not answer, NaN. Arms at rest must have one, too: which prices are asked
-    for does not depend on what failed."""
-    given = _amounts("price", prices, names)
+def estimated(options: RequestOptions, allowed: ArmMask, names: Sequence[str], units: Units) -> Array | None:
+    """The prices of a request by arm, NaN for those that may not answer; None if it says none. Arms cooling down must
+    have one, too: which prices are asked for does not depend on what failed."""
+    if options.prices is None:
+        return None
     found = np.full(len(names), np.nan)
     for arm in np.flatnonzero(allowed).tolist():
-        name = names[arm]
-        cap = units.cap(name)
-        if name not in given:
-            raise MissingKnowledge(f"prices has no entry for arm {name!r}; give every arm one that may be asked")
-        if given[name] > cap:
+        found[arm] = price = options.price(names[arm], units.cap(names[arm]))
+        if price < PRICE_SHARE_MIN * units.cost_max:
             raise BadParameter(
-                f"price of arm {name!r} is {given[name]:g}, above its cost_max {cap:g}; exclude that arm"
-            )
-        if given[name] < PRICE_SHARE_MIN * units.cost_max:
-            raise BadParameter(
-                f"price of arm {name!r} is {given[name]:g}, next to nothing compared with cost_max {units.cost_max:g}; "
+                f"the price of {names[arm]!r} is {price:g}, next to nothing compared with cost_max {units.cost_max:g}; "
                 "give it in the unit of the budget"
             )
-        found[arm] = given[name]
     return found
 
 
-def _amounts(what: str, amounts: Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
-    """Amounts by arm, each of them checked."""
-    if not isinstance(amounts, Mapping):
-        raise BadParameter(f"{what}s is {amounts!r:.40}; map the names of arms to amounts")
-    there = set(names)
-    for name in amounts:
-        if name not in there:
-            raise BadParameter(f"{what}s has {name!r:.40}, which is no arm; correct the name")
-    return {name: positive(f"{what} of arm {name!r}", amount) for name, amount in amounts.items()}
-
-
 def amounts_to_hold(
-    hold: float | bool,
-    holds: Mapping[str, float] | None,
-    estimates: Array | None,
-    names: Sequence[str],
-    units: Units,
+    hold: float | bool, options: RequestOptions, estimates: Array | None, names: Sequence[str], units: Units
 ) -> Array | float:
     """What an ask holds if it is for this arm: one number if it is the same for all."""
     amount = units.cost_max if hold is True else 0.0 if hold is False else positive("hold", hold)
     if amount > units.cost_max:
         raise BadParameter(f"hold is {amount:g}, above cost_max {units.cost_max:g}; hold that or less")
-    held = {} if holds is None else _amounts("hold", holds, names)
-    if not held and (amount == 0.0 or (units.caps is None and estimates is None)):
+    if not options.holds and (amount == 0.0 or (units.caps is None and estimates is None)):
         return amount  # with many arms, what follows takes longer than choosing one
     caps = np.array([units.cap(name) for name in names])
     amounts = np.minimum(amount, caps)
     if hold is True and estimates is not None:
         amounts = np.minimum(HOLD_MARGIN * estimates, caps)
-    for name, value in held.items():
-        arm = names.index(name)
-        if value > caps[arm]:
-            raise BadParameter(
-                f"hold of arm {name!r} is {value:g}, above its cost_max {caps[arm]:g}; hold that or less"
-            )
-        amounts[arm] = value
+    for name in options.holds:
+        amounts[names.index(name)] = options.hold(name, units.cap(name), amount)
     return np.asarray(amounts)

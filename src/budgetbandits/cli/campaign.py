@@ -74,7 +74,7 @@ def create_command(
     if cost:
         known["costs"] = _arms(cost)
     with opened_engine(store) as engine:
-        once(lambda key: engine.create(name, policy, budget, _arms(arm), known=known, key=key, by=HERE, **terms))
+        once(lambda key: engine.create(name, policy, budget, _arms(arm), known=known, key=key, actor=HERE, **terms))
         show(engine, name, as_json)
 
 
@@ -117,7 +117,7 @@ _status_command("close", "closed", "Close for good; feedback for open decisions 
 def reset_clock_command(campaign: Name, store: Address = DATABASE, as_json: AsJson = False) -> None:
     """Continue with today's date, after decisions that a wrong clock dated in the future."""
     with opened_engine(store) as engine:
-        once(lambda key: engine.set_back(campaign, key, HERE))
+        once(lambda key: engine.reset_clock(campaign, key, HERE))
     say({"campaign": campaign}, f"{campaign} continues today", as_json)
 
 

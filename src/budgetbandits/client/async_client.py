@@ -12,8 +12,9 @@ import httpx
 
 from budgetbandits.client import protocol
 from budgetbandits.client.models import CampaignInfo
-from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, RequestFields, T
+from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, T
 from budgetbandits.client.retries import DEADLINE, Retry
+from budgetbandits.validation import RequestFields
 
 
 @dataclass

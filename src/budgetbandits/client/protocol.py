@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from numbers import Integral, Real
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -26,7 +26,7 @@ from budgetbandits.errors import (
     ServiceError,
     ServiceUnreachable,
 )
-from budgetbandits.validation import listed_texts
+from budgetbandits.validation import RequestFields, RequestOptions, amounts
 
 T = TypeVar("T")
 Context = Mapping[str, Any] | None
@@ -82,45 +82,10 @@ class Call(Generic[T]):
 # --- the calls -------------------------------------------------------------------------------------------------------
 
 
-class RequestFields(TypedDict, total=False):
-    """The optional fields of a request; see `client.Client.decide`."""
-
-    segment: str | None
-    arms: Iterable[str] | None
-    exclude: Iterable[str] | None
-    prices: Mapping[str, float] | None
-    holds: Mapping[str, float] | None
-
-
-def _request(given: RequestFields) -> dict[str, Any]:
-    """The fields of a request as they are sent; those that are None are left out."""
-    unknown = given.keys() - RequestFields.__annotations__.keys()
-    if unknown:
-        raise TypeError(f"unexpected argument {min(unknown)!r}; use {', '.join(RequestFields.__annotations__)}")
-    segment, arms, exclude = given.get("segment"), given.get("arms"), given.get("exclude")
-    prices, holds = given.get("prices"), given.get("holds")
-    if segment is not None and not isinstance(segment, str):
-        raise BadParameter(f"segment is {segment!r:.60}; name it by a text such as 'code'")
-    fields = {
-        "segment": segment,
-        "arms": None if arms is None else listed_texts("arms", arms),
-        "exclude": None if exclude is None else listed_texts("exclude", exclude) or None,
-        "prices": None if prices is None else _amounts("prices", prices),
-        "holds": None if holds is None else _amounts("holds", holds) or None,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _amounts(field: str, values: Mapping[str, float]) -> dict[str, float]:
-    """Amounts by arm, as JSON can write them; NumPy's numbers are accepted."""
-    if not isinstance(values, Mapping):
-        raise BadParameter(f"{field} is {values!r:.60}; map the names of arms to amounts")
-    for name, value in values.items():
-        if not isinstance(name, str):
-            raise BadParameter(f"{field} has {name!r:.60}, which is no name; map the names of arms to amounts")
-        if isinstance(value, bool) or not isinstance(value, Real):
-            raise BadParameter(f"{field}: {name!r:.60} is {value!r:.60}; give an amount, a number")
-    return _finite(values)
+def _request(fields: RequestFields) -> dict[str, Any]:
+    """The fields of a request as they are sent; those that say nothing are left out."""
+    options, nothing = vars(RequestOptions.checked(**fields)), vars(RequestOptions())
+    return {name: value for name, value in options.items() if value != nothing[name]}
 
 
 def decide(campaign: str, key: str | None, context: Context, options: RequestFields) -> Call[tuple[Any, ...]]:
@@ -162,9 +127,9 @@ def void(campaign: str, decision: str) -> Call[None]:
 def create(
     name: str, budget: float, arms: Mapping[str, float], key: str | None, settings: Mapping[str, Any]
 ) -> Call[CampaignInfo]:
-    body = _finite({"name": name, "budget": budget, **settings}) | {"arms": _amounts("arms", arms)}
+    body = _finite({"name": name, "budget": budget, **settings}) | {"arms": amounts("arms", arms)}
     if isinstance(settings.get("costs"), Mapping):
-        body["costs"] = _amounts("costs", settings["costs"])
+        body["costs"] = amounts("costs", settings["costs"])
     return Call("POST", "/v1/campaigns", CampaignInfo.read, body, _keyed(key))
 
 

@@ -79,9 +79,9 @@ class Retry:
             ) from error
         return pause
 
-    def _pause(self, least: float = 0.0) -> float | None:
+    def _pause(self, shortest: float = 0.0) -> float | None:
         """The next pause, if it ends before the deadline."""
-        pause = max(next(self._pauses), least)
+        pause = max(next(self._pauses), shortest)
         return pause if clock() + pause < self._end else None
 
 

@@ -28,7 +28,7 @@ from budgetbandits.experiments.statistics import (
     surely,
     welch,
 )
-from budgetbandits.numerics.arrays import AnyArray, Array
+from budgetbandits.numerics.arrays import AnyArray, Array, plain
 
 # --- in a study -------------------------------------------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ def standings(values: SettingGames, scale: float | None = None) -> list[dict[str
         }
         for place, policy in enumerate(values.policies)
     ]  # fmt: skip
-    return sorted(({key: _plain(item) for key, item in row.items()} for row in rows), key=lambda row: row["mean"])
+    return sorted(({key: plain(item) for key, item in row.items()} for row in rows), key=lambda row: row["mean"])
 
 
 def _behind(values: SettingGames) -> Difference:
@@ -223,10 +223,6 @@ def _times_best(values: SettingGames, rng: np.random.Generator) -> AnyArray:
     means = np.vstack([values.games.mean(axis=0), weights @ values.games])
     floor = np.maximum(means[:, [values.best]], 1e-12)
     return np.asarray(np.maximum(means, 1e-12) / floor)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def policies_shown(ranked: Sequence[dict[str, Any]], always: Sequence[str], count: int = 8) -> list[str]:

@@ -10,6 +10,17 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 AnyArray = np.ndarray[Any, Any]
 
+Arms = NDArray[np.int64]
+"""The numbers of some arms."""
+
+ArmMask = NDArray[np.bool_]
+"""Which arms, one entry for each."""
+
+
+def plain(value: Any) -> Any:
+    """A number of NumPy as Python has it, for JSON; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
 
 def where(condition: Any, yes: Any, no: Any) -> Any:
     """``yes`` where the condition holds, else ``no``; index rules use it so that it can be compiled for scalars."""

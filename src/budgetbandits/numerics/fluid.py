@@ -26,9 +26,8 @@ from collections.abc import MutableSequence, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.arrays import Arms, Array
 
 Rows = Sequence[Sequence[float]]
 """A number for each arm, in a row for each segment."""
@@ -152,8 +151,6 @@ def next_break(reward: Sequence[float], cost: Sequence[float], arm: int) -> tupl
                 price, best = slope, other
     return price, best
 
-
-Arms = NDArray[np.int64]
 
 NEWTON_STEPS = 100
 """Of Newton's method, which ends after a few."""

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter, BadState, MissingKnowledge, NotANumber
-from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.arrays import ArmMask, Array
 from budgetbandits.validation import number
 
 if TYPE_CHECKING:  # typing has type variables with defaults from Python 3.13 on
@@ -106,7 +106,7 @@ class State:
     assigns a new array. So a driver that keeps states in a database knows what to write back.
     """
 
-    active: NDArray[np.bool_]
+    active: ArmMask
     pulls: NDArray[np.int64]
     known: Knowledge = NOTHING_KNOWN
     first_pulls_done: int = 0
@@ -251,7 +251,7 @@ class Request:
 
     segment: int = 0
     prices: Array | None = None
-    future_arms: NDArray[np.bool_] | None = None
+    future_arms: ArmMask | None = None
 
 
 NO_REQUEST_INFO = Request()

@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.arrays import Arms, Array
 from budgetbandits.numerics.divergence import empirical_divergence
 from budgetbandits.policies.base import NOT_IN_PRINT, NOTHING_KNOWN, Knowledge
 from budgetbandits.policies.index import IndexPolicy
-from budgetbandits.policies.sampling import Arms, Posterior, SamplingPolicy
+from budgetbandits.policies.sampling import Posterior, SamplingPolicy
 from budgetbandits.policies.statistics import Tally
 
 STEPS_MAX = 100

@@ -27,9 +27,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.arrays import Arms, Array
 from budgetbandits.numerics.posteriors import RestrictedNormal
-from budgetbandits.policies.sampling import Arms, Posterior, SamplingPolicy
+from budgetbandits.policies.sampling import Posterior, SamplingPolicy
 
 LEAST_SIGMA, MOST_SIGMA = 0.001, 1.0
 """A sane range: a law on [0, 1] has no deviation above 1/2."""

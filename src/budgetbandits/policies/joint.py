@@ -24,9 +24,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from budgetbandits.numerics.arrays import Array, trial
+from budgetbandits.numerics.arrays import Arms, Array, trial
 from budgetbandits.policies.beta_priors import LEAST_PARAMETER, MOST_PARAMETER
-from budgetbandits.policies.sampling import Arms, Posterior, SamplingPolicy
+from budgetbandits.policies.sampling import Posterior, SamplingPolicy
 
 BOTH, PAID, CHARGED, NEITHER = range(4)
 """The outcomes of a pull, in the order of the statistics: a reward and a cost, only a reward, only a cost, nothing."""

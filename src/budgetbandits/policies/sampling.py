@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter, BadState
-from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.arrays import Arms, Array
 from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, Policy, State, best
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     P = TypeVar("P", bound="Posterior", default=Any)
 else:
     from budgetbandits.policies.base import S as P
-
-Arms = NDArray[np.int64]
 
 
 @dataclass

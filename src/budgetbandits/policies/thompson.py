@@ -20,9 +20,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from budgetbandits.numerics.arrays import Array, trial
+from budgetbandits.numerics.arrays import Arms, Array, trial
 from budgetbandits.policies.beta_priors import UNIFORM, Pairs, Prior, pairs, spread
-from budgetbandits.policies.sampling import Arms, Posterior, SamplingPolicy
+from budgetbandits.policies.sampling import Posterior, SamplingPolicy
 
 REWARD_SUCCESSES, COST_SUCCESSES, REWARD_FAILURES, COST_FAILURES = range(4)
 """The statistics of an arm: the parameters of both Betas."""

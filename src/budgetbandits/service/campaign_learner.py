@@ -20,19 +20,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.allocation.cooldowns import Cooldowns
-from budgetbandits.allocation.learner import ArmMask, Learner
+from budgetbandits.allocation.learner import Learner
 from budgetbandits.allocation.propensity import propensity
 from budgetbandits.allocation.session import ArmSession, Segments, chosen_from
 from budgetbandits.errors import BadState, BudgetBanditsError, TooManySegments
+from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy
 from budgetbandits.policies.paced.statistics import PacedState
 from budgetbandits.policies.primal_dual import PricedState
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service.ledger import Account
-from budgetbandits.service.request import Amounts, RequestOptions, ResolvedRequest
+from budgetbandits.service.request import Amounts, ResolvedRequest, resolve
 from budgetbandits.service.segment_sums import SegmentSums
-from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSettings, DecisionRow
+from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSettings, DecisionRow, Event
+from budgetbandits.validation import RequestOptions
 
 SEGMENTS_MAX = 100
 """Segments of a campaign: an arm's row has what is known of it in each, and is written at every feedback."""
@@ -78,7 +80,7 @@ class Draws:
 
 
 class Pull(NamedTuple):
-    """A decision whose reward and cost are both known, as far as it is learned from (`stores.records.DecisionRow`)."""
+    """A decision as far as it is learned from (`stores.records.DecisionRow`), once its reward and cost are known."""
 
     id: str
     arm: int
@@ -94,19 +96,19 @@ class Offer(NamedTuple):
     request    what was said of the request, if anything
     holds      what a decision for each arm holds
     available  the arms that may be chosen
-    resting    those of them that are down and rest; None if none does
+    cooling    those of them that are down and cool down; None if none does
     """
 
     request: ResolvedRequest | None
     holds: Amounts
     available: ArmMask
-    resting: ArmMask | None
+    cooling: ArmMask | None
 
     @property
     def largest_hold(self) -> int:
-        """What must be free by the limits in time before any of these arms is chosen: to choose from what fits the
-        moment would choose the cheap. An arm at rest is not waited for."""
-        arms = self.available if self.resting is None else self.available & ~self.resting
+        """The money that the limits in time must leave free before any of these arms is chosen: to choose from what
+        fits the moment would choose the cheap. An arm cooling down is not waited for."""
+        arms = self.available if self.cooling is None else self.available & ~self.cooling
         return int(self.holds[arms].max())
 
 
@@ -137,7 +139,7 @@ class CampaignLearner(ArmSession):
         self.tag = ""
         self.draws = Draws()
         self.sums = SegmentSums.kept_for(learner.policy, len(names))
-        """What segments earned and cost, where the policy's own sums do not say so."""
+        """Rewards and costs of segments, where the policy's own sums do not say so."""
         self.by_request = isinstance(learner.policy, RequestPolicy)
         """Whether the policy looks at requests; only then are there segments, and plans with money."""
         self.leaves_traces = not isinstance(learner.policy, SamplingPolicy | RequestPolicy)
@@ -200,13 +202,13 @@ class CampaignLearner(ArmSession):
 
     def _load(self, row: Campaign, arms: Sequence[ArmRow]) -> None:
         try:
-            self.learner.take(row.learned["single"], {arm.number: arm.learned for arm in arms})
+            self.learner.load_state(row.learned["single"], {arm.number: arm.learned for arm in arms})
         except BadState as error:
             raise _damaged(row, error) from None
         self.segments = Segments(row.learned.get("segments", ()))
         for arm in arms:
             unseen = {"idle": -1 if arm.learned["pulls"] else 0}
-            self.cooldowns.load_arm(arm.number, arm.learned.get("rest", unseen))
+            self.cooldowns.load_arm(arm.number, arm.learned.get("cooldown", unseen))
             if self.sums is not None:
                 self.sums.load_state(arm.number, arm.learned)
         self.set_budget(row.account.budget)
@@ -224,13 +226,7 @@ class CampaignLearner(ArmSession):
         if self.segments:
             learned["segments"] = list(self.segments)
         if self.cooldowns.down:
-            learned["down"] = [
-                {
-                    "arm": self.names[arm], "failures": failures, "since": began / TICKS,
-                    "stand_in": None if other is None else self.names[other], "times": times,
-                }
-                for arm, failures, began, other, times in self.arms_down()
-            ]  # fmt: skip
+            learned["down"] = [{"arm": name, **down._asdict()} for name, down in self.arms_down().items()]
         return row.with_learned(learned)
 
     def arm_row(self, campaign: Campaign, arm: int) -> ArmRow:
@@ -238,12 +234,12 @@ class CampaignLearner(ArmSession):
         return ArmRow(campaign.id, arm, self.names[arm], cap, self.arm_state(arm), active)
 
     def arm_state(self, arm: int) -> dict[str, Any]:
-        """What is known of one arm."""
+        """All that is known of one arm, for its row."""
         learned = self.learner.arm_state(arm)
         if self.sums is not None:
             learned |= self.sums.arm_state(arm)
-        rest = self.cooldowns.arm_state(arm)
-        return learned | {"rest": rest} if rest else learned
+        cooldown = self.cooldowns.arm_state(arm)
+        return learned | {"cooldown": cooldown} if cooldown else learned
 
     # --- choosing ------------------------------------------------------------------------------------------------
 
@@ -254,7 +250,7 @@ class CampaignLearner(ArmSession):
         many segments several servers have opened together.
         """
         if options.segment is not None or options.prices is not None:
-            _ = self.learner.by_request
+            _ = self.learner.request_policy
         new = options.segment is not None and options.segment not in self.segments
         if new and len(self.segments) >= SEGMENTS_MAX:
             raise TooManySegments(
@@ -266,10 +262,10 @@ class CampaignLearner(ArmSession):
                 f"segment {options.segment!r:.60} would be number {number} among {len(self.names):,} arms; "
                 f"arms times segments are {CELLS_MAX:,} at most: name fewer kinds, or have fewer arms"
             )
-        return options.resolve(self, self.caps)
+        return resolve(options, self, self.caps)
 
     def holds(self, request: ResolvedRequest | None) -> tuple[Amounts, ArmMask]:
-        """What a decision for each arm holds, and the arms that the request allows."""
+        """The hold of a decision for each arm, and the arms that the request allows."""
         if request is None:
             return self.caps, self.learner.state.active
         return request.amounts(self.caps), request.among(self.learner.state.active)
@@ -293,21 +289,21 @@ class CampaignLearner(ArmSession):
         """Choose one of the arms on offer; None if the policy stops. ``account`` and ``leased`` are as for
         `set_remaining`. An audit names the ``decision`` that it makes again."""
         self.set_remaining(account, leased)
-        resolved, holds, available, resting = offer
+        resolved, holds, available, cooling = offer
         request = self.request_info(resolved) if self.by_request else NO_REQUEST_INFO
         if decision is None:
-            decision, arm = self.next_choice(available, request, resting)
+            decision, arm = self.next_choice(available, request, cooling)
         else:
-            arm = self.choose_arm(decision, available, request, resting)
+            arm = self.choose_arm(decision, available, request, cooling)
         if arm is None:
             return None
         likely = None
         if self._propensity_draws is not None:
             # a generator of its own: no choice depends on these draws
             rng = self.draws.generator(decision, "propensity")
-            likely = propensity(self.learner, arm, rng, int(self._propensity_draws), available, request, resting)
+            likely = propensity(self.learner, arm, rng, int(self._propensity_draws), available, request, cooling)
         active, unavailable = self.learner.state.active, list[int]()
-        could = available if resting is None else chosen_from(available, resting, arm)
+        could = available if cooling is None else chosen_from(available, cooling, arm)
         if could is not active:
             allowed = active if resolved is None else resolved.among(active)
             unavailable = np.flatnonzero(allowed & ~could).tolist()
@@ -316,27 +312,27 @@ class CampaignLearner(ArmSession):
         text = None if resolved is None else resolved.to_json()
         return Choice(decision, arm, int(holds[arm]), unavailable, text, likely)
 
-    def next_choice(self, available: ArmMask, request: Request, resting: ArmMask | None) -> tuple[str, int | None]:
+    def next_choice(self, available: ArmMask, request: Request, cooling: ArmMask | None) -> tuple[str, int | None]:
         """The id of a new decision, and its arm; None if the policy stops."""
         prefetched, self._prefetched = self._prefetched, None
-        plain = available is self.learner.state.active and request is NO_REQUEST_INFO and resting is None
+        plain = available is self.learner.state.active and request is NO_REQUEST_INFO and cooling is None
         if prefetched is not None and prefetched[0] == self.tag and plain:
             return prefetched[1:]
         id = os.urandom(16).hex()
-        return id, self.choose_arm(id, available, request, resting)
+        return id, self.choose_arm(id, available, request, cooling)
 
     def prefetch_choice(self) -> None:
         """Make the next choice before it is asked for. It holds as long as nothing is learned, every arm can be paid,
-        none rests and nothing is said of the request, by policies that look at neither requests nor money."""
+        none cools down and nothing is said of the request, by policies that look at neither requests nor money."""
         if self.stateless and not self.by_request:
             id = os.urandom(16).hex()
             self._prefetched = self.tag, id, self.choose_arm(id, self.learner.state.active)
 
     def choose_arm(
-        self, decision: str, available: ArmMask, request: Request = NO_REQUEST_INFO, resting: ArmMask | None = None
+        self, decision: str, available: ArmMask, request: Request = NO_REQUEST_INFO, cooling: ArmMask | None = None
     ) -> int | None:
-        """The arm to pull among these, some of which may rest; None if the policy stops."""
-        return self.learner.choose(self.draws.generator(decision, "choose"), available, request, resting)
+        """The arm to pull among these, some of which may cool down; None if the policy stops."""
+        return self.learner.choose(self.draws.generator(decision, "choose"), available, request, cooling)
 
     def request_info(self, request: ResolvedRequest | None) -> Request:
         """A request as the policy sees it; a new segment is opened."""
@@ -348,23 +344,26 @@ class CampaignLearner(ArmSession):
 
     # --- what becomes of a decision ------------------------------------------------------------------------------
 
-    def learn_pull(self, pull: DecisionRow | Pull, now: float) -> Sequence[int]:
-        """Learn from a decision whose reward and cost are both known from now on. A policy knows both as shares of the
-        largest there can be, or of the arm's largest. Returns the arms of which something has changed."""
-        arm, reward, cost, known = pull.arm, pull.reward, pull.cost, len(self.segments)
-        assert reward is not None
-        assert cost is not None
+    def record_feedback(self, pull: DecisionRow | Pull, event: Event) -> Sequence[int]:
+        """A decision was settled or rewarded. A cost that is reported answers it, which ends a row of failures; once
+        its reward is known too it is learned from. A policy knows both as shares of the largest there can be, or of the
+        arm's largest. Returns the arms of which something has changed."""
+        arm, reward, cost, known, now = pull.arm, pull.reward, pull.cost, len(self.segments), event.at
+        if event.kind == "settled":
+            self.cooldowns.record_answer(arm, now, pull.created_at)
+        if reward is None or cost is None:
+            return [arm]
         share = reward / self._settings.terms.reward_max
         price = min(cost / self._settings.cost_scale(int(self.caps[arm])), 1.0)
         request = self.request_info(ResolvedRequest.from_json(pull.request)) if self.by_request else NO_REQUEST_INFO
-        self.cooldowns.record_answer(arm, now, pull.created_at)
         self.learn(arm, share, price, self.draws.generator(pull.id, "learn"), request, now)
         if self.sums is not None:
             self.sums.record(arm, request.segment, reward, cost)
         return [arm] if len(self.segments) == known else range(len(self.names))
 
     def record_failure(self, arm: int, now: float, created_at: float) -> None:
-        """There was no answer to a decision that was made at ``created_at``: after several in a row the arm rests."""
+        """There was no answer to a decision that was made at ``created_at``: after several in a row the arm cools
+        down."""
         self.cooldowns.record_failure(arm, now, created_at, int(self.state.pulls[arm]))
 
     def set_budget(self, budget: int) -> None:
@@ -399,7 +398,7 @@ class ArmStatus(NamedTuple):
     failures    all its failures
     in_a_row    failures since its last answer
     down_since  since when it has been down; None if it is not
-    until       until when it rests; None if it does not
+    until       until when it cools down; None if it does not
     """
 
     failures: int
@@ -410,11 +409,11 @@ class ArmStatus(NamedTuple):
     @classmethod
     def from_row(cls, learned: Mapping[str, Any], now: float) -> ArmStatus:
         cooldowns = Cooldowns(1, TICKS)
-        cooldowns.load_arm(0, learned.get("rest", {}))
+        cooldowns.load_arm(0, learned.get("cooldown", {}))
         began, until = cooldowns.began[0] / TICKS, cooldowns.until[0] / TICKS
         return cls(
             cooldowns.failures[0], cooldowns.row[0], began if cooldowns.down else None,
-            None if cooldowns.resting(now) is None else until,
+            None if cooldowns.cooling(now) is None else until,
         )  # fmt: skip
 
 

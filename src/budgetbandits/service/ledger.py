@@ -28,7 +28,7 @@ Two limits may be set on when money is spent, not only on how much. Both are che
     daily cap   whenever a decision is made, what the decisions of its day (UTC) hold and were charged is within it; a
                 charge counts for the day of its decision, whenever it is booked. Only what a decision costs above its
                 hold, or after it was released, is charged to its day whatever the cap. A day that was set back
-                (`set_back`) begins again with nothing, and what its first decisions give back is free in its second
+                (`reset_clock`) begins again with nothing, and what its first decisions give back is free in its second
     pace        whenever a decision is made, spent + held ≤ budget · elapsed / pace_seconds + the largest cap; the cap
                 is there so that the first decision need not wait
 """
@@ -40,6 +40,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NoReturn
 
 from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused
+from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.formatting.money import same_decimals
 from budgetbandits.formatting.numbers import written
 from budgetbandits.terms import AMOUNT_MAX
@@ -48,14 +49,11 @@ MICROS = 1_000_000
 LARGEST = int(AMOUNT_MAX) * MICROS
 """The largest amount in micros: sums of several still fit into a database's 64-bit integers."""
 
-DAY = 86_400.0
-"""Seconds."""
-
 Status = Literal["active", "paused", "frozen", "closed"]
 HoldState = Literal["pending", "settled", "voided", "expired"]
 
 
-def to_micros(amount: float, what: str = "amount") -> int:
+def to_micros(amount: float, name: str = "amount") -> int:
     """An amount in the user's unit as whole micros, rounded up.
 
     What floating-point arithmetic may have added is taken off first: a millionth of a micro, or a part in 10¹².
@@ -66,7 +64,7 @@ def to_micros(amount: float, what: str = "amount") -> int:
     (333334, 1)
     """
     if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0.0 <= amount * MICROS <= LARGEST:
-        raise BadParameter(f"{what} is {written(amount)}; use a number from 0 to {LARGEST // MICROS:,}")
+        raise BadParameter(f"{name} is {written(amount)}; use a number from 0 to {LARGEST // MICROS:,}")
     micros = amount * MICROS
     noise = min(1e-6 + 1e-12 * micros, 0.5)  # beyond half a micro, to the nearest
     return max(math.ceil(micros - noise), 1 if amount > 0 else 0)
@@ -82,9 +80,9 @@ def in_words(account: Account, *micros: int) -> list[str]:
     return same_decimals([to_units(each) for each in micros], others=[to_units(each) for each in money])
 
 
-def day_of(at: float) -> int:
+def day_of(now: float) -> int:
     """The number of the day, UTC, that a moment is in."""
-    return int(at // DAY)
+    return int(now // DAY)
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ class Limits:
     begun: float = 0.0
     """... from here on."""
     slack: int = 0
-    """What may be spent ahead of the pace: the largest cap."""
+    """Money that may be spent ahead of the pace: the largest cap."""
 
 
 @dataclass(slots=True)
@@ -114,7 +112,7 @@ class Account:
     today: int = 0
     """... and what the decisions of that day hold and were charged."""
     leased: int = 0
-    """What servers have taken to decide with by themselves (`leases.ledger`); most campaigns lease nothing."""
+    """Money that servers have taken to decide with by themselves (`leases.ledger`); most campaigns lease nothing."""
     requests_used: int = 0
     """Requests that were charged, or whose cost was reported (`Hold.request_used`): no number of micros."""
 
@@ -125,7 +123,7 @@ class Account:
 
     @property
     def left(self) -> int:
-        """What new holds may take."""
+        """The money for new holds."""
         return self.budget - self.spent - self.held - self.leased
 
 
@@ -136,9 +134,9 @@ class Hold:
     amount: int
     state: HoldState = "pending"
     charged: int = 0
-    """What has been booked as spent for it; more than the amount if it cost more, and not more than its arm may."""
+    """The money booked as spent for it; more than the amount if it cost more, and not more than its arm may."""
     overrun: int = 0
-    """What it cost beyond that: above its arm's cap, or when the money was spent elsewhere."""
+    """The part of its cost beyond that: above its arm's cap, or when the money was spent elsewhere."""
     reported: bool = False
     """Whether the real cost has been reported."""
     day: int = 0
@@ -146,7 +144,7 @@ class Hold:
 
     @property
     def booked(self) -> int:
-        """What it takes of its day's money: all of it while it is pending, and then what was charged."""
+        """Its part of the day's money: the amount while it is pending, and then what was charged."""
         return self.amount if self.state == "pending" else self.charged
 
     @property
@@ -159,7 +157,7 @@ class Hold:
 
 NO_LIMITS = Limits()
 RETRY_SECONDS = 1.0
-"""When to ask again for money that others hold: nobody knows when they will tell."""
+"""When to ask again for money that others hold: nobody knows when they will report."""
 
 
 def check_open(account: Account) -> None:
@@ -211,7 +209,7 @@ def check_time(account: Account, amount: int, now: float, limits: Limits) -> Non
 
 
 def spendable(budget: int, now: float, limits: Limits) -> int:
-    """What may be spent and held by now, as `check_time` takes the pace: its share of the budget and the slack."""
+    """The most that may be spent and held by now, as `check_time` takes the pace: part of the budget and the slack."""
     if limits.pace_seconds is None:
         return budget
     share = min((now - limits.begun) / limits.pace_seconds, 1.0)
@@ -274,7 +272,7 @@ def top_up(account: Account, amount: int) -> Account:
     return replace(account, budget=account.budget + amount)
 
 
-def set_back(account: Account, day: int, booked: int) -> Account:
+def reset_clock(account: Account, day: int, booked: int) -> Account:
     """An account of a day to come as one of this day, whose decisions hold and were charged so much."""
     if day >= account.day:
         raise ArithmeticError(f"day {day} is not before {account.day}")

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from budgetbandits.allocation.learner import ArmMask, Learner
+from budgetbandits.allocation.learner import Learner
 from budgetbandits.allocation.propensity import Chances, chances
 from budgetbandits.errors import BadParameter
-from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.arrays import ArmMask, Array
 from budgetbandits.numerics.fluid import best_mix
 from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy
 from budgetbandits.policies.paced.statistics import SMALLEST_COST

@@ -59,7 +59,7 @@ def link_to(admin, name):
 
 
 def kinds(store, name):
-    return [event.kind for event in store.read(lambda tx: tx.events(tx.campaign_named(name).id))]
+    return [event.kind for event in store.read(lambda tx: tx.events(tx.campaign(name).id))]
 
 
 @pytest.mark.parametrize("name", NAMES)

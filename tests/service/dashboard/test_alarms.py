@@ -150,7 +150,7 @@ def test_a_page_looks_at_no_open_hold_of_another_campaign(store):
     for key, count in (("few", 20), ("many", 180)):
         store.engine.decide_many("large", key, count)
         roll_up(store)
-        steps.append(_steps(store, lambda tx: campaign_view(tx, tx.campaign_named("small"), PageQuery())))
+        steps.append(_steps(store, lambda tx: campaign_view(tx, tx.campaign("small"), PageQuery())))
     assert steps[1] < 1.1 * steps[0]
 
 
@@ -174,7 +174,7 @@ def test_an_arm_that_is_down_is_an_alarm_that_names_who_stands_in_at_what_price(
     )
     page = reader("GET", "/campaigns/ads").text
     assert "retire it until it is back" in page
-    assert "3 failures</span>, rests until" in page
+    assert "3 failures</span>, cools down until" in page
     assert reader("GET", "/?group=attention&format=json").json()["found"] == 1
     described = store.engine.describe("ads")
     assert described["arms_down"] == 1
@@ -232,7 +232,7 @@ def test_refusals_that_were_not_written_yet_are_when_a_server_ends(tmp_path, mon
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server.serve(listener, str(tmp_path / "money.db"), "here")
     with SQLiteStore(tmp_path / "money.db") as store:
-        id = store.read(lambda tx: tx.campaign_named("ads").id)
+        id = store.read(lambda tx: tx.campaign("ads").id)
         assert store.read(lambda tx: tx.rollups().refusals(id, 0)) == {"closed": 1}
 
 

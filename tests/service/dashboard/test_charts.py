@@ -28,7 +28,7 @@ def store(tmp_path):
 
 
 def seen(store, wanted=None):
-    return store.read(lambda tx: campaign_view(tx, tx.campaign_named("ads"), wanted or PageQuery()))
+    return store.read(lambda tx: campaign_view(tx, tx.campaign("ads"), wanted or PageQuery()))
 
 
 def test_the_plan_is_that_of_the_terms_of_each_time(store):

@@ -36,7 +36,7 @@ def service(tmp_path_factory):
     with SQLiteStore(tmp_path_factory.mktemp("pages") / "money.db") as store:
         engine = DecisionService(store)
         for name in (NAME, "other", "plain"):
-            engine.create(name, "bts", 20.0, {"search": 1.0, "<i>mail": 0.5}, by="bb_maker")
+            engine.create(name, "bts", 20.0, {"search": 1.0, "<i>mail": 0.5}, actor="bb_maker")
         for number in range(12):
             made = engine.decide(NAME, key=f"{number}")
             if number % 4:
@@ -398,7 +398,7 @@ def steps(store, name):
     def work(tx):
         tx._connection.set_progress_handler(one, 50)
         try:
-            return campaign_view(tx, tx.campaign_named(name), PageQuery())
+            return campaign_view(tx, tx.campaign(name), PageQuery())
         finally:
             tx._connection.set_progress_handler(None, 0)
 
@@ -514,8 +514,8 @@ def test_a_campaign_with_a_horizon_shows_its_requests_segments_and_failures(serv
         assert line["mean_reward"] == pytest.approx(sum(reward for reward, _ in told) / len(told))
         assert line["mean_cost"] == pytest.approx(sum(cost for _, cost in told) / len(told))
         assert line["most_share"] >= 0.5
-    [resting] = [arm for arm in found["arms"] if arm["failures"]]
-    assert (resting["name"], resting["failures"]) == (failing.arm, 1)
+    [cooling] = [arm for arm in found["arms"] if arm["failures"]]
+    assert (cooling["name"], cooling["failures"]) == (failing.arm, 1)
     engine.change_terms("routed", {"horizon": 50, "propensity_draws": 20})
     page = reader("GET", "/campaigns/routed?range=week").text
     assert "12 answered and 1 failed of 50 expected" in page

@@ -101,7 +101,7 @@ def said(store, name):
     def read(tx):
         tx.now = lambda: store.clock.now
         [line] = overview(tx, ListQuery(name), None).lines
-        return line.runs_out, campaign_view(tx, tx.campaign_named(name), PageQuery()).runs_out
+        return line.runs_out, campaign_view(tx, tx.campaign(name), PageQuery()).runs_out
 
     return store.read(read)
 

@@ -29,7 +29,7 @@ def numbers(store, name):
     """Of a campaign's page; the same from events and from rollups."""
 
     def read():
-        return store.read(lambda tx: campaign_json(campaign_view(tx, tx.campaign_named(name), PageQuery())))
+        return store.read(lambda tx: campaign_json(campaign_view(tx, tx.campaign(name), PageQuery())))
 
     before = read()
     roll_up(store)

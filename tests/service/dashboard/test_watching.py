@@ -30,7 +30,7 @@ def reader(store):
 def overrun(engine, name):
     made = engine.decide(name, "dear")
     engine.feedback(made.decision, cost=made.hold + 0.5, reward=1.0)
-    engine.set_status(name, "active", by="bb_somebody")
+    engine.set_status(name, "active", actor="bb_somebody")
 
 
 def standing(store, reader, name):
@@ -65,10 +65,10 @@ def test_the_day_after_an_overrun_begins_when_somebody_resumes(store, reader):
         store.engine.feedback(made.decision, cost=made.hold + 0.5, reward=1.0)
         assert standing(store, reader, name)[0] == "Frozen"
         store.clock.now = time.time() - resumed * 3600.0
-        store.engine.set_status(name, "active", by="bb_somebody")
+        store.engine.set_status(name, "active", actor="bb_somebody")
         store.clock.now += 1800.0
         for status in ("paused", "active"):  # which is another matter
-            store.engine.set_status(name, status, by="bb_somebody")
+            store.engine.set_status(name, status, actor="bb_somebody")
         listed, _, there = standing(store, reader, name)
         assert (listed, there) == (word, word)
 
@@ -88,14 +88,14 @@ def test_an_exhausted_campaign_is_an_alarm_for_a_day(store, reader):
 
 def test_all_events_are_shown_and_a_freeze_is_one(store, reader):
     engine = store.engine
-    engine.create("ads", "bts", 20.0, {"a": 1.0, "b": 1.0}, by="bb_maker")
+    engine.create("ads", "bts", 20.0, {"a": 1.0, "b": 1.0}, actor="bb_maker")
     overrun(engine, "ads")
     page = reader("GET", "/campaigns/ads").text
     assert re.search(r"Frozen by an overrun of [ab], 0\.50 booked apart", page)
     assert "All events" not in page
     for number in range(30):
-        engine.change_terms("ads", {"hold_seconds": 100.0 + number}, by="bb_maker")
-        engine.top_up("ads", 1.0 + number, by="bb_maker")
+        engine.change_terms("ads", {"hold_seconds": 100.0 + number}, actor="bb_maker")
+        engine.top_up("ads", 1.0 + number, actor="bb_maker")
     assert 'href="/campaigns/ads/events"' in reader("GET", "/campaigns/ads?range=day").text
     first = reader("GET", "/campaigns/ads/events?format=json").json()
     second = reader("GET", f"/campaigns/ads/events?format=json&before={first['older']}").json()

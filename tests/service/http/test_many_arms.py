@@ -9,7 +9,7 @@ from budgetbandits.errors import TooManySegments
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.feedback import DecisionOutcome
-from budgetbandits.service.request import RequestOptions
+from budgetbandits.service.request import checked_options
 from budgetbandits.service.service import DecisionService
 from memory_store import MemoryStore
 from stores import STORES
@@ -63,10 +63,10 @@ def test_a_segment_is_opened_beside_the_event_loop(opener, monkeypatch):
 
         async def ask():
             for number, segment in enumerate(["code", "code", "mail", None, "mail"]):
-                request = RequestOptions.checked(segment)
+                request = checked_options(segment=segment)
                 task = engine.decision_task("models", f"{number}", None, request)
                 await engine.decisions.perform("models", task, request)
-            await engine.decisions.decide_many_in_loop("models", "many", 2, None, RequestOptions.checked("chat"))
+            await engine.decisions.decide_many_in_loop("models", "many", 2, None, checked_options(segment="chat"))
 
         asyncio.run(ask())
         assert made[:5] == [False, True, False, True, True]

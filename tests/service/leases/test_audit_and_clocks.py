@@ -8,7 +8,7 @@ import pytest
 from budgetbandits.errors import HoldRefused
 from budgetbandits.service import decisions
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.audit.event_cut import Cut
+from budgetbandits.service.audit.slices import Cut
 from budgetbandits.service.feedback import DecisionOutcome
 from budgetbandits.service.ledger import DAY
 from budgetbandits.service.service import DecisionService
@@ -25,12 +25,6 @@ def clock():
     return Clock(NOON)
 
 
-@pytest.fixture(params=STORES)
-def store(request, tmp_path):
-    with STORES[request.param](tmp_path) as opener, opener() as store:
-        yield store
-
-
 @pytest.fixture
 def two(store, clock):
     """Two servers with a lease each of 5 of their campaign's 100, and an open decision each."""
@@ -42,7 +36,7 @@ def two(store, clock):
 
 
 def leases(store):
-    return store.read(lambda tx: tx.leases(tx.campaign_named("ads").id))
+    return store.read(lambda tx: tx.leases(tx.campaign("ads").id))
 
 
 # --- audits ------------------------------------------------------------------------------------------------------
@@ -95,7 +89,7 @@ def test_an_audit_leaves_out_what_was_committed_later_with_a_lower_number(tmp_pa
         one.create("ads", "bts", 100.0, ARMS, lease=5.0, lease_seconds=10.0, hold_seconds=60.0)
         for number, engine in enumerate((one, other)):
             engine.decide("ads", f"open {number}")
-        last = store.read(lambda tx: tx.last_event(tx.campaign_named("ads").id))
+        last = store.read(lambda tx: tx.last_event(tx.campaign("ads").id))
 
         def renumber(statement, *values):
             with sqlite3.connect(path) as connection:
@@ -221,7 +215,7 @@ def test_setting_back_ends_leases_and_gives_their_decisions_less_time(store, two
     clock.now = NOON + 400 * DAY
     two[0].decide("ads", "far ahead, under a lease")
     clock.now = NOON + 20.0
-    two[1].set_back("ads")
+    two[1].reset_clock("ads")
     assert leases(store) == []
     assert max(row.expires_at for row in all_decisions(store, "ads")) == NOON + 80.0
     assert verify(store, "ads") == []
@@ -236,7 +230,7 @@ def test_what_was_decided_under_leases_is_of_no_day(store, two, clock):
     clock.now = NOON + 400 * DAY
     engine.decide_many("ads", "far ahead", 2)
     clock.now = NOON + 20.0
-    engine.set_back("ads")
+    engine.reset_clock("ads")
     own = [row.hold.amount for row in all_decisions(store, "ads") if row.key.startswith("of the campaign's own")]
     account = engine.account("ads")
     assert (account.day, account.today) == (20_000, sum(own))

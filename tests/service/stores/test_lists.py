@@ -15,7 +15,7 @@ from clock import Clock
 NAMES = ("straße", "STRASSE", "ärger", "Ärger 2", "zebra", "Alpha", "alpha 2", "ελλάς")
 """Lower case differs among databases in some of these; none can be told apart by what comes after the name."""
 
-DOWN = '[{"arm": "a", "failures": 4, "since": 1e9, "stand_in": null, "times": null}]'
+DOWN = '[{"arm": "a", "failures": 4, "since": 1e9, "substitute": null, "times": null}]'
 
 
 def filled(store, count, rng):

@@ -16,8 +16,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from budgetbandits.allocation.choosers.beta_ratio import SCALAR_ARMS_MAX, BetaRatios, choose_of_few
-from budgetbandits.allocation.choosers.threshold import ScoresAbove, Threshold
-from budgetbandits.allocation.choosers.window import DenseWindow, SparseWindow
+from budgetbandits.allocation.choosers.threshold import ScoresAbove, ThresholdChooser
+from budgetbandits.allocation.choosers.window import DenseWindowChooser, SparseWindowChooser
 from budgetbandits.errors import BadState
 from budgetbandits.policies.base import Policy, State
 from budgetbandits.policies.sampling import SamplingPolicy
@@ -57,7 +57,7 @@ class Chooser(Protocol):
         """Go on from what `to_dict` said, with a state in which these arms, or all, have changed."""
 
 
-class Plain:
+class PlainChooser:
     """Asks the policy."""
 
     def __init__(self, policy: Policy) -> None:
@@ -97,15 +97,15 @@ def best_kind(policy: Policy, arms: int, repeatable: bool) -> Kind:
 def chooser_for(kind: Kind, policy: Policy, state: State) -> Chooser:
     """A new chooser of this kind."""
     if kind == "plain":
-        return Plain(policy)
+        return PlainChooser(policy)
     if isinstance(policy, SamplingPolicy):
         if kind == "window":
-            return DenseWindow(policy)
+            return DenseWindowChooser(policy)
         above = scores_above(policy)
         if above is not None and kind == "sparse window":
-            return SparseWindow(policy, above)
+            return SparseWindowChooser(policy, above)
         if above is not None and kind == "threshold":
-            threshold = Threshold(policy, above)
+            threshold = ThresholdChooser(policy, above)
             threshold.reset(state)
             return threshold
     raise BadState(f"{policy.name} cannot choose by {kind!r:.40}; restore the state with the policy that wrote it")

@@ -23,9 +23,8 @@ import scipy
 from numpy.typing import NDArray
 
 from budgetbandits.allocation.choosers.threshold import ScoresAbove
-from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.arrays import Arms, Array
 from budgetbandits.policies.base import State, best
-from budgetbandits.policies.sampling import Arms
 from budgetbandits.policies.thompson import BetaState
 
 SURE = ScoresAbove.plain_above

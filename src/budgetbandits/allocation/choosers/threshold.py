@@ -24,9 +24,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.arrays import ArmMask, Arms, Array
 from budgetbandits.policies.base import State
-from budgetbandits.policies.sampling import Arms, SamplingPolicy
+from budgetbandits.policies.sampling import SamplingPolicy
 
 PROPOSALS_MIN, PROPOSALS_TARGET, PROPOSALS_MAX = 3.5, 5.5, 8.0
 """Proposals a round: where the level is moved, and what it is moved to. At 5.5, one round in 250 draws
@@ -74,7 +74,7 @@ class ScoresAbove(ABC):
 
 
 @dataclass
-class Threshold:
+class ThresholdChooser:
     """The level and, for each arm, the rate at which it proposes."""
 
     policy: SamplingPolicy
@@ -86,7 +86,7 @@ class Threshold:
     """Arms that are drawn plainly, in order."""
     _proposing: Array = field(default_factory=lambda: np.zeros(0))
     """The rates of the active arms that are not, 0 for the others ..."""
-    _active: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    _active: ArmMask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """... as long as these are the active ones."""
 
     def reset(self, state: State, arm: int | None = None) -> None:

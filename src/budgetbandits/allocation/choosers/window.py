@@ -1,10 +1,10 @@
 """Choices of a sampling policy, drawn ahead of time: the law of `choose` at a fraction of its price.
 
 A posterior stands still until something is learned of its arm. So the scores of the coming rounds can be drawn at once,
-for all arms (`DenseWindow`) or only as far as they rise above a level that some arm will surely reach (`SparseWindow`);
-the few arms learned of since are *stale* and are drawn again in each round. Nothing changes in distribution: a score is
-used in one round at most, it is dropped unseen when its posterior changes, and when a window ends depends on the past
-alone.
+for all arms (`DenseWindowChooser`) or only as far as they rise above a level that some arm will surely reach
+(`SparseWindowChooser`); the few arms learned of since are *stale* and are drawn again in each round. Nothing changes in
+distribution: a score is used in one round at most, it is dropped unseen when its posterior changes, and when a window
+ends depends on the past alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STALE_ARMS_MAX = 8
 
 
 @dataclass
-class DenseWindow:
+class DenseWindowChooser:
     """All scores of the coming rounds. At ten arms the price of one call to the generator dominates: it is shared."""
 
     policy: SamplingPolicy
@@ -69,7 +69,7 @@ class DenseWindow:
 
 
 @dataclass
-class SparseWindow:
+class SparseWindowChooser:
     """The scores above a level, which one round in twenty stays below.
 
     The level is a low quantile of the recent winning scores. An arm of which something is learned has its scores above

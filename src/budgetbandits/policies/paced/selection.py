@@ -27,9 +27,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.arrays import ArmMask, Arms, Array
 from budgetbandits.numerics.fluid import arms_at_rate, best_mix
 
 UPGRADES_KEPT = 2.0
@@ -52,9 +51,6 @@ def exploration_is_wasted(loss: Any, mean: Any, certainty: Any, variance: Any, s
 def too_few_upgrades(upgrades: Any, price: Any, price_if_short: Any) -> Any:
     """Whether a plan has so few upgrades left that none is worth it."""
     return upgrades * price_if_short < UPGRADES_KEPT * (price_if_short - price)
-
-
-Arms = NDArray[np.int64]
 
 
 class Candidates(NamedTuple):
@@ -159,11 +155,11 @@ class DrawnMeans(NamedTuple):
     reward: Array
     cost: Array
     weight: Array
-    may: NDArray[np.bool_]
+    may: ArmMask
     segment: int
     shapes: tuple[Array, Array]
     scales: Array
-    tried: NDArray[np.bool_]
+    tried: ArmMask
     requests: float | None
 
     @property

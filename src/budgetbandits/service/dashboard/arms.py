@@ -58,8 +58,8 @@ class ArmView:
     chance: float | None
     """Of being the best; None if it is retired or has no feedback."""
     failures: int = 0
-    rests_until: float | None = None
-    """None if it does not rest after a failure now."""
+    cooldown_until: float | None = None
+    """None if it does not cool down after a failure now."""
     worth: Worth | None = None
     """Of a request that it answers, if the budget is for a number of requests ..."""
     worth_hour_ago: Worth | None = None
@@ -133,7 +133,7 @@ def compared_arms(
                 to_units(counts.spent), to_units(counts.cost), counts.reward, int(each.learned["pulls"]),
                 counts.prices[0] + counts.rewards_reported, belief(now_told, *scales),
                 belief(then_told, *scales) if then_told.cost.count or then_told.reward.count else None, None,
-                *_rest(each, now), learned_as=to_units(price) if now_told.cost.mean > 1.0 else None,
+                *_cooldown(each, now), learned_as=to_units(price) if now_told.cost.mean > 1.0 else None,
             ))  # fmt: skip
     choosable = [arm for arm in arms if arm.active]
     for arm, chance in zip(choosable, chances_of_best([arm.belief for arm in choosable]), strict=True):
@@ -151,9 +151,9 @@ def other_arms(rows: Sequence[ArmRow], shown: Container[int], totals: dict[int, 
     return sorted(others, key=lambda arm: -arm.spent)
 
 
-def _rest(arm: ArmRow, now: float) -> tuple[int, float | None]:
-    rest = ArmStatus.from_row(arm.learned, now)
-    return rest.failures, rest.until
+def _cooldown(arm: ArmRow, now: float) -> tuple[int, float | None]:
+    status = ArmStatus.from_row(arm.learned, now)
+    return status.failures, status.until
 
 
 def saved_by(arms: Sequence[ArmView], totals: Mapping[int, Counts], row: Campaign, spent: int) -> dict[str, Any] | None:

@@ -247,7 +247,7 @@ def _arm(arm: ArmView) -> dict[str, Any]:
     return {
         "name": arm.name, "cost_cap": arm.cap, "active": arm.active, "decided": arm.decided, "spent": arm.spent,
         "cost": arm.cost, "reward": arm.reward, "pulls": arm.pulls, "chance_of_best": arm.chance,
-        "failures": arm.failures, "cooldown_until": arm.rests_until,
+        "failures": arm.failures, "cooldown_until": arm.cooldown_until,
         "price_learned_as": arm.learned_as,
         **{name: asdict(each) if arm.reported else None for name, each in known.items()},
         "worth": None if arm.worth is None else asdict(arm.worth.worth),

@@ -15,7 +15,7 @@ from budgetbandits.service.campaign_checks import check_new_campaign
 from budgetbandits.service.dashboard.actions.fields import Change, Field, Fields, number, term
 from budgetbandits.service.dashboard.actions.flow import Preview
 from budgetbandits.service.ledger import to_micros, to_units
-from budgetbandits.service.names import checked_name, normal
+from budgetbandits.service.names import checked_name
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.terms import TERMS
 
@@ -98,7 +98,7 @@ def checked(tx: Transaction, fields: Fields, in_full: bool = True) -> Preview:
         return Preview(DOES, [])
     try:
         preview, given = plan(fields)
-        if tx.campaign_named(normal(given["name"])) is not None:
+        if tx.campaign(given["name"]) is not None:
             raise Conflict(f"there is a campaign {given['name']!r:.60} already; give this one another name")
     except BudgetBanditsError as error:
         return Preview(DOES, [], error, fixable=True, fields=FIELDS, wrong=_read(fields)[1])

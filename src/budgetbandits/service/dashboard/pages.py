@@ -32,9 +32,8 @@ from budgetbandits.service.dashboard.sessions import COOKIE, KEPT, Session, Sess
 from budgetbandits.service.http.problem_json import EXPECTED, describe
 from budgetbandits.service.http.request_checks import log_failure
 from budgetbandits.service.http.server_state import ServerState
-from budgetbandits.service.stores.contract import T, Transaction, find_campaign
+from budgetbandits.service.stores.contract import T, Transaction, find_campaign, isolated
 from budgetbandits.service.stores.records import Campaign
-from budgetbandits.service.tasks import isolated
 from budgetbandits.web.streams import BEAT, HEADERS, IDLE, change, event
 from budgetbandits.web.view_cache import Load, ViewCache
 

@@ -121,8 +121,8 @@ def _down(glance: CampaignSummary, now: float) -> str:
     )
     if len(glance.arms_down) > 1:
         said += f", and {len(glance.arms_down) - 1:,} more {'is' if len(glance.arms_down) == 2 else 'are'} down"
-    if first["stand_in"] is not None:
-        said += f"; {first['stand_in']} stands in at {first['times']:.3g} times the price"
+    if first["substitute"] is not None:
+        said += f"; {first['substitute']} stands in at {first['times']:.3g} times the price"
     return said
 
 

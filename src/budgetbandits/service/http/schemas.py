@@ -10,8 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
-from budgetbandits.service.request import BATCH_MAX, RequestOptions
+from budgetbandits.service.request import BATCH_MAX, checked_options
 from budgetbandits.terms import AMOUNT_MAX, CHANGEABLE, TERMS, TEXT_LENGTH_MAX, Term
+from budgetbandits.validation import RequestOptions
 
 NAME_LENGTH_MAX = 200
 Money = Annotated[FiniteFloat, Field(ge=0.0, le=AMOUNT_MAX)]
@@ -121,7 +122,9 @@ class DecisionRequest(RequestBody):
         """The options of the request; nearly always there are none."""
         if self.model_fields_set <= {"context", "count"}:
             return None
-        return RequestOptions.checked(self.segment, self.arms, self.exclude, self.prices, self.holds)
+        return checked_options(
+            segment=self.segment, arms=self.arms, exclude=self.exclude, prices=self.prices, holds=self.holds
+        )
 
 
 class DecisionBatchRequest(DecisionRequest):
@@ -214,7 +217,7 @@ class ArmAnswer(BaseModel):
     active: bool = _about("False for a retired arm.")
     pulls: int = _about("Decisions whose reward and cost are reported.")
     failures: int
-    cooldown_until: float | None = _about("Until when it rests, in seconds since 1970; null if it does not.")
+    cooldown_until: float | None = _about("Until when it cools down, in seconds since 1970; null if it does not.")
     down_since: float | None = _about("When its present row of failures began, in seconds since 1970.")
 
 

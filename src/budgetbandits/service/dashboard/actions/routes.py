@@ -18,9 +18,8 @@ from budgetbandits.service.dashboard.new import checked, page_values, plan
 from budgetbandits.service.dashboard.pages import Dashboard
 from budgetbandits.service.dashboard.query import address, campaign_address
 from budgetbandits.service.dashboard.sessions import Session, sent
-from budgetbandits.service.stores.contract import Transaction
+from budgetbandits.service.stores.contract import Transaction, named_damage
 from budgetbandits.service.stores.records import Campaign
-from budgetbandits.service.tasks import named_damage
 
 log = structlog.get_logger("budgetbandits")
 OF = "of"
@@ -89,7 +88,7 @@ class ActionPages:
         def do() -> Response:
             shown, given = plan(form)
             shown.check(form)
-            self._campaigns.create(**given, key=operation(form), by=session.name)
+            self._campaigns.create(**given, key=operation(form), actor=session.name)
             return self._done("create", given["name"], session)
 
         def preview(tx: Transaction, in_full: bool) -> Preview:

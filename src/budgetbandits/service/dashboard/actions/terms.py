@@ -13,11 +13,11 @@ from typing import Any
 from budgetbandits.formatting.money import MoneyFormat
 from budgetbandits.formatting.numbers import thousands
 from budgetbandits.service import ledger
+from budgetbandits.service.campaign_checks import changed_settings
 from budgetbandits.service.dashboard.actions.consequences import CampaignSnapshot
 from budgetbandits.service.dashboard.actions.fields import Change, Field, Fields, term, typed
 from budgetbandits.service.dashboard.requests import stops_at_horizon
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.settings import changed_settings
 from budgetbandits.service.stores.records import Campaign
 from budgetbandits.terms import CHANGEABLE, TERMS
 

@@ -26,7 +26,7 @@ CREATE TABLE arm_name (
 -- Money is whole micros. The CHECK is the last line of defence: the rules in ledger.py keep it, the database enforces it.
 -- day and today: the day of the latest decision, and what the decisions of that day hold and were charged, for daily caps.
 -- requests_used: requests whose cost was reported, or that were charged because nothing was reported. arms_down: which arms
--- rest because they failed many times in a row, as JSON; NULL for most campaigns.
+-- cool down because they failed many times in a row, as JSON; NULL for most campaigns.
 CREATE TABLE campaign (
     id TEXT NOT NULL,
     name TEXT NOT NULL,
