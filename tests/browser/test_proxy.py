@@ -18,7 +18,7 @@ from servers import admin_key, free_port, serving
 
 pytestmark = pytest.mark.browser
 
-SHORT = "from budgetbandits.web import streams\nstreams.BEAT = 0.4\n"
+SHORT = "from budgetbandits.web import servers\nservers.BEAT = 0.4\n"
 """Beats that a test can wait for."""
 CONFIGURATION = """
 daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log;

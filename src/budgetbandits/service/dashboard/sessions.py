@@ -18,7 +18,6 @@ from urllib.parse import parse_qsl
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
 
 from budgetbandits.errors import BadParameter, NotAllowed
 from budgetbandits.service.dashboard.query import whole_number
@@ -144,21 +143,6 @@ FORM_BYTES_MAX = 800_000
 """Bytes of a form after sign-in: a new campaign may have thousands of arms ..."""
 OPEN_FORM_BYTES_MAX = 10_000
 """... and of a form without sign-in."""
-
-SECURITY = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
-
-
-def secured(response: Response) -> Response:
-    for name, value in SECURITY.items():
-        response.headers.setdefault(name, value)
-    return response
 
 
 def check_origin(request: Request) -> None:
