@@ -12,7 +12,6 @@ from typing import Any
 
 from budgetbandits.errors import UnknownArm
 from budgetbandits.formatting.datetimes import DAY, HOUR
-from budgetbandits.formatting.money import budget_decimals
 from budgetbandits.service.campaigns import answered_of, named_segments, summary
 from budgetbandits.service.dashboard.arms import ArmView, OtherArm, by_worth, compared_arms, other_arms, saved_by
 from budgetbandits.service.dashboard.charts import timeline
@@ -135,10 +134,6 @@ class CampaignView:
     def by_requests(self) -> bool:
         """Whether the budget is for a number of requests."""
         return self.row.settings.terms.horizon is not None
-
-    @property
-    def digits(self) -> int:
-        return budget_decimals(to_units(self.row.account.budget))
 
 
 def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignView:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from budgetbandits.formatting.money import budget_decimals
 from budgetbandits.service.dashboard.actions.terms import differences
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import History
@@ -28,10 +27,6 @@ class EventsView:
     """What each change of terms among them changed, by the event's number."""
     older: int | None
     """Where the next page begins; None if this is the last."""
-
-    @property
-    def digits(self) -> int:
-        return budget_decimals(to_units(self.row.account.budget))
 
     def as_json(self) -> dict[str, Any]:
         events = [event_json(event, self.names) | {"changed": self.changes.get(event.seq)} for event in self.events]

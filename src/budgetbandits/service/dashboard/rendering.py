@@ -8,12 +8,13 @@ from functools import cache
 from markupsafe import Markup
 from starlette.responses import Response
 
-from budgetbandits.formatting.datetimes import duration, exact_duration, wait
+from budgetbandits.formatting.datetimes import duration, wait
 from budgetbandits.formatting.money import budget_decimals, exact_money, money
 from budgetbandits.formatting.numbers import in_full, percentage, plain, significant, thousands, truncated
 from budgetbandits.service.dashboard import query
 from budgetbandits.service.dashboard.charts import inline, over_time
 from budgetbandits.service.ledger import to_units
+from budgetbandits.terms import TERMS, Terms
 from budgetbandits.web.assets import LivePages
 from budgetbandits.web.servers import BEAT
 
@@ -36,13 +37,27 @@ def size_class(text: str) -> Markup:
     return Markup(' class="longer"' if len(text) > 15 else ' class="long"' if len(text) > 10 else "")
 
 
+def terms_in_short(terms: Terms, digits: int, *names: str) -> list[str]:
+    """Those of the named terms that a campaign has, with at least this many decimals of money.
+
+    >>> terms_in_short(Terms(daily_cap=5.0, pace_seconds=7200.0), 2, "pace_seconds", "daily_cap", "lease")
+    ['paced over 2 h', 'daily cap 5.00']
+    """
+    given = {name: value for name in names if (value := getattr(terms, name)) is not None}
+    return [
+        TERMS[name].short.format(TERMS[name].text(value, lambda amount: exact_money(amount, digits)))
+        for name, value in given.items()
+    ]
+
+
 PAGES = LivePages(
     "budgetbandits.service.dashboard", ("dashboard.js",),
     {"money": money, "exact": exact_money, "count": thousands, "share": percentage, "units": to_units,
      "digits": budget_decimals, "short": truncated, "significant": significant, "plain": plain, "in_full": in_full,
-     "duration": duration, "exact_duration": exact_duration, "wait": wait, "size_class": size_class},
+     "duration": duration, "wait": wait, "size_class": size_class,
+     "terms": terms_in_short},
     {"inline_charts": inline, "charts": over_time, "beat": BEAT, "address": query.address,
-     "campaign_address": query.campaign_address},
+     "campaign_address": query.campaign_address, "when_expired": TERMS["on_expire"].text},
 )  # fmt: skip
 render = PAGES.render
 

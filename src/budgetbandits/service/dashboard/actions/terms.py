@@ -80,7 +80,7 @@ def terms_changed(subject: CampaignSnapshot, changes: dict[str, Any]) -> list[Ch
         made.append(("Requests used", said, ""))
     held = subject.recalled.held
     if "on_expire" in changes and held:
-        word = "released" if changes["on_expire"] == "release" else "charged"
+        word = TERMS["on_expire"].text(changes["on_expire"])
         made.append(
             ("Open holds", f"{subject.money(held)[0]} is held; holds without feedback in time are {word} too", "")
         )

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from budgetbandits.formatting.datetimes import DAY, HOUR, Times
-from budgetbandits.formatting.money import money
+from budgetbandits.formatting.money import budget_decimals, money
 from budgetbandits.formatting.numbers import axis_labels, percentage, significant, truncated
 from budgetbandits.service.dashboard.campaign import CampaignView
 from budgetbandits.service.dashboard.charts.inline import CHARACTER, ticks
@@ -50,6 +50,7 @@ class Frame:
 def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Markup:
     """What was spent, what is planned, what is left to spend, and when it runs out."""
     out, budget = view.runs_out, to_units(view.row.account.budget)
+    digits = budget_decimals(budget)
     age = view.ends - view.begins
     # what lies too far ahead is said in words: drawn, it would leave no room for what has happened
     projected = out is not None and view.query.range == "all" and out.median - view.now < 4 * age
@@ -78,7 +79,7 @@ def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Ma
     parts.append(f'<path class="spent-line" d="{frame.line(spent)}"/>')
     x, y = frame.x(view.ends), frame.y(view.spent)
     parts.append(f'<circle class="spent-dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
-    text, below = money(view.spent, view.digits), min(y + 18, frame.bottom - 6)
+    text, below = money(view.spent, digits), min(y + 18, frame.bottom - 6)
     wide = CHARACTER * len(text) + 8
     fits = x - wide > frame.left or x - frame.left > frame.right - x  # there is more room on the left
     anchor, shift = ("end", -8) if x + wide > frame.right and fits else ("start", 8)
@@ -87,7 +88,7 @@ def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Ma
     )
     if projected and width > 600:
         parts.append(_out_label(frame, view, times, budget))
-    words = f"Money against time: {money(view.spent, view.digits)} of {money(budget, view.digits)} spent."
+    words = f"Money against time: {text} of {money(budget, digits)} spent."
     return drawing("".join(parts), width, height, words)
 
 
