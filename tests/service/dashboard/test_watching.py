@@ -232,24 +232,6 @@ def test_one_freeze_is_one_event_however_many_overruns_follow(store, reader):
     assert verify(store, "ads") == []
 
 
-def test_a_freeze_that_no_event_tells_of_is_shown(store, reader):
-    """As in stores from before there were such events."""
-    engine = store.engine
-    engine.create("ads", "bts", 20.0, {"a": 1.0, "b": 1.0})
-    made = engine.decide("ads", "1")
-    engine.feedback(made.decision, cost=1.5, reward=1.0)
-    store.write(lambda tx: tx.change("DELETE FROM event WHERE kind = ?", ("frozen",)))
-    engine.top_up("ads", 5.0)
-    for path in ("/campaigns/ads", "/campaigns/ads/events"):
-        events = reader("GET", f"{path}?format=json").json()["events"]
-        assert [(event["kind"], event["arm"], event["amount"]) for event in events] == [
-            ("topped up", None, 5.0), ("frozen", made.arm, 0.5), ("created", None, 20.0)
-        ]  # fmt: skip
-        assert f"Frozen by an overrun of {made.arm}, 0.50 booked apart" in reader("GET", path).text
-    engine.set_status("ads", "active")
-    assert "Frozen by" not in reader("GET", "/campaigns/ads/events").text
-
-
 def test_who_has_a_key_for_a_closed_campaign_is_not_offered_a_new_one(store):
     store.engine.create("ads", "bts", 20.0, {"a": 1.0, "b": 1.0})
     store.engine.set_status("ads", "closed")

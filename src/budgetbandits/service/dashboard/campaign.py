@@ -18,7 +18,7 @@ from budgetbandits.service.dashboard.charts import timeline
 from budgetbandits.service.dashboard.charts.inline import colour_class
 from budgetbandits.service.dashboard.charts.shares import Shares, Slot, colours
 from budgetbandits.service.dashboard.charts.timeline import prices_of
-from budgetbandits.service.dashboard.events import changes_of_terms, event_json, operators_events
+from budgetbandits.service.dashboard.events import changes_of_terms, event_json
 from budgetbandits.service.dashboard.query import SECONDS, PageQuery
 from budgetbandits.service.dashboard.requests import Requests, requests_of
 from budgetbandits.service.dashboard.status import Overrun, Pace, RunsOut, Standing, pace, projections, standing
@@ -157,7 +157,7 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
     more_arms = other_arms(rows, {arm.number for arm in arms}, totals)
     day = [each for each in history.by(3600, now - DAY) if each.begins >= now - DAY]
     delays = [sum(getattr(each, name) for each in day) for name in ("delay_10", "delay_60", "delay_300")]
-    operators, changes = operators_events(tx, row, EVENTS_SHOWN + 1), timeline.changes(tx, row)
+    operators, changes = pages.operator_events(row.id, EVENTS_SHOWN + 1), timeline.changes(tx, row)
     budgets = timeline.budgets(row, changes)
     prices = prices_of(
         history, budgets, timeline.plans(row, changes, "horizon"), timeline.choosable(row, rows, changes), now
