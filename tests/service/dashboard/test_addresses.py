@@ -121,7 +121,7 @@ def test_a_button_acts_on_the_campaign_of_its_page_and_not_on_its_twin(store, ad
     # whatever has become of the address on the way, nothing is said or done of the other campaign
     elsewhere = admin("POST", f"{link_to(admin, twin)}/{action}", pressed)
     assert (elsewhere.status_code, button(elsewhere.text)) == (409, None)
-    assert "This form is of another campaign" in elsewhere.text
+    assert "This form belongs to another campaign" in elsewhere.text
     answer = admin("POST", confirm, pressed)
     assert (answer.status_code, answer.headers.get("location")) == (303, link_to(admin, name))
     assert len(kinds(store, name)) == len(before) + 1
@@ -130,11 +130,11 @@ def test_a_button_acts_on_the_campaign_of_its_page_and_not_on_its_twin(store, ad
 
 def test_a_form_that_reaches_another_campaign_is_not_checked_there(store, admin):
     page = admin("GET", f"{link_to(admin, 'summer%20sale')}/top-up").text
-    [of] = re.findall(r'name="of" value="(\w+)"', page)
-    part = admin.check("/campaigns/summer%20sale/top-up", {"of": of, "amount": "5"})
+    [of] = re.findall(r'name="campaign_id" value="(\w+)"', page)
+    part = admin.check("/campaigns/summer%20sale/top-up", {"campaign_id": of, "amount": "5"})
     assert (part.status_code, button(part.text)) == (409, None)
-    assert "of another campaign than 'summer sale'" in part.json()["detail"]
-    back = admin("POST", "/campaigns/summer%20sale/top-up", {"code": admin.code("/"), "of": of, "edit": "1"})
+    assert "belongs to another campaign than 'summer sale'" in part.json()["detail"]
+    back = admin("POST", "/campaigns/summer%20sale/top-up", {"code": admin.code("/"), "campaign_id": of, "edit": "1"})
     assert back.status_code == 409
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from browsing import Browser
 from budgetbandits.service import ledger
-from budgetbandits.service.dashboard.campaign import REASONS, campaign_view
+from budgetbandits.service.dashboard.campaign import REFUSAL_NAMES, campaign_view
 from budgetbandits.service.dashboard.overview import ListQuery, overview
 from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.http import server
@@ -240,14 +240,14 @@ def test_every_reason_of_a_refusal_is_on_the_page(store, reader):
     """All that the service refuses with: a new reason needs a word."""
     source = "".join(path.read_text() for path in Path(ledger.__file__).parent.glob("*.py"))
     reasons = set(re.findall(r'HoldRefused\(\s*"(\w+)"', source)) | {*get_args(ledger.Status)} - {"active"}
-    assert reasons == set(REASONS)
+    assert reasons == set(REFUSAL_NAMES)
     store.engine.create("ads", "bts", 1.0, {"a": 1.0, "b": 1.0})
-    for number, reason in enumerate(REASONS):
+    for number, reason in enumerate(REFUSAL_NAMES):
         refuse(store, "ads", reason, 41 + number, store.now)
     page = reader("GET", "/campaigns/ads").text
     section = page[page.index('id="refusals"') : page.index('id="holds"')]
     assert re.findall(r"<dt>([^<]+)</dt>.*?>(\d+)</dd>", section) == [
-        (word, str(41 + number)) for number, word in enumerate(REASONS.values())
+        (word, str(41 + number)) for number, word in enumerate(REFUSAL_NAMES.values())
     ]
 
 

@@ -11,8 +11,8 @@ from budgetbandits.numerics.fluid import best_mix
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.dashboard import campaign as campaign_module
 from budgetbandits.service.dashboard.campaign import campaign_json, campaign_view
-from budgetbandits.service.dashboard.charts.inline import axis_end, density_row, shared_axis
-from budgetbandits.service.dashboard.charts.over_time import _plan, money_chart, share_chart, whole_shares
+from budgetbandits.service.dashboard.charts.cell_charts import axis_end, density_row, shared_axis
+from budgetbandits.service.dashboard.charts.time_charts import _plan, money_chart, share_chart, whole_shares
 from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.dashboard.rendering import render
 from budgetbandits.service.rollups import roll_up
@@ -77,7 +77,7 @@ def test_pictures_of_an_exhausted_campaign_end_with_it(store):
     assert view.standing.word == "Exhausted"
     assert (view.decided_until, view.ends) == (decided, decided + 60.0)
     assert view.over
-    assert view.shares.stretches["decisions"][-1].at[-1] == decided
+    assert view.shares.stretches["decisions"][-1].timestamps[-1] == decided
     assert sum(sum(slot.decided.values()) for slot in view.slots) == 8
     times = Times.of("UTC", view.now)
     assert 'class="spent-dot" cx="704.0"' in money_chart(view, times, 720, 280)  # at the right edge
@@ -286,8 +286,11 @@ def test_shares_have_a_gap_where_nothing_was_decided_and_their_numbers_are_those
     view = seen(store)
     for what in ("decisions", "spend"):
         first, second = view.shares.stretches[what]
-        assert second.at[0] - first.at[-1] > 8 * HOUR
-        assert (first.layers, second.layers) == ([(0, [1.0] * len(first.at))], [(1, [1.0] * len(second.at))])
+        assert second.timestamps[0] - first.timestamps[-1] > 8 * HOUR
+        assert (first.layers, second.layers) == (
+            [(0, [1.0] * len(first.timestamps))],
+            [(1, [1.0] * len(second.timestamps))],
+        )
         assert [(name, round(part, 6)) for _, name, part in whole_shares(view, what)] == [
             ("a", 0.909091), ("b", 0.090909)
         ]  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.dashboard.beliefs import ArmFeedback, ValueSums, belief
-from budgetbandits.service.dashboard.charts.inline import small_density
+from budgetbandits.service.dashboard.charts.cell_charts import small_density
 from budgetbandits.web.view_cache import COSTS_MAX, LIFETIME_MAX, VIEWS_MAX, Load, ViewCache
 
 

@@ -281,7 +281,7 @@ def test_a_page_is_told_until_its_session_ends(store, monkeypatch, ending):
             if ending == "key":
                 drop_key(store, key.split("_")[1])
             else:
-                self._clock = lambda: time.time() + sessions.LASTS
+                self._clock = lambda: time.time() + sessions.SESSION_SECONDS
         return await of(self, token)
 
     monkeypatch.setattr(sessions.Sessions, "of", counted)

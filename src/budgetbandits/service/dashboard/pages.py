@@ -28,7 +28,7 @@ from budgetbandits.service.dashboard.query import (
     path_of,
 )
 from budgetbandits.service.dashboard.rendering import PAGES, html_response, render, secured, warm
-from budgetbandits.service.dashboard.sessions import COOKIE, KEPT, Session, Sessions, check_origin, read_form
+from budgetbandits.service.dashboard.sessions import COOKIE, COOKIE_SECONDS, Session, Sessions, check_origin, read_form
 from budgetbandits.service.http.problem_json import EXPECTED, describe
 from budgetbandits.service.http.request_checks import log_failure
 from budgetbandits.service.http.server_state import ServerState
@@ -261,7 +261,9 @@ class Dashboard:
             return self.filled("sign_in.html", request, None, describe(error)["status"], **values)
         response = RedirectResponse(target, 303)
         secure = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
-        response.set_cookie(COOKIE, token, max_age=KEPT, httponly=True, samesite="strict", secure=secure, path="/")
+        response.set_cookie(
+            COOKIE, token, max_age=COOKIE_SECONDS, httponly=True, samesite="strict", secure=secure, path="/"
+        )
         return secured(response)
 
     async def _sign_out(self, request: Request, session: Session) -> Response:

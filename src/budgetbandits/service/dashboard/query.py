@@ -18,7 +18,7 @@ from budgetbandits.service.names import normal
 from budgetbandits.service.stores.sql.dashboard import DECISION_KINDS, DecisionKind, Group, Order
 
 Range = Literal["day", "week", "all"]
-SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("inf")}
+RANGE_SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("inf")}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from budgetbandits.formatting.datetimes import duration, wait
 from budgetbandits.formatting.money import budget_decimals, exact_money, money
 from budgetbandits.formatting.numbers import in_full, percentage, plain, significant, thousands, truncated
 from budgetbandits.service.dashboard import query
-from budgetbandits.service.dashboard.charts import inline, over_time
+from budgetbandits.service.dashboard.charts import cell_charts, time_charts
 from budgetbandits.service.ledger import to_units
 from budgetbandits.terms import TERMS, Terms
 from budgetbandits.web.assets import LivePages
@@ -56,7 +56,7 @@ PAGES = LivePages(
      "digits": budget_decimals, "short": truncated, "significant": significant, "plain": plain, "in_full": in_full,
      "duration": duration, "wait": wait, "size_class": size_class,
      "terms": terms_in_short},
-    {"inline_charts": inline, "charts": over_time, "beat": BEAT, "address": query.address,
+    {"cell_charts": cell_charts, "time_charts": time_charts, "beat": BEAT, "address": query.address,
      "campaign_address": query.campaign_address, "when_expired": TERMS["on_expire"].text},
 )  # fmt: skip
 render = PAGES.render

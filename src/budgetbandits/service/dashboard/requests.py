@@ -123,10 +123,10 @@ def _reported(arm: ArmRow, segment: int) -> tuple[float, float, float]:
 def _learned(row: Campaign, arm: ArmRow, segment: int) -> tuple[float, float, float]:
     """The same from the sums of the policy."""
     scale = row.settings.cost_scale(arm.cost_cap)
-    count, reward, cost = (_sum(arm, what, segment) for what in (COUNT, REWARD, PAID))
+    count, reward, cost = (_sum(arm, sums_row, segment) for sums_row in (COUNT, REWARD, PAID))
     return count, reward * row.settings.terms.reward_max, cost * scale
 
 
-def _sum(arm: ArmRow, what: int, segment: int) -> float:
+def _sum(arm: ArmRow, row: int, segment: int) -> float:
     sums = arm.learned.get("sums", ())
-    return float(sums[what][segment]) if len(sums) > what and len(sums[what]) > segment else 0.0
+    return float(sums[row][segment]) if len(sums) > row and len(sums[row]) > segment else 0.0

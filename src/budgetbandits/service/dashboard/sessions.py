@@ -28,9 +28,9 @@ from budgetbandits.service.stores.contract import Store, Transaction, find_campa
 from budgetbandits.service.stores.records import Key
 
 COOKIE = "budgetbandits_session"
-LASTS = 12 * 3600
+SESSION_SECONDS = 12 * 3600
 """Seconds."""
-KEPT = LASTS + 12 * 3600
+COOKIE_SECONDS = SESSION_SECONDS + 12 * 3600
 """Seconds that a browser keeps the cookie: after the session, a returning visitor is informed that it is over."""
 
 SESSIONS_MAX = 1000
@@ -88,7 +88,7 @@ class Sessions:
     async def sign_in(self, text: str, client: tuple[str, int] | None) -> str:
         """A new session's token, for a key that may read; wrong keys are counted like those of any request."""
         key = await check_header(self._keys, f"Bearer {text.strip()}", "read", None, client, anywhere=True)
-        expires = int(self._clock()) + LASTS
+        expires = int(self._clock()) + SESSION_SECONDS
         return f"{key.prefix}.{expires}.{_code(key, f'session {expires}')}"
 
     async def of(self, token: str) -> Session | None:
@@ -118,7 +118,7 @@ class Sessions:
         if until is None or not code or not (prefix.isascii() and prefix.isalnum()):
             return "your session is over; sign in again"
         if self._clock() >= until:
-            return f"your session is over: it lasts for {LASTS // 3600} hours; sign in again"
+            return f"your session is over: it lasts for {SESSION_SECONDS // 3600} hours; sign in again"
         return f"the key bb_{prefix[:8]} that you had signed in with was dropped; sign in with another one"
 
     def _look_up(self, token: str, prefix: str, expires: int, code: str) -> Session | None:
