@@ -6,8 +6,7 @@ import time
 import httpx
 import pytest
 
-from browsing import Browser, button
-from budgetbandits.service.http.auth import make_key
+from browsing import button
 from served import kinds_of_events, served
 
 ARMS = {"search": 1.0, "mail": 0.5}
@@ -18,11 +17,6 @@ def store(tmp_path_factory):
     """A store and a service on it; every test makes a campaign of its own."""
     with served(tmp_path_factory.mktemp("confirming")) as store:
         yield store
-
-
-@pytest.fixture(scope="module")
-def admin(store):
-    return Browser(store.app, make_key(store, ["admin"], 0.0))
 
 
 def overrun(engine, name, above=0.5):

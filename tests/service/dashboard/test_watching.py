@@ -12,19 +12,6 @@ from budgetbandits.service.dashboard import pages, sessions
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import drop_key, make_key
 from budgetbandits.service.rollups import roll_up
-from budgetbandits.service.stores.sql.core import SqlTransaction
-from served import served
-
-
-@pytest.fixture
-def store(tmp_path):
-    with served(tmp_path) as store:
-        yield store
-
-
-@pytest.fixture
-def reader(store):
-    return Browser(store.app, make_key(store, ["read"], 0.0))
 
 
 def overrun(engine, name):
@@ -207,16 +194,6 @@ def test_names_are_found_however_they_are_written(store, reader):
     store.engine.create("Caf\u00e9", "bts", 9.0, {"a": 1.0, "b": 1.0})
     assert reader("GET", "/?format=json&q=cafe\u0301").json()["found"] == 1
     assert reader("GET", "/?q=caf%00\u00e9").status_code == 422  # PostgreSQL would take no text with a zero in it
-
-
-def test_keys_that_cannot_be_are_not_looked_for(store, monkeypatch):
-    """PostgreSQL would not take a zero in a text, and the page would say that the store is gone."""
-    admin = Browser(store.app, make_key(store, ["admin"], 0.0))
-    asked, key = [], SqlTransaction.key
-    monkeypatch.setattr(SqlTransaction, "key", lambda tx, prefix: asked.append(prefix) or key(tx, prefix))
-    assert admin("GET", "/keys/drop?key=%00").status_code == 422
-    assert Browser(store.app)("POST", "/sign-in", {"key": "bb_\0_secret"}).status_code == 422
-    assert "\0" not in asked
 
 
 def test_one_freeze_is_one_event_however_many_overruns_follow(store, reader):
