@@ -40,14 +40,6 @@ def page_values(fields: Fields) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def planned(fields: Fields) -> dict[str, Any]:
-    """The form as arguments of `Campaigns.create`."""
-    given, wrong = _read(fields)
-    for error in wrong.values():
-        raise error
-    return given
-
-
 def _read(fields: Fields) -> tuple[dict[str, Any], dict[str, BudgetBanditsError]]:
     """The readable fields as arguments of `Campaigns.create`, and the errors of the others by field."""
     readers: dict[str, Callable[[], Any]] = {
@@ -85,7 +77,9 @@ def _arms(text: str) -> dict[str, float]:
 
 def plan(fields: Fields) -> tuple[Preview, dict[str, Any]]:
     """A preview of the campaign and the arguments of `Campaigns.create`; the name may be in use."""
-    given = planned(fields)
+    given, wrong = _read(fields)
+    for error in wrong.values():
+        raise error
     check_new_campaign(**given)
     budget = to_units(to_micros(given["budget"], "budget"))
     button = f"{BUTTON} with {MoneyFormat.for_budget(budget, given.get('currency'), budget).money(budget)}"

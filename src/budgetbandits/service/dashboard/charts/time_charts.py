@@ -195,8 +195,8 @@ def time_axis(frame: Frame, times: Times) -> str:
 def share_chart(view: CampaignView, times: Times, kind: ShareKind, width: int, height: int) -> Markup:
     """Shares of decisions or of spend, stacked by arm over time; arms without a colour of their own together."""
     label = 148 if width > 400 else 8
-    frame = Frame(view.begins, max(view.decided_until, view.begins + 1), 1.0, 44, width - label, height)
-    parts = [frame.grid((0.0, 0.5, 1.0), ("0%", "50%", "100%")), time_axis(frame, times)]
+    frame = Frame(view.begins, max(view.decided_until, view.begins + 1), 1.0, 48, width - label, height)
+    parts = [frame.grid((0.0, 0.5, 1.0), ("0 %", "50 %", "100 %")), time_axis(frame, times)]
     middles: dict[int, float] = {}
     for stretch in view.shares.stretches[kind]:
         below = [0.0] * len(stretch.timestamps)

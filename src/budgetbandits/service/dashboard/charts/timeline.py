@@ -46,31 +46,30 @@ def ends(state: Standing, mark: Watermark, begins: float, now: float) -> tuple[f
 
 
 def slots(history: History, begins: float, ends: float, now: float) -> tuple[int, list[Slot]]:
-    """How long the slots of a picture are, and what happened in each that anything happened in."""
-    slot, counted = _counted(history, begins, _slotting(begins, ends, now), ends)
+    """How long the slots of a picture are, and what happened in each that anything happened in.
+
+    They are seconds if the campaign is so young that minutes would be too coarse, and at least hours for a time of
+    which no minutes are kept.
+    """
+
+    def shortest(lengths: Sequence[int]) -> int | None:
+        return next((each for each in lengths if (ends - begins) / each <= SLOTS_MAX), None)
+
+    slot, fine, counted = shortest(SLOT_SECONDS) or SLOT_SECONDS[-1], shortest(FINE_SLOT_SECONDS), None
+    if slot < HOUR and now - begins > MINUTES_KEPT_SECONDS - HOUR:
+        slot = HOUR
+    if fine is not None and begins == history.row.created_at:
+        counted = history.fine_slots(fine)
+    if fine is not None and counted is not None:
+        slot = fine
+    else:
+        counted = history.slots(slot, begins)
     made: dict[int, Slot] = {}
     for at, arm, decided, spent in counted:
         group = made.setdefault(at, Slot(max(float(at), begins), {}, {}))
         group.decided[arm] = group.decided.get(arm, 0) + decided
         group.spent[arm] = group.spent.get(arm, 0.0) + to_units(spent)
     return slot, [made[at] for at in sorted(made)]
-
-
-def _slotting(begins: float, ends: float, now: float) -> int:
-    slot = next((each for each in SLOT_SECONDS if (ends - begins) / each <= SLOTS_MAX), SLOT_SECONDS[-1])
-    if slot < HOUR and now - begins > MINUTES_KEPT_SECONDS - HOUR:
-        slot = HOUR
-    return slot
-
-
-def _counted(history: History, begins: float, slot: int, ends: float) -> tuple[int, list[tuple[int, int, int, int]]]:
-    """The slots of the picture, shorter ones if the campaign is so young that minutes would be too coarse."""
-    fine = next((each for each in FINE_SLOT_SECONDS if (ends - begins) / each <= SLOTS_MAX), None)
-    if fine is not None and begins == history.row.created_at:
-        counted = history.fine_slots(fine)
-        if counted is not None:
-            return fine, counted
-    return slot, history.slots(slot, begins)
 
 
 def budgets(row: Campaign, changes: Sequence[Event]) -> list[tuple[float, float]]:
