@@ -56,6 +56,7 @@ LONG, SHORT = {"hold_seconds": 4 * 3600.0}, {"hold_seconds": 60.0}
         (SHORT | {"on_expire": "release"}, (70, 65, 10), "No feedback"),
         (SHORT | {"lease": 50.0}, (70, 65, 10), "No feedback"),
         (SHORT, (75, 70), "Running"),  # nobody decides any more, and nothing is held
+        (LONG, (50, 10), "Running"),  # not for an hour yet
         (LONG, (), "Running"),
         (LONG, (0.1,), "Running"),  # idle for more than an hour, and the first decision is seconds old
         (LONG | {"lease": 50.0, "lease_seconds": 7200.0}, (0.1,), "Running"),
@@ -71,13 +72,6 @@ def test_silence_is_an_alarm_wherever_the_money_is(store, reader, terms, minutes
     if minutes:
         pull(store.engine, "ads", "told again", cost=0.5, reward=1.0)
         assert word(store, reader, "ads") == "Running"
-
-
-def test_silence_of_less_than_an_hour_is_none(store, reader):
-    store.clock.now = store.now - 3500.0
-    store.engine.create("ads", "bts", 100.0, {"a": 1.0, "b": 1.0}, **LONG)
-    decide_at(store, "ads", 50, 10)
-    assert word(store, reader, "ads") == "Running"
 
 
 def test_a_decision_that_was_taken_back_does_not_wait(store, reader):

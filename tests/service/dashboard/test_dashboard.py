@@ -23,8 +23,6 @@ from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sql.core import SqlTransaction
 from budgetbandits.service.stores.sqlite import SQLiteStore
-from budgetbandits.web.view_cache import ViewCache
-from clock import Clock
 from served import served, steps
 
 NAME = "ads <b>&"
@@ -387,41 +385,6 @@ def test_a_part_says_which_events_it_knows_of(store, reader):
     assert int(answer.headers["x-event"]) == store.read(lambda tx: tx.last_event(id)) > 0
     assert 0.0 < float(answer.headers["x-again"]) <= 5.0  # when to ask for what this does not know of
     assert int(reader("GET", "/?q=watched", X_Part="live").headers["x-event"]) >= int(answer.headers["x-event"])
-
-
-def test_what_many_ask_for_is_made_once_and_what_takes_long_is_good_for_long():
-    made, clock = [], Clock(100.0)
-
-    def slow():
-        end = time.thread_time() + 0.05
-        while time.thread_time() < end:
-            pass
-        made.append(clock.now)
-        return len(made)
-
-    async def run():
-        fresh = ViewCache(1.0, clock)
-        assert fresh.lifetime() == 1.0
-        assert await asyncio.gather(*(fresh.get("a", "view", slow) for _ in range(5))) == [1] * 5
-        assert (
-            fresh.time_left("a", "view") == 5.0
-        )  # a hundredth of a processor; for the first time, no longer than that
-        clock.now += 4.9
-        assert await fresh.get("a", "view", slow) == 1
-        assert fresh.time_left("a", "view") == pytest.approx(0.1)
-        assert await fresh.get("a", "other view", slow) == 2
-        clock.now += 5.1
-        assert await fresh.get("a", "view", slow) == 3
-        fresh.clear()
-        assert await fresh.get("a", "view", slow) == 4
-        with pytest.raises(StoreError):
-            await fresh.get("b", "view", broken)
-        assert await fresh.get("b", "view", slow) == 5  # what failed is tried again at once
-
-    def broken():
-        raise StoreError("gone")
-
-    asyncio.run(run())
 
 
 def test_no_text_with_the_character_nul_gets_in(store, admin, monkeypatch):

@@ -138,17 +138,18 @@ def test_decisions_are_shown_by_kind_arm_and_segment_and_page_by_page(store, rea
     assert "one of all, held, settled, failed" in reader("GET", "/campaigns/ads?show=never").text
 
 
-def test_the_json_beside_a_list_is_of_the_same_list(store, reader):
+def test_the_json_beside_a_list_is_of_the_same_list(store, reader, admin):
     store.engine.create("ads", "bts", 9.0, {"a": 1.0, "b": 1.0})
     page = reader("GET", "/?q=a%26b&order=name&group=stopped").text
     assert 'href="/?q=a%26b&amp;group=stopped&amp;order=name&amp;format=json"' in page
     assert 'href="/?q=a%26b&amp;group=running&amp;order=name"' in page
     assert reader("GET", "/?q=a%26b&group=stopped&order=name&format=json").json()["found"] == 0
+    assert "/campaigns/ads/events?before=7&amp;format=json" in admin("GET", "/campaigns/ads/events?before=7").text
+    assert "/keys?before=7&amp;format=json" in admin("GET", "/keys?before=7").text
 
 
-def test_a_list_or_a_cookie_of_other_figures_is_no_mistake_of_ours(store, reader):
+def test_a_list_or_a_cookie_of_other_figures_is_no_mistake_of_ours(store, reader, admin):
     store.engine.create("ads", "bts", 9.0, {"a": 1.0, "b": 1.0})
-    admin = Browser(store.app, make_key(store, ["admin"], 0.0))
     for path in ("/?page=²", "/?page=١", "/keys?before=²", "/campaigns/ads/events?before=²", "/campaigns/ads?before=²"):
         assert admin("GET", path).status_code == 422, path
     prefix, expires, code = reader.cookies[sessions.COOKIE].split(".")
@@ -209,21 +210,13 @@ def test_one_freeze_is_one_event_however_many_overruns_follow(store, reader):
     assert verify(store, "ads") == []
 
 
-def test_who_has_a_key_for_a_closed_campaign_is_not_offered_a_new_one(store):
+def test_who_has_a_key_for_a_closed_campaign_is_not_offered_a_new_one(store, admin):
     store.engine.create("ads", "bts", 20.0, {"a": 1.0, "b": 1.0})
     store.engine.set_status("ads", "closed")
     alone = Browser(store.app, make_key(store, ["admin"], 0.0, "ads"))
-    everywhere = Browser(store.app, make_key(store, ["admin"], 0.0))
     for _ in range(2):  # the page is drawn once for all who may do the same
-        assert 'href="/new"' in everywhere("GET", "/campaigns/ads").text
+        assert 'href="/new"' in admin("GET", "/campaigns/ads").text
         assert 'href="/new"' not in alone("GET", "/campaigns/ads").text
-
-
-def test_the_json_beside_older_events_is_of_those(store):
-    store.engine.create("ads", "bts", 9.0, {"a": 1.0, "b": 1.0})
-    admin = Browser(store.app, make_key(store, ["admin"], 0.0))
-    assert "/campaigns/ads/events?before=7&amp;format=json" in admin("GET", "/campaigns/ads/events?before=7").text
-    assert "/keys?before=7&amp;format=json" in admin("GET", "/keys?before=7").text
 
 
 def passes_proxies(headers):
