@@ -265,13 +265,12 @@ def drawing(content: str, width: int, height: int, words: str) -> Markup:
 
 def price_chart(prices: Sequence[tuple[float, float]], times: Times, width: int, height: int) -> Markup:
     """What one more unit of money would have brought, over time."""
-    most = max(price for _, price in prices) * 1.12 or 1.0
+    most = max(price for _, price in prices) * 1.25 or 1.0  # with room for the latest price above its point
     begin, end = prices[0][0], prices[-1][0]
     frame, grid = _with_values(begin, end, most, width - 16, height)
     parts = [grid, time_axis(frame, times)]
     parts.append(f'<path class="spent-line" d="{frame.line(prices)}"/>')
     x, y, latest = frame.x(end), frame.y(prices[-1][1]), significant(prices[-1][1])
-    above = y - 10 if y - 10 > frame.top + 8 else y + 18
     parts.append(f'<circle class="spent-dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
-    parts.append(f'<text class="strong" x="{x - 2:.1f}" y="{above:.1f}" text-anchor="end">{escape(latest)}</text>')
+    parts.append(f'<text class="strong" x="{x - 2:.1f}" y="{y - 10:.1f}" text-anchor="end">{escape(latest)}</text>')
     return drawing("".join(parts), width, height, f"The price on money over time, {latest} now.")
