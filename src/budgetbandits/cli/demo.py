@@ -83,7 +83,7 @@ def demo_command(
 
 def serve_demo(port: int, open_page: bool) -> None:
     """Serve until Ctrl-C; port 0 takes any free port."""
-    from budgetbandits.web.sockets import listening
+    from budgetbandits.web.servers import listening
 
     with listening("127.0.0.1", port) as listener:
         from budgetbandits.service.http.auth import make_first_key

@@ -10,7 +10,7 @@ from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.dashboard.status import runs_out
 from budgetbandits.service.ledger import Account, Limits, earliest_end, place
 from budgetbandits.service.rollups import roll_up
-from served import served
+from served import pull, served
 
 HOUR = 3600.0
 
@@ -107,8 +107,7 @@ def said(store, name):
 
 
 def spend(store, name, cost):
-    made = store.engine.decide(name, f"{store.clock.now}")
-    store.engine.feedback(made.decision, cost=cost, reward=1.0)
+    pull(store.engine, name, f"{store.clock.now}", cost=cost, reward=1.0)
 
 
 def test_the_list_and_the_page_say_the_same_at_every_age(store):

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
 from budgetbandits.errors import BadParameter, DiskFull, StoreError
-from budgetbandits.formatting.spreadsheet import defused
+from budgetbandits.formatting.tables import csv_cell
 from budgetbandits.service.audit.slices import decision_slices, event_slices
 from budgetbandits.service.campaign_checks import ARM_EVENTS
 from budgetbandits.service.ledger import to_units
@@ -120,7 +120,7 @@ def _csv(table: Table, slices: Iterator[list[Row]]) -> Iterator[bytes]:
     writer = csv.writer(text)
     writer.writerow(COLUMNS[table])
     for rows in slices:
-        writer.writerows([defused(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+        writer.writerows([csv_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
         yield text.getvalue().encode()
         text.seek(0)
         text.truncate()
