@@ -75,9 +75,9 @@ def test_the_page_makes_only_what_is_sure_bold(wide, sure):
 
 
 def test_many_groups_have_every_budget_in_the_file_only():
-    results = study(uneven, policies=["bts", "kube"], groups=[f"group {n}" for n in range(tables.GROUPS + 2)])
+    results = study(uneven, policies=["bts", "kube"], groups=[f"group {n}" for n in range(tables.GROUPS_SHOWN_MAX + 2)])
     budgets = [len(table["budgets"]) for table in tables.by_group(results)]
-    assert budgets == [3] * tables.GROUPS + [1, 1]
+    assert budgets == [3] * tables.GROUPS_SHOWN_MAX + [1, 1]
 
 
 def test_arms_are_listed_by_ratio_with_their_gaps():

@@ -18,7 +18,7 @@ from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.formatting.numbers import count, number
 from budgetbandits.numerics.arrays import AnyArray
 
-ROW = 0.2
+ROW_INCHES = 0.2
 """Inches of a row at 8.6 points."""
 
 
@@ -63,10 +63,10 @@ def dots(
 
 def _stack(titles: Sequence[str], rows: int, spec: FigureSpec) -> tuple[PaperFigure, list[Axes]]:
     """Panels of this many rows, each at least 3.2 inches wide."""
-    figure, axes = panels(titles, spec, most=max(1, int(spec.width / 3.2)))
+    figure, axes = panels(titles, spec, columns_max=max(1, int(spec.width / 3.2)))
     above = 0.78 * spec.font / 8.6  # title and axis
     grid = math.ceil(len(titles) / max(1, min(len(titles), int(spec.width / 3.2))))
-    figure.set_size_inches(spec.width, grid * (rows * ROW * spec.font / 8.6 + above))
+    figure.set_size_inches(spec.width, grid * (rows * ROW_INCHES * spec.font / 8.6 + above))
     return figure, axes
 
 

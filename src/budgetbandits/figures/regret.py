@@ -108,7 +108,7 @@ def _panel(
     tops = np.minimum(np.concatenate(ends), 2.0 * means.max())
     scales.value_axis(axes, np.concatenate([means, tops]), log)
     width = spec.width / spec.columns(1 if axes.get_subplotspec() is None else _in_row(axes))
-    scales.budget_axis(axes, budgets.tolist(), most=max(3, int(width / 0.7)))
+    scales.budget_axis(axes, budgets.tolist(), ticks_max=max(3, int(width / 0.7)))
     for place, (curve, each) in enumerate(zip(curves, series, strict=True)):
         _curve(axes, panel, curve, each, spec, options, (place + 0.5) / len(series) - 0.5)
 

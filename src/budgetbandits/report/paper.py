@@ -32,7 +32,7 @@ from budgetbandits.report.figures import PageFigure, legend_below, name_axes, pl
 def content(found: Findings, folder: Path) -> dict[str, Any]:
     """Everything the template asks for; writes the figures and tables next to the page."""
     calibrated, ensemble = found.calibrated, found.ensemble
-    figures = paper_figures(found, folder)
+    figures = paper_figures(found, folder)  # drawn by other processes meanwhile
     tables.write_files(calibrated, folder / CALIBRATED)
     tables.write_files(ensemble, folder / ENSEMBLE)
     shown = {
@@ -52,7 +52,7 @@ def content(found: Findings, folder: Path) -> dict[str, Any]:
         "worst": None,
         "records": [calibrated.record, ensemble.record],
     } | study.about(calibrated)
-    return shown | {"contents": study.contents(shown), "figures": list(figures)}
+    return shown | {"figures": list(figures)}
 
 
 def paper_figures(found: Findings, folder: Path) -> Iterable[PageFigure]:
@@ -116,7 +116,7 @@ def who_wins(ensemble: Results, spec: FigureSpec) -> PaperFigure:
     names = np.array([problem["name"] for problem in ensemble.record["problems"]])
     series = series_of(ensemble)
     with matplotlib.rc_context(settings(spec)):
-        figure, axes = panels(ensemble.groups, spec, shape=1.25, most=4)
+        figure, axes = panels(ensemble.groups, spec, shape=1.25)
         for place, group in enumerate(ensemble.groups):
             here = groups == group
             axis = axes[place]
@@ -138,9 +138,9 @@ def who_wins(ensemble: Results, spec: FigureSpec) -> PaperFigure:
 
 
 def _points(
-    axes: Axes, panel: int, part: int, series: Series, spec: FigureSpec, at: tuple[AnyArray, AnyArray, AnyArray]
+    axes: Axes, panel: int, part: int, series: Series, spec: FigureSpec, points: tuple[AnyArray, AnyArray, AnyArray]
 ) -> None:
-    x, y, names = at
+    x, y, names = points
     if not len(x):
         return
     colour = spec.colour(series.style)
@@ -169,7 +169,7 @@ def bounds_over_regret(calibrated: Results, proven: Sequence[Bounds], spec: Figu
     measured = calibrated.summary().filter(pl.col("policy") == BTS)
     grey = spec.colours["ink2"]
     with matplotlib.rc_context(settings(spec)):
-        figure, axes = panels([panel.group for panel in proven], spec, shape=0.85, most=4)
+        figure, axes = panels([panel.group for panel in proven], spec, shape=0.85)
         for axis, panel in zip(axes, proven, strict=True):
             rows = measured.filter(pl.col("group") == panel.group).sort("budget")
             upper = panel.upper
@@ -194,7 +194,7 @@ def slope_of_the_lower_bound(calibrated: Results, proven: Sequence[Bounds], spec
     """
     measured = calibrated.summary().filter(pl.col("policy") == BTS)
     with matplotlib.rc_context(settings(spec)):
-        figure, axes = panels([panel.group for panel in proven], spec, shape=0.85, most=4)
+        figure, axes = panels([panel.group for panel in proven], spec, shape=0.85)
         for axis, panel in zip(axes, proven, strict=True):
             rows = measured.filter(pl.col("group") == panel.group).sort("budget")
             budgets, regret = rows["budget"].to_numpy(), rows["mean"].to_numpy()
