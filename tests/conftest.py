@@ -1,6 +1,7 @@
 """Fixtures that several tests need."""
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 from stores import STORES
@@ -12,6 +13,12 @@ settings.load_profile("tests")
 def pytest_ignore_collect(collection_path, config):
     """The cases of `make attack`'s fuzzing take seconds to make, which other suites need not wait for."""
     return True if collection_path.name == "test_fuzz.py" and config.option.markexpr not in ("", "attack") else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """No doctests are looked for in tests: it would import every helper a second time, under another name."""
+    return [each for each in (yield) if not isinstance(each, DoctestModule)]
 
 
 @pytest.fixture(params=STORES)
