@@ -223,12 +223,7 @@ class KeyRing:
 
 
 async def check_header(
-    keys: KeyRing,
-    header: str,
-    scope: str,
-    campaign: str | None,
-    client: tuple[str, int] | None,
-    anywhere: bool = False,
+    keys: KeyRing, header: str, scope: str, campaign: str | None, client: tuple[str, int] | None, anywhere: bool = False
 ) -> Key:
     """`KeyRing.check` of an Authorization header, in a thread if the store must be read; counts wrong keys."""
     kind, _, text = header.partition(" ")

@@ -40,13 +40,7 @@ from budgetbandits.service.http.problem_json import (
     answer,
     not_found,
 )
-from budgetbandits.service.http.request_checks import (
-    check_mistakes,
-    check_no_nul,
-    check_query,
-    check_size,
-    log_failure,
-)
+from budgetbandits.service.http.request_checks import check_mistakes, check_no_nul, check_query, check_size, log_failure
 from budgetbandits.service.http.schemas import (
     AuditAnswer,
     CampaignAnswer,
