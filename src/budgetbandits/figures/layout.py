@@ -125,20 +125,16 @@ def panels(
     return figure, list(axes.flat[: len(titles)])
 
 
-def below(axes: Sequence[Axes], panel: Axes) -> bool:
-    """Whether no panel stands under this one, so that it names the axis."""
-    here = panel.get_subplotspec()
-    assert here is not None
-    return not any(
-        cell.rowspan.start > here.rowspan.start and cell.colspan.start == here.colspan.start
-        for cell in (other.get_subplotspec() for other in axes)
-        if cell is not None
-    )
-
-
-def leftmost(panel: Axes) -> bool:
-    cell = panel.get_subplotspec()
-    return cell is None or cell.colspan.start == 0
+def name_axes(axes: Sequence[Axes], x_name: str, y_name: str = "") -> None:
+    """Name the axes of panels, each where no other panel stands below or to the left."""
+    cells = [panel.get_subplotspec() for panel in axes]
+    for panel, here in zip(axes, cells, strict=True):
+        assert here is not None
+        others = [cell for cell in cells if cell is not None and cell.colspan.start == here.colspan.start]
+        if here.rowspan.start == max(cell.rowspan.start for cell in others):
+            panel.set_xlabel(x_name)
+        if here.colspan.start == 0:
+            panel.set_ylabel(y_name)
 
 
 def shortened(names: Sequence[str], inches: float, spec: FigureSpec) -> list[str]:

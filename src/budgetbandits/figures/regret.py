@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures import svg
-from budgetbandits.figures.layout import PaperFigure, Series, below, finish, leftmost, legend, panels
+from budgetbandits.figures.layout import PaperFigure, Series, finish, legend, name_axes, panels
 from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.formatting.numbers import number, short
 from budgetbandits.numerics.arrays import AnyArray
@@ -66,10 +66,7 @@ def regret(
         for place, (title, curves) in enumerate(groups.items()):
             _panel(axes[place], place, curves, series, spec, options, log)
             _slope(axes[place], curves, options, title, spec)
-            if leftmost(axes[place]):
-                axes[place].set_ylabel(options.quantity)
-            if below(axes, axes[place]):
-                axes[place].set_xlabel("budget")
+        name_axes(axes, "budget", options.quantity)
         legend(figure, by_final_value(list(groups.values()), series), spec, at_side=len(groups) == 1)
         return finish(figure)
 

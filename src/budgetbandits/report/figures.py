@@ -23,7 +23,7 @@ from budgetbandits.experiments.results import Results
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures import layout as layout
 from budgetbandits.figures import profiles, svg
-from budgetbandits.figures.layout import PaperFigure, Series, below, finish, grow, leftmost, panels
+from budgetbandits.figures.layout import PaperFigure, Series, finish, grow, name_axes, panels
 from budgetbandits.figures.style import FigureSpec, SeriesStyle, figure_spec, series_style, series_styles, settings
 from budgetbandits.formatting.numbers import exact
 from budgetbandits.numerics.arrays import AnyArray
@@ -277,14 +277,6 @@ def place_style(place: int, spec: FigureSpec) -> dict[str, Any]:
     return {"color": spec.colour(series_style(place)), "marker": series_style(place).marker}
 
 
-def name_axes(axes: Sequence[Axes], panel: Axes, x_name: str, y_name: str) -> None:
-    """The names of the axes, where a panel stands at the edge."""
-    if below(axes, panel):
-        panel.set_xlabel(x_name)
-    if leftmost(panel):
-        panel.set_ylabel(y_name)
-
-
 def legend_below(figure: PaperFigure, panel: Axes, columns: int) -> None:
     """Below the panels, with the names that one of them has."""
     grow(figure, figure.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncols=columns))
@@ -313,9 +305,9 @@ def growth_beside_the_bound(slopes: pl.DataFrame, spec: FigureSpec) -> PaperFigu
             axis.set_ylim(0.0, 1.05 * max(axis.get_ylim()[1], 1.0))
             scales.logarithmic(axis.xaxis, *axis.get_xlim(), 4)
             scales.straight(axis.yaxis)
-            name_axes(axes, axis, "budget", "slope / lower bound's constant")
             if len(problems) > 1:
                 axis.legend(loc="lower right")
+        name_axes(axes, "budget", "slope / lower bound's constant")
         return finish(figure)
 
 
@@ -330,7 +322,7 @@ def worst_regret(hardest: pl.DataFrame, fitted: Sequence[Growth], spec: FigureSp
         figure, axes = panels(titles, spec, shape=0.9)
         for axis, growth in zip(axes, fitted, strict=True):
             _worst_panel(axis, hardest.filter(pl.col("policy") == growth.policy), growth, spec)
-            name_axes(axes, axis, "budget B", "regret on the hardest problem")
+        name_axes(axes, "budget B", "regret on the hardest problem")
         legend_below(figure, axes[0], 4 if spec.narrow else 8)
         return finish(figure)
 

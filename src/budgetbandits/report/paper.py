@@ -21,12 +21,12 @@ from budgetbandits.experiments.plots import series_of
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures import svg
-from budgetbandits.figures.layout import PaperFigure, Series, below, finish, leftmost, legend, panels
+from budgetbandits.figures.layout import PaperFigure, Series, finish, legend, name_axes, panels
 from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.formatting.numbers import count, exact, number
 from budgetbandits.numerics.arrays import AnyArray
 from budgetbandits.report import study, summary, tables
-from budgetbandits.report.figures import PageFigure, legend_below, name_axes, place_style, single_scale, two_scales
+from budgetbandits.report.figures import PageFigure, legend_below, place_style, single_scale, two_scales
 
 
 def content(found: Findings, folder: Path) -> dict[str, Any]:
@@ -129,10 +129,7 @@ def who_wins(ensemble: Results, spec: FigureSpec) -> PaperFigure:
             axis.set_title(
                 f"{group}\nBTS lowest on {lower[here].sum()},\nnot on {higher[here].sum()}, unsure on {unsure}"
             )
-            if below(axes, axis):
-                axis.set_xlabel("regret of BTS")
-            if leftmost(axis):
-                axis.set_ylabel("regret of the best other")
+        name_axes(axes, "regret of BTS", "regret of the best other")
         legend(figure, [each for each in series if each.number != bts], spec, line=False)
         return finish(figure)
 
@@ -181,7 +178,7 @@ def bounds_over_regret(calibrated: Results, proven: Sequence[Bounds], spec: Figu
             axis.set(xscale="log", xlim=(panel.budgets[0] * 0.9, panel.budgets[-1] * 1.1))
             scales.logarithmic(axis.xaxis, *axis.get_xlim(), 4)
             scales.logarithmic(axis.yaxis, *axis.get_ylim(), 5)
-            name_axes(axes, axis, "budget", "regret")
+        name_axes(axes, "budget", "regret")
         legend_below(figure, axes[0], 1 if spec.narrow else 4)
         return finish(figure)
 
@@ -211,7 +208,7 @@ def slope_of_the_lower_bound(calibrated: Results, proven: Sequence[Bounds], spec
             axis.set_ylim(0, 1.08 * max(regret.max(), foot + rise))
             scales.logarithmic(axis.xaxis, *axis.get_xlim(), 4)
             scales.straight(axis.yaxis)
-            name_axes(axes, axis, "budget", "regret of BTS")
+        name_axes(axes, "budget", "regret of BTS")
         return finish(figure)
 
 
