@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.figures import axes as scales
-from budgetbandits.figures.layout import PaperFigure, Series, below, finish, leftmost, legend, panels, save
+from budgetbandits.figures.layout import PaperFigure, Series, finish, legend, name_axes, panels, save
 from budgetbandits.figures.style import figure_spec, series_styles, settings
 from budgetbandits.policies import label
 
@@ -63,10 +63,7 @@ def growth(measured: Mapping[str, Mapping[str, Spread]], horizons: Sequence[int]
             axes.set(xlim=(horizons[0] / 1.5, horizons[-1] * 1.5), ylim=(low, high))
             scales.logarithmic(axes.xaxis, horizons[0], horizons[-1], 4)
             scales.logarithmic(axes.yaxis, low, high, 4)
-            if below(made, axes):
-                axes.set_xlabel("requests T")
-            if leftmost(axes):
-                axes.set_ylabel("regret")
+        name_axes(made, "requests T", "regret")
         legend(picture, series, page)
         return finish(picture)
 
@@ -87,9 +84,7 @@ def drift(curves: Mapping[str, Mapping[str, Array]], window: int) -> PaperFigure
             axes.set(xlim=(0, window * len(lines[policy])), ylim=CUT)
             scales.straight(axes.xaxis, 4)
             scales.straight(axes.yaxis, 6)
-            axes.set_xlabel("requests after the change")
-            if leftmost(axes):
-                axes.set_ylabel("share of the gain")
+        name_axes(made, "requests after the change", "share of the gain")
         legend(picture, series, page)
         return finish(picture)
 

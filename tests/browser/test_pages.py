@@ -169,13 +169,13 @@ ROOM_BESIDE_NAMES = """() => [...document.querySelectorAll(".wide .chart rect.sw
 def test_nothing_is_cut_off_however_long_names_and_amounts_are(tmp_path, watched, axe):
     name = "N" * 200
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        engine, key = DecisionService(store), make_key(store, ["admin"], time.time(), by="bb_tester")
+        engine, key = DecisionService(store), make_key(store, ["admin"], time.time(), actor="bb_tester")
         arms = ["A" * 200, "検索広告の費用" * 20, "Wm" * 50]
         engine.create(name, "bts-paced", 4e11, dict.fromkeys(arms, 1e9), currency="x" * 200, actor="bb_tester")
         for number in range(6):
             made = engine.decide(name, key=f"{number}", segment="S" * 200, arms=[arms[number % 3]])
             engine.feedback(made.decision, cost=123_456_789.123456, reward=1.0)
-        make_key(store, ["read"], time.time(), name, by="bb_tester")
+        make_key(store, ["read"], time.time(), name, actor="bb_tester")
         roll_up(store)
     here = f"/campaigns/{name}"
     paths = ("/", here, f"{here}?arm={'A' * 200}", "/keys", f"{here}/events", f"{here}/top-up?amount=7",

@@ -123,14 +123,8 @@ def test_campaigns_and_keys(said, tmp_path):
 
 
 def test_a_claim_of_the_paper():
-    claim = Claim(
-        "BTS is best.",
-        "by means",
-        ("on (a)",),
-        ComparisonCounts(holds=2),
-        ComparisonCounts(holds=1, undecided=1),
-        "problems",
-    )
+    counts = ComparisonCounts(holds=2), ComparisonCounts(holds=1, undecided=1)
+    claim = Claim("BTS is best.", "by means", ("on (a)",), *counts, "problems")
     assert json.loads(json.dumps(studies._record(claim))) == {
         "says": "BTS is best.", "criterion": "by means", "measured": ["on (a)"], "verdict": "undecided",
         "panels": {"holds": 2, "fails": 0, "undecided": 0, "silent": 0},

@@ -249,7 +249,7 @@ def test_a_change_of_which_nobody_knows_whether_it_was_made_is_made_once(say, mo
         return answer
 
     monkeypatch.setattr(SQLiteStore, "write", lost)
-    monkeypatch.setattr("budgetbandits.cli.store_option.RETRY_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr("budgetbandits.cli.service.RETRY_PAUSES", (0.0, 0.0))
     assert "budget 502.50" in say("campaign", "top-up", "ads", "2.5")
     troubles += [OutcomeUnknown("lost")] * 3
     say("campaign", "top-up", "ads", "2.5", fails="lost")

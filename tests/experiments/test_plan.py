@@ -160,22 +160,23 @@ def test_more_runs_keep_the_chunks_that_are_there():
     assert few < more
 
 
-@pytest.mark.parametrize("name", ["paper", "uniform-ensemble", "worst-case"])
-def test_what_ships_can_be_read(name):
-    assert name in EXPERIMENTS
-    experiment = Experiment.load(name)
-    assert len(experiment.problems) >= 4
-    assert len(experiment.policies) >= 3
+def test_what_ships_can_be_read():
+    for name in ("uniform-ensemble", "worst-case"):
+        assert name in EXPERIMENTS
+        experiment = Experiment.load(name)
+        assert len(experiment.problems) == 400 if name == "uniform-ensemble" else len(experiment.problems) >= 4
+        assert len(experiment.policies) >= 3
 
 
 def test_the_paper_as_it_describes_itself():
+    assert "paper" in EXPERIMENTS
     experiment = Experiment.load("paper")
     assert experiment.runs == 500
+    assert len(experiment.policies) >= 3
     assert len(experiment.budgets) == 15
     assert experiment.budgets[0] == 100
     assert experiment.budgets[-1] == 50_000
     assert [len(problem.problem) for problem in experiment.problems] == [10, 100, 10, 100]
-    assert len(Experiment.load("uniform-ensemble").problems) == 400
 
 
 def test_a_group_without_a_name_says_what_it_is():

@@ -201,17 +201,9 @@ def test_workers_that_make_no_sense():
 
 def test_interrupted_it_says_how_to_go_on(tmp_path):
     (tmp_path / "study.toml").write_text(SMALL.replace("runs = 6", "runs = 2000"))
-    command = [
-        str(Path(sys.executable).with_name("budgetbandits")),
-        "run",
-        "study.toml",
-        "--jobs",
-        "1",
-        "--out",
-        "out",
-    ]
+    command = [str(Path(sys.executable).with_name("budgetbandits")), "run", "study.toml", "--jobs", "1", "--out", "out"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    while len(list(tmp_path.glob("out/parts/*.parquet"))) < 3:
+    while not list(tmp_path.glob("out/parts/*.parquet")):
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)

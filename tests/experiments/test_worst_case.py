@@ -160,6 +160,7 @@ arms = {arms}
 
 def test_a_study_of_gaps_reports_its_hardest_problem(tmp_path, monkeypatch):
     monkeypatch.setattr(drawings, "of_study", lambda *_: [])
+    monkeypatch.setattr(drawings, "FORMATS", ("png",))
     text = STUDY + SWEEP.format(arms=2, kind="reward") + SWEEP.format(arms=4, kind="cost")
     run(Experiment.from_toml(text), tmp_path, Workers(jobs=1))
     page = write_report(tmp_path).read_text()

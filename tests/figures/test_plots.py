@@ -10,7 +10,7 @@ from scipy import stats
 from budgetbandits import Allocation, Problem, parse_policy, simulate
 from budgetbandits.errors import BadParameter, MissingExtra
 from budgetbandits.figures import posteriors
-from budgetbandits.figures.arms import ARMS_SHOWN
+from budgetbandits.figures.arms import ARMS_SHOWN_MAX
 from budgetbandits.numerics.posteriors import BetaPosterior, RatioPosterior
 from budgetbandits.policies import SamplingPolicy
 
@@ -36,7 +36,7 @@ def test_pulls_are_shares_of_the_games_and_ratios_are_true(outcome):
 def test_many_arms_share_the_last_row():
     problem = Problem.bernoulli(np.linspace(0.1, 0.9, 30).tolist(), [0.5] * 30)
     left, _ = simulate(problem, parse_policy("ucb1"), [40], 2, engine="reference").plot(width="paper").axes
-    assert len(left.patches) == ARMS_SHOWN + 1
+    assert len(left.patches) == ARMS_SHOWN_MAX + 1
     assert left.get_yticklabels()[-1].get_text() == "10 others"
     assert sum(bar.get_width() for bar in left.patches) == pytest.approx(100.0)
 

@@ -52,7 +52,7 @@ def test_two_figures_in_a_page_share_no_id_and_refer_to_their_own(figure):
 
 def test_every_colour_can_be_changed_by_the_page(figure):
     text = svg.to_svg(figure)
-    assert "var(--series-1, #2a6fbb)" in text
+    assert f"var(--series-1, {LIGHT['series-1']})" in text
     assert not re.findall(r"(?<!, )#[0-9a-f]{6}", text)
     assert "font-family: var(--figure-font, 'DejaVu Sans')" in text
     spec = custom_properties()

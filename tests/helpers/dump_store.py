@@ -56,7 +56,7 @@ def play(store: SQLiteStore) -> None:
         service.feedback(service.decide(name, "overrun", **said).decision, reward=1.0, cost=1.25)
         service.set_status(name, "active", actor="maker", key="resume")
         service.decide(name, "open")
-    make_key(store, ["decide"], clock.now, by="maker")
+    make_key(store, ["decide"], clock.now, actor="maker")
     refusals = Refusals()
     refusals.count("plain", "paused", clock.now)
     refusals.flush(store)

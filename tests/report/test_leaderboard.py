@@ -13,6 +13,7 @@ from budgetbandits.errors import BadParameter, StudyError
 from budgetbandits.experiments import Results, leaderboard
 from budgetbandits.experiments.runner import Workers
 from budgetbandits.experiments.suite import Suite
+from budgetbandits.report import figures as drawings
 from budgetbandits.report.leaderboard import write_page
 from suites import TINY
 
@@ -61,13 +62,18 @@ def test_what_a_part_took_is_written_down_once(played):
     assert taken["bts"]["rounds"] > 12 * 40
 
 
-def test_it_goes_on_is_joined_and_shows_everything(played, monkeypatch):
+@pytest.fixture(autouse=True)
+def less(monkeypatch):
+    monkeypatch.setattr(leaderboard, "ROUNDS", 20)
+    monkeypatch.setattr(drawings, "FORMATS", ("png",))
+
+
+def test_it_goes_on_is_joined_and_shows_everything(played):
     suite, out = played
     parts = {path: path.stat().st_mtime_ns for path in out.glob("*/parts/*")}
     joined = leaderboard.joined(suite, [f"{out}/mine.py:Greedy"])
     leaderboard.play(joined, out, Workers(jobs=1))
     assert {path: path.stat().st_mtime_ns for path in parts} == parts  # nothing was played again
-    monkeypatch.setattr(leaderboard, "ROUNDS", 20)
     summary = leaderboard.summarise(joined, out)
     assert leaderboard.read_summary(out)["overall"] == leaderboard.finite(summary["overall"])
     page = write_page(joined, summary, out).read_text()
@@ -84,9 +90,8 @@ def test_it_goes_on_is_joined_and_shows_everything(played, monkeypatch):
         assert (out / name).stat().st_size > 0
 
 
-def test_the_commands(played, monkeypatch):
+def test_the_commands(played):
     _, out = played
-    monkeypatch.setattr(leaderboard, "ROUNDS", 20)
     options = ["leaderboard", "--suite", f"{out}/suite.toml", "--out", f"{out}/again", "--quick", "--jobs", "1"]
     said = CliRunner().invoke(app, [*options, "--setting", "one", "--json"])
     document = json.loads(said.stdout)

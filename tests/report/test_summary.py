@@ -127,4 +127,4 @@ def test_the_paper_is_summed_up_by_its_verdicts():
         "has it on 8, and surely not on 4."
     )
     assert "5 policies" in third
-    assert set(summary.WORDS) == set(VERDICTS)
+    assert set(summary.VERDICT_PHRASES) == set(VERDICTS)

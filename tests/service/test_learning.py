@@ -43,7 +43,7 @@ async def play(client, run):
                 await told.settle(reward=reward)
 
 
-@pytest.mark.parametrize("runs", [12, *deep(40)])
+@pytest.mark.parametrize("runs", [6, *deep(40)])
 def test_a_campaign_over_http_learns_like_a_simulation(runs, tmp_path):
     """Campaigns at once against 3,000 simulated games: pseudo-regret, two-sided, a false alarm in a thousand.
 

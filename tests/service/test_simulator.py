@@ -46,7 +46,7 @@ class World:
         self.store, self.now = store, 1000.0
         self.engines = [self.engine(), self.engine()]
         self.policy = POLICIES[seed % len(POLICIES)]
-        self.caps = {"a": 1.0, "b": 0.5, "c": 2.0}
+        self.caps, self.micros = {"a": 1.0, "b": 0.5, "c": 2.0}, []
         self.paced = self.policy.startswith("bts-paced")
         if seed % 36 in (0, 27):  # enough arms to choose from those that rise
             self.caps |= {f"arm {number}": 0.3 for number in range(260)}
@@ -113,7 +113,9 @@ class World:
             assert sum(min(hold.amount, taken) for hold, taken in booked) <= 6_000_000 or self.released
 
     def cap_of(self, row):
-        return round(list(self.caps.values())[row.arm] * 1e6)
+        if len(self.micros) < len(self.caps):  # arms are added, and never change
+            self.micros = [round(cap * 1e6) for cap in self.caps.values()]
+        return self.micros[row.arm]
 
     def decide(self, engine):
         key, request = f"key {len(self.keys)}", self.request()

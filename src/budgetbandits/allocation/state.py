@@ -191,7 +191,9 @@ class AllocationState:
 
         with self._lock:
             state = self._session.state
-            most_pulled = np.argsort(-np.where(state.active, state.pulls, -1), kind="stable")[: posteriors.SHOWN]
+            most_pulled = np.argsort(-np.where(state.active, state.pulls, -1), kind="stable")[
+                : posteriors.ARMS_SHOWN_MAX
+            ]
             shown = sorted(most_pulled[state.active[most_pulled]].tolist())
             of = {self._session.names[arm]: posterior(self.policy, state, arm) for arm in shown}
             costs = [self._units.scale(name) for name in of]

@@ -1,9 +1,9 @@
 """The command line: ``budgetbandits COMMAND``.
 
 A module is named like its command. Commands that belong together share one: `study` has run, paper, report, plot and
-view; `catalogue` has policies, distributions, families and problem; `leaderboard` has leaderboard and recommend.
-`screen` and `store_option` are what commands share. Read this module first: it lists all commands, and turns errors
-into one line on stderr and an exit code. Other packages import only `app` and `main`.
+view; `catalogue` has policies, distributions, families, problem and check; `leaderboard` has leaderboard and
+recommend; `service` has serve and key. `screen` is what commands share. Read this module first: it lists all commands,
+and turns errors into one line on stderr and an exit code. Other packages import only `app` and `main`.
 
 Commands import heavy packages inside their functions, so that ``--help`` is quick.
 """
@@ -21,15 +21,13 @@ from budgetbandits import __version__, plugins
 from budgetbandits.cli import catalogue, study
 from budgetbandits.cli.bounds import bounds_command
 from budgetbandits.cli.campaign import campaign_app
-from budgetbandits.cli.check import check_command
 from budgetbandits.cli.compare import compare_command
 from budgetbandits.cli.demo import demo_command
 from budgetbandits.cli.evaluate import evaluate_command
-from budgetbandits.cli.key import key_app
 from budgetbandits.cli.leaderboard import leaderboard_command, recommend_command
 from budgetbandits.cli.replay import replay_command
 from budgetbandits.cli.screen import print_json
-from budgetbandits.cli.serve import serve_command
+from budgetbandits.cli.service import key_app, serve_command
 from budgetbandits.cli.simulate import simulate_command
 from budgetbandits.errors import BudgetBanditsError, missing_extra
 
@@ -64,7 +62,7 @@ def _options(
 COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Policies and problems": {
         "demo": demo_command, "simulate": simulate_command, "bounds": bounds_command, "replay": replay_command,
-        "evaluate": evaluate_command, "check": check_command, "policies": catalogue.policies_command,
+        "evaluate": evaluate_command, "check": catalogue.check_command, "policies": catalogue.policies_command,
         "distributions": catalogue.distributions_command, "families": catalogue.families_command,
         "problem": catalogue.problem_command,
     },

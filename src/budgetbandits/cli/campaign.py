@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from budgetbandits.cli.screen import AsJson, filled, fits, local_time, plain_table, print_json, share_bar
-from budgetbandits.cli.store_option import DATABASE, HERE, Address, once, opened_engine, opened_store, say
+from budgetbandits.cli.service import ACTOR, DEFAULT_STORE, Address, once, opened_engine, opened_store, say
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.money import decimals, same_decimals
 from budgetbandits.terms import CHANGEABLE, MONEY, TERMS
@@ -65,7 +65,7 @@ def create_command(
     cost: Annotated[
         list[str] | None, typer.Option(help="NAME=COST, the mean cost of an arm, for policies that must know it.")
     ] = None,
-    store: Address = DATABASE,
+    store: Address = DEFAULT_STORE,
     as_json: AsJson = False,
     **terms: Any,
 ) -> None:
@@ -74,12 +74,12 @@ def create_command(
     if cost:
         known["costs"] = _arms(cost)
     with opened_engine(store) as engine:
-        once(lambda key: engine.create(name, policy, budget, _arms(arm), known=known, key=key, actor=HERE, **terms))
+        once(lambda key: engine.create(name, policy, budget, _arms(arm), known=known, key=key, actor=ACTOR, **terms))
         show(engine, name, as_json)
 
 
 @campaign_app.command("list")
-def list_command(store: Address = DATABASE, as_json: AsJson = False) -> None:
+def list_command(store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """List all campaigns and their money."""
     with opened_engine(store) as engine:
         rows = engine.overview()
@@ -87,22 +87,22 @@ def list_command(store: Address = DATABASE, as_json: AsJson = False) -> None:
 
 
 @campaign_app.command("show")
-def show_command(campaign: Name, store: Address = DATABASE, as_json: AsJson = False) -> None:
+def show_command(campaign: Name, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Show one campaign, its terms and its arms."""
     with opened_engine(store) as engine:
         show(engine, campaign, as_json)
 
 
 @campaign_app.command("top-up")
-def top_up_command(campaign: Name, amount: float, store: Address = DATABASE, as_json: AsJson = False) -> None:
+def top_up_command(campaign: Name, amount: float, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Raise the budget."""
-    _change(store, campaign, as_json, lambda engine, key: engine.top_up(campaign, amount, key, HERE))
+    _change(store, campaign, as_json, lambda engine, key: engine.top_up(campaign, amount, key, ACTOR))
 
 
 def _status_command(word: str, status: Literal["paused", "active", "closed"], text: str) -> None:
-    def command(campaign: Name, store: Address = DATABASE, as_json: AsJson = False) -> None:
+    def command(campaign: Name, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
         with opened_engine(store) as engine:
-            once(lambda key: engine.set_status(campaign, status, key, HERE))
+            once(lambda key: engine.set_status(campaign, status, key, ACTOR))
         say({"campaign": campaign, "status": status}, f"{campaign} is {status}", as_json)
 
     campaign_app.command(word, help=text)(command)
@@ -114,10 +114,10 @@ _status_command("close", "closed", "Close for good; feedback for open decisions 
 
 
 @campaign_app.command("reset-clock")
-def reset_clock_command(campaign: Name, store: Address = DATABASE, as_json: AsJson = False) -> None:
+def reset_clock_command(campaign: Name, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Continue with today's date, after decisions that a wrong clock dated in the future."""
     with opened_engine(store) as engine:
-        once(lambda key: engine.reset_clock(campaign, key, HERE))
+        once(lambda key: engine.reset_clock(campaign, key, ACTOR))
     say({"campaign": campaign}, f"{campaign} continues today", as_json)
 
 
@@ -125,35 +125,35 @@ def reset_clock_command(campaign: Name, store: Address = DATABASE, as_json: AsJs
 def add_arm_command(
     campaign: Name,
     arm: Annotated[str, typer.Argument(help="NAME=CAP, the arm and the most that one pull of it can cost.")],
-    store: Address = DATABASE,
+    store: Address = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
     """Add an arm, from the next decision on."""
     name, cap = _arm(arm)
-    _change(store, campaign, as_json, lambda engine, key: engine.add_arm(campaign, name, cap, key, HERE))
+    _change(store, campaign, as_json, lambda engine, key: engine.add_arm(campaign, name, cap, key, ACTOR))
 
 
 @campaign_app.command("retire-arm")
-def retire_arm_command(campaign: Name, arm: str, store: Address = DATABASE, as_json: AsJson = False) -> None:
+def retire_arm_command(campaign: Name, arm: str, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Choose this arm no more, until it is brought back."""
-    _change(store, campaign, as_json, lambda engine, key: engine.retire_arm(campaign, arm, key, HERE))
+    _change(store, campaign, as_json, lambda engine, key: engine.retire_arm(campaign, arm, key, ACTOR))
 
 
 @campaign_app.command("bring-back-arm")
-def bring_back_arm_command(campaign: Name, arm: str, store: Address = DATABASE, as_json: AsJson = False) -> None:
+def bring_back_arm_command(campaign: Name, arm: str, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Choose a retired arm again, with all that is known of it."""
-    _change(store, campaign, as_json, lambda engine, key: engine.bring_back_arm(campaign, arm, key, HERE))
+    _change(store, campaign, as_json, lambda engine, key: engine.bring_back_arm(campaign, arm, key, ACTOR))
 
 
 @campaign_app.command("change", help=f"Change terms from now on: {', '.join(CHANGEABLE)}.")
 def change_command(
     campaign: Name,
     term: Annotated[list[str], typer.Argument(help="TERM=VALUE, or TERM=none to remove a limit.")],
-    store: Address = DATABASE,
+    store: Address = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
     changes = dict(map(_changed_term, term))
-    _change(store, campaign, as_json, lambda engine, key: engine.change_terms(campaign, changes, key, HERE))
+    _change(store, campaign, as_json, lambda engine, key: engine.change_terms(campaign, changes, key, ACTOR))
 
 
 def _changed_term(text: str) -> tuple[str, Any]:
@@ -176,7 +176,7 @@ def export_command(
     campaign: Name,
     file: Annotated[Path, typer.Argument(help="The file to write; its name ends in .csv or .parquet.")],
     table: Annotated[str, typer.Option(help="decisions or events.")] = "decisions",
-    store: Address = DATABASE,
+    store: Address = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
     """Write all decisions, or all events, to a file."""
@@ -190,7 +190,7 @@ def export_command(
 
 
 @campaign_app.command("verify")
-def verify_command(campaign: Name, store: Address = DATABASE, as_json: AsJson = False) -> None:
+def verify_command(campaign: Name, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Replay the campaign's events, and compare money, holds, choices and everything learned."""
     from budgetbandits.service.audit.audit import verify
 

@@ -1,16 +1,20 @@
-"""The commands ``policies``, ``distributions`` and ``families``, which list them, and ``problem``, which draws one."""
+"""The commands ``policies``, ``distributions`` and ``families``, which list them, ``problem``, which draws one, and
+``check``, which tests a policy.
+"""
 
 from __future__ import annotations
 
 import inspect
 import tomllib
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 
+from budgetbandits import plugins
 from budgetbandits.cli.screen import AsJson, plain_table, print_json
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies import POLICY_REGISTRY
@@ -18,6 +22,9 @@ from budgetbandits.policies.base import KNOWLEDGE, written
 from budgetbandits.problems.distributions import JOINT_LAWS, KNOWN_LAWS
 from budgetbandits.problems.families import ARMS_FAMILIES, KNOWN_FAMILIES, family
 from budgetbandits.problems.streams import DRIFTS, drifting
+
+if TYPE_CHECKING:
+    from budgetbandits.testing import Finding
 
 
 def policies_command(as_json: AsJson = False) -> None:
@@ -97,14 +104,14 @@ def problem_command(
     low: Annotated[float, typer.Option(help="The smallest mean.")] = 0.0,
     high: Annotated[float, typer.Option(help="The largest mean.")] = 1.0,
     drift: Annotated[str | None, typer.Option(help=f"How it changes: {', '.join(DRIFTS)}.")] = None,
-    at: Annotated[int | None, typer.Option(min=1, help="The request at which it changes.")] = None,
+    change_at: Annotated[int | None, typer.Option("--at", min=1, help="The request at which it changes.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print a random problem as TOML; with --drift, a request stream: the problem before and after a change."""
-    if (drift is None) != (at is None):
+    if (drift is None) != (change_at is None):
         raise BadParameter("--drift says how it changes and --at at which request; give both, or neither")
     problem = family(family_name, arms, seed, low, high)
-    text = (problem if drift is None or at is None else drifting(problem, drift, at)).to_toml()
+    text = (problem if drift is None or change_at is None else drifting(problem, drift, change_at)).to_toml()
     if as_json:
         print_json(tomllib.loads(text))
     else:
@@ -114,3 +121,37 @@ def problem_command(
 def _summary(thing: Callable[..., Any]) -> str:
     """The first line of its docstring."""
     return (thing.__doc__ or "").strip().partition("\n")[0].replace("``", "")
+
+
+def check_command(
+    policy: Annotated[str, typer.Argument(help="A policy, or FILE.py:CLASS.")], as_json: AsJson = False
+) -> None:
+    """Check a policy against the contract of all policies, and its engine; exit code 1 if anything is broken."""
+    from budgetbandits.testing import check_policy
+
+    console, chosen = Console(), plugins.find_policy(policy)
+
+    def show(finding: Finding) -> None:
+        if as_json:
+            return
+        colour = {"holds": "green", "broken": "bold red"}.get(finding.verdict, "dim")
+        console.print(f"[{colour}]{finding.verdict:15}[/{colour}] {finding.check}", highlight=False)
+        if finding.detail:
+            console.print(Padding(escape(finding.detail), (0, 0, 0, 16)), highlight=False)
+
+    if not as_json:
+        console.print(f"[bold]{escape(chosen.spec)}[/bold]: about a minute", highlight=False)
+    report = check_policy(chosen, show)
+    if as_json:
+        print_json(
+            {
+                "policy": report.policy, "holds": report.holds, "findings": [vars(each) for each in report.findings],
+                "engine": report.engine and report.engine.name, "engine_reason": report.engine and report.engine.reason,
+            }
+        )  # fmt: skip
+    else:
+        if report.engine is not None:
+            why = f", not by a faster one: {report.engine.reason}" if report.engine.reason else ""
+            console.print(f"\nPlayed by the engine {report.engine.name!r}{escape(why)}", highlight=False)
+        console.print("\nEverything holds." if report.holds else f"\n{len(report.broken)} broken", highlight=False)
+    raise typer.Exit(0 if report.holds else 1)

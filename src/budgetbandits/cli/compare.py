@@ -28,7 +28,7 @@ def compare_command(
     folder: Annotated[Path, typer.Argument(help="The folder of a study, or of the paper.")],
     budget: Annotated[float | None, typer.Option(help="One of the study's budgets. Without it, the largest.")] = None,
     metric: Annotated[str, typer.Option(help="pseudo_regret, regret or reward.")] = "pseudo_regret",
-    written: Annotated[
+    kind: Annotated[
         str | None, typer.Option("--format", help="Print a table for a paper or a program: markdown, latex or csv.")
     ] = None,
     as_json: AsJson = False,
@@ -37,12 +37,12 @@ def compare_command(
     from budgetbandits.experiments import Results
     from budgetbandits.experiments.paper import findings
 
-    if written is not None and (written not in FORMATS or as_json):
-        raise BadParameter(f"--format is {written!r}; use one of {', '.join(FORMATS)}, without --json")
+    if kind is not None and (kind not in FORMATS or as_json):
+        raise BadParameter(f"--format is {kind!r}; use one of {', '.join(FORMATS)}, without --json")
     folders = [folder / findings.CALIBRATED, folder / findings.ENSEMBLE] if findings.is_paper(folder) else [folder]
     found = [Results.load(each) for each in folders]
-    if written is not None:
-        print(_written(found, budget, metric, written))
+    if kind is not None:
+        print(_formatted(found, budget, metric, kind))
         return
     studies = [_comparison(results, budget, metric) for results in found]
     if as_json:
@@ -52,20 +52,20 @@ def compare_command(
             _show(Console(), study)
 
 
-def _written(found: list[Results], budget: float | None, metric: str, written: str) -> str:
+def _formatted(found: list[Results], budget: float | None, metric: str, kind: str) -> str:
     """The means of all policies, one table per study; as CSV the ranking, one table for all studies."""
     import polars as pl
 
     from budgetbandits.experiments.standings import ranking
 
-    if written == "csv":
+    if kind == "csv":
         ranked = [
             ranking(results, budget, metric).select(pl.lit(results.record["name"]).alias("study"), pl.all())
             for results in found
         ]
         return str(pl.concat(ranked).write_csv()).rstrip("\n")
     tables = [results.to_table(metric, [results.largest(budget)]) for results in found]
-    return "\n\n".join(table.to_markdown() if written == "markdown" else table.to_latex() for table in tables)
+    return "\n\n".join(table.to_markdown() if kind == "markdown" else table.to_latex() for table in tables)
 
 
 def _comparison(results: Results, budget: float | None, metric: str) -> Row:

@@ -22,7 +22,7 @@ from budgetbandits.off_policy.targets import DRAWS
 from budgetbandits.policies import label
 from budgetbandits.problems.recorded import parse_columns
 
-FAR = 4.0
+WEIGHT_ERRORS_MAX = 4.0
 """Standard errors by which the mean weight may differ from its expected value."""
 
 
@@ -36,7 +36,7 @@ def evaluate_command(
     shares: Annotated[
         list[str] | None, typer.Option("--mix", help="Arms with these shares: NAME=SHARE,NAME=SHARE. May be repeated.")
     ] = None,
-    evenly: Annotated[bool, typer.Option("--even", help="All arms equally often.")] = False,
+    even_mix: Annotated[bool, typer.Option("--even", help="All arms equally often.")] = False,
     columns: Annotated[str, typer.Option(help="The names of columns that differ from an export's: arm=…,….")] = "",
     learn_on: Annotated[
         Path | None,
@@ -50,14 +50,14 @@ def evaluate_command(
     as_json: AsJson = False,
 ) -> None:
     """Estimate what other policies would have earned and spent per request of a log."""
-    if not (policy or arm or shares or evenly):
+    if not (policy or arm or shares or even_mix):
         raise BadParameter("nothing to evaluate; name a --policy, an --arm or a --mix, or say --even")
     if not policy and (learn_on is not None or budget_per_request is not None):
         raise BadParameter("--learn-on and --budget-per-request are for a --policy; name one, or leave them out")
     named = parse_columns(columns, MEANINGS)
     whole = read_log(log, named)
     before, here = _learn_and_look(whole, learn_on, named, bool(policy))
-    targets = list(_targets(here, arm, shares, evenly))
+    targets = list(_targets(here, arm, shares, even_mix))
     for text in policy or ():
         for each in plugins.sweep(text):
             targets.append(
@@ -82,12 +82,12 @@ def _learn_and_look(whole: Log, learn_on: Path | None, columns: dict[str, str], 
     return whole.part(slice(half)), whole.part(slice(half, None))
 
 
-def _targets(log: Log, arms: list[str] | None, shares: list[str] | None, evenly: bool) -> Iterator[Target]:
+def _targets(log: Log, arms: list[str] | None, shares: list[str] | None, even_mix: bool) -> Iterator[Target]:
     for name in arms or ():
         yield one_arm(log, name)
     for text in shares or ():
         yield mix(log, dict(_share(part, text) for part in text.split(",") if part.strip()))
-    if evenly:
+    if even_mix:
         yield even(log)
 
 
@@ -135,7 +135,7 @@ def _show(title: str, whole: Log, log: Log, found: list[Evaluation]) -> None:
     for each in found:
         if each.problem:
             console.print(f"{escape(label(each.target))}: {escape(each.problem)}.", highlight=False, soft_wrap=True)
-        elif abs(each.weight.value - (1.0 - each.unanswered)) > FAR * max(each.weight.error, 1e-12):
+        elif abs(each.weight.value - (1.0 - each.unanswered)) > WEIGHT_ERRORS_MAX * max(each.weight.error, 1e-12):
             console.print(
                 f"{escape(label(each.target))}: its weights have the mean {_said(each.weight)} (95 %), not "
                 f"{1.0 - each.unanswered:.3g}: the log's propensities are not those of its choices.",

@@ -15,14 +15,14 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.numbers import count, interval, listed, number, open_interval, short
 from budgetbandits.policies import label
 
-FIRST = 12
+POLICIES_SHOWN_MAX = 12
 """Policies shown on the terminal; the page has all."""
 
 
 def leaderboard_command(
     out: Annotated[Path, typer.Option(help="The folder; given again, the run continues.")] = Path("leaderboard"),
     setting: Annotated[list[str] | None, typer.Option(help="Only this setting. May be repeated.")] = None,
-    joining: Annotated[
+    own_policies: Annotated[
         list[str] | None, typer.Option("--with", help="Your own policy, mypolicies.py:Mine. May be repeated.")
     ] = None,
     suite: Annotated[
@@ -48,7 +48,7 @@ def leaderboard_command(
 
     if (out / "study.json").exists():
         raise BadParameter(f"{out} holds a study of its own; choose another --out")
-    asked = leaderboard.joined(Suite.load(suite, setting or ()), joining or ())
+    asked = leaderboard.joined(Suite.load(suite, setting or ()), own_policies or ())
     if problems is not None:
         asked = asked.first(problems)
     if quick:
@@ -79,14 +79,14 @@ def _show_overall(summary: dict[str, Any]) -> None:
     table.add_column("policy", no_wrap=True)
     for column in ("times the best", "95 % interval", "settings"):
         table.add_column(column, justify="right")
-    for row in ranked[:FIRST]:
+    for row in ranked[:POLICIES_SHOWN_MAX]:
         table.add_row(
             label(row["policy"]), f"{row['times']:.2f}", interval(row["low"], row["high"]), str(row["settings"])
         )
     Console().print(table)
     Console().print(
         f"Mean regret by that of each setting's best policy, geometric mean over the settings that a policy plays; the "
-        f"first {min(FIRST, len(ranked))} of {count(len(ranked), 'policy')} that need to know nothing but "
+        f"first {min(POLICIES_SHOWN_MAX, len(ranked))} of {count(len(ranked), 'policy')} that need to know nothing but "
         f"{given_knowledge(summary)}.",
         highlight=False,
     )

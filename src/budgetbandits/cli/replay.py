@@ -27,8 +27,7 @@ def replay_command(
     policy: Annotated[list[str], typer.Option(help="A policy, as for simulate. May be repeated.")],
     budget_per_request: Annotated[list[float], typer.Option(help="Money for each request. May be repeated.")],
     columns: Annotated[
-        str,
-        typer.Option(help="The names of the columns: request=…,arm=…,reward=…,cost=… and optionally segment=…."),
+        str, typer.Option(help="The names of the columns: request=…,arm=…,reward=…,cost=… and optionally segment=….")
     ] = "",
     orders: Annotated[int, typer.Option(min=1, help="Shuffled orders of the requests.")] = 20,
     learn_on: Annotated[

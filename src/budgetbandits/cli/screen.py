@@ -98,12 +98,12 @@ def share_bar(title: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-class Split:
+class StageTimes:
     """Time spent in each stage of a long command.
 
-    >>> split = Split("starting")
-    >>> split.enter("compiling")
-    >>> split.line().split(":")[1]
+    >>> times = StageTimes("starting")
+    >>> times.enter("compiling")
+    >>> times.line().split(":")[1]
     ' starting 0, compiling 0'
     """
 

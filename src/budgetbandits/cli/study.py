@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from budgetbandits.cli.screen import AsJson, Split, plain_table, print_json, progress_bar, show_slower
+from budgetbandits.cli.screen import AsJson, StageTimes, plain_table, print_json, progress_bar, show_slower
 from budgetbandits.errors import BadParameter
 
 if TYPE_CHECKING:  # polars, joblib and matplotlib take a second to import, which other commands need not wait for
@@ -66,7 +66,7 @@ def paper_command(
     as_json: AsJson = False,
 ) -> None:
     """Reproduce the paper's simulations and judge each of its claims."""
-    split = Split("starting")
+    times = StageTimes("starting")
     import joblib
 
     from budgetbandits.experiments.paper import findings
@@ -79,23 +79,23 @@ def paper_command(
     with bar(quiet=as_json) as tell:
 
         def note(doing: str, done: int, total: int) -> None:
-            split.enter(f"{doing} {total:,} runs" if doing == "playing" else doing.split(" (")[0])
+            times.enter(f"{doing} {total:,} runs" if doing == "playing" else doing.split(" (")[0])
             tell(doing, done, total)
 
         found = findings.reproduce(out, runs, quick, workers_of(jobs, cluster, ray), note, command_line())
-    split.enter("judging")
+    times.enter("judging")
     with joblib.parallel_config(n_jobs=jobs), replacing_workers():
         claims = found.claims
     if not as_json:
         _show_claims(claims)
-    split.enter("report")
+    times.enter("report")
     with joblib.parallel_config(n_jobs=jobs), replacing_workers():
         page = _write_report(out, found)
     if as_json:
-        print_json({"claims": [_record(claim) for claim in claims], "report": str(page), "seconds": split.seconds()})
+        print_json({"claims": [_record(claim) for claim in claims], "report": str(page), "seconds": times.seconds()})
     else:
         show_report(page)
-        print(split.line(), file=sys.stderr)
+        print(times.line(), file=sys.stderr)
 
 
 def _show_claims(claims: list[Claim]) -> None:

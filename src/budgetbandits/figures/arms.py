@@ -15,9 +15,9 @@ from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.formatting.numbers import number
 from budgetbandits.numerics.arrays import AnyArray
 
-ARMS_SHOWN = 20
+ARMS_SHOWN_MAX = 20
 """Arms with a row of their own; the others share one."""
-ARMS_NAMED = 12
+ARMS_NAMED_MAX = 12
 """Arms with a name in the plane; of more only the best have one."""
 NAME_DISTANCE = 0.045
 """Names closer than this part of the plane would cover each other."""
@@ -35,27 +35,29 @@ class PullShares:
     high: AnyArray
 
 
-def pulls(of: PullShares, title: str, spec: FigureSpec) -> PaperFigure:
+def pulls(shares: PullShares, title: str, spec: FigureSpec) -> PaperFigure:
     """A row for each arm, the best on top: its share of the pulls, their number, its ratio, and a line for the gap."""
-    order = np.argsort(-of.ratios, kind="stable")
-    shown, rest = order[:ARMS_SHOWN], order[ARMS_SHOWN:]
-    labels = [of.names[arm] for arm in shown] + ([f"{len(rest)} others"] if len(rest) else [])
+    order = np.argsort(-shares.ratios, kind="stable")
+    shown, rest = order[:ARMS_SHOWN_MAX], order[ARMS_SHOWN_MAX:]
+    labels = [shares.names[arm] for arm in shown] + ([f"{len(rest)} others"] if len(rest) else [])
     with matplotlib.rc_context(settings(spec)):
         figure = PaperFigure(spec, len(labels) * 0.2 * spec.font / 8.6 + 0.75)
         left, right = figure.subplots(1, 2, sharey=True, width_ratios=[3, 2])
         left.set_title(title)
         left.set_yticks(range(len(labels)), labels)
         left.set_ylim(len(labels) - 0.5, -0.5)
-        share, count = (np.append(part[shown], part[rest].sum() if len(rest) else []) for part in (of.share, of.count))
+        share, count = (
+            np.append(part[shown], part[rest].sum() if len(rest) else []) for part in (shares.share, shares.count)
+        )
         share *= 100.0
         left.barh(range(len(labels)), share, height=0.62, color=spec.colours["series-1"], alpha=0.75)
-        low, high = 100.0 * of.low[shown], 100.0 * of.high[shown]
+        low, high = 100.0 * shares.low[shown], 100.0 * shares.high[shown]
         left.hlines(np.arange(len(shown)), low, high, color=spec.colours["ink"], linewidth=1.0)
         for row, value in enumerate(count):
             note(left, row, number(value), spec)
         left.set_xlim(0, max(share.max(), np.nan_to_num(high).max()) * 1.02)
         left.set_xlabel("% of the pulls, and their number")
-        _ratios(right, of.ratios[shown], spec)
+        _ratios(right, shares.ratios[shown], spec)
         for axes in (left, right):
             axes.grid(visible=False, axis="y")
             axes.grid(axis="x")
@@ -111,7 +113,7 @@ def _plane(axes: Axes, names: Sequence[str], costs: AnyArray, rewards: AnyArray,
     for arm in np.argsort(-ratios, kind="stable"):
         here = costs[arm] / right, rewards[arm] / top
         crowded = any(abs(here[0] - x) < 4 * NAME_DISTANCE and abs(here[1] - y) < NAME_DISTANCE for x, y in placed)
-        if (len(names) <= ARMS_NAMED and not crowded) or best[arm]:
+        if (len(names) <= ARMS_NAMED_MAX and not crowded) or best[arm]:
             placed.append(here)
             axes.annotate(
                 names[arm], (costs[arm], rewards[arm]), xytext=(4, -1), textcoords="offset points", va="top",

@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from budgetbandits.formatting.numbers import short
 from budgetbandits.numerics.arrays import AnyArray
 
-TENFOLD = 10.0
+APART_FACTOR = 10.0
 
 
 def geometric(values: Sequence[float]) -> bool:
@@ -46,34 +46,34 @@ def apart(columns: Iterable[AnyArray]) -> bool:
     seen = [column for column in seen if column.size]
     if not seen or min(column.min() for column in seen) <= 0.0:
         return False
-    return any(column.max() >= TENFOLD * column.min() for column in seen)
+    return any(column.max() >= APART_FACTOR * column.min() for column in seen)
 
 
-def round_numbers(low: float, high: float, most: int = 6) -> list[float]:
-    """1, 2, 5, 10, ... from low to high; only powers of ten, or every n-th, where there would be more than ``most``.
+def round_numbers(low: float, high: float, ticks_max: int = 6) -> list[float]:
+    """1, 2, 5, 10, ... from low to high; fewer where these are more than ``ticks_max``.
 
-    >>> round_numbers(90, 1_200), round_numbers(1, 1e6, most=4)
+    >>> round_numbers(90, 1_200), round_numbers(1, 1e6, ticks_max=4)
     ([100.0, 200.0, 500.0, 1000.0], [1.0, 100.0, 10000.0, 1000000.0])
     """
     tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits, step in [((1, 2, 5), 1), ((1, 3), 1), *(((1,), step) for step in range(1, len(tens) + 1))]:
         chosen = [ten for ten in tens if ten % step == 0]
         found = [number for ten in chosen for digit in digits if low <= (number := digit * 10.0**ten) <= high]
-        if len(found) <= most:
+        if len(found) <= ticks_max:
             return found
     return []
 
 
-def logarithmic(axis: Axis, low: float, high: float, most: int = 5) -> None:
+def logarithmic(axis: Axis, low: float, high: float, ticks_max: int = 5) -> None:
     """Round numbers on a logarithmic axis from low to high."""
-    ticks = round_numbers(low, high, most)
+    ticks = round_numbers(low, high, ticks_max)
     axis.set_major_locator(FixedLocator(ticks if len(ticks) > 1 else [low, high]))
     _plain(axis)
 
 
-def straight(axis: Axis, most: int = 4) -> None:
+def straight(axis: Axis, ticks_max: int = 4) -> None:
     """Few round numbers on a straight axis."""
-    axis.set_major_locator(MaxNLocator(nbins=most, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_locator(MaxNLocator(nbins=ticks_max, steps=[1, 2, 2.5, 5, 10]))
     _plain(axis)
 
 
@@ -87,20 +87,20 @@ def on_axis(value: float, _: int = 0) -> str:
     return short(value) if value >= 0.0 else f"−{short(-value)}"
 
 
-def budget_axis(axes: Axes, budgets: Sequence[float], most: int) -> None:
+def budget_axis(axes: Axes, budgets: Sequence[float], ticks_max: int) -> None:
     """The axis of budgets: logarithmic where they are `geometric`, and otherwise from 0."""
     low, high = min(budgets), max(budgets)
     if geometric(budgets):
         side = (high / low) ** 0.04
         axes.set_xscale("log")
         axes.set_xlim(low / side, high * side)
-        logarithmic(axes.xaxis, low / side, high * side, most)
+        logarithmic(axes.xaxis, low / side, high * side, ticks_max)
     else:
         axes.set_xlim(0.0, high * 1.03)
-        straight(axes.xaxis, most)
+        straight(axes.xaxis, ticks_max)
 
 
-def value_axis(axes: Axes, values: AnyArray, log: bool, most: int = 5) -> None:
+def value_axis(axes: Axes, values: AnyArray, log: bool, ticks_max: int = 5) -> None:
     """The axis of regret: of the values that are to be seen, logarithmic or from 0."""
     seen = values[np.isfinite(values)]
     if log:
@@ -108,11 +108,11 @@ def value_axis(axes: Axes, values: AnyArray, log: bool, most: int = 5) -> None:
         low, high = float(seen.min()) / 1.25, float(seen.max()) * 1.25
         axes.set_yscale("log")
         axes.set_ylim(low, high)
-        logarithmic(axes.yaxis, low, high, most)
+        logarithmic(axes.yaxis, low, high, ticks_max)
     else:
         low, high = min(0.0, float(seen.min())), float(seen.max())
         axes.set_ylim(low * 1.06, high * 1.06 if high > low else low + 1.0)
-        straight(axes.yaxis, most - 1)
+        straight(axes.yaxis, ticks_max - 1)
 
 
 def limits(values: Any) -> tuple[float, float]:

@@ -22,11 +22,11 @@ from matplotlib.text import Text
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.figures import svg
-from budgetbandits.figures.style import SAVING, FigureSpec, SeriesStyle
+from budgetbandits.figures.style import SAVE_SETTINGS, FigureSpec, SeriesStyle
 
 FORMATS: dict[str, dict[str, str | None]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
 """With the metadata that would make the same figure another file."""
-DOTS = 200
+DOTS_PER_INCH = 200
 """Of a PNG, in an inch."""
 
 
@@ -53,8 +53,8 @@ class PaperFigure(Figure):
 
     def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
         written = io.BytesIO()
-        self.savefig(written, format="png", dpi=2 * svg.PIXELS)
-        width, height = self.get_size_inches() * svg.PIXELS
+        self.savefig(written, format="png", dpi=2 * svg.PIXELS_PER_INCH)
+        width, height = self.get_size_inches() * svg.PIXELS_PER_INCH
         return written.getvalue(), {"width": round(width), "height": round(height)}
 
 
@@ -87,8 +87,8 @@ def save(figure: Figure, path: str | Path) -> Path:
     metadata = dict(FORMATS[check_format(path)])
     if path.suffix.lower() == ".png":
         metadata["Description"] = "; ".join(titles(figure))
-    with matplotlib.rc_context(SAVING):
-        figure.savefig(path, dpi=DOTS, metadata=metadata)
+    with matplotlib.rc_context(SAVE_SETTINGS):
+        figure.savefig(path, dpi=DOTS_PER_INCH, metadata=metadata)
     return path
 
 
@@ -106,10 +106,10 @@ def check_format(path: Path) -> str:
 
 
 def panels(
-    titles: Sequence[str], spec: FigureSpec, shape: float = 0.72, most: int = 4
+    titles: Sequence[str], spec: FigureSpec, shape: float = 0.72, columns_max: int = 4
 ) -> tuple[PaperFigure, list[Axes]]:
     """A picture with a panel for each title, as many side by side as there is room for; ``shape``: height by width."""
-    columns = spec.columns(len(titles), most)
+    columns = spec.columns(len(titles), columns_max)
     rows = math.ceil(len(titles) / columns)
     if columns == 1 and rows > 1:
         shape *= 0.8  # a stack of panels is to fit a page
@@ -125,20 +125,16 @@ def panels(
     return figure, list(axes.flat[: len(titles)])
 
 
-def below(axes: Sequence[Axes], of: Axes) -> bool:
-    """Whether no panel stands under this one, so that it names the axis."""
-    here = of.get_subplotspec()
-    assert here is not None
-    return not any(
-        cell.rowspan.start > here.rowspan.start and cell.colspan.start == here.colspan.start
-        for cell in (other.get_subplotspec() for other in axes)
-        if cell is not None
-    )
-
-
-def leftmost(of: Axes) -> bool:
-    cell = of.get_subplotspec()
-    return cell is None or cell.colspan.start == 0
+def name_axes(axes: Sequence[Axes], x_name: str, y_name: str = "") -> None:
+    """Name the axes of panels, each where no other panel stands below or to the left."""
+    cells = [panel.get_subplotspec() for panel in axes]
+    for panel, here in zip(axes, cells, strict=True):
+        assert here is not None
+        others = [cell for cell in cells if cell is not None and cell.colspan.start == here.colspan.start]
+        if here.rowspan.start == max(cell.rowspan.start for cell in others):
+            panel.set_xlabel(x_name)
+        if here.colspan.start == 0:
+            panel.set_ylabel(y_name)
 
 
 def shortened(names: Sequence[str], inches: float, spec: FigureSpec) -> list[str]:

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures import svg
-from budgetbandits.figures.layout import PaperFigure, Series, below, finish, leftmost, legend, panels
+from budgetbandits.figures.layout import PaperFigure, Series, finish, legend, name_axes, panels
 from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.formatting.numbers import number
 from budgetbandits.numerics.arrays import AnyArray
@@ -122,10 +122,7 @@ def _draw(
         figure, axes = panels(groups, spec)
         for place, group in enumerate(groups):
             draw(axes[place], place, group)
-            if below(axes, axes[place]):
-                axes[place].set_xlabel(words[0])
-            if leftmost(axes[place]):
-                axes[place].set_ylabel(words[1])
+        name_axes(axes, *words)
         order = np.argsort(-merit, kind="stable")
         legend(figure, [series[place] for place in order], spec, at_side=len(groups) == 1)
         return finish(figure)

@@ -13,12 +13,12 @@ from matplotlib.patches import Patch
 
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures import svg
-from budgetbandits.figures.layout import PaperFigure, Series, below, finish, grow, note, panels, shortened
+from budgetbandits.figures.layout import PaperFigure, Series, finish, grow, name_axes, note, panels, shortened
 from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.formatting.numbers import count, number
 from budgetbandits.numerics.arrays import AnyArray
 
-ROW = 0.2
+ROW_INCHES = 0.2
 """Inches of a row at 8.6 points."""
 
 
@@ -56,17 +56,16 @@ def dots(
         figure, axes = _stack(list(groups), len(series), spec)
         for place, estimates in enumerate(groups.values()):
             _dots(axes[place], place, estimates, series, spec, log)
-            if below(axes, axes[place]):
-                axes[place].set_xlabel(quantity)
+        name_axes(axes, quantity)
         return finish(figure)
 
 
 def _stack(titles: Sequence[str], rows: int, spec: FigureSpec) -> tuple[PaperFigure, list[Axes]]:
     """Panels of this many rows, each at least 3.2 inches wide."""
-    figure, axes = panels(titles, spec, most=max(1, int(spec.width / 3.2)))
+    figure, axes = panels(titles, spec, columns_max=max(1, int(spec.width / 3.2)))
     above = 0.78 * spec.font / 8.6  # title and axis
     grid = math.ceil(len(titles) / max(1, min(len(titles), int(spec.width / 3.2))))
-    figure.set_size_inches(spec.width, grid * (rows * ROW * spec.font / 8.6 + above))
+    figure.set_size_inches(spec.width, grid * (rows * ROW_INCHES * spec.font / 8.6 + above))
     return figure, axes
 
 
@@ -125,8 +124,7 @@ def wins(
         for place, (group, counts) in enumerate(groups.items()):
             _wins(axes[place], place, counts, problems[group], series, spec)
             axes[place].set_xlim(0, furthest)
-            if below(axes, axes[place]):
-                axes[place].set_xlabel("% of the problems")
+        name_axes(axes, "% of the problems")
         keys = [Patch(facecolor=spec.colours["ink2"], alpha=alpha, label=said) for alpha, said in SHADES]
         columns = 1 if spec.narrow else len(keys)
         grow(figure, figure.legend(handles=keys, loc="outside lower center", ncols=columns, handlelength=1.2))
@@ -163,8 +161,7 @@ def pulls(
         figure, axes = _stack(list(groups), len(series), spec)
         for place, (group, shares) in enumerate(groups.items()):
             _pulls(axes[place], place, shares, ratios[group], series, spec)
-            if below(axes, axes[place]):
-                axes[place].set_xlabel("% of the pulls, the best arm's first")
+        name_axes(axes, "% of the pulls, the best arm's first")
         return finish(figure)
 
 

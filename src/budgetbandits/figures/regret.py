@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures import svg
-from budgetbandits.figures.layout import PaperFigure, Series, below, finish, leftmost, legend, panels
+from budgetbandits.figures.layout import PaperFigure, Series, finish, legend, name_axes, panels
 from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.formatting.numbers import number, short
 from budgetbandits.numerics.arrays import AnyArray
@@ -66,10 +66,7 @@ def regret(
         for place, (title, curves) in enumerate(groups.items()):
             _panel(axes[place], place, curves, series, spec, options, log)
             _slope(axes[place], curves, options, title, spec)
-            if leftmost(axes[place]):
-                axes[place].set_ylabel(options.quantity)
-            if below(axes, axes[place]):
-                axes[place].set_xlabel("budget")
+        name_axes(axes, "budget", options.quantity)
         legend(figure, by_final_value(list(groups.values()), series), spec, at_side=len(groups) == 1)
         return finish(figure)
 
@@ -108,7 +105,7 @@ def _panel(
     tops = np.minimum(np.concatenate(ends), 2.0 * means.max())
     scales.value_axis(axes, np.concatenate([means, tops]), log)
     width = spec.width / spec.columns(1 if axes.get_subplotspec() is None else _in_row(axes))
-    scales.budget_axis(axes, budgets.tolist(), most=max(3, int(width / 0.7)))
+    scales.budget_axis(axes, budgets.tolist(), ticks_max=max(3, int(width / 0.7)))
     for place, (curve, each) in enumerate(zip(curves, series, strict=True)):
         _curve(axes, panel, curve, each, spec, options, (place + 0.5) / len(series) - 0.5)
 

@@ -23,7 +23,7 @@ WIDTHS = {"paper": 3.3, "page": 10.0, "phone": 380 / 96}
 """In inches: a column of a two-column paper; a page of text at 96 pixels an inch; a phone of 412 pixels without its
 margins."""
 
-SMALLEST_WIDTH = 2.0
+WIDTH_MIN = 2.0
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class FigureSpec:
         """Whether two panels side by side would have no room."""
         return self.width < 5.0
 
-    def columns(self, panels: int, most: int = 4) -> int:
+    def columns(self, panels: int, columns_max: int = 4) -> int:
         """How many panels stand side by side: each at least 2.2 inches wide, and rows as even as can be."""
-        fit = max(1, min(panels, most, int(self.width / (2.2 * self.font / 7.5))))
+        fit = max(1, min(panels, columns_max, int(self.width / (2.2 * self.font / 7.5))))
         return math.ceil(panels / math.ceil(panels / fit))
 
     def colour(self, style: SeriesStyle) -> str:
@@ -73,8 +73,8 @@ def figure_spec(width: str | float = "page", dark: bool = False) -> FigureSpec:
         raise BadParameter(f"width is {width!r:.40}; use {', '.join(WIDTHS)}, or a number of inches")
     else:
         inches = float(width)
-    if not inches >= SMALLEST_WIDTH:
-        raise BadParameter(f"a width of {inches:g} inches leaves no room; use at least {SMALLEST_WIDTH:g}")
+    if not inches >= WIDTH_MIN:
+        raise BadParameter(f"a width of {inches:g} inches leaves no room; use at least {WIDTH_MIN:g}")
     # print is read closer than a screen: 7.5 points there, 11.5 pixels here
     return FigureSpec(inches, 7.5 if width == "paper" else 8.6, DARK if dark else LIGHT)
 
@@ -121,19 +121,19 @@ def _alike(first: int, second: int) -> bool:
     return apart % len(SERIES) == 0 or apart % len(LINES) == 0
 
 
-def settings(of: FigureSpec) -> Any:
+def settings(spec: FigureSpec) -> Any:
     """Matplotlib's settings while a figure is drawn on this sheet."""
-    colours = of.colours
+    colours = spec.colours
     return {
         "font.family": "DejaVu Sans",
-        "font.size": of.font,
-        "axes.titlesize": of.font,
+        "font.size": spec.font,
+        "axes.titlesize": spec.font,
         "axes.titleweight": "bold",
         "axes.titlelocation": "left",
-        "axes.labelsize": of.font,
-        "xtick.labelsize": of.font,
-        "ytick.labelsize": of.font,
-        "legend.fontsize": of.font,
+        "axes.labelsize": spec.font,
+        "xtick.labelsize": spec.font,
+        "ytick.labelsize": spec.font,
+        "legend.fontsize": spec.font,
         "legend.frameon": False,
         "figure.facecolor": colours["bg"],
         "savefig.facecolor": colours["bg"],
@@ -167,11 +167,11 @@ def settings(of: FigureSpec) -> Any:
         "lines.markersize": 3.2,
         "hatch.linewidth": 0.6,
         "text.parse_math": False,  # names of problems are text, whatever signs are in them
-        **SAVING,
+        **SAVE_SETTINGS,
     }
 
 
-SAVING: Any = {
+SAVE_SETTINGS: Any = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "budgetbandits",  # the same figure is the same file
     "pdf.fonttype": 42,  # fonts that publishers accept

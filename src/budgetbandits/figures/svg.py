@@ -12,7 +12,7 @@ The convention, for style sheets and scripts:
 * A point is a ``<use>`` with the classes ``policy-N`` and ``point``, the id ``PREFIX-panel-P-point-N-I`` (I counts the
   budgets, or whatever the line goes over), ``data-x``, ``data-y`` and, where there is an interval, ``data-low`` and
   ``data-high``. Its ``<title>`` says the same in words: a browser shows it on hovering, without a script.
-* Colours are custom properties with the colour as drawn behind them: ``var(--series-1, #2a6fbb)``. The names are those
+* Colours are custom properties with the colour as drawn behind them: ``var(--series-1, COLOUR)``. The names are those
   of `web.assets`, which declares them for light and dark pages. Text has the family ``var(--figure-font, ...)``.
 * Width and height are in pixels, 96 to an inch: shown at that size, text has the size it was drawn for.
 
@@ -31,10 +31,10 @@ import matplotlib
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from budgetbandits.figures.style import SAVING
+from budgetbandits.figures.style import SAVE_SETTINGS
 from budgetbandits.web.assets import DARK, LIGHT
 
-PIXELS = 96
+PIXELS_PER_INCH = 96
 ROLES = ("line", "band", "bars", "fill", "legend", "name")
 
 
@@ -65,7 +65,7 @@ def tag(
 def to_svg(figure: Figure, prefix: str = "figure", label: str = "") -> str:
     """The figure as one ``<svg>`` element to put into a page; ``label`` says to those who cannot see it what it is."""
     written = io.StringIO()
-    with matplotlib.rc_context(SAVING):
+    with matplotlib.rc_context(SAVE_SETTINGS):
         figure.savefig(written, format="svg", metadata={"Date": None})
     text = written.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>", "", text, flags=re.DOTALL)
@@ -85,8 +85,8 @@ def to_svg(figure: Figure, prefix: str = "figure", label: str = "") -> str:
         "class": "figure",
         "role": "img",
         "aria-label": label or prefix,
-        "width": f"{width * PIXELS:.0f}",
-        "height": f"{height * PIXELS:.0f}",
+        "width": f"{width * PIXELS_PER_INCH:.0f}",
+        "height": f"{height * PIXELS_PER_INCH:.0f}",
         "viewBox": f"0 0 {width * 72:g} {height * 72:g}",
         "style": "stroke-linejoin: round; stroke-linecap: butt",
     }

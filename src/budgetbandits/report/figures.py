@@ -23,7 +23,7 @@ from budgetbandits.experiments.results import Results
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures import layout as layout
 from budgetbandits.figures import profiles, svg
-from budgetbandits.figures.layout import PaperFigure, Series, below, finish, grow, leftmost, panels
+from budgetbandits.figures.layout import PaperFigure, Series, finish, grow, name_axes, panels
 from budgetbandits.figures.style import FigureSpec, SeriesStyle, figure_spec, series_style, series_styles, settings
 from budgetbandits.formatting.numbers import exact
 from budgetbandits.numerics.arrays import AnyArray
@@ -157,76 +157,68 @@ def over_settings(
         legend=True,
     )
     return [
-        single_scale(folder, profile, partial(_profile, all_problems, series)),
-        single_scale(folder, quantiles, partial(_quantiles, settings, series)),
+        single_scale(folder, profile, partial(profiles.profile, {"all problems": all_problems}, series)),
+        single_scale(folder, quantiles, partial(profiles.quantiles, settings, series)),
     ]
 
 
-def _profile(values: AnyArray, series: Sequence[Series], of: FigureSpec) -> Any:
-    return profiles.profile({"all problems": values}, series, of)
-
-
-def _quantiles(settings: Mapping[str, AnyArray], series: Sequence[Series], of: FigureSpec) -> Any:
-    return profiles.quantiles(settings, series, of)
-
-
 def growth(slopes: pl.DataFrame, folder: Path) -> PageFigure:
-    about = PageFigure(
+    page_figure = PageFigure(
         "growth-figure",
         "How fast the regret of BTS grows",
         "The slope of the mean regret against ln B from each budget to the next, by the constant of the asymptotic "
         "lower bound: no policy that is good on every problem can stay below 1 in the long run. "
         "Bars are 95 % intervals.",
     )
-    return single_scale(folder, about, partial(growth_beside_the_bound, slopes), "growth")
+    return single_scale(folder, page_figure, partial(growth_beside_the_bound, slopes), "growth")
 
 
 def worst(hardest: pl.DataFrame, fitted: Sequence[Growth], folder: Path) -> PageFigure:
-    about = PageFigure(
+    page_figure = PageFigure(
         "worst-case",
         "The hardest problem",
         "The largest mean pseudo-regret over all gaps that were played: one half of the runs chooses the hardest "
         "problem, the other half measures it, and the other way round. Lines are the fit ln regret = c + a ln B + b ln "
         "K. Hollow: the hardest gap is the first or last of its sweep.",
     )
-    return single_scale(folder, about, partial(worst_regret, hardest, fitted))
+    return single_scale(folder, page_figure, partial(worst_regret, hardest, fitted))
 
 
-def single_scale(folder: Path, about: PageFigure, draw: Draw, name: str | None = None) -> PageFigure:
+def single_scale(folder: Path, page_figure: PageFigure, draw: Draw, name: str | None = None) -> PageFigure:
     """A figure with one scale."""
-    saved = _save(draw(figure_spec(WIDTHS["wide"])), folder, name or about.id)
-    wide = drawing_of(about, draw, "wide") if about.legend else _as_drawing(about, saved, "wide")
-    return replace(about, drawings=(wide, drawing_of(about, draw, "narrow")))
+    saved = _save(draw(figure_spec(WIDTHS["wide"])), folder, name or page_figure.id)
+    wide = drawing_of(page_figure, draw, "wide") if page_figure.legend else _as_drawing(page_figure, saved, "wide")
+    return replace(page_figure, drawings=(wide, drawing_of(page_figure, draw, "narrow")))
 
 
 def two_scales(
-    folder: Path, about: PageFigure, results: Results, log: bool | None = None, **options: Any
+    folder: Path, page_figure: PageFigure, results: Results, log: bool | None = None, **options: Any
 ) -> PageFigure:
     """Regret against budget with a logarithmic and a linear axis; the files have the one that comes first: ``log``, or
     what suits the numbers. A logarithm needs positive ones."""
     saved = plots.regret(results, figure_spec(WIDTHS["wide"]), log=log, **options)
     assert isinstance(saved, Figure)
-    _save(saved, folder, about.id)
+    _save(saved, folder, page_figure.id)
     scales = [LOG, LINEAR] if saved.axes[0].get_yscale() == LOG else [LINEAR, LOG]
     if not (regrets(results)["mean"] > 0.0).all():
         scales = [LINEAR]
     drawings = [
-        drawing_of(about, partial(plots.regret, results, log=scale == LOG, **options), width, scale)
+        drawing_of(page_figure, partial(plots.regret, results, log=scale == LOG, **options), width, scale)
         for scale in scales
         for width in WIDTHS
     ]
-    return replace(about, drawings=tuple(drawings))
+    return replace(page_figure, drawings=tuple(drawings))
 
 
-def drawing_of(about: PageFigure, draw: Draw, width: str, scale: str = "") -> Drawing:
+def drawing_of(page_figure: PageFigure, draw: Draw, width: str, scale: str = "") -> Drawing:
     """The figure drawn for one of `WIDTHS`."""
     on = figure_spec(WIDTHS[width])
-    return _as_drawing(about, _laid_out(draw(replace(on, legend=not about.legend))), width, scale)
+    return _as_drawing(page_figure, _laid_out(draw(replace(on, legend=not page_figure.legend))), width, scale)
 
 
-def _as_drawing(about: PageFigure, figure: Figure, width: str, scale: str = "") -> Drawing:
-    prefix = "-".join(filter(None, (about.id, width, scale)))
-    return Drawing(width, scale, Markup(svg.to_svg(figure, prefix, about.title)))
+def _as_drawing(page_figure: PageFigure, figure: Figure, width: str, scale: str = "") -> Drawing:
+    prefix = "-".join(filter(None, (page_figure.id, width, scale)))
+    return Drawing(width, scale, Markup(svg.to_svg(figure, prefix, page_figure.title)))
 
 
 def _laid_out(figure: Figure) -> Figure:
@@ -285,17 +277,9 @@ def place_style(place: int, spec: FigureSpec) -> dict[str, Any]:
     return {"color": spec.colour(series_style(place)), "marker": series_style(place).marker}
 
 
-def name_axes(axes: Sequence[Axes], of: Axes, along: str, up: str) -> None:
-    """The names of the axes, where a panel stands at the edge."""
-    if below(axes, of):
-        of.set_xlabel(along)
-    if leftmost(of):
-        of.set_ylabel(up)
-
-
-def legend_below(figure: PaperFigure, of: Axes, columns: int) -> None:
+def legend_below(figure: PaperFigure, panel: Axes, columns: int) -> None:
     """Below the panels, with the names that one of them has."""
-    grow(figure, figure.legend(*of.get_legend_handles_labels(), loc="outside lower center", ncols=columns))
+    grow(figure, figure.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncols=columns))
 
 
 def growth_beside_the_bound(slopes: pl.DataFrame, spec: FigureSpec) -> PaperFigure:
@@ -321,9 +305,9 @@ def growth_beside_the_bound(slopes: pl.DataFrame, spec: FigureSpec) -> PaperFigu
             axis.set_ylim(0.0, 1.05 * max(axis.get_ylim()[1], 1.0))
             scales.logarithmic(axis.xaxis, *axis.get_xlim(), 4)
             scales.straight(axis.yaxis)
-            name_axes(axes, axis, "budget", "slope / lower bound's constant")
             if len(problems) > 1:
                 axis.legend(loc="lower right")
+        name_axes(axes, "budget", "slope / lower bound's constant")
         return finish(figure)
 
 
@@ -338,7 +322,7 @@ def worst_regret(hardest: pl.DataFrame, fitted: Sequence[Growth], spec: FigureSp
         figure, axes = panels(titles, spec, shape=0.9)
         for axis, growth in zip(axes, fitted, strict=True):
             _worst_panel(axis, hardest.filter(pl.col("policy") == growth.policy), growth, spec)
-            name_axes(axes, axis, "budget B", "regret on the hardest problem")
+        name_axes(axes, "budget B", "regret on the hardest problem")
         legend_below(figure, axes[0], 4 if spec.narrow else 8)
         return finish(figure)
 
@@ -360,5 +344,5 @@ def _worst_panel(axis: Axes, rows: pl.DataFrame, growth: Growth, spec: FigureSpe
     scales.logarithmic(axis.xaxis, *axis.get_xlim(), 5)
 
 
-def exponent(of: Exponent) -> str:
-    return f"{of.value:.2f} [{of.low:.2f}, {of.high:.2f}]"
+def exponent(fit: Exponent) -> str:
+    return f"{fit.value:.2f} [{fit.low:.2f}, {fit.high:.2f}]"

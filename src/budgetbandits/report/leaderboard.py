@@ -20,10 +20,10 @@ from budgetbandits.policies.base import KNOWLEDGE
 from budgetbandits.report import figures as drawings
 from budgetbandits.report.page import render
 
-ALWAYS = ("bts", "omega-ucb")
+FIXED_POLICIES = ("bts", "omega-ucb")
 """In every figure, wherever they rank: the paper's policy and the favourite of the literature."""
-PANELS = 12
-UNITS = {
+PANELS_MAX = 12
+BUDGET_SUFFIXES = {
     "1": "",
     "smallest mean cost": " × min μc",
     "request": " a request",
@@ -62,7 +62,7 @@ def content(summary: dict[str, Any], values: Mapping[str, SettingGames], out: Pa
         "columns": [{"name": each["name"], "title": each["title"]} for each in summary["settings"]],
         "matrix": matrix(summary),
         "settings": summary["settings"],
-        "units": UNITS,
+        "units": BUDGET_SUFFIXES,
         "policies": policies(summary),
         "knowledge": KNOWLEDGE,
         "efforts": efforts(summary),
@@ -74,7 +74,7 @@ def content(summary: dict[str, Any], values: Mapping[str, SettingGames], out: Pa
 def figure_policies(summary: dict[str, Any]) -> list[str]:
     """The policies that figures draw: of those that play in every setting."""
     everywhere = [row for row in summary["overall"] if row["settings"] == len(summary["settings"])]
-    return policies_shown(everywhere, ALWAYS)
+    return policies_shown(everywhere, FIXED_POLICIES)
 
 
 def figures(
@@ -89,7 +89,7 @@ def figures(
     }
     if not several or len(drawn) < 2:
         return []
-    panels = dict(list(several.items())[:PANELS])
+    panels = dict(list(several.items())[:PANELS_MAX])
     return drawings.over_settings(np.concatenate(list(several.values())), panels, drawn, out)
 
 

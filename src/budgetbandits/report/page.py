@@ -41,11 +41,26 @@ def page_of(results: Results, folder: Path) -> str:
     return render(study.content(results, folder))
 
 
-def with_way_back(page: str, to: str) -> str:
+def _contents(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """(id, name) of the sections that a reader jumps to."""
+    sections = [
+        ("claims", "Claims", found["claims"]),
+        ("hardest", "Hardest problem", found["worst"]),
+        ("budgets", "Every budget", len(found["budgets"]) > 1),
+        ("one-budget", "One budget", True),
+        ("winners", "Who wins", found["winners"]),
+        ("growth", "Growth", found["growth"]),
+        ("problems", "Problems", found["problems"]),
+        ("made", "How this was made", True),
+    ]
+    return [(id_, name) for id_, name, there in sections if there]
+
+
+def with_way_back(page: str, address: str) -> str:
     """The page with the name in its bar as a link; a page that has no such bar is left as it is."""
     before, name, after = page.partition('<span class="brand">')
     inside, end, after = after.partition("</span>")
-    return f'{before}<a class="brand" href="{to}">{inside}</a>{after}' if end else before + name + inside + after
+    return f'{before}<a class="brand" href="{address}">{inside}</a>{after}' if end else before + name + inside + after
 
 
 def render(content: dict[str, Any], template: str = "report.html") -> str:
@@ -53,8 +68,8 @@ def render(content: dict[str, Any], template: str = "report.html") -> str:
     filters = {"number": number, "short": short, "exact": exact, "policy": label, "exponent": exponent}
     names = {
         "estimate": estimate, "interval": interval, "open_interval": open_interval,
-        "counted": count, "shown_arms": tables.ARMS,
-        "shown_groups": tables.GROUPS,
+        "counted": count, "shown_arms": tables.ARMS_SHOWN_MAX,
+        "shown_groups": tables.GROUPS_SHOWN_MAX,
     }  # fmt: skip
     script = _text("rescale.js") + _text("report.js")
     return (
@@ -62,6 +77,7 @@ def render(content: dict[str, Any], template: str = "report.html") -> str:
         .get_template(template)
         .render(
             content,
+            contents=content.get("contents") or _contents(content),
             style_sheets=Markup(assets.style_sheet() + _text("report.css")),
             script=Markup(script),
             script_hash=_allowed(script),

@@ -21,18 +21,18 @@ from budgetbandits.experiments.plots import series_of
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures import svg
-from budgetbandits.figures.layout import PaperFigure, Series, below, finish, leftmost, legend, panels
+from budgetbandits.figures.layout import PaperFigure, Series, finish, legend, name_axes, panels
 from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.formatting.numbers import count, exact, number
 from budgetbandits.numerics.arrays import AnyArray
 from budgetbandits.report import study, summary, tables
-from budgetbandits.report.figures import PageFigure, legend_below, name_axes, place_style, single_scale, two_scales
+from budgetbandits.report.figures import PageFigure, legend_below, place_style, single_scale, two_scales
 
 
 def content(found: Findings, folder: Path) -> dict[str, Any]:
     """Everything the template asks for; writes the figures and tables next to the page."""
     calibrated, ensemble = found.calibrated, found.ensemble
-    figures = paper_figures(found, folder)
+    figures = paper_figures(found, folder)  # drawn by other processes meanwhile
     tables.write_files(calibrated, folder / CALIBRATED)
     tables.write_files(ensemble, folder / ENSEMBLE)
     shown = {
@@ -52,7 +52,7 @@ def content(found: Findings, folder: Path) -> dict[str, Any]:
         "worst": None,
         "records": [calibrated.record, ensemble.record],
     } | study.about(calibrated)
-    return shown | {"contents": study.contents(shown), "figures": list(figures)}
+    return shown | {"figures": list(figures)}
 
 
 def paper_figures(found: Findings, folder: Path) -> Iterable[PageFigure]:
@@ -116,7 +116,7 @@ def who_wins(ensemble: Results, spec: FigureSpec) -> PaperFigure:
     names = np.array([problem["name"] for problem in ensemble.record["problems"]])
     series = series_of(ensemble)
     with matplotlib.rc_context(settings(spec)):
-        figure, axes = panels(ensemble.groups, spec, shape=1.25, most=4)
+        figure, axes = panels(ensemble.groups, spec, shape=1.25)
         for place, group in enumerate(ensemble.groups):
             here = groups == group
             axis = axes[place]
@@ -129,18 +129,15 @@ def who_wins(ensemble: Results, spec: FigureSpec) -> PaperFigure:
             axis.set_title(
                 f"{group}\nBTS lowest on {lower[here].sum()},\nnot on {higher[here].sum()}, unsure on {unsure}"
             )
-            if below(axes, axis):
-                axis.set_xlabel("regret of BTS")
-            if leftmost(axis):
-                axis.set_ylabel("regret of the best other")
+        name_axes(axes, "regret of BTS", "regret of the best other")
         legend(figure, [each for each in series if each.number != bts], spec, line=False)
         return finish(figure)
 
 
 def _points(
-    axes: Axes, panel: int, part: int, series: Series, spec: FigureSpec, at: tuple[AnyArray, AnyArray, AnyArray]
+    axes: Axes, panel: int, part: int, series: Series, spec: FigureSpec, points: tuple[AnyArray, AnyArray, AnyArray]
 ) -> None:
-    x, y, names = at
+    x, y, names = points
     if not len(x):
         return
     colour = spec.colour(series.style)
@@ -169,7 +166,7 @@ def bounds_over_regret(calibrated: Results, proven: Sequence[Bounds], spec: Figu
     measured = calibrated.summary().filter(pl.col("policy") == BTS)
     grey = spec.colours["ink2"]
     with matplotlib.rc_context(settings(spec)):
-        figure, axes = panels([panel.group for panel in proven], spec, shape=0.85, most=4)
+        figure, axes = panels([panel.group for panel in proven], spec, shape=0.85)
         for axis, panel in zip(axes, proven, strict=True):
             rows = measured.filter(pl.col("group") == panel.group).sort("budget")
             upper = panel.upper
@@ -181,7 +178,7 @@ def bounds_over_regret(calibrated: Results, proven: Sequence[Bounds], spec: Figu
             axis.set(xscale="log", xlim=(panel.budgets[0] * 0.9, panel.budgets[-1] * 1.1))
             scales.logarithmic(axis.xaxis, *axis.get_xlim(), 4)
             scales.logarithmic(axis.yaxis, *axis.get_ylim(), 5)
-            name_axes(axes, axis, "budget", "regret")
+        name_axes(axes, "budget", "regret")
         legend_below(figure, axes[0], 1 if spec.narrow else 4)
         return finish(figure)
 
@@ -194,7 +191,7 @@ def slope_of_the_lower_bound(calibrated: Results, proven: Sequence[Bounds], spec
     """
     measured = calibrated.summary().filter(pl.col("policy") == BTS)
     with matplotlib.rc_context(settings(spec)):
-        figure, axes = panels([panel.group for panel in proven], spec, shape=0.85, most=4)
+        figure, axes = panels([panel.group for panel in proven], spec, shape=0.85)
         for axis, panel in zip(axes, proven, strict=True):
             rows = measured.filter(pl.col("group") == panel.group).sort("budget")
             budgets, regret = rows["budget"].to_numpy(), rows["mean"].to_numpy()
@@ -211,7 +208,7 @@ def slope_of_the_lower_bound(calibrated: Results, proven: Sequence[Bounds], spec
             axis.set_ylim(0, 1.08 * max(regret.max(), foot + rise))
             scales.logarithmic(axis.xaxis, *axis.get_xlim(), 4)
             scales.straight(axis.yaxis)
-            name_axes(axes, axis, "budget", "regret of BTS")
+        name_axes(axes, "budget", "regret of BTS")
         return finish(figure)
 
 

@@ -15,7 +15,7 @@ from budgetbandits.formatting.numbers import count
 from budgetbandits.report import figures as drawings
 from budgetbandits.report import summary, tables
 
-BUDGETS = {
+BUDGET_UNITS = {
     "smallest mean cost": "budgets are multiples of each problem's smallest mean cost",
     "request": "budgets are money for a request",
     "cheap to expensive": "budgets lie between the cost of the best ratio and that of the highest reward, per request",
@@ -27,7 +27,7 @@ def content(results: Results, folder: Path) -> dict[str, Any]:
     """Everything the template asks for; writes the figures and tables next to the page."""
     tables.write_files(results, folder)
     several = len(results.record["problems"]) > len(results.groups)
-    found = {
+    return {
         "title": results.record["name"],
         "facts": facts(results),
         "warning": None,
@@ -40,7 +40,6 @@ def content(results: Results, folder: Path) -> dict[str, Any]:
         "worst": _worst(results, folder) if growth.is_two_gap(results) else None,
         "records": [results.record],
     } | about(results)
-    return found | {"contents": contents(found)}
 
 
 def about(results: Results) -> dict[str, Any]:
@@ -72,24 +71,9 @@ def facts(results: Results) -> str:
     ]  # fmt: skip
     if horizon := results.record.get("horizon"):
         counts.append(f"each budget for {horizon:,} requests")
-    if (unit := results.record.get("budget_unit", "1")) in BUDGETS:
-        counts.append(BUDGETS[unit])
+    if (unit := results.record.get("budget_unit", "1")) in BUDGET_UNITS:
+        counts.append(BUDGET_UNITS[unit])
     return " · ".join([*counts, results.record["begun"]] if results.record.get("begun") else counts)
-
-
-def contents(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """(id, name) of the sections that a reader jumps to."""
-    sections = [
-        ("claims", "Claims", found["claims"]),
-        ("hardest", "Hardest problem", found["worst"]),
-        ("budgets", "Every budget", len(found["budgets"]) > 1),
-        ("one-budget", "One budget", True),
-        ("winners", "Who wins", found["winners"]),
-        ("growth", "Growth", found["growth"]),
-        ("problems", "Problems", found["problems"]),
-        ("made", "How this was made", True),
-    ]
-    return [(id_, name) for id_, name, there in sections if there]
 
 
 def _growth(results: Results, folder: Path) -> dict[str, Any] | None:
@@ -97,7 +81,7 @@ def _growth(results: Results, folder: Path) -> dict[str, Any] | None:
     budgets, problems = results.budgets, results.record["problems"]
     if BTS not in results.policies or not 2 < len(budgets) <= 8 or max(budgets) < 100 * min(budgets):
         return None
-    if len(problems) > tables.SHOWN or results.record.get("horizon") is not None:
+    if len(problems) > tables.ROWS_SHOWN_MAX or results.record.get("horizon") is not None:
         return None
     found = slopes(results)
     if found["lower"].is_null().any() or not (found["lower"] > 0.0).all():

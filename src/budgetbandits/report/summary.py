@@ -23,7 +23,7 @@ from budgetbandits.formatting.numbers import count, estimate, exact, interval, l
 from budgetbandits.policies import label
 from budgetbandits.report.tables import regrets
 
-GROUPS_NAMED = 4
+GROUPS_NAMED_MAX = 4
 """Groups that a sentence goes through one by one."""
 
 
@@ -84,7 +84,7 @@ def _alone(results: Results, budget: str) -> str:
         f"{estimated(row['mean'], row['half'])}" + (f" on {row['group']}" if len(results.groups) > 1 else "")
         for row in regrets(results).filter(pl.col("budget") == results.largest()).rows(named=True)
     ]
-    return f"{label(results.policies[0])} has a mean regret of {listed(means[:GROUPS_NAMED])} at {budget}."
+    return f"{label(results.policies[0])} has a mean regret of {listed(means[:GROUPS_NAMED_MAX])} at {budget}."
 
 
 def _best(results: Results, lead: Lead, budget: str) -> str:
@@ -130,12 +130,12 @@ def _best_of_several(found: list[Lead], budget: str) -> str:
     return f"At {budget}, {listed(parts)}."
 
 
-def _surely(sure: int, of: int) -> str:
-    return "surely" if sure == of else f"surely on {sure}" if sure else "not surely"
+def _surely(sure: int, total: int) -> str:
+    return "surely" if sure == total else f"surely on {sure}" if sure else "not surely"
 
 
 def _ahead_of_several(found: list[Lead]) -> str:
-    if len(found) <= GROUPS_NAMED:
+    if len(found) <= GROUPS_NAMED_MAX:
         return f"The lead over the next policy: {'; '.join(map(_led, found))}."
     share = [lead.ahead / (lead.mean + lead.ahead) if lead.mean + lead.ahead > 0.0 else 0.0 for lead in found]
     least, most = (found[share.index(pick(share))] for pick in (min, max))
@@ -179,7 +179,7 @@ def measured(results: Results) -> str:
     )
 
 
-WORDS = {
+VERDICT_PHRASES = {
     BORNE_OUT: ("is borne out", "are borne out"),
     NOT_BORNE_OUT: ("is not borne out", "are not borne out"),
     DEPENDS: ("depends on the problem", "depend on the problem"),
@@ -193,9 +193,7 @@ WORDS = {
 def of_paper(found: Findings) -> list[str]:
     """The three sentences at the head of the paper's report."""
     verdicts = Counter(claim.verdict for claim in found.claims)
-    said = [
-        f"{verdicts[verdict]} {WORDS[verdict][verdicts[verdict] > 1]}" for verdict in VERDICTS if verdicts[verdict]
-    ]  # fmt: skip
+    said = [f"{number} {VERDICT_PHRASES[each][number > 1]}" for each in VERDICTS if (number := verdicts[each])]
     calibrated, ensemble = found.calibrated, found.ensemble
     panels, others = (tuple(int(part.sum()) for part in bts_against_others(of)) for of in (calibrated, ensemble))
     problems = len(ensemble.record["problems"])

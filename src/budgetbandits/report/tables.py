@@ -12,9 +12,9 @@ from budgetbandits.experiments.plots import with_intervals
 from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.experiments.statistics import against_rivals, bootstrap_interval, moments, resampled_std
 
-SHOWN = 20
+ROWS_SHOWN_MAX = 20
 """Rows of a long table that the page shows; the whole table is in the CSV file next to it."""
-GROUPS = 12
+GROUPS_SHOWN_MAX = 12
 """Groups whose every budget the page shows; of the others it shows the largest, and summary.csv has the rest."""
 
 
@@ -44,7 +44,9 @@ def by_group(results: Results) -> list[dict[str, Any]]:
     spread = _spread_intervals(results)
     largest = results.largest()
     shown = {largest: results.groups} | {
-        budget: results.groups[:GROUPS] for budget in sorted(results.budgets, reverse=True) if budget < largest
+        budget: results.groups[:GROUPS_SHOWN_MAX]
+        for budget in sorted(results.budgets, reverse=True)
+        if budget < largest
     }
     several = len(results.policies) > 1
     tables: dict[str, list[dict[str, Any]]] = {group: [] for group in results.groups}
@@ -132,14 +134,14 @@ def exceptions(ensemble: Results) -> dict[str, Any]:
     beaten = [row["group"] for row in rows]
     return {
         "counts": [(group, beaten.count(group), groups.count(group)) for group in ensemble.groups],
-        "rows": rows[:SHOWN],
+        "rows": rows[:ROWS_SHOWN_MAX],
         "total": len(rows),
     }
 
 
-FEW = 3
+PROBLEMS_SHOWN_MAX = 3
 """Problems of a group whose arms are shown one by one; more are shown by their range."""
-ARMS = 12
+ARMS_SHOWN_MAX = 12
 """Arms of a problem that are shown at once; the others are folded."""
 
 
@@ -149,7 +151,7 @@ def problems(results: Results) -> list[dict[str, Any]]:
     found = []
     for group in results.groups:
         members = [record for record in records if record["group"] == group]
-        few = len(members) <= FEW
+        few = len(members) <= PROBLEMS_SHOWN_MAX
         found.append(
             {
                 "group": group,

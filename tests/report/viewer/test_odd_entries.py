@@ -152,7 +152,7 @@ def test_a_mistake_is_a_page_and_a_line_in_the_log(half, caplog, monkeypatch):
 
 
 def test_a_stream_says_what_is_wrong_and_goes_on(half, served, caplog, monkeypatch):
-    monkeypatch.setattr(server, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(server, "LOOK_SECONDS", 0.01)
     with ask(served, "/live/") as answer:
         assert answer.readline() == b"event: changed\n"
         half.rename(half.with_name("moved"))
@@ -183,7 +183,7 @@ def test_what_comes_from_the_folder_is_closed_in(done, path):
 def test_a_report_that_is_drawn_here_is_closed_in_as_well(done):
     viewer = Viewer(Folder(done))
     until(lambda: text(viewer.answer("/study/deep/one", {})).endswith("small"))
-    assert viewer.answer("/study/deep/one", {}).headers["Content-Security-Policy"] == pages.FOREIGN
+    assert viewer.answer("/study/deep/one", {}).headers["Content-Security-Policy"] == pages.FOREIGN_FILE_POLICY
 
 
 def test_links_that_lead_out_of_the_folder(done, tmp_path_factory):

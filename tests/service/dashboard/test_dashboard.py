@@ -371,7 +371,7 @@ def test_a_page_costs_as_much_for_a_campaign_of_ten_times_the_decisions(tmp_path
             store.write(work)
         roll_up(store)
         long, short = (
-            steps(store, lambda tx, name=name: campaign_view(tx, tx.campaign_named(name), PageQuery()))
+            steps(store, lambda tx, name=name: campaign_view(tx, tx.campaign(name), PageQuery()))
             for name in ("long", "short")
         )
         assert long < 1.3 * short

@@ -171,7 +171,7 @@ def test_nobody_drops_the_key_in_use_or_makes_one_for_nothing(store, admin):
 
 def test_the_record_of_keys_has_pages(store, admin):
     for _ in range(55):
-        make_key(store, ["read"], 0.0, by="bb_many")
+        make_key(store, ["read"], 0.0, actor="bb_many")
     first = admin("GET", "/keys?format=json").json()
     second = admin("GET", f"/keys?format=json&before={first['older']}").json()
     assert len(first["events"]) == 50

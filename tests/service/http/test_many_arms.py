@@ -12,15 +12,8 @@ from budgetbandits.service.feedback import DecisionOutcome
 from budgetbandits.service.request import checked_options
 from budgetbandits.service.service import DecisionService
 from memory_store import MemoryStore
-from stores import STORES
 
 ARMS = {"a": 1.0, "b": 0.5, "c": 0.5}
-
-
-@pytest.fixture(params=STORES)
-def opener(request, tmp_path):
-    with STORES[request.param](tmp_path) as opener:
-        yield opener
 
 
 def in_loop(monkeypatch, owner, name):

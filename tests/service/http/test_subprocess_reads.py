@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import csv
 import errno
 import io
 import json
@@ -244,8 +243,8 @@ def test_keys_are_looked_up_while_all_other_readers_are_busy(store):
 
 
 @contextlib.contextmanager
-def application(store):
-    reads, key = LongReads(store), make_key(store, ["admin"], 0.0)
+def application(store, reads=None):
+    reads, key = reads or LongReads(store), make_key(store, ["admin"], 0.0)
     app = httpx.ASGITransport(create_app(DecisionService(store), store, reads=reads), raise_app_exceptions=False)
 
     def client():
@@ -256,6 +255,37 @@ def application(store):
     yield client, reads, key
 
 
+def get(client, *paths):
+    """The answers to requests, one after the other."""
+
+    async def run():
+        async with client() as http:
+            return [await http.get(path) for path in paths]
+
+    return asyncio.run(run())
+
+
+def call(app, key, path, *messages):
+    """What the application sends when its server hands it these messages, and then nothing more."""
+    coming, sent = list(messages), []
+    scope = {
+        "type": "http", "method": "GET", "path": path, "query_string": b"",
+        "headers": [(b"authorization", f"Bearer {key}".encode())], "root_path": "",
+    }  # fmt: skip
+
+    async def receive():
+        return coming.pop(0) if coming else await asyncio.Event().wait()
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(asyncio.wait_for(app(scope, receive, send), 10.0))
+    return sent
+
+
+BODY = {"type": "http.request", "body": b"", "more_body": False}
+
+
 WAITING = ("/bin/sh", "-c", "exec sleep 60")
 """Instead of a process that reads: one that never begins to answer."""
 
@@ -264,19 +294,11 @@ def test_a_process_of_its_own_reads(store):
     engine = DecisionService(store)
     made = of_every_kind(DecisionService(store, Clock(1e9)))
     with application(store) as (client, _, _):
-
-        async def run():
-            async with client() as http:
-                verdict = await http.get("/v1/campaigns/ads/verify")
-                tables = [await http.get(f"/v1/campaigns/ads/export?format={kind}") for kind in ("csv", "parquet")]
-                return verdict, *tables
-
-        verdict, text, parquet = asyncio.run(run())
+        verdict, parquet = get(client, "/v1/campaigns/ads/verify", "/v1/campaigns/ads/export?format=parquet")
     assert verdict.json() == {"agrees": True, "differences": []}
-    assert text.headers["content-type"].startswith("text/csv")
-    assert text.headers["content-disposition"] == 'attachment; filename="decisions.csv"'
+    assert parquet.headers["content-type"] == "application/vnd.apache.parquet"
+    assert parquet.headers["content-disposition"] == 'attachment; filename="decisions.parquet"'
     ids = [id for ids in made.values() for id in ids]
-    assert [row["decision"] for row in csv.DictReader(io.StringIO(text.text))] == ids
     assert polars.read_parquet(io.BytesIO(parquet.content))["decision"].to_list() == ids
     assert engine.account("ads").held > 0
 
@@ -310,27 +332,7 @@ def test_a_read_ends_when_its_client_has_gone(tmp_path, monkeypatch):
         filled(DecisionService(store), 1, 10)
         reads, key = LongReads(store), make_key(store, ["admin"], 0.0)
         app = create_app(DecisionService(store), store, reads=reads)
-        head = {
-            "type": "http", "method": "GET", "path": "/v1/campaigns/ads/verify", "query_string": b"",
-            "headers": [(b"authorization", f"Bearer {key}".encode())], "root_path": "",
-        }  # fmt: skip
-
-        async def run():
-            begun = False
-
-            async def receive():
-                nonlocal begun
-                if not begun:
-                    begun = True
-                    return {"type": "http.request", "body": b"", "more_body": False}
-                return {"type": "http.disconnect"}
-
-            async def send(_message):
-                pass
-
-            await asyncio.wait_for(app(head, receive, send), 10.0)
-
-        asyncio.run(run())
+        call(app, key, "/v1/campaigns/ads/verify", BODY, *[{"type": "http.disconnect"}] * 9)
         assert not any(reads._running.values())
 
 
@@ -339,32 +341,9 @@ def test_a_process_that_fails_is_never_taken_for_one_that_has_ended(tmp_path, mo
     monkeypatch.setattr(subprocess_reads, "PROGRAM", program)
     with SQLiteStore(tmp_path / "money.db") as store, application(store) as (client, _, key):
         filled(DecisionService(store), 1, 10)
-
-        async def run():
-            async with client() as http:
-                return await http.get("/v1/campaigns/ads/verify")
-
-        answer = asyncio.run(run())
+        [answer] = get(client, "/v1/campaigns/ads/verify")
         assert (answer.status_code, answer.json()["title"]) == (500, "ServiceError")
-        sent = []
-
-        async def collect():
-            app = create_app(DecisionService(store), store)
-            head = {
-                "type": "http", "method": "GET", "path": "/v1/campaigns/ads/export", "query_string": b"",
-                "headers": [(b"authorization", f"Bearer {key}".encode())], "root_path": "",
-            }  # fmt: skip
-            messages = [{"type": "http.request", "body": b""}]
-
-            async def receive():
-                return messages.pop() if messages else await asyncio.Event().wait()
-
-            async def send(message):
-                sent.append(message)
-
-            await app(head, receive, send)
-
-        asyncio.run(collect())
+        sent = call(create_app(DecisionService(store), store), key, "/v1/campaigns/ads/export", BODY)
         whole = sent[0]["status"] == 200 and not sent[-1].get("more_body", False)
         assert not whole
 
@@ -376,12 +355,7 @@ def test_no_file_descriptors_for_a_process(tmp_path, monkeypatch):
     monkeypatch.setattr(asyncio, "create_subprocess_exec", none_left)
     with SQLiteStore(tmp_path / "money.db") as store, application(store) as (client, reads, _):
         filled(DecisionService(store), 1, 10)
-
-        async def run():
-            async with client() as http:
-                return await http.get("/v1/campaigns/ads/export")
-
-        answer = asyncio.run(run())
+        [answer] = get(client, "/v1/campaigns/ads/export")
     assert (answer.status_code, answer.json()["title"]) == (503, "ServerBusy")
     assert "ulimit -n" in answer.json()["detail"]
     assert not any(reads._running.values())
@@ -392,16 +366,8 @@ def test_no_room_for_a_temporary_file(monkeypatch):
     monkeypatch.setattr(export.tempfile, "TemporaryFile", lambda: open("/dev/full", "w+b", buffering=0))  # noqa: SIM115
     store = MemoryStore()
     filled(DecisionService(store), 1, 10)
-    key = make_key(store, ["read"], 0.0)
-    app = httpx.ASGITransport(create_app(DecisionService(store), store, reads=ReadsHereAtOnce(store)))
-
-    async def run():
-        async with httpx.AsyncClient(transport=app, base_url="http://service") as http:
-            return await http.get(
-                "/v1/campaigns/ads/export?format=parquet", headers={"Authorization": f"Bearer {key}"}
-            )  # fmt: skip
-
-    answer = asyncio.run(run())
+    with application(store, ReadsHereAtOnce(store)) as (client, _, _):
+        [answer] = get(client, "/v1/campaigns/ads/export?format=parquet")
     assert (answer.status_code, answer.json()["title"]) == (507, "DiskFull")
     assert "TMPDIR" in answer.json()["detail"]
 

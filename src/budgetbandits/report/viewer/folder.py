@@ -19,9 +19,9 @@ from budgetbandits.errors import NotFound, StudyError
 from budgetbandits.experiments.study import Progress, Study, progress
 from budgetbandits.report.page import REPORT
 
-DEEP = 4
+DEPTH_MAX = 4
 """Folders below the one that is shown in which studies are looked for."""
-SERVED = {".html": "text/html; charset=utf-8", ".csv": "text/csv; charset=utf-8", ".png": "image/png",
+MEDIA_TYPES = {".html": "text/html; charset=utf-8", ".csv": "text/csv; charset=utf-8", ".png": "image/png",
           ".svg": "image/svg+xml", ".pdf": "application/pdf", ".json": "application/json",
           ".parquet": "application/vnd.apache.parquet", ".toml": "text/plain; charset=utf-8",
           ".tex": "text/plain; charset=utf-8", ".md": "text/markdown; charset=utf-8"}  # fmt: skip
@@ -113,7 +113,7 @@ class Folder:
     def file(self, place: str) -> Path:
         """A file that may be handed out."""
         path = self.inside(place)
-        if path.suffix not in SERVED or not self._known(path):
+        if path.suffix not in MEDIA_TYPES or not self._known(path):
             raise NotFound(f"there is no file {place!r:.80} to show; go back to the list")
         return path
 
@@ -167,7 +167,7 @@ class Folder:
         for here, names, files in os.walk(self.root, onerror=refused.append):
             path = Path(here)
             found.append(path)
-            deep = len(path.relative_to(self.root).parts) >= DEEP
+            deep = len(path.relative_to(self.root).parts) >= DEPTH_MAX
             names[:] = [] if deep or "study.json" in files else sorted(n for n in names if not n.startswith("."))
         return found, refused
 

@@ -27,32 +27,32 @@ from budgetbandits.formatting.numbers import count, exact, listed, short, thousa
 from budgetbandits.policies import label
 from budgetbandits.report.figures import WIDTHS, Drawing, PageFigure, drawing_of, legend_marks
 from budgetbandits.report.page import page_of, with_way_back
-from budgetbandits.report.viewer.folder import SERVED, Folder, PageEntry, StudyEntry, as_text
+from budgetbandits.report.viewer.folder import MEDIA_TYPES, Folder, PageEntry, StudyEntry, as_text
 from budgetbandits.web.assets import LivePages
 from budgetbandits.web.servers import BEAT
 from budgetbandits.web.view_cache import EXPECTED_ERRORS, BackgroundValue
 
 HTML = "text/html; charset=utf-8"
-CLOSED = "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
-POLICY = (
+NO_EMBEDDING = "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self'; connect-src 'self'; "
-    f"{CLOSED}"
+    f"{NO_EMBEDDING}"
 )
 """Figures have their colours in attributes, hence inline styles."""
-FOREIGN = (
+FOREIGN_FILE_POLICY = (
     "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; "
-    f"style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; {CLOSED}"
+    f"style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; {NO_EMBEDDING}"
 )
 """For files of the folder, which may come from others: they are shown, and their scripts run, but in a sandbox that can
 read nothing of these pages and send nothing anywhere. A report has a stricter policy of its own."""
 
 log = logging.getLogger(__name__)
 
-OWN_REPORT = 20.0
+REPORT_SECONDS = 20.0
 """Seconds after its last part that a study has to write its report itself."""
 
 
-ABOUT = PageFigure("so-far", "Mean pseudo-regret so far", "", legend=True)
+PREVIEW = PageFigure("so-far", "Mean pseudo-regret so far", "", legend=True)
 
 
 class Curves(NamedTuple):
@@ -69,7 +69,7 @@ def curves(folder: Path) -> Curves | None:
     if results is None:
         return None
     draw = partial(plots.regret if len(results.budgets) > 1 else plots.dots, results)
-    drawings = [drawing_of(ABOUT, draw, width) for width in WIDTHS]
+    drawings = [drawing_of(PREVIEW, draw, width) for width in WIDTHS]
     return Curves(drawings, results.table.height // len(results.budgets), len(results.groups))
 
 
@@ -164,7 +164,7 @@ class Viewer:
 
     def _report(self, shown: StudyEntry) -> str | None:
         """Drawn here, once for each state of the study; None meanwhile, or while the study may still write it."""
-        if shown.progress.quiet_for < OWN_REPORT:
+        if shown.progress.quiet_for < REPORT_SECONDS:
             return None
         of, made = self._reports.get(shown.place, ((), None))
         if made is None or of != shown.progress.state:
@@ -204,7 +204,7 @@ class Viewer:
         content = path.read_bytes()
         if path.suffix == ".html":
             content = with_way_back(content.decode("utf-8", errors="replace"), "/").encode()
-        return _foreign(content, SERVED[path.suffix])
+        return _foreign(content, MEDIA_TYPES[path.suffix])
 
 
 def why(error: Exception, path: str) -> str:
@@ -215,8 +215,8 @@ def why(error: Exception, path: str) -> str:
 
 
 def _foreign(content: bytes, kind: str) -> PageResponse:
-    headers = {"Content-Security-Policy": FOREIGN}
-    if kind == SERVED[".pdf"]:  # browsers show none that is closed in like this
+    headers = {"Content-Security-Policy": FOREIGN_FILE_POLICY}
+    if kind == MEDIA_TYPES[".pdf"]:  # browsers show none that is closed in like this
         headers["Content-Disposition"] = "attachment"
     return PageResponse(content, kind, headers=headers)
 
@@ -256,7 +256,7 @@ def _json(content: dict[str, Any]) -> PageResponse:
 def _page(template: str, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any) -> PageResponse:
     text = _filled(template, {"live": ""} | values)
     return PageResponse(
-        text.encode("utf-8", "replace"), HTML, status, {"Content-Security-Policy": POLICY} | dict(headers or {})
+        text.encode("utf-8", "replace"), HTML, status, {"Content-Security-Policy": PAGE_POLICY} | dict(headers or {})
     )
 
 

@@ -20,9 +20,9 @@ from budgetbandits.web.servers import BEAT, BEAT_EVENT, STREAM_HEADERS, change, 
 
 log = logging.getLogger(__name__)
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-NOTHING, FAILED = -1, -2
+NOT_READ, FAILED = -1, -2
 """In place of the number of a page: it was not looked at yet, or could not be."""
-LOOK_EVERY = 1.0
+LOOK_SECONDS = 1.0
 """Seconds between two looks whether a page has changed; more if a look is slow."""
 
 
@@ -110,7 +110,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.flush()
 
     def _events(self, path: str) -> Iterator[bytes]:
-        seen, sent_at, words = NOTHING, time.monotonic(), ""
+        seen, sent_at, words = NOT_READ, time.monotonic(), ""
         while not self.server.stopping:
             began = time.monotonic()
             try:
@@ -123,7 +123,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 if last != seen or began - sent_at >= BEAT:  # so that ages and rates are right
                     yield change(last, seen)
                     seen, sent_at = last, began
-            seconds = max(LOOK_EVERY, 20.0 * (time.monotonic() - began))
+            seconds = max(LOOK_SECONDS, 20.0 * (time.monotonic() - began))
             while seconds > BEAT / 2 and not self.server.stopping:
                 time.sleep(BEAT / 2)
                 seconds -= BEAT / 2

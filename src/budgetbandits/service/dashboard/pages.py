@@ -29,9 +29,9 @@ from budgetbandits.service.dashboard.query import (
 )
 from budgetbandits.service.dashboard.rendering import PAGES, html_response, render, secured, warm
 from budgetbandits.service.dashboard.sessions import COOKIE, COOKIE_SECONDS, Session, Sessions, check_origin, read_form
-from budgetbandits.service.http.problem_json import EXPECTED, describe
+from budgetbandits.service.http.problem_json import CALLER_ERRORS, describe
 from budgetbandits.service.http.request_checks import log_failure
-from budgetbandits.service.http.server_state import ServerState
+from budgetbandits.service.http.worker_routes import ServerState
 from budgetbandits.service.stores.contract import T, Transaction, find_campaign, isolated
 from budgetbandits.service.stores.records import Campaign
 from budgetbandits.web.servers import BEAT, BEAT_EVENT, STREAM_HEADERS, change, event
@@ -101,7 +101,7 @@ class Dashboard:
         return secured(RedirectResponse(address("sign-in", next=address_of(request)), 303))
 
     def _problem(self, request: Request, session: Session | None, error: Exception) -> Response:
-        if not isinstance(error, EXPECTED):
+        if not isinstance(error, CALLER_ERRORS):
             log_failure(request.scope, error)
         fields: dict[str, Any] = {
             "status": 500,

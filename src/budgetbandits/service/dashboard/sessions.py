@@ -21,7 +21,7 @@ from starlette.requests import Request
 
 from budgetbandits.errors import BadParameter, NotAllowed
 from budgetbandits.service.dashboard.query import whole_number
-from budgetbandits.service.http.auth import KEY_CACHE_SECONDS, KeyRing, actor, check_header
+from budgetbandits.service.http.auth import KEY_CACHE_SECONDS, KeyRing, actor_of, check_header
 from budgetbandits.service.http.request_checks import read_body
 from budgetbandits.service.names import check_text
 from budgetbandits.service.stores.contract import Store, Transaction, find_campaign
@@ -57,7 +57,7 @@ class Session:
 
     @property
     def name(self) -> str:
-        return actor(self.key)
+        return actor_of(self.key.prefix)
 
     @property
     def form_code(self) -> str:

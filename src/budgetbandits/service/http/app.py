@@ -19,9 +19,9 @@ from budgetbandits.service.http import worker_routes
 from budgetbandits.service.http.auth import KeyRing
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.http.problem_json import not_found
-from budgetbandits.service.http.request_checks import CountRequests, LimitBodies, RefuseNul
-from budgetbandits.service.http.server_state import ServerState
+from budgetbandits.service.http.request_checks import BodyLimit, NulFilter, RequestCounter
 from budgetbandits.service.http.subprocess_reads import LongReads
+from budgetbandits.service.http.worker_routes import ServerState
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import Store
 
@@ -67,9 +67,9 @@ class Application(Router):
             redirect_slashes=False,
             default=not_found,
             middleware=[
-                Middleware(CountRequests, metrics=service.metrics),
-                Middleware(LimitBodies),
-                Middleware(RefuseNul),
+                Middleware(RequestCounter, metrics=service.metrics),
+                Middleware(BodyLimit),
+                Middleware(NulFilter),
             ],
         )
 

@@ -34,10 +34,10 @@ KEY_FILE = Path("budgetbandits-admin.key")
 
 
 def make_key(
-    store: Store, scopes: Sequence[str], now: float, campaign: str | None = None, by: str | None = None,
+    store: Store, scopes: Sequence[str], now: float, campaign: str | None = None, actor: str | None = None,
     operation: str | None = None,
 ) -> str:  # fmt: skip
-    """Make a key for the actor ``by``; its secret is returned this one time.
+    """Make a key; its secret is returned this one time.
 
     A repeated call with the same ``operation``, an idempotency key, is refused: the first key cannot be shown again.
     """
@@ -53,7 +53,7 @@ def make_key(
                 "another"
             )
         only = None if campaign is None else find_campaign(tx, campaign).id
-        _add(tx, Key(prefix, _digest(secret), tuple(scopes), now, only), by, operation)
+        _add(tx, Key(prefix, _digest(secret), tuple(scopes), now, only), actor, operation)
 
     store.write(work, Scope(campaign or ""))
     return text
@@ -65,9 +65,9 @@ def check_scopes(scopes: Sequence[str]) -> None:
         raise BadParameter(f"scopes are {', '.join(scopes) or 'empty'}; choose from {', '.join(SCOPES)}")
 
 
-def _add(tx: Transaction, key: Key, by: str | None, operation: str | None = None) -> None:
+def _add(tx: Transaction, key: Key, actor: str | None, operation: str | None = None) -> None:
     tx.add_key(key)
-    event = KeyEvent("made", key.prefix, key.scopes, key.campaign, key.created_at, by, operation)
+    event = KeyEvent("made", key.prefix, key.scopes, key.campaign, key.created_at, actor, operation)
     tx.add_key_event(event)
 
 
@@ -106,7 +106,7 @@ def hand_over_first_key(store: Store, file: Path | None) -> None:
             opened.flush()
             os.fsync(opened.fileno())
     except OSError as error:
-        drop_key(store, prefix_of(key), by="the server, which could not write it down")
+        drop_key(store, prefix_of(key), actor="the server, which could not write it down")
         raise BadParameter(
             f"cannot write the admin key to {file}: {error.strerror}; name another file with --key-file, which must "
             "not exist yet, or make a key first with 'budgetbandits key create --scope admin'"
@@ -114,13 +114,8 @@ def hand_over_first_key(store: Store, file: Path | None) -> None:
     print(f"The admin key is in {file.absolute()}", flush=True)
 
 
-def actor(key: Key) -> str:
-    """The holder of a key, as events name it."""
-    return actor_of(key.prefix)
-
-
 def actor_of(prefix: str) -> str:
-    """The holder of the key with this public part."""
+    """The holder of the key with this public part, as events name it."""
     return f"bb_{prefix}"
 
 
@@ -150,15 +145,15 @@ def _new() -> tuple[str, str, str]:
     return prefix, secret, f"bb_{prefix}_{secret}"
 
 
-def drop_key(store: Store, prefix: str, by: str | None = None) -> None:
-    """Delete a key for the actor ``by``."""
+def drop_key(store: Store, prefix: str, actor: str | None = None) -> None:
+    """Delete a key."""
 
     def work(tx: Transaction) -> None:
         key = tx.key(prefix)
         if key is None:
             raise NotFound(f"no key {prefix!r:.40}; pass the eight characters after bb_")
         tx.drop_key(prefix)
-        tx.add_key_event(KeyEvent("dropped", prefix, key.scopes, key.campaign, tx.now(), by))
+        tx.add_key_event(KeyEvent("dropped", prefix, key.scopes, key.campaign, tx.now(), actor))
 
     store.write(work)
 
@@ -228,12 +223,7 @@ class KeyRing:
 
 
 async def check_header(
-    keys: KeyRing,
-    header: str,
-    scope: str,
-    campaign: str | None,
-    client: tuple[str, int] | None,
-    anywhere: bool = False,
+    keys: KeyRing, header: str, scope: str, campaign: str | None, client: tuple[str, int] | None, anywhere: bool = False
 ) -> Key:
     """`KeyRing.check` of an Authorization header, in a thread if the store must be read; counts wrong keys."""
     kind, _, text = header.partition(" ")

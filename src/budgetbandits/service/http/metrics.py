@@ -97,22 +97,16 @@ class _Money(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         rows = self._campaigns.overview()
-        for name in MONEY:
-            gauge = GaugeMetricFamily(f"budgetbandits_campaign_{name}", f"A campaign's {name}.", labels=["campaign"])
+        about = {name: f"A campaign's {name}." for name in MONEY}
+        about["arms_down"] = "Arms that are not asked because they failed too often in a row."
+        for name, text in about.items():
+            gauge = GaugeMetricFamily(f"budgetbandits_campaign_{name}", text, labels=["campaign"])
             for row in rows:
                 gauge.add_metric([row["name"]], row[name])
             yield gauge
         yield GaugeMetricFamily(
             "budgetbandits_damaged_campaigns", "Campaigns whose rows cannot be read.", len(self._campaigns.damaged())
         )
-        gauge = GaugeMetricFamily(
-            "budgetbandits_campaign_arms_down",
-            "Arms that are not asked because they failed too often in a row.",
-            labels=["campaign"],
-        )
-        for row in rows:
-            gauge.add_metric([row["name"]], row["arms_down"])
-        yield gauge
         gauge = GaugeMetricFamily(
             "budgetbandits_campaign_status", "1 for the status a campaign has, else 0.", labels=["campaign", "status"]
         )  # fmt: skip

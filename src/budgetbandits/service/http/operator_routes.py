@@ -31,22 +31,16 @@ from budgetbandits.service.dashboard.keys import KeyPages
 from budgetbandits.service.dashboard.pages import Dashboard
 from budgetbandits.service.dashboard.sessions import Sessions
 from budgetbandits.service.http import worker_routes
-from budgetbandits.service.http.auth import actor, check_header
+from budgetbandits.service.http.auth import actor_of, check_header
 from budgetbandits.service.http.problem_json import (
-    EXPECTED,
+    CALLER_ERRORS,
     PROBLEMS,
-    Invalid,
+    InvalidRequest,
     OpenApiDocument,
     answer,
     not_found,
 )
-from budgetbandits.service.http.request_checks import (
-    check_mistakes,
-    check_no_nul,
-    check_query,
-    check_size,
-    log_failure,
-)
+from budgetbandits.service.http.request_checks import check_mistakes, check_no_nul, check_query, check_size, log_failure
 from budgetbandits.service.http.schemas import (
     AuditAnswer,
     CampaignAnswer,
@@ -57,8 +51,8 @@ from budgetbandits.service.http.schemas import (
     TermChanges,
     TopUp,
 )
-from budgetbandits.service.http.server_state import ServerState
 from budgetbandits.service.http.subprocess_reads import Reading, StreamedRead
+from budgetbandits.service.http.worker_routes import ServerState
 from budgetbandits.service.stores.contract import named_damage
 
 log = structlog.get_logger("budgetbandits")
@@ -88,7 +82,7 @@ async def _handle(request: Request, error: Exception) -> Response:
         log_failure(request.scope, error)
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
-        error = Invalid(first["loc"], first["msg"])
+        error = InvalidRequest(first["loc"], first["msg"])
     if isinstance(error, HTTPException) and error.status_code == 405:
         error = HTTPException(405, headers={"Allow": _methods(request)})
     return answer(error)
@@ -103,7 +97,7 @@ def _methods(request: Request) -> str:
     )
 
 
-HANDLERS: dict[Any, Any] = dict.fromkeys([*EXPECTED, RequestValidationError, Exception], _handle)
+HANDLERS: dict[Any, Any] = dict.fromkeys([*CALLER_ERRORS, RequestValidationError, Exception], _handle)
 
 
 # --- parameters of the routes ----------------------------------------------------------------------------------------
@@ -148,14 +142,14 @@ class OperatorChange:
 
     service: ServerState
     campaign: str
-    by: str
+    actor: str
     key: str | None
 
     def make(
         self, event: str, method: Callable[..., None], *args: Any, status_code: int = 200, **logged: Any
     ) -> Response:
         """Call this method of `Campaigns`, and answer."""
-        method(self.service.campaigns, self.campaign, *args, key=self.key, actor=self.by)
+        method(self.service.campaigns, self.campaign, *args, key=self.key, actor=self.actor)
         return self.answer(event, status_code, **logged)
 
     def answer(self, event: str, status_code: int, **logged: Any) -> Response:
@@ -166,8 +160,10 @@ class OperatorChange:
         )
 
 
-def _change_of(campaign: CampaignPath, service: ThisService, by: Actor, key: IdempotencyKey = None) -> OperatorChange:
-    return OperatorChange(service, campaign, by, key)
+def _change_of(
+    campaign: CampaignPath, service: ThisService, actor: Actor, key: IdempotencyKey = None
+) -> OperatorChange:
+    return OperatorChange(service, campaign, actor, key)
 
 
 ThisChange = Annotated[OperatorChange, Depends(_change_of)]
@@ -185,14 +181,14 @@ def _as_json(request: Request, content: bytes) -> Request:
     return Request(scope, receive)
 
 
-def guarded(scope: str) -> type[APIRoute]:
+def scoped_route(scope: str) -> type[APIRoute]:
     """Routes that need a key of this scope, for the campaign in their path if there is one.
 
     FastAPI parses a body before it runs any dependency. Requests without a key, or with a body that would take long to
     refuse, are refused before that.
     """
 
-    class Guarded(APIRoute):
+    class ScopedRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handle = super().get_route_handler()
             body: type[RequestBody] | None = get_type_hints(self.endpoint).get("body")
@@ -202,7 +198,7 @@ def guarded(scope: str) -> type[APIRoute]:
                 header, campaign = request.headers.get("authorization", ""), request.path_params.get("campaign")
                 client = request.scope.get("client")
                 key = await check_header(service_of(request).keys, header, scope, campaign, client)
-                request.state.actor = actor(key)
+                request.state.actor = actor_of(key.prefix)
                 check_query(request.scope["query_string"], known)
                 content = await request.body()
                 check_size(len(content), UNUSED_BODY_BYTES_MAX if body is None else body.max_bytes)
@@ -214,21 +210,21 @@ def guarded(scope: str) -> type[APIRoute]:
 
             return check_first
 
-    return Guarded
+    return ScopedRoute
 
 
 # --- the routes ------------------------------------------------------------------------------------------------------
 
-TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
-EXPORTED: dict[int | str, dict[str, Any]] = {200: {"content": {kind: {} for kind in TYPES.values()}}}
+EXPORT_TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
+EXPORT_RESPONSES: dict[int | str, dict[str, Any]] = {200: {"content": {kind: {} for kind in EXPORT_TYPES.values()}}}
 
 Limit = Annotated[int | None, Query(ge=1, le=1000, description="How many at most; all if not given.")]
 After = Annotated[
     str | None, Query(min_length=1, max_length=200, description="The id of the last campaign of the previous page.")
 ]
 
-read = APIRouter(route_class=guarded("read"))
-admin = APIRouter(route_class=guarded("admin"))
+read = APIRouter(route_class=scoped_route("read"))
+admin = APIRouter(route_class=scoped_route("admin"))
 change = partial(admin.post, response_model=CampaignDetailAnswer)
 
 
@@ -239,12 +235,12 @@ def read_metrics(service: ThisService) -> Response:
 
 
 @change("/v1/campaigns", status_code=201)
-def create(body: NewCampaign, service: ThisService, by: Actor, key: IdempotencyKey = None) -> Response:
+def create(body: NewCampaign, service: ThisService, actor: Actor, key: IdempotencyKey = None) -> Response:
     """Create a campaign."""
     given = body.model_dump(exclude={"cost_floor", "costs"})
     known = body.model_dump(include={"cost_floor", "costs"}, exclude_none=True)
-    service.campaigns.create(**given, known=known, key=key, actor=by)
-    change = OperatorChange(service, body.name, by, key)
+    service.campaigns.create(**given, known=known, key=key, actor=actor)
+    change = OperatorChange(service, body.name, actor, key)
     return change.answer("campaign created", 201, budget=body.budget, policy=body.policy)
 
 
@@ -317,13 +313,13 @@ def change_terms(body: TermChanges, change: ThisChange) -> Response:
     return change.make("terms changed", Campaigns.change_terms, changes, **changes)
 
 
-@read.get("/v1/campaigns/{campaign}/export", response_class=Response, responses=EXPORTED)
+@read.get("/v1/campaigns/{campaign}/export", response_class=Response, responses=EXPORT_RESPONSES)
 async def read_export(
     request: Request, campaign: CampaignPath, service: ThisService, table: Table = "decisions", format: Format = "csv"
 ) -> StreamedRead:
     """Export all decisions or all events as a file."""
     reading = await _long_read(request, service, Job("export", campaign, table, format))
-    return StreamedRead(reading, TYPES[format], f"{table}.{format}")
+    return StreamedRead(reading, EXPORT_TYPES[format], f"{table}.{format}")
 
 
 @admin.get("/v1/campaigns/{campaign}/verify")
@@ -338,6 +334,6 @@ async def read_verify(request: Request, campaign: CampaignPath, service: ThisSer
 
 
 async def _long_read(request: Request, service: ServerState, job: Job) -> Reading:
-    service.reads.check_free(job.kind)
+    service.reads.check_free(job)
     await run_in_threadpool(service.campaigns.account, job.campaign)  # NotFound, before a process is started
     return await service.reads.open(request, job)

@@ -40,7 +40,7 @@ from budgetbandits.errors import (
     WrongClock,
 )
 
-STATUS: dict[type[BudgetBanditsError], int] = {
+STATUS_CODES: dict[type[BudgetBanditsError], int] = {
     NotFound: 404,
     UnknownArm: 404,
     Conflict: 409,
@@ -56,13 +56,13 @@ STATUS: dict[type[BudgetBanditsError], int] = {
 }
 """All other errors of the package: 422."""
 
-PROBLEM = {
+PROBLEM_SCHEMA = {
     "type": "object",
     "properties": {name: {"type": "string"} for name in ("type", "title", "detail")} | {"status": {"type": "integer"}},
     "required": ["type", "title", "status", "detail"],
 }
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    code: {"description": text, "content": {"application/problem+json": {"schema": PROBLEM}}}
+    code: {"description": text, "content": {"application/problem+json": {"schema": PROBLEM_SCHEMA}}}
     for code, text in {
         400: "The body is not JSON.",
         401: "There is no such key.",
@@ -88,11 +88,11 @@ REMEDIES = {
 """For requests that no route accepts."""
 
 
-class Invalid(Exception):
+class InvalidRequest(Exception):
     """A request that cannot be read: where, and why."""
 
-    def __init__(self, where: Iterable[object], why: str) -> None:
-        super().__init__(f"{'.'.join(map(str, where))}: {why}"[:500])
+    def __init__(self, place: Iterable[object], reason: str) -> None:
+        super().__init__(f"{'.'.join(map(str, place))}: {reason}"[:500])
 
 
 def describe(error: BudgetBanditsError) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def describe(error: BudgetBanditsError) -> dict[str, Any]:
         return _fields(402 if error.reason == "exhausted" else 409, error.reason, str(error))
     if isinstance(error, NotAllowed):
         return _fields(*((403, "forbidden") if error.known else (401, "unauthorized")), str(error))
-    status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 422)
+    status = next((code for kind, code in STATUS_CODES.items() if isinstance(error, kind)), 422)
     return _fields(status, type(error).__name__, str(error))
 
 
@@ -114,7 +114,7 @@ def answer(error: Exception) -> Response:
     """The response to a request that ended in this error."""
     if isinstance(error, BudgetBanditsError):
         return _response(describe(error), _headers(error))
-    if isinstance(error, Invalid):
+    if isinstance(error, InvalidRequest):
         return problem(422, "invalid", str(error))
     if isinstance(error, HTTPException):  # no such path, or not with this method
         detail = REMEDIES.get(error.status_code, str(error.detail))
@@ -129,7 +129,7 @@ async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
     await answer(HTTPException(404))(scope, receive, send)
 
 
-EXPECTED = (BudgetBanditsError, Invalid, HTTPException, ClientDisconnect)
+CALLER_ERRORS = (BudgetBanditsError, InvalidRequest, HTTPException, ClientDisconnect)
 """Errors of the caller; all others are bugs of the service, and logged."""
 
 

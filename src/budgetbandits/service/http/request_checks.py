@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from budgetbandits.service.http.metrics import Metrics
-from budgetbandits.service.http.problem_json import Invalid, problem
+from budgetbandits.service.http.problem_json import InvalidRequest, problem
 from budgetbandits.service.http.schemas import RequestBody
 
 BODY_BYTES_MAX = 1_000_000
@@ -38,7 +38,7 @@ log = structlog.get_logger("budgetbandits")
 # --- middleware ------------------------------------------------------------------------------------------------------
 
 
-class CountRequests:
+class RequestCounter:
     """Count every request with its status and its time, and log unexpected errors."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
@@ -67,7 +67,7 @@ class CountRequests:
             self._metrics.count_request(route, status, time.perf_counter() - begun)
 
 
-class LimitBodies:
+class BodyLimit:
     """Refuse bodies that are too large, or that do not state their size."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -85,7 +85,7 @@ class LimitBodies:
         await app(scope, receive, send)
 
 
-class RefuseNul:
+class NulFilter:
     """Refuse addresses with the character U+0000, which some databases neither keep nor find."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -155,16 +155,16 @@ def check_query(query: bytes, known: Sequence[str] = ()) -> None:
     for name, _ in parse_qsl(query.decode("latin-1"), True):
         if name not in known:
             remedy = f"use {', '.join(known)}" if known else "leave it out"
-            raise Invalid(["query"], f"there is no parameter {name!r:.60}; {remedy}")
+            raise InvalidRequest(["query"], f"there is no parameter {name!r:.60}; {remedy}")
         if name in seen:
-            raise Invalid(["query"], f"the parameter {name!r:.60} is given twice; give it once")
+            raise InvalidRequest(["query"], f"the parameter {name!r:.60} is given twice; give it once")
         seen.add(name)
 
 
 def check_no_nul(content: bytes) -> None:
     """Refuse JSON with the character U+0000 in any text: some databases do not keep it."""
     if b"\\u0000" in content and _NUL.search(content):
-        raise Invalid(["body"], "a text has the character U+0000; leave it out")
+        raise InvalidRequest(["body"], "a text has the character U+0000; leave it out")
 
 
 def check_mistakes(content: bytes, kind: type[RequestBody]) -> None:
@@ -172,7 +172,7 @@ def check_mistakes(content: bytes, kind: type[RequestBody]) -> None:
     try:
         sent = from_json(content)
     except ValueError as error:  # no JSON, or nested too deeply
-        raise Invalid(["body"], f"{error}") from None
+        raise InvalidRequest(["body"], f"{error}") from None
     mistake = kind.mistake(sent) if isinstance(sent, dict) else None
     if mistake is not None:
-        raise Invalid(["body"], mistake)
+        raise InvalidRequest(["body"], mistake)

@@ -46,10 +46,10 @@ def _answered(term: Term) -> tuple[Any, Any]:
 
 
 def _with_terms(
-    name: str, base: type[BaseModel], kind: Callable[[Term], tuple[Any, Any]], only: Sequence[str] = tuple(TERMS)
+    name: str, base: type[BaseModel], kind: Callable[[Term], tuple[Any, Any]], names: Sequence[str] = tuple(TERMS)
 ) -> Any:
     """The model ``base`` with a field for each term of a campaign, or only for some of them."""
-    return create_model(name, __base__=base, **{each: kind(TERMS[each]) for each in only})  # type: ignore[call-overload]
+    return create_model(name, __base__=base, **{each: kind(TERMS[each]) for each in names})  # type: ignore[call-overload]
 
 
 # --- request bodies --------------------------------------------------------------------------------------------------

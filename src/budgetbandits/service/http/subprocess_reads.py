@@ -60,7 +60,7 @@ class LongReads:
 
     async def open(self, request: Request, job: Job) -> Reading:
         """Begin a read, and return it when its first bytes are there. The caller closes it."""
-        self.check_free(job.kind)
+        self.check_free(job)
         self._running[job.kind] += 1
         try:
             return await _ReadingProcess.start(self, request, job)
@@ -68,10 +68,11 @@ class LongReads:
             self.ended(job)
             raise
 
-    def check_free(self, what: JobKind) -> None:
+    def check_free(self, job: Job) -> None:
         """Refuse if the limit is reached."""
-        if self._running[what] >= CONCURRENT_MAX[what]:
-            raise ServerBusy(f"this server runs {CONCURRENT_MAX[what]} {what} at once; ask again when one has ended")
+        limit = CONCURRENT_MAX[job.kind]
+        if self._running[job.kind] >= limit:
+            raise ServerBusy(f"this server runs {limit} {job.kind} at once; ask again when one has ended")
 
     def ended(self, job: Job) -> None:
         self._running[job.kind] -= 1

@@ -20,10 +20,12 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from budgetbandits.errors import BadParameter, BadState, BudgetBanditsError, HoldRefused, StoreError
-from budgetbandits.service.decisions import DecisionResult
-from budgetbandits.service.feedback import DecisionOutcome, FeedbackOutcome
-from budgetbandits.service.http.auth import check_header
-from budgetbandits.service.http.problem_json import EXPECTED, Invalid, answer, describe, openapi_extra
+from budgetbandits.service.campaigns import Campaigns
+from budgetbandits.service.decisions import DecisionResult, Decisions
+from budgetbandits.service.feedback import DecisionOutcome, FeedbackOutcome, Outcomes
+from budgetbandits.service.http.auth import KeyRing, check_header
+from budgetbandits.service.http.metrics import Metrics
+from budgetbandits.service.http.problem_json import CALLER_ERRORS, InvalidRequest, answer, describe, openapi_extra
 from budgetbandits.service.http.request_checks import (
     SMALL_BODY_BYTES,
     check_mistakes,
@@ -44,7 +46,8 @@ from budgetbandits.service.http.schemas import (
     HealthAnswer,
     RequestBody,
 )
-from budgetbandits.service.http.server_state import ServerState
+from budgetbandits.service.http.subprocess_reads import LongReads
+from budgetbandits.service.stores.contract import Store
 
 if TYPE_CHECKING:  # imported once the server is ready
     from fastapi import FastAPI
@@ -58,6 +61,19 @@ DECISIONS = "/v1/campaigns/{campaign}/decisions"
 B = TypeVar("B", bound=RequestBody)
 
 log = structlog.get_logger("budgetbandits")
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """The parts of a running server that all routes use, operators' too."""
+
+    campaigns: Campaigns
+    decisions: Decisions
+    outcomes: Outcomes
+    store: Store
+    metrics: Metrics
+    keys: KeyRing
+    reads: LongReads
 
 
 async def decide(service: ServerState, request: Request) -> Response:
@@ -178,7 +194,7 @@ class Endpoint:
         try:
             response = await self._route.function(self._service, Request(scope, receive))
         except Exception as error:
-            if not isinstance(error, EXPECTED) or isinstance(error, BadState):
+            if not isinstance(error, CALLER_ERRORS) or isinstance(error, BadState):
                 log_failure(scope, error)
             response = answer(error)
         await response(scope, receive, send)
@@ -249,7 +265,7 @@ async def _body(request: Request, kind: type[B]) -> B:
         checked: B = kind.__pydantic_validator__.validate_json(content)
     except ValidationError as error:
         first = error.errors()[0]
-        raise Invalid(["body", *first["loc"]], first["msg"]) from None
+        raise InvalidRequest(["body", *first["loc"]], first["msg"]) from None
     return checked
 
 

@@ -1,0 +1,179 @@
+"""The commands ``serve`` and ``key``, and what commands on a service's store share: the option ``--store``, and changes
+that are made once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import parse_qs, urlsplit
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from budgetbandits.cli.screen import AsJson, local_time, plain_table, print_json
+from budgetbandits.errors import BadParameter, OutcomeUnknown
+
+if TYPE_CHECKING:  # the service takes a quarter of a second to import, which other commands need not wait for
+    from budgetbandits.service.service import DecisionService
+    from budgetbandits.service.stores.contract import Store
+
+
+DEFAULT_STORE = "budgetbandits.db"
+ACTOR = "command line"
+"""The actor of events that these commands write."""
+RETRY_PAUSES = (0.5, 1.0, 2.0)
+"""Seconds between tries of a change whose outcome is unknown."""
+
+
+def _without_password(context: typer.Context, store: str) -> str:
+    """The store's address, refused with a password: every user of a machine can list its processes."""
+    source = context.get_parameter_source("store")
+    if source is not None and source.name == "COMMANDLINE" and "://" in store:
+        address = urlsplit(store)
+        if address.password is not None or "password" in parse_qs(address.query):
+            raise BadParameter(
+                "--store has a password, which the list of processes shows to all users; leave it out and set "
+                "PGPASSWORD or PGPASSFILE, or set BUDGETBANDITS_STORE to the whole address instead"
+            )
+    return store
+
+
+Address = Annotated[
+    str,
+    typer.Option(
+        "--store", envvar="BUDGETBANDITS_STORE", help="A SQLite file, or postgresql://… (extra postgres).",
+        callback=_without_password,
+    ),
+]  # fmt: skip
+
+
+@contextlib.contextmanager
+def opened_store(address: str) -> Iterator[Store]:
+    """An existing store, closed afterwards."""
+    from budgetbandits.service.stores import open_store
+
+    with open_store(address, must_exist=True) as store:
+        yield store
+
+
+@contextlib.contextmanager
+def opened_engine(address: str) -> Iterator[DecisionService]:
+    """The service on that store, without HTTP."""
+    from budgetbandits.service.service import DecisionService
+
+    with opened_store(address) as store:
+        yield DecisionService(store)
+
+
+def once(change: Callable[[str], object]) -> None:
+    """Make a change under a new idempotency key, and repeat it if the store was lost: it is made once."""
+    key = uuid.uuid4().hex
+    for pause in RETRY_PAUSES:
+        try:
+            change(key)
+        except OutcomeUnknown:
+            time.sleep(pause)
+        else:
+            return
+    change(key)
+
+
+def say(document: dict[str, Any], text: str, as_json: bool) -> None:
+    """Print the result of a command, for a program or for a person."""
+    if as_json:
+        print_json(document)
+    else:
+        print(text)
+
+
+def serve_command(
+    store: Address = DEFAULT_STORE,
+    host: Annotated[str, typer.Option(help="The address to listen on; 127.0.0.1 is this machine only.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The port.")] = 8000,
+    key_file: Annotated[
+        Path | None, typer.Option(help="The file for the first admin key. Without it, a terminal shows the key.")
+    ] = None,
+    per_address: Annotated[
+        int | None,
+        typer.Option("--connections-per-address", min=1, help="The most from one client. Without it, half of all."),
+    ] = None,
+) -> None:
+    """Serve campaigns over HTTP; the first time, an admin key is made."""
+    from budgetbandits.web.servers import listening
+
+    # before the slow imports, and before a key is shown that would scroll away
+    with listening(host, port) as listener:
+        from budgetbandits.service.http.server import serve
+
+        serve(listener, store, _public(store), key_file, per_address)
+
+
+def _public(store: str) -> str:
+    """An address without the password that may be in it."""
+    address = urlsplit(store)
+    return store if not address.netloc else f"{address.scheme}://{address.hostname or ''}{address.path}"
+
+
+key_app = typer.Typer(no_args_is_help=True, help="Create, list and drop API keys.")
+
+
+@key_app.command("create")
+def create_key_command(
+    scope: Annotated[list[str], typer.Option(help="decide, feedback, read or admin. May be repeated.")],
+    campaign: Annotated[str | None, typer.Option(help="For this campaign only.")] = None,
+    store: Address = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Create a key and show it this one time."""
+    from budgetbandits.service.http.auth import make_key
+
+    with opened_store(store) as database:
+        key = make_key(database, scope, time.time(), campaign, actor=ACTOR)
+    say({"key": key}, key, as_json)
+
+
+@key_app.command("list")
+def list_keys_command(store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
+    """List all keys by their public part."""
+    with opened_store(store) as database:
+        keys = database.read(lambda tx: tx.keys())
+        names = database.read(lambda tx: {row.id: row.name for row in tx.campaigns()})
+    if as_json:
+        print_json(
+            [
+                {
+                    "prefix": key.prefix, "scopes": key.scopes, "created_at": key.created_at,
+                    "campaign": None if key.campaign is None else names[key.campaign],
+                }
+                for key in keys
+            ]
+        )  # fmt: skip
+        return
+    table = plain_table()
+    for title in ("key", "scopes", "campaign", "created"):
+        table.add_column(title, overflow="fold")
+    for key in keys:
+        only = "all" if key.campaign is None else names[key.campaign]
+        table.add_row(f"bb_{key.prefix}_…", " ".join(key.scopes), escape(only), local_time(key.created_at))
+    Console().print(table)
+
+
+@key_app.command("drop")
+def drop_key_command(
+    key: Annotated[str, typer.Argument(help="The key as 'key list' shows it, or its beginning.")],
+    store: Address = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a key; servers notice within five seconds."""
+    from budgetbandits.service.http.auth import drop_key, prefix_meant
+
+    with opened_store(store) as database:
+        prefix = prefix_meant(database.read(lambda tx: tx.keys()), key)
+        drop_key(database, prefix, actor=ACTOR)
+    say({"dropped": prefix}, f"bb_{prefix}_… is dropped", as_json)
