@@ -1,8 +1,9 @@
 """The players: rules that choose arms, each in a file of its own, and the registry that finds them by name.
 
 Read first: `base` (the contract of a policy), `thompson` (the paper's algorithm), then `sampling` and `index`, the two
-shapes that most policies have. `statistics` holds the sums that policies keep, `posteriors` what a state says of an
-arm, `paced/` the policy for a budget that must last, `files` policies in files of your own.
+shapes that most policies have. `statistics` holds the sums that policies keep, `posteriors` other posteriors for the
+paper's rule and what a state says of an arm, `paced/` the policy for a budget that must last, `files` policies in files
+of your own.
 
 A new policy is one file: a class with a `name` in a module of this package is found by itself. What is known of it
 (`label`, `reference`, `proven`, `needs`) stands in its class. Authors of policies use the names in ``__all__``.

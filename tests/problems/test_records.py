@@ -11,7 +11,7 @@ from budgetbandits import Problem, parse_policy
 from budgetbandits.allocation.learner import Learner
 from budgetbandits.cli import app
 from budgetbandits.errors import BadParameter, ProblemError
-from budgetbandits.problems.recorded import ReplayTable, parse_columns, read_csv, read_table
+from budgetbandits.problems.records import ReplayTable, parse_columns, read_csv, read_table
 from budgetbandits.simulation.replay import fluid_reward_of, logged, replay
 
 COLUMNS = {"request": "prompt", "arm": "model", "cost": "usd"}
@@ -82,7 +82,7 @@ def test_other_refusals(tmp_path):
     with pytest.raises(ProblemError, match="columns=cost=COLUMN"):
         read_table({"arm": ["a"], "reward": [1]})
     with pytest.raises(ProblemError, match="columns=request=COLUMN"):
-        ReplayTable.of(read_table({"arm": ["a"], "reward": [1], "cost": [1]}))
+        ReplayTable.from_records(read_table({"arm": ["a"], "reward": [1], "cost": [1]}))
     for text in ("model", "model=arm", "arm=", "arm=a,arm=b"):
         with pytest.raises(BadParameter):
             parse_columns(text)
@@ -210,7 +210,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path):
 def test_the_best_mix_uses_only_what_was_recorded():
     """No request has both arms. Half of them can have the good one, whatever the money: worked by hand."""
     columns = {"request": range(10), "arm": ["good", "bad"] * 5, "reward": [0.9, 0.1] * 5, "cost": [0.5] * 10}
-    table = ReplayTable.of(read_table(columns))
+    table = ReplayTable.from_records(read_table(columns))
     assert fluid_reward_of(table, 1.0) == pytest.approx(0.5)
     played = replay(table, parse_policy("bts-paced"), 1.0, orders=2)
     assert played.reward.tolist() == pytest.approx([0.5, 0.5])
