@@ -1,4 +1,4 @@
-"""The table of docs/paced.md: policies on recorded answers of three language models, beside the source's figures.
+"""The table of docs/paced.md: policies on recorded answers of three language models, next to the source's figures.
 
     python benchmarks/llm_routing.py [ORDERS] [segments | none]
 

@@ -113,7 +113,7 @@ def test_somebody_elses_results_are_not_ours(folder, parts_read):
 
 
 def test_killed_between_the_two_files(folder, monkeypatch, parts_read):
-    """The old digest beside a new table fits neither the old parts nor the new ones."""
+    """The old digest next to a new table fits neither the old parts nor the new ones."""
     changed(sorted((folder / "parts").iterdir())[0])
     write = Study.write
 

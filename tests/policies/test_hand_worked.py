@@ -18,7 +18,7 @@ from budgetbandits.policies.primal_dual import PrimalDualBwK, lower, pd_bwk, upp
 from budgetbandits.policies.thompson import BudgetedThompson
 
 
-def told(name, history, known=None):
+def taught(name, history, known=None):
     """A policy that has seen these (pulls, total reward, total cost), with its first pulls behind it."""
     policy = parse_policy(name)
     state = policy.start(len(history), Knowledge(**known or {}))
@@ -31,7 +31,7 @@ def told(name, history, known=None):
 
 
 def choice(name, history, known=None):
-    policy, state = told(name, history, known)
+    policy, state = taught(name, history, known)
     return policy.choose(state, np.random.default_rng(0))
 
 
@@ -59,7 +59,7 @@ def test_bts_turns_a_value_between_into_a_trial():
 
 
 def test_bts_chooses_by_the_ratio_of_what_it_draws():
-    policy, state = told("bts", [(10, 5, 5), (10, 2, 9)])
+    policy, state = taught("bts", [(10, 5, 5), (10, 2, 9)])
     rng, twin = np.random.default_rng(5), np.random.default_rng(5)
     theta = twin.beta(*np.split(state.statistics, 2), size=(1, 2, 2))[0]
     assert policy.choose(state, rng) == int(np.argmax(theta[0] / theta[1]))
@@ -142,7 +142,7 @@ def test_joint_posteriors_keep_the_covariance_of_a_pair():
 
 def test_joint_posteriors_draw_the_ratio_of_dirichlet_marginals():
     """P(θr > θc) = P(p10 > p01) = P(Beta(a10, a01) > ½), and θr/θc of the Dirichlet's own draws at other levels."""
-    policy, state = told("bts-joint", [(0, 0.0, 0.0)])
+    policy, state = taught("bts-joint", [(0, 0.0, 0.0)])
     state.statistics[:, 0] = 3.5, 4.5, 2.5, 6.0
     rng, n = np.random.default_rng(2), 20_000
     together = policy.draw(state, rng, n)[:, 0]
@@ -174,7 +174,7 @@ def test_ucb_bv1():
 def test_ucb_bv2_takes_the_smallest_mean_cost_seen():
     s = math.sqrt(math.log(99) / 50)
     assert ucb_bv2(0.6, 0.5, 50.0, 100.0, 0.5) == pytest.approx(1.2 + 2.0 * (1 + 1 / (0.5 - s)) * s)
-    policy, state = told("ucb-bv2", [(50, 30, 25), (50, 10, 40)])
+    policy, state = taught("ucb-bv2", [(50, 30, 25), (50, 10, 40)])
     assert policy.extras(state) == (0.5,)
     assert policy.choose(state, np.random.default_rng(0)) == 0
 
@@ -182,7 +182,7 @@ def test_ucb_bv2_takes_the_smallest_mean_cost_seen():
 def test_kube_variant():
     # (0.6 + √(2 ln 100 / 50)) / 0.5
     assert kube(0.6, 0.5, 50.0, 100.0) == pytest.approx((0.6 + math.sqrt(2 * math.log(100) / 50)) / 0.5)
-    # dear and good against cheap and poor: 0.9 + 0.4292 over 0.9, against 0.2 + 0.4292 over 0.1
+    # costly and good against cheap and poor: 0.9 + 0.4292 over 0.9, against 0.2 + 0.4292 over 0.1
     assert choice("kube", [(50, 45, 45), (50, 10, 5)]) == 1
     # an arm that has cost nothing so far has index +∞
     assert choice("kube", [(50, 45, 45), (50, 0, 0)]) == 1
@@ -213,7 +213,7 @@ def test_kube_pulls_in_proportion_to_the_copies():
     """Copies (2, 0, 2) give arms 0 and 2 half each: 4,000 draws within 5 standard deviations."""
     # 101 pulls each; the densities are 3 : 2 : 1 with room 1.0 left
     history = [(101, 60, 0), (101, 30, 0), (101, 5, 0)]
-    policy, state = told("kube-knapsack", history, {"budget": 1.0, "costs": np.array([0.4, 0.3, 0.1])})
+    policy, state = taught("kube-knapsack", history, {"budget": 1.0, "costs": np.array([0.4, 0.3, 0.1])})
     density = kube_fractional(state.mean_reward, None, state.seen, 303.0, state.known.costs)
     order = np.argsort(-density).tolist()
     copies = fill(density, state.known.costs, 1.0)
@@ -274,7 +274,7 @@ def test_pd_bwk_variant():
     assert pd_bwk(0.6, 0.6, 50.0, 100.0, nu) == pytest.approx((0.6 + radius) / (0.6 - radius))
     with np.errstate(divide="ignore"):
         assert pd_bwk(0.6, np.float64(0.01), 50.0, 100.0, nu) == math.inf
-    policy, state = told("pd-bwk", [(50, 30, 30), (50, 10, 40)], {"budget": 1000.0})
+    policy, state = taught("pd-bwk", [(50, 30, 30), (50, 10, 40)], {"budget": 1000.0})
     assert policy.extras(state) == (pytest.approx(nu),)
     assert policy.choose(state, np.random.default_rng(0)) == 0
 
@@ -298,7 +298,7 @@ def test_prices_of_money_and_time():
     nu = 0.25 * math.log(200)
     rng = np.random.default_rng(0)
     assert policy.choose(state, rng) == 0
-    assert (state.log_money, state.log_time) == (0.0, 0.0)  # until something is told, by what was known before it
+    assert (state.log_money, state.log_time) == (0.0, 0.0)  # until something is observed, by what was known before it
     policy.observe(state, 0, 1.0, 0.9, rng)
     growth = math.log1p(math.sqrt(math.log(2) / 100))
     assert state.log_money == pytest.approx(growth * lower(0.5, 60.0, nu))
@@ -405,7 +405,7 @@ def test_an_unknown_policy_is_told_the_names():
 
 def test_ties_are_broken_at_random():
     """UCB1 with two equal arms: 2,000 choices within 5 standard deviations of half."""
-    policy, state = told("ucb1", [(10, 5, 5), (10, 5, 5)])
+    policy, state = taught("ucb1", [(10, 5, 5), (10, 5, 5)])
     rng = np.random.default_rng(0)
     first = sum(policy.choose(state, rng) == 0 for _ in range(2_000))
     assert abs(first - 1_000) < 5 * math.sqrt(500)
@@ -413,7 +413,7 @@ def test_ties_are_broken_at_random():
 
 def test_the_knapsack_breaks_ties_at_random():
     """Three equal arms: 900 choices within 5 standard deviations of a third each."""
-    policy, state = told("kube-knapsack", [(10, 5, 0)] * 3, {"budget": 0.5, "costs": np.full(3, 0.5)})
+    policy, state = taught("kube-knapsack", [(10, 5, 0)] * 3, {"budget": 0.5, "costs": np.full(3, 0.5)})
     rng = np.random.default_rng(0)
     counts = np.bincount([policy.choose(state, rng) for _ in range(900)], minlength=3)
     assert np.all(np.abs(counts - 300) < 5 * math.sqrt(900 * 2 / 9))

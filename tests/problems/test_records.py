@@ -92,7 +92,7 @@ def test_other_refusals(tmp_path):
 
 
 def made_up(requests=300, seed=1):
-    """Two segments; the dear arm is worth its price in the second only."""
+    """Two segments; the costly arm is worth its price in the second only."""
     rng = np.random.default_rng(seed)
     segment = rng.integers(2, size=requests)
     rewards = np.where(segment[:, None] == 0, [0.7, 0.75], [0.2, 0.9]) + rng.uniform(-0.1, 0.1, (requests, 2))
@@ -194,7 +194,7 @@ def test_the_command(path):
     ("costs", "budget", "best"), [([0.0, 0.8], 0.4, 0.55), ([0.0, 0.0], 0.4, 0.9), ([0.0, 0.8], 2.0, 0.9)]
 )
 def test_an_arm_may_be_free(costs, budget, best):
-    """With half of what the dear arm costs, it answers every second request."""
+    """With half of what the costly arm costs, it answers every second request."""
     rewards = np.tile([0.2, 0.9], (4, 1))
     table = ReplayTable(("local", "big"), ("",), rewards, np.tile(costs, (4, 1)), np.zeros(4, dtype=int))
     assert fluid_reward_of(table, budget) == pytest.approx(best)
