@@ -46,11 +46,11 @@ def test_bts_counts_successes_and_failures():
 
 
 def test_bts_turns_a_value_between_into_a_trial():
-    """200,000 rewards of 0.3 and costs of 0.8: successes within 5 standard deviations (false alarm 6e-7 each)."""
+    """50,000 rewards of 0.3 and costs of 0.8: successes within 5 standard deviations (false alarm 6e-7 each)."""
     policy = BudgetedThompson()
     state = policy.start(1)
     rng = np.random.default_rng(0)
-    n = 200_000
+    n = 50_000
     for _ in range(n):
         policy.observe(state, 0, 0.3, 0.8, rng)
     assert state.statistics.sum() == 2 * n + 4
@@ -71,12 +71,8 @@ def test_priors_and_tempered_counts():
     assert policy == BudgetedThompson(prior_reward="jeffreys", prior_cost=[(2, 8), (3, 1)], kappa=1.5)
     state = policy.start(3)
     jeffreys = [0.5, 0.5, 0.5]
-    assert state.statistics.tolist() == [
-        jeffreys,
-        [2, 3, 1],
-        jeffreys,
-        [8, 1, 1],
-    ]  # the third arm has no prior: uniform
+    # the third arm has no prior of its cost: uniform
+    assert state.statistics.tolist() == [jeffreys, [2, 3, 1], jeffreys, [8, 1, 1]]
     policy.observe(state, 1, 1.0, 0.0, np.random.default_rng(0))
     policy.add_history(state, 0, 4, 2.0, 1.0)
     assert state.statistics.tolist() == [[3.5, 2.0, 0.5], [3.5, 3, 1], [3.5, 0.5, 0.5], [12.5, 2.5, 1]]
@@ -391,6 +387,19 @@ def test_bayes_ucb_is_a_quantile():
         ("kl-ucb:lower_order=1e308", "from 0 to 1e6"),
         ("kl-ucb:lower_order=-1", "lower_order"),
         ("primal-dual-bwk:horizon=0", "positive"),
+        ("omega-ucb:rho=0", "positive"),
+        ("omega-star-ucb:rho=nan", "positive"),
+        ("omega-rising:wait=0", "positive"),
+        ("m-ucb:alpha=-1", "positive"),
+        ("b-greedy:alpha=0", "positive"),
+        ("budget-ucb:width=0", "positive"),
+        ("kl-ucb-sc:lower_order=-1", "from 0 to 1e6"),
+        ("ucb-b1:alpha=2", "above 2"),
+        ("ucb-b1:cost_variance=0.3", "from 0 to 0.25"),
+        ("ucb-b2:alpha=nan", "above 2"),
+        ("imed-ratio:kappa=0", "positive"),
+        ("imed-fading:fade=0", "positive"),
+        ("maillard-ratio:beta=1", "it takes kappa"),
     ],
 )
 def test_bad_parameters_name_the_remedy(text, words):
@@ -455,13 +464,20 @@ def test_a_few_arms_are_drawn_one_by_one_and_chosen_as_if_all_at_once(arms):
     "policy",
     [
         f"{parameter}={value}"
-        for parameter in ("ucb-bv1:cost_floor", "ucb-v:zeta", "moss:horizon", "primal-dual-bwk:horizon")
+        for parameter in ("ucb-bv1:cost_floor", "ucb-v:zeta", "moss:horizon", "primal-dual-bwk:horizon",
+                          "omega-ucb:rho", "omega-star-ucb:rho", "omega-rising:wait", "i-ucb:alpha", "m-ucb:alpha",
+                          "b-greedy:alpha", "budget-ucb:width", "budget-ucb:cost_floor", "imed-ratio:kappa",
+                          "maillard-ratio:kappa", "imed-fading:kappa", "imed-fading:fade", "imed-moss:kappa",
+                          "empirical-imed:kappa")
         for value in (SMALLEST_PARAMETER, LARGEST_PARAMETER)
     ]
-    + ["kl-ucb:lower_order=1e6", "epsilon-first:epsilon=5e-324"],
-)
+    + ["kl-ucb:lower_order=1e6", "epsilon-first:epsilon=5e-324", "kl-ucb-sc:lower_order=1e6", "ucb-b1:alpha=1e15",
+       "ucb-b1:cost_variance=0", "ucb-b2c:alpha=1e15", "ucb-m1:alpha=1e15",
+       "ucb-m1:reward_variance=0,cost_variance=0", "npts-ratio:steps=1", "npts-ratio:steps=100"],
+)  # fmt: skip
 def test_every_parameter_that_is_taken_can_be_played(policy):
-    spend = Allocation(parse_policy(policy), ["a", "b", "c"], budget=1e6, seed=1)
+    known = {"cost_floor": 0.1} if policy.startswith("budget-ucb:width") else {}
+    spend = Allocation(parse_policy(policy), ["a", "b", "c"], budget=1e6, seed=1, **known)
     for number in range(200):
         if spend.exhausted:
             break

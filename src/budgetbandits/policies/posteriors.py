@@ -50,7 +50,7 @@ from budgetbandits.numerics.posteriors import ArmPosterior, BetaPosterior, Joint
 from budgetbandits.policies.base import Policy, State
 from budgetbandits.policies.paced.statistics import COST, COUNT, REWARD, PacedState
 from budgetbandits.policies.sampling import Arms, Posterior, SamplingPolicy
-from budgetbandits.policies.statistics import Tally
+from budgetbandits.policies.statistics import Tally, corner_shares
 from budgetbandits.policies.thompson import PRIOR_MAX, PRIOR_MIN, BetaState
 
 # --- Gaussian ---------------------------------------------------------------------------------------------------------
@@ -186,9 +186,7 @@ class JointThompson(SamplingPolicy):
     def add_history(self, state: Posterior, arm: int, pulls: int, reward: float, cost: float) -> None:
         """Totals say nothing about the pairs: rewards and costs are taken for independent."""
         state.pulls[arm] += pulls
-        paid, charged = (reward / pulls, cost / pulls) if pulls else (0.0, 0.0)
-        shares = (paid * charged, paid * (1.0 - charged), (1.0 - paid) * charged, (1.0 - paid) * (1.0 - charged))
-        state.statistics[:, arm] += [pulls * share for share in shares]
+        state.statistics[:, arm] += corner_shares(pulls, reward, cost)[::-1]
 
 
 # --- the posterior of an arm ------------------------------------------------------------------------------------------
