@@ -407,7 +407,7 @@ def test_bad_parameters_name_the_remedy(text, words):
         parse_policy(text)
 
 
-def test_an_unknown_policy_is_told_the_names():
+def test_the_error_for_an_unknown_policy_lists_the_names():
     with pytest.raises(UnknownPolicy, match="bts, epsilon-first"):
         parse_policy("thomson")
 

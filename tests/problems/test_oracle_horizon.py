@@ -90,7 +90,7 @@ def test_the_fluid_bound_is_what_a_solver_finds():
     assert 30 < scarce < 190
 
 
-def test_the_price_is_what_more_money_brings():
+def test_the_price_is_what_more_money_earns():
     reward, cost, weight = [[0.2, 0.8, 0.9], [0.1, 0.3, 0.7]], [[0.1, 0.5, 1.0], [0.2, 0.3, 0.9]], [0.4, 0.6]
     for rate in (0.4, 0.5, 0.7, 0.9):
         mix, more = (best_mix(reward, cost, weight, rate + extra) for extra in (0.0, 1e-6))

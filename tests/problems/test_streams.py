@@ -198,7 +198,7 @@ def test_it_pays_to_end_early_where_later_arms_are_poor():
 # --- games -----------------------------------------------------------------------------------------------------------
 
 
-def test_segments_are_told_and_pay():
+def test_segments_are_handed_over_and_pay():
     """Two segments with opposite arms: with them the policy learns which is which, without them it cannot."""
     here, there = Problem.bernoulli([0.9, 0.1], [0.5, 0.5]), Problem.bernoulli([0.1, 0.9], [0.5, 0.5])
     stream = RequestStream.of_segments({"here": (0.5, here), "there": (0.5, there)})

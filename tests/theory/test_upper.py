@@ -89,7 +89,7 @@ def test_the_ends_of_gamma_are_infinite(chain):
         ([0.5, 0.3], [1e-6, 1e-6]),
     ],
 )
-def test_means_at_the_edge_are_the_limit_of_means_beside_it(rewards, costs, chain):
+def test_means_at_the_edge_are_the_limit_of_means_next_to_it(rewards, costs, chain):
     """Moved a little towards the middle, the bound moves a little."""
     at = upper_bound(Problem.bernoulli(rewards, costs), 10_000, gamma=0.5, chain=chain)
     near_by = Problem.bernoulli([r + 1e-10 * (0.5 - r) for r in rewards], [c + 1e-10 * (0.5 - c) for c in costs])

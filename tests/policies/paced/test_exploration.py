@@ -93,7 +93,7 @@ def test_a_cheaper_arm_is_tried_while_that_may_pay():
     assert shares(policy, state)[0] == pytest.approx(shares(before, state)[0], rel=0.3)
 
 
-def test_a_dearer_arm_is_tried_and_so_is_what_is_left_of_excluded_ones():
+def test_a_costlier_arm_is_tried_and_so_is_what_is_left_of_excluded_ones():
     policy = PacedThompson()
     state = known(policy, (0.8, 0.6, 0.5), (0.1, 0.5, 0.05), (100, 4, 4), 100, 100)
     assert shares(policy, state)[1] > 0.0
@@ -178,7 +178,7 @@ def test_with_one_segment_and_without_a_known_end_nothing_is_left_out(segments, 
 
 
 @pytest.mark.parametrize(("upgrades", "taken"), [(0.5, False), (1.5, False), (2.5, True)])
-def test_the_last_upgrades_are_left_out_where_being_short_is_dear(upgrades, taken):
+def test_the_last_upgrades_are_left_out_where_being_short_is_costly(upgrades, taken):
     """A second arm that pays 0.6 more for 0.2 and a third that pays 0.02 more for 20, two hundred requests to come,
     and beyond the second arm money for some of the third. Once in a number of requests it is chosen, or never."""
     policy, arms = PacedThompson(), ((0.2, 0.8, 0.82), (0.001, 0.01, 1.0), (400, 400, 400))

@@ -176,7 +176,7 @@ def test_the_best_ratio_for_little_money_and_the_best_reward_for_much(rate, arm)
     assert np.mean([policy.choose(state, rng) == arm for _ in range(50)]) > 0.8
 
 
-def test_money_and_requests_count_when_they_are_told():
+def test_money_and_requests_count_when_they_are_reported():
     policy, rng = PacedThompson(), np.random.default_rng(1)
     state = policy.start(2, Knowledge(budget=10.0, horizon=20.0))
     assert state.rate == 0.5
