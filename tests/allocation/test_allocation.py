@@ -271,7 +271,7 @@ def test_cost_and_reward_come_one_by_one(first):
     spend.tell(ask, **parts)
     other.tell(same, reward=3.0, cost=0.5)
     assert (spend.spent, spend.earned, spend.held, spend.pending) == (0.5, 3.0, 0.0, ())
-    assert spend.to_json() == other.to_json()  # learnt the same, with the same randomness
+    assert spend.to_json() == other.to_json()  # learned the same, with the same randomness
 
 
 def test_a_reward_is_earned_if_its_cost_was_told_in_time():

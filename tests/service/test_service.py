@@ -263,7 +263,7 @@ def test_a_damaged_campaign_does_not_keep_the_others_money(clock):
 
 
 def test_a_mind_in_the_middle_of_a_change_is_nobodys(engine, campaign, monkeypatch):
-    """A transaction that ends between learning and writing: what was learnt must not pass for what was known."""
+    """A transaction that ends between learning and writing: what was learned must not pass for what was known."""
     answer = engine.decide(campaign, "one")
     monkeypatch.setattr(Change, "_write", lambda *_: 1 / 0)
     with pytest.raises(BadState, match="division by zero"):

@@ -273,7 +273,7 @@ class Allocation(AllocationState):
         self._update_plan_inputs()
 
     def forget(self, ask: Ask | int | str) -> None:
-        """Close an ask that was never acted on; nothing is charged or learnt, and what it held is free."""
+        """Close an ask that was never acted on; nothing is charged or learned, and what it held is free."""
         with self._lock:
             number, known = self._find(ask, reward=True, cost=True)
             self._asks.close(number)

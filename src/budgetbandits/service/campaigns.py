@@ -390,8 +390,7 @@ def named_segments(row: Campaign) -> list[str]:
 
 
 def _arm(arm: ArmRow, now: float) -> dict[str, Any]:
-    """What is said of an arm: how often it was learnt from, how often it has failed, until when it rests and since when
-    it is down."""
+    """An arm as shown: how often it was learned from and has failed, when its rest ends, since when it is down."""
     rest = ArmStatus.from_row(arm.learned, now)
     return {
         "name": arm.name, "cost_cap": to_units(arm.cost_cap), "active": arm.active, "pulls": arm.learned["pulls"],

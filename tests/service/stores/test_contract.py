@@ -44,7 +44,7 @@ def filled(store):
 
 
 def numbered(row, number):
-    """The campaign with this number, which stands for what is learnt."""
+    """The campaign with this number, which stands for what is learned."""
     return replace(row, learned={"number": number})
 
 

@@ -1,4 +1,4 @@
-"""Replay a campaign's events and compare: the money, every hold, every choice and everything that was learnt.
+"""Replay a campaign's events and compare: the money, every hold, every choice and everything that was learned.
 
 The events are written in the transaction of what they tell, and never changed. If the rows that decisions are made from
 say anything else than their replay, something is wrong with the database or with us.
