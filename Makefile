@@ -5,7 +5,7 @@ QUIETLY := install --quiet --disable-pip-version-check
 # uv takes a third of pip's time; where it cannot reach a registry that pip is configured for, pip does it.
 INSTALL = UV_HTTP_TIMEOUT=10 $(BIN)/python -m uv pip install --quiet --python $(BIN)/python $(WHAT) 2>/dev/null \
 	|| { $(BIN)/python -m ensurepip >/dev/null && $(BIN)/python -m pip $(QUIETLY) --no-compile $(WHAT); }
-# Installed packages come without bytecode; if none may be kept, each process of a study compiles them all anew.
+# Installed packages come without bytecode; if none may be kept, each process of a study compiles them all again.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 
@@ -102,7 +102,7 @@ mutants: .venv/ready  ## break each conditional draw of the Thompson engine and 
 	$(BIN)/python tests/simulation/engines/mutants.py
 
 benchmark: WHAT = mabwiser river pybandits rovingbandit
-benchmark: .venv/ready  ## ask/tell beside other libraries (installs them into .venv), the engine, the service
+benchmark: .venv/ready  ## ask/tell next to other libraries (installs them into .venv), the engine, the service
 	@$(INSTALL)
 	$(BIN)/python benchmarks/ask_tell.py
 	$(BIN)/python benchmarks/engine.py

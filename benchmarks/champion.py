@@ -80,7 +80,7 @@ LIMITS = """\
 - 500 problems hold five in the last 1 %, so a 99 % quantile is known to a third or so; its interval is in
   the [leaderboard](leaderboard.md).
 - Nothing is proven of these tails, nor of the regret of `omega-rising`; what is proven of each policy is in
-  the leaderboard's table. Whoever wants a proof takes `imed-ratio` ([imed_ratio.md](imed_ratio.md)).
+  the leaderboard's table. If you want a proof, use `imed-ratio` ([imed_ratio.md](imed_ratio.md)).
 - Its one parameter, w, was chosen among four values on the training problems.
 """
 TAILS = """\
@@ -117,7 +117,7 @@ against the arm is bounded.
 DrawnMeans with replacement, 100 of these problems would have shown a lower mean for ω-UCB with ρ = ¼ than for
 {luck} of the draws.
 A ranking by means of a hundred games with heavy tails is a matter of luck; the leaderboard plays 500
-problems a setting, shows the quantiles, and says what is not told apart.
+problems a setting, shows the quantiles, and says what is not distinguishable.
 """
 
 

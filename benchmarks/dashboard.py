@@ -3,11 +3,11 @@
     python benchmarks/dashboard.py [--decisions 1000000] [--campaigns 10000] [--seconds 20]
     bash tests/helpers/with_postgres.sh python benchmarks/dashboard.py
 
-First, a store is filled by plain SQL with one campaign of so many decisions, told in full over a month, and so many
+First, a store is filled by plain SQL with one campaign of many decisions, reported in full over a month, and many
 others, all of which have spent in every hour of the last day with each of their five arms: SQLite, or the PostgreSQL
 that BUDGETBANDITS_POSTGRES names, which must be on this machine and empty. Times are processor time of this process,
-and of PostgreSQL's beside it, the median of nine. On SQLite, eight clients decide and tell on a server, in turns alone
-and with ten pages open that are told what happens and ask for what is new as a browser does: all the same page, or each
+and of PostgreSQL's next to it, the median of nine. On SQLite, eight clients decide and tell on a server, in turns alone
+and with ten pages open that hear what happens and ask for what is new as a browser does: all the same page, or each
 in a time zone of its own. What counts is the server's processor time for a pair of requests, which other work on the
 machine changes little.
 """
@@ -125,7 +125,7 @@ def fill(store: Store, decisions: int, campaigns: int) -> None:
 
 
 Used = Callable[[], tuple[float, float]]
-"""Seconds of processor time so far: of this process, and of a database beside it."""
+"""Seconds of processor time so far: of this process, and of a database next to it."""
 
 
 def cost(work: Callable[[], object], used: Used, times: int = 9) -> str:

@@ -19,7 +19,7 @@ SHEETS = {
     "dashboard-phones": (["running-412-light", "frozen-412-dark", "blocked-412-light"], 900),
     "dashboard-states": (["disconnected-412-light", "store-error-412-dark", "empty-412-light"], 640),
 }
-"""Each from these screens, beside each other, down to so many pixels."""
+"""Each from these screens, next to each other, down to this many pixels."""
 
 
 def main(folder: str) -> None:

@@ -6,9 +6,9 @@ Bernoulli problems of five arms, means from U(0.05, 1), as in paced.py, and a ti
 request 10,000 something happens to the arm with the highest reward: its costs are halved, its rewards are halved, or it
 comes only then.
 
-The gain is what the best mix after the change brings for a request beyond the mix that was best before it, both with
-the money for a request that there was at the start. So whoever keeps to the old mix has 0 % of it. Problems in which it
-is below 0.02 are left out. The delay is the end of the first window of 250 requests in which the mean over all problems
+The gain is what the best mix after the change earns for a request beyond the mix that was best before it, both with
+the money for a request that there was at the start. A policy that keeps to the old mix has 0 % of it. Problems in which
+it is below 0.02 are left out. The delay is the end of the first window of 250 requests in which the mean of problems
 is 90 % of the gain; the share is the mean over all requests after the change. It may be above 1, because a policy that
 is late saves money meanwhile; it is below 0 where the money has run out. Intervals are 95 %, a bootstrap over problems.
 """
@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 ARMS, HORIZON, AT, WINDOW, TIGHT = 5, 20_000, 10_000, 250, 0.3
 POLICIES = ("bts-paced", "bts-paced:forget=0.001", "bts-paced:forget=0.004", "primal-dual-bwk")
 LEAST_GAIN = 0.02
-TITLES = {"price-cut": "A price is halved", "quality-drop": "An arm brings half", "new-arm": "An arm comes"}
+TITLES = {"price-cut": "A price is halved", "quality-drop": "An arm pays half", "new-arm": "An arm comes"}
 RESAMPLES = 1_000
 
 
@@ -50,8 +50,8 @@ def mix_of(stream: RequestStream, part: int, per_request: float) -> tuple[Mix, l
     return best_mix(rewards, costs, [1.0], per_request), arms
 
 
-def brings(stream: RequestStream, mix: Mix, arms: list[int], part: int) -> float:
-    """What a mix brings for a request in a part."""
+def earnings(stream: RequestStream, mix: Mix, arms: list[int], part: int) -> float:
+    """What a mix earns for a request in a part."""
     return mix.spend([stream.reward_means[part][arms].tolist()], [1.0])
 
 
@@ -60,7 +60,7 @@ def gained(problem: Problem, drift: str, policy: str, runs: int) -> Array | None
     stream = drifting(problem, drift, AT)
     per_request = rate(stream.parts[0].problem, TIGHT)
     before, after = (mix_of(stream, part, per_request) for part in (0, 1))
-    old, new = (brings(stream, *mix, 1) for mix in (before, after))
+    old, new = (earnings(stream, *mix, 1) for mix in (before, after))
     if new - old < LEAST_GAIN:
         return None
     budget = max(1, round(per_request * HORIZON))

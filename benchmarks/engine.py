@@ -1,6 +1,6 @@
 """How fast the Thompson engine is, as ratios measured in one run on one core.
 
-Beside it stand (a) a hand-written vectorised NumPy loop of BTS, (b) the reference simulator and (c) a plain Numba loop
+Next to it stand (a) a hand-written vectorised NumPy loop of BTS, (b) the reference simulator and (c) a plain Numba loop
 that draws every arm in every round. The slow ones play their first rounds only: their price per round does not depend
 on how many came before. Bernoulli arms, means drawn from U(0.1, 1), several problems.
 

@@ -3,12 +3,12 @@
     python benchmarks/failing_provider.py [--seeds 8] [--only Allocation | service | minute] [--rates 10 1000]
 
 Three language models with mean prices of 0.0008, 0.006 and 0.04 and mean ratings of 0.45, 0.65 and 0.8; `bts-paced`
-with a budget of 0.005 for each of so many requests, which come at 10 or 1,000 a second by a virtual clock. An answer or
-a failure is told 0.1 seconds after the request. A call that fails brings nothing and costs ``--failed-cost`` of its
+with a budget of 0.005 for each request, which come at 10 or 1,000 a second by a virtual clock. An answer or
+a failure is reported 0.1 seconds after the request. A call that fails earns nothing and costs ``--failed-cost`` of its
 price, nothing unless said otherwise; nobody tries again. The same seed has the same ratings and prices in every run.
 
 Printed: the share of the requests that were answered; the reward by that of the same seed without failures; the share
-of the budget that was spent; and after which share of the requests the money was gone, 100 % if it never was. Each is a
+of the budget that was spent; and after which share of the requests no money was left, 100 % if it never was. Each is a
 mean with a 95 % interval over the seeds. The service is the `DecisionService` on SQLite. Where there are too few
 requests for a minute, an arm is down for a third of the time; ``--only minute`` plays a whole one at 1,000
 requests a second.
@@ -39,7 +39,7 @@ CAPS = {name: 3.0 * price for name, price in PRICES.items()}
 MONEY = 0.005
 """For each request."""
 DELAY = 0.1
-"""Seconds until a request is told."""
+"""Seconds until a request is reported."""
 
 
 class Router(Protocol):
@@ -146,10 +146,10 @@ def play(router: Router, requests: int, rate: float, trouble: Trouble, seed: int
             continue
         cost = PRICES[arm] * float(sizes[number])
         if trouble.fails(arm, now, lots[number]):
-            told: tuple[float | None, float] = None, failed_cost * cost
+            report: tuple[float | None, float] = None, failed_cost * cost
         else:
-            told = float(ratings[number] < RATINGS[arm]), cost
-        heapq.heappush(under_way, (now + DELAY, number, decision, *told))
+            report = float(ratings[number] < RATINGS[arm]), cost
+        heapq.heappush(under_way, (now + DELAY, number, decision, *report))
     hear(np.inf)
     return Run(answered / requests, reward, router.spent / (MONEY * requests), lasted / requests)
 
@@ -186,7 +186,7 @@ def line(where: str, rate: float, requests: int, name: str, runs: Sequence[Run],
 
 
 def troubles(seconds: float) -> list[Trouble]:
-    """For a run of so many seconds, in which a provider is down from a third on, for a minute or a third at most."""
+    """For a run of this many seconds, in which a provider is down from a third on, for a minute or a third at most."""
     begins, ends = seconds / 3.0, seconds / 3.0 + min(60.0, seconds / 3.0)
     for_how_long = f"{ends - begins:.3g} s"
     return [

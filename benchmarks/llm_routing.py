@@ -1,4 +1,4 @@
-"""The table of docs/paced.md: policies on recorded answers of three language models, beside the source's figures.
+"""The table of docs/paced.md: policies on recorded answers of three language models, next to the source's figures.
 
     python benchmarks/llm_routing.py [ORDERS] [segments | none]
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from budgetbandits.policies import parse_policy
-from budgetbandits.problems.recorded import ReplayTable
+from budgetbandits.problems.records import ReplayTable
 from budgetbandits.simulation.replay import ReplayResult, fluid_reward_of, replay
 
 DATA = Path(__file__).parent.parent / "examples/data"

@@ -1,4 +1,4 @@
-"""A campaign with a million decisions: the server's memory, and what audits and exports cost whoever decides meanwhile.
+"""A campaign with a million decisions: the server's memory, and what audits and exports cost its clients meanwhile.
 
     python benchmarks/long_campaign.py [--decisions 1000000] [--seconds 10]
     bash tests/helpers/with_postgres.sh python benchmarks/long_campaign.py --decisions 100000    # on PostgreSQL instead
@@ -97,7 +97,7 @@ JOBS = {"an audit": (1, verify), "two exports": (2, export), "twelve ask for exp
 
 
 def repeat(name: str, key: str, campaign: str, port: int, over: Event, answers: SimpleQueue[str]) -> None:
-    """Do this in so many threads, again and again, in a process of its own."""
+    """Do this in this many threads, again and again, in a process of its own."""
     service.PORT = port
     threads, job = JOBS[name]
 
@@ -131,7 +131,7 @@ def meanwhile(name: str, key: str, campaign: str) -> Iterator[Counter[str]]:
 def measure(key: str, campaign: str, seconds: float, memory: Memory) -> None:
     print(f"{'':24} pairs/s   of alone   median ms   p99 ms   (of a request, {CLIENTS} clients)")
     for name in JOBS:
-        alone = load(key, campaign, seconds)  # each time anew: the machine may have other work
+        alone = load(key, campaign, seconds)  # measured again each time: the machine may have other work
         show("alone", alone, alone)
         with meanwhile(name, key, campaign) as answers:
             time.sleep(2.0)  # the processes have started

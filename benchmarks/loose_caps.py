@@ -2,7 +2,7 @@
 
     python benchmarks/loose_caps.py [PROBLEMS]
 
-Random problems with a budget for 1,000 requests, played as they are and with all costs divided by 100, beside the same
+Random problems with a budget for 1,000 requests, played as they are and with all costs divided by 100, next to the same
 policy with first costs of a quarter and three quarters of the largest cost, whatever was seen. The second is played by
 the reference simulator: two hundred problems take some minutes.
 """
@@ -56,8 +56,8 @@ def played(number: int, shape: str, divided: float, policy: PacedThompson) -> fl
         )
     )  # fmt: skip
     means = problem.cost_means
-    cheap, dear = means[np.argmax(problem.reward_means / means)], means[np.argmax(problem.reward_means)]
-    budget = float(REQUESTS * (cheap + rng.uniform(0.1, 0.9) * max(dear - cheap, 0.2 * cheap)))
+    cheap, costly = means[np.argmax(problem.reward_means / means)], means[np.argmax(problem.reward_means)]
+    budget = float(REQUESTS * (cheap + rng.uniform(0.1, 0.9) * max(costly - cheap, 0.2 * cheap)))
     outcome = simulate(problem, policy, [budget], 1, horizon=REQUESTS)
     return float(outcome.reward.mean() / fluid_reward(problem, budget, REQUESTS))
 

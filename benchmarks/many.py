@@ -1,4 +1,4 @@
-"""What `simulate_many` costs beside a loop of `simulate`, the memory it takes, and what common outcomes gain.
+"""What `simulate_many` costs next to a loop of `simulate`, the memory it takes, and what common outcomes gain.
 
 python benchmarks/many.py cost      # processor time of both, in turn, in this process
 python benchmarks/many.py memory    # 1,000 problems, 100 runs: peak memory of this process

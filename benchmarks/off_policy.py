@@ -20,7 +20,7 @@ import numpy as np
 from budgetbandits import parse_policy
 from budgetbandits.numerics.intervals import half_width, wilson
 from budgetbandits.off_policy import Log, Target, evaluate, even, held_still, mix, one_arm, read_log
-from budgetbandits.problems.recorded import ReplayTable
+from budgetbandits.problems.records import ReplayTable
 from budgetbandits.simulation.replay import logged
 
 DATA = Path(__file__).parent.parent / "examples" / "data"

@@ -178,7 +178,7 @@ def defects() -> None:
         found = compared(WrongGate(alpha=2.01), "ucb-b2:alpha=2.01", rounds)
         print(f"UCB-B2, gate on the reward against gate on the cost, N = {rounds:,}: {found}")
     print(
-        "Budget-UCB told min mu_c against told 0.01:",
+        "Budget-UCB given min mu_c against given 0.01:",
         compared("budget-ucb:width=2", "budget-ucb:width=2,cost_floor=0.01"),
     )
     assert rate_bound(0.5, 0.5, 0.0, 0.2, 0.0) == np.inf  # the published gate: 0.2 is more than 0.21875 of the cost

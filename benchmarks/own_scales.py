@@ -19,7 +19,7 @@ from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.policies.thompson import BudgetedThompson
-from budgetbandits.problems.recorded import ReplayTable
+from budgetbandits.problems.records import ReplayTable
 from budgetbandits.simulation.replay import replay
 
 

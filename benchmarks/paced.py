@@ -33,8 +33,8 @@ RESAMPLES = 2_000
 def rate(problem: Problem, share: float) -> float:
     """Money for a request."""
     rewards, costs = problem.reward_means, problem.cost_means
-    cheap, dear = costs[(rewards / costs).argmax()], costs[rewards.argmax()]
-    return float(cheap + share * (dear - cheap))
+    cheap, costly = costs[(rewards / costs).argmax()], costs[rewards.argmax()]
+    return float(cheap + share * (costly - cheap))
 
 
 def problems(arms: int, count: int) -> list[Problem]:

@@ -2,7 +2,7 @@
 
     python benchmarks/paced_figures.py docs/paced.md docs/figures/paced-growth.png
 
-draws the growth of regret anew from the table that paced.py has printed, without playing a game.
+draws the growth of regret again from the table that paced.py has printed, without playing a game.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Four segments with rewards of 0.5 and 0.55, ± 0.02, at costs of 0.1 and 0.2 and with money for 0.15 a request, so that
 both arms are pulled. From request 150 of 800 on a fifth segment comes, with 0.75 and 0.95. How many games end with the
-dearer arm below 10 % of what the fifth segment had among the last 200 requests: with the limit on how sure a segment
+costlier arm below 10 % of what the fifth segment had among the last 200 requests: with the limit on how sure a segment
 starts (`policies/paced/pooling.py`), and without it.
 """
 
@@ -25,7 +25,7 @@ OTHERS, FIFTH, COSTS = (0.5, 0.55), (0.75, 0.95), (0.1, 0.2)
 
 
 def share(policy: PacedThompson, seed: int) -> float:
-    """Of the dearer arm in the fifth segment, at the end of a game."""
+    """Of the costlier arm in the fifth segment, at the end of a game."""
     state, rng = (
         policy.start(2, Knowledge(budget=MONEY * REQUESTS, horizon=float(REQUESTS))),
         np.random.default_rng(seed),

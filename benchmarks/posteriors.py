@@ -74,7 +74,7 @@ SETTINGS: dict[str, dict[str, Setting]] = {
 
 
 def regrets(name: str, setting: Setting, count: int, budget: float, games: int, games_of_bts: int) -> dict[str, Array]:
-    """The games of every policy on so many problems."""
+    """The games of every policy on this many problems."""
     problem, policies = setting
     problems = {str(number): problem(number) for number in range(count)}
     found = {}

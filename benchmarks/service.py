@@ -1,4 +1,4 @@
-"""The decision service under load: decide+feedback pairs a second and their delay, beside a route that does nothing.
+"""The decision service under load: decide+feedback pairs a second and their delay, next to a route that does nothing.
 
     python benchmarks/service.py [--seconds 5] [--snapshot 10]
     bash tests/helpers/with_postgres.sh python benchmarks/service.py      # on PostgreSQL as well
@@ -7,8 +7,8 @@ One server process (what ``budgetbandits serve`` starts) and one process of clie
 so that the clients are not what is measured; on two cores each has its own. The no-op is ``GET /healthz``: the same
 server, the same middleware, no key, no store. Every figure is from this run; rates are compared, not kept.
 
-On PostgreSQL also: with a transaction left open that sees the state before, as a dump does, measured after so many
-seconds of load (``--snapshot``); and two servers beside one, eight campaigns, 24 clients. One
+On PostgreSQL also: with a transaction left open that sees the state before, as a dump does, measured after some
+seconds of load (``--snapshot``); and two servers next to one, eight campaigns, 24 clients. One
 campaign is served by two servers with and without leases too. Where two servers, the clients and the database share
 two cores that shows little; a database whose commits take as long as over a network shows more:
 
@@ -41,7 +41,7 @@ POSTGRES = "BUDGETBANDITS_POSTGRES"
 
 @dataclass
 class Load:
-    """What so many clients saw: rounds a second, and the delay of a single request in milliseconds.
+    """What this number of clients saw: rounds a second, and the delay of a single request in milliseconds.
 
     ``processor`` is what a round has cost all servers together, in microseconds of processor time: unlike the rate it
     changes little when the machine has other work.

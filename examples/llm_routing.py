@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from budgetbandits import Allocation
-from budgetbandits.problems.recorded import ReplayTable
+from budgetbandits.problems.records import ReplayTable
 
 COLUMNS = {"request": "prompt", "arm": "model", "reward": "reward", "cost": "cost_usd", "segment": "source"}
 table = ReplayTable.from_csv(Path(__file__).parent / "data/llm-routing-test.csv", COLUMNS)

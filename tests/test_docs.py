@@ -8,13 +8,15 @@ import tomllib
 from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import dedent
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from budgetbandits import POLICIES, __version__, cli, errors, family, theory
+from budgetbandits import POLICIES, __version__, cli, errors, family, parse_policy, policies, simulate, theory
 from budgetbandits.experiments.experiment_file import EXPERIMENTS, SUITES, shipped_text
+from budgetbandits.policies import provenance
 from budgetbandits.problems.distributions import JOINT_LAWS, LAWS
 from budgetbandits.problems.families import ARMS_FAMILIES, FAMILIES
 
@@ -24,6 +26,23 @@ ROOT = Path(__file__).parent.parent
 def test_every_policy_is_described():
     page = (ROOT / "docs/policies.md").read_text()
     assert [name for name in POLICIES if f"`{name}`" not in page] == []
+
+
+def test_the_policy_of_contributing_is_found_and_plays_as_it_is_written(tmp_path, monkeypatch):
+    """Its file is put next to the package's own policies; a name or an import that is wrong there breaks this."""
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    name, code = re.search(r"```python\n\s*# (\w+)\.py\n(.*?)```", page, flags=re.DOTALL).groups()
+    (tmp_path / f"{name}.py").write_text(dedent(code))
+    monkeypatch.setattr(policies, "__path__", [*policies.__path__, str(tmp_path)])
+    (kind,) = [kind for found, kind in policies._own_policies().items() if found not in POLICIES]
+    del sys.modules[kind.__module__]
+    assert kind.__module__ == f"budgetbandits.policies.{name}"
+    monkeypatch.setitem(POLICIES, kind.name, kind)
+    assert provenance(kind.name).reference == kind.reference
+    outcome = simulate(family("uniform-bernoulli", 3, seed=1, low=0.1), f"{kind.name}:width=0.5", [20.0], runs=2)
+    assert outcome.engine == "index blocks"
+    with pytest.raises(errors.BadParameter, match="use a positive number"):
+        parse_policy(f"{kind.name}:width=0")
 
 
 def test_every_family_and_law_is_described():

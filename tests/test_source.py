@@ -57,7 +57,7 @@ def banned_words(text):
             if (found := BANNED.search(line))]  # fmt: skip
 
 
-@pytest.mark.parametrize("place", ["src", "docs", "examples", "README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("place", ["src", "docs", "examples", "benchmarks", "README.md", "CONTRIBUTING.md"])
 def test_words_are_plain(place):
     found = {str(path): banned_words(path.read_text("utf-8")) for path in texts(SOURCE.parents[1] / place)}
     assert found

@@ -12,7 +12,7 @@ from budgetbandits.allocation.propensity import counts, propensity
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.fluid import arms_at_rate, best_mix
 from budgetbandits.policies.base import Knowledge, Request, RequestPolicy
-from budgetbandits.problems.recorded import ReplayTable, read_table
+from budgetbandits.problems.records import ReplayTable, read_table
 from budgetbandits.simulation.replay import logged
 from deep import EVERY_POLICY, deep
 
@@ -139,7 +139,7 @@ def test_a_propensity_is_that_of_the_choice_before_it_is_made(name):
 
 def test_a_log_of_a_policy_without_chance_has_propensity_1():
     rows = [(n, arm, r, c) for n in range(20) for arm, r, c in (("small", 0.51, 0.1), ("large", 0.9, 0.4))]
-    table = ReplayTable.of(
+    table = ReplayTable.from_records(
         read_table(dict(zip(("request", "arm", "reward", "cost"), zip(*rows, strict=True), strict=True)))
     )
     for name in ("kube", "epsilon-first"):

@@ -75,7 +75,7 @@ def test_margins_are_taken_problem_by_problem_over_what_is_in_print():
     policies = ("imed-ratio", "bts", "ucb-bv1", "maillard-ratio")
     values = SettingGames(policies, np.column_stack([own, rival, tie, 2 * hardness]), True)
     found = {margin.rival: margin for margin in margins({"one": values}, "imed-ratio")}
-    assert set(found) == {"bts"}  # ucb-bv1 is told the least cost, maillard-ratio is ours
+    assert set(found) == {"bts"}  # ucb-bv1 is given the least cost, maillard-ratio is ours
     assert found["bts"].low < 20.0 < found["bts"].high
     assert found["bts"].high - found["bts"].low < 4.0
     assert found["bts"].apart

@@ -149,7 +149,7 @@ def growth(shape, wide=0.01):
     return lambda problems: study(lambda _g, _p, _o, budget: 3.0 * shape(budget), wide, problems)
 
 
-def test_logarithmic_growth_is_told_from_that_of_a_root():
+def test_logarithmic_growth_is_distinguished_from_that_of_a_root():
     def line(budget):
         return budget
 

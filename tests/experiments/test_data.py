@@ -63,7 +63,7 @@ def test_the_second_reader_opens_one_file(folder, parts_read):
     assert parts_read == [1]
 
 
-def test_a_replaced_part_is_read_anew(folder, parts_read):
+def test_a_replaced_part_is_read_again(folder, parts_read):
     before = Results.load(folder).table
     changed(sorted((folder / "parts").iterdir())[2])
     after = Results.load(folder).table
@@ -106,14 +106,14 @@ def test_other_names_for_the_same_parts(folder, parts_read):
     assert parts_read == [1]
 
 
-def test_somebody_elses_results_are_not_ours(folder, parts_read):
+def test_results_of_another_program_are_not_ours(folder, parts_read):
     Results.load(folder).table.with_columns(reward=pl.lit(0.0)).write_parquet(folder / data.TABLE)
     assert Results.load(folder).table["reward"].sum() > 0.0
     assert parts_read == [1]
 
 
 def test_killed_between_the_two_files(folder, monkeypatch, parts_read):
-    """The old digest beside a new table fits neither the old parts nor the new ones."""
+    """The old digest next to a new table fits neither the old parts nor the new ones."""
     changed(sorted((folder / "parts").iterdir())[0])
     write = Study.write
 

@@ -101,7 +101,7 @@ def test_the_theorems_are_judged(reproduced):
 
 
 @pytest.mark.deep
-def test_the_number_that_could_fail_stands_beside_the_verdict(reproduced):
+def test_the_number_that_could_fail_stands_next_to_the_verdict(reproduced):
     page = (reproduced[0] / "report.html").read_text()
     assert '<details class="claim says-nothing-here">' in page
     assert "of 76 comparisons 0 could fail" in page

@@ -48,7 +48,7 @@ SUMMARY = {
 }
 
 
-def test_the_lowest_mean_whoever_is_not_told_apart_and_the_shortest_tail():
+def test_the_lowest_mean_the_policies_not_surely_behind_it_and_the_shortest_tail():
     found = recommend(SUMMARY, Case(10, 120.0, "bernoulli"))
     assert found["policy"] == "omega-ucb"
     assert found["alternatives"] == ["imed-ratio"]  # bts is surely behind; kube-fractional must know the costs
@@ -58,10 +58,10 @@ def test_the_lowest_mean_whoever_is_not_told_apart_and_the_shortest_tail():
     assert "do not agree" in found["warnings"][0]
 
 
-def test_who_knows_the_costs_is_told_of_policies_that_need_them():
+def test_known_costs_admit_policies_that_need_them():
     found = recommend(SUMMARY, Case(10, 120.0, "bernoulli", knows=frozenset({"budget", "costs"})))
     assert found["policy"] == "kube-fractional"
-    # told apart by intervals that do not overlap: omega-ucb's [4, 6] and kube-fractional's [3, 5] do
+    # distinguished by intervals that do not overlap: omega-ucb's [4, 6] and kube-fractional's [3, 5] do
     assert found["alternatives"] == ["omega-ucb", "imed-ratio"]
 
 
@@ -108,7 +108,7 @@ PACED = {
 
 def test_a_budget_that_must_last_is_looked_up_among_those_that_must():
     found = recommend(PACED, Case(10, 120.0, "bernoulli", horizon=1_200))
-    assert found["policy"] == "bts-paced"  # whoever has a horizon knows it
+    assert found["policy"] == "bts-paced"  # a case with a horizon knows it
     assert [each["name"] for each in found["settings"]] == ["short", "long"]
     assert found["settings"][0]["requests"] == 1_000
     assert found["warnings"] == ["the settings most like yours do not agree on the best policy"]

@@ -11,12 +11,9 @@ from budgetbandits.errors import BadParameter, BrokenInstallation, ExperimentErr
 from budgetbandits.experiments import Experiment, experiment_file, leaderboard
 from budgetbandits.experiments.experiment_file import EXPERIMENTS, FOLDER, SUITE, SUITES, shipped_text
 from budgetbandits.experiments.suite import Suite
-from budgetbandits.policies import POLICIES, provenance
+from budgetbandits.policies import PAPER_POLICIES, POLICIES, provenance
 from deep import EVERY_POLICY
 from suites import TINY
-
-OTHER_GAMES = {"bts-paced"}
-"""Policies that the suite leaves out, because they plan for more than a budget."""
 
 
 def test_settings_share_policies_and_are_experiments():
@@ -48,11 +45,11 @@ def test_every_setting_that_ships_can_be_built(entry):
     assert setting.about[-1] != "."
 
 
-def test_the_suite_that_ships_has_every_policy_and_500_problems():
+def test_the_suite_that_ships_plays_each_of_its_policies_and_500_problems():
     document = tomllib.loads(shipped_text(SUITE))
     names = {text.partition(":")[0] for text in document["policies"]}
-    assert names == set(POLICIES) - OTHER_GAMES
-    assert "without" not in document["settings"][0]  # every policy plays in one setting at least
+    assert names == {policy.name for policy in Suite.load("suite", ["start"]).settings[0].experiment.policies}
+    assert set(PAPER_POLICIES) <= names <= set(POLICIES)
     for entry in document["settings"]:
         count = entry["problems"][0].get("count", 1)
         assert count == 500 or entry["runs"] == 100 or entry["name"] == "arms-1000", entry["name"]

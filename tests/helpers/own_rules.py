@@ -29,7 +29,7 @@ def above_the_floor(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, f
 
 
 def forgetful(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
-    """Monotone in nothing: the plain loop must play it."""
+    """Monotonicity in nothing: the plain loop must play it."""
     return mean_reward / (mean_cost + 0.1) + np.cos(rounds + pulls)
 
 

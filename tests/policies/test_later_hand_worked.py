@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from budgetbandits import Allocation, parse_policy
+from budgetbandits import parse_policy
 from budgetbandits.errors import BadParameter
-from budgetbandits.policies.base import LARGEST_PARAMETER, SMALLEST_PARAMETER
 from budgetbandits.policies.cost_floor_ucb import budget_ucb
 from budgetbandits.policies.empirical import rounded
 from budgetbandits.policies.general_costs import group_count, ucb_b1, ucb_b2, ucb_b2c
@@ -274,52 +273,6 @@ def test_maillard_ratio_has_propensities_in_closed_form():
     assert maillard_ratio(0.3, 0.5, 10.0, 99.0, 1.0, 0.5) == pytest.approx(math.log(weight))
     assert maillard_ratio(0.5, 0.5, 10.0, 99.0, 1.0, 0.5) == 0.0
     assert IndexPolicy.chances(np.array([np.inf, 3.0, np.inf, -np.inf])).tolist() == [0.5, 0.0, 0.5, 0.0]
-
-
-@pytest.mark.parametrize(
-    "policy",
-    [
-        f"{parameter}={value}"
-        for parameter in ("omega-ucb:rho", "omega-star-ucb:rho", "omega-rising:wait", "i-ucb:alpha", "m-ucb:alpha",
-                          "b-greedy:alpha", "budget-ucb:width", "budget-ucb:cost_floor", "imed-ratio:kappa",
-                          "maillard-ratio:kappa",
-                          "imed-fading:kappa", "imed-fading:fade", "imed-moss:kappa", "empirical-imed:kappa")
-        for value in (SMALLEST_PARAMETER, LARGEST_PARAMETER)
-    ]
-    + ["kl-ucb-sc:lower_order=1e6", "ucb-b1:alpha=1e15", "ucb-b1:cost_variance=0", "ucb-b2c:alpha=1e15",
-       "ucb-m1:alpha=1e15", "ucb-m1:reward_variance=0,cost_variance=0", "npts-ratio:steps=1", "npts-ratio:steps=100"],
-)  # fmt: skip
-def test_every_parameter_that_is_taken_can_be_played(policy):
-    known = {"cost_floor": 0.1} if policy.startswith("budget-ucb:width") else {}
-    spend = Allocation(parse_policy(policy), ["a", "b", "c"], budget=1e6, seed=1, **known)
-    for number in range(100):
-        spend.tell(spend.ask(), reward=(number % 3) / 2, cost=(number % 4) / 3)
-
-
-# --- parameters ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("omega-ucb:rho=0", "positive"),
-        ("omega-star-ucb:rho=nan", "positive"),
-        ("omega-rising:wait=0", "positive"),
-        ("m-ucb:alpha=-1", "positive"),
-        ("b-greedy:alpha=0", "positive"),
-        ("budget-ucb:width=0", "positive"),
-        ("kl-ucb-sc:lower_order=-1", "from 0 to 1e6"),
-        ("ucb-b1:alpha=2", "above 2"),
-        ("ucb-b1:cost_variance=0.3", "from 0 to 0.25"),
-        ("ucb-b2:alpha=nan", "above 2"),
-        ("imed-ratio:kappa=0", "positive"),
-        ("imed-fading:fade=0", "positive"),
-        ("maillard-ratio:beta=1", "it takes kappa"),
-    ],
-)
-def test_bad_parameters_name_the_remedy(text, words):
-    with pytest.raises(BadParameter, match=words):
-        parse_policy(text)
 
 
 # --- UCB-M1 ----------------------------------------------------------------------------------------------------------

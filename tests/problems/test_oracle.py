@@ -78,10 +78,10 @@ def test_agrees_with_enumeration_and_lemma_1(laws, quarters):
 
 
 def test_the_best_policy_gains_something():
-    """With 1 left, three quarters on the dear arm and a quarter on the cheap one beat the dear one alone."""
-    dear = Independent(Fixed(1.0), Fixed(0.75))
+    """With 1 left, three quarters on the costly arm and a quarter on the cheap one beat the costly one alone."""
+    costly = Independent(Fixed(1.0), Fixed(0.75))
     cheap = Independent(Fixed(0.3), Fixed(0.25))
-    best = optimum(problem_of(dear, cheap), 1.0)
+    best = optimum(problem_of(costly, cheap), 1.0)
     assert (best.reward, best.best_arm_reward) == (1.3, 1.0)
     assert best.gain == pytest.approx(0.3)
     assert best.choice.tolist() == [1, 1, 0, 0]
@@ -98,7 +98,7 @@ def test_bernoulli_is_lemma_1_exactly():
 
 
 def test_a_correlated_table_by_hand():
-    """Cost ½ brings 1, cost 1 brings nothing: with 1 left a pull earns ½(1 + V(½)), and V(½) = ½."""
+    """Cost ½ pays 1, cost 1 pays nothing: with 1 left a pull earns ½(1 + V(½)), and V(½) = ½."""
     law = JointTable([[1, 0.5, 1], [0, 1, 1]])
     best = optimum(problem_of(law, law), 1.0)
     assert best.reward == pytest.approx(0.5 * (1 + 0.5))
@@ -132,8 +132,9 @@ def test_budgets_below_one_and_next_to_a_multiple_of_the_step():
 
 
 def test_of_equally_good_arms_the_one_that_leaves_least_over_is_the_best_alone():
-    dear, cheap = Independent(Fixed(0.75), Fixed(0.75)), Independent(Fixed(0.25), Fixed(0.25))
-    assert [optimum(problem_of(*laws), 1.0).best_arm_reward for laws in ((dear, cheap), (cheap, dear))] == [1.0, 1.0]
+    costly, cheap = Independent(Fixed(0.75), Fixed(0.75)), Independent(Fixed(0.25), Fixed(0.25))
+    for laws in ((costly, cheap), (cheap, costly)):
+        assert optimum(problem_of(*laws), 1.0).best_arm_reward == 1.0
 
 
 def test_costs_that_never_come_make_no_step():

@@ -90,7 +90,7 @@ def test_the_fluid_bound_is_what_a_solver_finds():
     assert 30 < scarce < 190
 
 
-def test_the_price_is_what_more_money_brings():
+def test_the_price_is_what_more_money_earns():
     reward, cost, weight = [[0.2, 0.8, 0.9], [0.1, 0.3, 0.7]], [[0.1, 0.5, 1.0], [0.2, 0.3, 0.9]], [0.4, 0.6]
     for rate in (0.4, 0.5, 0.7, 0.9):
         mix, more = (best_mix(reward, cost, weight, rate + extra) for extra in (0.0, 1e-6))
@@ -148,7 +148,7 @@ def test_the_optimum_is_that_of_all_trees(budget, horizon):
 
 def test_a_pull_that_overdraws_earns_nothing():
     arm = '[[arms]]\nname = "{}"\nreward = {{ law = "fixed", value = {} }}\ncost = {{ law = "fixed", value = {} }}\n'
-    problem = Problem.from_toml(arm.format("dear", 1.0, 0.75) + arm.format("cheap", 0.3, 0.25))
+    problem = Problem.from_toml(arm.format("costly", 1.0, 0.75) + arm.format("cheap", 0.3, 0.25))
     found = paced_optimum(problem, budget=1.0, horizon=3)
     assert found.values.tolist() == pytest.approx([0.0, 0.3, 0.6, 1.0, 1.3])
     assert found.choice.tolist()[1:3] == [1, 1]

@@ -5,6 +5,7 @@ import pytest
 
 from budgetbandits import Problem, family
 from budgetbandits.errors import BadParameter, ProblemError
+from budgetbandits.problems import families
 from budgetbandits.problems.distributions import Bernoulli, Copula, Fixed, Independent, JointTable
 from budgetbandits.problems.families import FAMILIES
 from budgetbandits.problems.problem import Arm
@@ -145,7 +146,8 @@ def test_files(tmp_path):
         (("uniform-multinomial", 10, 0, 0.99999, 1.0), "widen"),
     ],
 )
-def test_bad_families_are_refused(arguments, words):
+def test_bad_families_are_refused(arguments, words, monkeypatch):
+    monkeypatch.setattr(families, "ATTEMPTS_MAX", 100)
     with pytest.raises(BadParameter, match=words):
         family(*arguments)
 

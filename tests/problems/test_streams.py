@@ -187,7 +187,7 @@ def test_nobody_earns_more_than_the_plan(budget, most):
 
 
 def test_it_pays_to_end_early_where_later_arms_are_poor():
-    """All the money goes to the first phase: the game ends when it is gone."""
+    """All the money goes to the first phase: the game ends when it is spent."""
     poor = Problem.bernoulli([0.01, 0.02], [0.5, 0.9])
     good = Problem.bernoulli([0.5, 0.9], [0.5, 0.9])
     plan = fluid_plan(RequestStream.phases([(0, good), (50, poor)]), 25, 100)
@@ -198,19 +198,19 @@ def test_it_pays_to_end_early_where_later_arms_are_poor():
 # --- games -----------------------------------------------------------------------------------------------------------
 
 
-def test_segments_are_told_and_pay():
+def test_segments_are_handed_over_and_pay():
     """Two segments with opposite arms: with them the policy learns which is which, without them it cannot."""
     here, there = Problem.bernoulli([0.9, 0.1], [0.5, 0.5]), Problem.bernoulli([0.1, 0.9], [0.5, 0.5])
     stream = RequestStream.of_segments({"here": (0.5, here), "there": (0.5, there)})
-    told, untold = (simulate(stream, policy, [400], 4, horizon=400) for policy in ("bts-paced", "bts"))
-    assert told.part_pulls.shape == (4, 1, 2, 2)
-    assert np.array_equal(told.part_pulls.sum(axis=2), told.pulls)
-    assert told.reward.mean() > 320
-    assert untold.reward.mean() < 260
-    assert told.best_arm_identified.all()
-    assert not untold.best_arm_identified.all()
-    assert told.pseudo_regret == pytest.approx(
-        360.0 - (told.part_pulls * stream.reward_means).sum(axis=(2, 3)), abs=1e-6
+    paced, plain = (simulate(stream, policy, [400], 4, horizon=400) for policy in ("bts-paced", "bts"))
+    assert paced.part_pulls.shape == (4, 1, 2, 2)
+    assert np.array_equal(paced.part_pulls.sum(axis=2), paced.pulls)
+    assert paced.reward.mean() > 320
+    assert plain.reward.mean() < 260
+    assert paced.best_arm_identified.all()
+    assert not plain.best_arm_identified.all()
+    assert paced.pseudo_regret == pytest.approx(
+        360.0 - (paced.part_pulls * stream.reward_means).sum(axis=(2, 3)), abs=1e-6
     )
 
 

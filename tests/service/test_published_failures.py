@@ -131,7 +131,7 @@ def test_35590_feedback_of_one_kind_alone_can_be_read_back(opener, policy, rewar
 
 
 @pytest.mark.parametrize("value", [0, -1, math.nan, "none", None])
-def test_35590_what_cannot_have_been_learnt_is_not_chosen_by(opener, value):
+def test_35590_what_cannot_have_been_learned_is_not_chosen_by(opener, value):
     """A row that was damaged gives an error with a name and a remedy; other campaigns go on, and the audit finds it."""
     with opener() as store:
         engine = DecisionService(store)

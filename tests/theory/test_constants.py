@@ -56,7 +56,7 @@ def test_gamma_outside_the_unit_interval(gamma):
             evaluate(problem, gamma)
 
 
-def test_of_several_best_arms_the_dearest_is_arm_one():
+def test_of_several_best_arms_the_most_expensive_is_arm_one():
     assert reference_arm(Problem.bernoulli([0.2, 0.4, 0.3], [0.25, 0.5, 0.9])) == 1
 
 

@@ -89,7 +89,7 @@ def test_costs_of_one_that_must_be_learned():
     assert lower_constant(close) == pytest.approx(lower_constant(close, known_costs=True))
 
 
-def test_an_arm_too_dear_to_be_the_best_needs_no_pulls_when_costs_are_known():
+def test_an_arm_too_expensive_to_be_the_best_needs_no_pulls_when_costs_are_known():
     """ρ* = 5 and a cost of ½: even a reward of 1 at every pull would not do."""
     problem = Problem.bernoulli([0.5, 0.9], [0.1, 0.5])
     assert lower_constant(problem, known_costs=True) == 0.0

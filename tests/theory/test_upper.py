@@ -89,11 +89,11 @@ def test_the_ends_of_gamma_are_infinite(chain):
         ([0.5, 0.3], [1e-6, 1e-6]),
     ],
 )
-def test_means_at_the_edge_are_the_limit_of_means_beside_it(rewards, costs, chain):
+def test_means_at_the_edge_are_the_limit_of_means_next_to_it(rewards, costs, chain):
     """Moved a little towards the middle, the bound moves a little."""
     at = upper_bound(Problem.bernoulli(rewards, costs), 10_000, gamma=0.5, chain=chain)
-    beside = Problem.bernoulli([r + 1e-10 * (0.5 - r) for r in rewards], [c + 1e-10 * (0.5 - c) for c in costs])
-    assert at.regret == pytest.approx(upper_bound(beside, 10_000, gamma=0.5, chain=chain).regret, rel=0.01)
+    near_by = Problem.bernoulli([r + 1e-10 * (0.5 - r) for r in rewards], [c + 1e-10 * (0.5 - c) for c in costs])
+    assert at.regret == pytest.approx(upper_bound(near_by, 10_000, gamma=0.5, chain=chain).regret, rel=0.01)
 
 
 def test_the_sharper_chain_counts_the_overdraft():
@@ -122,11 +122,11 @@ def test_what_no_policy_exceeds():
 @pytest.mark.parametrize("chain", CHAINS)
 def test_numbers_beyond_the_largest_are_infinite_and_no_errors(chain):
     plain, near = Problem.bernoulli([0.8, 0.4], [0.5, 0.5]), Problem.bernoulli([0.5, 0.5], [0.5, 0.5 + 1e-11])
-    dear = Problem.bernoulli([0.5, 0.4], [1e-9, 1e-9])
+    cheap_arms = Problem.bernoulli([0.5, 0.4], [1e-9, 1e-9])
     assert math.isfinite(upper_bound(plain, 1e308, gamma=0.5, chain=chain).regret)
     assert upper_bound(plain, 1e300, gamma=1e-155, chain=chain).regret == math.inf
     assert upper_bound(plain, 100, gamma=1 - 1e-16, chain=chain).regret > 1e30
-    for problem in (near, dear):
+    for problem in (near, cheap_arms):
         assert upper_bound(problem, 1e300, chain=chain).regret > 0.0
     always = Problem.bernoulli([1.0, 0.5], [0.9, 0.9])
     assert upper_bound(always, 100, gamma=1 - 1e-16, chain=chain).regret == math.inf
@@ -138,8 +138,8 @@ def test_gamma_zero_with_an_arm_that_never_pays():
         rng = np.random.default_rng(seed)
         problem = Problem.bernoulli([rng.random(), 0.0], rng.random(2))
         for arm in upper_bound(problem, 100, gamma=0.0).arms:
-            beside = waiting(problem.reward_means[0], problem.cost_means[0], arm.epsilon * (1 - 1e-9)).total
-            assert arm.waiting == pytest.approx(beside, rel=1e-3, abs=1e-6), seed
+            near_by = waiting(problem.reward_means[0], problem.cost_means[0], arm.epsilon * (1 - 1e-9)).total
+            assert arm.waiting == pytest.approx(near_by, rel=1e-3, abs=1e-6), seed
 
 
 def test_the_search_does_not_trust_the_rough_sums():
@@ -150,7 +150,7 @@ def test_the_search_does_not_trust_the_rough_sums():
 
 
 def test_ties():
-    """Equally good arms cost nothing; the others are measured against the dearest of them."""
+    """Equally good arms cost nothing; the others are measured against the most expensive of them."""
     alone = upper_bound(Problem.bernoulli([0.8, 0.4], [0.5, 0.5]), 1000)
     tied = upper_bound(Problem.bernoulli([0.8, 0.4, 0.64], [0.5, 0.5, 0.4]), 1000, gamma=alone.arms[0].gamma)
     assert [arm.arm for arm in tied.arms] == [1]

@@ -20,7 +20,7 @@ from budgetbandits.off_policy.estimates import Value, mean_of
 from budgetbandits.off_policy.log import MEANINGS, read_log
 from budgetbandits.off_policy.targets import DRAWS
 from budgetbandits.policies import label
-from budgetbandits.problems.recorded import parse_columns
+from budgetbandits.problems.records import parse_columns
 
 WEIGHT_ERRORS_MAX = 4.0
 """Standard errors by which the mean weight may differ from its expected value."""

@@ -18,7 +18,7 @@ from budgetbandits.formatting.tables import csv_cell
 from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies import label
 from budgetbandits.policies.base import RequestPolicy
-from budgetbandits.problems.recorded import ReplayTable, parse_columns
+from budgetbandits.problems.records import ReplayTable, parse_columns
 from budgetbandits.simulation.replay import ReplayResult, fluid_reward_of, logged, replay
 
 

@@ -35,7 +35,7 @@ from budgetbandits.errors import BrokenInstallation, BudgetBanditsError, Experim
 from budgetbandits.policies.base import Policy
 from budgetbandits.problems.families import ARMS_FAMILIES, KNOWN_FAMILIES, family, two_gap
 from budgetbandits.problems.problem import Problem
-from budgetbandits.problems.recorded import parse_columns
+from budgetbandits.problems.records import parse_columns
 from budgetbandits.problems.streams import DRIFTS, Environment, RequestStream, drifting, load
 from budgetbandits.simulation.simulate import ENGINES
 from budgetbandits.validation import LARGEST, integer, positive, within
@@ -86,10 +86,10 @@ def shipped_file(name: str) -> str:
 # --- fields -----------------------------------------------------------------------------------------------------------
 
 
-def no_others(table: dict[str, Any], allowed: tuple[str, ...], what: str) -> None:
+def no_others(table: dict[str, Any], allowed: tuple[str, ...], owner: str) -> None:
     for key in table:
         if key not in allowed:
-            raise ExperimentError(f"unknown key {key!r}; {what} has {', '.join(allowed)}")
+            raise ExperimentError(f"unknown key {key!r}; {owner} has {', '.join(allowed)}")
 
 
 def text_in(table: dict[str, Any], key: str) -> str:

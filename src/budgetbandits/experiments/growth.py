@@ -173,7 +173,7 @@ def hardest(results: Results) -> pl.DataFrame:
     if not is_two_gap(results):
         raise BadParameter('not every problem of the study is of family = "two-gap"; the hardest is sought among those')
     where = ("policy", "arms", "budget")
-    means = results.summary(by=("policy", "arms", "budget", "problem")).select(*where, "problem", "runs", "mean", "sem")
+    means = results.summary(keys=(*where, "problem")).select(*where, "problem", "runs", "mean", "sem")
     largest = means.sort("mean", descending=True).group_by(*where, maintain_order=True).first()
     half = half_width(largest["sem"].fill_null(np.nan).to_numpy(), largest["runs"].to_numpy())
     largest = largest.with_columns(pl.Series("half", half).fill_nan(None))

@@ -20,9 +20,9 @@ from budgetbandits.problems.distributions import Bernoulli, Beta, Fixed, Indepen
 from budgetbandits.problems.problem import Problem
 from budgetbandits.validation import integer, positive
 
-LIKE = 3
+SETTINGS_COMPARED = 3
 """Settings that are looked at, the most like the problem first."""
-OTHER_LAWS = 1.5
+OTHER_LAWS_DISTANCE = 1.5
 """The distance of other laws: as much as 4.5 times the arms or the money."""
 
 
@@ -69,12 +69,12 @@ def recommend(summary: dict[str, Any], case: Case) -> dict[str, Any]:
     surely worse than it, ``tail`` has the lowest 99 % quantile among all of these. ``warnings`` say what to mind.
     """
     near = nearest(summary, case)
-    setting, at = near[0]
-    rows = [row for row in at["standings"] if _can(summary, row, case)]
+    _, played = near[0]
+    rows = [row for row in played["standings"] if _can(summary, row, case)]
     if not rows:
         raise BadParameter("every policy of the leaderboard must know more; name what you know under --knows")
     best = rows[0]
-    same = [row for row in rows[1:] if row["competes"] and not _apart(row, best, setting)]
+    same = [row for row in rows[1:] if row["competes"] and not _surely_behind(row, best)]
     tail = min([best, *same], key=lambda row: row["q99"])
     return {
         "case": asdict(case) | {"knows": sorted(case.knows)},
@@ -103,35 +103,33 @@ def nearest(summary: dict[str, Any], case: Case) -> list[tuple[dict[str, Any], d
     found: list[tuple[float, int, dict[str, Any], dict[str, Any]]] = []
     for setting in summary["settings"]:
         if (setting.get("horizon") is None) == (case.horizon is None):
-            at = min(setting["budgets"], key=lambda each: _distance(case, setting, each))
-            found.append((_distance(case, setting, at), len(found), setting, at))
+            played = min(setting["budgets"], key=lambda budget: _distance(case, setting, budget))
+            found.append((_distance(case, setting, played), len(found), setting, played))
     if not found:
         raise BadParameter(
             "no setting of this leaderboard has a horizon; leave out --leaderboard, or run the suite "
             "examples/paced-suite.toml" if case.horizon else "every setting of this leaderboard has a horizon; give one"
         )  # fmt: skip
-    return [(setting, at) for _, _, setting, at in sorted(found, key=lambda row: row[:2])[:LIKE]]
+    return [(setting, played) for _, _, setting, played in sorted(found, key=lambda row: row[:2])[:SETTINGS_COMPARED]]
 
 
-def _distance(case: Case, setting: dict[str, Any], at: dict[str, Any]) -> float:
+def _distance(case: Case, setting: dict[str, Any], played: dict[str, Any]) -> float:
     """In the logarithms of arms, of money for each arm, or for each request, and of requests for each arm."""
     arms = abs(math.log(setting["arms"] / case.arms))
     if case.horizon is None:
-        money = abs(math.log(at["money"] / setting["arms"] * case.arms / case.budget))
+        money = abs(math.log(played["money"] / setting["arms"] * case.arms / case.budget))
     else:
-        money = abs(math.log(at["money"] / setting["horizon"] * case.horizon / case.budget))
+        money = abs(math.log(played["money"] / setting["horizon"] * case.horizon / case.budget))
         arms += abs(math.log(setting["horizon"] / setting["arms"] * case.arms / case.horizon))
-    laws = 0.0 if setting["laws"] == case.laws else OTHER_LAWS
+    laws = 0.0 if setting["laws"] == case.laws else OTHER_LAWS_DISTANCE
     one_problem = 0.5 if setting["problems"] == 1 else 0.0  # says less of others than five hundred do
     return arms + money + laws + one_problem
 
 
-def _apart(row: dict[str, Any], best: dict[str, Any], setting: dict[str, Any]) -> bool:
+def _surely_behind(row: dict[str, Any], best: dict[str, Any]) -> bool:
     """Whether a policy is surely behind: as the leaderboard found against the best of all, or, if that is not ``best``,
     by their intervals, which asks for more."""
-    if best["best"]:
-        return bool(row["apart"])
-    return bool(row["low"] > best["high"])
+    return bool(row["apart"] if best["best"] else row["low"] > best["high"])
 
 
 def _can(summary: dict[str, Any], row: dict[str, Any], case: Case) -> bool:
@@ -146,20 +144,20 @@ def _proven(summary: dict[str, Any], policy: str) -> str:
     return provenance(policy).proven if known else str(summary["policies"][policy]["proven"])
 
 
-def _best(summary: dict[str, Any], at: dict[str, Any], case: Case) -> str:
-    return str(next(row["policy"] for row in at["standings"] if _can(summary, row, case)))
+def _best(summary: dict[str, Any], played: dict[str, Any], case: Case) -> str:
+    return str(next(row["policy"] for row in played["standings"] if _can(summary, row, case)))
 
 
 def _warnings(case: Case, near: Sequence[tuple[dict[str, Any], dict[str, Any]]], summary: dict[str, Any]) -> list[str]:
-    setting, at = near[0]
+    setting, played = near[0]
     found = []
-    played, asked = at["money"], case.budget
+    money, asked = played["money"], case.budget
     if case.horizon is not None:
-        played, asked = played / setting["horizon"], asked / case.horizon
-    if not 1 / 3 <= played / asked <= 3.0:
+        money, asked = money / setting["horizon"], asked / case.horizon
+    if not 1 / 3 <= money / asked <= 3.0:
         each = " for each request" if case.horizon is not None else ""
         found.append(
-            f"the nearest setting was played with a budget of {played:,.3g}{each}, not {asked:,.3g}: "
+            f"the nearest setting was played with a budget of {money:,.3g}{each}, not {asked:,.3g}: "
             f"simulate a problem like yours before you rely on this"
         )
     if not 1 / 3 <= setting["arms"] / case.arms <= 3.0:

@@ -159,9 +159,9 @@ class Results:
                 )
         return [(record, problem) for record, problem in made if isinstance(problem, Problem)]
 
-    def summary(self, metric: str = "pseudo_regret", by: Sequence[str] = WHERE) -> pl.DataFrame:
+    def summary(self, metric: str = "pseudo_regret", keys: Sequence[str] = WHERE) -> pl.DataFrame:
         """Runs, mean, standard deviation and error, quantiles of a metric, and how often the best arm was missed."""
-        return summarise(self.table, metric, by)
+        return summarise(self.table, metric, keys)
 
     def summary_of_groups(self, metric: str = "pseudo_regret") -> pl.DataFrame:
         """Like `summary`, group by group: over the runs of a single problem, over the means of several.
@@ -169,7 +169,7 @@ class Results:
         Runs of different problems are not draws from one law, so several problems are judged by their means.
         """
         where = ("group", "policy", "budget")
-        pooled = self.summary(metric, by=where)
+        pooled = self.summary(metric, keys=where)
         means = self.summary(metric).group_by(*where, maintain_order=True).agg(
             pl.len().alias("problems"), *spread(pl.col("mean"))
         )  # fmt: skip
@@ -392,7 +392,7 @@ def _surely_best(results: Results, metric: str, budget: float) -> dict[str, str]
     return dict(zip(best["group"], best["policy"], strict=True))
 
 
-def _heading(what: str, group: str, budget: float, groups: int, budgets: int) -> str:
+def _heading(title: str, group: str, budget: float, groups: int, budgets: int) -> str:
     if budgets == 1:
-        return group if groups > 1 else what
+        return group if groups > 1 else title
     return f"{budget:,g}" if groups == 1 else f"{group}, {budget:,g}"

@@ -1,4 +1,4 @@
-"""A suite (TOML): settings that share their policies, each a study of its own. One ships: experiments/suite.toml.
+"""A suite (TOML): settings that share their policies, each a study of its own. One ships: shipped/suite.toml.
 
 name = "my suite"
 seed = 1

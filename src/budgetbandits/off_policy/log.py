@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from budgetbandits.errors import BadParameter, MissingExtra, ProblemError
 from budgetbandits.formatting.tables import csv_text
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.problems.recorded import csv_columns, named_columns, numbered, numbers
+from budgetbandits.problems.records import csv_columns, named_columns, numbered, numbers
 
 MEANINGS = ("arm", "reward", "cost", "propensity", "segment", "arms", "failed")
 """Meanings of columns. ``arms`` lists the arms that could be chosen, as JSON, and may be empty for all; where

@@ -1,39 +1,27 @@
 """The players: rules that choose arms, each in a file of its own, and the registry that finds them by name.
 
 Read first: `base` (the contract of a policy), `thompson` (the paper's algorithm), then `sampling` and `index`, the two
-shapes that most policies have. `statistics` holds the sums that policies keep, `posteriors` what a state says of an
-arm, `paced/` the policy for a budget that must last, `files` policies in files of your own.
+shapes that most policies have. `statistics` holds the sums that policies keep, `posteriors` other posteriors for the
+paper's rule and what a state says of an arm, `paced/` the policy for a budget that must last, `files` policies in files
+of your own.
 
-A new policy is one file, one line in `POLICIES` below, and its section in docs/policies.md; what is known of it
+A new policy is one file: a class with a `name` in a module of this package is found by itself. What is known of it
 (`label`, `reference`, `proven`, `needs`) stands in its class. Authors of policies use the names in ``__all__``.
 """
 
 from __future__ import annotations
 
 from dataclasses import fields
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import NamedTuple
 
 from budgetbandits.errors import BadParameter, UnknownPolicy
 from budgetbandits.numerics.arrays import all_true, trial, where
 from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, Policy, State, best, first_pull
-from budgetbandits.policies.classical import KLUCB, MOSS, UCB1, UCBV, BayesUCB
-from budgetbandits.policies.cost_floor_ucb import UCBBV1, UCBBV2, BudgetUCB
-from budgetbandits.policies.empirical import EmpiricalIMED, NPTSRatio
-from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
-from budgetbandits.policies.gaussian import GaussianThompson
-from budgetbandits.policies.general_costs import UCBB1, UCBB2, UCBB2C, UCBM1
-from budgetbandits.policies.imed_ratio import IMEDFading, IMEDMoss, IMEDRatio, MaillardRatio
 from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, MomentsPolicy, Monotonicity
-from budgetbandits.policies.joint import JointThompson
-from budgetbandits.policies.kube import KUBE, FractionalKUBE, KnapsackKUBE
-from budgetbandits.policies.omega_ucb import OmegaRising, OmegaStarUCB, OmegaUCB
-from budgetbandits.policies.paced.policy import PacedThompson
-from budgetbandits.policies.primal_dual import PDBwK, PrimalDualBwK
-from budgetbandits.policies.ratio_ucb import CUCB, IUCB, MUCB, BGreedy
 from budgetbandits.policies.sampling import Posterior, SamplingPolicy
 from budgetbandits.policies.statistics import Tally
-from budgetbandits.policies.thompson import BudgetedThompson, Thompson
-from budgetbandits.policies.ucb_sc import KLUCBSC, UCBSC, KLUCBSCPlus
 from budgetbandits.registry import Registry
 
 __all__ = [
@@ -60,52 +48,8 @@ __all__ = [
     "where",
 ]
 
-POLICIES: dict[str, type[Policy]] = {
-    policy.name: policy
-    for policy in (
-        BudgetedThompson,
-        GaussianThompson,
-        JointThompson,
-        PacedThompson,
-        EpsilonFirst,
-        EpsilonFirstGreedy,
-        PDBwK,
-        PrimalDualBwK,
-        UCBBV1,
-        UCBBV2,
-        KUBE,
-        FractionalKUBE,
-        KnapsackKUBE,
-        Thompson,
-        UCB1,
-        UCBV,
-        MOSS,
-        KLUCB,
-        BayesUCB,
-        OmegaUCB,
-        OmegaStarUCB,
-        OmegaRising,
-        IUCB,
-        CUCB,
-        MUCB,
-        BGreedy,
-        BudgetUCB,
-        UCBSC,
-        KLUCBSC,
-        KLUCBSCPlus,
-        UCBB1,
-        UCBB2,
-        UCBB2C,
-        UCBM1,
-        IMEDRatio,
-        IMEDFading,
-        IMEDMoss,
-        MaillardRatio,
-        NPTSRatio,
-        EmpiricalIMED,
-    )
-}
-"""The policies of the package."""
+POLICIES: dict[str, type[Policy]] = {}
+"""The policies of the package by name: the paper's first, then the others in alphabetical order."""
 
 POLICY_REGISTRY: Registry[type[Policy]] = Registry("policy", POLICIES, "budgetbandits.policies")
 """These, and those from outside the package."""
@@ -192,3 +136,14 @@ def label(spec: str) -> str:
 def _declared(name: str, attribute: str, otherwise: str) -> str:
     """An attribute of a policy's own class: a subclass is another policy, so it inherits none of this."""
     return str(vars(POLICY_REGISTRY[name]).get(attribute, otherwise)) if name in POLICY_REGISTRY else otherwise
+
+
+def _own_policies() -> dict[str, type[Policy]]:
+    """Each class with a name of its own in the modules of this package."""
+    modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
+    kinds = [kind for module in modules for kind in vars(module).values() if isinstance(kind, type)]
+    found = {kind.name: kind for kind in kinds if issubclass(kind, Policy) and "name" in vars(kind)}
+    return dict(sorted(found.items(), key=lambda item: (item[0] not in PAPER_POLICIES, item[0])))
+
+
+POLICIES.update(_own_policies())  # last, because some modules import from this one

@@ -231,12 +231,12 @@ class Policy(ABC, Generic[S]):
         """Refuse hyper-parameters that are not positive numbers of a sane size; None means: not given."""
         self.between(SMALLEST_PARAMETER, LARGEST_PARAMETER, **values)
 
-    def between(self, least: float, most: float, **values: float | None) -> None:
+    def between(self, low: float, high: float, **values: float | None) -> None:
         """Refuse hyper-parameters outside a range of positive numbers; None means: not given."""
-        for what, value in values.items():
-            if value is not None and not least <= number(value) <= most:
+        for name, value in values.items():
+            if value is not None and not low <= number(value) <= high:
                 raise BadParameter(
-                    f"{self.name}: {what} is {value!r:.40}; use a positive number from {least:g} to {most:g}"
+                    f"{self.name}: {name} is {value!r:.40}; use a positive number from {low:g} to {high:g}"
                 )
 
 

@@ -134,12 +134,6 @@ class MOSS(IndexPolicy):
         return (horizon / len(state.pulls),)
 
 
-def check_lower_order(policy: str, lower_order: float) -> None:
-    """The index stays a number; the papers have 0 and 3."""
-    if not 0.0 <= lower_order <= 1e6:
-        raise BadParameter(f"{policy}: lower_order is {lower_order}; use a number from 0 to 1e6")
-
-
 @dataclass(frozen=True)
 class KLUCB(IndexPolicy):
     """UCB by relative entropy; ignores costs."""
@@ -153,7 +147,8 @@ class KLUCB(IndexPolicy):
     lower_order: float = 0.0
 
     def __post_init__(self) -> None:
-        check_lower_order(self.name, self.lower_order)
+        if not 0.0 <= self.lower_order <= 1e6:  # the index stays a number; the papers have 0 and 3
+            raise BadParameter(f"{self.name}: lower_order is {self.lower_order}; use a number from 0 to 1e6")
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
         return (self.lower_order,)

@@ -98,7 +98,7 @@ def budget_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost_f
 
 
 @dataclass(frozen=True)
-class BudgetUCB(IndexPolicy):
+class BudgetUCB(UCBBV1):
     """Confidence bound on the ratio, for a known cost floor.
 
     >>> sorted(BudgetUCB().needs), sorted(BudgetUCB(cost_floor=0.1).needs)
@@ -108,17 +108,12 @@ class BudgetUCB(IndexPolicy):
     name = "budget-ucb"
     reference = "Xia et al., ACML 2015"
     proven = "O(ln B)"
-    index = staticmethod(budget_ucb)
-    monotone = RISING_INDEX
-    cost_floor: float | None = None
+    index = staticmethod(budget_ucb)  # type: ignore[assignment]  # it takes the width, too
     width: float = 1.0
 
     def __post_init__(self) -> None:
-        self.positive(cost_floor=self.cost_floor, width=self.width)
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return frozenset() if self.cost_floor is not None else frozenset({"cost_floor"})
+        super().__post_init__()
+        self.positive(width=self.width)
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
-        return (state.known.cost_floor if self.cost_floor is None else self.cost_floor, self.width)
+        return (*super().extras(state), self.width)

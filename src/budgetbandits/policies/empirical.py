@@ -29,7 +29,7 @@ from budgetbandits.numerics.divergence import empirical_divergence
 from budgetbandits.policies.base import NOT_IN_PRINT, NOTHING_KNOWN, Knowledge
 from budgetbandits.policies.index import IndexPolicy
 from budgetbandits.policies.sampling import Posterior, SamplingPolicy
-from budgetbandits.policies.statistics import Tally
+from budgetbandits.policies.statistics import Tally, corner_shares
 
 STEPS_MAX = 100
 """More would make a histogram of more than ten thousand cells."""
@@ -73,15 +73,8 @@ def check_steps(policy: str, steps: float) -> None:
         raise BadParameter(f"{policy}: steps is {steps}; use a whole number from 1 to {STEPS_MAX}")
 
 
-def corner_shares(pulls: int, reward: float, cost: float) -> tuple[float, float, float, float]:
-    """Totals as counts of the outcomes (0, 0), (0, 1), (1, 0), (1, 1): the largest variance, and no correlation."""
-    paid, charged = (reward / pulls, cost / pulls) if pulls else (0.0, 0.0)
-    shares = (1.0 - paid) * (1.0 - charged), (1.0 - paid) * charged, paid * (1.0 - charged), paid * charged
-    return pulls * shares[0], pulls * shares[1], pulls * shares[2], pulls * shares[3]
-
-
 def corners(steps: float) -> list[int]:
-    """The cells of those outcomes."""
+    """The cells of the four outcomes of `corner_shares`."""
     side = int(steps) + 1
     return [0, side - 1, side * (side - 1), side * side - 1]
 

@@ -157,22 +157,22 @@ class UCBB2C(UCBB2):
     index = staticmethod(ucb_b2c)
 
 
-MOST_GROUPS = 256
+GROUPS_MAX = 256
 
 
 @dataclass
 class Groups(Tally):
-    """Sums, and the same for each of `MOST_GROUPS` groups of outcomes, which are dealt to them in turn."""
+    """Sums, and the same for each of `GROUPS_MAX` groups of outcomes, which are dealt to them in turn."""
 
-    group_pulls: Array = field(default_factory=lambda: np.zeros((MOST_GROUPS, 0)))
-    group_reward: Array = field(default_factory=lambda: np.zeros((MOST_GROUPS, 0)))
-    group_cost: Array = field(default_factory=lambda: np.zeros((MOST_GROUPS, 0)))
+    group_pulls: Array = field(default_factory=lambda: np.zeros((GROUPS_MAX, 0)))
+    group_reward: Array = field(default_factory=lambda: np.zeros((GROUPS_MAX, 0)))
+    group_cost: Array = field(default_factory=lambda: np.zeros((GROUPS_MAX, 0)))
 
 
 def group_count(alpha: float, rounds: float) -> int:
-    """The smallest power of two that is not below ⌊3.5 α ln t⌋ + 1, at most `MOST_GROUPS`."""
+    """The smallest power of two that is not below ⌊3.5 α ln t⌋ + 1, at most `GROUPS_MAX`."""
     wanted = int(3.5 * alpha * np.log(max(rounds, 1.0))) + 1
-    return int(min(1 << (wanted - 1).bit_length(), MOST_GROUPS))
+    return int(min(1 << (wanted - 1).bit_length(), GROUPS_MAX))
 
 
 @dataclass(frozen=True)
@@ -188,12 +188,12 @@ class UCBM1(KnownVariances[Groups]):
     proven = "O(ln B)"
 
     def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> Groups:
-        pulls, reward, cost = np.zeros((3, MOST_GROUPS, arms))
+        pulls, reward, cost = np.zeros((3, GROUPS_MAX, arms))
         sums = vars(super().start(arms, known))
         return Groups(**sums, group_pulls=pulls, group_reward=reward, group_cost=cost)
 
     def observe(self, state: Groups, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
-        group = state.pulls[arm] % MOST_GROUPS
+        group = state.pulls[arm] % GROUPS_MAX
         super().observe(state, arm, reward, cost, rng)
         state.group_pulls[group, arm] += 1.0
         state.group_reward[group, arm] += reward
@@ -201,8 +201,8 @@ class UCBM1(KnownVariances[Groups]):
 
     def add_history(self, state: Groups, arm: int, pulls: int, reward: float, cost: float) -> None:
         """Totals say nothing about the spread: every group gets its share of them."""
-        turn = (np.arange(MOST_GROUPS) - state.pulls[arm]) % MOST_GROUPS
-        dealt = (pulls - turn + MOST_GROUPS - 1) // MOST_GROUPS
+        turn = (np.arange(GROUPS_MAX) - state.pulls[arm]) % GROUPS_MAX
+        dealt = (pulls - turn + GROUPS_MAX - 1) // GROUPS_MAX
         super().add_history(state, arm, pulls, reward, cost)
         state.group_pulls[:, arm] += dealt
         state.group_reward[:, arm] += dealt * (reward / max(pulls, 1))
@@ -228,7 +228,7 @@ class UCBM1(KnownVariances[Groups]):
         count = group_count(self.alpha, rounds)
 
         def grouped(sums: Array) -> Array:
-            return np.asarray(sums[:, arms].reshape(MOST_GROUPS // count, count, len(arms)).sum(axis=0))
+            return np.asarray(sums[:, arms].reshape(GROUPS_MAX // count, count, len(arms)).sum(axis=0))
 
         pulls, reward, cost = map(grouped, (state.group_pulls, state.group_reward, state.group_cost))
         filled = pulls > 0.0

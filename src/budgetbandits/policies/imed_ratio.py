@@ -110,20 +110,16 @@ class IMEDFading(EvidencePolicy):
 
 
 @dataclass(frozen=True)
-class IMEDMoss(EvidencePolicy):
+class IMEDMoss(IMEDRatio):
     """Arms are given up the sooner the more of them there are."""
 
     name = "imed-moss"
     reference = NOT_IN_PRINT
     proven = "attains the lower bound, Bernoulli, for κ = 1"
-    index = staticmethod(imed_moss)
-    kappa: float = 1.0
-
-    def __post_init__(self) -> None:
-        self.positive(kappa=self.kappa)
+    index = staticmethod(imed_moss)  # type: ignore[assignment]  # it takes the number of arms, too
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
-        return (state.best_ratio, self.kappa, float(max(state.active.sum(), 1)))
+        return (*super().extras(state), float(max(state.active.sum(), 1)))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import first_pull
-from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, where
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, Monotonicity, where
 from budgetbandits.policies.statistics import Tally
 
 SLACK = 1e-9
@@ -92,6 +92,7 @@ class KnapsackKUBE(FractionalKUBE):
     label = "knapsack KUBE"
     reference = "Tran-Thanh et al., AAAI 2012"
     proven = "O(ln B), costs known and fixed"
+    monotone = Monotonicity()  # the arm with the highest index is not the one that is pulled
 
     def choose(self, state: Tally, rng: np.random.Generator) -> int | None:
         mask = state.active & self.affordable(state).astype(bool)

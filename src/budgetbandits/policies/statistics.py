@@ -106,3 +106,10 @@ class TallyPolicy(Policy[T]):
         state.reward_squared[arm] += reward  # r² ≤ r on [0, 1]: the largest variance the history allows
         state.cost[arm] += cost
         state.past_cost += cost
+
+
+def corner_shares(pulls: int, reward: float, cost: float) -> tuple[float, float, float, float]:
+    """Totals as counts of the outcomes (0, 0), (0, 1), (1, 0), (1, 1): the largest variance, and no correlation."""
+    paid, charged = (reward / pulls, cost / pulls) if pulls else (0.0, 0.0)
+    shares = (1.0 - paid) * (1.0 - charged), (1.0 - paid) * charged, paid * (1.0 - charged), paid * charged
+    return pulls * shares[0], pulls * shares[1], pulls * shares[2], pulls * shares[3]

@@ -27,12 +27,11 @@ from typing import Any
 import numpy as np
 
 from budgetbandits.numerics.divergence import largest_ratio
-from budgetbandits.policies.classical import check_lower_order
+from budgetbandits.policies.classical import KLUCB
 from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, where
-from budgetbandits.policies.statistics import Tally
 
 SOLVED_INDEX = replace(RISING_INDEX, error=1e-7)
-"""Monotone up to what Newton's method leaves where costs are as small as 1e-9."""
+"""Monotonicity up to what Newton's method leaves where costs are as small as 1e-9."""
 
 
 def ucb_sc(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
@@ -66,7 +65,7 @@ class UCBSC(IndexPolicy):
 
 
 @dataclass(frozen=True)
-class KLUCBSC(IndexPolicy):
+class KLUCBSC(KLUCB):
     """The largest ratio within relative entropy; attains the lower bound.
 
     >>> KLUCBSC(lower_order=3.0).spec
@@ -78,13 +77,6 @@ class KLUCBSC(IndexPolicy):
     proven = "attains the lower bound, Bernoulli"
     index = staticmethod(kl_ucb_sc)
     monotone = SOLVED_INDEX
-    lower_order: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_lower_order(self.name, self.lower_order)
-
-    def extras(self, state: Tally) -> tuple[Any, ...]:
-        return (self.lower_order,)
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 Read `problem` first: a problem is a list of arms, an arm is a name and a law. Public from here are the laws, and
 `StreamPart` for streams that are built by hand.
 
-distributions, custom    laws of rewards and costs; checks of laws from outside the package
+distributions            laws of rewards and costs; checks of laws from outside the package
 problem, families        problems and their files; random and hard families of them
 streams                  request streams: several segments, arms that change with time
-recorded                 recorded outcomes from files and tables
+records                  recorded outcomes from files and tables
 oracle, oracle_horizon   the best player, without and with a number of requests for which the money must last
 
 No policy may import this package.

@@ -430,3 +430,58 @@ def _checked_table(table: Any, kinds: Mapping[str, type]) -> tuple[str, dict[str
 
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
+
+
+# --- laws from outside the package -----------------------------------------------------------------------------------
+#
+# The package's laws lie in [0, 1] by construction. Nothing is known of any other law, so it is tried out when an arm is
+# made of it, and its outcomes are checked wherever it is drawn from.
+
+TRIAL_DRAWS = 256
+"""How many outcomes are drawn to try a law out."""
+
+TRIAL_LEVELS = np.concatenate([[0.0, 2.0**-53], np.linspace(0.001, 0.999, 99), [1.0 - 2.0**-53]])
+"""Where quantiles are looked at: the smallest and the largest are the ends of what can be drawn."""
+
+
+def is_standard(law: Law | OutcomeLaw) -> bool:
+    """Whether the law, and each one it is made of, is exactly one of the package's."""
+    if type(law) in (Independent, Copula):
+        return is_standard(law.reward) and is_standard(law.cost)  # type: ignore[union-attr]
+    return type(law) is JointTable or type(law) in LAWS.values()
+
+
+def check_law(arm: str, law: OutcomeLaw) -> None:
+    """Raise a `ProblemError` if the law is seen to leave [0, 1]; rare values are caught when they are drawn."""
+    _check_inside(arm, "mean reward", np.array([law.reward_mean]))
+    _check_inside(arm, "mean cost", np.array([law.cost_mean]))
+    marginals = {"reward": law.reward, "cost": law.cost} if isinstance(law, Independent | Copula) else {}
+    for quantity, marginal in marginals.items():
+        _check_inside(arm, quantity, marginal.quantile(TRIAL_LEVELS))
+        if (atoms := marginal.atoms()) is not None:
+            _check_inside(arm, quantity, atoms[0])
+    if (costs := law.cost_atoms()) is not None:
+        _check_inside(arm, "cost", costs[0])
+        _check_inside(arm, "expected reward at a cost", costs[2])
+    checked_sample(arm, law, np.random.default_rng(0), TRIAL_DRAWS)
+
+
+def checked_sample(arm: str, law: OutcomeLaw, rng: np.random.Generator, size: int) -> tuple[Array, Array]:
+    """``size`` rewards and costs, each checked."""
+    rewards, costs = law.sample(rng, size)
+    for quantity, values in (("reward", rewards), ("cost", costs)):
+        if np.shape(values) != (size,):
+            raise ProblemError(
+                f"arm {arm!r}: {size} draws gave an array of {quantity}s of shape {np.shape(values)}; "
+                f"return one {quantity} for each draw"
+            )
+        _check_inside(arm, quantity, values)
+    return rewards, costs
+
+
+def _check_inside(arm: str, quantity: str, values: Array) -> None:
+    values = np.asarray(values, dtype=float)
+    outside = values[~((values >= 0.0) & (values <= 1.0))]  # also what is no number
+    if len(outside):
+        worst = outside[np.abs(outside - 0.5).argmax()]
+        raise ProblemError(f"arm {arm!r}: a {quantity} is {worst:g}, outside [0, 1]; rescale the law into that range")

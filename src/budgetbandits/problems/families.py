@@ -28,7 +28,10 @@ from budgetbandits.problems.problem import Problem
 from budgetbandits.registry import Registry
 from budgetbandits.validation import integer, number, within
 
-FIVE = (0.0, 0.25, 0.5, 0.75, 1.0)
+FIVE_VALUES = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+ATTEMPTS_MAX = 100_000
+"""Draws until a range of means is given up."""
 
 # --- one law, its mean in a range -------------------------------------------------------------------------------------
 
@@ -40,13 +43,13 @@ def _uniform_bernoulli(rng: np.random.Generator, low: float, high: float) -> Law
 
 def _uniform_multinomial(rng: np.random.Generator, low: float, high: float) -> Law:
     """Dirichlet(1) weights on 0, ¼, ½, ¾, 1, of those with a mean in the range."""
-    support = np.array(FIVE)
-    for _ in range(100_000):
+    support = np.array(FIVE_VALUES)
+    for _ in range(ATTEMPTS_MAX):
         weights = rng.dirichlet(np.ones(5), size=8)
         means = weights @ support
         fitting = np.flatnonzero((means >= low) & (means <= high))
         if len(fitting):
-            return Lattice(FIVE, weights[fitting[0]].tolist())
+            return Lattice(FIVE_VALUES, weights[fitting[0]].tolist())
     raise BadParameter(f"Dirichlet(1) weights hardly ever have a mean in [{low:g}, {high:g}]; widen the range")
 
 
@@ -93,7 +96,7 @@ def heyden_lattice(rng: np.random.Generator, arms: int) -> list[OutcomeLaw]:
     """On 0, ¼, ½, ¾, 1 with five weights from U(0, 1), made to sum to 1: Heyden et al. 2024."""
 
     def laws() -> list[Law]:
-        return [Lattice(FIVE, row) for row in rng.uniform(size=(arms, 5)).tolist()]
+        return [Lattice(FIVE_VALUES, row) for row in rng.uniform(size=(arms, 5)).tolist()]
 
     return _paired(laws(), laws())
 

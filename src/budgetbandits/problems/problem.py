@@ -17,7 +17,6 @@ from budgetbandits.errors import ProblemError
 from budgetbandits.fingerprint import fingerprint
 from budgetbandits.formatting.tables import MOST_ROWS, EstimateCell, Table, column, left_out
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.problems import custom
 from budgetbandits.problems.distributions import (
     JOINT_LAWS,
     LAWS,
@@ -25,11 +24,14 @@ from budgetbandits.problems.distributions import (
     Independent,
     JointTable,
     OutcomeLaw,
+    check_law,
+    checked_sample,
+    is_standard,
     joint_table,
     parse_joint,
     parse_law,
 )
-from budgetbandits.problems.recorded import Recorded, read_csv, read_table
+from budgetbandits.problems.records import Records, read_csv, read_table
 from budgetbandits.validation import positive, within
 
 T = TypeVar("T")
@@ -56,7 +58,7 @@ class Arm:
         if not isinstance(self.name, str) or not self.name or not self.name.isprintable():
             raise ProblemError(f"arm name {self.name!r} is not printable text; give every arm a short name")
         if not self.standard:
-            custom.try_out(self.name, self.law)
+            check_law(self.name, self.law)
         if self.law.cost_mean < SMALLEST_COST:
             raise ProblemError(
                 f"arm {self.name!r}: the mean cost is {self.law.cost_mean:.3g}, so it could be pulled forever; "
@@ -75,11 +77,11 @@ class Arm:
     @cached_property
     def standard(self) -> bool:
         """Whether the law is one of the package's, exactly: a problem file can hold it, and it lies in [0, 1]."""
-        return custom.standard(self.law)
+        return is_standard(self.law)
 
     def sample(self, rng: np.random.Generator, size: int) -> tuple[Array, Array]:
         """The rewards and the costs of ``size`` pulls; a `ProblemError` if a law of your own leaves [0, 1]."""
-        return self.law.sample(rng, size) if self.standard else custom.draw(self.name, self.law, rng, size)
+        return self.law.sample(rng, size) if self.standard else checked_sample(self.name, self.law, rng, size)
 
 
 @dataclass(frozen=True, repr=False)
@@ -180,7 +182,7 @@ class Problem:
 
         Each pull of an arm has one of its recorded pairs of reward and cost, all equally likely.
         """
-        return cls._recorded(read_csv(path, columns))
+        return cls._from_records(read_csv(path, columns))
 
     @classmethod
     def from_table(cls, table: Any, columns: Mapping[str, str] | None = None) -> Problem:
@@ -191,12 +193,12 @@ class Problem:
         >>> problem.cost_means.tolist(), problem.cost_max, problem.reward_max
         ([0.375, 1.0], 0.04, 5.0)
         """
-        return cls._recorded(read_table(table, columns))
+        return cls._from_records(read_table(table, columns))
 
     @classmethod
-    def _recorded(cls, recorded: Recorded) -> Problem:
-        top = float(recorded.reward.max()) or 1.0, float(recorded.cost.max()) or 1.0
-        return cls(recorded_arms(recorded, top), *top)
+    def _from_records(cls, records: Records) -> Problem:
+        top = float(records.reward.max()) or 1.0, float(records.cost.max()) or 1.0
+        return cls(recorded_arms(records, top), *top)
 
     @classmethod
     def from_toml(cls, text: str) -> Problem:
@@ -277,11 +279,11 @@ def read_file(path: str | Path, parse: Callable[[str], T]) -> T:
         raise ProblemError(f"{path}: {error}") from None
 
 
-def recorded_arms(recorded: Recorded, top: tuple[float, float]) -> tuple[Arm, ...]:
+def recorded_arms(records: Records, top: tuple[float, float]) -> tuple[Arm, ...]:
     """The arms that have outcomes there, which are divided by the largest reward and the largest cost."""
     arms = []
-    for number, name in enumerate(recorded.arms):
-        rewards, costs = recorded.outcomes(number)
+    for number, name in enumerate(records.arms):
+        rewards, costs = records.outcomes(number)
         if len(rewards):
             pairs = np.stack([rewards / top[0], costs / top[1]], axis=1)
             different, counts = np.unique(pairs, axis=0, return_counts=True)

@@ -32,7 +32,7 @@ from budgetbandits.errors import BadParameter, ProblemError
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.problems.distributions import Copula, Fixed, Independent, JointTable, Lattice, Law, OutcomeLaw
 from budgetbandits.problems.problem import UNITS, Problem, parsed, read_file, recorded_arms
-from budgetbandits.problems.recorded import read_csv
+from budgetbandits.problems.records import read_csv
 from budgetbandits.validation import integer, within
 
 KEYS = ("from", "segment", "share", "arms", *UNITS)
@@ -118,14 +118,14 @@ class RequestStream:
         A pull has one of the recorded pairs of reward and cost of its arm and segment, all equally likely; a segment's
         share is its share of the rows.
         """
-        recorded = read_csv(path, columns)
-        if recorded.segment is None:
+        records = read_csv(path, columns)
+        if records.segment is None:
             raise ProblemError(f"{path}: no column says segment; name it: columns=segment=COLUMN")
-        top = float(recorded.reward.max()) or 1.0, float(recorded.cost.max()) or 1.0
+        top = float(records.reward.max()) or 1.0, float(records.cost.max()) or 1.0
         parts = []
-        for number, name in enumerate(recorded.segments):
-            rows = recorded.segment == number
-            chosen = replace(recorded, arm=recorded.arm[rows], reward=recorded.reward[rows], cost=recorded.cost[rows])
+        for number, name in enumerate(records.segments):
+            rows = records.segment == number
+            chosen = replace(records, arm=records.arm[rows], reward=records.reward[rows], cost=records.cost[rows])
             problem = Problem(recorded_arms(chosen, top), *top)
             parts.append(StreamPart(problem, 0, name, float(rows.mean())))
         return cls(tuple(parts))
@@ -331,19 +331,19 @@ def _most_rewarding(problem: Problem) -> str:
     return problem.names[int(problem.reward_means.argmax())]
 
 
-def price_cut(problem: Problem, at: int) -> RequestStream:
-    """The arm with the highest mean reward costs half from request ``at`` on."""
-    return RequestStream.phases([(0, problem), (at, scaled(problem, _most_rewarding(problem), cost=0.5))])
+def price_cut(problem: Problem, request: int) -> RequestStream:
+    """The arm with the highest mean reward costs half from this request on."""
+    return RequestStream.phases([(0, problem), (request, scaled(problem, _most_rewarding(problem), cost=0.5))])
 
 
-def quality_drop(problem: Problem, at: int) -> RequestStream:
-    """The arm with the highest mean reward pays half from request ``at`` on."""
-    return RequestStream.phases([(0, problem), (at, scaled(problem, _most_rewarding(problem), reward=0.5))])
+def quality_drop(problem: Problem, request: int) -> RequestStream:
+    """The arm with the highest mean reward pays half from this request on."""
+    return RequestStream.phases([(0, problem), (request, scaled(problem, _most_rewarding(problem), reward=0.5))])
 
 
-def new_arm(problem: Problem, at: int) -> RequestStream:
-    """The arm with the highest mean reward is added at request ``at``."""
-    return RequestStream.phases([(0, without(problem, _most_rewarding(problem))), (at, problem)])
+def new_arm(problem: Problem, request: int) -> RequestStream:
+    """The arm with the highest mean reward is added at this request."""
+    return RequestStream.phases([(0, without(problem, _most_rewarding(problem))), (request, problem)])
 
 
 DRIFTS: dict[str, Callable[[Problem, int], RequestStream]] = {
@@ -354,12 +354,12 @@ DRIFTS: dict[str, Callable[[Problem, int], RequestStream]] = {
 """Changes that may happen to a problem at a request, by name."""
 
 
-def drifting(problem: Problem, drift: str, at: int) -> RequestStream:
+def drifting(problem: Problem, drift: str, request: int) -> RequestStream:
     """A stream of two phases: the problem before and after a change at a request.
 
-    >>> drifting(Problem.bernoulli([0.2, 0.5, 0.8], [0.1, 0.3, 0.5]), "new-arm", at=100).available_arms.tolist()
+    >>> drifting(Problem.bernoulli([0.2, 0.5, 0.8], [0.1, 0.3, 0.5]), "new-arm", request=100).available_arms.tolist()
     [[True, True, False], [True, True, True]]
     """
     if drift not in DRIFTS:
         raise BadParameter(f"unknown drift {drift!r}; choose one of {', '.join(DRIFTS)}")
-    return DRIFTS[drift](problem, at)
+    return DRIFTS[drift](problem, request)

@@ -22,7 +22,7 @@ from budgetbandits.numerics.arrays import ArmMask, Array
 from budgetbandits.numerics.fluid import best_mix
 from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy
 from budgetbandits.policies.paced.statistics import SMALLEST_COST
-from budgetbandits.problems.recorded import ReplayTable
+from budgetbandits.problems.records import ReplayTable
 from budgetbandits.validation import integer, positive
 
 
@@ -56,10 +56,10 @@ def replay(
     budget per request, and keeps what it has learned.
 
     >>> from budgetbandits import parse_policy
-    >>> from budgetbandits.problems.recorded import read_table
+    >>> from budgetbandits.problems.records import read_table
     >>> rows = [(n, arm, r, c) for n in range(200) for arm, r, c in (("small", 0.5, 0.001), ("large", 0.9, 0.1))]
     >>> columns = dict(zip(("request", "arm", "reward", "cost"), zip(*rows)))
-    >>> played = replay(ReplayTable.of(read_table(columns)), parse_policy("bts-paced"), 0.05, orders=3)
+    >>> played = replay(ReplayTable.from_records(read_table(columns)), parse_policy("bts-paced"), 0.05, orders=3)
     >>> played.reward.round(2).tolist(), bool(played.used.max() <= 1.0)
     ([0.7, 0.7, 0.7], True)
     """

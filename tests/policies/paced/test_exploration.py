@@ -29,7 +29,7 @@ class Trusting(PacedThompson):
 @pytest.mark.parametrize(("successes", "failures"), [(1, 31), (3, 9), (40, 12), (400, 100), (80, 2)])
 @pytest.mark.parametrize("deviations", [1.0, 2.0, 3.0, 4.0])
 def test_what_a_trial_could_bring_at_most(successes, failures, deviations):
-    """What knowing the truth brings, by quadrature of the Beta law: the rule puts it at 0.85 to 6 times that."""
+    """What knowing the truth is worth, by quadrature of the Beta law: the rule puts it at 0.85 to 6 times that."""
     law = stats.beta(successes, failures)
     mean, deviation = law.mean(), law.std()
     loss = min(deviations * deviation, 0.9 * (1.0 - mean))
@@ -58,8 +58,8 @@ def test_what_a_plan_must_have_left():
 
 
 def known(policy, rewards, costs, counts, left, requests):
-    """A state with so many outcomes of each arm, in all of two segments: rewards a tenth about their means, costs as
-    they are. So much money is left for so many requests."""
+    """A state with some outcomes of each arm, in all of two segments: rewards a tenth about their means, costs as
+    they are. This much money is left for this many requests."""
     state, rng = policy.start(len(rewards), Knowledge(budget=1.0, horizon=1.0)), np.random.default_rng(0)
     state.widen(2)
     for segment in (0, 1):
@@ -82,7 +82,7 @@ def shares(policy, state, coming=None, segment=0):
 
 
 def test_a_cheaper_arm_is_tried_while_that_may_pay():
-    """It brings 0.2 less by eight outcomes, and money is there for all. With a hundred requests to come it is not
+    """It pays 0.2 less by eight outcomes, and money is there for all. With a hundred requests to come it is not
     tried; with a million it is, as often as without the rule."""
     policy, arms = PacedThompson(), ((0.6, 0.8), (0.1, 0.2), (4, 100))
     before = Trusting()
@@ -93,7 +93,7 @@ def test_a_cheaper_arm_is_tried_while_that_may_pay():
     assert shares(policy, state)[0] == pytest.approx(shares(before, state)[0], rel=0.3)
 
 
-def test_a_dearer_arm_is_tried_and_so_is_what_is_left_of_excluded_ones():
+def test_a_costlier_arm_is_tried_and_so_is_what_is_left_of_excluded_ones():
     policy = PacedThompson()
     state = known(policy, (0.8, 0.6, 0.5), (0.1, 0.5, 0.05), (100, 4, 4), 100, 100)
     assert shares(policy, state)[1] > 0.0
@@ -111,7 +111,7 @@ def test_a_cheaper_arm_is_tried_once_in_every_segment():
 
 
 def test_what_is_better_known_is_no_trial():
-    """Far fewer outcomes speak for the dear arm, which is taken to bring a little more."""
+    """Far fewer outcomes speak for the costly arm, which is taken to bring a little more."""
     policy = PacedThompson()
     state = known(policy, (0.78, 0.8), (0.1, 0.2), (400, 4), 1, 2)
     assert shares(policy, state)[0] > 0.1
@@ -141,7 +141,7 @@ def replaced_by_hand(drawn, rate, requests):
 
 
 def test_who_answers_in_the_place_of_whom():
-    """Random beliefs, on scales of their own; some arms are replaced by cheaper ones, some by dearer ones."""
+    """Random beliefs, on scales of their own; some arms are replaced by cheaper ones, some by costlier ones."""
     rng, replaced = np.random.default_rng(9), set()
     for _ in range(80):
         segments, arms = int(rng.integers(2, 4)), int(rng.integers(2, 5))
@@ -178,9 +178,9 @@ def test_with_one_segment_and_without_a_known_end_nothing_is_left_out(segments, 
 
 
 @pytest.mark.parametrize(("upgrades", "taken"), [(0.5, False), (1.5, False), (2.5, True)])
-def test_the_last_upgrades_are_left_out_where_being_short_is_dear(upgrades, taken):
-    """A second arm that brings 0.6 more for 0.2 and a third that brings 0.02 more for 20, two hundred requests to come,
-    and beyond the second arm money for so many of the third. Once in so many requests it is chosen, or never."""
+def test_the_last_upgrades_are_left_out_where_being_short_is_costly(upgrades, taken):
+    """A second arm that pays 0.6 more for 0.2 and a third that pays 0.02 more for 20, two hundred requests to come,
+    and beyond the second arm money for some of the third. Once in a number of requests it is chosen, or never."""
     policy, arms = PacedThompson(), ((0.2, 0.8, 0.82), (0.001, 0.01, 1.0), (400, 400, 400))
     state = known(policy, *arms, 200 * 0.01 + upgrades * 0.99, 200)
     chosen, before = shares(policy, state)[2], shares(Trusting(), state)[2]
@@ -190,7 +190,7 @@ def test_the_last_upgrades_are_left_out_where_being_short_is_dear(upgrades, take
 
 @pytest.mark.parametrize(("usual", "taken"), [(0.05, True), (0.11, True), (0.9, False)])
 def test_an_upgrade_that_is_drawn_to_be_cheap_counts_at_its_usual_cost(usual, taken):
-    """The draw has money for ten of them at 0.1, which brings little more than the arm at 0.01. Lots are 0."""
+    """The draw has money for ten of them at 0.1, which pays little more than the arm at 0.01. Lots are 0."""
     mean = np.array([[0.5, 0.51], [0.01, usual]])[:, None].repeat(2, axis=1)
     means = np.array([[[0.5, 0.51]] * 2]), np.array([[[0.01, 0.1], [0.01, 5.0]]])
     drawn = DrawnMeans(
@@ -208,7 +208,7 @@ def test_an_upgrade_that_is_drawn_to_be_cheap_counts_at_its_usual_cost(usual, ta
 
 
 def test_upgrades_that_are_worth_their_price_are_taken_to_the_last():
-    """Cheap and dear arm have nearly the same ratio: money that is missed costs little more than money left over."""
+    """Cheap and costly arm have nearly the same ratio: money that is missed costs little more than money left over."""
     policy = PacedThompson()
     state = known(policy, (0.2, 0.8), (0.1, 0.42), (400, 400), 20 * 0.1 + 0.7 * 0.32, 20)
     assert shares(policy, state)[1] > 0.0

@@ -18,7 +18,7 @@ from budgetbandits.policies.posteriors import posterior
 from budgetbandits.policies.thompson import BudgetedThompson
 
 
-def told(policy, outcomes, budget=1000.0, horizon=1000.0, arms=2, segments=1):
+def taught(policy, outcomes, budget=1000.0, horizon=1000.0, arms=2, segments=1):
     """A state that has seen these (segment, arm, reward, cost)."""
     state, rng = policy.start(arms, Knowledge(budget=budget, horizon=horizon)), np.random.default_rng(0)
     state.widen(segments)
@@ -36,7 +36,7 @@ def drawn(policy, state, rows, rounds=4000, first=1.0):
 def test_of_outcomes_0_and_1_the_posterior_is_that_of_bts():
     """Kolmogorov–Smirnov; false alarm 1e-4 for each of four."""
     policy = PacedThompson()
-    state = told(policy, [(0, 0, 1.0, 0.0)] * 7 + [(0, 0, 0.0, 1.0)] * 3 + [(0, 1, 1.0, 1.0)] * 2)
+    state = taught(policy, [(0, 0, 1.0, 0.0)] * 7 + [(0, 0, 0.0, 1.0)] * 3 + [(0, 1, 1.0, 1.0)] * 2)
     for rows, beta in (
         ((COUNT, REWARD, REWARD_SQUARED), [(8, 4), (3, 1)]),
         ((COUNT, COST, COST_SQUARED), [(4, 8), (3, 1)]),
@@ -49,7 +49,7 @@ def test_of_outcomes_0_and_1_the_posterior_is_that_of_bts():
 def test_outcomes_that_vary_less_have_a_narrower_posterior():
     """All outcomes 0.9: with one 0 and one 1, mean and variance worked out by hand."""
     policy = PacedThompson()
-    means = drawn(policy, told(policy, [(0, 0, 0.9, 0.5)] * 98), (COUNT, REWARD, REWARD_SQUARED))[:, 0, 0]
+    means = drawn(policy, taught(policy, [(0, 0, 0.9, 0.5)] * 98), (COUNT, REWARD, REWARD_SQUARED))[:, 0, 0]
     mean = (98 * 0.9 + 1) / 100
     variance = (98 * 0.81 + 1) / 100 - mean**2
     kappa = 100 * mean * (1 - mean) / variance
@@ -88,19 +88,19 @@ def test_costs_begin_with_a_quarter_and_three_quarters():
 def test_the_first_costs_follow_those_that_were_seen(costs, first):
     """The parameters of the Betas by hand, from the outcomes and the first two."""
     policy = PacedThompson()
-    shapes = policy.all_laws(told(policy, [(0, 0, 1.0, cost) for cost in costs]).sums)
+    shapes = policy.all_laws(taught(policy, [(0, 0, 1.0, cost) for cost in costs]).sums)
     for arm, seen in enumerate((np.array([*costs, *first]), np.array(first))):  # of the second arm there is no outcome
         kappa = len(seen) * seen.mean() * (1 - seen.mean()) / seen.var()
         found = [each[1, 0, arm] for each in shapes]
         assert found == pytest.approx([kappa * seen.mean(), kappa * (1 - seen.mean())])
-    shapes = policy.all_laws(told(policy, [(0, 0, 1.0, cost) for cost in costs], segments=2).sums)
+    shapes = policy.all_laws(taught(policy, [(0, 0, 1.0, cost) for cost in costs], segments=2).sums)
     begins = shapes[0][1, 1, 0] / (shapes[0] + shapes[1])[1, 1, 0]
     assert begins == pytest.approx(np.mean([*costs, *first]))  # the second segment, with what the first knows
 
 
 def test_a_largest_cost_far_above_all_costs_takes_little_reward():
     """A price list in which nothing costs more than a thousandth of the largest cost, 300 requests, money for half of
-    them to have the dear arm: it earns nearly what it earns with the right largest cost."""
+    them to have the costly arm: it earns nearly what it earns with the right largest cost."""
     earned = []
     for scale in (1.0, 1e-3):
         policy, rng = PacedThompson(), np.random.default_rng(4)
@@ -115,7 +115,7 @@ def test_a_largest_cost_far_above_all_costs_takes_little_reward():
 
 
 def test_with_trials_it_learns_outcomes_0_and_1_and_still_counts_what_was_paid():
-    state = told(PacedThompson(trials=1.0), [(0, 0, 0.9, 0.25)] * 400)
+    state = taught(PacedThompson(trials=1.0), [(0, 0, 0.9, 0.25)] * 400)
     assert state.sums[REWARD, 0, 0] == state.sums[REWARD_SQUARED, 0, 0] == pytest.approx(360, abs=24)
     assert state.sums[COST, 0, 0] == state.sums[COST_SQUARED, 0, 0] == pytest.approx(100, abs=35)
     assert state.left == 900.0
@@ -138,7 +138,7 @@ def test_without_a_horizon_it_chooses_as_bts_does():
     """The shares of arm 0, two samples of 4,000: false alarm 1e-4."""
     outcomes = [(0, 0, 1.0, 1.0), (0, 0, 1.0, 0.0), (0, 1, 0.0, 1.0), (0, 1, 1.0, 0.0)]
     paced, plain, rng = PacedThompson(trials=1.0), BudgetedThompson(), np.random.default_rng(3)
-    one, other = told(paced, outcomes, horizon=np.inf), plain.start(2)
+    one, other = taught(paced, outcomes, horizon=np.inf), plain.start(2)
     for _, arm, reward, cost in outcomes:
         plain.observe(other, arm, reward, cost, rng)
     assert one.rate == 0.0
@@ -176,7 +176,7 @@ def test_the_best_ratio_for_little_money_and_the_best_reward_for_much(rate, arm)
     assert np.mean([policy.choose(state, rng) == arm for _ in range(50)]) > 0.8
 
 
-def test_money_and_requests_count_when_they_are_told():
+def test_money_and_requests_count_when_they_are_reported():
     policy, rng = PacedThompson(), np.random.default_rng(1)
     state = policy.start(2, Knowledge(budget=10.0, horizon=20.0))
     assert state.rate == 0.5
@@ -185,7 +185,7 @@ def test_money_and_requests_count_when_they_are_told():
     assert state.rate == 0.5
     policy.observe(state, 0, 1.0, 0.7, rng)
     assert state.rate == pytest.approx(9.3 / 19)
-    policy.add_history(state, 1, 100, 50.0, 80.0)  # somebody else's money
+    policy.add_history(state, 1, 100, 50.0, 80.0)  # another budget's money
     assert state.rate == pytest.approx(9.3 / 19)
     # an estimate that was too low: all that is left may go to the next request
     state.known = replace(state.known, horizon=0.5)
@@ -198,13 +198,13 @@ def test_a_segment_starts_from_the_others():
     policy = PacedThompson()
     rng = np.random.default_rng(2)
     outcomes = [(s, 0, float(rng.random() < 0.9), 0.5) for s in range(4) for _ in range(200)]
-    state = told(policy, outcomes, segments=5)
+    state = taught(policy, outcomes, segments=5)
     fifth = drawn(policy, state, (COUNT, REWARD, REWARD_SQUARED), 1000)[:, 4, :]
     assert fifth[:, 0].mean() == pytest.approx(0.9, abs=0.03)
     assert fifth[:, 0].std() == pytest.approx(0.047, abs=0.004)
     assert fifth[:, 1].mean() == pytest.approx(0.5, abs=0.05)  # nobody has seen arm 1
     different = [(s, 0, float(s % 2), 0.5) for s in range(4) for _ in range(200)]
-    unsure = drawn(policy, told(policy, different, segments=5), (COUNT, REWARD, REWARD_SQUARED), 1000)[:, 4, 0]
+    unsure = drawn(policy, taught(policy, different, segments=5), (COUNT, REWARD, REWARD_SQUARED), 1000)[:, 4, 0]
     assert unsure.std() > 0.2
 
 
@@ -216,7 +216,7 @@ def test_a_segment_is_as_unsure_of_quiet_outcomes_as_of_others(noise):
     policy, rng = PacedThompson(), np.random.default_rng(3)
     spread = np.resize([-noise, noise], 100)
     outcomes = [(s, 0, 0.55 + float(more), 0.5) for s in range(4) for more in rng.permutation(spread)]
-    fifth = drawn(policy, told(policy, outcomes, segments=5), (COUNT, REWARD, REWARD_SQUARED), 1000)[:, 4, 0]
+    fifth = drawn(policy, taught(policy, outcomes, segments=5), (COUNT, REWARD, REWARD_SQUARED), 1000)[:, 4, 0]
     assert fifth.mean() == pytest.approx(0.55, abs=0.02)
     assert stats.kstest(fifth, stats.beta(22, 18).cdf).pvalue > 1e-4
 
@@ -227,13 +227,13 @@ def moved_by_hand(outcomes, segments, arms):
     there = {(s, a): [r for t, b, r, _ in outcomes if b == a and t != s] + [0.0, 1.0] for s, a in here}
     apart = {at: np.mean(seen) - np.mean(there[at]) if (seen := here[at]) else 0.0 for at in here}
     sure = {at: len(here[at]) * len(there[at]) / (len(here[at]) + len(there[at])) for at in here}
-    told = {}
+    predicted = {}
     for s, a in here:
         others = [(s, b) for b in range(arms) if b != a]
-        told[s, a] = sum(sure[at] * apart[at] for at in others) / (sum(sure[at] for at in others) + 2.0)
-    right, foretold = (sum(sure[at] * told[at] * each[at] for at in here) for each in (apart, told))
-    slope = min(max((1.0 + right) / (1.0 + foretold), 0.0), 1.0)
-    return {at: float(np.mean(there[at])) + slope * told[at] for at in here}, slope
+        predicted[s, a] = sum(sure[at] * apart[at] for at in others) / (sum(sure[at] for at in others) + 2.0)
+    right, expected = (sum(sure[at] * predicted[at] * each[at] for at in here) for each in (apart, predicted))
+    slope = min(max((1.0 + right) / (1.0 + expected), 0.0), 1.0)
+    return {at: float(np.mean(there[at])) + slope * predicted[at] for at in here}, slope
 
 
 def test_how_alike_segments_are_by_hand():
@@ -257,7 +257,7 @@ def test_a_segment_is_different_where_its_other_arms_are(specialists):
     )
     cells = [(s, a) for s in range(4) for a in range(4) if (s, a) not in ((0, 3), (3, 1))]
     outcomes = [(s, a, float(rng.random() < mean[s, a]), 0.5) for s, a in cells for _ in range(5 + 3 * a + s)]
-    a, b = policy.all_laws(told(policy, outcomes, arms=4, segments=4).sums)
+    a, b = policy.all_laws(taught(policy, outcomes, arms=4, segments=4).sums)
     by_hand, slope = moved_by_hand(outcomes, 4, 4)
     assert slope == 0.0 if specialists else slope > 0.5
     for at in ((0, 3), (3, 1)):
@@ -265,7 +265,7 @@ def test_a_segment_is_different_where_its_other_arms_are(specialists):
 
 
 def test_segments_with_best_arms_of_their_own_find_them():
-    """Each of four arms brings 0.9 in one segment and 0.15 elsewhere; two games of 400 requests, money not scarce."""
+    """Each of four arms pays 0.9 in one segment and 0.15 elsewhere; two games of 400 requests, money not scarce."""
     policy, mean, earned = PacedThompson(), np.where(np.eye(4), 0.9, 0.15), []
     for seed in range(2):
         state, rng = policy.start(4, Knowledge(budget=400.0, horizon=400.0)), np.random.default_rng(seed)
@@ -292,12 +292,12 @@ def test_segments_weigh_what_was_answered_with_this_budget():
 
 def priced_game(rate, spread, seed, requests=500):
     """A game in which prices are as estimated, 0.1 and 0.5 times a factor of each request's own, for rewards of 0.2 and
-    0.8: the shares of the money gone after each fifth, what was earned, and what the best of all choices would earn."""
+    0.8: the share of the money spent after each fifth, what was earned, and what the best of all choices would earn."""
     rng = np.random.default_rng(seed)
     factors = np.minimum(np.exp(spread * rng.standard_normal(requests) - spread**2 / 2), 2.0)
     policy = PacedThompson()
     state = policy.start(2, Knowledge(budget=rate * requests, horizon=float(requests)))
-    gone, earned = [], 0.0
+    spent, earned = [], 0.0
     for number, factor in enumerate(factors.tolist()):
         prices = factor * np.array([0.1, 0.5])
         arm = policy.choose(state, rng, Request(0, prices))
@@ -306,18 +306,18 @@ def priced_game(rate, spread, seed, requests=500):
         policy.observe(state, arm, (0.2, 0.8)[arm], float(prices[arm]), rng, Request(0, prices))
         earned += (0.2, 0.8)[arm]
         if (number + 1) % (requests // 5) == 0:
-            gone.append(1.0 - state.left / state.known.budget)
-    dearer = np.cumsum(np.sort(0.4 * factors))
-    best = 0.2 * requests + 0.6 * np.searchsorted(dearer, rate * requests - 0.1 * factors.sum())
-    return gone, earned, best
+            spent.append(1.0 - state.left / state.known.budget)
+    costlier = np.cumsum(np.sort(0.4 * factors))
+    best = 0.2 * requests + 0.6 * np.searchsorted(costlier, rate * requests - 0.1 * factors.sum())
+    return spent, earned, best
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.7])
 def test_money_lasts_where_prices_are_estimated(spread):
-    """The dearer arm goes to the requests for which it is cheapest, and where all are alike to some of them by lot."""
+    """The costlier arm goes to the requests for which it is cheapest; where all are alike, to some of them by lot."""
     for seed in range(2):
-        gone, earned, best = priced_game(0.3, spread, seed)
-        assert gone[:4] == pytest.approx([0.2, 0.4, 0.6, 0.8], abs=0.08)
+        spent, earned, best = priced_game(0.3, spread, seed)
+        assert spent[:4] == pytest.approx([0.2, 0.4, 0.6, 0.8], abs=0.08)
         assert earned > 0.94 * best
 
 
@@ -366,11 +366,11 @@ def test_what_is_known_from_before_varies_as_much_as_it_may():
 
 
 def test_segments_share_one_price_on_money():
-    """Money for one good answer in two: it goes to the segment where the dear arm brings more."""
+    """Money for one good answer in two: it goes to the segment where the costly arm pays more."""
     policy, rng = PacedThompson(), np.random.default_rng(4)
     pay = {(0, 0): 0.5, (0, 1): 0.6, (1, 0): 0.1, (1, 1): 0.9}
     outcomes = [(s, a, pay[s, a], (0.1, 1.0)[a]) for s in (0, 1) for a in (0, 1) for _ in range(5000)]
-    state = told(policy, outcomes, segments=2)
+    state = taught(policy, outcomes, segments=2)
     state.known = replace(state.known, horizon=20_001.0, budget=float(state.sums[0].sum()) + 0.55)
     easy, hard = ([policy.choose(state, rng, Request(s)) for _ in range(50)] for s in (0, 1))
     assert np.mean(easy) < 0.1
@@ -378,7 +378,7 @@ def test_segments_share_one_price_on_money():
 
 
 def test_estimates_decide_for_this_request():
-    """Both arms cost as estimated. The dear one is worth 0.3 more: at a price of 1 it is taken up to 0.3 dearer."""
+    """Both arms cost as estimated. The costly one is worth 0.3 more: at a price of 1 it is taken up to 0.3 costlier."""
     policy, rng = PacedThompson(), np.random.default_rng(6)
     state = policy.start(2, Knowledge(budget=1e9, horizon=1.0))
     for number in range(6000):
@@ -386,9 +386,9 @@ def test_estimates_decide_for_this_request():
         arm = number % 2
         policy.observe(state, arm, (0.5, 0.8)[arm], float(prices[arm]), rng, Request(0, prices))
     state.known = replace(state.known, horizon=6001.0, budget=float(state.sums[0].sum()) + 0.35)
-    cheap, dear = (Request(0, np.array([0.2, price])) for price in (0.3, 0.9))
+    cheap, costly = (Request(0, np.array([0.2, price])) for price in (0.3, 0.9))
     assert {policy.choose(state, rng, cheap) for _ in range(30)} == {1}
-    assert {policy.choose(state, rng, dear) for _ in range(30)} == {0}
+    assert {policy.choose(state, rng, costly) for _ in range(30)} == {0}
 
 
 def test_arms_on_scales_of_their_own():
@@ -402,7 +402,7 @@ def test_arms_on_scales_of_their_own():
 
 def test_a_state_with_segments_is_read_as_it_was_written():
     policy = PacedThompson()
-    state = told(policy, [(2, 1, 0.5, 0.3), (0, 0, 1.0, 0.1)], segments=3)
+    state = taught(policy, [(2, 1, 0.5, 0.3), (0, 0, 1.0, 0.1)], segments=3)
     written = json.dumps(state.to_dict())
     again = policy.start(2, Knowledge(**json.loads(written)["known"])).filled(json.loads(written))
     assert json.dumps(again.to_dict()) == written
@@ -412,7 +412,7 @@ def test_a_state_with_segments_is_read_as_it_was_written():
 
 def test_an_arm_that_comes_later_has_every_segment():
     policy = PacedThompson()
-    state = told(policy, [(2, 1, 0.5, 0.3)], segments=3)
+    state = taught(policy, [(2, 1, 0.5, 0.3)], segments=3)
     state.extend(policy.new_arm_state(state, state.known))
     assert state.sums.shape[1:] == (3, 3)
 

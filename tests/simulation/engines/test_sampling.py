@@ -13,8 +13,7 @@ from scipy import stats
 from budgetbandits import Problem, parse_policy, simulate
 from budgetbandits.errors import NotANumber, RoundLimit
 from budgetbandits.policies import SamplingPolicy, trial
-from budgetbandits.policies.gaussian import GaussianThompson
-from budgetbandits.policies.joint import JointThompson
+from budgetbandits.policies.posteriors import GaussianThompson, JointThompson
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from budgetbandits.simulation.dispatch import engine_for
 from budgetbandits.simulation.engine_support import EngineUnsupported

@@ -74,13 +74,13 @@ REWARDS, COSTS = 0, 2
 """Where the parameters of the two Betas stand in a law."""
 
 
-def beta_mean(law: Any, at: int) -> Any:
-    return law[at] / (law[at] + law[at + 1])
+def beta_mean(law: Any, place: int) -> Any:
+    return law[place] / (law[place] + law[place + 1])
 
 
-def beta_variance(law: Any, at: int) -> Any:
-    mean = beta_mean(law, at)
-    return mean * (1.0 - mean) / (law[at] + law[at + 1] + 1.0)
+def beta_variance(law: Any, place: int) -> Any:
+    mean = beta_mean(law, place)
+    return mean * (1.0 - mean) / (law[place] + law[place + 1] + 1.0)
 
 
 def worth_variance(law: Any, scale: Any, price: Any) -> Any:

@@ -45,7 +45,7 @@ class Action:
     """... and whenever the form is shown again, with what was typed."""
 
     def preview(self, subject: CampaignSnapshot, fields: Fields, in_full: bool = True) -> Preview:
-        """What it would do; if the form need not be filled in full yet, nothing is said until it is."""
+        """A preview of the action. Without ``in_full`` it stays empty until every needed field is filled."""
         try:
             check_not_closed(subject.row)
         except BudgetBanditsError as error:

@@ -23,11 +23,11 @@ from budgetbandits.numerics.arrays import Array
 MEANINGS = ("request", "arm", "reward", "cost", "segment")
 """The meanings that a column may have; arm, reward and cost must be there."""
 
-MUST = ("arm", "reward", "cost")
+REQUIRED_MEANINGS = ("arm", "reward", "cost")
 
 
 @dataclass(frozen=True)
-class Recorded:
+class Records:
     """The rows, column by column, in the table's own units; arms, requests and segments by number."""
 
     arms: tuple[str, ...]
@@ -61,7 +61,7 @@ def parse_columns(text: str, meanings: Sequence[str] = MEANINGS) -> dict[str, st
     return columns
 
 
-def read_csv(path: str | Path, columns: Mapping[str, str] | None = None) -> Recorded:
+def read_csv(path: str | Path, columns: Mapping[str, str] | None = None) -> Records:
     """The records of a CSV file with a header; ``columns`` maps meanings to headers that are called otherwise."""
     table = csv_columns(path)
     try:
@@ -88,24 +88,24 @@ def csv_columns(path: str | Path) -> dict[str, Sequence[str]]:
     return dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(header, ())
 
 
-def read_table(table: Any, columns: Mapping[str, str] | None = None) -> Recorded:
+def read_table(table: Any, columns: Mapping[str, str] | None = None) -> Records:
     """The records of a mapping of columns, or of a frame of polars or pandas.
 
     >>> read_table({"arm": ["a", "b"], "reward": [1, 0.5], "cost": [0.2, 3]}).arms
     ('a', 'b')
     """
-    values = named_columns(table, columns, MEANINGS, MUST)
+    values = named_columns(table, columns, MEANINGS, REQUIRED_MEANINGS)
     if not values["arm"]:
         raise ProblemError("there are no rows; record at least one outcome of every arm")
     arms, arm = numbered(values["arm"])
     segments, segment = numbered(values["segment"]) if "segment" in values else ((), None)
     request = numbered(values["request"])[1] if "request" in values else None
-    reward, cost = (numbers(values[what], what) for what in ("reward", "cost"))
-    return Recorded(arms, arm, reward, cost, request, segments, segment)
+    reward, cost = (numbers(values[column], column) for column in ("reward", "cost"))
+    return Records(arms, arm, reward, cost, request, segments, segment)
 
 
 def named_columns(
-    table: Any, columns: Mapping[str, str] | None, meanings: Sequence[str], must: Sequence[str]
+    table: Any, columns: Mapping[str, str] | None, meanings: Sequence[str], required: Sequence[str]
 ) -> dict[str, list[Any]]:
     """The columns of a table by what they stand for: as ``columns`` says, or by their own names."""
     present = list(getattr(table, "columns", table))
@@ -118,7 +118,7 @@ def named_columns(
             raise BadParameter(f"columns has {meaning!r}; there is {', '.join(meanings)}")
         if name not in present:
             raise ProblemError(f"no column {name!r} for {meaning}; the columns are {', '.join(map(str, present))}")
-    for meaning in must:
+    for meaning in required:
         if meaning not in named:
             raise ProblemError(f"no column says {meaning}; name it: columns={meaning}=COLUMN")
     return {meaning: list(table[name]) for meaning, name in named.items()}
@@ -146,7 +146,7 @@ def numbers(values: list[Any], column: str) -> Array:
 
 @dataclass(frozen=True)
 class ReplayTable:
-    """The reward and cost that every arm would have had for every request: NaN where that was not recorded.
+    """The reward and cost that every arm would have had for every request: NaN where that was not records.
 
     rewards, costs  as (request, arm), in the table's own units
     segment         the number of each request's segment; 0 if there are none
@@ -162,23 +162,23 @@ class ReplayTable:
         return len(self.rewards)
 
     @classmethod
-    def of(cls, recorded: Recorded, arms: tuple[str, ...] = (), segments: tuple[str, ...] = ()) -> ReplayTable:
+    def from_records(cls, records: Records, arms: tuple[str, ...] = (), segments: tuple[str, ...] = ()) -> ReplayTable:
         """The records of requests; ``arms`` and ``segments`` come first, in this order, and others after them."""
-        if recorded.request is None:
+        if records.request is None:
             raise ProblemError("no column says which request a row is for; name it: columns=request=COLUMN")
-        arms, at = _aligned(arms, recorded.arms)
-        shape = int(recorded.request.max()) + 1, len(arms)
-        cells = recorded.request * len(arms) + at[recorded.arm]
+        arms, places = _aligned(arms, records.arms)
+        shape = int(records.request.max()) + 1, len(arms)
+        cells = records.request * len(arms) + places[records.arm]
         if len(np.unique(cells)) < len(cells):
             raise ProblemError("an arm is there twice for one request; keep one row for each")
         rewards, costs = np.full(shape, np.nan), np.full(shape, np.nan)
-        rewards.flat[cells], costs.flat[cells] = recorded.reward, recorded.cost
-        if recorded.segment is None:
+        rewards.flat[cells], costs.flat[cells] = records.reward, records.cost
+        if records.segment is None:
             return cls(arms, (), rewards, costs, np.zeros(shape[0], dtype=np.int64))
-        segments, of = _aligned(segments, recorded.segments)
+        segments, numbers_of = _aligned(segments, records.segments)
         segment = np.zeros(shape[0], dtype=np.int64)
-        segment[recorded.request] = of[recorded.segment]
-        if (segment[recorded.request] != of[recorded.segment]).any():
+        segment[records.request] = numbers_of[records.segment]
+        if (segment[records.request] != numbers_of[records.segment]).any():
             raise ProblemError("the rows of one request name different segments; give each request one")
         return cls(arms, segments, rewards, costs, segment)
 
@@ -186,9 +186,9 @@ class ReplayTable:
     def from_csv(
         cls, path: str | Path, columns: Mapping[str, str] | None = None, **first: tuple[str, ...]
     ) -> ReplayTable:
-        recorded = read_csv(path, columns)
+        records = read_csv(path, columns)
         try:
-            return cls.of(recorded, **first)
+            return cls.from_records(records, **first)
         except ProblemError as error:
             raise ProblemError(f"{path}: {error}") from None
 

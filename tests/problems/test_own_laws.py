@@ -42,7 +42,7 @@ class Steps(Uniform):
 
 
 class Sure(Bernoulli):
-    """A Bernoulli law by name that always brings 1."""
+    """A Bernoulli law by name that always pays 1."""
 
     def quantile(self, level):
         return np.ones(np.shape(level))

@@ -11,7 +11,7 @@ from budgetbandits import Problem, parse_policy
 from budgetbandits.allocation.learner import Learner
 from budgetbandits.cli import app
 from budgetbandits.errors import BadParameter, ProblemError
-from budgetbandits.problems.recorded import ReplayTable, parse_columns, read_csv, read_table
+from budgetbandits.problems.records import ReplayTable, parse_columns, read_csv, read_table
 from budgetbandits.simulation.replay import fluid_reward_of, logged, replay
 
 COLUMNS = {"request": "prompt", "arm": "model", "cost": "usd"}
@@ -82,7 +82,7 @@ def test_other_refusals(tmp_path):
     with pytest.raises(ProblemError, match="columns=cost=COLUMN"):
         read_table({"arm": ["a"], "reward": [1]})
     with pytest.raises(ProblemError, match="columns=request=COLUMN"):
-        ReplayTable.of(read_table({"arm": ["a"], "reward": [1], "cost": [1]}))
+        ReplayTable.from_records(read_table({"arm": ["a"], "reward": [1], "cost": [1]}))
     for text in ("model", "model=arm", "arm=", "arm=a,arm=b"):
         with pytest.raises(BadParameter):
             parse_columns(text)
@@ -92,7 +92,7 @@ def test_other_refusals(tmp_path):
 
 
 def made_up(requests=300, seed=1):
-    """Two segments; the dear arm is worth its price in the second only."""
+    """Two segments; the costly arm is worth its price in the second only."""
     rng = np.random.default_rng(seed)
     segment = rng.integers(2, size=requests)
     rewards = np.where(segment[:, None] == 0, [0.7, 0.75], [0.2, 0.9]) + rng.uniform(-0.1, 0.1, (requests, 2))
@@ -194,7 +194,7 @@ def test_the_command(path):
     ("costs", "budget", "best"), [([0.0, 0.8], 0.4, 0.55), ([0.0, 0.0], 0.4, 0.9), ([0.0, 0.8], 2.0, 0.9)]
 )
 def test_an_arm_may_be_free(costs, budget, best):
-    """With half of what the dear arm costs, it answers every second request."""
+    """With half of what the costly arm costs, it answers every second request."""
     rewards = np.tile([0.2, 0.9], (4, 1))
     table = ReplayTable(("local", "big"), ("",), rewards, np.tile(costs, (4, 1)), np.zeros(4, dtype=int))
     assert fluid_reward_of(table, budget) == pytest.approx(best)
@@ -210,7 +210,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path):
 def test_the_best_mix_uses_only_what_was_recorded():
     """No request has both arms. Half of them can have the good one, whatever the money: worked by hand."""
     columns = {"request": range(10), "arm": ["good", "bad"] * 5, "reward": [0.9, 0.1] * 5, "cost": [0.5] * 10}
-    table = ReplayTable.of(read_table(columns))
+    table = ReplayTable.from_records(read_table(columns))
     assert fluid_reward_of(table, 1.0) == pytest.approx(0.5)
     played = replay(table, parse_policy("bts-paced"), 1.0, orders=2)
     assert played.reward.tolist() == pytest.approx([0.5, 0.5])
