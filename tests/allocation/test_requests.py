@@ -32,6 +32,12 @@ def fresh(policy="bts-paced", arms=("small", "large"), **settings):
     return Allocation(policy, list(arms), **settings)
 
 
+def fail(spend, name, times=1):
+    """Failures in a row."""
+    for _ in range(times):
+        spend.tell(spend.ask(arms=[name]), failed=True)
+
+
 def test_an_allocation_paces_its_budget():
     spend = fresh(budget=10.0)
     for _ in range(100):
@@ -131,20 +137,19 @@ def test_failures_are_paid_and_not_learned_and_after_four_in_a_row_a_new_arm_res
     spend = fresh("bts", cost_max=1.0)
     spend.tell(spend.ask(arms=["large"]), failed=True, cost=0.25)
     assert (spend.spent, spend.pulls["large"], spend.failures["large"]) == (0.25, 0, 1)
-    for _ in range(2):
-        spend.tell(spend.ask(arms=["large"]), failed=True)
+    fail(spend, "large", 2)
     assert spend.cooling == ()
-    spend.tell(spend.ask(arms=["large"]), failed=True)
+    fail(spend, "large")
     assert spend.cooling == ("large",)
     assert [spend.ask().arm for _ in range(2)] == ["small"] * 2  # two asks of rest, half of four
     assert spend.cooling == ()
-    spend.tell(spend.ask(arms=["large"]), failed=True)
+    fail(spend, "large")
     assert [spend.ask().arm for _ in range(4)] == ["small"] * 4  # then four, half of seven
     probe = spend.ask(arms=["large"])
     assert [spend.ask().arm for _ in range(5)] == ["small"] * 5  # one ask at a time until it is told
     spend.tell(probe, 1.0, 0.5)
     assert spend.cooling == ()
-    spend.tell(spend.ask(arms=["large"]), failed=True)
+    fail(spend, "large")
     assert spend.cooling == ()
     assert spend.ask(arms=["large"]).arm == "large"
     with pytest.raises(BadParameter, match="has failed and earned"):
@@ -196,13 +201,13 @@ def test_an_answer_ends_a_row_and_its_failures_are_usual_from_then_on():
     """An arm that has failed in every second of 60 asks rests after thirteen failures in a row, not after four."""
     spend = fresh("bts", cost_max=1.0)
     for _ in range(30):
-        spend.tell(spend.ask(arms=["large"]), failed=True)
+        fail(spend, "large")
         spend.tell(spend.ask(arms=["large"]), 1.0, 0.5)
         assert spend.cooling == ()
     for _ in range(12):  # (31/80)^12 = 1.1e-5, and the thirteenth makes it 4.4e-6
-        spend.tell(spend.ask(arms=["large"]), failed=True)
+        fail(spend, "large")
         assert spend.cooling == ()
-    spend.tell(spend.ask(arms=["large"]), failed=True)
+    fail(spend, "large")
     assert spend.cooling == ("large",)
 
 
@@ -403,8 +408,7 @@ def test_an_ask_that_is_refused_opens_no_segment():
 def test_a_propensity_says_among_which_arms():
     spend = fresh("bts", ["a", "b", "c"], cost_max=1.0, propensity_draws=5)
     assert spend.ask().arms == ("a", "b", "c")
-    for _ in range(4):
-        spend.tell(spend.ask(arms=["c"]), failed=True)
+    fail(spend, "c", 4)
     ask = spend.ask(exclude=["a"])
     assert (ask.arm, ask.arms, ask.propensity) == ("b", ("b",), 1.0)  # c is at rest
     restored = Allocation.from_json(spend.to_json())
@@ -456,7 +460,7 @@ def test_a_reported_cost_ends_a_row_of_failures_and_a_late_reward_does_not():
     for ask in early:
         spend.tell(ask, cost=0.001)
     for ask in early:
-        spend.tell(spend.ask(arms=["small"]), failed=True)
+        fail(spend, "small")
         spend.tell(ask, reward=1.0)
     assert spend.down["small"].failures == 10
     spend.tell(spend.ask(arms=["small"]), cost=0.001)
@@ -473,7 +477,7 @@ def test_an_ask_counts_as_answered_from_its_cost_on_also_if_its_reward_is_late_o
     spend = Allocation.from_json(spend.to_json())
     for _ in range(2):
         assert not spend.down
-        spend.tell(spend.ask(arms=["small"]), failed=True)
+        fail(spend, "small")
     assert spend.down["small"].failures == 3
 
 
@@ -574,7 +578,7 @@ def test_names_may_be_arrays_and_nobody_need_be_excluded():
 
 def test_the_price_of_an_arm_at_rest_is_checked_like_any():
     spend = fresh()
-    spend.tell(spend.ask(arms=["large"]), failed=True)
+    fail(spend, "large")
     before = spend.to_json()
     with pytest.raises(BadParameter, match="prices: 'large' is nan"):
         spend.ask(prices={"small": 0.001, "large": float("nan")})
