@@ -159,7 +159,7 @@ class OpenAsks:
 
     @property
     def held(self) -> float:
-        """What all of them hold."""
+        """The money that all of them hold."""
         return self._held.value
 
     @property
@@ -251,7 +251,7 @@ class OpenAsks:
 
 
 def _more(ask: OpenAsk) -> list[dict[str, Any]]:
-    """What is not as it is in every new ask, if anything."""
+    """The fields that are not as in a new ask, if there are any."""
     rest = fields(ask)[1:]
     unusual = {each.name: value for each in rest if (value := getattr(ask, each.name)) != each.default}
     return [unusual] if unusual else []

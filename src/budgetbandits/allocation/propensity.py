@@ -83,8 +83,7 @@ def chances(
     request: Request = NO_REQUEST_INFO,
     cooling: ArmMask | None = None,
 ) -> Chances:
-    """Of the choice that the learner is about to make of the arms in ``mask``, or of all that are active; some of them
-    may cool down.
+    """How likely each choice is that the learner may make next, of the arms in ``mask`` or of all that are active.
 
     Ask before the choice is made: some policies count their choices. No choice is changed if ``rng`` is not the
     generator that they are made with.
@@ -119,7 +118,7 @@ def _with_substitutes(
     available: ArmMask,
     request: Request,
 ) -> NDArray[np.int64]:
-    """Of each choice of an arm cooling down, the arm that answers in its place, if one does (`substitutes`)."""
+    """The choices, with the arms that answer in place of those cooling down (`substitutes`)."""
     policy, state = learner.policy, learner.state
     if substitutes.keeps_pace(policy, state):
         in_place = [substitutes.by_plan(policy, state, arm, available, rng, request) if cooling[arm] else None
