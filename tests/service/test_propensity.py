@@ -115,7 +115,7 @@ def test_an_export_says_among_which_arms_each_was_chosen(tmp_path):
         clock.now += 10.0
         engine.retire_arm("ads", "d")
         decide("no d")
-        clock.now += 10.0  # a may have been asked, and then rests for 5
+        clock.now += 10.0  # a may have been asked, and then cools down for 5
         engine.bring_back_arm("ads", "d")
         engine.decide("ads", "dear", arms=["c"])
         decide("c cannot be paid")
