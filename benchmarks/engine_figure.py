@@ -34,14 +34,14 @@ def shares(counts: dict[str, float], arms: int) -> dict[str, float]:
     """Nanoseconds a run by activity."""
     sketches = 2.0 * counts["sketched"]
     return {
-        "drawing hot arms": counts["open_rounds"] * state.PRICE_ROUND
-        + (counts["hot_draws"] - sketches) * state.PRICE_HOT
-        + sketches * state.PRICE_SKETCH,
-        "alarms of cold arms": counts["rings"] * state.PRICE_OPEN_RING + counts["block_rings"] * state.PRICE_BLOCK_RING,
-        "no arm above the level": counts["fallbacks"] * (state.PRICE_FALLBACK_ARM * arms + state.PRICE_COLD_PULL),
-        "the leader below the level": counts["dips"] * state.PRICE_DIP + counts["windows"] * state.PRICE_WINDOW,
+        "drawing hot arms": counts["open_rounds"] * state.PRICE.round
+        + (counts["hot_draws"] - sketches) * state.PRICE.hot
+        + sketches * state.PRICE.sketch,
+        "alarms of cold arms": counts["rings"] * state.PRICE.open_ring + counts["block_rings"] * state.PRICE.block_ring,
+        "no arm above the level": counts["fallbacks"] * (state.PRICE.fallback_arm * arms + state.PRICE.cold_pull),
+        "the leader below the level": counts["dips"] * state.PRICE.dip + counts["windows"] * state.PRICE.window,
         "outcomes and money": counts["settlements"] * SETTLING,
-        "bounds and planning": (counts["tangents"] + counts["plan_tangents"]) * state.PRICE_TANGENT,
+        "bounds and planning": (counts["tangents"] + counts["plan_tangents"]) * state.PRICE.tangent,
     }
 
 

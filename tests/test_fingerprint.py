@@ -19,7 +19,7 @@ from budgetbandits.experiments.experiment_file import NamedProblem
 from budgetbandits.experiments.plan import Cell, Experiment
 from budgetbandits.fingerprint import fingerprint
 from budgetbandits.policies.index import IndexPolicy
-from budgetbandits.simulation.simulate import identity_of
+from budgetbandits.simulation.parallel import identity_of
 from own_rules import Forgetful
 
 PROBLEM = Problem.bernoulli([0.5, 0.6], [0.4, 0.3])

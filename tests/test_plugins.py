@@ -20,7 +20,7 @@ from budgetbandits.experiments.study import Study
 from budgetbandits.policies import POLICY_REGISTRY, parse_policy
 from budgetbandits.problems.distributions import KNOWN_LAWS
 from budgetbandits.problems.families import KNOWN_FAMILIES
-from budgetbandits.simulation.simulate import identity_of
+from budgetbandits.simulation.parallel import identity_of
 
 OMEGA = '''
 from dataclasses import dataclass

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from budgetbandits.problems.oracle import Optimum, best_arms, best_ratio, optimum
     from budgetbandits.problems.problem import Arm, Problem
     from budgetbandits.problems.streams import RequestStream
-    from budgetbandits.simulation.many import random_problems, simulate_many
+    from budgetbandits.simulation.game_table import random_problems, simulate_many
     from budgetbandits.simulation.outcome import Outcome
     from budgetbandits.simulation.replay import replay
     from budgetbandits.simulation.simulate import simulate
@@ -63,7 +63,7 @@ _HOMES = {
     "problems.oracle": ("Optimum", "best_arms", "best_ratio", "optimum"),
     "problems.problem": ("Arm", "Problem"),
     "problems.streams": ("RequestStream",),
-    "simulation.many": ("random_problems", "simulate_many"),
+    "simulation.game_table": ("random_problems", "simulate_many"),
     "simulation.outcome": ("Outcome",),
     "simulation.replay": ("replay",),
     "simulation.simulate": ("simulate",),

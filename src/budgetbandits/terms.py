@@ -49,6 +49,7 @@ class Term:
     form_unit   the unit in which forms ask for it, and how many of its own units that is
     choices     (value, explanation) of each value, if there are only a few
     in_forms    whether the forms of the dashboard ask for it
+    short       how it reads in the line below a campaign's name, around its value
     name        the field of `Terms`
     default     its value if none is given; None for an optional term
     """
@@ -63,6 +64,7 @@ class Term:
     form_unit: tuple[str, float] = ("", 1.0)
     choices: tuple[tuple[str, str], ...] = ()
     in_forms: bool = True
+    short: str = "{}"
     name: str = ""
     default: Any = None
 
@@ -137,12 +139,12 @@ class Terms:
 
     daily_cap: float | None = _term(
         None, label="Daily cap", help="The most that the decisions of one day (UTC) may cost.", kind="money",
-        group="Spending", largest=AMOUNT_MAX, absent="a day has no cap", changeable=True,
+        group="Spending", largest=AMOUNT_MAX, absent="a day has no cap", changeable=True, short="daily cap {}",
     )  # fmt: skip
     pace_seconds: float | None = _term(
         None, label="Spread over", help="Spend the budget evenly over this time, from the campaign's start.",
         kind="seconds", group="Spending", largest=1e9, absent="money is spent as fast as decisions are asked for",
-        changeable=True, form_unit=("days", DAY),
+        changeable=True, form_unit=("days", DAY), short="paced over {}",
     )  # fmt: skip
     hold_seconds: float = _term(
         3600.0, label="Wait for feedback", help="How long a decision waits for feedback before its hold expires.",
@@ -168,8 +170,8 @@ class Terms:
     )  # fmt: skip
     lease: float | None = _term(
         None, label="Lease", help="How much of the budget a server may reserve at once, to decide by itself.",
-        kind="money", group="Servers", largest=AMOUNT_MAX, absent="there are no leases",
-        in_forms=False,
+        kind="money", group="Servers", largest=AMOUNT_MAX, absent="there are no leases", in_forms=False,
+        short="leases of {}",
     )  # fmt: skip
     lease_seconds: float = _term(
         2.0, label="Lease time", help="How long a server may keep a lease without merging it.", kind="seconds",

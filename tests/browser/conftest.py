@@ -69,6 +69,11 @@ class Watched:
         assert self.elsewhere == []
 
 
+@pytest.fixture(scope="session")
+def axe():
+    return pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: run 'make browser'").Axe()
+
+
 @pytest.fixture
 def watched(chromium):
     made = []

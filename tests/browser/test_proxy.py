@@ -4,21 +4,18 @@ import contextlib
 import shutil
 import socket
 import subprocess
-import threading
 import time
 
 import pytest
 
-from budgetbandits.report.viewer.folder import Folder
-from budgetbandits.report.viewer.pages import Viewer
-from budgetbandits.report.viewer.server import Server
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
-from servers import admin_key, free_port, serving
+from servers import admin_key, free_port, running
+from viewed import viewing
 
 pytestmark = pytest.mark.browser
 
-SHORT = "from budgetbandits.web import streams\nstreams.BEAT = 0.4\n"
+SHORT = "from budgetbandits.web import servers\nservers.BEAT = 0.4\n"
 """Beats that a test can wait for."""
 CONFIGURATION = """
 daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log;
@@ -50,16 +47,16 @@ def nginx(folder, behind, more):
             proxy.terminate()
 
 
+def port_of(address):
+    return address.rpartition(":")[2]
+
+
 @pytest.fixture(scope="module")
 def behind(tmp_path_factory):
     """The port of a server, a key for it, and an engine on its store."""
     folder = tmp_path_factory.mktemp("behind")
-    with SQLiteStore(folder / "budgetbandits.db") as store:
-        port = free_port()
-        server = serving(folder, port, first=SHORT)
-        yield port, admin_key(folder), DecisionService(store, time.time)
-        server.terminate()
-        server.wait(20)
+    with SQLiteStore(folder / "budgetbandits.db") as store, running(folder, first=SHORT) as (base, _):
+        yield port_of(base), admin_key(folder), DecisionService(store, time.time)
 
 
 def campaign(engine, name):
@@ -103,19 +100,11 @@ def test_behind_nginx_a_page_is_live_or_says_that_it_is_not(behind, tmp_path, wa
 
 def test_the_laboratorys_page_is_live_behind_nginx(tmp_path, watched):
     """Its server ends streams by closing them, and as nginx is installed it holds those back."""
-    with Server(Viewer(Folder(tmp_path)), "127.0.0.1", 0) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            with nginx(tmp_path, server.server_address[1], "") as base:
-                browser = watched(base)
-                browser.page.goto(base)
-                browser.until(lambda: browser.page.inner_text("#live-state") == "Live")
-                browser.sound()
-        finally:
-            server.stopping = True
-            server.shutdown()
-            thread.join()
+    with viewing(tmp_path) as behind, nginx(tmp_path, port_of(behind), "") as base:
+        browser = watched(base)
+        browser.page.goto(base)
+        browser.until(lambda: browser.page.inner_text("#live-state") == "Live")
+        browser.sound()
 
 
 DEAFENED = """const Real = EventSource;

@@ -1,7 +1,6 @@
 """The laboratory's pages in a real Chromium: a list, a study that runs, and its report once it is done."""
 
 import os
-import threading
 import time
 
 import pytest
@@ -9,10 +8,8 @@ import pytest
 from budgetbandits.experiments import run
 from budgetbandits.experiments.runner import Workers
 from budgetbandits.report.page import write_report
-from budgetbandits.report.viewer.folder import Folder
-from budgetbandits.report.viewer.pages import Viewer
-from budgetbandits.report.viewer.server import Server
 from studies import small
+from viewed import viewing
 
 pytestmark = pytest.mark.browser
 
@@ -26,23 +23,13 @@ def served(tmp_path):
     kept = {path: path.read_bytes() for path in left}
     for path in left:
         path.unlink()
-    with Server(Viewer(Folder(tmp_path)), "127.0.0.1", 0) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        yield server.url, kept, study.folder
-        stop(server)
-        thread.join()
-
-
-def stop(server):
-    server.stopping = True
-    server.shutdown()
+    with viewing(tmp_path) as base:
+        yield base, kept, study.folder
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 412])
-def test_the_pages_are_sound(served, watched, width, scheme):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: run 'make browser'").Axe()
+def test_the_pages_are_sound(served, watched, axe, width, scheme):
     base, _, _ = served
     browser = watched(base, width=width, scheme=scheme)
     page = browser.page
@@ -103,16 +90,12 @@ def test_our_own_report_works_closed_in(served, watched, tmp_path):
 
 def test_a_lost_connection_is_dated_when_it_was_lost_in_the_zone_of_the_page(tmp_path, watched):
     """The browser is in Berlin, and the page says its times in this machine's zone."""
-    with Server(Viewer(Folder(tmp_path)), "127.0.0.1", 0) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        page = watched(server.url).page
-        page.goto(server.url)
+    with viewing(tmp_path) as base:
+        page = watched(base).page
+        page.goto(base)
         page.wait_for_selector("text=No study here yet")
         page.wait_for_timeout(1500)
         begun = time.time()
-        stop(server)
-        thread.join()
     page.locator("[data-since]:visible").wait_for()
     said = page.inner_text("[data-since]")
     allowed = [time.strftime("%H:%M:%S", time.localtime(begun + more)) for more in range(-1, 5)]

@@ -9,7 +9,7 @@ import pytest
 from budgetbandits.errors import BadParameter
 from budgetbandits.figures import style
 from budgetbandits.policies import PAPER_POLICIES
-from budgetbandits.web.palette import DARK, LIGHT, SERIES
+from budgetbandits.web.assets import DARK, LIGHT, SERIES
 
 # Machado, Oliveira, Fernandes (2009): what is left of linear RGB without one kind of cone.
 EYES = {

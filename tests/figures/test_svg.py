@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from budgetbandits.figures import style, svg
-from budgetbandits.web.palette import DARK, LIGHT, custom_properties
+from budgetbandits.web.assets import DARK, LIGHT, custom_properties
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from budgetbandits.experiments import Results
 from budgetbandits.formatting.tables import EstimateCell, Table, estimate
 from budgetbandits.problems.distributions import Bernoulli, Independent
 from budgetbandits.problems.problem import Arm
-from budgetbandits.simulation.many import COLUMNS
+from budgetbandits.simulation.game_table import COLUMNS
 
 NASTY = r"a|b_c*<script>&\`[x]$~{}%#^"
 

@@ -38,7 +38,7 @@ def play(store: SQLiteStore) -> None:
     clock, rng = Clock(BEGIN), random.Random(20)
     service = DecisionService(store, clock)
     for name, terms in CAMPAIGNS.items():
-        service.create(name, terms["policy"], arms={"search": 1.0, "mail": 0.5}, by="maker",
+        service.create(name, terms["policy"], arms={"search": 1.0, "mail": 0.5}, actor="maker",
                        **{term: value for term, value in terms.items() if term != "policy"})  # fmt: skip
         said = {"segment": "code"} if name == "planned" else {}
         for number in range(12):
@@ -54,7 +54,7 @@ def play(store: SQLiteStore) -> None:
         clock.now += 4000.0
         service.expire_due()
         service.feedback(service.decide(name, "overrun", **said).decision, reward=1.0, cost=1.25)
-        service.set_status(name, "active", by="maker", key="resume")
+        service.set_status(name, "active", actor="maker", key="resume")
         service.decide(name, "open")
     make_key(store, ["decide"], clock.now, by="maker")
     refusals = Refusals()

@@ -9,8 +9,9 @@ from concurrent.futures import Future
 from dataclasses import replace
 
 from budgetbandits.errors import StoreError
+from budgetbandits.service.names import normal
 from budgetbandits.service.stores.contract import Store, Transaction
-from budgetbandits.service.stores.records import OWN, LeaseEvent, Watermark
+from budgetbandits.service.stores.records import LEASE_MILESTONES, LeaseEvent, Watermark
 
 
 class MemoryStore(Store):
@@ -74,11 +75,9 @@ class _Memory(Transaction):
     def pages(self):
         return OperatorsPage(self.store)
 
-    def campaign(self, id):
-        return self.store.campaigns.get(id)
-
-    def campaign_named(self, name):
-        return next((row for row in self.store.campaigns.values() if row.name == name), None)
+    def campaign(self, id_or_name):
+        named = (row for row in self.store.campaigns.values() if row.name == normal(id_or_name))
+        return self.store.campaigns.get(id_or_name) or next(named, None)
 
     def campaigns(self, limit=None, after=""):
         found = sorted(self.store.campaigns.values(), key=lambda each: (each.created_at, each.id))
@@ -205,7 +204,7 @@ class _Memory(Transaction):
     def answer(self, campaign, key):
         return self.store.operations.get((campaign, key), (None, None))[1]
 
-    def add_operation(self, campaign, key, digest, at, answer=None):
+    def add_operation(self, campaign, key, digest, now, answer=None):
         self._put(self.store.operations, (campaign, key), (digest, answer))
 
     def add_key(self, key):
@@ -237,7 +236,9 @@ class _Memory(Transaction):
         return max((event.seq for event in self.store.events if event.campaign == campaign), default=0)
 
     def last_own_event(self, campaign):
-        own = [event for event in self.events(campaign, 0, 10**9) if event.lease is None or event.kind in OWN]
+        own = [
+            event for event in self.events(campaign, 0, 10**9) if event.lease is None or event.kind in LEASE_MILESTONES
+        ]
         return max((event.seq for event in own), default=0)
 
 

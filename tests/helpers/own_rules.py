@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, Monotone, where
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, Monotonicity, where
 from budgetbandits.policies.statistics import Tally
 
 
@@ -37,7 +37,7 @@ def forgetful(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
 class CautiousRatio(IndexPolicy):
     name: ClassVar[str] = "cautious-ratio"
     index = staticmethod(cautious_ratio)
-    monotone: ClassVar[Monotone] = RISING_INDEX
+    monotone: ClassVar[Monotonicity] = RISING_INDEX
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
         return (0.3,)
@@ -47,7 +47,7 @@ class CautiousRatio(IndexPolicy):
 class Steep(IndexPolicy):
     name: ClassVar[str] = "steep"
     index = staticmethod(steep)
-    monotone: ClassVar[Monotone] = RISING_INDEX
+    monotone: ClassVar[Monotonicity] = RISING_INDEX
 
     def extras(self, state: Tally) -> tuple[Any, ...]:
         return (0.5,)
@@ -57,7 +57,7 @@ class Steep(IndexPolicy):
 class AboveTheFloor(IndexPolicy):
     name: ClassVar[str] = "above-the-floor"
     index = staticmethod(above_the_floor)
-    monotone: ClassVar[Monotone] = replace(RISING_INDEX, falls_with_first=True)
+    monotone: ClassVar[Monotonicity] = replace(RISING_INDEX, falls_with_first=True)
     first_extra: ClassVar[str] = "smallest cost"
 
     def extras(self, state: Tally) -> tuple[Any, ...]:

@@ -64,6 +64,20 @@ def rewound(problem: Problem) -> Problem:
     return problem
 
 
+def same_games(expected: list[reference.Game], games: list[reference.Game]) -> bool:
+    """Pull for pull; sums of floats may be rounded otherwise."""
+    return all(
+        a[2] == b[2] and (a[3] == b[3]).all() and abs(a[0] - b[0]) < 1e-7 and abs(a[1] - b[1]) < 1e-7
+        for a, b in zip(expected, games, strict=True)
+    )
+
+
+def naive_sample(problem: Problem, policy: Policy, budgets: list[float], runs: int, seed: int) -> Array:
+    """Games of the reference simulator, as `comparing.sample` has those of an engine."""
+    games = (play_naively(problem, policy, budgets, seed + run) for run in range(runs))
+    return np.array([np.concatenate([[*each[:3], *each[3]] for each in game]) for game in games])
+
+
 def play_naively(problem: Problem, policy: Policy, budgets: list[float], seed: int) -> list[reference.Game]:
     rng = np.random.default_rng(seed)
     if policy.anytime:

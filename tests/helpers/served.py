@@ -22,4 +22,30 @@ def served(folder, now=None):
 
 def kinds_of_events(store, name):
     """What has happened to a campaign, in order."""
-    return [event.kind for event in store.read(lambda tx: tx.events(tx.campaign_named(name).id))]
+    return [event.kind for event in store.read(lambda tx: tx.events(tx.campaign(name).id))]
+
+
+def pull(engine, campaign, key, cost=None, reward=None, failed=False, **request):
+    """A decision and its feedback."""
+    made = engine.decide(campaign, key, **request)
+    engine.feedback(made.decision, cost=cost, reward=reward, failed=failed)
+    return made
+
+
+def steps(store, read):
+    """What something that is read takes SQLite, in tens of its instructions."""
+    count = 0
+
+    def one():
+        nonlocal count
+        count += 1
+
+    def work(tx):
+        tx._connection.set_progress_handler(one, 10)
+        try:
+            read(tx)
+        finally:
+            tx._connection.set_progress_handler(None, 0)
+
+    store.read(work)
+    return count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import subprocess
 import sys
@@ -38,3 +39,15 @@ def serving(folder, port, store=None, first=""):
 def admin_key(folder):
     """The key that the first server of this folder has made."""
     return (folder / "budgetbandits-admin.key").read_text().strip()
+
+
+@contextlib.contextmanager
+def running(folder, **more):
+    """The address of a server on the database of this folder, and its process."""
+    port = free_port()
+    server = serving(folder, port, **more)
+    try:
+        yield f"http://127.0.0.1:{port}", server
+    finally:
+        server.terminate()
+        server.wait(20)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 
-from budgetbandits.service.stores.contract import decision_slices, event_slices
+from budgetbandits.service.audit.slices import decision_slices, event_slices
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
 SERVER = "BUDGETBANDITS_POSTGRES"
@@ -59,7 +60,13 @@ def _latest(store, campaign):
     """The id of a campaign, which may be named, and the number of its latest event."""
 
     def read(tx):
-        row = tx.campaign(campaign) or tx.campaign_named(campaign)
+        row = tx.campaign(campaign)
         return row.id, tx.last_event(row.id)
 
     return store.read(read)
+
+
+def in_threads(work, arguments):
+    """What this work returns for each of these arguments, each in a thread of its own; or the first error."""
+    with ThreadPoolExecutor(len(arguments)) as pool:
+        return list(pool.map(work, arguments))

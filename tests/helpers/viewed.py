@@ -3,7 +3,12 @@
 import contextlib
 import http.client
 import os
+import threading
 import time
+
+from budgetbandits.report.viewer.folder import Folder
+from budgetbandits.report.viewer.pages import Viewer
+from budgetbandits.report.viewer.server import Server
 
 
 def past(folder, seconds):
@@ -33,3 +38,17 @@ def ask(port, path, **headers):
         connection.request("GET", path, headers=headers)
         with connection.getresponse() as answer:
             yield answer
+
+
+@contextlib.contextmanager
+def viewing(folder):
+    """The address of a server on this folder."""
+    with Server(Viewer(Folder(folder)), "127.0.0.1", 0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield server.url
+        finally:
+            server.stopping = True
+            server.shutdown()
+            thread.join()

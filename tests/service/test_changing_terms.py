@@ -130,7 +130,7 @@ def test_what_cannot_be_changed_is_not(engine, store, changes, words):
 def test_an_audit_misses_a_change_that_no_event_tells(engine, store):
     engine.decide("ads", "1")
     engine.change_terms("ads", {"daily_cap": 5.0})
-    row = store.read(lambda tx: tx.campaign_named("ads"))
+    row = store.read(lambda tx: tx.campaign("ads"))
     earlier = (*row.settings.earlier, row.settings.earlier[0])
     store.write(lambda tx: tx.save_settings(replace(row, settings=replace(row.settings, earlier=earlier))))
     assert verify(store, "ads") == ["the campaign's row has 1 more changes of terms than its events"]
@@ -189,7 +189,7 @@ def test_holds_expire_by_the_terms_of_that_moment(tmp_path, clock):
             if number == 1:
                 roll_up(store)
         assert engine.account("ads").spent == 750_000
-        totals = store.read(lambda tx: History.of(tx, tx.campaign_named("ads")).totals())
+        totals = store.read(lambda tx: History.of(tx, tx.campaign("ads")).totals())
         assert sum(each.spent for each in totals.values()) == 750_000
         roll_up(store)
         assert verify(store, "ads") == []

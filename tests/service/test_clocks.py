@@ -16,12 +16,6 @@ NOON = 20_000.5 * DAY
 ARMS = {"a": 1.0, "b": 1.0}
 
 
-@pytest.fixture(params=STORES)
-def store(request, tmp_path):
-    with STORES[request.param](tmp_path) as opener, opener() as store:
-        yield store
-
-
 @pytest.fixture
 def jumped(store):
     """An engine and its clock: two decisions at noon, one by a clock that was 400 days ahead, and it is noon again."""

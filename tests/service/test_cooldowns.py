@@ -9,25 +9,15 @@ from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.feedback import DecisionOutcome
 from budgetbandits.service.ledger import DAY
 from budgetbandits.service.service import DecisionService
-from clock import Clock
+from budgetbandits.service.stores.sqlite import SQLiteStore
 from memory_store import MemoryStore
 
 ARMS = {"a": 1.0, "b": 1.0}
 
 
 @pytest.fixture
-def clock():
-    return Clock(1000.0)
-
-
-@pytest.fixture
 def store():
     return MemoryStore()
-
-
-@pytest.fixture
-def engine(store, clock):
-    return DecisionService(store, clock)
 
 
 def arm(engine, campaign, name):
@@ -293,3 +283,28 @@ def test_failures_under_a_lease(store, clock):
     engines[0].decide(campaign, "merges")
     assert arm(engines[1], campaign, "a")["failures"] == 4
     assert verify(store, campaign) == []
+
+
+def test_a_reported_cost_ends_a_row_of_failures_and_a_late_reward_does_not(tmp_path, clock):
+    """The same for the campaign's own money, for a lease that another server reports to, and for the audit's replay."""
+    rows = []
+    for lease in ({}, {"lease": 20.0, "lease_seconds": 1000.0}):
+        clock.now = 1000.0
+        with SQLiteStore(tmp_path / f"{len(lease)}.db") as store:
+            one, other = DecisionService(store, clock), DecisionService(store, clock)
+            campaign = one.create("ads", "bts", budget=100.0, arms=ARMS, **lease)
+            made = [one.decide(campaign, str(number), arms=["a"]).decision for number in range(13)]
+            seen = []
+            for failures, feedback in ((3, {"cost": 0.5}), (6, {"reward": 1.0}), (1, {})):
+                for decision in [made.pop() for _ in range(failures)]:
+                    clock.now += 1.0
+                    other.feedback(decision, failed=True, cost=0.25)
+                if feedback:
+                    one.feedback(made[0], **feedback)
+                one.top_up(campaign, 1.0)  # which ends the lease, and the campaign learns what was reported under it
+                seen.append(store.read(lambda tx, id=campaign: tx.arms(id)[0].learned["cooldown"]))
+                assert verify(store, campaign) == []
+            rows.append(seen)
+            assert [each.get("row", 0) for each in seen] == [0, 6, 7]
+            assert [arm["down_since"] for arm in one.describe(campaign)["arms"]] == [1000.0, None]
+    assert rows[0] == rows[1]

@@ -159,7 +159,7 @@ def test_a_server_that_is_killed_under_load_loses_nothing_acknowledged(tmp_path)
     decided, told = ([id for what, id in notes if what == kind] for kind in ("decided", "told"))
     assert len(decided) == len(set(decided)) == len(told) >= 100
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        rows = all_decisions(store, store.read(lambda tx: tx.campaign_named("ads").id))
+        rows = all_decisions(store, store.read(lambda tx: tx.campaign("ads").id))
         assert {row.id for row in rows} == set(decided)  # nothing lost, and nothing decided twice
         assert all(row.hold.state == "settled" for row in rows)
         assert verify(store, "ads") == []

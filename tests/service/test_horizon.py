@@ -9,7 +9,6 @@ from budgetbandits.errors import BadParameter, HoldRefused
 from budgetbandits.service import campaign_learner
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.service import DecisionService
-from clock import Clock
 from memory_store import MemoryStore
 
 ARMS = {"small": 0.1, "large": 1.0}
@@ -18,11 +17,6 @@ ARMS = {"small": 0.1, "large": 1.0}
 @pytest.fixture
 def store():
     return MemoryStore()
-
-
-@pytest.fixture
-def clock():
-    return Clock(1000.0)
 
 
 @pytest.fixture

@@ -10,28 +10,24 @@ from budgetbandits.errors import BadParameter, BadState, HoldRefused, NotFound
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.service import DecisionService
 from clock import Clock
+from stores import in_threads
 
 ARMS = {"small": 1.0, "large": 1.0}
 
 
 def at_once(count, ask):
     """What so many threads got that asked at the same moment: True for a decision, else the reason of the refusal."""
-    together, got = threading.Barrier(count), []
+    together = threading.Barrier(count)
 
     def run(number):
         together.wait()
         try:
             ask(number)
-            got.append(True)
         except HoldRefused as refused:
-            got.append(refused.reason)
+            return refused.reason
+        return True
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return got
+    return in_threads(run, range(count))
 
 
 def test_34732_requests_at_the_same_time_do_not_pass_on_the_same_money(store):
@@ -141,7 +137,7 @@ def test_35590_what_cannot_have_been_learnt_is_not_chosen_by(opener, value):
         engine = DecisionService(store)
         for name in ("damaged", "other"):
             engine.create(name, "bts", budget=30.0, arms=ARMS)
-        row = store.read(lambda tx: tx.campaign_named("damaged"))
+        row = store.read(lambda tx: tx.campaign("damaged"))
         arm = store.read(lambda tx: tx.arms(row.id))[1]
         damaged = arm.learned | {"statistics": [1.0, 1.0, 1.0, value]}
         store.write(lambda tx: tx.save_arms([replace(arm, learned=damaged)]))

@@ -16,8 +16,6 @@ from budgetbandits.policies.base import Knowledge, Request
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.request import ResolvedRequest
-from budgetbandits.service.service import DecisionService
-from clock import Clock
 from memory_store import MemoryStore
 
 ARMS = {"small": 0.1, "middle": 0.5, "large": 2.0}
@@ -26,11 +24,6 @@ ARMS = {"small": 0.1, "middle": 0.5, "large": 2.0}
 @pytest.fixture
 def store():
     return MemoryStore()
-
-
-@pytest.fixture
-def engine(store):
-    return DecisionService(store, Clock(1000.0))
 
 
 def test_only_arms_that_may_answer_are_chosen(engine, store):

@@ -458,7 +458,7 @@ def test_what_was_made_ready_is_used_only_while_it_holds(name, monkeypatch):
             engine.retire_arm(campaign, "a" if number == 100 else "arm 50")
         if number % 60 == 30:
             engine = DecisionService(store)
-        store.on_idle()
+        store.prepare()
     assert verify(store, campaign) == []
     used = {each[1] for each in ahead if each is not None} & set(made)
     assert (len(used) > 20) == (name in ("bts", "thompson"))

@@ -79,7 +79,9 @@ def test_an_index_that_raises_is_named_with_its_line(engine):
 
 
 def test_a_wrong_declaration_names_the_policy():
-    with pytest.raises(BadParameter, match="not-rising: its index falling does not rise with mean_reward"):
+    with pytest.raises(
+        BadParameter, match=r"not-rising: its index falling does not rise with mean_reward.*leave that declaration out"
+    ):
         simulate(PROBLEM, NotRising(), [50], 2)
 
 

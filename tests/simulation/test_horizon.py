@@ -52,5 +52,5 @@ def test_nobody_beats_the_optimum_and_paced_comes_near():
 
 @pytest.mark.parametrize("horizon", [0, 2.5, True])
 def test_what_is_refused(horizon):
-    with pytest.raises(BadParameter, match="from 1 upwards, of requests"):
+    with pytest.raises(BadParameter, match="from 1 upwards, the number of requests"):
         simulate(PROBLEM, "bts", [5], runs=1, horizon=horizon)

@@ -10,9 +10,10 @@ from budgetbandits import BudgetedThompson, Problem, best_ratio, family, parse_p
 from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.thompson import BetaThompson
-from budgetbandits.problems.distributions import Bernoulli, Beta, Copula, Fixed, Independent, JointTable
+from budgetbandits.problems.distributions import Bernoulli, Fixed, Independent
 from budgetbandits.problems.problem import Arm
 from budgetbandits.simulation.reference import play
+from budgetbandits.testing.engines import GAMES, rows
 
 
 @pytest.fixture(params=["reference", "fast"])
@@ -24,29 +25,29 @@ def fixed(*pairs):
     return Problem(tuple(Arm(f"a{i}", Independent(Fixed(r), Fixed(c))) for i, (r, c) in enumerate(pairs)))
 
 
-def test_a_pull_that_fits_exactly_counts(simulate):
-    outcome = simulate(fixed((1.0, 0.25), (1.0, 0.25)), parse_policy("ucb1"), [1.0], runs=1)
-    assert (outcome.reward[0, 0], outcome.spend[0, 0], outcome.rounds[0, 0]) == (4.0, 1.0, 4)
-
-
-def test_a_pull_that_overdraws_ends_the_game_and_earns_nothing(simulate):
-    outcome = simulate(fixed((1.0, 0.4), (1.0, 0.4)), parse_policy("ucb1"), [1.0], runs=1)
-    assert (outcome.reward[0, 0], outcome.spend[0, 0], outcome.rounds[0, 0]) == (2.0, 0.8, 3)
-    assert outcome.pulls[0, 0].sum() == 3
-
-
-def test_ten_tenths_are_one(simulate):
-    outcome = simulate(fixed((1.0, 0.1), (1.0, 0.1)), parse_policy("ucb1"), [1.0], runs=1)
-    assert (outcome.reward[0, 0], outcome.rounds[0, 0]) == (10.0, 10)
-
-
-def test_a_hundred_thousand_tenths_are_ten_thousand(simulate):
-    outcome = simulate(fixed((1.0, 0.1), (1.0, 0.1)), parse_policy("epsilon-first"), [10_000.0], runs=1)
-    assert (outcome.reward[0, 0], outcome.rounds[0, 0]) == (100_000.0, 100_000)
+@pytest.mark.parametrize(
+    ("cost", "policy", "budget", "ended"),
+    [
+        pytest.param(0.25, "ucb1", 1.0, (4.0, 1.0, 4), id="a pull that fits exactly counts"),
+        pytest.param(0.4, "ucb1", 1.0, (2.0, 0.8, 3), id="a pull that overdraws ends the game and earns nothing"),
+        pytest.param(0.1, "ucb1", 1.0, (10.0, 1.0, 10), id="ten tenths are one"),
+        pytest.param(
+            0.1,
+            "epsilon-first",
+            1e4,
+            (1e5, pytest.approx(1e4), 100_000),
+            id="a hundred thousand tenths are ten thousand",
+        ),
+    ],
+)
+def test_where_a_game_ends(simulate, cost, policy, budget, ended):
+    outcome = simulate(fixed((1.0, cost), (1.0, cost)), policy, [budget], runs=1)
+    assert (outcome.reward[0, 0], outcome.spend[0, 0], outcome.rounds[0, 0]) == ended
+    assert outcome.pulls[0, 0].sum() == ended[2]
 
 
 def test_a_tie_for_the_most_pulls_identifies_nobody(simulate):
-    outcome = simulate(Problem.bernoulli([0.9, 0.1], [1, 1]), parse_policy("ucb1"), [2.0], runs=1)
+    outcome = simulate(Problem.bernoulli([0.9, 0.1], [1, 1]), "ucb1", [2.0], runs=1)
     assert outcome.pulls.tolist() == [[[1, 1]]]
     assert not outcome.best_arm_identified.any()
 
@@ -54,10 +55,10 @@ def test_a_tie_for_the_most_pulls_identifies_nobody(simulate):
 def test_one_game_contains_the_games_at_smaller_budgets(simulate):
     """A budget between two sums is overdrawn there and then; the larger game goes on as if nothing had happened."""
     problem = fixed((0.5, 0.4), (1.0, 0.4))
-    together = simulate(problem, parse_policy("ucb1"), [2.0, 0.8, 1.0], runs=1)
+    together = simulate(problem, "ucb1", [2.0, 0.8, 1.0], runs=1)
     assert together.budgets.tolist() == [2.0, 0.8, 1.0]
     for b, budget in enumerate(together.budgets):
-        alone = simulate(problem, parse_policy("ucb1"), [budget], runs=1)
+        alone = simulate(problem, "ucb1", [budget], runs=1)
         for part in ("reward", "spend", "rounds", "pulls"):
             assert getattr(alone, part)[:, 0].tolist() == getattr(together, part)[:, b].tolist()
     assert together.rounds[0].tolist() == [5, 2, 3]
@@ -66,15 +67,15 @@ def test_one_game_contains_the_games_at_smaller_budgets(simulate):
 @pytest.mark.parametrize("policy", ["bts", "kube", "thompson"])
 def test_smaller_budgets_of_an_anytime_policy_are_the_same_game(simulate, policy):
     problem = family("uniform-multinomial", 5, seed=1)
-    several = simulate(problem, parse_policy(policy), [20, 50], runs=5, seed=3)
-    one = simulate(problem, parse_policy(policy), [20], runs=5, seed=3)
+    several = simulate(problem, policy, [20, 50], runs=5, seed=3)
+    one = simulate(problem, policy, [20], runs=5, seed=3)
     assert np.array_equal(several.pulls[:, 0], one.pulls[:, 0])
     assert np.array_equal(several.reward[:, 0], one.reward[:, 0])
 
 
 def test_a_policy_that_knows_the_budget_is_played_anew(simulate):
     problem = family("uniform-bernoulli", 5, seed=1, low=0.2)
-    outcome = simulate(problem, parse_policy("epsilon-first:epsilon=0.5"), [40, 80], runs=3)
+    outcome = simulate(problem, "epsilon-first:epsilon=0.5", [40, 80], runs=3)
     # half of the budget is explored in turn: at each budget the counts of the arms not settled on differ by 1 at most
     for b in range(2):
         for pulls in outcome.pulls[:, b]:
@@ -85,9 +86,8 @@ def test_a_policy_that_knows_the_budget_is_played_anew(simulate):
 @pytest.mark.parametrize("policy", ["bts", "epsilon-first", "kube"])
 def test_any_number_of_workers_gives_the_same_bits(simulate, policy):
     problem = family("uniform-beta", 4, seed=2, low=0.2)
-    one, two = (simulate(problem, parse_policy(policy), [10, 30], runs=7, seed=9, jobs=jobs) for jobs in (1, 2))
-    for part in ("reward", "spend", "rounds", "pulls"):
-        assert np.array_equal(getattr(one, part), getattr(two, part))
+    one, two = (simulate(problem, policy, [10, 30], runs=7, seed=9, jobs=jobs) for jobs in (1, 2))
+    assert np.array_equal(rows(one), rows(two))
 
 
 def test_a_run_does_not_depend_on_how_many_there_are(simulate):
@@ -99,13 +99,7 @@ def test_a_run_does_not_depend_on_how_many_there_are(simulate):
 
 
 def test_any_law_can_be_played(simulate):
-    problem = Problem(
-        (
-            Arm("table", JointTable([[1, 0.5, 1], [0, 1, 1]])),
-            Arm("copula", Copula(Beta(2, 2), Beta(1, 3), 0.5)),
-            Arm("fixed", Independent(Fixed(0.3), Fixed(0.7))),
-        )
-    )
+    problem = GAMES["laws of every kind"][0]
     outcome = simulate(problem, BudgetedThompson(), [5.5, 30.0], runs=4)
     assert np.all(outcome.spend <= outcome.budgets)
     assert np.all(outcome.spend > outcome.budgets - 1)
@@ -115,7 +109,7 @@ def test_any_law_can_be_played(simulate):
 
 def test_pseudo_regret_by_hand(simulate):
     problem = Problem.bernoulli([0.5, 0.5], [0.25, 0.5])  # ratios 2 and 1: a pull of the second costs ½ · 1
-    outcome = simulate(problem, parse_policy("kube"), [50], runs=6)
+    outcome = simulate(problem, "kube", [50], runs=6)
     assert np.allclose(outcome.pseudo_regret, 0.5 * outcome.pulls[:, :, 1])
     assert outcome.best_arm_identified.tolist() == (outcome.pulls[:, :, 0] > outcome.pulls[:, :, 1]).tolist()
 
@@ -123,7 +117,7 @@ def test_pseudo_regret_by_hand(simulate):
 def test_epsilon_first_reports_its_misses(simulate):
     """The paper argues from the runs that settle on the wrong arm: they are told apart, and cost more."""
     problem = Problem.bernoulli([0.50, 0.45] + [0.3] * 8, [0.5] * 10)
-    outcome = simulate(problem, parse_policy("epsilon-first:epsilon=0.05"), [2000], runs=60)
+    outcome = simulate(problem, "epsilon-first:epsilon=0.05", [2000], runs=60)
     hit = outcome.best_arm_identified[:, 0]
     assert 5 < hit.sum() < 55
     assert outcome.pseudo_regret[~hit].mean() > 1.5 * outcome.pseudo_regret[hit].mean()
@@ -131,12 +125,12 @@ def test_epsilon_first_reports_its_misses(simulate):
 
 def test_a_game_without_end_is_stopped(simulate):
     with pytest.raises(RoundLimit, match=r"rounds.*raise max_rounds"):
-        simulate(fixed((1.0, 0.001), (1.0, 0.001)), parse_policy("ucb1"), [10.0], runs=1, max_rounds=50)
+        simulate(fixed((1.0, 0.001), (1.0, 0.001)), "ucb1", [10.0], runs=1, max_rounds=50)
 
 
 def test_progress_is_reported(simulate):
     seen = []
-    simulate(fixed((1.0, 0.5), (1.0, 0.5)), parse_policy("ucb1"), [1.0], runs=3, progress=seen.append)
+    simulate(fixed((1.0, 0.5), (1.0, 0.5)), "ucb1", [1.0], runs=3, progress=seen.append)
     assert seen == [1, 2, 3]
 
 
@@ -146,16 +140,21 @@ def test_progress_is_reported(simulate):
         ({"budgets": []}, "no budget"),
         ({"budgets": [0.0]}, "budget is 0"),
         ({"budgets": [float("nan")]}, "budget is nan"),
-        ({"runs": 0}, "runs is 0"),
-        ({"seed": -1}, "seed is -1"),
         ({"budgets": 50}, "give a list"),
+        ({"budgets": "100"}, "give a list"),
+        ({"budgets": ["x"]}, "a budget is not a number"),
+        ({"runs": 0}, "runs is 0"),
+        ({"runs": 2.5}, "runs is 2.5; use a whole number"),
+        *(({"seed": seed}, f"seed is {seed!r}") for seed in (-1, 1.5, True, "1")),
         ({"jobs": 0}, "jobs is 0"),
         ({"max_rounds": -1}, "max_rounds is -1"),
+        ({"max_rounds": "x"}, "max_rounds is 'x'; use a whole number"),
+        ({"engine": "quick"}, "choose one of auto, fast, reference"),
     ],
 )
-def test_bad_arguments_are_refused(simulate, arguments, words):
+def test_bad_arguments_are_refused(arguments, words):
     with pytest.raises(BadParameter, match=words):
-        simulate(fixed((1.0, 0.5), (1.0, 0.5)), BudgetedThompson(), **({"budgets": [1.0], "runs": 1} | arguments))
+        budgetbandits.simulate(fixed((1.0, 0.5), (1.0, 0.5)), "bts", **({"budgets": [1.0], "runs": 1} | arguments))
 
 
 class Curious(BetaThompson):
@@ -174,19 +173,6 @@ class Curious(BetaThompson):
 def test_a_policy_is_handed_nothing_it_did_not_declare():
     assert issubclass(Curious, Policy)
     budgetbandits.simulate(fixed((1.0, 0.5), (1.0, 0.5)), Curious(), [1.0], runs=1)
-
-
-def test_both_engines_say_which_they_are(simulate):
-    outcome = simulate(fixed((1.0, 0.5), (1.0, 0.5)), parse_policy("ucb1"), [1.0], runs=1)
-    assert outcome.engine == {"reference": "reference", "fast": "index blocks"}[simulate.keywords["engine"]]
-    with pytest.raises(BadParameter, match="choose one of auto, fast, reference"):
-        budgetbandits.simulate(fixed((1.0, 0.5), (1.0, 0.5)), parse_policy("ucb1"), [1.0], runs=1, engine="quick")
-
-
-def test_a_policy_without_a_fast_engine_is_played_all_the_same():
-    problem = fixed((1.0, 0.5), (1.0, 0.5))
-    assert budgetbandits.simulate(problem, parse_policy("kube-knapsack"), [1.0], runs=1).engine == "reference"
-    assert budgetbandits.simulate(problem, parse_policy("bts"), [1.0], runs=1).engine == "thompson"
 
 
 @pytest.mark.parametrize("policy", ["bts", "bts-paced"])

@@ -21,9 +21,7 @@ the seventeenth at ½. Failures of outages are no part of the usual rate, nor ar
 - Failures of asks that were made before the arm began to cool down say nothing new. The failure of an ask from before
   the latest one that was answered is no part of a row. Any answer ends a row, also a late one to an ask from before it:
   else scattered failures would pass for an outage wherever answers become known late.
-- In an allocation an ask is answered when its cost is reported; a reward that comes later ends no row of failures. In
-  the decision service an ask is answered when both are known. So where rewards come late there, an outage is noticed
-  only once the rewards from before it have come in.
+- An ask is answered when its cost is reported; a reward that comes later ends no row of failures.
 - An arm that has neither earned nor cost anything in all its n ≥ 50 pulls cools down for n asks after each further one:
   its share of t asks falls like √(2/t).
 

@@ -7,7 +7,7 @@ the arm cooling down is asked all the same: the call may fail as before, or the 
 By a policy that plans money for a number of requests, a request may cost what the arm cooling down costs: the plan has
 no more for it. It may cost as much money as there is for each request where money is not scarce or where it is not
 known what the arm costs, and at most that where the plan itself is short of money. The arms available answer by the mix
-that earns most of all that cost this much on average (`fluid`), by drawn means as ever. If that much is not enough for
+that earns most of all that cost this much on average (`fluid`), by drawn means. If that much is not enough for
 them, the one with the best ratio answers with probability
 
     what the request may cost / what the arm costs.

@@ -74,7 +74,7 @@ def create_command(
     if cost:
         known["costs"] = _arms(cost)
     with opened_engine(store) as engine:
-        once(lambda key: engine.create(name, policy, budget, _arms(arm), known=known, key=key, by=HERE, **terms))
+        once(lambda key: engine.create(name, policy, budget, _arms(arm), known=known, key=key, actor=HERE, **terms))
         show(engine, name, as_json)
 
 

@@ -83,7 +83,7 @@ def demo_command(
 
 def serve_demo(port: int, open_page: bool) -> None:
     """Serve until Ctrl-C; port 0 takes any free port."""
-    from budgetbandits.web.sockets import listening
+    from budgetbandits.web.servers import listening
 
     with listening("127.0.0.1", port) as listener:
         from budgetbandits.service.http.auth import make_first_key
@@ -122,7 +122,7 @@ def live_through(engine_class: type[DecisionService], store: Store, rng: random.
     moments = iter(_moments(now, rng))
     at = [now - DAYS * 86_400]
     engine = engine_class(store, lambda: at[0])
-    engine.create("models", "bts", 900.0, CAPS, pace_seconds=14 * 86_400.0, hold_seconds=1800.0, by="demo")
+    engine.create("models", "bts", 900.0, CAPS, pace_seconds=14 * 86_400.0, hold_seconds=1800.0, actor="demo")
 
     def one(tx: Transaction, number: int) -> None:
         at[0] = next(moments)
@@ -139,7 +139,7 @@ def live_through(engine_class: type[DecisionService], store: Store, rng: random.
     for first in range(0, PAST_DECISIONS, PER_TRANSACTION):
         store.write(partial(many, first=first))
         if first == 3 * PER_TRANSACTION:
-            engine.top_up("models", 300.0, by="demo")
+            engine.top_up("models", 300.0, actor="demo")
 
 
 def _moments(now: float, rng: random.Random) -> Iterator[float]:

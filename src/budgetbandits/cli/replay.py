@@ -14,7 +14,7 @@ from budgetbandits import plugins
 from budgetbandits.cli.screen import AsJson, plain_table, print_json, share_bar
 from budgetbandits.cli.simulate import spread
 from budgetbandits.errors import BadParameter
-from budgetbandits.formatting.spreadsheet import defused
+from budgetbandits.formatting.tables import csv_cell
 from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies import label
 from budgetbandits.policies.base import RequestPolicy
@@ -73,7 +73,7 @@ def _write_log(path: Path, columns: dict[str, list[Any]]) -> None:
             writer = csv.writer(file)
             writer.writerow(columns)
             rows = zip(*columns.values(), strict=True)
-            writer.writerows([defused(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+            writer.writerows([csv_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
         partial.replace(path)
     except OSError as error:
         partial.unlink(missing_ok=True)

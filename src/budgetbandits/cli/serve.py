@@ -24,7 +24,7 @@ def serve_command(
     ] = None,
 ) -> None:
     """Serve campaigns over HTTP; the first time, an admin key is made."""
-    from budgetbandits.web.sockets import listening
+    from budgetbandits.web.servers import listening
 
     # before the slow imports, and before a key is shown that would scroll away
     with listening(host, port) as listener:

@@ -21,7 +21,7 @@ import polars as pl
 import budgetbandits
 from budgetbandits.errors import BadParameter, StudyError
 from budgetbandits.experiments.study import Study
-from budgetbandits.simulation.many import COLUMNS
+from budgetbandits.simulation.game_table import COLUMNS
 
 TABLE, DIGEST = "results.parquet", "results.blake2b"
 PLACE = "place"

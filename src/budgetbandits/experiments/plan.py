@@ -21,7 +21,7 @@ from budgetbandits.experiments import experiment_file
 from budgetbandits.experiments.experiment_file import EXPERIMENTS, NamedProblem, find, shipped_text
 from budgetbandits.policies.base import Policy
 from budgetbandits.problems.streams import Environment, RequestStream
-from budgetbandits.simulation.simulate import identity_of
+from budgetbandits.simulation.parallel import identity_of
 
 CHUNK = 50
 """Runs in a cell: few enough that little is lost when one is cut off, many enough that a part is worth a file."""

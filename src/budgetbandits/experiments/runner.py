@@ -36,8 +36,8 @@ from budgetbandits.policies.index import IndexPolicy
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.policies.thompson import BetaThompson
 from budgetbandits.simulation.outcome import Outcome
-from budgetbandits.simulation.parallel import check_jobs
-from budgetbandits.simulation.simulate import choose_engine, outcome_of, work_of
+from budgetbandits.simulation.parallel import Work, check_jobs
+from budgetbandits.simulation.simulate import choose_engine, outcome_of
 
 # --- the order of the cells -------------------------------------------------------------------------------------------
 
@@ -169,8 +169,7 @@ def _prepare(cells: Sequence[Cell]) -> type:
     for cell in cells:
         problem = cell.problems[0].problem
         with contextlib.suppress(BudgetBanditsError):  # playing says which policy and problem it was
-            budgets = cell.budgets_of(problem)
-            if choose_engine(problem, cell.policy, budgets, cell.engine, lambda: None, horizon=cell.requests).compiled:
+            if choose_engine(problem, cell.policy, cell.engine, lambda: None, horizon=cell.requests).compiled:
                 break
     return kind_of(cells[0])
 
@@ -203,8 +202,8 @@ def _play_on(cell: Cell, named: NamedProblem, ready: bool) -> Outcome:
     """The games that `simulate` plays; an engine that has played on another problem of the cell is ``ready``."""
     budgets, runs = cell.budgets_of(named.problem), range(cell.first_run, cell.first_run + cell.runs)
     try:
-        engine = choose_engine(named.problem, cell.policy, budgets, cell.engine, lambda: None, ready, cell.requests)
-        work = work_of(
+        engine = choose_engine(named.problem, cell.policy, cell.engine, lambda: None, ready, cell.requests)
+        work = Work(
             named.problem, cell.policy, budgets, cell.seed, engine, cell.max_rounds, cell.common, cell.requests
         )  # fmt: skip
         return outcome_of(work, budgets, work.play_all(runs), cell.first_run, 0.0)

@@ -14,7 +14,7 @@ from budgetbandits.figures.layout import PaperFigure, finish, panels
 from budgetbandits.figures.style import FigureSpec, settings
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.numerics.posteriors import ArmPosterior, MeanPosterior, RatioPosterior
-from budgetbandits.web.palette import SERIES
+from budgetbandits.web.assets import SERIES
 
 POINTS = 160
 """Points of a density."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.web.palette import DARK, LIGHT, SERIES
+from budgetbandits.web.assets import DARK, LIGHT, SERIES
 
 LINES: tuple[Any, ...] = ("-", (0, (5.0, 1.6)), (0, (1.2, 1.1)), (0, (6.0, 1.5, 1.2, 1.5)), (0, (2.6, 1.2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", "*", ">")

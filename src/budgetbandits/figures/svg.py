@@ -13,7 +13,7 @@ The convention, for style sheets and scripts:
   budgets, or whatever the line goes over), ``data-x``, ``data-y`` and, where there is an interval, ``data-low`` and
   ``data-high``. Its ``<title>`` says the same in words: a browser shows it on hovering, without a script.
 * Colours are custom properties with the colour as drawn behind them: ``var(--series-1, #2a6fbb)``. The names are those
-  of `web.palette`, which declares them for light and dark pages. Text has the family ``var(--figure-font, ...)``.
+  of `web.assets`, which declares them for light and dark pages. Text has the family ``var(--figure-font, ...)``.
 * Width and height are in pixels, 96 to an inch: shown at that size, text has the size it was drawn for.
 
 The same figure gives the same text, byte for byte.
@@ -32,7 +32,7 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
 from budgetbandits.figures.style import SAVING
-from budgetbandits.web.palette import DARK, LIGHT
+from budgetbandits.web.assets import DARK, LIGHT
 
 PIXELS = 96
 ROLES = ("line", "band", "bars", "fill", "legend", "name")

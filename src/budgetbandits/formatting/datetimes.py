@@ -10,7 +10,7 @@ from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
-FIRST, LAST = -62_135_510_400.0, 253_402_214_400.0
+TIMESTAMP_MIN, TIMESTAMP_MAX = -62_135_510_400.0, 253_402_214_400.0
 """The beginning of the second day of the year 1 and of the last of 9999, UTC: no zone has a date for what lies much
 before or after."""
 
@@ -87,13 +87,13 @@ class Times:
         """
         return str(self.zone)
 
-    def local(self, at: float) -> datetime:
+    def local(self, timestamp: float) -> datetime:
         """The date and time; of what is earlier or later than any date, the first or the last.
 
         >>> Times.of("Pacific/Kiritimati", 0.0).local(3e12).year, Times.of("Pacific/Niue", 0.0).local(-1e12).year
         (9999, 1)
         """
-        return datetime.fromtimestamp(min(max(at, FIRST), LAST), self.zone)
+        return datetime.fromtimestamp(min(max(timestamp, TIMESTAMP_MIN), TIMESTAMP_MAX), self.zone)
 
     @property
     def east(self) -> int:
@@ -115,35 +115,35 @@ class Times:
         ahead = "" if offset == 0 else f"{offset:+g}".replace("-", "−")
         return "UTC" if local.tzname() == "UTC" else f"{local.tzname()} (UTC{ahead})"
 
-    def clock(self, at: float) -> str:
-        return f"{self.local(at):%H:%M:%S}"
+    def clock(self, timestamp: float) -> str:
+        return f"{self.local(timestamp):%H:%M:%S}"
 
-    def moment(self, at: float) -> str:
+    def moment(self, timestamp: float) -> str:
         """Within a day the time, else the day as well.
 
         >>> Times.of("", 0.0).moment(3e12)
         'after the year 9999'
         """
-        if at > LAST:
+        if timestamp > TIMESTAMP_MAX:
             return "after the year 9999"
-        if abs(at - self.now) < DAY and self.local(at).date() == self.local(self.now).date():
-            return f"{self.local(at):%H:%M}"
-        return f"{self.day(at)}, {self.local(at):%H:%M}"
+        if abs(timestamp - self.now) < DAY and self.local(timestamp).date() == self.local(self.now).date():
+            return f"{self.local(timestamp):%H:%M}"
+        return f"{self.day(timestamp)}, {self.local(timestamp):%H:%M}"
 
-    def day(self, at: float) -> str:
-        if at > LAST:
+    def day(self, timestamp: float) -> str:
+        if timestamp > TIMESTAMP_MAX:
             return "after the year 9999"
-        local = self.local(at)
+        local = self.local(timestamp)
         year = "" if local.year == self.local(self.now).year else f" {local.year}"
         return f"{local.day} {local:%b}{year}"
 
-    def midnights(self, begin: float, end: float, most: int) -> list[float]:
-        """The beginnings of days in this time, every n-th, so that there are at most ``most`` of them.
+    def midnights(self, begin: float, end: float, count_max: int) -> list[float]:
+        """The beginnings of days in this time, every n-th, so that there are at most ``count_max`` of them.
 
         >>> [Times.of("", 0.0).day(at) for at in Times.of("", 0.0).midnights(1.0, 900 * DAY, 3)]
         ['2 Jan', '30 Oct', '27 Aug 1971']
         """
-        first, last = self.local(begin).date(), self.local(min(end, LAST - DAY)).date()
-        every = max(-(-(last.toordinal() - first.toordinal() + 1) // most), 1)
+        first, last = self.local(begin).date(), self.local(min(end, TIMESTAMP_MAX - DAY)).date()
+        every = max(-(-(last.toordinal() - first.toordinal() + 1) // count_max), 1)
         days = map(date.fromordinal, range(first.toordinal() + 1, last.toordinal() + 1, every))
         return [datetime.combine(day, time(), self.zone).timestamp() for day in days]

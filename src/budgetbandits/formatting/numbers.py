@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal
 
-SPACE = "\u00a0"
+NO_BREAK_SPACE = "\u00a0"
 """A space at which no line breaks."""
 MAGNITUDES = ((12, "tn"), (9, "bn"), (6, "M"))
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -136,13 +136,13 @@ def significant(number: float, digits: int = 3) -> str:
         return "0" if number == 0 else "–"
     power = int(f"{number:.{digits - 1}e}".partition("e")[2])
     if power < -6 or power >= 15:
-        return f"{number / 10.0**power:.{digits - 1}f}{SPACE}×{SPACE}10{str(power).translate(SUPERSCRIPT)}".replace(
-            "-", "−"
-        )
+        exponent = str(power).translate(SUPERSCRIPT)
+        text = f"{number / 10.0**power:.{digits - 1}f}{NO_BREAK_SPACE}×{NO_BREAK_SPACE}10{exponent}"
+        return text.replace("-", "−")
     for size, word in MAGNITUDES:
         if power >= size + (size == 6):  # below ten million all digits are easy to read
             number, power = round(number, digits - 1 - power) / 10.0**size, power - size
-            return f"{number:,.{max(0, digits - 1 - power)}f}{SPACE}{word}".replace("-", "−")
+            return f"{number:,.{max(0, digits - 1 - power)}f}{NO_BREAK_SPACE}{word}".replace("-", "−")
     return f"{number:,.{max(0, digits - 1 - power)}f}".replace("-", "−")
 
 

@@ -1,4 +1,4 @@
-"""Small tables as HTML for notebooks, as Markdown and as LaTeX: one `Table`, three ways to write it.
+"""Small tables as HTML for notebooks, as Markdown and as LaTeX: one `Table`, three ways to write it; and CSV cells.
 
 >>> rows = [("bts", EstimateCell("41.2", "0.8", best=True)), ("kube", EstimateCell("97.0", "1.1"))]
 >>> table = Table(("policy", "regret"), rows)
@@ -170,3 +170,26 @@ def _latex(cell: Cell) -> str:
     value = cell.value.replace(",", "{,}")
     value = f"\\mathbf{{{value}}}" if cell.best else value
     return f"${value}" + (f" \\pm {cell.error.replace(',', '{,}')}" if cell.error else "") + "$"
+
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""How a CSV cell begins that a spreadsheet would compute."""
+
+
+def csv_cell(text: str) -> str:
+    """A cell that no spreadsheet takes for a formula, since names and keys come from anywhere: with a ' before it. So
+    has a text that begins with ' itself, or nobody could tell the two apart.
+
+    >>> csv_cell("-50% off"), csv_cell("'n sync"), csv_cell("search")
+    ("'-50% off", "''n sync", 'search')
+    """
+    return f"'{text}" if text.startswith((*FORMULA_STARTS, "'")) else text
+
+
+def csv_text(cell: str) -> str:
+    """The text from which `csv_cell` made this cell. A ' before anything else is the text's own.
+
+    >>> csv_text("'-50% off"), csv_text("''n sync"), csv_text("'tis")
+    ('-50% off', "'n sync", "'tis")
+    """
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith((*FORMULA_STARTS, "'")) else cell

@@ -22,16 +22,16 @@ import numpy as np
 
 from budgetbandits.numerics.arrays import all_true, where
 
-SERIES_BELOW = 0.05
+SERIES_RADIUS = 0.05
 """Where x − ln(1 + x) would lose digits to cancellation, its power series is used."""
 
-SMALLEST = 1e-300
+FLOOR = 1e-300
 """Stands for 0 where something must be divided by."""
 
-LARGEST, LARGEST_LOG = 1e300, 690.0
+RATIO_MAX, LOG_RATIO_MAX = 1e300, 690.0
 """Stands for infinity, and its logarithm, where something must be multiplied."""
 
-NEWTON_STEPS, CLOSE = 9, 1e-5
+NEWTON_STEPS, NEWTON_TOLERANCE = 9, 1e-5
 """The most steps, and how close to the level, relative to it, a step begins after which none is needed: each about
 squares the error.
 That leaves a relative error below 1e-9 in the level, or an absolute one of 1e-14 (`test_divergence.py`)."""
@@ -66,13 +66,13 @@ def shifted_entropy(p: Any, q: Any, shift: Any) -> Any:
 
 def entropy_part(p: Any, q: Any, shift: Any) -> Any:
     """p·(x − ln(1 + x)) with x = shift/p and so 1 + x = q/p; at p = 0 its limit, the shift itself."""
-    x = shift / np.maximum(p, SMALLEST)
-    near = np.minimum(np.maximum(x, -SERIES_BELOW), SERIES_BELOW)
+    x = shift / np.maximum(p, FLOOR)
+    near = np.minimum(np.maximum(x, -SERIES_RADIUS), SERIES_RADIUS)
     series = 1.0 / 13.0
     for power in range(12, 1, -1):  # 0.05¹² is below the last digit of the first term
         series = series * -near + 1.0 / power
-    far = x - np.log(np.maximum(q, SMALLEST) / np.maximum(p, SMALLEST))
-    return where(p > 0.0, p * where(np.abs(x) < SERIES_BELOW, near * near * series, far), shift)
+    far = x - np.log(np.maximum(q, FLOOR) / np.maximum(p, FLOOR))
+    return where(p > 0.0, p * where(np.abs(x) < SERIES_RADIUS, near * near * series, far), shift)
 
 
 def ratio_divergence(mean_reward: Any, mean_cost: Any, ratio: Any) -> Any:
@@ -83,7 +83,7 @@ def ratio_divergence(mean_reward: Any, mean_cost: Any, ratio: Any) -> Any:
     >>> float(ratio_divergence(0.3, 0.5, 0.6))
     0.0
     """
-    finite = np.minimum(ratio, LARGEST)
+    finite = np.minimum(ratio, RATIO_MAX)
     tilt = tilt_at_gap(mean_reward, mean_cost, finite, finite * mean_cost - mean_reward)
     value = plain_divergence(mean_reward, mean_cost, finite, tilt)
     return where((mean_cost > 0.0) & (ratio == np.inf), np.inf, value)
@@ -91,9 +91,9 @@ def ratio_divergence(mean_reward: Any, mean_cost: Any, ratio: Any) -> Any:
 
 def plain_divergence(mean_reward: Any, mean_cost: Any, ratio: Any, tilt: Any) -> Any:
     """kl(r, r′) + kl(c, c′) for the r′ and c′ of this s by plain logarithms: (1 − r)/(1 − r′) = 1 + s, and so on."""
-    more = (mean_reward + tilt) / np.maximum(ratio * mean_cost * (1.0 + tilt), SMALLEST)  # c′/c, since r′ = ρc′
-    reward = np.log1p(tilt) - mean_reward * np.log1p(tilt / np.maximum(mean_reward, SMALLEST))
-    cost = (1.0 - mean_cost) * np.log(np.maximum(1.0 - tilt, SMALLEST)) - mean_cost * np.log(np.maximum(more, SMALLEST))
+    more = (mean_reward + tilt) / np.maximum(ratio * mean_cost * (1.0 + tilt), FLOOR)  # c′/c, since r′ = ρc′
+    reward = np.log1p(tilt) - mean_reward * np.log1p(tilt / np.maximum(mean_reward, FLOOR))
+    cost = (1.0 - mean_cost) * np.log(np.maximum(1.0 - tilt, FLOOR)) - mean_cost * np.log(np.maximum(more, FLOOR))
     return where(tilt > 0.0, np.maximum(reward + cost, 0.0), 0.0)
 
 
@@ -110,13 +110,13 @@ def tilt_at_gap(mean_reward: Any, mean_cost: Any, ratio: Any, gap: Any) -> Any:
     steep = (up + down) * (up + down) - 4.0 * less * short
     flat = (up - 2.0 * less) * (up - 2.0 * less) + down * (down + 4.0 * less + 2.0 * up)
     root = np.sqrt(np.maximum(where(ratio > 1.0, steep, flat), 0.0))
-    return np.minimum(2.0 * short / np.maximum(up + down + root, SMALLEST), 1.0)
+    return np.minimum(2.0 * short / np.maximum(up + down + root, FLOOR), 1.0)
 
 
 def tilted_divergence(mean_reward: Any, mean_cost: Any, ratio: Any, tilt: Any) -> Any:
     """kl(r, r′) + kl(c, c′) for the r′ and c′ of this s, to the last digits also where s is tiny."""
     reward = np.minimum((mean_reward + tilt) / (1.0 + tilt), 1.0)
-    cost = np.minimum(reward / np.maximum(ratio, SMALLEST), mean_cost)
+    cost = np.minimum(reward / np.maximum(ratio, FLOOR), mean_cost)
     # (c − s)/(1 − s) − c keeps its digits as long as s is not close to 1, where the difference is large anyway
     lower = where(tilt < 0.5, -tilt * (1.0 - mean_cost) / np.maximum(1.0 - tilt, 0.5), cost - mean_cost)
     higher = tilt * (1.0 - mean_reward) / (1.0 + tilt)
@@ -134,26 +134,26 @@ def largest_ratio(mean_reward: Any, mean_cost: Any, level: Any) -> Any:
     >>> round(float(largest_ratio(0.3, 0.5, ratio_divergence(0.3, 0.5, 1.25))), 9)
     1.25
     """
-    cost = np.maximum(mean_cost, SMALLEST)
+    cost = np.maximum(mean_cost, FLOOR)
     radius = np.sqrt(level / 2.0)
     above = mean_reward + np.minimum(radius, level + np.sqrt(level * level + 2.0 * mean_reward * level))
-    rest = np.maximum(1.0 - mean_cost, SMALLEST)
+    rest = np.maximum(1.0 - mean_cost, FLOOR)
     log_below = np.log(cost) - (level - rest * np.log(rest)) / cost
     below = cost - np.minimum(radius, np.sqrt(2.0 * cost * level))
-    log_below = np.maximum(log_below, np.log(np.maximum(below, SMALLEST)))
-    lowest = np.log(np.maximum(mean_reward, SMALLEST)) - np.log(cost)
-    place = np.log(np.maximum(np.minimum(above, 1.0), SMALLEST)) - log_below
+    log_below = np.maximum(log_below, np.log(np.maximum(below, FLOOR)))
+    lowest = np.log(np.maximum(mean_reward, FLOOR)) - np.log(cost)
+    place = np.log(np.maximum(np.minimum(above, 1.0), FLOOR)) - log_below
     settled = level < 0.0
     for _ in range(NEWTON_STEPS):
-        place = np.minimum(np.maximum(place, lowest), LARGEST_LOG)
+        place = np.minimum(np.maximum(place, lowest), LOG_RATIO_MAX)
         ratio = np.exp(place)
         tilt = tilt_at_gap(mean_reward, mean_cost, ratio, ratio * mean_cost - mean_reward)
         excess = plain_divergence(mean_reward, mean_cost, ratio, tilt) - level
-        place = where(settled, place, place - np.maximum(excess, 0.0) / np.maximum(tilt, SMALLEST))
-        settled = excess <= CLOSE * level
+        place = where(settled, place, place - np.maximum(excess, 0.0) / np.maximum(tilt, FLOOR))
+        settled = excess <= NEWTON_TOLERANCE * level
         if all_true(settled):
             break
-    found = np.exp(np.minimum(np.maximum(place, lowest), LARGEST_LOG))
+    found = np.exp(np.minimum(np.maximum(place, lowest), LOG_RATIO_MAX))
     return where(mean_cost > 0.0, where(level > 0.0, found, mean_reward / cost), np.inf)
 
 

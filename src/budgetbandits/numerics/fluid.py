@@ -155,7 +155,7 @@ def next_break(reward: Sequence[float], cost: Sequence[float], arm: int) -> tupl
 NEWTON_STEPS = 100
 """Of Newton's method, which ends after a few."""
 
-HALVINGS, FARTHEST = 30, 10.0
+BISECTIONS, SEARCH_DEVIATIONS = 30, 10.0
 """Of bisection, and how many standard deviations beyond the outermost prices it looks."""
 
 
@@ -236,10 +236,10 @@ def price_for_varied(reward: Array, cost: Array, weight: Array, rate: float, spr
     logs, more = np.log(np.where(pays, prices, 1.0)), np.where(pays, more, 0.0)
     room = rate - (weight * _at(cost, cheapest)).sum(axis=1)
     enough = more.sum(axis=1) <= room
-    low = np.where(pays, logs, np.inf).min(axis=1) - FARTHEST * spread
-    high = np.where(pays, logs, -np.inf).max(axis=1) + FARTHEST * spread
+    low = np.where(pays, logs, np.inf).min(axis=1) - SEARCH_DEVIATIONS * spread
+    high = np.where(pays, logs, -np.inf).max(axis=1) + SEARCH_DEVIATIONS * spread
     low, high = (np.where(scarce | enough, 0.0, end) for end in (low, high))
-    for _ in range(HALVINGS):
+    for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
         spends = (more * ndtr((logs - middle[:, None]) / spread - 0.5 * spread)).sum(axis=1)
         low, high = np.where(spends > room, middle, low), np.where(spends > room, high, middle)

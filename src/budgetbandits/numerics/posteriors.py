@@ -24,9 +24,9 @@ from budgetbandits.numerics.arrays import Array
 
 _SCORES = np.linspace(-4.2, 4.2, 22)
 """Where a ratio's distribution function is computed, roughly in its own normal scores."""
-_FURTHEST = 40.0
+_SCORE_MAX = 40.0
 """A normal score beyond which there is nothing that floating-point numbers tell from 0."""
-_LEAST = 1e-300
+_DIVISOR_MIN = 1e-300
 """Of a mean that is divided by."""
 
 
@@ -122,7 +122,7 @@ class RatioPosterior:
 
     def value(self, first: Array, second: Array) -> Array:
         """The ratio where the two variables are these; the larger the first is, the larger it is."""
-        return np.maximum(first, _LEAST) / np.maximum(second, _LEAST)
+        return np.maximum(first, _DIVISOR_MIN) / np.maximum(second, _DIVISOR_MIN)
 
     def below_given_first(self, z: Array, first: Array) -> Array:
         """P(ratio ≤ z | first)."""
@@ -191,9 +191,9 @@ class RatioPosterior:
         """The table, with its first and last line drawn on to where nothing is left."""
         scores, logarithms = self._table
         slopes = np.diff(logarithms)[[0, -1]] / np.diff(scores)[[0, -1]]
-        ends = logarithms[[0, -1]] + slopes * (np.array([-_FURTHEST, _FURTHEST]) - scores[[0, -1]])
+        ends = logarithms[[0, -1]] + slopes * (np.array([-_SCORE_MAX, _SCORE_MAX]) - scores[[0, -1]])
         return (
-            np.concatenate([[-_FURTHEST], scores, [_FURTHEST]]),
+            np.concatenate([[-_SCORE_MAX], scores, [_SCORE_MAX]]),
             np.concatenate([ends[:1], logarithms, ends[1:]]),
         )
 
@@ -205,7 +205,7 @@ class RatioPosterior:
         log-normal, each score would be the ratio's own. Further ways reach the ends.
         """
         first, second = self._moves
-        length = max(np.hypot(first, second), _LEAST)
+        length = max(np.hypot(first, second), _DIVISOR_MIN)
         ways = ((first / length, second / length), *self.ends)
         levels = [scipy.special.ndtr(np.outer(way, _SCORES)) for way in ways]
         z = np.concatenate([self.value(self.first.quantile(a), self.second.quantile(b)) for a, b in levels])
@@ -231,7 +231,7 @@ class JointRatioPosterior(RatioPosterior):
 
     def value(self, first: Array, second: Array) -> Array:
         reward, cost = second + (1.0 - second) * first, second + (1.0 - second) * (1.0 - first)
-        return np.maximum(reward, _LEAST) / np.maximum(cost, _LEAST)
+        return np.maximum(reward, _DIVISOR_MIN) / np.maximum(cost, _DIVISOR_MIN)
 
     def below_given_first(self, z: Array, first: Array) -> Array:
         odds = np.maximum((z - first * (1.0 + z)) / (1.0 - z), 0.0)  # of the second; z is not 1, where it moves nothing

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter, MissingExtra, ProblemError
-from budgetbandits.formatting.spreadsheet import plain
+from budgetbandits.formatting.tables import csv_text
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.problems.recorded import csv_columns, named_columns, numbered, numbers
 
@@ -94,7 +94,7 @@ def read_log(source: str | Path | Any, columns: Mapping[str, str] | None = None)
 
 def _columns(path: Path) -> Any:
     if path.suffix != ".parquet":
-        return {name: [plain(cell) for cell in cells] for name, cells in csv_columns(path).items()}
+        return {name: [csv_text(cell) for cell in cells] for name, cells in csv_columns(path).items()}
     try:
         import polars
     except ImportError:

@@ -23,7 +23,7 @@ from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreed
 from budgetbandits.policies.gaussian import GaussianThompson
 from budgetbandits.policies.general_costs import UCBB1, UCBB2, UCBB2C, UCBM1
 from budgetbandits.policies.imed_ratio import IMEDFading, IMEDMoss, IMEDRatio, MaillardRatio
-from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, MomentsPolicy, Monotone
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, MomentsPolicy, Monotonicity
 from budgetbandits.policies.joint import JointThompson
 from budgetbandits.policies.kube import KUBE, FractionalKUBE, KnapsackKUBE
 from budgetbandits.policies.omega_ucb import OmegaRising, OmegaStarUCB, OmegaUCB
@@ -45,7 +45,7 @@ __all__ = [
     "IndexPolicy",
     "Knowledge",
     "MomentsPolicy",
-    "Monotone",
+    "Monotonicity",
     "Policy",
     "Posterior",
     "SamplingPolicy",

@@ -42,7 +42,7 @@ import numpy as np
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import LARGEST_PARAMETER, NOTHING_KNOWN, Knowledge
-from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, MomentsPolicy, Monotone, where
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, MomentsPolicy, Monotonicity, where
 from budgetbandits.policies.statistics import Moments, T, Tally
 
 GATE = 0.28 / 1.28
@@ -137,7 +137,7 @@ class UCBB2(MomentsPolicy):
     reference = "Cayci, Eryilmaz and Srikant, AISTATS 2020"
     proven = "O(ln B)"
     index = staticmethod(ucb_b2)
-    monotone = Monotone(rises_with_rounds=True)
+    monotone = Monotonicity(rises_with_rounds=True)
     alpha: float = 2.1
 
     def __post_init__(self) -> None:

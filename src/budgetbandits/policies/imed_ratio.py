@@ -30,7 +30,7 @@ import numpy as np
 
 from budgetbandits.numerics.divergence import ratio_divergence
 from budgetbandits.policies.base import NOT_IN_PRINT
-from budgetbandits.policies.index import IndexPolicy, Monotone
+from budgetbandits.policies.index import IndexPolicy, Monotonicity
 from budgetbandits.policies.statistics import Tally
 
 LOWEST_INDEX = -1e300
@@ -62,7 +62,7 @@ def maillard_ratio(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, be
 class EvidencePolicy(IndexPolicy):
     """An index of the evidence against being the best, which moves with the best ratio and not with time."""
 
-    monotone = Monotone(rises_with_rounds=True, ignores_rounds=True, falls_with_first=True)
+    monotone = Monotonicity(rises_with_rounds=True, ignores_rounds=True, falls_with_first=True)
     first_extra = "best ratio"
 
 

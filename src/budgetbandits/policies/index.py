@@ -15,11 +15,11 @@ from budgetbandits.numerics.arrays import Array, where
 from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, best, first_pull
 from budgetbandits.policies.statistics import Moments, T, TallyPolicy
 
-__all__ = ["RISING_INDEX", "IndexPolicy", "MomentsPolicy", "Monotone", "check_arity", "not_a_number", "where"]
+__all__ = ["RISING_INDEX", "IndexPolicy", "MomentsPolicy", "Monotonicity", "check_arity", "not_a_number", "where"]
 
 
 @dataclass(frozen=True)
-class Monotone:
+class Monotonicity:
     """What is known of an index. ``rises`` may be weak: a rule that ignores an argument rises and falls with it.
 
     ``rises_with_rounds`` alone lets the engine evaluate arms lazily; all of the first four let it skip blocks of pulls.
@@ -47,7 +47,7 @@ class Monotone:
         return self.rises_with_reward and self.falls_with_cost and self.falls_with_pulls and self.rises_with_rounds
 
 
-RISING_INDEX = Monotone(rises_with_reward=True, falls_with_cost=True, falls_with_pulls=True, rises_with_rounds=True)
+RISING_INDEX = Monotonicity(rises_with_reward=True, falls_with_cost=True, falls_with_pulls=True, rises_with_rounds=True)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class IndexPolicy(TallyPolicy[T]):
     """
 
     index: ClassVar[Callable[..., Any]]
-    monotone: ClassVar[Monotone] = Monotone()
+    monotone: ClassVar[Monotonicity] = Monotonicity()
     """What is known of the index. Fast engines skip evaluations by it. What is wrong is found by spot checks; what is
     missing only costs speed."""
     first_extra: ClassVar[str] = "constant"

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from budgetbandits.policies.base import NOT_IN_PRINT
-from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, MomentsPolicy, Monotone, where
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, MomentsPolicy, Monotonicity, where
 from budgetbandits.policies.statistics import Moments, Tally
 
 MANY_PULLS = 30.0
@@ -120,7 +120,7 @@ class OmegaStarUCB(MomentsPolicy):
     reference = "Heyden et al., KDD 2024"
     proven = "nothing"
     index = staticmethod(omega_star_ucb)
-    monotone = Monotone(rises_with_rounds=True)
+    monotone = Monotonicity(rises_with_rounds=True)
     rho: float = RHO
 
     def __post_init__(self) -> None:
@@ -142,7 +142,7 @@ class OmegaRising(MomentsPolicy):
     reference = NOT_IN_PRINT
     proven = "nothing"
     index = staticmethod(omega_rising)
-    monotone = Monotone(rises_with_rounds=True)
+    monotone = Monotonicity(rises_with_rounds=True)
     wait: float = 300.0
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, Monotone, where
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, Monotonicity, where
 from budgetbandits.policies.statistics import Tally
 
 
@@ -107,7 +107,7 @@ class BGreedy(IndexPolicy):
     reference = "Xia et al., Neurocomputing 2017"
     proven = "O(ln B) for large α"
     index = staticmethod(plain_ratio)
-    monotone = Monotone(ignores_rounds=True)
+    monotone = Monotonicity(ignores_rounds=True)
     alpha: float = 1.0
 
     def __post_init__(self) -> None:

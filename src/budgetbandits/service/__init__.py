@@ -3,11 +3,11 @@
 Read `service` first, then `decisions` and `ledger`. A decision goes from `decisions` to the `funds` that pay for it, to
 the `campaign_learner` that chooses, the `ledger` that holds the money, and the store.
 
-campaigns, campaign_checks   for operators: create, change, look at
-decisions, feedback, expiry  for workers: ask, report, void; holds without feedback in time
-request, names, settings     the request of a decision, rules for names, checks of a campaign's settings
+campaigns, campaign_checks   for operators: create, change, look at; what can be created and changed
+decisions, feedback          for workers: ask; report, void; holds without feedback in time
+request, names               the request of a decision, rules for names
 funds, ledger, leases        whose money, the rules of money, money lent to a server
 learners, campaign_learner   what campaigns have learned, in memory and in rows
-tasks                        work for a store
+rollups, segment_sums        a campaign's events by minute, hour and day; rewards and costs by segment: for pages
 audit, stores, http, dashboard   replay and export; databases; the API; the operators' pages
 """

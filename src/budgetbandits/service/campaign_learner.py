@@ -33,7 +33,7 @@ from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.request import Amounts, ResolvedRequest, resolve
 from budgetbandits.service.segment_sums import SegmentSums
-from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSettings, DecisionRow
+from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSettings, DecisionRow, Event
 from budgetbandits.validation import RequestOptions
 
 SEGMENTS_MAX = 100
@@ -80,7 +80,7 @@ class Draws:
 
 
 class Pull(NamedTuple):
-    """A decision whose reward and cost are both known, as far as it is learned from (`stores.records.DecisionRow`)."""
+    """A decision as far as it is learned from (`stores.records.DecisionRow`), once its reward and cost are known."""
 
     id: str
     arm: int
@@ -106,8 +106,8 @@ class Offer(NamedTuple):
 
     @property
     def largest_hold(self) -> int:
-        """What must be free by the limits in time before any of these arms is chosen: to choose from what fits the
-        moment would choose the cheap. An arm cooling down is not waited for."""
+        """The money that the limits in time must leave free before any of these arms is chosen: to choose from what
+        fits the moment would choose the cheap. An arm cooling down is not waited for."""
         arms = self.available if self.cooling is None else self.available & ~self.cooling
         return int(self.holds[arms].max())
 
@@ -139,7 +139,7 @@ class CampaignLearner(ArmSession):
         self.tag = ""
         self.draws = Draws()
         self.sums = SegmentSums.kept_for(learner.policy, len(names))
-        """What segments earned and cost, where the policy's own sums do not say so."""
+        """Rewards and costs of segments, where the policy's own sums do not say so."""
         self.by_request = isinstance(learner.policy, RequestPolicy)
         """Whether the policy looks at requests; only then are there segments, and plans with money."""
         self.leaves_traces = not isinstance(learner.policy, SamplingPolicy | RequestPolicy)
@@ -234,7 +234,7 @@ class CampaignLearner(ArmSession):
         return ArmRow(campaign.id, arm, self.names[arm], cap, self.arm_state(arm), active)
 
     def arm_state(self, arm: int) -> dict[str, Any]:
-        """What is known of one arm."""
+        """All that is known of one arm, for its row."""
         learned = self.learner.arm_state(arm)
         if self.sums is not None:
             learned |= self.sums.arm_state(arm)
@@ -265,7 +265,7 @@ class CampaignLearner(ArmSession):
         return resolve(options, self, self.caps)
 
     def holds(self, request: ResolvedRequest | None) -> tuple[Amounts, ArmMask]:
-        """What a decision for each arm holds, and the arms that the request allows."""
+        """The hold of a decision for each arm, and the arms that the request allows."""
         if request is None:
             return self.caps, self.learner.state.active
         return request.amounts(self.caps), request.among(self.learner.state.active)
@@ -345,16 +345,18 @@ class CampaignLearner(ArmSession):
 
     # --- what becomes of a decision ------------------------------------------------------------------------------
 
-    def learn_pull(self, pull: DecisionRow | Pull, now: float) -> Sequence[int]:
-        """Learn from a decision whose reward and cost are both known from now on. A policy knows both as shares of the
-        largest there can be, or of the arm's largest. Returns the arms of which something has changed."""
-        arm, reward, cost, known = pull.arm, pull.reward, pull.cost, len(self.segments)
-        assert reward is not None
-        assert cost is not None
+    def record_feedback(self, pull: DecisionRow | Pull, event: Event) -> Sequence[int]:
+        """A decision was settled or rewarded. A cost that is reported answers it, which ends a row of failures; once
+        its reward is known too it is learned from. A policy knows both as shares of the largest there can be, or of the
+        arm's largest. Returns the arms of which something has changed."""
+        arm, reward, cost, known, now = pull.arm, pull.reward, pull.cost, len(self.segments), event.at
+        if event.kind == "settled":
+            self.cooldowns.record_answer(arm, now, pull.created_at)
+        if reward is None or cost is None:
+            return [arm]
         share = reward / self._settings.terms.reward_max
         price = min(cost / self._settings.cost_scale(int(self.caps[arm])), 1.0)
         request = self.request_info(ResolvedRequest.from_json(pull.request)) if self.by_request else NO_REQUEST_INFO
-        self.cooldowns.record_answer(arm, now, pull.created_at)
         self.learn(arm, share, price, self.draws.generator(pull.id, "learn"), request, now)
         if self.sums is not None:
             self.sums.record(arm, request.segment, reward, cost)

@@ -22,6 +22,7 @@ from budgetbandits.service import ledger
 from budgetbandits.service.campaign_checks import (
     arm_to_bring_back,
     arm_to_retire,
+    changed_settings,
     check_new_arm,
     check_not_closed,
     checked_cap,
@@ -31,16 +32,24 @@ from budgetbandits.service.campaign_learner import ArmStatus
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import check_text, checked_name, is_id, normal
-from budgetbandits.service.settings import changed_settings
-from budgetbandits.service.stores.contract import Scope, Store, Transaction, find_campaign
+from budgetbandits.service.stores.contract import (
+    UNREADABLE,
+    Clock,
+    Scope,
+    Store,
+    Transaction,
+    find_campaign,
+    isolated,
+    moment,
+    named_damage,
+)
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event
-from budgetbandits.service.tasks import UNREADABLE, Clock, isolated, moment, named_damage
 from budgetbandits.terms import MONEY, Terms
 
 
 @dataclass(frozen=True)
 class Total:
-    """What an arm's decisions have come to: how many are open, what they cost, overruns too, and what they brought."""
+    """Totals of an arm's decisions: how many are open, their cost with overruns, and their reward."""
 
     open: int = 0
     cost: float = 0.0
@@ -57,7 +66,7 @@ class Operation:
 
     key: str | None
     asked: tuple[Any, ...]
-    """What to do, and with what: the same key with anything else is a conflict."""
+    """The change and its arguments: the same key with anything else is a conflict."""
 
     def __post_init__(self) -> None:
         if self.key is not None and not (isinstance(self.key, str) and 0 < len(self.key) <= 200):
@@ -71,10 +80,10 @@ class Operation:
             raise Conflict(f"key {self.key!r:.60} was used for another change; use a new key for a new change")
         return payload is not None
 
-    def note(self, tx: Transaction, campaign: str, at: float, answer: Callable[[], str]) -> None:
+    def note(self, tx: Transaction, campaign: str, now: float, answer: Callable[[], str]) -> None:
         """It is done now, and this is what to answer."""
         if self.key is not None:
-            tx.add_operation(campaign, self.key, self._payload(), at, answer())
+            tx.add_operation(campaign, self.key, self._payload(), now, answer())
 
     def _payload(self) -> str:
         return hashlib.sha256(json.dumps(self.asked, sort_keys=True).encode()).hexdigest()
@@ -106,13 +115,13 @@ class Campaigns:
         *,
         known: Mapping[str, Any] | None = None,
         key: str | None = None,
-        by: str | None = None,
+        actor: str | None = None,
         **terms: Any,
     ) -> str:
         """A new campaign; ``arms`` maps each arm's name to the most that one pull of it can cost. Gives its id.
 
         ``terms`` are the fields of `Terms`. ``known`` is for policies that must know something: cost_floor, or costs by
-        arm, in the user's unit. Asked again under the same ``key`` it gives the same campaign. ``by`` is
+        arm, in the user's unit. Asked again under the same ``key`` it gives the same campaign. ``actor`` is
         who the event says has done it.
         """
         learner, campaign = planned_campaign(name, policy, budget, arms, known or {}, Terms(**terms).checked())
@@ -122,7 +131,7 @@ class Campaigns:
 
         def before(tx: Transaction) -> str | None:
             """The campaign that was made by this, or under this key; a conflict if another one has the name."""
-            there = tx.campaign_named(campaign.name)
+            there = tx.campaign(campaign.name)
             if there is not None and there.id != campaign.id and not operation.done(tx, there.id):
                 raise Conflict(f"there is a campaign {there.name!r} already; give this one another name")
             return None if there is None else there.id
@@ -134,7 +143,7 @@ class Campaigns:
             now = moment(tx, self._clock)
             tx.add_campaign(replace(campaign, created_at=now))
             tx.add_arms([learner.arm_row(campaign, arm) for arm in range(len(caps))])
-            tx.add_event(Event(campaign.id, "created", now, amount=campaign.account.budget, actor=by))
+            tx.add_event(Event(campaign.id, "created", now, amount=campaign.account.budget, actor=actor))
             operation.note(tx, campaign.id, now, lambda: self._answer(tx, campaign.id))
             return campaign.id
 
@@ -158,9 +167,9 @@ class Campaigns:
         return self._store.read(isolated(campaign, lambda tx: self._described(tx, campaign)))
 
     def answer(self, campaign: str, key: str | None) -> str:
-        """What to tell the operator who has changed a campaign under this key, as JSON: how it was then.
+        """The answer to the operator who has changed a campaign under this key, as JSON: the campaign as it was then.
 
-        How it is now, if there was no key or what was said is not kept any more.
+        The campaign as it is now, if there was no key or the answer is not kept any more.
         """
 
         def work(tx: Transaction) -> str:
@@ -183,8 +192,8 @@ class Campaigns:
         return summary(row) | requests | {"arms": [_arm(arm, now) for arm in arms]}
 
     def overview(self, limit: int | None = None, after: str | None = None) -> list[dict[str, Any]]:
-        """What `describe` says of every campaign that can be read, without the arms, the oldest first; or of ``limit``
-        after this one, which may be one that cannot."""
+        """Every campaign that can be read, as `describe` has it without the arms, the oldest first; or ``limit`` of
+        them after this one, which may itself be unreadable."""
 
         def work(tx: Transaction) -> list[dict[str, Any]]:
             last, good = "" if after is None else _id_of(tx, after), list[dict[str, Any]]()
@@ -208,7 +217,7 @@ class Campaigns:
         return self._store.read(work)
 
     def totals(self, campaign: str) -> dict[str, Total]:
-        """What each arm has cost and brought, by name. Slow: every decision is read."""
+        """Cost and reward of each arm, by name. Slow: every decision is read."""
 
         def work(tx: Transaction) -> dict[str, Total]:
             row = find_campaign(tx, campaign)
@@ -218,9 +227,9 @@ class Campaigns:
         return self._store.read(isolated(campaign, work))
 
     # What follows takes a ``key``: asked again under the same one, nothing is changed again, and `answer` is the same.
-    # ``by`` is who does it.
+    # ``actor`` is who does it.
 
-    def top_up(self, campaign: str, amount: float, key: str | None = None, by: str | None = None) -> None:
+    def top_up(self, campaign: str, amount: float, key: str | None = None, actor: str | None = None) -> None:
         """Raise the budget."""
         micros = to_micros(amount, "amount")
 
@@ -228,33 +237,35 @@ class Campaigns:
             row = row.with_money(ledger.top_up(row.account, micros))
             with self._learners.changing(tx, row) as change:
                 change.learner.set_budget(row.account.budget)
-            tx.add_event(Event(row.id, "topped up", moment(tx, self._clock), amount=micros, actor=by))
+            tx.add_event(Event(row.id, "topped up", moment(tx, self._clock), amount=micros, actor=actor))
 
         self._change(campaign, Operation(key, ("top up", micros)), work)
 
-    def set_status(self, campaign: str, status: Status, key: str | None = None, by: str | None = None) -> None:
+    def set_status(self, campaign: str, status: Status, key: str | None = None, actor: str | None = None) -> None:
         """Pause, resume (also after a freeze), or close for good."""
 
         def work(tx: Transaction, row: Campaign) -> None:
             if row.account.status == status:
                 return  # it is so already, which is no event
             tx.save_campaign(replace(row, account=replace(row.account, status=status)))
-            tx.add_event(Event(row.id, status, moment(tx, self._clock), actor=by))
+            tx.add_event(Event(row.id, status, moment(tx, self._clock), actor=actor))
 
         self._change(campaign, Operation(key, ("status", status)), work)
 
-    def reset_clock(self, campaign: str, key: str | None = None, by: str | None = None) -> None:
+    def reset_clock(self, campaign: str, key: str | None = None, actor: str | None = None) -> None:
         """Go on today, after a clock that was far ahead has made decisions of a day to come."""
 
         def work(tx: Transaction, row: Campaign) -> None:
             now, change = moment(tx, self._clock), self._learners.changing(tx, row)
             with change:
                 change.arms = change.learner.cooldowns.reset_clock(now)
-                change.row = _reset_clock(tx, row, now, by, failed_ahead=len(change.arms) > 0)
+                change.row = _reset_clock(tx, row, now, actor, failed_ahead=len(change.arms) > 0)
 
         self._change(campaign, Operation(key, ("clock reset",)), work)
 
-    def add_arm(self, campaign: str, name: str, cost_cap: float, key: str | None = None, by: str | None = None) -> None:
+    def add_arm(
+        self, campaign: str, name: str, cost_cap: float, key: str | None = None, actor: str | None = None
+    ) -> None:
         """A new arm, from the next decision on."""
         name = checked_name("an arm's name", name)
         cap = checked_cap(name, cost_cap)
@@ -264,40 +275,33 @@ class Campaigns:
             with self._learners.changing(tx, row) as change:
                 arm = change.learner.add(name, cap)
                 change.added = [arm]
-            tx.add_event(Event(row.id, "arm added", moment(tx, self._clock), arm=arm, amount=cap, actor=by))
+            tx.add_event(Event(row.id, "arm added", moment(tx, self._clock), arm=arm, amount=cap, actor=actor))
 
         self._change(campaign, Operation(key, ("add arm", name, cap)), work)
 
-    def retire_arm(self, campaign: str, name: str, key: str | None = None, by: str | None = None) -> None:
+    def retire_arm(self, campaign: str, name: str, key: str | None = None, actor: str | None = None) -> None:
         """Choose this arm no more, until it is brought back; its open decisions can still be reported on."""
-        name = normal(name)
+        self._switch_arm(campaign, normal(name), False, Operation(key, ("retire arm", normal(name))), actor)
 
-        def work(tx: Transaction, row: Campaign) -> None:
-            learner = self._learners.of(tx, row)
-            arm = arm_to_retire(learner.names, learner.state.active.tolist(), name)
-            with self._learners.changing(tx, row) as change:
-                change.learner.retire(arm)
-                change.arms = [arm]
-            tx.add_event(Event(row.id, "arm retired", moment(tx, self._clock), arm=arm, actor=by))
-
-        self._change(campaign, Operation(key, ("retire arm", name)), work)
-
-    def bring_back_arm(self, campaign: str, name: str, key: str | None = None, by: str | None = None) -> None:
+    def bring_back_arm(self, campaign: str, name: str, key: str | None = None, actor: str | None = None) -> None:
         """Choose an arm again that was retired, with all that is known of it."""
-        name = normal(name)
+        self._switch_arm(campaign, normal(name), True, Operation(key, ("bring back arm", normal(name))), actor)
 
+    def _switch_arm(self, campaign: str, name: str, active: bool, operation: Operation, actor: str | None) -> None:
         def work(tx: Transaction, row: Campaign) -> None:
-            learner = self._learners.of(tx, row)
-            arm = arm_to_bring_back(learner.names, learner.state.active.tolist(), name)
-            with self._learners.changing(tx, row) as change:
-                change.learner.bring_back(arm)
+            change = self._learners.changing(tx, row)
+            learner, find = change.learner, arm_to_bring_back if active else arm_to_retire
+            arm = find(learner.names, learner.state.active.tolist(), name)
+            with change:
+                (learner.bring_back if active else learner.retire)(arm)
                 change.arms = [arm]
-            tx.add_event(Event(row.id, "arm brought back", moment(tx, self._clock), arm=arm, actor=by))
+            kind = "arm brought back" if active else "arm retired"
+            tx.add_event(Event(row.id, kind, moment(tx, self._clock), arm=arm, actor=actor))
 
-        self._change(campaign, Operation(key, ("bring back arm", name)), work)
+        self._change(campaign, operation, work)
 
     def change_terms(
-        self, campaign: str, changes: Mapping[str, Any], key: str | None = None, by: str | None = None
+        self, campaign: str, changes: Mapping[str, Any], key: str | None = None, actor: str | None = None
     ) -> None:
         """Other terms from now on, of those in `CHANGEABLE`; None takes a limit away. Open holds keep their time, and
         expire by the terms of that moment."""
@@ -307,7 +311,7 @@ class Campaigns:
             tx.save_settings(row)
             with self._learners.changing(tx, row) as change:  # so that all servers hear of another horizon
                 change.learner.set_terms(row.settings)
-            tx.add_event(Event(row.id, "terms changed", moment(tx, self._clock), actor=by))
+            tx.add_event(Event(row.id, "terms changed", moment(tx, self._clock), actor=actor))
 
         self._change(campaign, Operation(key, ("change terms", dict(changes))), work)
 
@@ -328,7 +332,7 @@ class Campaigns:
 
 
 def _reset_clock(
-    tx: Transaction, campaign: Campaign, now: float, by: str | None = None, failed_ahead: bool = False
+    tx: Transaction, campaign: Campaign, now: float, actor: str | None = None, failed_ahead: bool = False
 ) -> Campaign:
     """Today is the campaign's day again, with what today's decisions hold and were charged.
 
@@ -347,7 +351,7 @@ def _reset_clock(
         tx.save_money(campaign)
     for id in late:
         tx.set_expiry(id, latest)
-    tx.add_event(Event(campaign.id, "clock reset", now, actor=by))
+    tx.add_event(Event(campaign.id, "clock reset", now, actor=actor))
     return campaign
 
 
@@ -372,7 +376,7 @@ def _id_of(tx: Transaction, campaign: str) -> str:
 
 
 def _summaries(rows: Iterable[Campaign]) -> Iterator[dict[str, Any]]:
-    """Of those campaigns whose terms can be read."""
+    """Summaries of the campaigns whose terms can be read."""
     for row in rows:
         with suppress(*UNREADABLE):
             yield summary(row)

@@ -15,6 +15,8 @@ from the campaign's own money, never from a lease.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
@@ -22,16 +24,34 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Unpack
 
-from budgetbandits.errors import BudgetBanditsError, Conflict, HoldRefused
+from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, HoldRefused
 from budgetbandits.service import ledger
 from budgetbandits.service.funds import Funds
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.request import DecisionKey, checked_options, decision_keys
-from budgetbandits.service.stores.contract import DecisionTransaction, Scope, Store, T, Transaction, find_campaign, full
+from budgetbandits.service.names import check_text
+from budgetbandits.service.request import BATCH_MAX, checked_options
+from budgetbandits.service.stores.contract import (
+    UNREADABLE,
+    Clock,
+    DecisionTransaction,
+    Scope,
+    Store,
+    T,
+    Task,
+    Transaction,
+    find_campaign,
+    full,
+    isolated,
+    moment,
+)
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
-from budgetbandits.service.tasks import UNREADABLE, Clock, Prefetch, Task, isolated, moment
 from budgetbandits.validation import RequestFields, RequestOptions
+
+NO_CONTEXT = hashlib.sha256(b"{}").hexdigest()
+
+DecisionKey = tuple[str, str]
+"""The key of a decision, and a digest of what was asked under it."""
 
 SLICE_SECONDS = 0.02
 """Seconds after which a slice of a batch makes no further decision."""
@@ -66,11 +86,10 @@ BatchSteps = Generator[Task[Any], Any, list[DecisionResult]]
 class Decisions:
     """The decisions of a store's campaigns. Wherever a campaign is asked for, its name will do as well as its id."""
 
-    def __init__(self, store: Store, leases: Leases, prefetch: Prefetch, clock: Clock | None = None) -> None:
+    def __init__(self, store: Store, leases: Leases, clock: Clock | None = None) -> None:
         self._store = store
         self._leases = leases
         self._learners = leases.learners
-        self._prefetch = prefetch
         self._clock = clock
 
     def decide(
@@ -80,7 +99,8 @@ class Decisions:
 
         ``request`` are the fields of `RequestOptions`, with money in the user's unit.
         """
-        return self._store.write(*self.decision_task(campaign, key, context, checked_options(**request)))[0]
+        options = checked_options(**request) if request else None
+        return self._store.write(*self.decision_task(campaign, key, context, options))[0]
 
     def decision_task(
         self,
@@ -91,7 +111,7 @@ class Decisions:
         count: int | None = None,
     ) -> Task[list[DecisionResult]]:
         """One decision; with a ``count``, that many under one key, in one transaction (`decide_many` makes slices)."""
-        asked = decision_keys(key, context, count, options)
+        asked = _decision_keys(key, context, count, options)
         scope = Scope(campaign, keys=[each for each, _ in asked])
 
         def work(tx: DecisionTransaction) -> list[DecisionResult]:
@@ -144,9 +164,11 @@ class Decisions:
                         funds = self._leases.for_batch(tx, row, len(asked) - earlier)
                     row, taken = funds.row, funds.row.account.held + funds.row.account.leased
                 try:
-                    made = self._new(tx, funds, key, payload, options)
+                    made = funds.decide(moment(tx, self._clock), key, payload, options)
                 except HoldRefused as refused:
                     raise BatchRefused(refused, len(answers), earlier, taken) from None
+                if funds.learner is not None:
+                    self._store.prefetch = partial(funds.learner.draws.prepare, made.id, "learn")  # for its feedback
             answers.append(_answer(made, self._names(tx, row, funds)))
         return answers
 
@@ -154,25 +176,6 @@ class Decisions:
         """The names of the campaign's arms."""
         learner = None if funds is None else funds.learner
         return (self._learners.of(tx, row) if learner is None else learner).names
-
-    def _new(
-        self, tx: DecisionTransaction, funds: Funds, key: str, payload: str, options: RequestOptions | None
-    ) -> DecisionRow:
-        """Choose, hold, and write it down."""
-        choice, hold, now = funds.choose(moment(tx, self._clock), options)
-        id, arm, row = choice.id, choice.arm, funds.row
-        expires_at = now + row.settings.terms.hold_seconds
-        decision = DecisionRow(
-            id, row.id, arm, hold, key, payload, now, expires_at, None, None, funds.lease_id, choice.request,
-            choice.propensity,
-        )  # fmt: skip
-        tx.add_decision(decision)
-        event = Event(row.id, "decided", now, id, arm, hold.amount)
-        event.request, event.propensity = choice.request, choice.propensity
-        funds.add_event(event)
-        if funds.learner is not None:
-            self._prefetch.next = partial(funds.learner.draws.prepare, id, "learn")  # when idle: for its feedback
-        return decision
 
     # --- batches --------------------------------------------------------------------------------------------------
 
@@ -223,7 +226,7 @@ class Decisions:
     def _steps(
         self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None, options: RequestOptions | None
     ) -> BatchSteps:
-        asked, done = decision_keys(key, context, count, options), 0
+        asked, done = _decision_keys(key, context, count, options), 0
         while True:
             try:
                 answers = yield self._slice(campaign, asked[done:], options)
@@ -281,6 +284,32 @@ def of_batch(refused: HoldRefused, fit: int, asked: int, taken: int) -> HoldRefu
     if refused.reason == "blocked_by_holds" and not taken:
         return HoldRefused("exhausted", f"{what}; ask for fewer, or top up the budget")
     return HoldRefused(refused.reason, f"{what}: {refused}", refused.retry_after)
+
+
+def _decision_keys(
+    key: str, context: Mapping[str, Any] | None, count: int | None, options: RequestOptions | None = None
+) -> list[DecisionKey]:
+    """The keys of what is asked under one key: one decision, or ``count`` of them."""
+    if not (isinstance(key, str) and 0 < len(key) <= 200):
+        raise BadParameter("key must be text of 1 to 200 characters: one for each decision, the same when retried")
+    if not key.isprintable():
+        check_text("key", key)
+    if count is not None and not 1 <= count <= BATCH_MAX:
+        raise BadParameter(f"count is {count}; use 1 to {BATCH_MAX}")
+    asked = json.dumps(context, sort_keys=True) if context else "{}"
+    if options is not None:  # the same for the same request, however it was written
+        arms = None if options.arms is None else sorted(options.arms)
+        said = [options.segment, arms, sorted(options.exclude), options.prices, options.holds]
+        asked = f"{asked} {json.dumps(said, sort_keys=True)}"
+    if count is None:
+        return [(key, _digest(asked) if context or options is not None else NO_CONTEXT)]
+    # the first goes by the key itself, so that the key cannot be used for anything else
+    keys = [key, *(f"{key} [{number}]" for number in range(1, count))]
+    return [(each, _digest(f"{number} of {count} {asked}")) for number, each in enumerate(keys)]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _made(tx: DecisionTransaction, campaign: str, key: str, payload: str) -> DecisionRow | None:

@@ -1,14 +1,18 @@
-"""Feedback on decisions: rewards, costs and failures are reported, and decisions voided (`expiry` has the others).
+"""What becomes of decisions: rewards, costs and failures are reported, decisions are voided, and holds expire.
 
 A policy learns from a decision once both its reward and its cost are known, in whichever order they come. A decision
 that has failed is settled with what it cost, if anything, teaches nothing, and its arm cools down for a while
 (`allocation.cooldowns`).
+
+A decision without feedback expires ``hold_seconds`` after it was made: it is charged or released, as the campaign's
+terms say. The server calls `Outcomes.expire_due` every second. Feedback that comes later corrects what was booked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, NotFound, RewardOutOfRange
 from budgetbandits.service import ledger
@@ -16,9 +20,21 @@ from budgetbandits.service.funds import Funds
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.request import BATCH_MAX
-from budgetbandits.service.stores.contract import DecisionTransaction, Scope, Store, find_campaign
+from budgetbandits.service.stores.contract import (
+    Clock,
+    DecisionTransaction,
+    Scope,
+    Store,
+    Task,
+    Transaction,
+    find_campaign,
+    isolated,
+    moment,
+)
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
-from budgetbandits.service.tasks import Clock, Prefetch, Task, isolated, moment
+
+EXPIRED_HOLDS_MAX = 500
+"""Holds that one transaction expires."""
 
 
 @dataclass(slots=True)
@@ -46,7 +62,7 @@ class FeedbackOutcome:
 
     decision: str
     overrun: float
-    """What it cost beyond its arm's cap, or beyond the money there was: 0 if all is well."""
+    """The part of its cost beyond its arm's cap, or beyond the money there was: 0 if all is well."""
     cost_is_new: bool
     refused: BudgetBanditsError | None = None
     """Why the reward was not taken, though the cost that came with it was."""
@@ -57,11 +73,10 @@ class FeedbackOutcome:
 class Outcomes:
     """Feedback on a store's decisions. Wherever a campaign is asked for, its name will do as well as its id."""
 
-    def __init__(self, store: Store, leases: Leases, prefetch: Prefetch, clock: Clock | None = None) -> None:
+    def __init__(self, store: Store, leases: Leases, clock: Clock | None = None) -> None:
         self._store = store
         self._leases = leases
         self._learners = leases.learners
-        self._prefetch = prefetch
         self._clock = clock
 
     def feedback(
@@ -90,14 +105,8 @@ class Outcomes:
         return self._store.write(*self.feedback_many_task(outcomes, campaign))
 
     def feedback_task(self, outcome: DecisionOutcome, campaign: str | None = None) -> Task[FeedbackOutcome]:
-        reward, cost = outcome.checked()
-
-        def work(tx: DecisionTransaction) -> FeedbackOutcome:
-            funds, made = locked(tx, self._leases, outcome.decision, campaign)
-            if outcome.failed:
-                return self._fail(tx, funds, made, cost)
-            return self._tell(tx, funds, made, reward, cost)
-
+        outcome.checked()  # before a transaction is made for it
+        work = partial(self._report, outcome=outcome, campaign=campaign)
         return Task(isolated(campaign, work), self._scope(campaign, [outcome.decision]))
 
     def feedback_many_task(
@@ -110,24 +119,26 @@ class Outcomes:
             results: list[FeedbackOutcome | BudgetBanditsError] = []
             for outcome in outcomes:
                 try:
-                    # whatever is refused is refused before anything is written
-                    funds, made = locked(tx, self._leases, outcome.decision, campaign)
-                    reward, cost = outcome.checked()
-                    if outcome.failed:
-                        results.append(self._fail(tx, funds, made, cost))
-                    else:
-                        results.append(self._tell(tx, funds, made, reward, cost))
+                    results.append(self._report(tx, outcome, campaign))
                 except BudgetBanditsError as error:
                     results.append(error)
             return results
 
         return Task(isolated(campaign, work), self._scope(campaign, [outcome.decision for outcome in outcomes]))
 
+    def _report(self, tx: DecisionTransaction, outcome: DecisionOutcome, campaign: str | None) -> FeedbackOutcome:
+        """Book an outcome; one that is refused is refused before anything is written."""
+        funds, made = locked(tx, self._leases, outcome.decision, campaign)
+        reward, cost = outcome.checked()
+        if made.hold.state == "voided":
+            raise Conflict(f"decision {made.id} was voided; it takes no feedback")
+        if outcome.failed:
+            return self._fail(tx, funds, made, cost)
+        return self._tell(tx, funds, made, reward, cost)
+
     def _tell(
         self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, reward: float | None, cost: int | None
     ) -> FeedbackOutcome:
-        if made.hold.state == "voided":
-            raise Conflict(f"decision {made.id} was voided; it takes no feedback")
         if made.failed and reward is not None:
             raise Conflict(f"decision {made.id} was reported as failed; it takes no other feedback")
         new_cost, refused = _is_new("cost", made.cost, cost), None
@@ -152,32 +163,30 @@ class Outcomes:
             event = Event(made.campaign, "rewarded", now, made.id, made.arm, reward=reward)
         in_full = updated.cost is not None and updated.reward is not None
         froze = account.status != funds.account.status
-        funds.book(account, event, updated if in_full else None)
+        funds.book(account, event, updated if new_cost or in_full else None)
         if froze:
             _note_freeze(funds, updated, now)
         tx.save_decision(updated)
         if in_full and funds.learner is not None:
-            self._prefetch.next = funds.learner.prefetch_choice  # when idle: a worker usually asks again after feedback
+            self._store.prefetch = funds.learner.prefetch_choice  # a worker usually asks again after feedback
         return FeedbackOutcome(made.id, to_units(updated.hold.overrun), new_cost, refused)
 
     def _fail(self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, cost: int | None) -> FeedbackOutcome:
         """There was no answer: settled with what it cost, and the arm cools down."""
-        if made.hold.state == "voided":
-            raise Conflict(f"decision {made.id} was voided; it takes no feedback")
         if made.reward is not None:
             raise Conflict(f"the reward of decision {made.id} was reported, so it has not failed")
         new_cost = _is_new("cost", made.cost, cost) or made.cost is None
         if made.failed:
             return FeedbackOutcome(made.id, to_units(made.hold.overrun), False)
-        now, account, hold, events = moment(tx, self._clock), funds.account, made.hold, []
+        now, account, hold, settled = moment(tx, self._clock), funds.account, made.hold, None
         if new_cost:
             cost = cost or 0
             funds = self._leases.for_cost(tx, funds, made, cost)
             account, hold = _settled(funds, made, cost)
-            events = [Event(made.campaign, "settled", now, made.id, made.arm, cost)]
+            settled = Event(made.campaign, "settled", now, made.id, made.arm, cost)
         updated = replace(made.with_feedback(hold, made.cost if cost is None else cost, None), failed=True)
         froze = account.status != funds.account.status
-        funds.fail(account, events, Event(made.campaign, "failed", now, made.id, made.arm), made.created_at)
+        funds.fail(account, Event(made.campaign, "failed", now, made.id, made.arm), settled, made.created_at)
         if froze:
             _note_freeze(funds, updated, now)
         tx.save_decision(updated)
@@ -208,6 +217,49 @@ class Outcomes:
             funds.book(account, Event(made.campaign, "voided", moment(tx, self._clock), decision, made.arm))
 
         return Task(isolated(campaign, work), self._scope(campaign, [decision]))
+
+    # --- expiry --------------------------------------------------------------------------------------------------
+
+    def expire_due(self) -> dict[str, int]:
+        """Expire the holds that are due; how many, by campaign. An error in one campaign does not stop the others."""
+
+        def read(tx: Transaction) -> tuple[list[tuple[str, str]], set[str]]:
+            now = moment(tx, self._clock)
+            return tx.due_decisions(now, EXPIRED_HOLDS_MAX), {campaign for campaign, _ in tx.due_leases(now)}
+
+        pending, over = self._store.read(read, urgent=True)
+        due: dict[str, list[str]] = {}
+        for campaign, decision in pending:
+            due.setdefault(campaign, []).append(decision)
+        expired: dict[str, int] = {}
+        failure = None
+        for campaign in sorted(over.union(due)):
+            decisions = due.get(campaign, [])
+            work = isolated(campaign, partial(self._expire, campaign=campaign, decisions=decisions))
+            try:
+                name, expired_here = self._store.write(work, Scope(campaign, decisions=decisions))
+                if expired_here:
+                    expired[name] = expired_here
+            except Exception as error:
+                failure = error
+        if failure is not None:
+            raise failure
+        return expired
+
+    def _expire(self, tx: DecisionTransaction, campaign: str, decisions: Sequence[str]) -> tuple[str, int]:
+        """The campaign's name, and how many holds have expired."""
+        name, count, now = find_campaign(tx, campaign).name, 0, moment(tx, self._clock)
+        self._leases.end_due(tx, campaign, now)
+        for decision in decisions:
+            funds, made = locked(tx, self._leases, decision, campaign)
+            # or feedback came, or it was given more time, while we waited for the lock
+            if made.hold.state == "pending" and made.expires_at <= now:
+                charge = funds.row.settings.terms.on_expire == "charge"
+                account, hold = ledger.expire(funds.account, made.hold, charge)
+                tx.save_decision(replace(made, hold=hold))
+                funds.book(account, Event(made.campaign, "expired", now, made.id, made.arm, hold.charged))
+                count += 1
+        return name, count
 
     # --- what they share -----------------------------------------------------------------------------------------
 

@@ -1,13 +1,12 @@
 """Where the money and the learner of a decision come from: the campaign, or a lease (`leases`).
 
-`Funds.choose` names an arm and holds its cap; `book` and `fail` write down what became of a decision. Which rows are
+`Funds.decide` names an arm and holds its cap; `book` and `fail` write down what became of a decision. Which rows are
 written depends on whose money it is.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from budgetbandits.errors import WrongClock
@@ -21,7 +20,7 @@ from budgetbandits.service.stores.contract import DecisionTransaction
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
 from budgetbandits.validation import RequestOptions
 
-CLOCK_TOLERANCE = 3600.0
+CLOCK_LAG_SECONDS_MAX = 3600.0
 """Seconds that a clock may be behind the day of a campaign's latest decision. Such a decision is of that day."""
 
 
@@ -39,9 +38,27 @@ class Funds(ABC):
     learner: CampaignLearner | None
     lease_id: str | None = None
 
+    def __init__(self, tx: DecisionTransaction, row: Campaign) -> None:
+        self._tx, self.row, self.learner = tx, row, None
+
+    def decide(self, now: float, key: str, request_digest: str, options: RequestOptions | None = None) -> DecisionRow:
+        """Choose an arm, hold its cap and write both down, or refuse."""
+        choice, hold, now = self._choose(now, options)
+        id, arm, row = choice.id, choice.arm, self.row
+        expires_at = now + row.settings.terms.hold_seconds
+        decision = DecisionRow(
+            id, row.id, arm, hold, key, request_digest, now, expires_at, None, None, self.lease_id, choice.request,
+            choice.propensity,
+        )  # fmt: skip
+        self._tx.add_decision(decision)
+        event = Event(row.id, "decided", now, id, arm, hold.amount)
+        event.request, event.propensity = choice.request, choice.propensity
+        self.add_event(event)
+        return decision
+
     @abstractmethod
-    def choose(self, now: float, options: RequestOptions | None = None) -> tuple[Choice, Hold, float]:
-        """Choose an arm and hold its cap, or refuse. Returns the choice, its hold and its time."""
+    def _choose(self, now: float, options: RequestOptions | None) -> tuple[Choice, Hold, float]:
+        """The choice, its hold and its time, or the refusal."""
 
     @abstractmethod
     def cap(self, decision: DecisionRow) -> int:
@@ -58,11 +75,12 @@ class Funds(ABC):
 
     @abstractmethod
     def book(self, account: Account, event: Event, decision: DecisionRow | None = None) -> None:
-        """Write the money and the event; learn from the decision, if its reward and cost are both known now."""
+        """Write the money and the event. With a decision, its cost is new or its reward and cost are both known now."""
 
     @abstractmethod
-    def fail(self, account: Account, events: Sequence[Event], failure: Event, created_at: float) -> None:
-        """Write the money, the events, and the failure of a decision that was made at ``created_at``."""
+    def fail(self, account: Account, failure: Event, cost: Event | None, created_at: float) -> None:
+        """Write the money, the failure of a decision that was made at ``created_at``, and then its cost if that is new:
+        a decision that is settled after it failed has not answered."""
 
 
 def affordable_arms(
@@ -85,7 +103,7 @@ def time_of_decision(campaign: Campaign, now: float) -> float:
     said that it is right now (`Campaigns.reset_clock`).
     """
     begun = campaign.account.day * DAY
-    if begun > now + CLOCK_TOLERANCE:
+    if begun > now + CLOCK_LAG_SECONDS_MAX:
         latest, today = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC" for at in (begun, now))
         raise WrongClock(
             f"the latest decision of {campaign.name!r} is of {latest}, and it is {today} now; set the clock "
@@ -98,15 +116,14 @@ class CampaignFunds(Funds):
     """The campaign's own money; its row has been read and so is locked."""
 
     def __init__(self, tx: DecisionTransaction, learners: Learners, row: Campaign) -> None:
-        self._tx, self._learners = tx, learners
-        self.row = row
-        self.learner = None
+        super().__init__(tx, row)
+        self._learners = learners
 
     @property
     def account(self) -> Account:  # type: ignore[override]
         return self.row.account
 
-    def choose(self, now: float, options: RequestOptions | None = None) -> tuple[Choice, Hold, float]:
+    def _choose(self, now: float, options: RequestOptions | None) -> tuple[Choice, Hold, float]:
         row, change = self.row, self._learners.choosing(self._tx, self.row)
         learner, limits = change.learner, row.settings.limits(row.created_at)
         ledger.check_open(row.account)
@@ -140,13 +157,14 @@ class CampaignFunds(Funds):
         change = self._learners.changing(self._tx, self.row)  # reads whatever it needs before anything is written
         self.add_event(event)
         with change:
-            change.arms = change.learner.learn_pull(decision, event.at)
+            change.arms = change.learner.record_feedback(decision, event)
         self.row, self.learner = change.row, change.learner
 
-    def fail(self, account: Account, events: Sequence[Event], failure: Event, created_at: float) -> None:
+    def fail(self, account: Account, failure: Event, cost: Event | None, created_at: float) -> None:
         change = self._learners.changing(self._tx, self.row.with_money(account))
-        for event in (*events, failure):
-            self.add_event(event)
+        self.add_event(failure)
+        if cost is not None:
+            self.add_event(cost)
         with change:
             assert failure.arm is not None
             change.learner.record_failure(failure.arm, failure.at, created_at)

@@ -22,7 +22,7 @@ class Learners:
     def __init__(self) -> None:
         self.kept: dict[str, CampaignLearner] = {}
         self._ids: dict[str, str] = {}
-        """Of campaigns that were read ahead, by name and by id."""
+        """The ids of campaigns that were read ahead, by name and by id."""
 
     def of(self, tx: DecisionTransaction, row: Campaign) -> CampaignLearner:
         """The campaign's learner as of this transaction, to look at: with what other servers have changed."""
@@ -38,7 +38,7 @@ class Learners:
 
     def read_ahead(self, store: Store, campaign: str) -> None:
         """Have a campaign's learner in memory before a transaction needs it: with very many arms that takes seconds, in
-        which nobody else could write. Changes made meanwhile are caught up with, as ever."""
+        which nobody else could write. Changes made meanwhile are caught up with by `of`."""
         if campaign in self._ids:
             return
 

@@ -53,7 +53,7 @@ Status = Literal["active", "paused", "frozen", "closed"]
 HoldState = Literal["pending", "settled", "voided", "expired"]
 
 
-def to_micros(amount: float, what: str = "amount") -> int:
+def to_micros(amount: float, name: str = "amount") -> int:
     """An amount in the user's unit as whole micros, rounded up.
 
     What floating-point arithmetic may have added is taken off first: a millionth of a micro, or a part in 10¹².
@@ -64,7 +64,7 @@ def to_micros(amount: float, what: str = "amount") -> int:
     (333334, 1)
     """
     if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0.0 <= amount * MICROS <= LARGEST:
-        raise BadParameter(f"{what} is {written(amount)}; use a number from 0 to {LARGEST // MICROS:,}")
+        raise BadParameter(f"{name} is {written(amount)}; use a number from 0 to {LARGEST // MICROS:,}")
     micros = amount * MICROS
     noise = min(1e-6 + 1e-12 * micros, 0.5)  # beyond half a micro, to the nearest
     return max(math.ceil(micros - noise), 1 if amount > 0 else 0)
@@ -80,9 +80,9 @@ def in_words(account: Account, *micros: int) -> list[str]:
     return same_decimals([to_units(each) for each in micros], others=[to_units(each) for each in money])
 
 
-def day_of(at: float) -> int:
+def day_of(now: float) -> int:
     """The number of the day, UTC, that a moment is in."""
-    return int(at // DAY)
+    return int(now // DAY)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Limits:
     begun: float = 0.0
     """... from here on."""
     slack: int = 0
-    """What may be spent ahead of the pace: the largest cap."""
+    """Money that may be spent ahead of the pace: the largest cap."""
 
 
 @dataclass(slots=True)
@@ -112,7 +112,7 @@ class Account:
     today: int = 0
     """... and what the decisions of that day hold and were charged."""
     leased: int = 0
-    """What servers have taken to decide with by themselves (`leases.ledger`); most campaigns lease nothing."""
+    """Money that servers have taken to decide with by themselves (`leases.ledger`); most campaigns lease nothing."""
     requests_used: int = 0
     """Requests that were charged, or whose cost was reported (`Hold.request_used`): no number of micros."""
 
@@ -123,7 +123,7 @@ class Account:
 
     @property
     def left(self) -> int:
-        """What new holds may take."""
+        """The money for new holds."""
         return self.budget - self.spent - self.held - self.leased
 
 
@@ -134,9 +134,9 @@ class Hold:
     amount: int
     state: HoldState = "pending"
     charged: int = 0
-    """What has been booked as spent for it; more than the amount if it cost more, and not more than its arm may."""
+    """The money booked as spent for it; more than the amount if it cost more, and not more than its arm may."""
     overrun: int = 0
-    """What it cost beyond that: above its arm's cap, or when the money was spent elsewhere."""
+    """The part of its cost beyond that: above its arm's cap, or when the money was spent elsewhere."""
     reported: bool = False
     """Whether the real cost has been reported."""
     day: int = 0
@@ -144,7 +144,7 @@ class Hold:
 
     @property
     def booked(self) -> int:
-        """What it takes of its day's money: all of it while it is pending, and then what was charged."""
+        """Its part of the day's money: the amount while it is pending, and then what was charged."""
         return self.amount if self.state == "pending" else self.charged
 
     @property
@@ -157,7 +157,7 @@ class Hold:
 
 NO_LIMITS = Limits()
 RETRY_SECONDS = 1.0
-"""When to ask again for money that others hold: nobody knows when they will tell."""
+"""When to ask again for money that others hold: nobody knows when they will report."""
 
 
 def check_open(account: Account) -> None:
@@ -209,7 +209,7 @@ def check_time(account: Account, amount: int, now: float, limits: Limits) -> Non
 
 
 def spendable(budget: int, now: float, limits: Limits) -> int:
-    """What may be spent and held by now, as `check_time` takes the pace: its share of the budget and the slack."""
+    """The most that may be spent and held by now, as `check_time` takes the pace: part of the budget and the slack."""
     if limits.pace_seconds is None:
         return budget
     share = min((now - limits.begun) / limits.pace_seconds, 1.0)

@@ -13,11 +13,11 @@ LOOKALIKES = str.maketrans(
 )
 """Cyrillic, Greek and Armenian letters that nobody can tell from Latin ones."""
 
-INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+INVISIBLE_CHARACTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Characters that show nothing although Unicode calls them printable; the selectors of variants are in `_hidden`."""
 
 
-ALLOWED = "1 to 200 printable characters with no space at either end"
+NAME_RULE = "1 to 200 printable characters with no space at either end"
 
 _ID = re.compile(r"[0-9a-f]{32}")
 
@@ -36,23 +36,23 @@ def normal(name: str) -> str:
     return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
-def check_text(what: str, text: str) -> None:
+def check_text(field: str, text: str) -> None:
     """Refuse what is no text for every store: PostgreSQL keeps none with U+0000, and none keeps half a character."""
     wrong = "\0" if "\0" in text else None
     if not text.isascii():
         wrong = next((each for each in text if "\ud800" <= each <= "\udfff"), wrong)
     if wrong is not None:
-        raise BadParameter(f"{what} has the character U+{ord(wrong):04X}; leave it out")
+        raise BadParameter(f"{field} has the character U+{ord(wrong):04X}; leave it out")
 
 
-def checked_campaign_name(what: str, name: Any) -> str:
+def checked_campaign_name(field: str, name: Any) -> str:
     """The name of a new campaign, as it is kept: it is one part of addresses, so it has no slash."""
     if isinstance(name, str) and "/" in name:
-        raise BadParameter(f"{what} is {name!r:.60}; use {ALLOWED}, without a slash")
-    return checked_name(what, name)
+        raise BadParameter(f"{field} is {name!r:.60}; use {NAME_RULE}, without a slash")
+    return checked_name(field, name)
 
 
-def checked_name(what: str, name: Any) -> str:
+def checked_name(field: str, name: Any) -> str:
     """The name of a new arm or segment, as it is kept: openai/gpt-4o-mini, for example.
 
     Nothing that cannot be printed, no space at either end. No . or .. as one of its parts, which are left out
@@ -61,33 +61,33 @@ def checked_name(what: str, name: Any) -> str:
     """
     good = isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable()
     if not good or name != name.strip():
-        raise BadParameter(f"{what} is {name!r:.60}; use {ALLOWED}")
+        raise BadParameter(f"{field} is {name!r:.60}; use {NAME_RULE}")
     if not {".", ".."}.isdisjoint(name.split("/")):
-        raise BadParameter(f"{what} is {name!r:.60}; use a name without . or .. alone, also between slashes")
+        raise BadParameter(f"{field} is {name!r:.60}; use a name without . or .. alone, also between slashes")
     name = normal(name)
     if not name.isascii():
-        _check_readable(what, name)
+        _check_readable(field, name)
     return str(name)
 
 
-def _check_readable(what: str, name: str) -> None:
+def _check_readable(field: str, name: str) -> None:
     hidden = [each for each in name if _hidden(each)]
     if hidden:
-        raise BadParameter(f"{what} has the invisible character U+{ord(hidden[0]):04X}; leave it out")
+        raise BadParameter(f"{field} has the invisible character U+{ord(hidden[0]):04X}; leave it out")
     plain = unicodedata.normalize("NFKC", name)
     if plain != name:
-        raise BadParameter(f"{what} is {name!r:.60}, which can be taken for {plain!r:.60}; write it like that")
+        raise BadParameter(f"{field} is {name!r:.60}, which can be taken for {plain!r:.60}; write it like that")
     letters = [each for each in name if each.isalpha()]
     strange = [each for each in letters if ord(each) in LOOKALIKES]
     latin = any("LATIN" in unicodedata.name(each, "") for each in letters)
     if strange and (latin or len(strange) == len(letters)):
         kind = unicodedata.name(strange[0]).split()[0].capitalize()
         raise BadParameter(
-            f"{what} is {name!r:.60}, which can be taken for {name.translate(LOOKALIKES)!r:.60}: its {strange[0]!r} "
+            f"{field} is {name!r:.60}, which can be taken for {name.translate(LOOKALIKES)!r:.60}: its {strange[0]!r} "
             f"is {kind}; use Latin letters, or a name that nobody takes for a Latin one"
         )
 
 
 def _hidden(character: str) -> bool:
     selects_a_variant = "VARIATION SELECTOR" in unicodedata.name(character, "")
-    return character in INVISIBLE or selects_a_variant
+    return character in INVISIBLE_CHARACTERS or selects_a_variant

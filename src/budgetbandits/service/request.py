@@ -6,12 +6,11 @@ the numbers of the arms: the event keeps it as JSON, and it is all that an audit
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,23 +18,20 @@ from pydantic_core import to_json
 
 from budgetbandits.allocation.session import ArmSession
 from budgetbandits.allocation.units import HOLD_MARGIN
-from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.service.ledger import MICROS, to_micros
-from budgetbandits.service.names import check_text, checked_name, normal
+from budgetbandits.service.names import checked_name, normal
 from budgetbandits.validation import RequestFields, RequestOptions
 
 BATCH_MAX = 1000
 """Decisions, or outcomes, of one call."""
-
-NO_CONTEXT = hashlib.sha256(b"{}").hexdigest()
 
 Amounts = NDArray[np.int64]
 """Micros, for each arm."""
 
 
 def checked_options(**fields: Unpack[RequestFields]) -> RequestOptions | None:
-    """What a worker has sent, with names as they are kept and money in micros; None if it says nothing of the request.
+    """The options of a request, with names as they are kept and money in micros; None if there are none.
 
     >>> checked_options(exclude=["mail"], holds={"search": 0.5})
     RequestOptions(segment=None, arms=None, exclude=('mail',), prices=None, holds={'search': 500000})
@@ -108,7 +104,7 @@ class ResolvedRequest:
         return among & active
 
     def amounts(self, caps: Amounts) -> Amounts:
-        """What a decision for each arm holds."""
+        """The hold of a decision for each arm."""
         if self.holds is None:
             return caps
         amounts = caps.copy()
@@ -116,34 +112,5 @@ class ResolvedRequest:
         return amounts
 
     def price(self, arm: int) -> int | None:
-        """What this arm was estimated to cost, if it was."""
+        """The estimated cost of this arm, if the request names one."""
         return None if self.prices is None or self.arms is None else self.prices[self.arms.index(arm)]
-
-
-DecisionKey = tuple[str, str]
-"""The key of a decision, and a digest of what was asked under it."""
-
-
-def decision_keys(
-    key: str, context: Mapping[str, Any] | None, count: int | None, options: RequestOptions | None = None
-) -> list[DecisionKey]:
-    """The keys of what is asked under one key: one decision, or ``count`` of them."""
-    if not (isinstance(key, str) and 0 < len(key) <= 200):
-        raise BadParameter("key must be text of 1 to 200 characters: one for each decision, the same when retried")
-    check_text("key", key)
-    if count is not None and not 1 <= count <= BATCH_MAX:
-        raise BadParameter(f"count is {count}; use 1 to {BATCH_MAX}")
-    asked = json.dumps(context, sort_keys=True) if context else "{}"
-    if options is not None:  # the same for the same request, however it was written
-        arms = None if options.arms is None else sorted(options.arms)
-        said = [options.segment, arms, sorted(options.exclude), options.prices, options.holds]
-        asked = f"{asked} {json.dumps(said, sort_keys=True)}"
-    if count is None:
-        return [(key, _digest(asked) if context or options is not None else NO_CONTEXT)]
-    # the first goes by the key itself, so that the key cannot be used for anything else
-    keys = [key, *(f"{key} [{number}]" for number in range(1, count))]
-    return [(each, _digest(f"{number} of {count} {asked}")) for number, each in enumerate(keys)]
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

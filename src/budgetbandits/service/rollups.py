@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from budgetbandits.errors import BadState
-from budgetbandits.service.audit.event_cut import Cut
+from budgetbandits.service.audit.open_decisions import OpenDecision
+from budgetbandits.service.audit.slices import Cut
 from budgetbandits.service.ledger import Hold
 from budgetbandits.service.names import normal
-from budgetbandits.service.stores.contract import Store, Transaction, find_campaign
+from budgetbandits.service.stores.contract import Store, Transaction, find_campaign, isolated
 from budgetbandits.service.stores.records import COUNTS, Campaign, Counts, Event, Watermark
 from budgetbandits.service.stores.sql.rollups import DAY, HOUR, MINUTE, SPANS, SUMS, by_span
-from budgetbandits.service.tasks import isolated
 
 EVENTS_AT_ONCE = 1000
 """Events that are summed in one transaction, which others wait for."""
@@ -201,19 +201,17 @@ class Recount:
                 mismatches.append(f"rollups: the {name} from {wrong[0]} of arm {wrong[1]} do not make the longer row")
         return cls(rollups.watermark(campaign).seq, rollups.rows(campaign, DAY), mismatches)
 
-    def add(self, event: Event, before: Hold | None, after: Hold) -> None:
-        """An event of a decision, and its hold before and after."""
+    def add(self, event: Event, before: OpenDecision | None, after: OpenDecision) -> None:
+        """An event of a decision, and the decision before and after it."""
         if event.seq > self.seq or event.arm is None:
             return
         begins = int(event.at) - int(event.at) % DAY
         counts = self._made.setdefault((begins, event.arm), Counts(begins, event.arm))
-        charged, overrun, used = (
-            (0, 0, False) if before is None else (before.charged, before.overrun, before.request_used)
-        )
-        counts.spent += after.charged - charged
-        counts.overrun += after.overrun - overrun
-        counts.overruns += after.overrun > overrun
-        counts.requests_used += after.request_used - used
+        hold = Hold(0) if before is None else before.hold
+        counts.spent += after.hold.charged - hold.charged
+        counts.overrun += after.hold.overrun - hold.overrun
+        counts.overruns += after.hold.overrun > hold.overrun
+        counts.requests_used += after.hold.request_used - hold.request_used
         if event.reward is not None:
             counts.rewards_reported += 1
             counts.reward += event.reward
@@ -222,13 +220,11 @@ class Recount:
             counts.costs_reported += 1
             counts.cost += event.amount or 0
             counts.cost_squared += float(event.amount or 0) ** 2
-        elif event.kind == "failed":
-            cost = after.charged + after.overrun
-            counts.failed += 1
-            counts.failed_cost += cost
-            counts.failed_cost_squared += float(cost) ** 2
-        elif event.kind in ("decided", "voided", "expired"):
+        elif event.kind in ("decided", "voided", "expired", "failed"):
             setattr(counts, event.kind, getattr(counts, event.kind) + 1)
+        if after.failed and after.final:
+            counts.failed_cost += after.cost or 0
+            counts.failed_cost_squared += float(after.cost or 0) ** 2
 
     def differences(self) -> Iterable[str]:
         """Where the store's rollups and the events disagree."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.decisions import Decisions
-from budgetbandits.service.expiry import Expiry
 from budgetbandits.service.feedback import Outcomes
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases.leases import Leases
-from budgetbandits.service.stores.contract import Store
-from budgetbandits.service.tasks import Clock, Prefetch
+from budgetbandits.service.stores.contract import Clock, Store
 
 
 class DecisionService:
@@ -17,7 +15,7 @@ class DecisionService:
 
     campaigns  for operators
     decisions  for workers that ask, for one or many at once
-    outcomes   for workers that report costs and rewards
+    outcomes   for workers that report costs and rewards, and the expiry of holds
 
     >>> import tempfile
     >>> from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -35,10 +33,9 @@ class DecisionService:
         self._store, self._clock = store, clock
         self._learners = Learners()
         self._leases = leases = Leases(self._learners, clock)
-        prefetch = Prefetch(store)
         self.campaigns = campaigns = Campaigns(store, leases, clock)
-        self.decisions = decisions = Decisions(store, leases, prefetch, clock)
-        self.outcomes = outcomes = Outcomes(store, leases, prefetch, clock)
+        self.decisions = decisions = Decisions(store, leases, clock)
+        self.outcomes = outcomes = Outcomes(store, leases, clock)
 
         self.create, self.top_up, self.change_terms = campaigns.create, campaigns.top_up, campaigns.change_terms
         self.set_status, self.reset_clock = campaigns.set_status, campaigns.reset_clock
@@ -51,4 +48,4 @@ class DecisionService:
         self.feedback, self.feedback_many = outcomes.feedback, outcomes.feedback_many
         self.feedback_task, self.feedback_many_task = outcomes.feedback_task, outcomes.feedback_many_task
         self.void, self.void_task = outcomes.void, outcomes.void_task
-        self.expire_due = Expiry(store, leases, clock).expire_due
+        self.expire_due = outcomes.expire_due

@@ -1,6 +1,7 @@
 """Games of a policy on a problem, by a reference simulator or a compiled engine.
 
-simulate          `simulate`, the entry for one policy on one problem; `many` has `simulate_many`, for a table of them
+simulate          `simulate`, the entry for one policy on one problem
+game_table        `simulate_many`, for many policies on many problems, and one table of all games
 outcome           the result: arrays, regret, summaries, figures
 reference         the specification: any policy, one round at a time. Read this first
 dispatch          which compiled engine plays which policy, and why not a faster one; needs Numba

@@ -19,10 +19,10 @@ from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.policies.thompson import BetaThompson, BudgetedThompson, Thompson
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
-from budgetbandits.simulation.engine_support import EngineUnsupported, check_methods, methods
+from budgetbandits.simulation.engine_support import DRIVER_METHODS, EngineUnsupported, check_methods, methods
 from budgetbandits.simulation.engines.epsilon_first.engine import EpsilonFirstGames
 from budgetbandits.simulation.engines.index.conformance import check_policy
-from budgetbandits.simulation.engines.index.engine import FEW_ARMS, IndexGames, how_played
+from budgetbandits.simulation.engines.index.engine import PLAIN_LOOP_ARMS_MAX, IndexGames, how_played
 from budgetbandits.simulation.engines.paced.engine import PacedGames
 from budgetbandits.simulation.engines.paced.engine import check_policy as check_paced
 from budgetbandits.simulation.engines.sampling.engine import SamplingGames
@@ -33,57 +33,47 @@ from budgetbandits.simulation.outcome import Engine
 CompiledGames = ThompsonGames | SamplingGames | IndexGames | EpsilonFirstGames | PacedGames
 
 PLAIN_SAMPLING, PLAIN_INDEX, PLAIN_PACED = "sampling plain loop", "index plain loop", "paced plain loop"
-ONLY_PLAIN = "with a horizon no engine plays many requests at once"
+HORIZON_REASON = "with a horizon, no engine plays many requests at once"
 
-EPSILON_FIRST_METHODS = (
-    "needs",
-    "anytime",
-    "select_knowledge",
-    "start",
-    "observe",
-    "add_history",
-    "choose",
-    "can_continue",
-    "ratio",
-    "affordable",
-    "commit",
-)
+EPSILON_FIRST_METHODS = (*DRIVER_METHODS, "add_history", "ratio", "affordable", "commit")
 """The methods that the engine of ε-first stands in for."""
 
-
 THOMPSON_METHODS: dict[type[BetaThompson], dict[str, tuple[Any, ...]]] = {
-    kind: methods(
-        kind,
-        *("needs", "anytime", "select_knowledge", "start", "observe", "add_history", "choose", "draw", "can_continue"),
-    )
-    for kind in (BudgetedThompson, Thompson)
+    kind: methods(kind, *DRIVER_METHODS, "add_history", "draw") for kind in (BudgetedThompson, Thompson)
 }
 """The methods that the engine of Thompson sampling stands in for."""
 
 
-def engine_for(problem: Environment, policy: Policy, budgets: Sequence[float], horizon: float = math.inf) -> Engine:
+def engine_for(problem: Environment, policy: Policy, horizon: float = math.inf) -> Engine:
     """The fastest engine that plays the policy as it is written, and why not a faster one."""
     if policy.own_scales and problem.scales is not None and not _paced(policy, horizon):
-        return Engine("reference", "of compiled engines only that of bts-paced learns costs on scales of the arms' own")
+        return Engine(
+            "reference", "among the compiled engines, only the one of bts-paced learns costs on scales of the arms' own"
+        )
     try:
         if _paced(policy, horizon):
             check_paced(policy)
             return Engine(PLAIN_PACED)
         if isinstance(problem, RequestStream):
-            return Engine("reference", "of compiled engines only that of bts-paced and primal-dual-bwk knows streams")
+            return Engine(
+                "reference", "among the compiled engines, only the one of bts-paced and primal-dual-bwk knows streams"
+            )
         if isinstance(policy, BetaThompson):
             engine = _thompson(policy)
-            return Engine(PLAIN_SAMPLING, engine.reason or ONLY_PLAIN) if horizon < math.inf else engine
+            return Engine(PLAIN_SAMPLING, engine.reason or HORIZON_REASON) if horizon < math.inf else engine
         if isinstance(policy, SamplingPolicy):
             check_sampling(policy)
             return Engine(PLAIN_SAMPLING)
         if isinstance(policy, EpsilonFirst):
-            engine = _epsilon_first(policy)
-            return Engine("reference", "the engine of ε-first knows no horizon") if horizon < math.inf else engine
+            known = EpsilonFirstGreedy if isinstance(policy, EpsilonFirstGreedy) else EpsilonFirst
+            check_methods(policy, methods(known, *EPSILON_FIRST_METHODS))
+            if horizon < math.inf:
+                return Engine("reference", "the engine of ε-first knows no horizon")
+            return Engine("epsilon-first")
         if isinstance(policy, IndexPolicy):
             rule = check_policy(policy)
             engine = how_played(rule, len(problem))
-            return Engine(PLAIN_INDEX, engine.reason or ONLY_PLAIN) if horizon < math.inf else engine
+            return Engine(PLAIN_INDEX, engine.reason or HORIZON_REASON) if horizon < math.inf else engine
     except EngineUnsupported as reason:
         return Engine("reference", str(reason))
     return Engine("reference", "it is none of the policies with a compiled engine, and has no index that makes one")
@@ -103,12 +93,6 @@ def _thompson(policy: BetaThompson) -> Engine:
     check_methods(policy, THOMPSON_METHODS[type(policy)])
     reason = why_not_lazily(policy)
     return Engine(PLAIN_SAMPLING, reason) if reason else Engine("thompson")
-
-
-def _epsilon_first(policy: EpsilonFirst) -> Engine:
-    known = EpsilonFirstGreedy if isinstance(policy, EpsilonFirstGreedy) else EpsilonFirst
-    check_methods(policy, methods(known, *EPSILON_FIRST_METHODS))
-    return Engine("epsilon-first")
 
 
 def player(
@@ -135,7 +119,7 @@ def warm_up(problem: Environment, policy: Policy, horizon: float = math.inf) -> 
     """Have everything compiled that this policy's games on this kind of problem need, by playing a tiny one, once."""
     if isinstance(problem, RequestStream):
         problem = problem.parts[0].problem  # the loop that plays streams plays problems
-    arms = problem.arms[: FEW_ARMS + 1]  # another engine may play more arms than these
+    arms = problem.arms[: PLAIN_LOOP_ARMS_MAX + 1]  # another engine may play more arms than these
     laws = frozenset((type(arm.law), *map(type, getattr(arm.law, "__dict__", {}).values())) for arm in arms)
     kind = type(policy), policy.spec, len(arms), laws, horizon < math.inf
     if kind in _WARM_KINDS:

@@ -20,6 +20,10 @@ class EngineUnsupported(Exception):
     """An engine that cannot play a policy as it is written; the text says why."""
 
 
+DRIVER_METHODS = ("needs", "anytime", "select_knowledge", "start", "observe", "choose", "can_continue")
+"""What every driver calls, and every engine of a single kind of policy stands in for."""
+
+
 def methods(kind: type, *names: str) -> dict[str, tuple[Any, ...]]:
     """The methods and properties of a class under these names, as `check_methods` compares them."""
     return {name: (inspect.getattr_static(kind, name),) for name in names}
@@ -42,24 +46,26 @@ def _as_written(policy: Policy, name: str) -> Any:
     raise AttributeError(f"{policy!r} has no {name!r}")
 
 
-_verdicts: dict[tuple[Callable[..., None], str], str] = {}
-"""By check and fingerprint of the policy: the reason against it, or nothing."""
+_RESULTS: dict[object, Any] = {}
+"""By key: the result of `once`, or the refusal."""
+
+
+def once(key: object, make: Callable[[], Any]) -> Any:
+    """The result of ``make``, or its `EngineUnsupported`: made once per process for each key."""
+    if key not in _RESULTS:
+        try:
+            _RESULTS[key] = make()
+        except EngineUnsupported as reason:
+            _RESULTS[key] = reason
+    if isinstance(result := _RESULTS[key], EngineUnsupported):
+        raise EngineUnsupported(str(result))
+    return result
 
 
 def check_once(policy: Policy, check: Callable[[Any], None]) -> None:
-    """Raise `EngineUnsupported` if the check does; it is made once per process, and not of the package's own policies,
-    which are tested once for all."""
-    if is_builtin(type(policy)):
-        return
-    key = check, fingerprint(policy)
-    if key not in _verdicts:
-        try:
-            check(policy)
-            _verdicts[key] = ""
-        except EngineUnsupported as reason:
-            _verdicts[key] = str(reason)
-    if _verdicts[key]:
-        raise EngineUnsupported(_verdicts[key])
+    """Make a check once per process, and not of the package's own policies, which are tested once for all."""
+    if not is_builtin(type(policy)):
+        once((check, fingerprint(policy)), lambda: check(policy))
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from budgetbandits.errors import BadParameter, MissingExtra
 from budgetbandits.formatting.tables import Cell, Table, estimate
 from budgetbandits.numerics.arrays import AnyArray, Array
-from budgetbandits.numerics.intervals import LEVEL, half_width, student_quantile, wilson
+from budgetbandits.numerics.intervals import half_width, wilson
 from budgetbandits.policies import PAPER_POLICIES, label
 from budgetbandits.problems import oracle, oracle_horizon
 from budgetbandits.problems.problem import Problem
@@ -244,11 +244,12 @@ def _most(pulls: NDArray[np.int64]) -> NDArray[np.bool_]:
     return np.asarray(pulls == pulls.max(axis=-1, keepdims=True))
 
 
-def _mean_and_half(values: NDArray[np.float64] | NDArray[np.int64]) -> tuple[float, float | None]:
-    """Of some runs, and half of its interval; a single one has none."""
-    if len(values) == 1:
-        return float(values[0]), None
-    return float(values.mean()), float(half_width(values.std(ddof=1) / len(values) ** 0.5, len(values)))
+def _mean_and_half(values: Any) -> tuple[Any, Any]:
+    """The mean over runs and half of its 95 % interval; NaN with a single run."""
+    runs, mean = len(values), values.mean(axis=0)
+    if runs == 1:
+        return mean, np.full_like(mean, np.nan)
+    return mean, half_width(values.std(axis=0, ddof=1) / runs**0.5, runs)
 
 
 def _runs(count: int) -> str:
@@ -325,10 +326,10 @@ def _draw_pulls(outcome: Outcome, spec: FigureSpec, *, budget: float | None = No
     place = budgets.index(max(budgets) if budget is None else budget)
     games = outcome.pulls[:, place]
     share = games / games.sum(axis=1, keepdims=True)
-    mean, low, high = _interval(share)
+    mean, half = _mean_and_half(share)
     title = f"{label(outcome.policy)}, B = {budgets[place]:,g}, {outcome.runs} runs"
     names, ratios = outcome.problem.names, oracle.ratios(outcome.problem)
-    return arms.pulls(arms.PullShares(names, ratios, games.mean(axis=0), mean, low, high), title, spec)
+    return arms.pulls(arms.PullShares(names, ratios, games.mean(axis=0), mean, mean - half, mean + half), title, spec)
 
 
 def _draw_regret(
@@ -341,19 +342,11 @@ def _draw_regret(
 
     order = np.argsort(outcome.budgets)
     values = outcome.pseudo_regret[:, order]
+    mean, half = _mean_and_half(values)
     std = values.std(axis=0, ddof=1) if outcome.runs > 1 else np.full(len(order), np.nan)
-    curve = curves.Curve(outcome.budgets[order], *_interval(values), std)
+    curve = curves.Curve(outcome.budgets[order], mean, mean - half, mean + half, std)
     series = Series(0, label(outcome.policy), series_styles([outcome.policy], PAPER_POLICIES)[0])
     return curves.regret({"": [curve]}, [series], spec, curves.RegretOptions(deviations, log, "pseudo-regret"), ax)
-
-
-def _interval(values: Any) -> tuple[Any, Any, Any]:
-    """The mean over runs and its 95 % interval by Student's t; NaN with a single run."""
-    runs, mean = len(values), values.mean(axis=0)
-    if runs < 2:
-        return mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan)
-    half = student_quantile(0.5 + LEVEL / 2, runs - 1) * values.std(axis=0, ddof=1) / np.sqrt(runs)
-    return mean, mean - half, mean + half
 
 
 FIGURES: dict[str, Callable[..., Any]] = {"pulls": _draw_pulls, "regret": _draw_regret}

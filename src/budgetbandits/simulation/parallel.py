@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import math
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from budgetbandits.errors import BadParameter, MissingExtra
+from budgetbandits.fingerprint import fingerprint, is_builtin
 from budgetbandits.policies.base import Policy
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment
@@ -35,6 +37,11 @@ def check_jobs(jobs: int) -> int:
     return jobs
 
 
+def identity_of(policy: Policy) -> str:
+    """The policy as text that no other policy has: its spec and, if it is from outside the package, a hash of it."""
+    return policy.spec if is_builtin(type(policy)) else f"{policy.spec} {fingerprint(policy)}"
+
+
 @dataclass(frozen=True)
 class Work:
     """The games to be played, without the numbers of the runs: a worker gets this and some of those numbers."""
@@ -43,11 +50,16 @@ class Work:
     policy: Policy
     budgets: Sequence[float]
     seed: int
-    seed_key: tuple[int, int]
     engine: Engine
     max_rounds: int | None
     common: bool
     horizon: float = math.inf
+    seed_key: tuple[int, int] = field(init=False)
+    """The part of the seed that sets these games apart: by their content, not by when or where they are played."""
+
+    def __post_init__(self) -> None:
+        digest = hashlib.blake2b(identity_of(self.policy).encode(), digest_size=8).digest()
+        object.__setattr__(self, "seed_key", (self.problem.identity, int.from_bytes(digest, "little")))
 
     def play(self, runs: Iterable[int]) -> Iterator[list[Game]]:
         player: Player

@@ -14,10 +14,9 @@ looks at requests sees their segment.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,14 +178,6 @@ LARGEST_BATCH = 1024
 def batch_size(before: int) -> int:
     """How many outcomes of an arm are drawn at once; ``before`` is the size of the batch before."""
     return min(max(16, 2 * before), LARGEST_BATCH)
-
-
-def refill(arrays: Mapping[str, NDArray[Any]], place: int, draw: Draw) -> None:
-    """The next batch for this place of a compiled loop's buffer, as `Pulls` draws it."""
-    size = min(arrays["buffer"].shape[1], batch_size(int(arrays["filled"][place])))
-    arrays["buffer"][place, :size] = np.stack(draw(size), axis=1)
-    arrays["used"][place] = 0
-    arrays["filled"][place] = size
 
 
 class Pulls:

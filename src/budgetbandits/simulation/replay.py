@@ -128,10 +128,6 @@ class DecisionLog:
     rng: np.random.Generator
     columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in LOG_COLUMNS})
 
-    def before(self, learner: Learner, among: ArmMask, request: Request) -> Chances:
-        """How likely each choice is that the learner may make next."""
-        return chances(learner, self.rng, self.draws, among, request)
-
     def add(self, chances: Chances, arm: int, among: ArmMask, request: Request, reward: float, cost: float) -> None:
         names, segments = self.table.arms, self.table.segments
         row = {
@@ -221,7 +217,7 @@ class _TableGame:
         fits = costs <= self._money - self.spent  # NaN, an arm not recorded, does not
         request = self._requests[self._table.segment[number]]
         among = learner.state.active if fits.all() else fits
-        likely = log.before(learner, among, request) if log is not None and fits.any() else None
+        likely = chances(learner, log.rng, log.draws, among, request) if log is not None and fits.any() else None
         arm = learner.choose(rng, among, request) if fits.any() else None
         if arm is None:
             self.unanswered += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import secrets
 import time
@@ -11,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from budgetbandits.errors import BadParameter, MissingExtra
-from budgetbandits.fingerprint import fingerprint, is_builtin
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.files import policy_of
 from budgetbandits.policies.thompson import BetaThompson
@@ -23,11 +21,11 @@ from budgetbandits.simulation.parallel import Work, all_games, check_jobs
 from budgetbandits.simulation.reference import Game
 from budgetbandits.validation import integer, positive
 
-__all__ = ["ENGINES", "Outcome", "identity_of", "simulate"]
+__all__ = ["ENGINES", "Outcome", "simulate"]
 
 ENGINES = ("auto", "fast", "reference")
 LISTED_REQUESTS_MAX = 100_000_000
-"""Requests of a stream: the part of each is listed before the game."""
+"""The longest stream that is played: the part of each request is listed before the game."""
 
 
 def simulate(
@@ -79,15 +77,15 @@ def simulate(
     policy = policy_of(policy)
     requests = checked_horizon(problem, horizon, common)
     rising = sorted(set(asked))
-    chosen = choose_engine(problem, policy, rising, engine, compiling, horizon=requests)
+    chosen = choose_engine(problem, policy, engine, compiling, horizon=requests)
     began = time.perf_counter()
-    work = work_of(problem, policy, rising, seed, chosen, max_rounds, common, requests)
+    work = Work(problem, policy, rising, seed, chosen, max_rounds, common, requests)
     games = all_games(work, range(first_run, first_run + runs), jobs, progress or (lambda done: None))
     return outcome_of(work, asked, games, first_run, time.perf_counter() - began)
 
 
 def checked_horizon(problem: Environment, horizon: int | None, common: bool) -> float:
-    """How many requests there are; infinitely many if nobody says."""
+    """The horizon as a float, infinite for None; refused if the problem needs another."""
     if not isinstance(problem, Problem | RequestStream):
         raise BadParameter(f"problem is {problem!r:.40}; give a Problem, such as Problem.load('problem.toml')")
     if isinstance(problem, RequestStream):
@@ -97,9 +95,9 @@ def checked_horizon(problem: Environment, horizon: int | None, common: bool) -> 
             raise BadParameter("a request stream has no common outcomes, since its laws change; leave out common")
     if horizon is None:
         return math.inf
-    integer("horizon", horizon, 1, hint=", of requests")
+    integer("horizon", horizon, 1, hint=", the number of requests")
     if isinstance(problem, RequestStream) and horizon > LISTED_REQUESTS_MAX:
-        raise BadParameter(f"horizon is {horizon:,}; use at most {LISTED_REQUESTS_MAX:,} requests of a stream")
+        raise BadParameter(f"horizon is {horizon:,}; use at most {LISTED_REQUESTS_MAX:,} requests with a stream")
     return float(horizon)
 
 
@@ -128,23 +126,9 @@ def outcome_of(
     )
 
 
-def work_of(
-    problem: Environment,
-    policy: Policy,
-    rising: Sequence[float],
-    seed: int,
-    chosen: Engine,
-    max_rounds: int | None,
-    common: bool,
-    horizon: float = math.inf,
-) -> Work:
-    return Work(problem, policy, rising, seed, _seed_key(problem, policy), chosen, max_rounds, common, horizon)
-
-
 def choose_engine(
     problem: Environment,
     policy: Policy,
-    budgets: Sequence[float],
     wish: str,
     compiling: Callable[[], None] | None,
     ready: bool = False,
@@ -163,7 +147,7 @@ def choose_engine(
     from budgetbandits.simulation.engines.runtime.cache import on_compile, say_compiling
 
     with on_compile(compiling or say_compiling), attributed_to(policy):
-        chosen = dispatch.engine_for(problem, policy, budgets, horizon)
+        chosen = dispatch.engine_for(problem, policy, horizon)
         if chosen.compiled and not ready:
             dispatch.warm_up(problem, policy, horizon)
     if wish == "fast" and not chosen.compiled:
@@ -180,17 +164,6 @@ def _check_priors(policy: Policy, arms: int) -> None:
         raise BadParameter(
             f"{policy.spec} has priors of {most} arms, and the problem has {arms}; give one for each arm"
         )
-
-
-def identity_of(policy: Policy) -> str:
-    """The policy as text that no other policy has: its spec and, if it is from outside the package, a hash of it."""
-    return policy.spec if is_builtin(type(policy)) else f"{policy.spec} {fingerprint(policy)}"
-
-
-def _seed_key(problem: Environment, policy: Policy) -> tuple[int, int]:
-    """The part of the seed that sets these games apart: by their content, not by when or where they are played."""
-    player = int.from_bytes(hashlib.blake2b(identity_of(policy).encode(), digest_size=8).digest(), "little")
-    return problem.identity, player
 
 
 def check_specs(policies: Sequence[Policy]) -> None:

@@ -17,7 +17,7 @@ from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.plugins import add_policy
 from budgetbandits.policies import POLICY_REGISTRY, Policy
 from budgetbandits.simulation.outcome import Engine
-from budgetbandits.testing.contract import CONTRACT, Broken
+from budgetbandits.testing.contract import CONTRACT, Violation
 from budgetbandits.testing.engines import ENGINES, engine_of
 
 __all__ = ["Finding", "Report", "check_policy"]
@@ -72,7 +72,7 @@ def check_policy(policy: Policy, tell: Callable[[Finding], None] = lambda findin
             reason = check(policy)
             if reason is not None:
                 finding = Finding(name, "does not apply", reason)
-        except (Broken, BudgetBanditsError) as error:
+        except (Violation, BudgetBanditsError) as error:
             finding = Finding(name, "broken", str(error))
         except Exception as error:  # whatever the policy's own code does
             finding = Finding(name, "broken", f"{type(error).__name__}: {error}")

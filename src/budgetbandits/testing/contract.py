@@ -1,6 +1,6 @@
 """The promises of every policy to its driver, as checks for any policy.
 
-Each takes a policy and raises `Broken`, or returns why it does not apply. Seeds are fixed: a check that holds once
+Each takes a policy and raises `Violation`, or returns why it does not apply. Seeds are fixed: a check that holds once
 always holds.
 """
 
@@ -27,13 +27,13 @@ ROUNDS = 100_000
 Check = Callable[[Policy], str | None]
 
 
-class Broken(AssertionError):
+class Violation(AssertionError):
     """A promise that the policy does not keep, and how that was seen."""
 
 
 def expect(kept: bool, otherwise: str) -> None:
     if not kept:
-        raise Broken(otherwise)
+        raise Violation(otherwise)
 
 
 def knowledge(arms: int, budget: float = BUDGET) -> Knowledge:
@@ -125,14 +125,14 @@ def first_pulls_in_turn(policy: Policy) -> str | None:
     return None
 
 
-class _Watched(Knowledge):
+class _WatchedKnowledge(Knowledge):
     """Refuses to tell anything that was not declared."""
 
     declared: frozenset[str] = frozenset()
 
     def __getattribute__(self, name: str) -> Any:
         if name == "__dict__":
-            raise Broken("start looks through everything there is to know; read what needs names")
+            raise Violation("start looks through everything there is to know; read what needs names")
         declared = object.__getattribute__(self, "declared")
         expect(name not in KNOWLEDGE or name in declared, f"start reads {name!r} without declaring it under needs")
         return object.__getattribute__(self, name)
@@ -141,7 +141,7 @@ class _Watched(Knowledge):
 def reads_what_it_declares(policy: Policy) -> None:
     truth: dict[str, Any] = {"budget": 100.0, "cost_floor": 0.1, "costs": np.array([0.2, 0.9]), "horizon": 1000.0}
     expect(policy.needs <= set(KNOWLEDGE), f"needs names {sorted(policy.needs)}; there is {', '.join(KNOWLEDGE)}")
-    watched = _Watched.__new__(_Watched)
+    watched = _WatchedKnowledge.__new__(_WatchedKnowledge)
     for name, value in (truth | {"scales": None, "unlearned": 0, "declared": policy.needs}).items():
         object.__setattr__(watched, name, value)
     kept = policy.start(2, watched).known.to_dict().keys()
@@ -152,7 +152,7 @@ def reads_what_it_declares(policy: Policy) -> None:
         except MissingKnowledge as error:
             expect(name in str(error), f"without {name} the error does not name it: {error}")
         else:
-            raise Broken(f"start does not ask for {name}, which needs names; read it with select_knowledge(known)")
+            raise Violation(f"start does not ask for {name}, which needs names; read it with select_knowledge(known)")
 
 
 def a_long_game_of_numbers(policy: Policy) -> None:
@@ -235,7 +235,7 @@ def its_text_names_it(policy: Policy) -> None:
     try:
         parsed = parse_policy(policy.spec)
     except BudgetBanditsError as error:
-        raise Broken(f"its text {policy.spec!r} cannot be read: {error}") from None
+        raise Violation(f"its text {policy.spec!r} cannot be read: {error}") from None
     expect(parsed == policy, f"its text {policy.spec!r} is read as {parsed}")
     expect(hash(parsed) == hash(policy), "two equal ones have different hashes; write @dataclass(frozen=True)")
 

@@ -14,7 +14,7 @@ from budgetbandits.problems.families import family
 from budgetbandits.problems.problem import Arm, Problem
 from budgetbandits.simulation.outcome import Engine, Outcome
 from budgetbandits.simulation.simulate import choose_engine, simulate
-from budgetbandits.testing.contract import Broken, Check, expect
+from budgetbandits.testing.contract import Check, Violation, expect
 
 FALSE_ALARM = 1e-6
 """Probability that one call of `smallest_p` fails although the distributions agree, after Bonferroni."""
@@ -105,14 +105,13 @@ def declares_the_truth(policy: Policy) -> str | None:
         else:
             sampling.check_policy(policy)
     except (EngineUnsupported, BudgetBanditsError) as reason:
-        raise Broken(str(reason)) from None
+        raise Violation(str(reason)) from None
     return None
 
 
 def engine_of(policy: Policy) -> Engine:
     """The engine that plays the policy, as in every simulation and study of ten arms, and why not a faster one."""
-    problem, budgets, _ = GAMES["ten arms"]
-    return choose_engine(problem, policy, budgets, "auto", None)
+    return choose_engine(GAMES["ten arms"][0], policy, "auto", None)
 
 
 def plays_on_the_reference(policy: Policy) -> None:
@@ -120,7 +119,7 @@ def plays_on_the_reference(policy: Policy) -> None:
     try:
         simulate(problem, policy, budgets, runs=5, engine="reference")
     except BudgetBanditsError as error:
-        raise Broken(str(error)) from None
+        raise Violation(str(error)) from None
 
 
 def engines_agree(policy: Policy) -> str | None:

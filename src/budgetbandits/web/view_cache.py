@@ -26,24 +26,25 @@ S = TypeVar("S")
 Key = tuple[Hashable, Hashable]
 
 VIEWS_MAX = 200
-"""Subjects and views of them that are kept ..."""
+"""Views that are kept ..."""
 BYTES_MAX = 32_000_000
-"""... and what they may take together, with all that is drawn of them. What was asked for longest ago leaves first."""
+"""... and the memory that they may use together, with everything rendered from them. The views that nobody has asked
+for the longest are dropped first."""
 COSTS_MAX = 1000
-"""Views of which it is known what they cost."""
+"""Views whose cost is known."""
 
 LIFETIME_FACTOR = 100.0
-"""A view stays valid for this many times the seconds that all watched views take to render: together they take a
+"""A view stays valid for this many times the CPU seconds of rendering all watched views once: together they use a
 hundredth of a processor ..."""
 LIFETIME_MAX = 20.0
 """... but for no more seconds than this."""
 FIRST_COST_MAX = 0.05
-"""Seconds that count of what was made for the first time, which may have had to load what makes it."""
+"""Seconds that count at most when a view is rendered for the first time, which may include loading modules."""
 
 
 @dataclass
 class _Cost:
-    """Seconds that a view took: the last time it was made, and so far this time; and when it was last asked for."""
+    """CPU seconds of rendering a view: the last time, and so far this time; and when it was last asked for."""
 
     asked: float
     before: float | None
@@ -51,12 +52,12 @@ class _Cost:
 
     @property
     def again(self) -> float:
-        """What it takes again and again; nothing as long as it was made once."""
+        """The cost of each rendering; 0 until the second one."""
         return 0.0 if self.before is None else max(self.so_far, self.before)
 
 
 class Load:
-    """What is being looked at, and what it costs to make all of it once."""
+    """The views that are being watched, and the cost of rendering each of them once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -83,8 +84,8 @@ class Load:
                 self._costs[key].so_far += seconds
 
     def seconds(self, key: Key | None, now: float) -> float:
-        """Of all views that are made again and again, or of this one if it was made for the first time and takes
-        longer. One that nobody has asked for while it could have been made twice is not looked at any more."""
+        """The cost of all watched views together, or of this one if it is new and costs more. A view is no longer
+        watched when nobody has asked for it in the time of two renderings."""
         with self._lock:
             twice = 2.0 * max(min(LIFETIME_FACTOR * self._again(), LIFETIME_MAX), LIFETIME_FACTOR * FIRST_COST_MAX)
             for each in [each for each, cost in self._costs.items() if now > cost.asked + twice]:
@@ -104,17 +105,17 @@ class _Weighed:
 
 @dataclass
 class _View:
-    at: float
+    begun_at: float
     answer: asyncio.Future[_Weighed] = field(init=False)
     parts: dict[Hashable, asyncio.Future[_Weighed]] = field(default_factory=dict)
     bytes: int = 0
-    """What there is of it takes."""
+    """Memory of the view with everything rendered from it."""
 
 
 class ViewCache:
-    """Answers that are good for some seconds, each made in a thread by the first who asks.
+    """Views that stay valid for some seconds, each rendered in a thread for the first viewer who asks.
 
-    Answers may be several views of one subject. A ``load`` that is shared bounds what all who share it take together.
+    A subject may have several views. Caches that share a ``load`` are bounded together.
     """
 
     def __init__(
@@ -123,11 +124,11 @@ class ViewCache:
     ) -> None:  # fmt: skip
         self._seconds, self._clock, self._load, self._bytes_max = seconds, clock, load or Load(), bytes_max
         self._made: dict[Key, _View] = {}
-        """What was asked for last comes last."""
+        """In the order in which they were last asked for."""
 
     @property
     def bytes(self) -> int:
-        """What is kept takes."""
+        """Memory of all views that are kept."""
         return sum(made.bytes for made in self._made.values())
 
     async def get(self, subject: Hashable, view: Hashable, make: Callable[[], T]) -> T:
@@ -137,7 +138,7 @@ class ViewCache:
     async def rendered(
         self, subject: Hashable, view: Hashable, make: Callable[[], T], variant: Hashable, draw: Callable[[T], S]
     ) -> tuple[T, S]:
-        """The answer, made once for all, and what is drawn of it, once for all who see it as the same."""
+        """A view, made once for all viewers, and its rendering, made once for all viewers of the same variant."""
         key = subject, view
         made = self._current(key, make)
         answer: T = (await asyncio.shield(made.answer)).value
@@ -155,7 +156,7 @@ class ViewCache:
         """Seconds until this view is rendered again."""
         key = subject, view
         made = self._made.get(key)
-        return 0.0 if made is None else max(0.0, made.at + self.lifetime(key) - self._clock())
+        return 0.0 if made is None else max(0.0, made.begun_at + self.lifetime(key) - self._clock())
 
     def clear(self) -> None:
         """Drop all views, after a change."""
@@ -164,7 +165,7 @@ class ViewCache:
     def _current(self, key: Key, make: Callable[[], Any]) -> _View:
         made, now = self._made.pop(key, None), self._clock()
         self._load.asked(key, now)
-        if made is None or now >= made.at + self.lifetime(key) or _failed(made.answer):
+        if made is None or now >= made.begun_at + self.lifetime(key) or _failed(made.answer):
             self._load.begin(key, now)
             made = _View(now)
             made.answer = self._begun(key, made, make)
@@ -206,7 +207,7 @@ _CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
 
 
 def weight(value: object) -> int:
-    """Bytes that a value takes with all that it is made of.
+    """Bytes of memory of a value and everything that it refers to.
 
     >>> weight("a" * 1000) > 1000, weight([b"a" * 1000, {"b": b"b" * 1000}]) > 2000
     (True, True)
@@ -227,9 +228,9 @@ EXPECTED_ERRORS = (BudgetBanditsError, OSError)
 log = logging.getLogger(__name__)
 
 CPU_SHARE = 0.05
-"""Of one processor's time, at most, for everything that is done here."""
+"""The largest share of one processor's time that computing values may use."""
 RETRY_SECONDS = 10.0
-"""Seconds after which what could not be made is tried again, however seldom it is made otherwise."""
+"""Seconds after which a value that failed is tried again, however rarely it is computed otherwise."""
 THREAD_NAME = "draws for a page"
 """The name of every thread that is started here."""
 _one_at_a_time = threading.Lock()  # Matplotlib's settings are the process's
@@ -238,7 +239,7 @@ _one_at_a_time = threading.Lock()  # Matplotlib's settings are the process's
 class BackgroundValue(Generic[T]):
     """A value that a thread computes again, the less often the slower it is.
 
-    ``number`` counts how often it was made; ``failed`` is why the last time it was not.
+    ``number`` counts how often it was computed; ``failed`` says why the last attempt failed.
     """
 
     def __init__(
@@ -252,7 +253,7 @@ class BackgroundValue(Generic[T]):
         self.failed = ""
 
     def latest(self) -> T | None:
-        """What was made last, and if it is time, have it made again."""
+        """The latest value; if it is due, start to compute the next one."""
         with self._lock:
             start = not self._making and self._clock() >= self._due
             self._making = self._making or start

@@ -88,10 +88,10 @@ def test_an_entry_with_an_error_that_nobody_foresaw(done, monkeypatch, caplog):
 
 def test_an_entry_that_cannot_be_drawn(done, monkeypatch):
     shutil.copytree(done / "deep/one", done / "two")
-    short = pages.environment().filters["short"]
+    short = pages.PAGES.environment.filters["short"]
     places = iter([True])
     monkeypatch.setitem(
-        pages.environment().filters, "short", lambda value: 1 / 0 if next(places, None) else short(value)
+        pages.PAGES.environment.filters, "short", lambda value: 1 / 0 if next(places, None) else short(value)
     )
     page = text(Viewer(Folder(done)).answer("/", {}))
     assert page.count("Finished") == 1

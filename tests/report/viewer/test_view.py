@@ -241,7 +241,7 @@ def test_pages_over_http(served):
         assert answer.status == 200
         assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
         assert b"deep/one" in answer.read()
-    with ask(served, view_pages.asset_path("live.js")) as answer:
+    with ask(served, view_pages.PAGES.asset_path("live.js")) as answer:
         assert "immutable" in answer.headers["Cache-Control"]
     with ask(served, "/study/deep%2Fone") as answer:
         assert answer.status == 200

@@ -8,11 +8,8 @@ import pytest
 from browsing import Browser, button
 from budgetbandits.service.dashboard.actions.catalog import ACTIONS
 from budgetbandits.service.dashboard.query import address
-from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
-from budgetbandits.service.service import DecisionService
-from budgetbandits.service.stores.sqlite import SQLiteStore
-from reads_here import ReadsHere
+from served import kinds_of_events, served
 
 NAMES = ["summer sale", "summer%20sale", "50%20", "what?", "a#b", "a&b=c+d;e", "%2F", "ä%C3%A4", '"<i>"']
 ACTS = [
@@ -29,18 +26,11 @@ ACTS = [
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    with SQLiteStore(tmp_path_factory.mktemp("addresses") / "money.db") as store:
-        store.engine = DecisionService(store)
+    with served(tmp_path_factory.mktemp("addresses")) as store:
         for name in NAMES:
             store.engine.create(name, "bts", 20.0, {"a%20b/c:d": 1.0, "retired": 0.5, "c": 0.5})
-        store.app = create_app(store.engine, store, reads=ReadsHere(store))
         store.key = make_key(store, ["admin"], 0.0)
         yield store
-
-
-@pytest.fixture(scope="module")
-def admin(store):
-    return Browser(store.app, store.key)
 
 
 def attributes(page, name):
@@ -56,10 +46,6 @@ def link_to(admin, name):
     page = admin("GET", address(q=name)).text
     links = re.findall(r'<a class="name" href="([^"]*)">(.*?)</a>', page)
     return {html.unescape(words): html.unescape(href) for href, words in links}[name]
-
-
-def kinds(store, name):
-    return [event.kind for event in store.read(lambda tx: tx.events(tx.campaign_named(name).id))]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -104,7 +90,7 @@ def test_a_button_acts_on_the_campaign_of_its_page_and_not_on_its_twin(store, ad
         engine.retire_arm(each, "retired")
         if action == "resume":
             engine.set_status(each, "paused")
-    before = kinds(store, name)
+    before = kinds_of_events(store, name)
     shown = admin("GET", f"{link_to(admin, name)}/{action}").text
     assert heading(shown) == f"{ACTIONS[action].title} {name}"
     if fields:
@@ -121,20 +107,20 @@ def test_a_button_acts_on_the_campaign_of_its_page_and_not_on_its_twin(store, ad
     # whatever has become of the address on the way, nothing is said or done of the other campaign
     elsewhere = admin("POST", f"{link_to(admin, twin)}/{action}", pressed)
     assert (elsewhere.status_code, button(elsewhere.text)) == (409, None)
-    assert "This form is of another campaign" in elsewhere.text
+    assert "This form belongs to another campaign" in elsewhere.text
     answer = admin("POST", confirm, pressed)
     assert (answer.status_code, answer.headers.get("location")) == (303, link_to(admin, name))
-    assert len(kinds(store, name)) == len(before) + 1
-    assert kinds(store, twin) == before
+    assert len(kinds_of_events(store, name)) == len(before) + 1
+    assert kinds_of_events(store, twin) == before
 
 
 def test_a_form_that_reaches_another_campaign_is_not_checked_there(store, admin):
     page = admin("GET", f"{link_to(admin, 'summer%20sale')}/top-up").text
-    [of] = re.findall(r'name="of" value="(\w+)"', page)
-    part = admin.check("/campaigns/summer%20sale/top-up", {"of": of, "amount": "5"})
+    [of] = re.findall(r'name="campaign_id" value="(\w+)"', page)
+    part = admin.check("/campaigns/summer%20sale/top-up", {"campaign_id": of, "amount": "5"})
     assert (part.status_code, button(part.text)) == (409, None)
-    assert "of another campaign than 'summer sale'" in part.json()["detail"]
-    back = admin("POST", "/campaigns/summer%20sale/top-up", {"code": admin.code("/"), "of": of, "edit": "1"})
+    assert "belongs to another campaign than 'summer sale'" in part.json()["detail"]
+    back = admin("POST", "/campaigns/summer%20sale/top-up", {"code": admin.code("/"), "campaign_id": of, "edit": "1"})
     assert back.status_code == 409
 
 

@@ -11,46 +11,51 @@ from budgetbandits.numerics.fluid import best_mix
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.dashboard import campaign as campaign_module
 from budgetbandits.service.dashboard.campaign import campaign_json, campaign_view
-from budgetbandits.service.dashboard.charts.inline import axis_end, density_row, shared_axis
-from budgetbandits.service.dashboard.charts.over_time import _plan, money_chart, share_chart, whole_shares
+from budgetbandits.service.dashboard.charts.cell_charts import axis_end, density_row, shared_axis
+from budgetbandits.service.dashboard.charts.time_charts import _plan, money_chart, share_chart, whole_shares
 from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.dashboard.rendering import render
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
-from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
+from served import pull
+
+SMALL_LARGE = {"small": 0.1, "large": 2.0}
 
 
-@pytest.fixture
-def store(tmp_path):
-    with SQLiteStore(tmp_path / "money.db") as store:
-        yield store
+def begun(store, seconds, *campaign, **terms):
+    """The service and its clock, of which a campaign was created so long ago."""
+    store.clock.now -= seconds
+    store.engine.create("ads", *campaign, **terms)
+    return store.engine, store.clock
+
+
+def page_of(view, admin=True):
+    values = {"view": view, "times": Times.of("UTC", view.now), "admin": admin, "creates": False, "inline": False}
+    return render("_campaign.html", **values)
 
 
 def seen(store, wanted=None):
-    return store.read(lambda tx: campaign_view(tx, tx.campaign_named("ads"), wanted or PageQuery()))
+    return store.read(lambda tx: campaign_view(tx, tx.campaign("ads"), wanted or PageQuery()))
 
 
 def test_the_plan_is_that_of_the_terms_of_each_time(store):
     """Of 100 over 20 hours, 25 after 5; spread over 40 it is 12.5 from then on. A top-up of 60 after 8 hours raises
     32·100/160 to 32. From 9 hours on there is no plan, and from 9½ on it is over since long: all may be spent."""
-    now = time.time()
-    begun = now - 10 * HOUR
-    clock = Clock(begun)
-    engine = DecisionService(store, clock)
-    engine.create("ads", "bts", 100.0, {"a": 1.0, "b": 1.0}, pace_seconds=20 * HOUR)
-    clock.now = begun + 5 * HOUR
+    engine, clock = begun(store, 10 * HOUR, "bts", 100.0, {"a": 1.0, "b": 1.0}, pace_seconds=20 * HOUR)
+    created = clock.now
+    clock.now = created + 5 * HOUR
     engine.change_terms("ads", {"pace_seconds": 40 * HOUR})
     engine.change_terms("ads", {"hold_seconds": 60.0})
-    clock.now = begun + 8 * HOUR
+    clock.now = created + 8 * HOUR
     engine.top_up("ads", 60.0)
-    clock.now = begun + 9 * HOUR
+    clock.now = created + 9 * HOUR
     engine.change_terms("ads", {"pace_seconds": None})
-    clock.now = begun + 9.5 * HOUR
+    clock.now = created + 9.5 * HOUR
     engine.change_terms("ads", {"pace_seconds": 2 * HOUR})
     view = seen(store)
     first, second = [
-        [(round((at - begun) / HOUR, 3), round(value, 3)) for at, value in line] for line in _plan(view, view.now)
+        [(round((at - created) / HOUR, 3), round(value, 3)) for at, value in line] for line in _plan(view, view.now)
     ]
     assert [pair for n, pair in enumerate(first) if pair not in first[:n]] == [
         (0.0, 0.0), (5.0, 25.0), (5.0, 12.5), (8.0, 20.0), (8.0, 32.0), (9.0, 36.0)
@@ -62,10 +67,7 @@ def test_the_plan_is_that_of_the_terms_of_each_time(store):
 
 
 def test_pictures_of_an_exhausted_campaign_end_with_it(store):
-    now = time.time()
-    clock = Clock(now - 5 * 24 * HOUR)
-    engine = DecisionService(store, clock)
-    engine.create("ads", "bts", 6.0, {"a": 1.0, "b": 1.0})
+    engine, clock = begun(store, 5 * 24 * HOUR, "bts", 6.0, {"a": 1.0, "b": 1.0})
     for number in range(8):
         clock.now += 600.0
         made = engine.decide("ads", str(number))
@@ -77,7 +79,7 @@ def test_pictures_of_an_exhausted_campaign_end_with_it(store):
     assert view.standing.word == "Exhausted"
     assert (view.decided_until, view.ends) == (decided, decided + 60.0)
     assert view.over
-    assert view.shares.stretches["decisions"][-1].at[-1] == decided
+    assert view.shares.stretches["decisions"][-1].timestamps[-1] == decided
     assert sum(sum(slot.decided.values()) for slot in view.slots) == 8
     times = Times.of("UTC", view.now)
     assert 'class="spent-dot" cx="704.0"' in money_chart(view, times, 720, 280)  # at the right edge
@@ -93,9 +95,7 @@ def test_pictures_of_an_exhausted_campaign_end_with_it(store):
 @pytest.mark.parametrize("rolled", [False, True])
 def test_the_price_on_money_is_that_of_the_program_at_each_time(store, rolled):
     """Small for ten minutes, then large for ten, 10.5 of 40 spent; from when on both are known it is that of a mix."""
-    clock = Clock(time.time() - HOUR)
-    engine = DecisionService(store, clock)
-    engine.create("ads", "bts-paced", 40.0, {"small": 0.1, "large": 2.0}, horizon=100)
+    engine, clock = begun(store, HOUR, "bts-paced", 40.0, SMALL_LARGE, horizon=100)
     for number in range(20):
         arm, reward, cost = ("small", 0.25, 0.05) if number < 10 else ("large", 0.75, 1.0)
         made = engine.decide("ads", str(number), arms=[arm])
@@ -109,18 +109,16 @@ def test_the_price_on_money_is_that_of_the_program_at_each_time(store, rolled):
     assert [price for _, price in view.prices[:9]] == [0.0] * 9  # one arm, with more money than it takes
     assert all(sooner < later for (sooner, _), (later, _) in pairwise(view.prices))
     assert campaign_json(view)["prices_on_money"][-1] == {"at": view.prices[-1][0], "price": view.prices[-1][1]}
-    page = render("_campaign.html", view=view, times=Times.of("UTC", view.now), admin=True, inline=False)
+    page = page_of(view)
     assert page.count('aria-label="The price on money over time, 0.526 now."') == 2  # wide and narrow
     assert "Not shown for a budget that is for a number of requests" in page
     engine.feedback(engine.decide("ads", "fails", arms=["large"]).decision, failed=True)
-    page = render("_campaign.html", view=seen(store), times=Times.of("UTC", view.now), admin=True, inline=False)
+    page = page_of(seen(store))
     assert "Failed</span>" in page
 
 
 def test_a_change_of_the_horizon_leaves_past_prices_as_they_were(store):
-    clock = Clock(time.time() - HOUR)
-    engine = DecisionService(store, clock)
-    engine.create("ads", "bts-paced", 40.0, {"small": 0.1, "large": 2.0}, horizon=50)
+    engine, clock = begun(store, HOUR, "bts-paced", 40.0, SMALL_LARGE, horizon=50)
     for number in range(30):
         arm, reward, cost = ("small", 0.25, 0.05) if number % 2 else ("large", 0.75, 1.0)
         made = engine.decide("ads", str(number), arms=[arm])
@@ -141,8 +139,7 @@ def test_a_change_of_the_horizon_leaves_past_prices_as_they_were(store):
 
 
 def test_requests_that_failed_are_not_to_come(store):
-    engine = DecisionService(store, Clock(time.time() - HOUR))
-    engine.create("ads", "bts-paced", 10.0, {"small": 0.1, "large": 2.0}, horizon=20)
+    engine, _ = begun(store, HOUR, "bts-paced", 10.0, SMALL_LARGE, horizon=20)
     for number in range(6):
         made = engine.decide("ads", str(number), arms=["small"])
         told = {"failed": True} if number % 2 else {"reward": 0.5, "cost": 0.1}
@@ -150,39 +147,32 @@ def test_requests_that_failed_are_not_to_come(store):
     view = seen(store)
     assert (view.requests.answered, view.requests.failed) == (3, 3)
     assert view.requests.to_come == pytest.approx(9.7 / 14)
-    page = render("_campaign.html", view=view, times=Times.of("UTC", view.now), admin=True, inline=False)
+    page = page_of(view)
     assert "3 answered and 3 failed of 20 expected" in page
 
 
 def test_what_each_request_has_cost_counts_those_that_were_told_in_part(store):
     """Four at 0.1, of which one has its reward; one that has expired, charged with 2."""
-    clock = Clock(time.time() - HOUR)
-    engine = DecisionService(store, clock)
-    engine.create("ads", "bts-paced", 10.0, {"small": 0.1, "large": 2.0}, horizon=20, hold_seconds=60.0)
+    engine, clock = begun(store, HOUR, "bts-paced", 10.0, SMALL_LARGE, horizon=20, hold_seconds=60.0)
     engine.decide("ads", "expires", arms=["large"])
     for number in range(4):
-        made = engine.decide("ads", str(number), arms=["small"])
-        engine.feedback(made.decision, cost=0.1, reward=None if number else 0.5)
+        pull(engine, "ads", str(number), arms=["small"], cost=0.1, reward=None if number else 0.5)
     clock.now += 60.0
     engine.expire_due()
     requests = seen(store).requests
     assert (requests.answered, requests.failed, requests.used) == (1, 0, 5)
     assert requests.each == pytest.approx(2.4 / 5)
     assert requests.to_come == pytest.approx(7.6 / 15)
-    page = render("_campaign.html", view=seen(store), times=Times.of("UTC", clock.now), admin=True, inline=False)
+    page = page_of(seen(store))
     assert "1 of 20 expected; 5 have used their money" in page
 
 
 def test_failures_are_no_prices(store):
     """Ten answers at 1.0; then ten failures, some of them after their cost was told: each answer still costs 1."""
-    clock = Clock(time.time() - HOUR)
-    engine = DecisionService(store, clock)
-    engine.create("ads", "bts-paced", 60.0, {"small": 0.1, "large": 2.0}, horizon=100)
+    engine, _ = begun(store, HOUR, "bts-paced", 60.0, SMALL_LARGE, horizon=100)
     for number in range(10):
-        made = engine.decide("ads", f"small {number}", arms=["small"])
-        engine.feedback(made.decision, reward=0.25, cost=0.05)
-        made = engine.decide("ads", f"large {number}", arms=["large"])
-        engine.feedback(made.decision, reward=0.75, cost=1.0)
+        pull(engine, "ads", f"small {number}", arms=["small"], reward=0.25, cost=0.05)
+        pull(engine, "ads", f"large {number}", arms=["large"], reward=0.75, cost=1.0)
     before = seen(store)
     for number in range(10):
         made = engine.decide("ads", f"fails {number}", arms=["large"])
@@ -203,9 +193,7 @@ def test_failures_are_no_prices(store):
 
 def test_the_price_on_money_is_that_of_arms_that_can_be_chosen(store):
     """Large is retired and comes back: while it is away, more money would bring nothing."""
-    clock = Clock(time.time() - HOUR)
-    engine = DecisionService(store, clock)
-    engine.create("ads", "bts-paced", 40.0, {"small": 0.1, "large": 2.0}, horizon=100)
+    engine, clock = begun(store, HOUR, "bts-paced", 40.0, SMALL_LARGE, horizon=100)
 
     def minutes(key, arms):
         for number in range(4):
@@ -230,7 +218,7 @@ def test_the_price_on_money_is_that_of_arms_that_can_be_chosen(store):
 def test_the_table_of_segments_counts_requests_whatever_a_policy_remembers(store, policy):
     """With forget=0.2 an arm remembers five outcomes; with trials=1 a reward of 0.25 is learned as 0 or 1."""
     engines = [DecisionService(store, Clock(time.time() - HOUR)) for _ in range(2)]
-    engines[0].create("ads", policy, 40.0, {"small": 0.1, "large": 2.0}, horizon=100, reward_max=2.0)
+    engines[0].create("ads", policy, 40.0, SMALL_LARGE, horizon=100, reward_max=2.0)
     for number in range(30):
         segment = ("code", "mail", None)[number % 3]
         arm = "large" if segment == "code" and number % 2 else "small"
@@ -246,17 +234,15 @@ def test_the_table_of_segments_counts_requests_whatever_a_policy_remembers(store
 
 
 def test_without_a_horizon_there_is_no_price(store):
-    DecisionService(store).create("ads", "bts", 40.0, {"a": 1.0, "b": 1.0})
+    store.engine.create("ads", "bts", 40.0, {"a": 1.0, "b": 1.0})
     assert seen(store).prices == []
 
 
 def test_shares_name_the_largest_arms_not_the_first(store):
-    engine = DecisionService(store, Clock(time.time() - 600.0))
-    engine.create("ads", "bts", 40.0, {f"arm {number}": 1.0 for number in range(9)})
+    engine, _ = begun(store, 600.0, "bts", 40.0, {f"arm {number}": 1.0 for number in range(9)})
     chosen = [8] * 9 + [0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 7, 7]
     for number, arm in enumerate(chosen):
-        made = engine.decide("ads", str(number), arms=[f"arm {arm}"])
-        engine.feedback(made.decision, cost=0.1, reward=1.0)
+        pull(engine, "ads", str(number), arms=[f"arm {arm}"], cost=0.1, reward=1.0)
     view = seen(store)
     for what in ("decisions", "spend"):
         shown = whole_shares(view, what)
@@ -274,33 +260,29 @@ def test_shares_name_the_largest_arms_not_the_first(store):
 
 def test_shares_have_a_gap_where_nothing_was_decided_and_their_numbers_are_those_of_the_table(store):
     """Ten hours of one arm, ten of nothing, and an hour of the other: of the spend, not of the last slot."""
-    now = time.time()
-    clock = Clock(now - 21 * HOUR)
-    engine = DecisionService(store, clock)
-    engine.create("ads", "bts", 400.0, {"a": 1.0, "b": 1.0})
+    now = store.clock.now
+    engine, clock = begun(store, 21 * HOUR, "bts", 400.0, {"a": 1.0, "b": 1.0})
     for number in range(220):
         clock.now = now - (21 - number / 20 - (10 if number >= 200 else 0)) * HOUR
-        made = engine.decide("ads", str(number), arms=["a" if number < 200 else "b"])
-        engine.feedback(made.decision, cost=0.4, reward=1.0)
+        pull(engine, "ads", str(number), arms=["a" if number < 200 else "b"], cost=0.4, reward=1.0)
     clock.now = now
     view = seen(store)
     for what in ("decisions", "spend"):
         first, second = view.shares.stretches[what]
-        assert second.at[0] - first.at[-1] > 8 * HOUR
-        assert (first.layers, second.layers) == ([(0, [1.0] * len(first.at))], [(1, [1.0] * len(second.at))])
+        assert second.timestamps[0] - first.timestamps[-1] > 8 * HOUR
+        assert (first.layers, second.layers) == (
+            [(0, [1.0] * len(first.timestamps))],
+            [(1, [1.0] * len(second.timestamps))],
+        )
         assert [(name, round(part, 6)) for _, name, part in whole_shares(view, what)] == [
             ("a", 0.909091), ("b", 0.090909)
         ]  # fmt: skip
         drawn = share_chart(view, Times.of("UTC", view.now), what, 550, 220)
         assert drawn.count('class="share arm1"') == drawn.count('class="share arm2"') == 1
         assert ">91 %</text>" in drawn
-    page = render("_campaign.html", **page_values(view))
+    page = page_of(view, admin=False)
     assert "the numbers are of all that is shown" in page
     assert page.count("90.9 %") == 7  # the table, and for both charts the legend and the words of two drawings
-
-
-def page_values(view):
-    return {"view": view, "times": Times.of("UTC", view.now), "admin": False, "creates": False, "inline": False}
 
 
 @pytest.mark.parametrize(
@@ -314,8 +296,7 @@ def page_values(view):
     ],
 )
 def test_labels_of_money_have_the_room_and_the_decimals_they_need(store, budget, cap, labels):
-    engine = DecisionService(store, Clock(time.time() - 600.0))
-    engine.create("ads", "bts", budget, {"a": cap, "b": cap})
+    engine, _ = begun(store, 600.0, "bts", budget, {"a": cap, "b": cap})
     engine.feedback(engine.decide("ads", "1").decision, cost=cap, reward=1.0)
     view = seen(store)
     for width in (720, 360):
@@ -331,12 +312,10 @@ def test_labels_of_money_have_the_room_and_the_decimals_they_need(store, budget,
 
 def test_the_common_axis_has_every_arms_median(store):
     """An arm with one pull, better than any, beside two with twenty."""
-    engine = DecisionService(store, Clock(time.time() - 600.0))
-    engine.create("ads", "bts", 90.0, {"a": 1.0, "b": 1.0, "new": 1.0})
+    engine, _ = begun(store, 600.0, "bts", 90.0, {"a": 1.0, "b": 1.0, "new": 1.0})
     for number in range(41):
         arm, reward, cost = [("a", 0.2, 0.5), ("b", 0.25, 0.5)][number % 2] if number else ("new", 1.0, 0.01)
-        made = engine.decide("ads", str(number), arms=[arm])
-        engine.feedback(made.decision, reward=reward, cost=cost)
+        pull(engine, "ads", str(number), arms=[arm], reward=reward, cost=cost)
     view = seen(store)
     pairs = [(arm.belief, arm.pulls) for arm in view.arms]
     [new] = [arm.belief for arm in view.arms if arm.pulls == 1]
@@ -351,32 +330,24 @@ def test_the_common_axis_has_every_arms_median(store):
 
 
 def test_every_arm_can_be_retired_from_the_page_however_many_there_are(store, monkeypatch):
-    engine = DecisionService(store, Clock(time.time() - 600.0))
-    engine.create("ads", "bts", 90.0, {f"arm {number}": 1.0 for number in range(70)})
+    engine, _ = begun(store, 600.0, "bts", 90.0, {f"arm {number}": 1.0 for number in range(70)})
     for name in ("arm 3", "arm 69"):
-        made = engine.decide("ads", name, arms=[name])
-        engine.feedback(made.decision, reward=1.0, cost=0.5)
+        pull(engine, "ads", name, arms=[name], reward=1.0, cost=0.5)
     engine.retire_arm("ads", "arm 3")
 
-    def page(admin=True):
-        view = seen(store)
-        return render("_campaign.html", view=view, times=Times.of("UTC", view.now), admin=admin, inline=False)
-
-    links = re.findall(r'retire-arm\?arm=arm%20(\d+)"', page())
+    links = re.findall(r'retire-arm\?arm=arm%20(\d+)"', page_of(seen(store)))
     assert sorted(map(int, links)) == [number for number in range(70) if number != 3]
-    assert page().count("bring-back-arm?arm=arm%203") == 1
-    assert "retire-arm" not in page(admin=False)
+    assert page_of(seen(store)).count("bring-back-arm?arm=arm%203") == 1
+    assert "retire-arm" not in page_of(seen(store), admin=False)
     monkeypatch.setattr(campaign_module, "ARMS_LISTED_MAX", 4)
-    few = page()
+    few = page_of(seen(store))
     assert "4 more arms, those with the most spend; 5 are not listed" in few
     assert 'href="/campaigns/ads/retire-arm"' in few
 
 
 def test_the_history_of_the_budget_is_not_lost_among_other_events(store):
     """Topped up and given other terms, then paused and resumed sixty times: what was planned before is still known."""
-    clock = Clock(time.time() - HOUR)
-    engine = DecisionService(store, clock)
-    engine.create("ads", "bts", 10.0, {"a": 1.0, "b": 1.0}, pace_seconds=1000.0)
+    engine, clock = begun(store, HOUR, "bts", 10.0, {"a": 1.0, "b": 1.0}, pace_seconds=1000.0)
     created = clock.now
     clock.now += 10.0
     engine.top_up("ads", 90.0)

@@ -6,34 +6,24 @@ import re
 import httpx
 import pytest
 
-from browsing import Browser, button
+from browsing import button
 from budgetbandits.errors import Conflict
-from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
-from budgetbandits.service.service import DecisionService
-from budgetbandits.service.stores.sqlite import SQLiteStore
-from reads_here import ReadsHere
-from served import kinds_of_events
+from served import kinds_of_events, served
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     """Campaigns in several states; tests change those that they create themselves."""
-    with SQLiteStore(tmp_path_factory.mktemp("operating") / "money.db") as store:
-        engine = store.engine = DecisionService(store)
+    with served(tmp_path_factory.mktemp("operating")) as store:
+        engine = store.engine
         for name in ("plain", "paused", "closed", "one arm"):
             engine.create(name, "bts", 20.0, {"search": 1.0, "mail": 0.5})
         engine.set_status("paused", "paused")
         engine.set_status("closed", "closed")
         engine.retire_arm("one arm", "mail")
         engine.create("knows", "kube", 20.0, {"a": 1.0, "b": 0.5}, known={"costs": {"a": 0.5, "b": 0.25}})
-        store.app = create_app(engine, store, reads=ReadsHere(store))
         yield store
-
-
-@pytest.fixture(scope="module")
-def admin(store):
-    return Browser(store.app, make_key(store, ["admin"], 0.0))
 
 
 REFUSED = [
@@ -48,6 +38,8 @@ REFUSED = [
     ("plain", "add-arm", {"name": "tv", "cap": "2"}, "most is 1.00; lower it"),
     ("plain", "add-arm", {"name": "tv", "cap": "0"}, "is 0; give the most"),
     ("knows", "add-arm", {"name": "tv", "cap": "0.5"}, "knows all costs beforehand"),
+    ("plain", "top-up", {"amount": "much"}, "type a number"),
+    ("plain", "change-terms", {"hold_seconds": "-3"}, "use a number from 0"),
     ("plain", "top-up", {"amount": "0"}, "use a positive amount, and no more than"),
     ("plain", "change-terms", {"daily_cap": "0.1"}, "Daily cap is 0.10, and the most expensive arm"),
     *(("closed", action, {}, "is closed for good") for action in

@@ -10,7 +10,7 @@ from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.dashboard.status import runs_out
 from budgetbandits.service.ledger import Account, Limits, earliest_end, place
 from budgetbandits.service.rollups import roll_up
-from served import served
+from served import pull, served
 
 HOUR = 3600.0
 
@@ -101,14 +101,13 @@ def said(store, name):
     def read(tx):
         tx.now = lambda: store.clock.now
         [line] = overview(tx, ListQuery(name), None).lines
-        return line.runs_out, campaign_view(tx, tx.campaign_named(name), PageQuery()).runs_out
+        return line.runs_out, campaign_view(tx, tx.campaign(name), PageQuery()).runs_out
 
     return store.read(read)
 
 
 def spend(store, name, cost):
-    made = store.engine.decide(name, f"{store.clock.now}")
-    store.engine.feedback(made.decision, cost=cost, reward=1.0)
+    pull(store.engine, name, f"{store.clock.now}", cost=cost, reward=1.0)
 
 
 def test_the_list_and_the_page_say_the_same_at_every_age(store):

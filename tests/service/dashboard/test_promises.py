@@ -6,10 +6,8 @@ import time
 
 import pytest
 
-from browsing import Browser
 from budgetbandits.errors import HoldRefused
 from budgetbandits.service import ledger
-from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.ledger import Account, Limits
 from budgetbandits.service.stores.contract import Transaction
 from served import served
@@ -24,11 +22,6 @@ def store(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patched, served(folder, NOON) as store:
         patched.setattr(Transaction, "now", lambda _: store.clock.now)
         yield store
-
-
-@pytest.fixture(scope="module")
-def admin(store):
-    return Browser(store.app, make_key(store, ["admin"], 0.0))
 
 
 def said(page):

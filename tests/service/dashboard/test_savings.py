@@ -1,6 +1,5 @@
 """What a campaign saved, and what is believed of arms with small caps: from the requests that were told in full."""
 
-import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,26 +9,16 @@ from budgetbandits.service.dashboard.arms import saved_by
 from budgetbandits.service.dashboard.campaign import campaign_json, campaign_view
 from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.rollups import roll_up
-from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.records import CampaignSettings, Counts
-from budgetbandits.service.stores.sqlite import SQLiteStore
 from budgetbandits.terms import Terms
-from clock import Clock
-
-
-@pytest.fixture
-def store(tmp_path):
-    with SQLiteStore(tmp_path / "money.db") as store:
-        store.clock = Clock(time.time())
-        store.engine = DecisionService(store, store.clock)
-        yield store
+from served import pull
 
 
 def numbers(store, name):
     """Of a campaign's page; the same from events and from rollups."""
 
     def read():
-        return store.read(lambda tx: campaign_json(campaign_view(tx, tx.campaign_named(name), PageQuery())))
+        return store.read(lambda tx: campaign_json(campaign_view(tx, tx.campaign(name), PageQuery())))
 
     before = read()
     roll_up(store)
@@ -128,11 +117,11 @@ def test_money_and_reward_are_of_the_same_requests(store):
     engine.create("ads", "bts", 1000.0, {"a": 1.0, "b": 1.0}, hold_seconds=60.0)
     for arm in "ab":
         for number in range(8):
-            made = engine.decide("ads", f"{arm} {number}", arms=[arm])
-            engine.feedback(made.decision, cost=0.5, reward=None if number < 2 else float(number % 2))
+            pull(
+                engine, "ads", f"{arm} {number}", arms=[arm], cost=0.5, reward=None if number < 2 else float(number % 2)
+            )
         for number in range(2):
-            made = engine.decide("ads", f"fails {arm} {number}", arms=[arm])
-            engine.feedback(made.decision, cost=1.0, failed=True)
+            pull(engine, "ads", f"fails {arm} {number}", arms=[arm], cost=1.0, failed=True)
             engine.decide("ads", f"expires {arm} {number}", arms=[arm])
             store.clock.now += 3600.0
             engine.expire_due()
@@ -172,8 +161,7 @@ def test_with_a_horizon_nothing_is_said_of_what_was_saved(store):
     for name, terms in (("ads", {}), ("paced", {"horizon": 100})):
         store.engine.create(name, "bts-paced", 60.0, {"a": 1.0, "b": 1.0}, **terms)
         for number in range(8):
-            made = store.engine.decide(name, f"{number}", arms=["ab"[number % 2]])
-            store.engine.feedback(made.decision, cost=0.5, reward=1.0)
+            pull(store.engine, name, f"{number}", arms=["ab"[number % 2]], cost=0.5, reward=1.0)
     assert numbers(store, "ads")["saved"] is not None
     assert numbers(store, "paced")["saved"] is None
 
@@ -185,8 +173,7 @@ def test_prices_are_on_the_scale_by_which_the_policy_learns(store, policy, own):
     engine.create("ads", policy, 500.0, {"large": 100.0, "small": 0.01}, known={"cost_floor": 0.001})
     for name, cost, often in (("large", 0.05, 2), ("small", 0.005, 4)):
         for number in range(60):
-            made = engine.decide("ads", f"{name} {number}", arms=[name])
-            engine.feedback(made.decision, cost=cost, reward=float(number % often == 0))
+            pull(engine, "ads", f"{name} {number}", arms=[name], cost=cost, reward=float(number % often == 0))
     large, small = numbers(store, "ads")["arms"]
     if own:
         assert small["price"]["median"] == pytest.approx(0.005, rel=0.01)

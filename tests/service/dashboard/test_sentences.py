@@ -10,18 +10,7 @@ from browsing import Browser
 from budgetbandits.formatting.datetimes import Times
 from budgetbandits.service.dashboard.status import pace
 from budgetbandits.service.http.auth import make_key
-from served import served
-
-
-@pytest.fixture
-def store(tmp_path):
-    with served(tmp_path) as store:
-        yield store
-
-
-@pytest.fixture
-def admin(store):
-    return Browser(store.app, make_key(store, ["admin"], 0.0))
+from served import pull
 
 
 def seen(answer):
@@ -153,8 +142,7 @@ def test_a_saving_is_said_only_where_it_can_be_told(store, admin, pulls, words):
     store.engine.create("ads", "bts", 400.0, {"a": 1.0, "b": 1.0})
     for arm, (count, seldom) in pulls.items():
         for number in range(count):
-            made = store.engine.decide("ads", f"{arm}{number}", arms=[arm])
-            store.engine.feedback(made.decision, cost=0.5, reward=float(number % seldom == 0))
+            pull(store.engine, "ads", f"{arm}{number}", arms=[arm], cost=0.5, reward=float(number % seldom == 0))
     page = seen(admin("GET", "/campaigns/ads"))
     assert re.search(words, page)
     assert "the saving is estimated too high: by 5 to 9 % of the spend where all arms are the same" in page
@@ -230,7 +218,7 @@ def test_the_pace_is_said_as_a_share_of_the_budget_and_not_before_it_means_anyth
     for number in range(decisions):
         engine.feedback(engine.decide("ads", str(number)).decision, cost=1.0, reward=1.0)
     engine.change_terms("ads", {"pace_seconds": 100_000.0})
-    [glance] = store.read(lambda tx: tx.pages().summaries([tx.campaign_named("ads").id]))
+    [glance] = store.read(lambda tx: tx.pages().summaries([tx.campaign("ads").id]))
     made = pace(glance, now + seconds)
     assert made.words == words
     assert -1.0 <= made.share <= 1.0

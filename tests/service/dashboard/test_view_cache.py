@@ -7,21 +7,46 @@ import pytest
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.dashboard.beliefs import ArmFeedback, ValueSums, belief
-from budgetbandits.service.dashboard.charts.inline import small_density
+from budgetbandits.service.dashboard.charts.cell_charts import small_density
 from budgetbandits.web.view_cache import COSTS_MAX, LIFETIME_MAX, VIEWS_MAX, Load, ViewCache
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self):
-        return self.now
+from clock import Clock
 
 
 def busy(seconds):
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         pass
+
+
+def test_what_many_ask_for_is_made_once_and_what_takes_long_is_good_for_long():
+    made, clock = [], Clock(100.0)
+
+    def slow():
+        busy(0.05)
+        made.append(clock.now)
+        return len(made)
+
+    async def run():
+        fresh = ViewCache(1.0, clock)
+        assert fresh.lifetime() == 1.0
+        assert await asyncio.gather(*(fresh.get("a", "view", slow) for _ in range(5))) == [1] * 5
+        assert fresh.time_left("a", "view") == 5.0  # a hundredth of a processor; the first time, no longer than that
+        clock.now += 4.9
+        assert await fresh.get("a", "view", slow) == 1
+        assert fresh.time_left("a", "view") == pytest.approx(0.1)
+        assert await fresh.get("a", "other view", slow) == 2
+        clock.now += 5.1
+        assert await fresh.get("a", "view", slow) == 3
+        fresh.clear()
+        assert await fresh.get("a", "view", slow) == 4
+        with pytest.raises(StoreError):
+            await fresh.get("b", "view", broken)
+        assert await fresh.get("b", "view", slow) == 5  # what failed is tried again at once
+
+    def broken():
+        raise StoreError("gone")
+
+    asyncio.run(run())
 
 
 def test_views_that_differ_by_the_zone_are_read_once():
@@ -35,7 +60,7 @@ def test_views_that_differ_by_the_zone_are_read_once():
         return lambda data: rendered.append((zone, data)) or f"{zone} {data}"
 
     async def run():
-        fresh = ViewCache(1.0, Clock())
+        fresh = ViewCache(1.0, Clock(100.0))
         for _ in range(2):
             found = await asyncio.gather(*(fresh.rendered("a", "view", make, zone, draw(zone)) for zone in "xyz"))
             assert found == [(1, "x 1"), (1, "y 1"), (1, "z 1")]
@@ -47,15 +72,14 @@ def test_views_that_differ_by_the_zone_are_read_once():
 
 def test_what_is_known_of_an_arm_is_drawn_once_for_all_zones():
     known = belief(ArmFeedback(cost=ValueSums(10, 4.0, 2.5)), 1.0, 1.0)
-    rendered = [small_density("price", known, None, (0.0, 1.0), "arm1")
-             for _ in range(2)]  # fmt: skip
+    rendered = [small_density("price", known, None, (0.0, 1.0), "arm1") for _ in range(2)]
     assert rendered[0] is rendered[1]
     known = belief(ArmFeedback(cost=ValueSums(11, 4.0, 2.5)), 1.0, 1.0)
     assert small_density("price", known, None, (0.0, 1.0), "arm1") != rendered[0]
 
 
 def test_views_of_two_kinds_share_what_they_may_take():
-    clock, load = Clock(), Load()
+    clock, load = Clock(100.0), Load()
 
     async def run():
         one, other = ViewCache(1.0, clock, load), ViewCache(3.0, clock, load)
@@ -69,7 +93,7 @@ def test_views_of_two_kinds_share_what_they_may_take():
 
 
 def test_nothing_is_good_for_longer_than_a_page_may_be_old():
-    clock = Clock()
+    clock = Clock(100.0)
 
     async def run():
         fresh = ViewCache(1.0, clock)
@@ -84,7 +108,7 @@ def test_nothing_is_good_for_longer_than_a_page_may_be_old():
 
 def test_pages_that_were_left_make_no_other_older():
     """Ten that were opened for a moment, and one that was looked at for long, and then left."""
-    clock = Clock()
+    clock = Clock(100.0)
 
     async def run():
         fresh = ViewCache(1.0, clock)
@@ -106,7 +130,7 @@ def test_what_could_not_be_drawn_is_drawn_again():
         raise StoreError("odd")
 
     async def run():
-        fresh = ViewCache(1.0, Clock())
+        fresh = ViewCache(1.0, Clock(100.0))
         with pytest.raises(StoreError):
             await fresh.rendered("a", "view", lambda: 1, "zone", broken)
         assert await fresh.rendered("a", "view", lambda: 2, "zone", str) == (1, "1")
@@ -118,7 +142,7 @@ def test_what_is_kept_takes_a_number_of_bytes_at_most():
     """Of one view drawn for very many, and of very many views; whoever asks is answered all the same."""
 
     async def run():
-        fresh = ViewCache(1.0, Clock(), bytes_max=1_000_000)
+        fresh = ViewCache(1.0, Clock(100.0), bytes_max=1_000_000)
         for zone in range(50):
             assert (await fresh.rendered("a", "view", lambda: 1, zone, lambda _: "x" * 90_000))[1] == "x" * 90_000
             assert fresh.bytes <= 1_000_000
@@ -136,11 +160,11 @@ def test_what_was_asked_for_longest_ago_leaves_first():
     made = []
 
     async def run():
-        fresh = ViewCache(1.0, Clock(), bytes_max=1_000_000)
+        fresh = ViewCache(1.0, Clock(100.0), bytes_max=1_000_000)
         for view in range(30):
             for each in ("often", view):
                 await fresh.get("a", each, lambda each=each: made.append(each) or "x" * 90_000)
-        many = ViewCache(1.0, Clock())
+        many = ViewCache(1.0, Clock(100.0))
         for view in range(VIEWS_MAX + 30):
             for each in ("often too", view):
                 await many.get("a", each, lambda each=each: made.append(each))

@@ -20,7 +20,7 @@ import pytest
 from budgetbandits.errors import DiskFull, StoreError
 from budgetbandits.service.audit import audit, export
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.audit.open_decisions import Known, OpenDecisions
+from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisions
 from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.feedback import DecisionOutcome
 from budgetbandits.service.http import subprocess_reads
@@ -71,7 +71,7 @@ def of_every_kind(engine):
 
 @pytest.mark.parametrize("most", [1, 4, 1000])
 def test_an_audit_finds_every_wrong_row_wherever_it_is_remembered(store, monkeypatch, most):
-    monkeypatch.setattr(audit, "OpenDecisions", partial(OpenDecisions, most=most))
+    monkeypatch.setattr(audit, "OpenDecisions", partial(OpenDecisions, size=most))
     made = of_every_kind(DecisionService(store, Clock(1e9)))
     assert verify(store, "ads") == []
     for ids in made.values():
@@ -96,14 +96,14 @@ def test_an_audit_while_decisions_are_made_and_told(store):
             engine.decide("ads", f"new {len(made)}")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("budgetbandits.service.stores.contract.ROWS_READ", 50)
+        patch.setattr("budgetbandits.service.audit.slices.ROWS_READ", 50)
         assert verify(store, "ads", tell) == []
     assert len(made) < 50
     assert verify(store, "ads") == []
 
 
 def test_an_audit_tells_how_far_it_is(store, monkeypatch):
-    monkeypatch.setattr("budgetbandits.service.stores.contract.ROWS_READ", 50)
+    monkeypatch.setattr("budgetbandits.service.audit.slices.ROWS_READ", 50)
     filled(DecisionService(store), 1, 60)
     told = []
     verify(store, "ads", lambda done, last: told.append((done, last)))
@@ -123,8 +123,8 @@ def test_an_audit_lists_a_thousand_differences_and_counts_the_rest(monkeypatch):
 
 
 def test_what_is_not_told_is_remembered_in_memory_or_in_a_file():
-    known = {str(n): Known(Hold(n, "expired", n, 0, n % 2 == 0, 3), None, n / 2) for n in range(100)}
-    with OpenDecisions(most=10) as open:
+    known = {str(n): OpenDecision(Hold(n, "expired", n, 0, n % 2 == 0, 3), None, n / 2) for n in range(100)}
+    with OpenDecisions(size=10) as open:
         for id, each in known.items():
             open.put(id, each)
         assert "0" in open
@@ -164,10 +164,10 @@ def test_no_room_for_what_must_be_remembered(monkeypatch):
             pass
 
     monkeypatch.setattr("budgetbandits.service.audit.open_decisions.sqlite3.connect", lambda *_, **__: Full())
-    with OpenDecisions(most=1) as open:
-        open.put("1", Known(Hold(1)))
+    with OpenDecisions(size=1) as open:
+        open.put("1", OpenDecision(Hold(1)))
         with pytest.raises(DiskFull, match="SQLITE_TMPDIR"):
-            open.put("2", Known(Hold(1)))
+            open.put("2", OpenDecision(Hold(1)))
 
 
 # --- connections -----------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from budgetbandits.errors import HoldRefused
 from budgetbandits.service import decisions
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.audit.event_cut import Cut
+from budgetbandits.service.audit.slices import Cut
 from budgetbandits.service.feedback import DecisionOutcome
 from budgetbandits.service.ledger import DAY
 from budgetbandits.service.service import DecisionService
@@ -25,12 +25,6 @@ def clock():
     return Clock(NOON)
 
 
-@pytest.fixture(params=STORES)
-def store(request, tmp_path):
-    with STORES[request.param](tmp_path) as opener, opener() as store:
-        yield store
-
-
 @pytest.fixture
 def two(store, clock):
     """Two servers with a lease each of 5 of their campaign's 100, and an open decision each."""
@@ -42,7 +36,7 @@ def two(store, clock):
 
 
 def leases(store):
-    return store.read(lambda tx: tx.leases(tx.campaign_named("ads").id))
+    return store.read(lambda tx: tx.leases(tx.campaign("ads").id))
 
 
 # --- audits ------------------------------------------------------------------------------------------------------
@@ -95,7 +89,7 @@ def test_an_audit_leaves_out_what_was_committed_later_with_a_lower_number(tmp_pa
         one.create("ads", "bts", 100.0, ARMS, lease=5.0, lease_seconds=10.0, hold_seconds=60.0)
         for number, engine in enumerate((one, other)):
             engine.decide("ads", f"open {number}")
-        last = store.read(lambda tx: tx.last_event(tx.campaign_named("ads").id))
+        last = store.read(lambda tx: tx.last_event(tx.campaign("ads").id))
 
         def renumber(statement, *values):
             with sqlite3.connect(path) as connection:

@@ -41,7 +41,7 @@ def two(store, clock):
 
 
 def leases(store):
-    return store.read(lambda tx: tx.leases(tx.campaign_named("ads").id))
+    return store.read(lambda tx: tx.leases(tx.campaign("ads").id))
 
 
 def kinds(store):
@@ -119,7 +119,7 @@ def test_a_lease_goes_on_from_what_the_campaign_knows_when_it_is_merged(store, t
     clock.now += 6.0
     two[1].decide("ads", "the other merges")
     two[0].decide("ads", "and the first")
-    held = two[0]._leases._held[store.read(lambda tx: tx.campaign_named("ads")).id]
+    held = two[0]._leases._held[store.read(lambda tx: tx.campaign("ads")).id]
     assert held.learner.state.pulls.sum() == 20
     assert verify(store, "ads") == []
 
@@ -129,10 +129,10 @@ def test_choices_that_leave_a_trace_are_counted_when_a_lease_is_merged(store, cl
     engine.create("ads", "epsilon-first:epsilon=0.9", 100.0, ARMS, lease=5.0, lease_seconds=10.0)
     for number in range(3):
         engine.decide("ads", f"{number}")
-    assert store.read(lambda tx: tx.campaign_named("ads")).learned["single"]["turn"] == 0
+    assert store.read(lambda tx: tx.campaign("ads")).learned["single"]["turn"] == 0
     clock.now += 6.0
     engine.decide("ads", "merges")
-    assert store.read(lambda tx: tx.campaign_named("ads")).learned["single"]["turn"] == 3
+    assert store.read(lambda tx: tx.campaign("ads")).learned["single"]["turn"] == 3
     assert verify(store, "ads") == []
 
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from budgetbandits.errors import BudgetBanditsError, HoldRefused
+from budgetbandits.errors import HoldRefused
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.feedback import DecisionOutcome
 from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import Scope
 from budgetbandits.service.stores.records import Lease
-from stores import all_decisions, all_events
+from stores import all_decisions, all_events, in_threads
 
 ARMS = {"a": 1.0, "b": 0.5}
 
@@ -78,31 +78,23 @@ def test_event_loops_of_two_servers_spend_one_budget_by_leases(opener, policy):
 
 def test_threads_of_two_servers_spend_one_budget_by_leases(opener):
     with opener() as one, opener() as two:
-        engines, problems = [DecisionService(one), DecisionService(two)], []
+        engines = [DecisionService(one), DecisionService(two)]
         engines[0].create("ads", "bts", 40.0, ARMS, lease=5.0, lease_seconds=0.1)
 
         def spend(name):
             number = 0
-            try:
-                while True:
-                    try:
-                        answer = engines[name % 2].decide("ads", f"{name}-{number}")
-                    except HoldRefused as refused:
-                        if refused.reason == "exhausted":
-                            return
-                        continue
-                    engines[number % 2].feedback(answer.decision, reward=1.0, cost=answer.hold)
-                    engines[number % 3 % 2].expire_due()
-                    number += 1
-            except BudgetBanditsError as error:
-                problems.append(error)
+            while True:
+                try:
+                    answer = engines[name % 2].decide("ads", f"{name}-{number}")
+                except HoldRefused as refused:
+                    if refused.reason == "exhausted":
+                        return
+                    continue
+                engines[number % 2].feedback(answer.decision, reward=1.0, cost=answer.hold)
+                engines[number % 3 % 2].expire_due()
+                number += 1
 
-        threads = [threading.Thread(target=spend, args=(name,)) for name in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert problems == []
+        in_threads(spend, range(6))
         assert "leased" in whole(two, 40.0)
 
 

@@ -88,7 +88,7 @@ def test_a_dump_audits_clean_and_goes_on_deciding(loader, version):
         roll_up(store)
         for name in CAMPAIGNS:
             assert verify(store, name) == []
-            totals = store.read(lambda tx, name=name: History.of(tx, tx.campaign_named(name)).totals())
+            totals = store.read(lambda tx, name=name: History.of(tx, tx.campaign(name)).totals())
             assert sum(each.costs_reported for each in totals.values()) >= 3
             assert sum(each.failed for each in totals.values()) > 0
         assert len(store.read(lambda tx: tx.keys())) == 1

@@ -15,7 +15,7 @@ def played(store):
     """Sixty decisions of three segments and none, told in every way there is."""
     clock, rng = Clock(1_800_000_000.0), random.Random(3)
     engine = DecisionService(store, clock)
-    id = engine.create("ads", "bts-paced", 200.0, {"search": 1.0, "mail": 0.5}, hold_seconds=200.0, by="bb_maker")
+    id = engine.create("ads", "bts-paced", 200.0, {"search": 1.0, "mail": 0.5}, hold_seconds=200.0, actor="bb_maker")
     for number in range(60):
         clock.now += 1.0
         segment = rng.choice([None, "code", 'ch"at', "é"])
@@ -30,7 +30,7 @@ def played(store):
             engine.expire_due()
         elif what != "open":
             engine.feedback(made.decision, cost=1.5 if what == "dear" else 0.25, reward=1.0)
-            engine.set_status("ads", "active", by="bb_maker")
+            engine.set_status("ads", "active", actor="bb_maker")
     return engine, id
 
 
@@ -69,7 +69,7 @@ def test_all_decisions_are_found_page_by_page(store, monkeypatch):
 
 def test_events_of_operators_and_freezes_are_found_page_by_page(store):
     engine, id = played(store)
-    engine.change_terms("ads", {"hold_seconds": 60.0}, by="bb_maker")
+    engine.change_terms("ads", {"hold_seconds": 60.0}, actor="bb_maker")
     events = store.read(lambda tx: tx.events(id, limit=9999))
     wanted = [each for each in reversed(events) if each.decision is None]
     dear = [each for each in all_decisions(store, "ads") if each.hold.overrun]

@@ -62,17 +62,17 @@ def test_reads_succeed_soon_after_an_outage(tmp_path):
         cable = Cable(parts.hostname, parts.port)
         place = f"{parts.username}@127.0.0.1:{cable.port}"
         with opener.func(urlunsplit(parts._replace(netloc=place))) as store:
-            assert store.read(lambda tx: tx.campaign_named("none")) is None
+            assert store.read(lambda tx: tx.campaign("none")) is None
             cable.cut()
             end = time.monotonic() + 7.0
             while time.monotonic() < end:
                 with pytest.raises(StoreError):
-                    store.read(lambda tx: tx.campaign_named("none"))
+                    store.read(lambda tx: tx.campaign("none"))
             cable.mend()
             began = time.monotonic()
             while time.monotonic() - began < 30.0:
                 with contextlib.suppress(StoreError):
-                    assert store.read(lambda tx: tx.campaign_named("none")) is None
+                    assert store.read(lambda tx: tx.campaign("none")) is None
                     break
             assert time.monotonic() - began < 3.5
         cable.cut()

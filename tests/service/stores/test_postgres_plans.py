@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from budgetbandits.service.audit.event_cut import Cut
+from budgetbandits.service.audit.slices import Cut
 from budgetbandits.service.dashboard.overview import overview
 from budgetbandits.service.dashboard.query import ListQuery
 from budgetbandits.service.stores.records import Watermark
@@ -130,7 +130,7 @@ def test_postgres_reads_the_events_of_one_campaign_alone_whatever_it_has_counted
             [campaign] = connection.execute("SELECT md5('7')").fetchone()
         name, asked, found = "", set(), []
         transaction = store.read(type)
-        do = transaction._do
+        do = transaction._execute
 
         def explained(tx, statement, values=()):
             if re.search(r"\bevent\b", statement) and (name, statement) not in asked:
@@ -140,7 +140,7 @@ def test_postgres_reads_the_events_of_one_campaign_alone_whatever_it_has_counted
                     found.extend((name, kind, wrong(node)) for node in scans(nodes[0]["Plan"]) if wrong(node))
             return do(tx, statement, values)
 
-        monkeypatch.setattr(transaction, "_do", explained)
+        monkeypatch.setattr(transaction, "_execute", explained)
         for each, read in reads(campaign).items():
             name = each
             store.read(read)

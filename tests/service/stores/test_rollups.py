@@ -95,7 +95,7 @@ def added_up(store, campaign, span):
 
 
 def read(store, campaign, span):
-    counts = store.read(lambda tx: History.of(tx, tx.campaign_named(campaign)).by(span))
+    counts = store.read(lambda tx: History.of(tx, tx.campaign(campaign)).by(span))
     return {(each.begins, each.arm): list(each.values()) for each in counts}
 
 
@@ -113,14 +113,14 @@ def test_rollups_are_what_the_events_add_up_to(store, monkeypatch, terms):
                 assert read(store, "ads", span) == added_up(store, "ads", span)
             roll_up(store)
         assert verify(store, "ads") == []
-    totals = store.read(lambda tx: History.of(tx, tx.campaign_named("ads")).totals())
+    totals = store.read(lambda tx: History.of(tx, tx.campaign("ads")).totals())
     spent = engine.account("ads").spent + sum(each.account.spent for each in store.read(
-        lambda tx: tx.leases(tx.campaign_named("ads").id)))  # fmt: skip
+        lambda tx: tx.leases(tx.campaign("ads").id)))  # fmt: skip
     assert sum(each.spent for each in totals.values()) == spent > 0
     assert sum(each.overruns for each in totals.values()) > 0
     assert sum(each.expired for each in totals.values()) > 0
     assert sum(each.failed_cost for each in totals.values()) > 0
-    leased = store.read(lambda tx: tx.leases(tx.campaign_named("ads").id))
+    leased = store.read(lambda tx: tx.leases(tx.campaign("ads").id))
     requests_used = engine.account("ads").requests_used + sum(each.account.requests_used for each in leased)
     assert sum(each.requests_used for each in totals.values()) == requests_used > 0
 
@@ -132,14 +132,14 @@ def test_a_young_campaign_is_read_in_seconds_while_its_events_are_few(store, mon
     play(engine, clock, rng, 60)
     roll_up(store)
     play(engine, clock, rng, 5)
-    slots = store.read(lambda tx: History.of(tx, tx.campaign_named("ads")).fine_slots(5))
+    slots = store.read(lambda tx: History.of(tx, tx.campaign("ads")).fine_slots(5))
     wanted = added_up(store, "ads", 5)
     decided, spent = COUNTS.index("decided"), COUNTS.index("spent")
     assert {(at, arm): (d, s) for at, arm, d, s in slots} == {
         key: (row[decided], row[spent]) for key, row in wanted.items()
     }
     monkeypatch.setattr(rollups, "EVENTS_READ_MAX", 20)
-    assert store.read(lambda tx: History.of(tx, tx.campaign_named("ads")).fine_slots(5)) is None
+    assert store.read(lambda tx: History.of(tx, tx.campaign("ads")).fine_slots(5)) is None
 
 
 def test_rolling_up_ends_when_it_is_told_to_and_goes_on_later(store, monkeypatch):
@@ -167,7 +167,7 @@ def test_rolling_up_twice_changes_nothing_and_old_minutes_go(store):
     before = read(store, "ads", HOUR)
     assert roll_up(store) == 0
     assert read(store, "ads", HOUR) == before
-    id = store.read(lambda tx: tx.campaign_named("ads").id)
+    id = store.read(lambda tx: tx.campaign("ads").id)
     # the campaign's clock is years ahead of the store's or behind it; only minutes are ever dropped
     kept = store.read(lambda tx: tx.rollups().rows(id, MINUTE))
     assert len(kept) in (0, len(read(store, "ads", MINUTE)))
@@ -204,12 +204,12 @@ def test_an_audit_finds_tampering(store, tampering, found):
 def test_pages_read_what_there_is(store):
     clock = Clock(BEGIN)
     engine = DecisionService(store, clock)
-    id = engine.create("ads", "bts", budget=60.0, arms={"search": 1.0, "mail": 0.5}, by="bb_maker")
+    id = engine.create("ads", "bts", budget=60.0, arms={"search": 1.0, "mail": 0.5}, actor="bb_maker")
     clock.now += 1.0
     other = engine.create("other", "bts", budget=5.0, arms={"a": 1.0, "b": 0.5})
     play(engine, clock, random.Random(5), 80)
     engine.decide("ads", "held")
-    engine.retire_arm("ads", "mail", by="bb_tester")
+    engine.retire_arm("ads", "mail", actor="bb_tester")
     roll_up(store)
     made = all_decisions(store, "ads")
     pages = store.read(lambda tx: tx.pages().summaries([id, other]))
@@ -261,9 +261,10 @@ def test_refusals_are_written_in_one_order_and_lock_no_campaign(store, monkeypat
         DecisionService(store).create(f"ads {number}", "bts", 10.0, {"a": 1.0, "b": 1.0}) for number in range(5)
     ]
     transaction = store.write(type)
-    done, do, do_many = [], transaction._do, transaction._do_many
-    monkeypatch.setattr(transaction, "_do", lambda self, *asked: done.append(asked) or do(self, *asked))
-    monkeypatch.setattr(transaction, "_do_many", lambda self, *asked: done.append(asked) or do_many(self, *asked))
+    done = []
+    for name in ("_execute", "_execute_many"):
+        run = getattr(transaction, name)
+        monkeypatch.setattr(transaction, name, lambda self, *asked, run=run: done.append(asked) or run(self, *asked))
     for order in (campaigns, campaigns[::-1]):
         refusals = Refusals()
         for number, campaign in enumerate(order):

@@ -83,7 +83,7 @@ def other_games() -> Iterator[tuple[str, list[Any]]]:
     for spec in POLICIES:
         policy = parse_policy(spec)
         for name, problem in PROBLEMS.items():
-            if not engine_for(problem, policy, BUDGETS).compiled:
+            if not engine_for(problem, policy).compiled:
                 continue
             players = {"": player(problem, policy, BUDGETS)}
             if isinstance(policy, IndexPolicy):

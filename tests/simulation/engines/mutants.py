@@ -30,25 +30,25 @@ class Mutant:
 
 MUTANTS = {
     "open_ring_unconditional": Mutant(
-        "thompson/open_rounds.py",
+        "thompson/rounds.py",
         "if ratio > best and keeps_ratio(game, slot, ratio):",
         "if ratio > best:",
         "test_frozen_round[rings]",
     ),
     "fallback_proposal_may_pass_the_level": Mutant(
-        "thompson/open_rounds.py",
+        "thompson/level.py",
         "                if ratio > ceiling:\n                    continue\n            else:",
         "            else:",
         "test_frozen_round[rings_only]",
     ),
     "fallback_plain_draw_may_pass_the_level": Mutant(
-        "thompson/open_rounds.py",
+        "thompson/level.py",
         "                if ratio > ceiling:\n                    continue\n                if ratio <= best:",
         "                if ratio <= best:",
         "test_frozen_round[rings_only]",
     ),
     "second_rung_forgets_the_first": Mutant(
-        "thompson/open_rounds.py",
+        "thompson/level.py",
         "        above = gap\n",
         "        above = 1e-9\n",
         "test_frozen_round[mostly_fallback]",
@@ -114,13 +114,13 @@ MUTANTS = {
         "test_frozen_round[pool]",
     ),
     "undecided_sketch_drawn_anew": Mutant(
-        "thompson/open_rounds.py",
+        "thompson/rounds.py",
         "first = resolve_hot(stream, constants, one, first_normal)",
         "first = draw_hot(stream, constants, one, game.classical)",
         "test_frozen_round[sketches]",
     ),
     "sketch_ignores_the_level": Mutant(
-        "thompson/open_rounds.py",
+        "thompson/rounds.py",
         "if apart and lower > game.level and next_alarm(game) > game.round:",
         "if apart and next_alarm(game) > game.round:",
         "test_frozen_round[sketches_below_level]",
@@ -168,13 +168,13 @@ MUTANTS = {
     "stretches_over_alarms": Mutant(
         "thompson/near_ties.py",
         "silent = game.stream_at, outlook.chance, next_alarm(game) - game.round",
-        "silent = game.stream_at, outlook.chance, most",
+        "silent = game.stream_at, outlook.chance, limit",
         "test_frozen_round[near_ties]",
     ),
     "stretch_planned_by_the_next_alarm": Mutant(
         "thompson/near_ties.py",
-        "most = (steps_to_the_end(game) - 1) // top",
-        "most = min(next_alarm(game) - game.round, (steps_to_the_end(game) - 1) // top)",
+        "limit = (steps_to_the_end(game) - 1) // top",
+        "limit = min(next_alarm(game) - game.round, (steps_to_the_end(game) - 1) // top)",
         "test_frozen_round[restless_near_ties]",
     ),
     "replans_while_an_alarm_that_was_looked_at_is_unanswered": Mutant(

@@ -11,33 +11,21 @@ import numpy as np
 import pytest
 
 from budgetbandits import Problem, family, parse_policy, simulate
-from budgetbandits.problems.distributions import Beta, Copula, Fixed, Independent, JointTable, Lattice
+from budgetbandits.problems.distributions import JointTable
 from budgetbandits.problems.problem import Arm
-from budgetbandits.testing.engines import FALSE_ALARM, rows, smallest_p
-from deep import mostly_deep
+from budgetbandits.testing.engines import FALSE_ALARM, GAMES, rows, smallest_p
+from deep import deep, mostly_deep
 
 PROBLEMS = {
-    "near tie": (Problem.bernoulli([0.6, 0.58], [0.4, 0.4]), [5.0, 25.0], 400),
-    "ten arms": (family("uniform-bernoulli", 10, seed=4, low=0.1), [6.0, 15.0, 15.5], 400),
+    **GAMES,
     "fifty arms on a lattice": (family("uniform-multinomial", 50, seed=1, low=0.2), [10.0, 25.25], 200),
     "one tiny cost": (Problem.bernoulli([0.5, 0.6, 0.3], [0.5, 0.02, 0.4]), [1.0, 3.0], 300),
-    "any law": (
-        Problem(
-            (
-                Arm("table", JointTable([[1, 1, 0.5], [0, 0.5, 0.5]])),
-                Arm("copula", Copula(Beta(2, 2), Beta(1, 3), 0.6)),
-                Arm("mixed", Independent(Lattice([0.1, 0.7], [1, 2]), Fixed(0.3))),
-            )
-        ),
-        [2.0, 10.0],
-        400,
-    ),
 }
 
 
 POLICIES = ["bts", "epsilon-first:epsilon=0.3", "kube", "thompson", "ucb-bv1", "pd-bwk"]
 PAIRS = [(policy, which) for policy in POLICIES for which in PROBLEMS]
-FEW = [*zip(POLICIES, PROBLEMS, strict=False), ("bts", "any law"), ("kube", "one tiny cost")]
+FEW = [*zip(POLICIES, PROBLEMS, strict=False), ("bts", "laws of every kind"), ("kube", "one tiny cost")]
 """Every problem, and for the engines of one policy and of many the hardest one as well."""
 
 
@@ -58,9 +46,9 @@ def test_the_fast_engine_plays_the_same_game(policy, which):
     ("policy", "which"),
     [
         ("bts:prior_reward=jeffreys,prior_cost=0.4/2,kappa=1.5", "ten arms"),
-        ("thompson:kappa=2,prior_reward=3/1", "any law"),
+        ("thompson:kappa=2,prior_reward=3/1", "laws of every kind"),
         ("bts-gaussian", "ten arms"),
-        ("bts-joint", "any law"),
+        ("bts-joint", "laws of every kind"),
     ],
 )
 def test_the_plain_loop_plays_the_law_of_policies_that_draw_all_arms_at_once(policy, which):
@@ -73,12 +61,59 @@ def test_the_plain_loop_plays_the_law_of_policies_that_draw_all_arms_at_once(pol
     assert smallest_p(rows(slow), rows(fast)) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("policy", ["bts", "thompson", "kube", "pd-bwk", "epsilon-first", "bts-joint"])
-def test_threads_give_the_same_bits(policy):
+BLOCKS = ["omega-ucb", "i-ucb", "c-ucb", "m-ucb", "ucb-sc", "kl-ucb-sc", "kl-ucb-sc-plus", "ucb-b1"]
+BOUNDS = ["omega-rising", "ucb-b2", "ucb-b2c", "imed-fading", "imed-moss"]
+
+
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [
+        ("budget-ucb", "index blocks"),
+        ("omega-star-ucb", "index bounds"),
+        ("imed-ratio", "index bounds"),
+        ("b-greedy", "index plain loop"),
+        ("npts-ratio", "sampling plain loop"),
+        *deep(
+            *((name, "index blocks") for name in BLOCKS),
+            *((name, "index bounds") for name in BOUNDS),
+            ("maillard-ratio", "index plain loop"),
+        ),
+    ],
+)
+def test_policies_after_the_paper_play_the_same_game(name, engine):
+    """Twelve Bernoulli arms, ties and arms that have cost nothing included."""
+    problem, policy = family("uniform-bernoulli", 12, seed=4, low=0.1), parse_policy(name)
+    fast = simulate(problem, policy, [4.0, 9.0], runs=900, seed=3)
+    slow = simulate(problem, policy, [4.0, 9.0], runs=120 if name.startswith("kl") else 300, seed=3, engine="reference")
+    assert fast.engine == engine
+    assert smallest_p(rows(fast), rows(slow)) > FALSE_ALARM
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", ["ucb-b2", "ucb-b2c"])
+def test_variances_narrow_the_interval_in_both_engines(name):
+    """Costs that vary little open the gate after some 250 pulls of each arm; before that all indices are infinite."""
+    laws = [JointTable([[high, 1.0, 0.5], [high - 0.1, 0.9, 0.5]]) for high in (0.9, 0.2)]
+    problem = Problem(tuple(Arm(f"arm-{i}", law) for i, law in enumerate(laws)))
+    fast = simulate(problem, parse_policy(name), [650.0], runs=200, seed=3)
+    slow = simulate(problem, parse_policy(name), [650.0], runs=12, seed=3, engine="reference")
+    assert fast.engine == "index bounds"
+    assert (fast.pulls[:, 0, 0] > 1.2 * fast.pulls[:, 0, 1]).all()
+    assert smallest_p(rows(fast), rows(slow)) > FALSE_ALARM
+
+
+@pytest.mark.parametrize(
+    ("policy", "options"),
+    [
+        *((policy, {}) for policy in ("bts", "thompson", "kube", "pd-bwk", "epsilon-first", "bts-joint")),
+        *((policy, {"common": True}) for policy in ("bts", "kube", "epsilon-first")),
+        ("bts-paced", {"horizon": 50}),
+    ],
+)
+def test_threads_give_the_same_bits(policy, options):
     problem = family("uniform-bernoulli", 8, seed=3, low=0.1)
-    one, three = (simulate(problem, parse_policy(policy), [50, 200], runs=40, seed=2, jobs=j) for j in (1, 3))
-    for part in ("reward", "spend", "rounds", "pulls"):
-        assert np.array_equal(getattr(one, part), getattr(three, part))
+    one, three = (simulate(problem, policy, [50, 200], runs=40, seed=2, jobs=jobs, **options) for jobs in (1, 3))
+    assert np.array_equal(rows(one), rows(three))
 
 
 def test_a_billion_fits():

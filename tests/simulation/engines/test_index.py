@@ -8,17 +8,16 @@ fails with probability below 1e-6 (`comparing.FALSE_ALARM`, Bonferroni) if the e
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pytest
 from numba import njit
-from scipy import special, stats
+from scipy import stats
 
 from budgetbandits import POLICIES
 from budgetbandits.errors import BadParameter, RoundLimit
@@ -36,12 +35,11 @@ from budgetbandits.simulation.engines.index.engine import IndexGames
 from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, extras_of, rule_of
 from budgetbandits.simulation.engines.runtime import binomials
 from budgetbandits.simulation.engines.runtime.binomials import binomial
-from budgetbandits.simulation.simulate import simulate
 from budgetbandits.testing.engines import FALSE_ALARM, smallest_p
 from comparing import sample
 from deep import deep, mostly_deep
 from own_rules import AboveTheFloor, CautiousRatio, Forgetful, Steep
-from recorded import play_naively, recorded_problem, rewound
+from recorded import naive_sample, play_naively, recorded_problem, rewound, same_games
 
 DEEP = bool(os.environ.get("BUDGETBANDITS_DEEP"))
 """`make deep` plays more games and looks at more points."""
@@ -51,19 +49,16 @@ LIBRARY = [
     name for name in POLICIES if isinstance(parse_policy(name), IndexPolicy) and name not in WITHOUT_ENGINE
 ]  # their rules are compiled by the tests, not while tests are collected
 WITHOUT_TIES = ["kube", "kube-fractional", "pd-bwk", "primal-dual-bwk", "ucb1", "ucb-v", "moss", "kl-ucb"]
+LATER = ["omega-ucb", "omega-star-ucb", "omega-rising:wait=2", "budget-ucb"]
+LATER += ["imed-ratio", "imed-fading:fade=9", "imed-moss"]
 ALL = [*WITHOUT_TIES, "ucb-bv1", "ucb-bv2"]
+MOVING = ["omega-star-ucb", "omega-rising", "ucb-b2", "ucb-b2c", "imed-ratio", "imed-fading:fade=9", "imed-moss"]
+"""Indices that depend on variances or on the best ratio."""
 OWN: dict[str, Policy] = {p.name: p for p in (CautiousRatio(), Steep(), AboveTheFloor(), Forgetful())}
 
 
 def policy_of(name: str) -> Policy:
     return OWN[name] if name in OWN else parse_policy(name)
-
-
-def same_games(expected, games) -> bool:
-    return all(
-        a[2] == b[2] and (a[3] == b[3]).all() and abs(a[0] - b[0]) < 1e-8 and abs(a[1] - b[1]) < 1e-8
-        for a, b in zip(expected, games, strict=True)
-    )
 
 
 # --- outcomes fixed in advance -----------------------------------------------------------------------------------
@@ -72,16 +67,17 @@ def same_games(expected, games) -> bool:
 @pytest.fixture(autouse=True)
 def lazy_means_lazy(monkeypatch: pytest.MonkeyPatch) -> None:
     """A moving floor is played lazily only where there are many arms; tests want it with few, too."""
-    importlib.import_module("budgetbandits.simulation.dispatch")  # has its own FEW_ARMS, taken over when it is imported
-    monkeypatch.setattr(games_module, "FEW_ARMS", 0)
+    importlib.import_module("budgetbandits.simulation.dispatch")  # keeps the number as it is now
+    monkeypatch.setattr(games_module, "PLAIN_LOOP_ARMS_MAX", 0)
 
 
-@pytest.mark.parametrize("arms", [2, 5, 40])
-@pytest.mark.parametrize("name", WITHOUT_TIES + list(OWN))
+@pytest.mark.parametrize(
+    ("name", "arms"), [*itertools.product([*WITHOUT_TIES, *OWN], (2, 5, 40)), *itertools.product(LATER, (3, 40))]
+)
 def test_pull_for_pull_as_the_reference(name: str, arms: int) -> None:
     policy = policy_of(name)
-    budgets = [25.0, 90.3, 700.0] if policy.anytime else [400.0]
-    for seed in range(3 if DEEP else 2):
+    budgets = [25.0, 150.3] if name in LATER else [25.0, 90.3, 700.0] if policy.anytime else [400.0]
+    for seed in range(3 if DEEP else 1 if name in LATER else 2):
         problem = recorded_problem(arms, seed=100 * arms + seed, low=0.3 if seed == 0 else 0.1)
         expected = play_naively(rewound(problem), policy, budgets, seed)
         for lazy in (True, False):
@@ -111,11 +107,12 @@ PROBLEMS: dict[str, tuple[Problem, list[float]]] = {
 }
 
 
-PAIRS = [(which, name) for name in ALL for which in PROBLEMS]
-FEW = [(which, ALL[(4 * place) % len(ALL)]) for place, which in enumerate(PROBLEMS)]  # every problem with one policy
+PAIRS = [(which, name) for name in (*ALL, *MOVING) for which in PROBLEMS]
+KEPT = [(which, ALL[(4 * place) % len(ALL)]) for place, which in enumerate(PROBLEMS)]  # every problem with one policy
+KEPT += [(which, MOVING[0]) for which in ("near tie", "fifty on a lattice", "all alike")]
 
 
-@pytest.mark.parametrize(("which", "name"), mostly_deep(PAIRS, FEW))
+@pytest.mark.parametrize(("which", "name"), mostly_deep(PAIRS, KEPT))
 def test_blocks_have_the_distribution_of_the_plain_loop(which: str, name: str) -> None:
     problem, budgets = PROBLEMS[which]
     policy = policy_of(name)
@@ -143,13 +140,7 @@ def test_the_plain_loop_has_the_distribution_of_the_reference(name: str) -> None
     for problem in (PROBLEMS["all alike"][0], family("uniform-multinomial", 4, seed=2, low=0.2)):
         budgets = [5.0, 20.0]
         plain = sample(IndexGames(problem, policy, budgets, lazy=False), 800, seed=5)
-        naive = np.array(
-            [
-                np.concatenate([[*r[:3], *r[3]] for r in play_naively(problem, policy, budgets, 10_000 + run)])
-                for run in range(800)
-            ]
-        )
-        assert smallest_p(plain, naive) > FALSE_ALARM
+        assert smallest_p(plain, naive_sample(problem, policy, budgets, 800, seed=10_000)) > FALSE_ALARM
 
 
 @pytest.mark.deep
@@ -179,13 +170,7 @@ def test_epsilon_first_has_the_distribution_of_the_reference(which: str, name: s
     }[which]
     policy = parse_policy(name)
     quick = sample(EpsilonFirstGames(problem, policy, budgets), 600, seed=8)
-    naive = np.array(
-        [
-            np.concatenate([[r[0], r[1], r[2], *r[3]] for r in play_naively(problem, policy, budgets, 20_000 + run)])
-            for run in range(600)
-        ]
-    )
-    assert smallest_p(quick, naive) > FALSE_ALARM
+    assert smallest_p(quick, naive_sample(problem, policy, budgets, 600, seed=20_000)) > FALSE_ALARM
 
 
 # --- ties --------------------------------------------------------------------------------------------------------
@@ -287,34 +272,6 @@ def test_declared_monotonicity_survives_spot_checks(name: str) -> None:
 def test_a_false_declaration_is_refuted() -> None:
     with pytest.raises(BadParameter, match="does not"):
         spot_check(IndexRule(Forgetful.index, RISING_INDEX))
-
-
-@dataclass(frozen=True)
-class Boastful(Forgetful):
-    """Declares what is not so."""
-
-    name: ClassVar[str] = "boastful"
-    monotone = RISING_INDEX
-
-
-def test_a_user_who_declares_what_is_not_so_is_told() -> None:
-    with pytest.raises(BadParameter, match="leave that declaration out"):
-        simulate(PROBLEMS["ten"][0], Boastful(), [10.0], runs=1)
-
-
-@dataclass(frozen=True)
-class Unknowable(IndexPolicy):
-    """An index that Numba cannot compile."""
-
-    name: ClassVar[str] = "unknowable"
-    index = staticmethod(lambda mean_reward, mean_cost, pulls, rounds: special.betaincinv(pulls, 1.0, mean_reward))
-
-
-def test_what_cannot_be_compiled_is_left_to_the_reference() -> None:
-    outcome = simulate(PROBLEMS["ten"][0], Unknowable(), [10.0], runs=1)
-    assert outcome.engine == "reference"
-    with pytest.raises(BadParameter, match="no fast engine plays unknowable"):
-        simulate(PROBLEMS["ten"][0], Unknowable(), [10.0], runs=1, engine="fast")
 
 
 def test_the_compiled_index_is_the_policy_s_own() -> None:

@@ -35,49 +35,35 @@ def game_of(counts: np.ndarray, classical: bool, **fields: float) -> np.ndarray:
     return game
 
 
-@njit
-def _chance_to_win(games):
-    return near_tie_chances.chance_to_win(games[0], 0, 1)
+def of_counts(function):
+    """A function of a game, called with the counts of two arms instead."""
+
+    @njit
+    def call(games, *arguments):
+        return function(games[0], *arguments)
+
+    return lambda counts, classical, *arguments, **fields: call(game_of(counts, classical, **fields), *arguments)
 
 
-@njit
-def _chance_in_full(games):
-    return near_tie_chances.chance_in_full(games[0], 0, 1)
-
-
-@njit
-def _pulls_above(games):
-    return near_tie_chances.pulls_above(games[0], 0, 1, games[0].level)
-
-
-@njit
-def _look_ahead(games, pulls_1, pulls_2):
-    return near_tie_chances.look_ahead(games[0], 0, 1, pulls_1, pulls_2)
-
-
-@njit
-def _pulls_near(games, slot):
-    return near_tie_chances.pulls_near(games[0], slot)
+of_chance, of_chance_in_full, of_window, of_outlook, of_pulls = map(
+    of_counts,
+    (
+        *(near_tie_chances.chance_to_win, near_tie_chances.chance_in_full, near_tie_chances.pulls_above),
+        *(near_tie_chances.look_ahead, near_tie_chances.pulls_near),
+    ),
+)
 
 
 def chance_to_win(counts, classical):
-    return _chance_to_win(game_of(counts, classical))
+    return of_chance(counts, classical, 0, 1)
 
 
 def chance_in_full(counts, classical):
-    return _chance_in_full(game_of(counts, classical))
+    return of_chance_in_full(counts, classical, 0, 1)
 
 
 def window(counts, level, classical):
-    return _pulls_above(game_of(counts, classical, level=level, near_ties_from=1000.0))
-
-
-def look_ahead(counts, pulls_1, pulls_2, classical):
-    return _look_ahead(game_of(counts, classical), pulls_1, pulls_2)
-
-
-def pulls_near(counts, slot, classical):
-    return _pulls_near(game_of(counts, classical), slot)
+    return of_window(counts, classical, 0, 1, level, near_ties_from=1000.0)
 
 
 @njit
@@ -174,8 +160,8 @@ def test_no_pulls_move_the_chance_farther_than_its_reach(kind):
     used = []
     classical = kind == "rewards"
     for counts in near_ties_of(60, 3_000, 1e7, 5, kind):
-        window = tuple(int(pulls_near(counts, slot, classical)) for slot in (0, 1))
-        _, _, move_1, move_2, bend, skewest, error = look_ahead(counts, *window, classical)
+        window = tuple(int(of_pulls(counts, classical, slot)) for slot in (0, 1))
+        _, _, move_1, move_2, bend, skewest, error = of_outlook(counts, classical, 0, 1, *window)
         if min(window) < 2 or not np.isfinite(error):
             continue
         for before, share in itertools.product((0.0, 0.5, 0.95), (0.05, 0.3, 1.0)):
@@ -226,22 +212,10 @@ def test_a_round_that_is_looked_at_has_the_chance_of_that_moment(classical):
 
 
 @njit
-def even_stretches(stream, chance, error, per_pull, rounds, size):
+def stretches(play, size, *arguments):
     out = np.empty((size, 4))
     for place in range(size):
-        out[place, 0], out[place, 1], out[place, 2], out[place, 3] = near_ties.play_even(
-            stream, chance, error, per_pull, rounds, rounds
-        )
-    return out
-
-
-@njit
-def uneven_stretches(stream, chance, error, per_1, per_2, pulls, rounds, size):
-    out = np.empty((size, 4))
-    for place in range(size):
-        out[place, 0], out[place, 1], out[place, 2], out[place, 3] = near_ties.play_uneven(
-            stream, chance, error, per_1, per_2, pulls, rounds, rounds
-        )
+        out[place, 0], out[place, 1], out[place, 2], out[place, 3] = play(*arguments)
     return out
 
 
@@ -260,9 +234,9 @@ def test_stretches_leave_room_for_what_can_have_moved(kind):
         (0.4, 1e-4, 3e-4, 3e-4, 60) if kind == "even" else (0.05, 1e-4, 4e-4, 3e-6, 300)
     )
     if kind == "even":
-        played = even_stretches(stream, chance, error, per_1, rounds, 200_000)
+        played = stretches(near_ties.play_even, 200_000, stream, chance, error, per_1, rounds, rounds)
     else:
-        played = uneven_stretches(stream, chance, error, per_1, per_2, 12, rounds, 200_000)
+        played = stretches(near_ties.play_uneven, 200_000, stream, chance, error, per_1, per_2, 12, rounds, rounds)
     won, lost, low, high = played.T
     assert (won + lost <= rounds).all()
     looked = high > low

@@ -12,7 +12,7 @@ import pytest
 from budgetbandits import Problem, family, parse_policy, simulate
 from budgetbandits.experiments.experiment_file import NamedProblem
 from budgetbandits.experiments.plan import Cell
-from budgetbandits.simulation.simulate import identity_of
+from budgetbandits.simulation.parallel import identity_of
 from budgetbandits.testing.engines import FALSE_ALARM, smallest_p
 from deep import deep
 from own_rules import Forgetful
@@ -29,17 +29,14 @@ def at_the_largest(budgets, policy, engine, runs, seed=1):
 
 
 @pytest.mark.parametrize("engine", ["reference", "fast"])
-@pytest.mark.parametrize("policy", ["ucb-bv2", "pd-bwk", "epsilon-first", "kube-fractional", "bts"])
+@pytest.mark.parametrize(
+    "policy", ["ucb-bv2", "pd-bwk", "epsilon-first", "kube-fractional", "bts", Forgetful()], ids=str
+)
 def test_other_budgets_change_no_bit_where_that_is_promised(policy, engine):
-    """In the reference and the plain loop (ucb-bv2), and of policies that must know the budget."""
+    """In the reference and the plain loops (ucb-bv2 and one's own), and of policies that must know the budget."""
     if policy == "bts" and engine == "fast":
         pytest.skip("the Thompson engine promises the same law, which is tested below")
-    alone, among = (at_the_largest(b, parse_policy(policy), engine, 8) for b in ([60.0], [60.0, 11.0, 35.5, 11.0]))
-    assert np.array_equal(alone, among)
-
-
-def test_other_budgets_change_no_bit_of_a_plain_loop_of_ones_own():
-    alone, among = (at_the_largest(budgets, Forgetful(), "fast", 8) for budgets in ([60.0], [11.0, 60.0]))
+    alone, among = (at_the_largest(budgets, policy, engine, 8) for budgets in ([60.0], [60.0, 11.0, 35.5, 11.0]))
     assert np.array_equal(alone, among)
 
 
@@ -71,7 +68,7 @@ MODULE = """
 import sys
 from budgetbandits import Problem, simulate
 from budgetbandits.policies.epsilon_first import EpsilonFirst
-from budgetbandits.simulation.simulate import identity_of
+from budgetbandits.simulation.parallel import identity_of
 
 class Mine(EpsilonFirst):
     name = "mine"

@@ -22,12 +22,11 @@ from budgetbandits.simulation.engines.index.engine import IndexGames
 from budgetbandits.simulation.engines.index.pulls import first_pulls, lengthen
 from budgetbandits.simulation.engines.index.sweeps import remember, sweep
 from budgetbandits.simulation.engines.runtime.records import GOING_ON
-from budgetbandits.simulation.reference import Game
 from budgetbandits.testing.engines import FALSE_ALARM, smallest_p
 from comparing import sample
 from deep import deep, mostly_deep
 from own_rules import CautiousRatio, Steep
-from recorded import play_naively, recorded_problem, rewound
+from recorded import play_naively, recorded_problem, rewound, same_games
 
 POLICIES: dict[str, Policy] = {
     name: parse_policy(name)
@@ -51,13 +50,6 @@ class TapedGames(IndexGames):
         self._record.clear = clear_and_write  # type: ignore[method-assign]
 
 
-def same(expected: list[Game], games: list[Game]) -> bool:
-    return all(
-        a[2] == b[2] and (a[3] == b[3]).all() and abs(a[0] - b[0]) < 1e-7 and abs(a[1] - b[1]) < 1e-7
-        for a, b in zip(expected, games, strict=True)
-    )
-
-
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("arms", [7, *deep(2, 40)])
 def test_sweeps_pull_for_pull_as_the_reference(name: str, arms: int) -> None:
@@ -67,7 +59,7 @@ def test_sweeps_pull_for_pull_as_the_reference(name: str, arms: int) -> None:
     problem = recorded_problem(arms, seed=arms, low=0.45, high=0.5)
     expected = play_naively(rewound(problem), policy, budgets, 0)
     games = TapedGames(problem, policy, budgets)
-    assert same(expected, games.play(np.random.SeedSequence(0)))
+    assert same_games(expected, games.play(np.random.SeedSequence(0)))
     assert games.counters["swept"] > 0.3 * expected[-1][2]
 
 
@@ -80,7 +72,7 @@ def test_sweeps_that_are_taken_back_leave_no_trace() -> None:
         budgets = [float(40 * i) for i in range(1, 30)]
         expected = play_naively(rewound(problem), policy, budgets, 0)
         games = TapedGames(problem, policy, budgets)
-        assert same(expected, games.play(np.random.SeedSequence(0)))
+        assert same_games(expected, games.play(np.random.SeedSequence(0)))
         taken_back += games.counters["taken_back"]
     assert taken_back >= 20
 

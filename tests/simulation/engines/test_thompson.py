@@ -40,52 +40,37 @@ def stream_of(seed: int) -> np.ndarray:
 
 
 @njit
-def fill(stream, kind, first, second, out):
+def fill(draw, stream, out, *arguments):
     for place in range(out.size):
-        if kind == 0:
-            out[place] = draws.uniform(stream)
-        elif kind == 1:
-            out[place] = draws.normal(stream)
-        elif kind == 2:
-            out[place] = draws.exponential(stream)
-        elif kind == 3:
-            out[place] = draws.gamma(stream, first)
-        elif kind == 4:
-            out[place] = draws.beta(stream, first, second)
-        elif kind == 5:
-            out[place] = draws.geometric(stream, first)
-        elif kind == 6:
-            out[place] = binomial(stream, np.int64(first), second)
+        out[place] = draw(stream, *arguments)
 
 
-def sample(kind: int, first: float = 0.0, second: float = 0.0, size: int = 400_000, seed: int = 1) -> np.ndarray:
-    out = np.empty(size)
-    stream = stream_of(seed)
-    fill(stream.ctypes.data, kind, first, second, out)
+@njit
+def binomial_of(stream, trials, chance):
+    return binomial(stream, np.int64(trials), chance)
+
+
+def sample(draw, *arguments: float, size: int = 400_000, seed: int = 1) -> np.ndarray:
+    out, stream = np.empty(size), stream_of(seed)
+    fill(draw, stream.ctypes.data, out, *map(float, arguments))
     return out
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize(
-    ("kind", "first", "second", "law"),
+    ("draw", "parameters", "law"),
     [
-        (0, 0, 0, stats.uniform()),
-        (1, 0, 0, stats.norm()),
-        (2, 0, 0, stats.expon()),
-        (3, 0.3, 0, stats.gamma(0.3)),
-        (3, 1, 0, stats.gamma(1)),
-        (3, 2.5, 0, stats.gamma(2.5)),
-        (3, 1e6, 0, stats.gamma(1e6)),
-        (4, 1, 1, stats.beta(1, 1)),
-        (4, 0.4, 3, stats.beta(0.4, 3)),
-        (4, 50, 7, stats.beta(50, 7)),
-        (4, 1e9, 3e9, stats.beta(1e9, 3e9)),
+        (draws.uniform, (), stats.uniform),
+        (draws.normal, (), stats.norm),
+        (draws.exponential, (), stats.expon),
+        *((draws.gamma, (shape,), stats.gamma) for shape in (0.3, 1, 2.5, 1e6)),
+        *((draws.beta, pair, stats.beta) for pair in ((1, 1), (0.4, 3), (50, 7), (1e9, 3e9))),
     ],
 )
-def test_continuous_draws(kind, first, second, law):
-    values = sample(kind, first, second, DEEP * 125_000)
-    assert stats.kstest(values, law.cdf).pvalue > ALARM
-    if kind == 0:
+def test_continuous_draws(draw, parameters, law):
+    values = sample(draw, *parameters, size=DEEP * 125_000)
+    assert stats.kstest(values, law(*parameters).cdf).pvalue > ALARM
+    if draw is draws.uniform:
         assert values.min() > 0.0
         assert values.max() < 1.0
 
@@ -93,8 +78,8 @@ def test_continuous_draws(kind, first, second, law):
 @pytest.mark.deep
 def test_normal_and_exponential_tails():
     # Far tails carry too little weight for a Kolmogorov-Smirnov test.
-    normal = np.abs(sample(1, size=2_000_000, seed=5))
-    exponential = sample(2, size=2_000_000, seed=6)
+    normal = np.abs(sample(draws.normal, size=2_000_000, seed=5))
+    exponential = sample(draws.exponential, size=2_000_000, seed=6)
     for values, law, points in (
         (normal, stats.halfnorm(), (3.3, 3.654, 3.9, 4.5)),
         (exponential, stats.expon(), (6.9, 7.697, 8.5, 11.0)),
@@ -125,13 +110,13 @@ def discrete_fit(values: np.ndarray, law, highest: int) -> float:
 
 @pytest.mark.parametrize("chance", [0.9, 0.3, 0.02])
 def test_geometric(chance):
-    assert discrete_fit(sample(5, chance), stats.geom(chance), 3000) > ALARM
+    assert discrete_fit(sample(draws.geometric, chance), stats.geom(chance), 3000) > ALARM
 
 
 def test_geometric_extremes():
-    assert (sample(5, 1.0, size=10) == 1).all()
-    assert (sample(5, 1e-320, size=10) == draws.LONGEST_WAIT).all()
-    mean = sample(5, 1e-12, size=100_000).mean()
+    assert (sample(draws.geometric, 1.0, size=10) == 1).all()
+    assert (sample(draws.geometric, 1e-320, size=10) == draws.LONGEST_WAIT).all()
+    mean = sample(draws.geometric, 1e-12, size=100_000).mean()
     assert abs(mean * 1e-12 - 1.0) < 5 / np.sqrt(100_000)
 
 
@@ -140,7 +125,10 @@ def test_geometric_extremes():
     [(5, 0.3), (16, 0.5), (17, 0.01), (40, 0.2), (40, 0.9), (100, 0.3), (1000, 0.5), (1000, 0.011), (10_000, 0.97)],
 )
 def test_binomial(trials, chance):
-    assert discrete_fit(sample(6, trials, chance, DEEP * 250_000), stats.binom(trials, chance), trials) > ALARM
+    assert (
+        discrete_fit(sample(binomial_of, trials, chance, size=DEEP * 250_000), stats.binom(trials, chance), trials)
+        > ALARM
+    )
 
 
 @pytest.mark.parametrize(
@@ -176,7 +164,7 @@ def test_a_binomial_proposal_is_accepted_just_below_its_density(trials, chance, 
 @pytest.mark.parametrize("trials", [1 << 31, 1 << 44, 1 << 46, 1 << 54, 1 << 61])
 @pytest.mark.parametrize("chance", [0.5, 0.07, 1e-12])
 def test_binomial_with_huge_counts(trials, chance):
-    values = sample(6, float(trials), chance, 200_000)
+    values = sample(binomial_of, trials, chance, size=200_000)
     if trials * chance < 1e6:
         law = stats.poisson(trials * chance)
         scaled = (values - law.mean()) / law.std()
@@ -190,9 +178,9 @@ def test_binomial_with_huge_counts(trials, chance):
 
 
 def test_binomial_extremes():
-    assert (sample(6, 1e15, 0.0, 10) == 0).all()
-    assert (sample(6, 1e15, 1.0, 10) == 1e15).all()
-    assert (sample(6, 0, 0.5, 10) == 0).all()
+    assert (sample(binomial_of, 1e15, 0.0, size=10) == 0).all()
+    assert (sample(binomial_of, 1e15, 1.0, size=10) == 1e15).all()
+    assert (sample(binomial_of, 0, 0.5, size=10) == 0).all()
 
 
 # ---------------------------------------------------------------- envelopes

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,11 +67,18 @@ class OutcomeKind:
     least: Callable[[Array, Array], Array]
 
 
-SHARES = OutcomeKind(
-    largest=lambda mean: mean * (1.0 - mean),
-    least=lambda mean, variance: variance / (mean * (1.0 - mean) * np.minimum(mean, 1.0 - mean)),
-)
-"""Rewards and costs in [0, 1]: a segment starts with as many outcomes as make one 0 and one 1."""
+def share_variance(mean: Any) -> Any:
+    """The variance of outcomes 0 and 1 with this mean."""
+    return mean * (1.0 - mean)
+
+
+def fewest_shares(mean: Any, variance: Any) -> Any:
+    """As many outcomes as make one 0 and one 1."""
+    return variance / (mean * (1.0 - mean) * np.minimum(mean, 1.0 - mean))
+
+
+SHARES = OutcomeKind(share_variance, fewest_shares)
+"""Rewards and costs in [0, 1]."""
 
 MULTIPLES = OutcomeKind(largest=lambda mean: mean * mean, least=lambda mean, variance: variance / (mean * mean))
 """Costs as multiples of their estimate: the shape of their Gamma law is at least 1."""
@@ -90,26 +97,63 @@ def pooled(
     """The prior of each segment and arm, from the number, the sum and the squares of outcomes as (…, segment, arm),
     the squares of the first two, and what these are to be multiplied by; with ``shifted``, shares of a segment are
     taken to differ from the others' as its other arms do."""
-    of_first = 4.0 * (first / FIRST_COUNT - FIRST_MEAN**2)  # their variance as a share of that of one 0 and one 1
-    first, first_total = first * sizes * sizes, FIRST_COUNT * FIRST_MEAN * sizes
+    spread, first, first_total = first_outcomes(first, sizes)
     if count.shape[-2] == 1:
         return SegmentPrior(FIRST_COUNT, first_total / FIRST_COUNT, first / FIRST_COUNT)
     all_count, all_total, all_squares = (sums.sum(axis=-2, keepdims=True) for sums in (count, total, squares))
-    n = all_count - count + FIRST_COUNT
-    mean = (all_total - total + first_total) / n
-    square = (all_squares - squares + first) / n
+    n, mean, square = moments_elsewhere(count, total, squares, all_count, all_total, all_squares, first, first_total)
     variance = np.maximum(square - mean * mean, 0.0)
     shift: float | Array = 0.0
     if shifted:
         shift = shift_segments(count, total, n, mean)
-        variance = variance * ((mean + shift) * (1.0 - mean - shift) / (mean * (1.0 - mean)))
-        mean = mean + shift
-        square = variance + mean * mean
-    alike = _likeness(
-        count, total, all_count + FIRST_COUNT, all_total + first_total, all_squares + first, pooling, shift
+        mean, variance, square = shifted_moments(mean, variance, shift)
+    all_count, all_total = all_count + FIRST_COUNT, all_total + first_total
+    apart = total / np.maximum(count, 1.0) - all_total / all_count - shift
+    between, counts_squared, seen = (
+        values.sum(axis=-2, keepdims=True) for values in (count * apart**2, count * count, count > 0.0)
     )
-    sure = MAX_PRIOR_STRENGTH / of_first * variance / kind.largest(mean)
-    return SegmentPrior(np.minimum(n, np.maximum(np.minimum(alike, sure), kind.least(mean, variance))), mean, square)
+    alike = likeness(all_count, all_total, all_squares + first, between, counts_squared, seen, pooling)
+    weight = prior_strength(n, alike, spread, variance, kind.largest(mean), kind.least(mean, variance))
+    return SegmentPrior(weight, mean, square)
+
+
+# --- formulas of single numbers or of arrays: engines compile these very functions ------------------------------------
+
+
+def first_outcomes(first: Any, size: Any) -> tuple[Any, Any, Any]:
+    """Their variance as a share of that of one 0 and one 1; their squares and their sum, multiplied by the size."""
+    return 4.0 * (first / FIRST_COUNT - FIRST_MEAN**2), first * size * size, FIRST_COUNT * FIRST_MEAN * size
+
+
+def moments_elsewhere(
+    count: Any, total: Any, squares: Any, all_count: Any, all_total: Any, all_squares: Any, first: Any, first_total: Any
+) -> tuple[Any, Any, Any]:
+    """Number, mean and mean square of an arm's outcomes in the other segments, the first ones included."""
+    n = all_count - count + FIRST_COUNT
+    return n, (all_total - total + first_total) / n, (all_squares - squares + first) / n
+
+
+def shifted_moments(mean: Any, variance: Any, shift: Any) -> tuple[Any, Any, Any]:
+    """Mean, variance and mean square of shares whose mean is shifted."""
+    variance = variance * ((mean + shift) * (1.0 - mean - shift) / (mean * (1.0 - mean)))
+    mean = mean + shift
+    return mean, variance, variance + mean * mean
+
+
+def likeness(n: Any, total: Any, squares: Any, between: Any, counts_squared: Any, seen: Any, pooling: Any) -> Any:
+    """The variance of an arm's outcomes within segments divided by that of its means between them: from the number, sum
+    and squares of all outcomes, the weighted squares of the means' distances, the squares of the numbers in each
+    segment, and how many segments have an outcome."""
+    mean = total / n
+    within = np.maximum(squares / n - mean * mean - between / n, SMALLEST_WITHIN)
+    by_chance = np.maximum(seen - 1.0, 0.0)
+    differences = OUTCOMES_FOR_GUESS / pooling + np.maximum(between / within - by_chance, 0.0)
+    return (OUTCOMES_FOR_GUESS + (n - counts_squared / n)) / differences
+
+
+def prior_strength(n: Any, alike: Any, spread: Any, variance: Any, largest: Any, least: Any) -> Any:
+    """How many outcomes a prior is worth, of n in the other segments."""
+    return np.minimum(n, np.maximum(np.minimum(alike, MAX_PRIOR_STRENGTH / spread * variance / largest), least))
 
 
 def shift_segments(count: Array, total: Array, n: Array, mean: Array) -> Array:
@@ -124,22 +168,3 @@ def shift_segments(count: Array, total: Array, n: Array, mean: Array) -> Array:
     right, all_ = ((weight * shift * each).cumsum(axis=-1)[..., -1].cumsum(axis=-1)[..., -1] for each in (apart, shift))
     shift = shift * np.clip((SHIFT_EVIDENCE + right) / (SHIFT_EVIDENCE + all_), 0.0, 1.0)
     return np.asarray(np.clip(shift, -FARTHEST_SHIFT * mean, FARTHEST_SHIFT * (1.0 - mean)))
-
-
-def _likeness(
-    count: Array,
-    total: Array,
-    n: Array,
-    all_total: Array,
-    all_squares: Array,
-    pooling: float,
-    shift: float | Array = 0.0,
-) -> Array:
-    """For each arm, the variance within segments divided by the variance between them."""
-    mean = all_total / n
-    between = (count * (total / np.maximum(count, 1.0) - mean - shift) ** 2).sum(axis=-2, keepdims=True)
-    within = np.maximum(all_squares / n - mean * mean - between / n, SMALLEST_WITHIN)
-    by_chance = np.maximum((count > 0.0).sum(axis=-2, keepdims=True) - 1.0, 0.0)
-    apart = n - (count * count).sum(axis=-2, keepdims=True) / n
-    differences = OUTCOMES_FOR_GUESS / pooling + np.maximum(between / within - by_chance, 0.0)
-    return np.asarray((OUTCOMES_FOR_GUESS + apart) / differences)

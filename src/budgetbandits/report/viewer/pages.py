@@ -12,31 +12,27 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-import jinja2
 from markupsafe import Markup
 
 from budgetbandits.errors import NotFound
 from budgetbandits.experiments import plots
 from budgetbandits.experiments.results import Results
 from budgetbandits.formatting.datetimes import Times, duration
-from budgetbandits.formatting.numbers import count, exact, listed, short
+from budgetbandits.formatting.numbers import count, exact, listed, short, thousands
 from budgetbandits.policies import label
 from budgetbandits.report.figures import WIDTHS, Drawing, PageFigure, drawing_of, legend_marks
 from budgetbandits.report.page import page_of, with_way_back
 from budgetbandits.report.viewer.folder import SERVED, Folder, PageEntry, StudyEntry, as_text
-from budgetbandits.web import assets
-from budgetbandits.web.streams import BEAT
+from budgetbandits.web.assets import LivePages
+from budgetbandits.web.servers import BEAT
 from budgetbandits.web.view_cache import EXPECTED_ERRORS, BackgroundValue
 
-PACKAGE = "budgetbandits.report.viewer"
 HTML = "text/html; charset=utf-8"
-ASSETS = {"live.js": "text/javascript; charset=utf-8", "style.css": "text/css; charset=utf-8",
-          "icon.svg": "image/svg+xml"}  # fmt: skip
 CLOSED = "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self'; connect-src 'self'; "
@@ -122,9 +118,9 @@ class Viewer:
         if first == "files":
             return self._file(rest)
         name = rest.rpartition("/")[2]
-        if first == "assets" and name in ASSETS:
+        if first == "assets" and name in PAGES.media_types:
             kept = {"Cache-Control": "public, max-age=31536000, immutable"}
-            return PageResponse(asset(name), ASSETS[name], headers=kept)
+            return PageResponse(PAGES.asset(name).encode(), PAGES.media_types[name], headers=kept)
         raise NotFound(f"there is no page {path!r:.80}; go back to the list")
 
     def pulse(self, path: str) -> int:
@@ -266,7 +262,7 @@ def _page(template: str, status: int = 200, headers: Mapping[str, str] | None = 
 
 def _filled(template: str, values: dict[str, Any]) -> str:
     times = Times(datetime.now().astimezone().tzinfo or UTC, time.time())
-    return environment().get_template(template).render({"times": times, "beat": BEAT} | values)
+    return PAGES.render(template, **{"times": times, "beat": BEAT} | values)
 
 
 def _rows(template: str, entries: Sequence[StudyEntry | PageEntry], wrong: list[str]) -> list[Markup]:
@@ -281,28 +277,6 @@ def _rows(template: str, entries: Sequence[StudyEntry | PageEntry], wrong: list[
     return rows
 
 
-@cache
-def asset(name: str) -> bytes:
-    """A file that pages refer to."""
-    if name == "style.css":
-        return (assets.live_style_sheet() + assets.text(PACKAGE, "templates", "view.css")).encode()
-    return (assets.live_script() if name == "live.js" else assets.icon()).encode()
-
-
-@cache
-def asset_path(name: str) -> str:
-    return assets.asset_path(name, asset(name))
-
-
-@cache
-def environment() -> jinja2.Environment:
-    filters = {
-        "policy": label, "duration": duration, "path": address, "short": short, "exact": exact, "listed": listed,
-        "thousands": lambda number: f"{number:,.0f}", "rate": _rate,
-    }  # fmt: skip
-    return assets.environment(PACKAGE, filters, {"asset_path": asset_path, "counted": count})
-
-
 def _rate(per_second: float) -> str:
     """
     >>> _rate(1234.5), _rate(2.5), _rate(0.02)
@@ -311,6 +285,14 @@ def _rate(per_second: float) -> str:
     if per_second >= 10.0:
         return f"{per_second:,.0f} a second"
     return f"{per_second:.1f} a second" if per_second >= 1.0 else f"{60.0 * per_second:.1f} a minute"
+
+
+PAGES = LivePages(
+    "budgetbandits.report.viewer", (),
+    {"policy": label, "duration": duration, "path": address, "short": short, "exact": exact, "listed": listed,
+     "thousands": thousands, "rate": _rate},
+    {"counted": count},
+)  # fmt: skip
 
 
 def address_of(folder: Folder) -> str:

@@ -16,8 +16,7 @@ from collections.abc import Iterator
 from urllib.parse import parse_qsl, unquote_to_bytes, urlsplit
 
 from budgetbandits.report.viewer.pages import PageResponse, Viewer, why
-from budgetbandits.web.sockets import listening
-from budgetbandits.web.streams import BEAT, HEADERS, IDLE, change, event
+from budgetbandits.web.servers import BEAT, BEAT_EVENT, STREAM_HEADERS, change, event, listening
 
 log = logging.getLogger(__name__)
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -103,7 +102,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _stream(self, path: str) -> None:
         """Server-sent events: that something has changed. What, the page asks for itself."""
         self.send_response(200)
-        for name, value in {**HEADERS, "Connection": "close"}.items():
+        for name, value in {**STREAM_HEADERS, "Connection": "close"}.items():
             self.send_header(name, value)
         self.end_headers()
         for each in self._events(path):
@@ -128,7 +127,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             while seconds > BEAT / 2 and not self.server.stopping:
                 time.sleep(BEAT / 2)
                 seconds -= BEAT / 2
-                yield IDLE
+                yield BEAT_EVENT
             time.sleep(min(seconds, BEAT / 2))
 
     def log_message(self, format: str, *args: object) -> None:

@@ -16,14 +16,13 @@ from dataclasses import dataclass
 
 from budgetbandits.errors import BadState, BudgetBanditsError, UnknownPolicy
 from budgetbandits.policies import parse_policy
-from budgetbandits.service.audit.event_cut import Cut
-from budgetbandits.service.audit.open_decisions import Known, OpenDecisions
+from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisions
 from budgetbandits.service.audit.replay import Replay
+from budgetbandits.service.audit.slices import Cut, event_slices
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.rollups import Recount
-from budgetbandits.service.stores.contract import Store, Transaction, event_slices, find_campaign
+from budgetbandits.service.stores.contract import UNREADABLE, Store, Transaction, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign
-from budgetbandits.service.tasks import UNREADABLE
 
 DIFFERENCES_LISTED_MAX = 1000
 """Differences that are put into words; the rest are counted."""
@@ -33,7 +32,7 @@ Progress = Callable[[int, int], None]
 
 
 def verify(store: Store, campaign: str, progress: Progress = lambda done, last: None) -> list[str]:
-    """What does not agree, in words; empty if everything does."""
+    """The differences between rows and events, in words; empty if all agree."""
     differences = _Differences()
     try:
         _replay(store, campaign, progress, differences)
@@ -52,10 +51,10 @@ def _replay(store: Store, campaign: str, progress: Progress, differences: _Diffe
         for events in event_slices(store, books.row.id, 0, cut.last):
             for event in events:
                 if cut.has(event):
-                    replay.held = None
+                    replay.changed = None
                     differences.add(replay.apply(event))
-                    if replay.held is not None:
-                        books.recount.add(event, *replay.held)
+                    if replay.changed is not None:
+                        books.recount.add(event, *replay.changed)
             for _, text in _wrong_rows(store, replay.finished):
                 differences.add(text)
             replay.finished.clear()
@@ -117,7 +116,7 @@ def _compare_books(books: _Books, replay: Replay, differences: _Differences) -> 
         differences.add(f"the campaign's row says {row.account}, its events {replay.account}")
     if replay.changes_untold:
         differences.add(f"the campaign's row has {replay.changes_untold} more changes of terms than its events")
-    there, made = books.cut.leases, {id: lent.lease for id, lent in replay.lent.items()}
+    there, made = books.cut.leases, {id: lent.lease for id, lent in replay.leases.items()}
     for id in sorted(there.keys() | made.keys()):
         if there.get(id) != made.get(id):
             differences.add(f"lease {id}: the row says {there.get(id)}, the events {made.get(id)}")
@@ -151,7 +150,7 @@ def _compare_open(store: Store, books: _Books, open: OpenDecisions, differences:
                 differences.add(text)
 
 
-def _wrong_rows(store: Store, decisions: Mapping[str, Known]) -> list[tuple[str, str]]:
+def _wrong_rows(store: Store, decisions: Mapping[str, OpenDecision]) -> list[tuple[str, str]]:
     """Those of these decisions whose rows say something else, each with words for it."""
     if not decisions:
         return []
@@ -160,7 +159,7 @@ def _wrong_rows(store: Store, decisions: Mapping[str, Known]) -> list[tuple[str,
     wrong = []
     for id, known in decisions.items():
         made = rows.get(id)
-        if made is None or any(getattr(made, name) != getattr(known, name) for name in Known.__slots__):
+        if made is None or any(getattr(made, name) != getattr(known, name) for name in OpenDecision.__slots__):
             wrong.append((id, f"decision {id}: the row says {made}, the events {known}"))
         elif pending.get(id) != (made.expires_at if made.hold.state == "pending" else None):
             wrong.append((id, f"decision {id} is {made.hold.state}, and the list of what may expire says otherwise"))

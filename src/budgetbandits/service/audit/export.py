@@ -1,10 +1,10 @@
-"""A campaign's decisions or events as a table: CSV, or Parquet for who has polars (extra lab).
+"""A campaign's decisions or events as a table: CSV, or Parquet if polars is installed (extra lab).
 
 A table is read in slices and written as it is read, so it takes little memory, however long it is. It has what there
 was when the export began; each decision is as it was when its slice was read.
 
-A decision's ``arms`` are those that it was chosen from: that were there, allowed by the request, ready and affordable;
-nothing if that was every arm. It is what a propensity is a probability among.
+A decision's ``arms`` are those that it was chosen from: active, allowed by the request, ready and affordable; empty if
+that was every arm. A propensity is the probability of the choice among these.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
 from budgetbandits.errors import BadParameter, DiskFull, StoreError
-from budgetbandits.formatting.spreadsheet import defused
+from budgetbandits.formatting.tables import csv_cell
+from budgetbandits.service.audit.slices import decision_slices, event_slices
 from budgetbandits.service.campaign_checks import ARM_EVENTS
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.request import ResolvedRequest
-from budgetbandits.service.stores.contract import Store, Transaction, decision_slices, event_slices, find_campaign
+from budgetbandits.service.stores.contract import Store, Transaction, find_campaign, named_damage
 from budgetbandits.service.stores.records import DecisionRow, Event
-from budgetbandits.service.tasks import named_damage
 
 Table = Literal["decisions", "events"]
 Format = Literal["csv", "parquet"]
@@ -47,13 +47,13 @@ COLUMNS: dict[Table, dict[str, type]] = {
     },
 }  # fmt: skip
 
-MOST_CHANGES = 2**31 - 1
+CHANGES_MAX = 2**31 - 1
 """All of them: a campaign has few."""
 
 ROW_GROUP = 64
 """Slices that are written to Parquet at once: it is a format of columns."""
 
-PIECE = 1 << 18
+PIECE_BYTES = 1 << 18
 """Bytes that are copied at once."""
 
 
@@ -103,7 +103,7 @@ def pieces(store: Store, campaign: str, table: Table, format: Format) -> Iterato
         with tempfile.TemporaryFile() as file:
             _write_parquet(table, rows, file)
             file.seek(0)
-            while piece := file.read(PIECE):
+            while piece := file.read(PIECE_BYTES):
                 yield piece
     except OSError as error:
         raise _cannot_write(Path(tempfile.gettempdir()), error) from None
@@ -120,7 +120,7 @@ def _csv(table: Table, slices: Iterator[list[Row]]) -> Iterator[bytes]:
     writer = csv.writer(text)
     writer.writerow(COLUMNS[table])
     for rows in slices:
-        writer.writerows([defused(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+        writer.writerows([csv_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
         yield text.getvalue().encode()
         text.seek(0)
         text.truncate()
@@ -165,10 +165,10 @@ def _grouped(slices: Iterator[list[Row]]) -> Iterator[list[Row]]:
 def _slices(store: Store, campaign: str, table: Table) -> Iterator[list[Row]]:
     """The rows of a table. The campaign is looked up at once, not when the first of them is asked for."""
 
-    def begin(tx: Transaction) -> tuple[str, list[str], _Present, int]:
+    def begin(tx: Transaction) -> tuple[str, list[str], _ArmTimeline, int]:
         id = find_campaign(tx, campaign).id
         names = [arm.name for arm in tx.arms(id)]
-        return id, names, _Present.of(tx, id, len(names)), tx.last_event(id)
+        return id, names, _ArmTimeline.of(tx, id, len(names)), tx.last_event(id)
 
     id, names, present, last = store.read(begin)
     if table == "events":
@@ -179,7 +179,7 @@ def _slices(store: Store, campaign: str, table: Table) -> Iterator[list[Row]]:
     )  # fmt: skip
 
 
-class _Present:
+class _ArmTimeline:
     """Which arms there were to choose from, from event to event: they come and go."""
 
     def __init__(self, arms: set[int], changes: list[Event]) -> None:
@@ -187,8 +187,8 @@ class _Present:
         self._changes = changes
 
     @classmethod
-    def of(cls, tx: Transaction, campaign: str, arms: int) -> _Present:
-        operators = tx.pages().operator_events(campaign, MOST_CHANGES)  # which has an index of its own
+    def of(cls, tx: Transaction, campaign: str, arms: int) -> _ArmTimeline:
+        operators = tx.pages().operator_events(campaign, CHANGES_MAX)  # which has an index of its own
         changes = [event for event in reversed(operators) if event.kind in ARM_EVENTS]
         added = {event.arm for event in changes if event.kind == "arm added"}
         return cls(set(range(arms)) - added, changes)

@@ -15,16 +15,17 @@ from typing import Any, Self
 
 from budgetbandits.errors import DiskFull
 from budgetbandits.service.ledger import Hold
+from budgetbandits.service.stores.sql.rows import places
 
 IN_MEMORY_MAX = 50_000
 """Decisions that are kept in memory, about 20 MB."""
 
-CHUNK = 1000
+CHUNK_DECISIONS = 1000
 
 
 @dataclass(slots=True)
-class Known:
-    """What is known of a decision."""
+class OpenDecision:
+    """A decision as its events make it."""
 
     hold: Hold
     arm: int = 0
@@ -38,25 +39,25 @@ class Known:
     @property
     def final(self) -> bool:
         """Whether no more feedback can come."""
-        in_full = self.cost is not None and self.reward is not None
-        return in_full or self.failed or self.hold.state == "voided"
+        in_full = self.cost is not None and (self.reward is not None or self.failed)
+        return in_full or self.hold.state == "voided"
 
 
 class OpenDecisions:
     """Decisions by id. The file is temporary, has no name, and ends with the ``with`` block."""
 
-    def __init__(self, most: int = IN_MEMORY_MAX) -> None:
-        self._most = most
-        self._near: dict[str, Known] = {}
+    def __init__(self, size: int = IN_MEMORY_MAX) -> None:
+        self._size = size
+        self._near: dict[str, OpenDecision] = {}
         self._far: sqlite3.Connection | None = None
 
-    def put(self, id: str, known: Known) -> None:
-        if len(self._near) >= self._most:
+    def put(self, id: str, known: OpenDecision) -> None:
+        if len(self._near) >= self._size:
             self._move()
         self._near[id] = known
 
-    def take(self, id: str) -> Known:
-        """What is known of this decision, which is forgotten; KeyError if there is none."""
+    def take(self, id: str) -> OpenDecision:
+        """Remove this decision and return it; KeyError if there is none."""
         known = self._near.pop(id, None)
         if known is None:
             row = self._ask("DELETE FROM known WHERE id = ? RETURNING *", id)
@@ -68,14 +69,14 @@ class OpenDecisions:
     def __contains__(self, id: str) -> bool:
         return id in self._near or self._ask("SELECT id FROM known WHERE id = ?", id) is not None
 
-    def chunks(self) -> Iterator[dict[str, Known]]:
+    def chunks(self) -> Iterator[dict[str, OpenDecision]]:
         """All of them, some at a time; nothing may be put or taken meanwhile."""
         near = iter(self._near.items())
-        while chunk := dict(islice(near, CHUNK)):
+        while chunk := dict(islice(near, CHUNK_DECISIONS)):
             yield chunk
         if self._far is not None:
             rows = self._far.execute("SELECT * FROM known")
-            while page := rows.fetchmany(CHUNK):
+            while page := rows.fetchmany(CHUNK_DECISIONS):
                 yield {row[0]: _known(row) for row in page}
 
     def _ask(self, statement: str, id: str) -> Any:
@@ -83,21 +84,21 @@ class OpenDecisions:
 
     def _move(self) -> None:
         """The older half of what is in memory goes to the file."""
-        oldest = list(islice(self._near, self._most // 2 + 1))
+        oldest = list(islice(self._near, self._size // 2 + 1))
         rows = [
-            (id, *astuple(k.hold), k.arm, k.cost, k.reward, k.request, k.propensity, k.created_at)
+            (id, *astuple(k.hold), k.arm, k.cost, k.reward, k.request, k.propensity, k.created_at, k.failed)
             for id, k in _taken(self._near, oldest)
-        ]  # those that have failed are not open
+        ]
         try:
             if self._far is None:
                 self._far = sqlite3.connect("", isolation_level=None)  # a temporary file
                 self._far.execute("PRAGMA synchronous = OFF")
                 self._far.execute(
                     "CREATE TABLE known (id TEXT PRIMARY KEY, amount, state, charged, overrun, reported, day, "
-                    "arm, cost, reward, request, propensity, created_at) WITHOUT ROWID"
+                    "arm, cost, reward, request, propensity, created_at, failed) WITHOUT ROWID"
                 )
             self._far.execute("BEGIN")
-            self._far.executemany("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            self._far.executemany(f"INSERT INTO known VALUES ({places(range(14))})", rows)
             self._far.execute("COMMIT")
         except sqlite3.OperationalError as error:
             raise DiskFull(
@@ -113,11 +114,11 @@ class OpenDecisions:
                 self._far.close()
 
 
-def _taken(known: dict[str, Known], ids: list[str]) -> Iterator[tuple[str, Known]]:
+def _taken(known: dict[str, OpenDecision], ids: list[str]) -> Iterator[tuple[str, OpenDecision]]:
     for id in ids:
         yield id, known.pop(id)
 
 
-def _known(row: tuple[Any, ...]) -> Known:
+def _known(row: tuple[Any, ...]) -> OpenDecision:
     _, amount, state, charged, overrun, reported, day, *rest = row
-    return Known(Hold(amount, state, charged, overrun, bool(reported), day), *rest)
+    return OpenDecision(Hold(amount, state, charged, overrun, bool(reported), day), *rest)

@@ -29,14 +29,14 @@ PRIORITY = 15
 """As Unix counts, where 19 is the least: all three that a server may run take a tenth of a processor that others could
 fill, and whatever others leave."""
 
-What = Literal["verify", "export"]
+JobKind = Literal["verify", "export"]
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be read."""
+    """An audit or an export, and its arguments."""
 
-    what: What
+    kind: JobKind
     campaign: str
     table: Table = "decisions"
     format: Format = "csv"
@@ -50,10 +50,10 @@ def answer(store: Store, job: Job) -> Iterator[bytes]:
     """The bytes that were asked for: a table, or the differences as JSON."""
     from budgetbandits.service.audit.audit import verify
     from budgetbandits.service.audit.export import pieces
-    from budgetbandits.service.tasks import named_damage
+    from budgetbandits.service.stores.contract import named_damage
 
     with named_damage(job.campaign):
-        if job.what == "export":
+        if job.kind == "export":
             yield from pieces(store, job.campaign, job.table, job.format)
         else:
             yield json.dumps(verify(store, job.campaign)).encode()

@@ -14,19 +14,18 @@ from dataclasses import dataclass, field, replace
 
 from budgetbandits.errors import BudgetBanditsError, Disagreement
 from budgetbandits.service import ledger
-from budgetbandits.service.audit.open_decisions import Known, OpenDecisions
+from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisions
 from budgetbandits.service.campaign_learner import CampaignLearner, Pull
 from budgetbandits.service.leases import ledger as lease_ledger
 from budgetbandits.service.leases.leases import digest, learn_all
-from budgetbandits.service.ledger import Account, Hold
+from budgetbandits.service.ledger import Account
 from budgetbandits.service.request import ResolvedRequest
-from budgetbandits.service.stores.contract import T
+from budgetbandits.service.stores.contract import UNREADABLE, T
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event, Lease, LeaseEvent
-from budgetbandits.service.tasks import UNREADABLE
 
 
 @dataclass
-class _Lent:
+class _ReplayedLease:
     """A lease as its events make it."""
 
     lease: Lease
@@ -34,7 +33,7 @@ class _Lent:
     campaign: Account
     """The campaign's money when it was merged."""
     events: list[LeaseEvent] = field(default_factory=list)
-    """What the campaign will learn from when it is merged: choices that leave traces, and complete feedback."""
+    """The events that the campaign learns from when it is merged: choices that leave traces, failures, feedback."""
 
 
 @dataclass
@@ -46,14 +45,14 @@ class Replay:
     learner: CampaignLearner
     open: OpenDecisions
     account: Account = field(default_factory=lambda: Account(0))
-    finished: dict[str, Known] = field(default_factory=dict)
+    finished: dict[str, OpenDecision] = field(default_factory=dict)
     """Decisions that are final, since this was cleared last."""
     booked: Counter[int] = field(default_factory=Counter)
-    """What the decisions of each day hold and were charged."""
-    lent: dict[str, _Lent] = field(default_factory=dict)
+    """Micros that the decisions of each day hold and were charged."""
+    leases: dict[str, _ReplayedLease] = field(default_factory=dict)
     """By lease."""
-    held: tuple[Hold | None, Hold] | None = None
-    """The hold that an event was about, before it and after it, since this was cleared last."""
+    changed: tuple[OpenDecision | None, OpenDecision] | None = None
+    """The decision that an event was about, before it and after it, since this was cleared last."""
 
     def __post_init__(self) -> None:
         first, *self._later = self.row.settings.versions
@@ -78,7 +77,7 @@ class Replay:
         }
 
     def apply(self, event: Event) -> str | None:
-        """What happened; why it cannot have, if so."""
+        """Repeat an event; the reason if it cannot have happened."""
         try:
             if event.lease is not None and event.kind != "leased":
                 self._turn(event)
@@ -120,7 +119,7 @@ class Replay:
     # --- decisions, of the campaign's own or under a lease -------------------------------------------------------
 
     def _decided(self, event: Event) -> None:
-        id, amount, lent = _known(event.decision), _known(event.amount), self._lent(event)
+        id, amount, lent = _known(event.decision), _known(event.amount), self._lease(event)
         if lent is not None:
             _expect(lent.lease.account.left >= lent.learner.largest_cap, "a lease decides only if it can pay every arm")
             lent.events.append(LeaseEvent(event))
@@ -132,11 +131,13 @@ class Replay:
             account, hold = lease_ledger.place(lent.lease.account, amount)
         self._book(event, account)
         self.booked[hold.day] += hold.booked
-        known = Known(hold, _known(event.arm), request=event.request, propensity=event.propensity, created_at=event.at)
+        known = OpenDecision(
+            hold, _known(event.arm), request=event.request, propensity=event.propensity, created_at=event.at
+        )
         self.open.put(id, known)
-        self.held = None, hold
+        self.changed = None, known
 
-    def _choose_again(self, event: Event, lent: _Lent | None) -> None:
+    def _choose_again(self, event: Event, lent: _ReplayedLease | None) -> None:
         """The choice that the event tells of, made again: the same arm, the same hold, as likely."""
         learner, request = self._learner(event), ResolvedRequest.from_json(event.request)
         account, leased, left = self.account, None, self.account.left
@@ -154,7 +155,7 @@ class Replay:
         _expect(unavailable == written, f"the arms {unavailable} could not have been chosen, not {written}")
 
     def _settled(self, event: Event) -> None:
-        def settle(known: Known) -> Known:
+        def settle(known: OpenDecision) -> OpenDecision:
             cost, cap = _known(event.amount), int(self.learner.caps[_known(event.arm)])
             account, hold = ledger.settle(self._account(event), known.hold, cost, cap)
             self._book(event, account)
@@ -167,26 +168,26 @@ class Replay:
 
     def _failed(self, event: Event) -> None:
         known = self._change(event, lambda known: replace(known, failed=True))
-        _expect(known.cost is not None, "what failed has a cost, if only 0")
         _expect(known.reward is None, "what failed has no reward")
-        lent = self._lent(event)
+        lent = self._lease(event)
         self._learner(event).record_failure(_known(event.arm), event.at, known.created_at)
         if lent is not None:
             lent.events.append(LeaseEvent(event, made_at=known.created_at))
 
-    def _tell(self, event: Event, tell: Callable[[Known], Known]) -> None:
+    def _tell(self, event: Event, tell: Callable[[OpenDecision], OpenDecision]) -> None:
         known = self._change(event, tell)
-        if known.cost is None or known.reward is None:
+        _expect(known.reward is None or not known.failed, "what failed has no reward")
+        if known.cost is None or known.failed:
             return
-        lent = self._lent(event)
+        lent = self._lease(event)
         id, arm, made_at = _known(event.decision), _known(event.arm), known.created_at
         pull = Pull(id, arm, known.reward, known.cost, known.request, made_at)
-        self._learner(event).learn_pull(pull, event.at)
+        self._learner(event).record_feedback(pull, event)
         if lent is not None:
             lent.events.append(LeaseEvent(event, known.cost, known.reward, known.request, made_at))
 
     def _voided(self, event: Event) -> None:
-        def void(known: Known) -> Known:
+        def void(known: OpenDecision) -> OpenDecision:
             account, hold = ledger.void(self._account(event), known.hold)
             self._book(event, account)
             return replace(known, hold=hold)
@@ -194,7 +195,7 @@ class Replay:
         self._change(event, void)
 
     def _expired(self, event: Event) -> None:
-        def expire(known: Known) -> Known:
+        def expire(known: OpenDecision) -> OpenDecision:
             charge = self.row.settings.terms.on_expire == "charge"
             account, hold = ledger.expire(self._account(event), known.hold, charge)
             self._book(event, account)
@@ -202,7 +203,7 @@ class Replay:
 
         self._change(event, expire)
 
-    def _change(self, event: Event, change: Callable[[Known], Known]) -> Known:
+    def _change(self, event: Event, change: Callable[[OpenDecision], OpenDecision]) -> OpenDecision:
         """Change what is known of the event's decision, which must be open."""
         id = _known(event.decision)
         try:
@@ -213,7 +214,7 @@ class Replay:
         try:
             after = change(before)
         finally:
-            self.held = before.hold, after.hold
+            self.changed = before, after
             self.booked[before.hold.day] += after.hold.booked - before.hold.booked
             if after.final:
                 self.finished[id] = after
@@ -221,19 +222,19 @@ class Replay:
                 self.open.put(id, after)
         return after
 
-    def _lent(self, event: Event) -> _Lent | None:
-        return None if event.lease is None else self.lent[event.lease]
+    def _lease(self, event: Event) -> _ReplayedLease | None:
+        return None if event.lease is None else self.leases[event.lease]
 
     def _learner(self, event: Event) -> CampaignLearner:
-        lent = self._lent(event)
+        lent = self._lease(event)
         return self.learner if lent is None else lent.learner
 
     def _account(self, event: Event) -> Account:
-        lent = self._lent(event)
+        lent = self._lease(event)
         return self.account if lent is None else lent.lease.account
 
     def _book(self, event: Event, account: Account) -> None:
-        lent = self._lent(event)
+        lent = self._lease(event)
         if lent is None:
             self.account = account
         else:
@@ -243,7 +244,7 @@ class Replay:
     # --- leases --------------------------------------------------------------------------------------------------
 
     def _turn(self, event: Event) -> None:
-        lent = self.lent.get(_known(event.lease))
+        lent = self.leases.get(_known(event.lease))
         if lent is None:
             raise KeyError(f"there is no lease {event.lease}")
         turn, before = _known(event.lease_seq), lent.lease.lease_seq
@@ -252,14 +253,14 @@ class Replay:
 
     def _leased(self, event: Event) -> None:
         id = _known(event.lease)
-        _expect(id not in self.lent, "the lease is there already")
+        _expect(id not in self.leases, "the lease is there already")
         self.account, lent = lease_ledger.lend(self.account, _known(event.amount))
-        self.lent[id] = _Lent(Lease(id, self.row.id, lent, event.at, 0), self.learner, self.account)
+        self.leases[id] = _ReplayedLease(Lease(id, self.row.id, lent, event.at, 0), self.learner, self.account)
         self._turn(event)
         self._renewed(event, lent)
 
     def _merged(self, event: Event) -> None:
-        lent = self.lent[_known(event.lease)]
+        lent = self.leases[_known(event.lease)]
         self.account, account = lease_ledger.merge(self.account, lent.lease.account)
         self.account, account = lease_ledger.resize(self.account, account, _known(event.amount))
         learn_all(self.learner, lent.events)
@@ -267,15 +268,15 @@ class Replay:
 
     def _renewed(self, event: Event, account: Account) -> None:
         """The lease of this account, knowing what the campaign knows."""
-        lent = self.lent[_known(event.lease)]
+        lent = self.leases[_known(event.lease)]
         ends = event.at + self.row.settings.terms.lease_seconds
         lease = replace(lent.lease, account=account, expires_at=ends, merged_seq=_known(event.lease_seq))
         learner = self.learner.copy(lease.digest)
         learner.set_remaining(self.account)
-        self.lent[lease.id] = _Lent(lease, learner, self.account)
+        self.leases[lease.id] = _ReplayedLease(lease, learner, self.account)
 
     def _returned(self, event: Event) -> None:
-        lent = self.lent.pop(_known(event.lease))
+        lent = self.leases.pop(_known(event.lease))
         self.account = lease_ledger.give_back(self.account, lent.lease.account)
         learn_all(self.learner, lent.events)
 

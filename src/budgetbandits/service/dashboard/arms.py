@@ -98,13 +98,13 @@ class OtherArm:
     spent: float
 
 
-def _feedback(counts: Counts, less: Counts | None, most: float, price: int) -> ArmFeedback:
+def _feedback(counts: Counts, last_hour: Counts | None, reward_max: float, price: int) -> ArmFeedback:
     """The feedback on an arm, without that of the last hour, as shares of the largest reward and price."""
-    less = less or Counts(0, 0)
+    less = last_hour or Counts(0, 0)
     (count, cost, squares), (fewer, cheaper, smaller) = counts.prices, less.prices
     return ArmFeedback(
-        ValueSums(counts.rewards_reported - less.rewards_reported, max(counts.reward - less.reward, 0.0) / most,
-               max(counts.reward_squared - less.reward_squared, 0.0) / most**2),
+        ValueSums(counts.rewards_reported - less.rewards_reported, max(counts.reward - less.reward, 0.0) / reward_max,
+               max(counts.reward_squared - less.reward_squared, 0.0) / reward_max**2),
         ValueSums(count - fewer, (cost - cheaper) / price, max(squares - smaller, 0.0) / float(price) ** 2),
     )  # fmt: skip
 
@@ -193,13 +193,13 @@ def _bought(counts: Counts) -> tuple[int, float]:
     return money, counts.reward if both == counts.rewards_reported else counts.reward * both / counts.rewards_reported
 
 
-def _feedback_with_failures(counts: Counts, most: float, price: int) -> ArmFeedback:
+def _feedback_with_failures(counts: Counts, reward_max: float, price: int) -> ArmFeedback:
     """The feedback on an arm with its failures, as shares of the largest reward and price."""
     answered, charged = counts.prices[0], counts.cost - counts.overrun
     failed = counts.failed * counts.rewards_reported / answered if answered else counts.failed
     # no charge is above the cap, so that their squares add up to no more than this without the overruns
     squares = min(counts.cost_squared, float(charged) * price)
     return ArmFeedback(
-        ValueSums(counts.rewards_reported + failed, counts.reward / most, counts.reward_squared / most**2),
+        ValueSums(counts.rewards_reported + failed, counts.reward / reward_max, counts.reward_squared / reward_max**2),
         ValueSums(counts.costs_reported, charged / price, squares / float(price) ** 2),
     )

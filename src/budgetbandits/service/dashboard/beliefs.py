@@ -28,7 +28,7 @@ from budgetbandits.numerics.posteriors import BetaPosterior, RatioPosterior
 
 RATIO_POINTS = 512
 _LEVELS = np.array([0.5, 0.025, 0.975])
-GRID = 512
+GRID_POINTS = 512
 """Points at which arms are compared, at most."""
 ARMS_COMPARED_MAX = 60
 """Arms that are compared with each other."""
@@ -93,12 +93,12 @@ class Belief:
     betas: tuple[tuple[float, float, float], tuple[float, float, float]]
     """Of the means of reward and price: both parameters, and what 1 stands for."""
 
-    def curve(self, what: str, ends: tuple[float, float]) -> tuple[Array, Array]:
+    def curve(self, quantity: str, ends: tuple[float, float]) -> tuple[Array, Array]:
         """Where, and how dense between 0 and 1, of "reward", "price" or "ratio"; a ratio between these ends of an axis,
         since that of an arm that is hardly known may be anything."""
-        if what == "ratio":
+        if quantity == "ratio":
             return density(self.ratios, ends)
-        return beta_density(*self.betas[what == "price"])
+        return beta_density(*self.betas[quantity == "price"])
 
     def scores(self, logarithms: Array) -> Array:
         """The normal scores of the probabilities that the logarithm of the ratio is at most these."""
@@ -150,9 +150,11 @@ def chances_of_best(arms: Sequence[Belief]) -> list[float]:
     if not arms:
         return []
     grid = np.unique(np.concatenate([arm.logarithms(np.linspace(-8.0, 8.0, 33)) for arm in arms]))
-    grid = grid[np.linspace(0, len(grid) - 1, min(len(grid), GRID)).astype(int)]
+    grid = grid[np.linspace(0, len(grid) - 1, min(len(grid), GRID_POINTS)).astype(int)]
     for _ in range(2):  # again, since the first look may have few points where H rises
-        grid = np.unique(np.interp(log_ndtr(np.linspace(-6.0, 6.0, GRID // 2)), logs_below(grid).sum(axis=0), grid))
+        grid = np.unique(
+            np.interp(log_ndtr(np.linspace(-6.0, 6.0, GRID_POINTS // 2)), logs_below(grid).sum(axis=0), grid)
+        )
     below = logs_below(grid)
     rises, largest = np.diff(below, axis=1), np.exp(below.sum(axis=0))
     chances = (rises / np.maximum(rises.sum(axis=0), 1e-300)) @ np.diff(largest)
@@ -222,7 +224,7 @@ class Worth:
     worth: MedianInterval
     values: Array
 
-    def curve(self, what: str, ends: tuple[float, float]) -> tuple[Array, Array]:
+    def curve(self, quantity: str, ends: tuple[float, float]) -> tuple[Array, Array]:
         """Where, and how dense between 0 and 1; like that of a belief."""
         return density(self.values, ends)
 

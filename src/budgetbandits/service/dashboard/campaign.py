@@ -12,15 +12,14 @@ from typing import Any
 
 from budgetbandits.errors import UnknownArm
 from budgetbandits.formatting.datetimes import DAY, HOUR
-from budgetbandits.formatting.money import budget_decimals
 from budgetbandits.service.campaigns import answered_of, named_segments, summary
 from budgetbandits.service.dashboard.arms import ArmView, OtherArm, by_worth, compared_arms, other_arms, saved_by
 from budgetbandits.service.dashboard.charts import timeline
-from budgetbandits.service.dashboard.charts.inline import colour_class
+from budgetbandits.service.dashboard.charts.cell_charts import colour_class
 from budgetbandits.service.dashboard.charts.shares import Shares, Slot, colours
 from budgetbandits.service.dashboard.charts.timeline import prices_of
-from budgetbandits.service.dashboard.events import changes_of_terms, event_json, operators_events
-from budgetbandits.service.dashboard.query import SECONDS, PageQuery
+from budgetbandits.service.dashboard.events import changes_of_terms, event_json
+from budgetbandits.service.dashboard.query import RANGE_SECONDS, PageQuery
 from budgetbandits.service.dashboard.requests import Requests, requests_of
 from budgetbandits.service.dashboard.status import Overrun, Pace, RunsOut, Standing, pace, projections, standing
 from budgetbandits.service.ledger import to_units
@@ -34,12 +33,12 @@ from budgetbandits.service.stores.sql.dashboard import DecisionFilter, DecisionP
 DECISIONS_SHOWN, EVENTS_SHOWN = 12, 8
 ARMS_LISTED_MAX = 200
 """Arms that are listed without being compared."""
-REASONS = {
+REFUSAL_NAMES = {
     "paced": "Paced", "daily_cap": "Daily cap", "blocked_by_holds": "Blocked by holds", "exhausted": "Exhausted",
     "policy_stopped": "Policy stopped", "paused": "Paused", "frozen": "Frozen", "closed": "Closed",
 }  # fmt: skip
 """Why a request is refused (`HoldRefused.reason`), in words."""
-AGES = (60.0, 300.0, 900.0)
+HOLD_AGES = (60.0, 300.0, 900.0)
 """Of open holds, in seconds."""
 
 
@@ -124,7 +123,7 @@ class CampaignView:
     @property
     def refused(self) -> list[tuple[str, int]]:
         """In words, and how many in seven days."""
-        return [(word, self.refusals.get(reason, 0)) for reason, word in REASONS.items()]
+        return [(word, self.refusals.get(reason, 0)) for reason, word in REFUSAL_NAMES.items()]
 
     @property
     def over(self) -> bool:
@@ -135,10 +134,6 @@ class CampaignView:
     def by_requests(self) -> bool:
         """Whether the budget is for a number of requests."""
         return self.row.settings.terms.horizon is not None
-
-    @property
-    def digits(self) -> int:
-        return budget_decimals(to_units(self.row.account.budget))
 
 
 def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignView:
@@ -154,7 +149,7 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
     totals, rows = history.totals(), tx.arms(row.id)
     spent = glance.spent
     state = standing(glance, now)
-    begins = max(row.created_at, now - SECONDS[query.range])
+    begins = max(row.created_at, now - RANGE_SECONDS[query.range])
     decided_until, ends = timeline.ends(state, history.mark, begins, now)
     slot, slots = timeline.slots(history, begins, ends, now)
     in_slots = sum(sum(each.spent.values()) for each in slots)
@@ -162,7 +157,7 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
     more_arms = other_arms(rows, {arm.number for arm in arms}, totals)
     day = [each for each in history.by(3600, now - DAY) if each.begins >= now - DAY]
     delays = [sum(getattr(each, name) for each in day) for name in ("delay_10", "delay_60", "delay_300")]
-    operators, changes = operators_events(tx, row, EVENTS_SHOWN + 1), timeline.changes(tx, row)
+    operators, changes = pages.operator_events(row.id, EVENTS_SHOWN + 1), timeline.changes(tx, row)
     budgets = timeline.budgets(row, changes)
     prices = prices_of(
         history, budgets, timeline.plans(row, changes, "horizon"), timeline.choosable(row, rows, changes), now
@@ -182,7 +177,7 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
         saved=saved_by(arms, totals, row, spent),
         refusals=tx.rollups().refusals(row.id, int(now - 7 * DAY)),
         without_money=_without_money(tx, history, now) if state.word == "Exhausted" else None,
-        holds=pages.holds(row.id, now, AGES),
+        holds=pages.holds(row.id, now, HOLD_AGES),
         delays=[*delays, sum(each.costs_reported for each in day) - sum(delays)],
         latest=pages.decisions(row.id, DECISIONS_SHOWN, _filter(query, rows), query.before),
         events=operators[:EVENTS_SHOWN], more_events=len(operators) > EVENTS_SHOWN,
@@ -232,7 +227,7 @@ def campaign_json(view: CampaignView) -> dict[str, Any]:
         "arms": [_arm(arm) for arm in view.arms],
         "prices_on_money": [{"at": at, "price": price} for at, price in view.prices],
         "saved": view.saved, "refusals_7_days": view.refusals,
-        "open_holds": {"younger_than": dict(zip(map(str, AGES), view.holds.counts, strict=False)),
+        "open_holds": {"younger_than": dict(zip(map(str, HOLD_AGES), view.holds.counts, strict=False)),
                        "count": view.holds.counts[-1], "or_more": view.holds.more,
                        "first_expires_at": view.holds.expires_at},
         "delays_24_hours": dict(zip(("10", "60", "300", "more"), view.delays, strict=True)),

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from budgetbandits.formatting.money import budget_decimals
 from budgetbandits.service.dashboard.actions.terms import differences
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.rollups import History
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import Campaign, Event
 
-PAGE = 50
+EVENTS_PER_PAGE = 50
 
 
 @dataclass(frozen=True)
@@ -29,45 +27,18 @@ class EventsView:
     older: int | None
     """Where the next page begins; None if this is the last."""
 
-    @property
-    def digits(self) -> int:
-        return budget_decimals(to_units(self.row.account.budget))
-
     def as_json(self) -> dict[str, Any]:
         events = [event_json(event, self.names) | {"changed": self.changes.get(event.seq)} for event in self.events]
         return {"campaign": self.row.name, "events": events, "older": self.older}
 
 
 def events_view(tx: Transaction, row: Campaign, before: int | None) -> EventsView:
-    pages, events = tx.pages(), operators_events(tx, row, PAGE + 1, before)
-    older = events[PAGE - 1].seq if len(events) > PAGE else None
+    pages = tx.pages()
+    events = pages.operator_events(row.id, EVENTS_PER_PAGE + 1, before)
+    older = events[EVENTS_PER_PAGE - 1].seq if len(events) > EVENTS_PER_PAGE else None
     names = [arm.name for arm in tx.arms(row.id)]
-    return EventsView(
-        row, names, events[:PAGE], changes_of_terms(row, pages.event_numbers(row.id, "terms changed")), older
-    )
-
-
-def operators_events(tx: Transaction, row: Campaign, limit: int, before: int | None = None) -> list[Event]:
-    """What operators have done, and when the campaign froze, before this event; the latest first."""
-    events, freeze = tx.pages().operator_events(row.id, limit, before), _unwritten_freeze(tx, row)
-    if freeze is not None and (before is None or freeze.seq < before):
-        events = sorted([*events, freeze], key=lambda event: -event.seq)[:limit]
-    return events
-
-
-def _unwritten_freeze(tx: Transaction, row: Campaign) -> Event | None:
-    """The freeze of a campaign that is frozen by a service that wrote no event of it: the latest overrun says when."""
-    if row.account.status != "frozen":
-        return None
-    latest = tx.pages().operator_events(row.id, 1, kinds=("frozen", "active", "created"))
-    if [event.kind for event in latest] == ["frozen"]:
-        return None
-    seq = History.of(tx, row).mark.last_overrun_event
-    overran = None if seq is None else tx.pages().event(seq)
-    made = None if overran is None or overran.decision is None else tx.decision(overran.decision)
-    if overran is None or made is None:
-        return None
-    return replace(overran, kind="frozen", decision=None, amount=made.hold.overrun, reward=None)
+    changes = changes_of_terms(row, pages.event_numbers(row.id, "terms changed"))
+    return EventsView(row, names, events[:EVENTS_PER_PAGE], changes, older)
 
 
 def changes_of_terms(row: Campaign, numbers: Sequence[int]) -> dict[int, str]:

@@ -23,7 +23,7 @@ from budgetbandits.service.stores.contract import Transaction, find_campaign
 from budgetbandits.service.stores.records import Key, KeyEvent
 
 log = structlog.get_logger("budgetbandits")
-EVENTS = 50
+EVENTS_PER_PAGE = 50
 """Of the record, on a page."""
 
 
@@ -37,9 +37,9 @@ class KeysView:
     """Where the next page of the record begins; None if this is the last."""
     names: Mapping[str, str]
 
-    def campaign(self, of: Key | KeyEvent) -> str | None:
+    def campaign(self, entry: Key | KeyEvent) -> str | None:
         """The name of the only campaign it is for."""
-        return None if of.campaign is None else self.names.get(of.campaign, of.campaign)
+        return None if entry.campaign is None else self.names.get(entry.campaign, entry.campaign)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -57,11 +57,11 @@ class KeysView:
 
 
 def keys_view(tx: Transaction, before: int | None) -> KeysView:
-    keys, events = tx.keys(), tx.key_events(EVENTS + 1, before)
-    older = events[EVENTS - 1].seq if len(events) > EVENTS else None
+    keys, events = tx.keys(), tx.key_events(EVENTS_PER_PAGE + 1, before)
+    older = events[EVENTS_PER_PAGE - 1].seq if len(events) > EVENTS_PER_PAGE else None
     both: list[Key | KeyEvent] = [*keys, *events]
     limited = {each.campaign for each in both if each.campaign is not None}
-    return KeysView(keys, events[:EVENTS], older, tx.pages().names(sorted(limited)))
+    return KeysView(keys, events[:EVENTS_PER_PAGE], older, tx.pages().names(sorted(limited)))
 
 
 class KeyPages:
@@ -127,33 +127,33 @@ class KeyPages:
 
 
 CRUMBS = [(address("keys"), "Keys")]
-OWN = "this is the key that you have signed in with; sign in with another one to drop it"
+OWN_KEY = "this is the key that you have signed in with; sign in with another one to drop it"
 
 
 def _to_make(tx: Transaction, scopes: list[str], campaign: str, in_full: bool = True) -> Preview:
-    does = "Make the key"
+    button = "Make the key"
     if not in_full and not scopes and not campaign:
-        return Preview(does, [])
+        return Preview(button, [])
     try:
         check_scopes(scopes)
         only = find_campaign(tx, campaign).name if campaign else None
     except BudgetBanditsError as error:
-        return Preview(does, [], error, fixable=True, fields=("scopes", "campaign"))
+        return Preview(button, [], error, fixable=True, fields=("scopes", "campaign"))
     may = "everything, and make and drop keys" if only is None else "everything that is done to it"
     changes = [
         ("It may", may if "admin" in scopes else " and ".join(scopes), ""),
         ("For", "all campaigns, those to come too" if only is None else f"{only} alone", ""),
         ("Shown", "once, on the next page; the store keeps a digest of it", ""),
     ]
-    return Preview(does, changes, relies_on=[scopes, campaign], dangerous="admin" in scopes)
+    return Preview(button, changes, relies_on=[scopes, campaign], dangerous="admin" in scopes)
 
 
 def _to_drop(tx: Transaction, prefix: str, session: Session, times: Times) -> Preview:
-    does, key = f"Drop bb_{prefix}", tx.key(prefix) if prefix.isalnum() else None
+    button, key = f"Drop bb_{prefix}", tx.key(prefix) if prefix.isalnum() else None
     if key is None:
-        return Preview(does, [], NotFound(f"no key bb_{prefix:.40}; it may have been dropped already"))
+        return Preview(button, [], NotFound(f"no key bb_{prefix:.40}; it may have been dropped already"))
     if prefix == session.key.prefix:
-        return Preview(does, [], Conflict(OWN))
+        return Preview(button, [], Conflict(OWN_KEY))
     only = "all campaigns" if key.campaign is None else tx.pages().names([key.campaign])[key.campaign]
     changes = [
         ("Key", f"bb_{prefix}_…, made {times.moment(key.created_at)}", ""),
@@ -161,4 +161,4 @@ def _to_drop(tx: Transaction, prefix: str, session: Session, times: Times) -> Pr
         ("Programs", "that show it are refused within five seconds, on every server", ""),
         ("People", "who have signed in with it are signed out", ""),
     ]
-    return Preview(does, changes, relies_on=[prefix, *key.scopes], dangerous=True, final=True)
+    return Preview(button, changes, relies_on=[prefix, *key.scopes], dangerous=True, final=True)

@@ -21,11 +21,12 @@ from budgetbandits.service.dashboard.status import (
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import CampaignSummary
+from budgetbandits.terms import MONEY
 
-PAGE = 100
+CAMPAIGNS_PER_PAGE = 100
 """Campaigns on a page."""
 
-HOURS = 24
+SPARK_HOURS = 24
 
 
 @dataclass
@@ -61,7 +62,7 @@ class Overview:
 
     @property
     def pages(self) -> int:
-        return max(1, -(-self.found // PAGE))
+        return max(1, -(-self.found // CAMPAIGNS_PER_PAGE))
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -81,14 +82,13 @@ class Overview:
         }  # fmt: skip
 
 
-MONEY = ("budget", "spent", "held", "leased", "left", "overrun")
-
-
 def overview(tx: Transaction, query: ListQuery, only: str | None) -> Overview:
     """Read it, in one transaction; ``only`` the campaign of this id, for a key that is for one."""
     now, pages = tx.now(), tx.pages()
     lists = pages.campaign_list(only)
-    listed = lists.listed(since(now), query.text, query.group, query.order, PAGE, (query.page - 1) * PAGE)
+    listed = lists.listed(
+        since(now), query.text, query.group, query.order, CAMPAIGNS_PER_PAGE, (query.page - 1) * CAMPAIGNS_PER_PAGE
+    )
     counts: Counter[str] = Counter()
     for rank, count in listed.counts.items():
         counts[rank.group] += count
@@ -121,4 +121,4 @@ def _lasts(glance: CampaignSummary) -> float | None:
 
 def _hours(spent: dict[int, int], hour: float) -> list[float]:
     """What was spent in each of the last hours, this one last."""
-    return [to_units(spent.get(int(hour - HOUR * back), 0)) for back in reversed(range(HOURS))]
+    return [to_units(spent.get(int(hour - HOUR * back), 0)) for back in reversed(range(SPARK_HOURS))]

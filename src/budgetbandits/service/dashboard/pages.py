@@ -17,7 +17,7 @@ from budgetbandits.errors import BadParameter, BudgetBanditsError, NotAllowed
 from budgetbandits.formatting.datetimes import Times, known_zones
 from budgetbandits.service.dashboard.campaign import CampaignView, campaign_json, campaign_view
 from budgetbandits.service.dashboard.events import events_view
-from budgetbandits.service.dashboard.overview import Overview, overview
+from budgetbandits.service.dashboard.overview import overview
 from budgetbandits.service.dashboard.query import (
     ListQuery,
     PageQuery,
@@ -27,15 +27,14 @@ from budgetbandits.service.dashboard.query import (
     event_of,
     path_of,
 )
-from budgetbandits.service.dashboard.rendering import TYPES, asset, render, warm
-from budgetbandits.service.dashboard.sessions import COOKIE, KEPT, Session, Sessions, check_origin, read_form, secured
+from budgetbandits.service.dashboard.rendering import PAGES, html_response, render, secured, warm
+from budgetbandits.service.dashboard.sessions import COOKIE, COOKIE_SECONDS, Session, Sessions, check_origin, read_form
 from budgetbandits.service.http.problem_json import EXPECTED, describe
 from budgetbandits.service.http.request_checks import log_failure
 from budgetbandits.service.http.server_state import ServerState
-from budgetbandits.service.stores.contract import T, Transaction, find_campaign
+from budgetbandits.service.stores.contract import T, Transaction, find_campaign, isolated
 from budgetbandits.service.stores.records import Campaign
-from budgetbandits.service.tasks import isolated
-from budgetbandits.web.streams import BEAT, HEADERS, IDLE, change, event
+from budgetbandits.web.servers import BEAT, BEAT_EVENT, STREAM_HEADERS, change, event
 from budgetbandits.web.view_cache import Load, ViewCache
 
 LIFETIMES = {"campaign": 1.0, "overview": 3.0}
@@ -44,9 +43,6 @@ happened; longer if it takes long to draw."""
 NAMES_MAX = 10_000
 """Campaigns whose names a server remembers."""
 
-PagePart = tuple[str, dict[str, str]]
-"""What is drawn of a page, and headers: the number of the latest event that it knows of, and after how many seconds
-there may be something newer."""
 Handler = Callable[[Request, Session], Awaitable[Response]]
 
 
@@ -56,10 +52,8 @@ class Dashboard:
     def __init__(self, service: ServerState, sessions: Sessions) -> None:
         self.service, self.sessions = service, sessions
         load = Load()
-        self._campaigns, self._overviews = (
-            ViewCache(LIFETIMES["campaign"], load=load),
-            ViewCache(LIFETIMES["overview"], load=load),
-        )
+        self._campaigns = ViewCache(LIFETIMES["campaign"], load=load)
+        self._overviews = ViewCache(LIFETIMES["overview"], load=load)
         self._known: dict[str, tuple[str, str]] = {}
         self._live = LiveStreams(service)
         known_zones()  # which takes a moment, in which nobody waits yet
@@ -103,7 +97,7 @@ class Dashboard:
     def _to_sign_in(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD") or _of_a_script(request):
             error = NotAllowed(self.sessions.why_over(request.cookies.get(COOKIE, "")), known=False)
-            return secured(self._problem(request, None, error))
+            return self._problem(request, None, error)
         return secured(RedirectResponse(address("sign-in", next=address_of(request)), 303))
 
     def _problem(self, request: Request, session: Session | None, error: Exception) -> Response:
@@ -117,18 +111,19 @@ class Dashboard:
         if isinstance(error, BudgetBanditsError):
             fields = describe(error)
         if _of_a_script(request):
-            return JSONResponse(fields, fields["status"], media_type="application/problem+json")
-        page = render("problem.html", **self.shared(request, session), problem=fields)
-        return Response(page, fields["status"], media_type="text/html")
+            return secured(JSONResponse(fields, fields["status"], media_type="application/problem+json"))
+        return self.filled("problem.html", request, session, fields["status"], problem=fields)
 
-    def shared(self, request: Request, session: Session | None, now: float | None = None) -> dict[str, Any]:
-        """What every template is given."""
-        times = Times.of(request.cookies.get("zone", ""), time.time() if now is None else now)
+    def shared(self, request: Request, session: Session | None) -> dict[str, Any]:
+        """The values that every template gets."""
+        times = Times.of(request.cookies.get("zone", ""), time.time())
         return {"session": session, "times": times, "live": "", "path": path_of(request), "inline": False}
 
-    def filled(self, template: str, request: Request, session: Session, status: int = 200, **values: Any) -> Response:
+    def filled(
+        self, template: str, request: Request, session: Session | None, status: int = 200, **values: Any
+    ) -> Response:
         """A page of this template."""
-        return Response(render(template, **self.shared(request, session), **values), status, media_type="text/html")
+        return html_response(render(template, **self.shared(request, session) | values), status)
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
         return await asyncio.to_thread(self.service.store.read, work)
@@ -158,56 +153,56 @@ class Dashboard:
     # --- pages ---------------------------------------------------------------------------------------------------
 
     async def _overview(self, request: Request, session: Session) -> Response:
-        query = ListQuery.of(request.query_params)
-        only = session.key.campaign
+        query, only = ListQuery.of(request.query_params), session.key.campaign
         if wants_json(request):
             return JSONResponse(await self.read(lambda tx: overview(tx, query, only).as_json()))
-        shared = self.shared(request, session)
-        variant = shared["times"].zone_key, session.creates
-        read = partial(self.service.store.read, lambda tx: (_last_event(tx, only), overview(tx, query, only)))
-
-        def draw(found: tuple[int, Overview]) -> str:
-            return render("_overview.html", **shared | {"view": found[1], "creates": session.creates})
-
-        part, headers = await _part(self._overviews, ("overview", only), query, read, variant, draw)
-        if "x-part" in request.headers:
-            return Response(part, media_type="text/html", headers=headers)
-        shared |= {"live": address("live"), "part": part, "query": query}
-        return Response(render("overview.html", **shared), media_type="text/html")
+        return await self._live_page(
+            "overview.html", request, session, self._overviews, ("overview", only), query,
+            lambda tx: (_last_event(tx, only), overview(tx, query, only)), {"creates": session.creates},
+            live=address("live"),
+        )  # fmt: skip
 
     async def _campaign(self, request: Request, session: Session) -> Response:
         id, name = await self.named(request, session)
         query = PageQuery.of(request.query_params)
-        if wants_json(request):
-            return JSONResponse(campaign_json(await self.read(_viewed(id, query))))
-        part, headers = await self._campaign_part(request, session, id, query)
-        if "x-part" in request.headers:
-            return Response(part, media_type="text/html", headers=headers)
-        shared = self.shared(request, session) | {"live": campaign_address(name, "live"), "query": query}
-        return Response(render("campaign.html", **shared, part=part, name=name), media_type="text/html")
-
-    async def _campaign_part(self, request: Request, session: Session, id: str, query: PageQuery) -> PagePart:
-        """Read once for all who look at it, and drawn once for all who may do the same there in the same zone."""
-        shared = self.shared(request, None) | {"admin": session.admin, "creates": session.creates}
-        variant = shared["times"].zone_key, session.admin, session.creates
         viewed = _viewed(id, query)
-        read = partial(self.service.store.read, lambda tx: (tx.last_event(id), viewed(tx)))
+        if wants_json(request):
+            return JSONResponse(campaign_json(await self.read(viewed)))
+        return await self._live_page(
+            "campaign.html", request, session, self._campaigns, ("campaign", id), query,
+            lambda tx: (tx.last_event(id), viewed(tx)), {"admin": session.admin, "creates": session.creates},
+            live=campaign_address(name, "live"), name=name,
+        )  # fmt: skip
 
-        def draw(found: tuple[int, CampaignView]) -> str:
-            return render("_campaign.html", **shared | {"view": found[1]})
+    async def _live_page(
+        self, template: str, request: Request, session: Session, views: ViewCache, subject: Hashable, query: Hashable,
+        read: Callable[[Transaction], tuple[int, Any]], rights: dict[str, bool], **values: Any,
+    ) -> Response:  # fmt: skip
+        """A page that stays up to date; only the part of it that changes, if its script asks for that.
 
-        return await _part(self._campaigns, ("campaign", id), query, read, variant, draw)
+        The part is read once for all who look at it, and drawn once for all who have the same rights and zone. ``read``
+        gives the number of the latest event and the view.
+        """
+        shared = self.shared(request, None) | rights
+        variant = shared["times"].zone_key, *rights.values()
+        (last, _), part = await views.rendered(
+            subject, query, partial(self.service.store.read, read), variant,
+            lambda found: render(f"_{template}", **shared, view=found[1]),
+        )  # fmt: skip
+        if "x-part" in request.headers:  # with the latest event that it knows of, and when there may be something newer
+            headers = {"X-Event": str(last), "X-Again": f"{views.time_left(subject, query):.1f}"}
+            return html_response(part, headers=headers)
+        return self.filled(template, request, session, part=part, query=query, **values)
 
     async def _file(self, request: Request, session: Session) -> Response:
         """The page as one file to send by mail: no scripts, nothing to load, no buttons."""
         row, query = await self.campaign(request, session), PageQuery.of(request.query_params)
         view = await self.read(_viewed(row.id, query))
-        shared = self.shared(request, None) | {"inline": True, "admin": False, "creates": False}
-        shared |= {"view": view, "query": query}
-        page = render("campaign.html", **shared, name=row.name, part=render("_campaign.html", **shared))
-        response = Response(page, media_type="text/html")
-        response.headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(row.name, safe='')}.html"
-        return response
+        values = self.shared(request, None) | {"inline": True, "admin": False, "creates": False}
+        values |= {"view": view, "query": query}
+        page = render("campaign.html", **values, name=row.name, part=render("_campaign.html", **values))
+        file_name = f"attachment; filename*=UTF-8''{quote(row.name, safe='')}.html"
+        return html_response(page, headers={"Content-Disposition": file_name})
 
     async def _events(self, request: Request, session: Session) -> Response:
         """All that operators have done, and when the campaign froze."""
@@ -219,11 +214,10 @@ class Dashboard:
 
     async def _asset(self, request: Request) -> Response:
         name = request.path_params["name"]
-        if name not in TYPES:
-            return secured(self._problem(request, None, BadParameter("there is no such file; reload the page")))
-        response = secured(Response(asset(name), media_type=TYPES[name]))
-        response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
-        return response
+        if name not in PAGES.media_types:
+            return self._problem(request, None, BadParameter("there is no such file; reload the page"))
+        forever = {"Cache-Control": "public, max-age=31536000, immutable"}
+        return secured(Response(PAGES.asset(name), headers=forever, media_type=PAGES.media_types[name]))
 
     # --- live ----------------------------------------------------------------------------------------------------
 
@@ -250,24 +244,25 @@ class Dashboard:
         target = request.query_params.get("next", "/")
         if not target.startswith("/") or target.startswith(("//", "/\\")):
             target = "/"
-        values = self.shared(request, None) | {"target": target, "error": "", "over": ""}
+        values: dict[str, Any] = {"target": target, "error": "", "over": ""}
         if request.method in ("GET", "HEAD"):
             await asyncio.to_thread(warm)
             token = request.cookies.get(COOKIE, "")
             if token and await self.sessions.of(token) is None:
                 values["over"] = self.sessions.why_over(token)
-            return secured(Response(render("sign_in.html", **values), media_type="text/html"))
+            return self.filled("sign_in.html", request, None, **values)
         try:
             check_origin(request)
             form = await read_form(request)
             token = await self.sessions.sign_in(form.get("key", ""), request.scope.get("client"))
         except BudgetBanditsError as error:
-            fields = describe(error)
-            page = render("sign_in.html", **values | {"error": _sign_in_words(error)})
-            return secured(Response(page, fields["status"], media_type="text/html"))
+            values["error"] = _sign_in_words(error)
+            return self.filled("sign_in.html", request, None, describe(error)["status"], **values)
         response = RedirectResponse(target, 303)
         secure = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
-        response.set_cookie(COOKIE, token, max_age=KEPT, httponly=True, samesite="strict", secure=secure, path="/")
+        response.set_cookie(
+            COOKIE, token, max_age=COOKIE_SECONDS, httponly=True, samesite="strict", secure=secure, path="/"
+        )
         return secured(response)
 
     async def _sign_out(self, request: Request, session: Session) -> Response:
@@ -275,14 +270,6 @@ class Dashboard:
         response = RedirectResponse(address("sign-in"), 303)
         response.delete_cookie(COOKIE, path="/")
         return response
-
-
-async def _part(
-    fresh: ViewCache, subject: Hashable, view: Hashable, read: Callable[[], tuple[int, T]], variant: Hashable,
-    draw: Callable[[tuple[int, T]], str],
-) -> PagePart:  # fmt: skip
-    (last, _), part = await fresh.rendered(subject, view, read, variant, draw)
-    return part, {"X-Event": str(last), "X-Again": f"{fresh.time_left(subject, view):.1f}"}
 
 
 def _viewed(campaign: str, query: PageQuery) -> Callable[[Transaction], CampaignView]:
@@ -315,7 +302,7 @@ def wants_json(request: Request) -> bool:
 
 STREAMS_MAX = 500
 """Pages of one server that may listen at the same time; further ones are refused politely."""
-FULL = event("full", STREAMS_MAX)
+FULL_EVENT = event("full", STREAMS_MAX)
 
 
 class LiveStreams:
@@ -333,9 +320,9 @@ class LiveStreams:
         """Events for a page, at most as often as it is drawn, until the session ends: ``over`` says why it has ended,
         and nothing until then."""
         if self._open >= STREAMS_MAX:
-            return Response(FULL, headers=HEADERS)  # and the page asks again some time later
+            return Response(FULL_EVENT, headers=STREAM_HEADERS)  # and the page asks again some time later
         events = self._events(drawn, subject, partial(self._service.store.read, look_at), over)
-        return StreamingResponse(events, headers=HEADERS)
+        return StreamingResponse(events, headers=STREAM_HEADERS)
 
     async def _events(
         self, drawn: ViewCache, subject: tuple[Any, ...], pulse: Callable[[], int], over: Callable[[], Awaitable[str]]
@@ -368,5 +355,5 @@ async def _waiting(seconds: float) -> AsyncIterator[bytes]:
     while seconds > BEAT / 2:
         await asyncio.sleep(BEAT / 2)
         seconds -= BEAT / 2
-        yield IDLE
+        yield BEAT_EVENT
     await asyncio.sleep(seconds)

@@ -18,7 +18,7 @@ from budgetbandits.service.names import normal
 from budgetbandits.service.stores.sql.dashboard import DECISION_KINDS, DecisionKind, Group, Order
 
 Range = Literal["day", "week", "all"]
-SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("inf")}
+RANGE_SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("inf")}
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,7 @@ class PageQuery:
         >>> PageQuery(range="day", arm="a & b", before=7).query(show="held"), PageQuery(arm="all").query()
         ('?range=day&show=held&arm=a+%26+b', '?arm=all')
         """
-        values, first = {**vars(self), "before": None, **others}, vars(PageQuery())
-        given = {name: value for name, value in values.items() if value != first.get(name)}
-        return f"?{urlencode(given)}" if given else "?"
+        return _query({**vars(self), "before": None, **others}, vars(PageQuery()))
 
 
 @dataclass(frozen=True)
@@ -82,9 +80,12 @@ class ListQuery:
         '?q=a+b&group=stopped'
         """
         values = {"q": self.text, "group": self.group, "order": self.order, "page": 1, **others}
-        first = {"q": "", "group": "all", "order": "alarm", "page": 1}
-        given = {name: value for name, value in values.items() if value != first.get(name)}
-        return f"?{urlencode(given)}" if given else "?"
+        return _query(values, {"q": "", "group": "all", "order": "alarm", "page": 1})
+
+
+def _query(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+    """Of an address, without what it has by default."""
+    return f"?{urlencode({name: value for name, value in values.items() if value != defaults.get(name)})}"
 
 
 def event_of(query: Mapping[str, str]) -> int | None:

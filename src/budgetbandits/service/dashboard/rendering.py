@@ -1,58 +1,31 @@
-"""Templates and assets of the pages."""
+"""Templates, assets and responses of the pages."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 from starlette.responses import Response
 
-from budgetbandits.formatting.datetimes import duration, exact_duration, wait
+from budgetbandits.formatting.datetimes import duration, wait
 from budgetbandits.formatting.money import budget_decimals, exact_money, money
 from budgetbandits.formatting.numbers import in_full, percentage, plain, significant, thousands, truncated
 from budgetbandits.service.dashboard import query
-from budgetbandits.service.dashboard.charts import inline, over_time
-from budgetbandits.service.dashboard.sessions import secured
+from budgetbandits.service.dashboard.charts import cell_charts, time_charts
 from budgetbandits.service.ledger import to_units
-from budgetbandits.web import assets
-from budgetbandits.web.streams import BEAT
+from budgetbandits.terms import TERMS, Terms
+from budgetbandits.web.assets import LivePages
+from budgetbandits.web.servers import BEAT
 
-if TYPE_CHECKING:
-    import jinja2
-
-PACKAGE = "budgetbandits.service.dashboard"
-SHARED = {"live.js": assets.live_script, "icon.svg": assets.icon}
-SCRIPT = "text/javascript; charset=utf-8"
-TYPES = {"style.css": "text/css; charset=utf-8", "live.js": SCRIPT, "dashboard.js": SCRIPT, "icon.svg": "image/svg+xml"}
-
-
-@cache
-def asset(name: str) -> bytes:
-    """A file that pages refer to."""
-    if name in SHARED:
-        return SHARED[name]().encode()
-    text = assets.text(PACKAGE, "assets", name)
-    return (assets.live_style_sheet() + text if name == "style.css" else text).encode()
-
-
-@cache
-def asset_path(name: str) -> str:
-    return assets.asset_path(name, asset(name))
-
-
-@cache
-def environment() -> jinja2.Environment:
-    filters = {
-        "money": money, "exact": exact_money, "count": thousands, "share": percentage, "units": to_units,
-        "digits": budget_decimals, "short": truncated, "significant": significant, "plain": plain, "in_full": in_full,
-        "duration": duration, "exact_duration": exact_duration, "wait": wait, "size_class": size_class,
-    }  # fmt: skip
-    names = {
-        "asset_path": asset_path, "asset": lambda name: asset(name).decode(), "inline_charts": inline,
-        "charts": over_time, "beat": BEAT, "address": query.address, "campaign_address": query.campaign_address,
-    }  # fmt: skip
-    return assets.environment(PACKAGE, filters, names)
+SECURITY = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
 
 
 def size_class(text: str) -> Markup:
@@ -64,8 +37,29 @@ def size_class(text: str) -> Markup:
     return Markup(' class="longer"' if len(text) > 15 else ' class="long"' if len(text) > 10 else "")
 
 
-def render(template: str, **values: Any) -> str:
-    return environment().get_template(template).render(**values)
+def terms_in_short(terms: Terms, digits: int, *names: str) -> list[str]:
+    """Those of the named terms that a campaign has, with at least this many decimals of money.
+
+    >>> terms_in_short(Terms(daily_cap=5.0, pace_seconds=7200.0), 2, "pace_seconds", "daily_cap", "lease")
+    ['paced over 2 h', 'daily cap 5.00']
+    """
+    given = {name: value for name in names if (value := getattr(terms, name)) is not None}
+    return [
+        TERMS[name].short.format(TERMS[name].text(value, lambda amount: exact_money(amount, digits)))
+        for name, value in given.items()
+    ]
+
+
+PAGES = LivePages(
+    "budgetbandits.service.dashboard", ("dashboard.js",),
+    {"money": money, "exact": exact_money, "count": thousands, "share": percentage, "units": to_units,
+     "digits": budget_decimals, "short": truncated, "significant": significant, "plain": plain, "in_full": in_full,
+     "duration": duration, "wait": wait, "size_class": size_class,
+     "terms": terms_in_short},
+    {"cell_charts": cell_charts, "time_charts": time_charts, "beat": BEAT, "address": query.address,
+     "campaign_address": query.campaign_address, "when_expired": TERMS["on_expire"].text},
+)  # fmt: skip
+render = PAGES.render
 
 
 @cache
@@ -74,11 +68,20 @@ def warm() -> None:
     import scipy.special  # noqa: F401
 
     for name in ("_overview.html", "_campaign.html", "campaign.html", "overview.html"):
-        environment().get_template(name)
+        PAGES.environment.get_template(name)
+
+
+def secured(response: Response) -> Response:
+    for name, value in SECURITY.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+def html_response(text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return secured(Response(text, status, headers, media_type="text/html"))
 
 
 def problem_page(status: int, kind: str, detail: str) -> Response:
     """A page that says what is wrong, to a visitor who may not be signed in."""
     fields = {"status": status, "title": kind, "detail": detail}
-    page = render("problem.html", session=None, live="", path="/", inline=False, problem=fields)
-    return secured(Response(page, status, media_type="text/html"))
+    return html_response(render("problem.html", session=None, live="", path="/", inline=False, problem=fields), status)

@@ -99,11 +99,8 @@ def stops_at_horizon(policy: str) -> bool:
 
 def _line(row: Campaign, arms: Sequence[ArmRow], number: int, name: str | None) -> SegmentLine | None:
     """None without feedback."""
-    policy = parse_policy(row.policy)
-    if SegmentSums.kept_for(policy, 0) is not None:
-        sums = [_reported(arm, number) for arm in arms]
-    else:
-        sums = [_learned(row, arm, number) for arm in arms]
+    kept = SegmentSums.kept_for(parse_policy(row.policy), 0) is not None
+    sums = [_reported(arm, number) if kept else _learned(row, arm, number) for arm in arms]
     answered, reward, cost = (sum(column) for column in zip(*sums, strict=True))
     if not answered:
         return None
@@ -122,11 +119,8 @@ def _reported(arm: ArmRow, segment: int) -> tuple[float, float, float]:
 
 def _learned(row: Campaign, arm: ArmRow, segment: int) -> tuple[float, float, float]:
     """The same from the sums of the policy."""
-    scale = row.settings.cost_scale(arm.cost_cap)
-    count, reward, cost = (_sum(arm, what, segment) for what in (COUNT, REWARD, PAID))
-    return count, reward * row.settings.terms.reward_max, cost * scale
-
-
-def _sum(arm: ArmRow, what: int, segment: int) -> float:
     sums = arm.learned.get("sums", ())
-    return float(sums[what][segment]) if len(sums) > what and len(sums[what]) > segment else 0.0
+    if len(sums) <= COUNT or len(sums[COUNT]) <= segment:
+        return 0.0, 0.0, 0.0
+    count, reward, cost = (float(sums[each][segment]) for each in (COUNT, REWARD, PAID))
+    return count, reward * row.settings.terms.reward_max, cost * row.settings.cost_scale(arm.cost_cap)

@@ -18,7 +18,6 @@ from urllib.parse import parse_qsl
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
 
 from budgetbandits.errors import BadParameter, NotAllowed
 from budgetbandits.service.dashboard.query import whole_number
@@ -29,9 +28,9 @@ from budgetbandits.service.stores.contract import Store, Transaction, find_campa
 from budgetbandits.service.stores.records import Key
 
 COOKIE = "budgetbandits_session"
-LASTS = 12 * 3600
+SESSION_SECONDS = 12 * 3600
 """Seconds."""
-KEPT = LASTS + 12 * 3600
+COOKIE_SECONDS = SESSION_SECONDS + 12 * 3600
 """Seconds that a browser keeps the cookie: after the session, a returning visitor is informed that it is over."""
 
 SESSIONS_MAX = 1000
@@ -89,7 +88,7 @@ class Sessions:
     async def sign_in(self, text: str, client: tuple[str, int] | None) -> str:
         """A new session's token, for a key that may read; wrong keys are counted like those of any request."""
         key = await check_header(self._keys, f"Bearer {text.strip()}", "read", None, client, anywhere=True)
-        expires = int(self._clock()) + LASTS
+        expires = int(self._clock()) + SESSION_SECONDS
         return f"{key.prefix}.{expires}.{_code(key, f'session {expires}')}"
 
     async def of(self, token: str) -> Session | None:
@@ -119,7 +118,7 @@ class Sessions:
         if until is None or not code or not (prefix.isascii() and prefix.isalnum()):
             return "your session is over; sign in again"
         if self._clock() >= until:
-            return f"your session is over: it lasts for {LASTS // 3600} hours; sign in again"
+            return f"your session is over: it lasts for {SESSION_SECONDS // 3600} hours; sign in again"
         return f"the key bb_{prefix[:8]} that you had signed in with was dropped; sign in with another one"
 
     def _look_up(self, token: str, prefix: str, expires: int, code: str) -> Session | None:
@@ -144,21 +143,6 @@ FORM_BYTES_MAX = 800_000
 """Bytes of a form after sign-in: a new campaign may have thousands of arms ..."""
 OPEN_FORM_BYTES_MAX = 10_000
 """... and of a form without sign-in."""
-
-SECURITY = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
-
-
-def secured(response: Response) -> Response:
-    for name, value in SECURITY.items():
-        response.headers.setdefault(name, value)
-    return response
 
 
 def check_origin(request: Request) -> None:

@@ -29,7 +29,7 @@ from budgetbandits.service.stores.records import ArmRow, CampaignSummary, Decisi
 from budgetbandits.service.stores.sql import rollups
 from budgetbandits.service.stores.sql.dashboard import AlarmTimes, Group, Pages, Rank
 
-SILENT = HOUR
+SILENCE_SECONDS = HOUR
 """Seconds that the first decision since the latest feedback may wait before it is an alarm, if anything is held or was
 decided in as many seconds: short holds have expired before anybody misses the feedback."""
 ALARM_SECONDS = DAY
@@ -64,7 +64,7 @@ class Standing:
 
 
 def since(now: float) -> AlarmTimes:
-    return AlarmTimes(now - SILENT, now - ALARM_SECONDS)
+    return AlarmTimes(now - SILENCE_SECONDS, now - ALARM_SECONDS)
 
 
 def standing(glance: CampaignSummary, now: float) -> Standing:
@@ -94,8 +94,8 @@ def standing(glance: CampaignSummary, now: float) -> Standing:
         account.held + glance.held_in_leases,
         now if glance.oldest_unanswered_at is None else glance.oldest_unanswered_at,
     )
-    waited = (glance.last_feedback_at or 0.0) <= oldest_unanswered_at < now - SILENT
-    if waited and (held or (glance.last_decision_at or 0.0) > now - SILENT):
+    waited = (glance.last_feedback_at or 0.0) <= oldest_unanswered_at < now - SILENCE_SECONDS
+    if waited and (held or (glance.last_decision_at or 0.0) > now - SILENCE_SECONDS):
         cause = f"for {duration(now - oldest_unanswered_at)}, {words(held) if held else 'nothing is'} held"
         return Standing("No feedback", "triangle", Rank.SILENT, cause)
     if account.overrun and (glance.resumed_at or 0.0) > now - ALARM_SECONDS:
@@ -140,7 +140,7 @@ class Pace:
     budget: float
     begun: bool
     """Whether enough of the time, or of the requests, is over to say anything."""
-    most: float
+    largest_cap: float
     """How far ahead a campaign may be that keeps to its plan: the largest cap."""
 
     @property
@@ -153,7 +153,7 @@ class Pace:
         """Which way the campaign is off its plan; nothing if it is not."""
         if self.share > PLAN_TOLERANCE:
             return "behind" if self.begun else ""
-        return "ahead" if -self.share > PLAN_TOLERANCE and -self.behind > self.most else ""
+        return "ahead" if -self.share > PLAN_TOLERANCE and -self.behind > self.largest_cap else ""
 
     @property
     def words(self) -> str:
@@ -182,7 +182,7 @@ SLOTS_MIN, SLOTS_MAX = 5, 24
 """The fewest slots for a projection, and the most that are kept apart; more are put together."""
 WHOLE_HOURS_MIN = 6
 """Whole hours from which on hours are counted; before it is minutes ..."""
-MINUTES = 120
+MINUTES_MAX = 120
 """... and this many of them: a page of the list may have a hundred campaigns, each with as many rows for every arm."""
 PROJECTION_SECONDS_MAX = 10 * 365 * 86_400.0
 """Seconds; what lies beyond is not said."""
@@ -208,22 +208,24 @@ def projections(
     last two hours, if that is fewer than six whole hours. The list and the page ask here, and read the same rollups."""
     hours = {each.id: _whole_slots(each, rollups.HOUR, 24, by_hour[each.id], now) for each in glances}
     young = [each.id for each in glances if len(hours[each.id]) < WHOLE_HOURS_MIN]
-    by_minute = pages.spent_by(rollups.MINUTE, young, now - (MINUTES + 1) * rollups.MINUTE)
+    by_minute = pages.spent_by(rollups.MINUTE, young, now - (MINUTES_MAX + 1) * rollups.MINUTE)
     made: dict[str, RunsOut | None] = {}
     for each in glances:
         slots, seconds = hours[each.id], rollups.HOUR
         if each.id in by_minute:
-            slots, seconds = _whole_slots(each, rollups.MINUTE, MINUTES, by_minute[each.id], now), rollups.MINUTE
+            slots, seconds = _whole_slots(each, rollups.MINUTE, MINUTES_MAX, by_minute[each.id], now), rollups.MINUTE
         left, budget = to_units(each.account.budget - each.spent), each.account.budget
         earliest = ledger.earliest_end(budget, each.settings.limits(each.created_at))
         made[each.id] = runs_out(slots, seconds, left, now, earliest)
     return made
 
 
-def _whole_slots(glance: CampaignSummary, seconds: int, most: int, spent: dict[int, int], now: float) -> list[float]:
+def _whole_slots(
+    glance: CampaignSummary, seconds: int, slots_max: int, spent: dict[int, int], now: float
+) -> list[float]:
     """What was spent in the latest slots that were all after the campaign's beginning and are all in the rollups."""
     end = int(now if glance.rolled_up_until is None else min(now, glance.rolled_up_until)) // seconds
-    first = max(-int(-glance.created_at // seconds), int(now) // seconds - most)
+    first = max(-int(-glance.created_at // seconds), int(now) // seconds - slots_max)
     return [to_units(spent.get(number * seconds, 0)) for number in range(first, end)]
 
 
@@ -293,8 +295,7 @@ def _evenness(slots: Sequence[float]) -> float:
 class Overrun:
     """Amounts are in micros."""
 
-    at: float
-    """When the cost was reported."""
+    reported_at: float
     decision: DecisionRow
     arm: ArmRow
 

@@ -59,7 +59,7 @@ from budgetbandits.service.http.schemas import (
 )
 from budgetbandits.service.http.server_state import ServerState
 from budgetbandits.service.http.subprocess_reads import Reading, StreamedRead
-from budgetbandits.service.tasks import named_damage
+from budgetbandits.service.stores.contract import named_damage
 
 log = structlog.get_logger("budgetbandits")
 
@@ -155,7 +155,7 @@ class OperatorChange:
         self, event: str, method: Callable[..., None], *args: Any, status_code: int = 200, **logged: Any
     ) -> Response:
         """Call this method of `Campaigns`, and answer."""
-        method(self.service.campaigns, self.campaign, *args, key=self.key, by=self.by)
+        method(self.service.campaigns, self.campaign, *args, key=self.key, actor=self.by)
         return self.answer(event, status_code, **logged)
 
     def answer(self, event: str, status_code: int, **logged: Any) -> Response:
@@ -243,7 +243,7 @@ def create(body: NewCampaign, service: ThisService, by: Actor, key: IdempotencyK
     """Create a campaign."""
     given = body.model_dump(exclude={"cost_floor", "costs"})
     known = body.model_dump(include={"cost_floor", "costs"}, exclude_none=True)
-    service.campaigns.create(**given, known=known, key=key, by=by)
+    service.campaigns.create(**given, known=known, key=key, actor=by)
     change = OperatorChange(service, body.name, by, key)
     return change.answer("campaign created", 201, budget=body.budget, policy=body.policy)
 
@@ -338,6 +338,6 @@ async def read_verify(request: Request, campaign: CampaignPath, service: ThisSer
 
 
 async def _long_read(request: Request, service: ServerState, job: Job) -> Reading:
-    service.reads.check_free(job.what)
+    service.reads.check_free(job.kind)
     await run_in_threadpool(service.campaigns.account, job.campaign)  # NotFound, before a process is started
     return await service.reads.open(request, job)

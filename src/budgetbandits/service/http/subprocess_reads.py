@@ -21,10 +21,10 @@ from starlette.types import Receive, Scope, Send
 
 from budgetbandits import errors
 from budgetbandits.errors import BudgetBanditsError, ServerBusy, ServiceError
-from budgetbandits.service.audit.reader import Job, What
+from budgetbandits.service.audit.reader import Job, JobKind
 from budgetbandits.service.stores.contract import Store, T
 
-CONCURRENT_MAX: dict[What, int] = {"verify": 1, "export": 2}
+CONCURRENT_MAX: dict[JobKind, int] = {"verify": 1, "export": 2}
 """How many of each may run on one server: each takes an idle processor and about 100 MB."""
 
 PROGRAM = (sys.executable, "-P", "-m", "budgetbandits.service.audit.reader")
@@ -54,27 +54,27 @@ class LongReads:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._running: Counter[What] = Counter()
+        self._running: Counter[JobKind] = Counter()
         self.stopping = False
         """Set when the server stops: all reads end soon."""
 
     async def open(self, request: Request, job: Job) -> Reading:
         """Begin a read, and return it when its first bytes are there. The caller closes it."""
-        self.check_free(job.what)
-        self._running[job.what] += 1
+        self.check_free(job.kind)
+        self._running[job.kind] += 1
         try:
             return await _ReadingProcess.start(self, request, job)
         except BaseException:
             self.ended(job)
             raise
 
-    def check_free(self, what: What) -> None:
+    def check_free(self, what: JobKind) -> None:
         """Refuse if the limit is reached."""
         if self._running[what] >= CONCURRENT_MAX[what]:
             raise ServerBusy(f"this server runs {CONCURRENT_MAX[what]} {what} at once; ask again when one has ended")
 
     def ended(self, job: Job) -> None:
-        self._running[job.what] -= 1
+        self._running[job.kind] -= 1
 
     @property
     def address(self) -> str:
@@ -111,7 +111,7 @@ class _ReadingProcess:
         self._process.stdin.write(self._job.line(self._reads.address))
         line = await self._unless_abandoned(self._process.stdout.readline())
         if not line.endswith(b"\n"):
-            raise ServiceError(f"the process for {self._job.what} has failed; the server's log says why")
+            raise ServiceError(f"the process for {self._job.kind} has failed; the server's log says why")
         problem = json.loads(line)
         if problem:
             kind: type[BudgetBanditsError] = getattr(errors, problem["title"])
@@ -122,7 +122,7 @@ class _ReadingProcess:
         while piece := await self._unless_abandoned(self._process.stdout.read(PIECE_BYTES)):
             yield piece
         if await self._process.wait() != 0:
-            raise ServiceError(f"the process for {self._job.what} has failed; the server's log says why")
+            raise ServiceError(f"the process for {self._job.kind} has failed; the server's log says why")
 
     async def _unless_abandoned(self, coming: Coroutine[Any, Any, T]) -> T:
         task = asyncio.ensure_future(coming)

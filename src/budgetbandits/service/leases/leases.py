@@ -27,16 +27,23 @@ from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases import ledger
 from budgetbandits.service.ledger import Account, Hold, stop
 from budgetbandits.service.request import ResolvedRequest
-from budgetbandits.service.stores.contract import DecisionTransaction, NeedsFullTransaction, Scope, find_campaign, full
+from budgetbandits.service.stores.contract import (
+    Clock,
+    DecisionTransaction,
+    NeedsFullTransaction,
+    Scope,
+    find_campaign,
+    full,
+    moment,
+)
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event, Lease, LeaseEvent
-from budgetbandits.service.tasks import Clock, moment
 from budgetbandits.validation import RequestOptions
 
 FEEDBACK_EVENTS = ("settled", "rewarded")
 EVENTS_BY_OTHERS = (*FEEDBACK_EVENTS, "failed", "voided", "expired")
 """What servers do to each other's leases without ending them."""
 
-CLOCK_TOLERANCE = 1.0
+CLOCK_STEP_SECONDS_MAX = 1.0
 """Seconds that a clock may have moved back since a lease was merged, before the lease is merged again."""
 
 
@@ -62,8 +69,8 @@ class LeaseFunds(Funds):
     own."""
 
     def __init__(self, tx: DecisionTransaction, row: Campaign, lease: Lease, own: OwnLease | None) -> None:
-        self._tx = tx
-        self.row, self.lease = row, lease
+        super().__init__(tx, row)
+        self.lease = lease
         self.lease_id = lease.id
         # one that is behind stays so: it catches up when it decides
         self._own = own if own is not None and own.learner.tag == lease.digest else None
@@ -73,7 +80,7 @@ class LeaseFunds(Funds):
     def account(self) -> Account:  # type: ignore[override]
         return self.lease.account
 
-    def choose(self, now: float, options: RequestOptions | None = None) -> tuple[Choice, Hold, float]:
+    def _choose(self, now: float, options: RequestOptions | None) -> tuple[Choice, Hold, float]:
         own = self._own
         assert own is not None
         learner = own.learner
@@ -103,18 +110,18 @@ class LeaseFunds(Funds):
         self.lease = _with_money(self.lease, account)
         if self.learner is not None and decision is not None:
             self.learner.tag = ""
-            self.learner.learn_pull(decision, event.at)
+            self.learner.record_feedback(decision, event)
         self.add_event(event)
 
-    def fail(self, account: Account, events: Sequence[Event], failure: Event, created_at: float) -> None:
+    def fail(self, account: Account, failure: Event, cost: Event | None, created_at: float) -> None:
         self.lease = _with_money(self.lease, account)
-        for event in events:
-            self.add_event(event)
         if self.learner is not None:
             assert failure.arm is not None
             self.learner.tag = ""
             self.learner.record_failure(failure.arm, failure.at, created_at)
         self.add_event(failure)
+        if cost is not None:
+            self.add_event(cost)
 
 
 def _with_money(lease: Lease, account: Account) -> Lease:
@@ -160,7 +167,7 @@ class Leases:
         return scope._replace(campaign=row.id, lease="" if held is None else held.lease)
 
     def campaign(self, campaign: str) -> Campaign:
-        """What never changes of a campaign, for a transaction that has leases alone."""
+        """A campaign's row, of which only what never changes is true, for a transaction that has leases alone."""
         row = self._leasing.get(campaign)
         if row is None:
             raise NeedsFullTransaction
@@ -247,13 +254,13 @@ class Leases:
         return held if held is not None and held.lease == lease.id else None
 
     def _ready(self, tx: DecisionTransaction, row: Campaign, lease: Lease | None) -> LeaseFunds | None:
-        """Of a lease of this server's: None if it has ended or must be merged first."""
+        """The funds of a lease of this server's; None if it has ended or must be merged first."""
         held = None if lease is None else self._own_lease(lease)
         if lease is None or held is None or lease.account.left < held.learner.largest_cap:
             return None
         seconds, left = row.settings.terms.lease_seconds, lease.expires_at - moment(tx, self._clock)
         # more is left if the clock was wrong when it was merged
-        if not seconds / 2 < left <= seconds + CLOCK_TOLERANCE:
+        if not seconds / 2 < left <= seconds + CLOCK_STEP_SECONDS_MAX:
             return None
         if held.learner.tag != lease.digest and not _catch_up(tx, held, lease):
             return None
@@ -321,7 +328,7 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent]) -> list[in
     """
     before, events = dict(vars(learner.state)), list(events)
     last = {each.event.decision: each.event.lease_seq for each in events if each.event.kind in FEEDBACK_EVENTS}
-    arms: set[int] = set()
+    arms, failed = set[int](), set[str | None]()
     for event, cost, reward, request, made_at in events:
         if event.kind == "decided":
             assert event.arm is not None
@@ -336,17 +343,14 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent]) -> list[in
             assert made_at is not None
             learner.record_failure(event.arm, event.at, made_at)
             arms.add(event.arm)
-        # reported in two parts, a decision is learned from when the second is there
-        elif (
-            event.kind in FEEDBACK_EVENTS
-            and last[event.decision] == event.lease_seq
-            and cost is not None
-            and reward is not None
-        ):
+            failed.add(event.decision)
+        elif event.kind in FEEDBACK_EVENTS and event.decision not in failed:
             assert event.arm is not None
             assert made_at is not None
+            if last[event.decision] != event.lease_seq:
+                reward = None  # reported in two parts, a decision is learned from when the second is there
             pull = Pull(str(event.decision), event.arm, reward, cost, request, made_at)
-            arms.update(learner.learn_pull(pull, event.at))
+            arms.update(learner.record_feedback(pull, event))
     return sorted(arms.union(learner.learner.changed_since(before)))
 
 

@@ -16,10 +16,10 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import NamedTuple, Self, TypeVar
+from contextlib import contextmanager
+from typing import Generic, NamedTuple, Self, TypeVar
 
-from budgetbandits.errors import NotFound
-from budgetbandits.service.names import is_id, normal
+from budgetbandits.errors import BadState, BudgetBanditsError, NotFound
 from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, Event, Key, KeyEvent, Lease, LeaseEvent
 from budgetbandits.service.stores.sql.dashboard import Pages
 from budgetbandits.service.stores.sql.rollups import Rollups
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Scope(NamedTuple):
-    """What work is about: a campaign, by its id or name, and decisions of it, by their keys or ids.
+    """The subject of work: a campaign, by its id or name, and decisions of it, by their keys or ids.
 
     Work about the same campaign may share a transaction, and a store may read all this beforehand, at once. If
     ``lease`` is not None the campaign, which is named by its id, leases; it is the lease that decisions would be made
@@ -46,18 +46,16 @@ NO_SCOPE = Scope()
 ANSWERS_KEPT = 100
 """How many answers to operators a campaign keeps: an answer has a line for each of its arms."""
 
-ROWS_READ = 1000
-"""How many rows a long read takes in one transaction."""
-
 
 class NeedsFullTransaction(Exception):
     """This work is not for a transaction over rows that were read beforehand."""
 
 
 class DecisionTransaction(ABC):
-    """What decisions and their feedback read and write. Reading a campaign keeps others from changing it until the end.
+    """Rows that decisions and their feedback read and write.
 
-    So does reading a lease. Work that needs both reads the campaign first, and leases in the order of their ids.
+    Reading a campaign keeps others from changing it until the end. So does reading a lease. Work that needs both reads
+    the campaign first, and leases in the order of their ids.
     """
 
     leases_alone = False
@@ -69,11 +67,8 @@ class DecisionTransaction(ABC):
         return time.time()
 
     @abstractmethod
-    def campaign(self, id: str) -> Campaign | None: ...
-
-    @abstractmethod
-    def campaign_named(self, name: str) -> Campaign | None:
-        """Kept from others like one that is read by its id."""
+    def campaign(self, id_or_name: str) -> Campaign | None:
+        """A campaign by its id or its name."""
 
     @abstractmethod
     def save_campaign(self, campaign: Campaign) -> None:
@@ -134,7 +129,7 @@ class Transaction(DecisionTransaction):
 
     @abstractmethod
     def pages(self) -> Pages:
-        """What pages show of campaigns, in this transaction."""
+        """Queries for pages, in this transaction."""
 
     @abstractmethod
     def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:
@@ -180,7 +175,7 @@ class Transaction(DecisionTransaction):
 
     @abstractmethod
     def booked_between(self, campaign: str, begin: float, end: float) -> int:
-        """What the decisions that were made from ``begin`` to before ``end`` hold and were charged. Slow.
+        """Micros that the decisions made from ``begin`` to before ``end`` hold and were charged. Slow.
 
         Those that were made under a lease are left out.
         """
@@ -212,7 +207,7 @@ class Transaction(DecisionTransaction):
         """The answer to the operator who used this key; None if there was none, or it is not kept any more."""
 
     @abstractmethod
-    def add_operation(self, campaign: str, key: str, digest: str, at: float, answer: str | None = None) -> None:
+    def add_operation(self, campaign: str, key: str, digest: str, now: float, answer: str | None = None) -> None:
         """A change was made under this key, and answered; a campaign keeps the latest `ANSWERS_KEPT` answers."""
 
     @abstractmethod
@@ -249,7 +244,7 @@ class Transaction(DecisionTransaction):
 
     @abstractmethod
     def last_own_event(self, campaign: str) -> int:
-        """The number of the latest of the campaign's own events; those of leases count if they are (`OWN`)."""
+        """The number of the latest of the campaign's own events; a lease's count if they are milestones."""
 
 
 AnyTransaction = TypeVar("AnyTransaction", bound=DecisionTransaction)
@@ -266,11 +261,16 @@ class Store(ABC):
     """A place that keeps what was written."""
 
     address: str
-    """What `open_store` opens it by, from any process of this host."""
+    """The argument of `open_store` for it, in any process of this host."""
 
-    on_idle: Callable[[], None] | None = None
-    """Called between transactions when no request is waiting, by a store that knows such moments: what the next
-    request will need can be prepared."""
+    prefetch: Callable[[], None] | None = None
+    """Prepares what the next request is likely to need."""
+
+    def prepare(self) -> None:
+        """Call `prefetch`, once. A store that knows such moments does so when no request is waiting."""
+        prefetch, self.prefetch = self.prefetch, None
+        if prefetch is not None:
+            prefetch()
 
     @abstractmethod
     def submit(self, work: Callable[[Transaction], T], scope: Scope = NO_SCOPE) -> Future[T]:
@@ -307,47 +307,64 @@ class Store(ABC):
 
 
 def find_campaign(transaction: DecisionTransaction, campaign: str) -> Campaign:
-    """A campaign by its id or its name."""
-    row, can_be = None, campaign.isprintable()  # no name or id is otherwise, and a database might not take it
-    if is_id(campaign):
-        row = transaction.campaign(campaign)
-    if row is None and can_be:
-        row = transaction.campaign_named(normal(campaign))
+    """A campaign by its id or its name, or the error that there is none."""
+    # no id or name is otherwise, and a database might not take it
+    row = transaction.campaign(campaign) if campaign.isprintable() else None
     if row is None:
         raise NotFound(f"no campaign {campaign!r:.60}; create it first")
     return row
 
 
-# Long reads come in slices, each in a transaction of its own. A view that is kept for minutes keeps SQLite from
-# shortening its log, and PostgreSQL from clearing away old rows. Events never change, so all that were there when the
-# number of the latest was read are found, whenever they are read. Without leases no others are: a campaign's events are
-# numbered in the order of their commits. Events of leases may come between them later; an `audit.event_cut.Cut` knows
-# which.
+Clock = Callable[[], float]
+"""Seconds since 1970."""
 
 
-def event_slices(store: Store, campaign: str, after: int, last: int) -> Iterator[list[Event]]:
-    """The campaign's events above number ``after`` up to ``last``, in order."""
-    return _slices(store, lambda tx, since: [(e.seq, e) for e in tx.events(campaign, since, ROWS_READ)], after, last)
+def moment(tx: DecisionTransaction, clock: Clock | None) -> float:
+    """The time: by this clock, or by the store's if there is none. On PostgreSQL that is the database's, which all
+    servers share; on SQLite that of the only host."""
+    return tx.now() if clock is None else clock()
 
 
-def decision_slices(store: Store, campaign: str, last: int) -> Iterator[list[tuple[int, DecisionRow]]]:
-    """The campaign's decisions up to the event ``last``, in the order they were made.
+class Task(NamedTuple, Generic[T]):
+    """Work in a transaction, and what it is about: the arguments of `Store.write`, `submit` and `perform`, so that an
+    operation is the same for callers that wait and for those that do not."""
 
-    Each comes as it is when it is read, with the number of the event of its making.
-    """
-
-    def page(tx: Transaction, since: int) -> list[tuple[int, tuple[int, DecisionRow]]]:
-        return [(number, (number, made)) for number, made in tx.decisions(campaign, since, ROWS_READ)]
-
-    return _slices(store, page, 0, last)
+    work: Callable[[DecisionTransaction], T]
+    scope: Scope
 
 
-def _slices(
-    store: Store, page_after: Callable[[Transaction, int], list[tuple[int, T]]], after: int, last: int
-) -> Iterator[list[T]]:
-    def read(tx: Transaction) -> list[tuple[int, T]]:
-        return page_after(tx, after)
+UNREADABLE = (LookupError, ArithmeticError, TypeError, ValueError, AttributeError, AssertionError)
+"""Errors that come of reading a damaged row."""
 
-    while after < last and (page := store.read(read)):
-        yield [row for number, row in page if number <= last]
-        after = page[-1][0]
+
+def isolated(campaign: str | None, work: Callable[[AnyTransaction], T]) -> Callable[[AnyTransaction], T]:
+    """The work, with errors that name the campaign if its rows are damaged."""
+
+    def run(tx: AnyTransaction) -> T:
+        try:
+            return work(tx)
+        except BudgetBanditsError:
+            raise
+        except UNREADABLE as error:
+            raise _damaged(campaign, error) from error
+
+    return run
+
+
+@contextmanager
+def named_damage(campaign: str | None) -> Iterator[None]:
+    """The same for a block."""
+    try:
+        yield
+    except BudgetBanditsError:
+        raise
+    except UNREADABLE as error:
+        raise _damaged(campaign, error) from error
+
+
+def _damaged(campaign: str | None, error: Exception) -> BadState:
+    whose = "a campaign" if campaign is None else f"campaign {campaign!r:.60}"
+    return BadState(
+        f"what the store has of {whose} is damaged ({error!r:.80}); "
+        "'budgetbandits campaign verify' says where, restore an undamaged copy"
+    )

@@ -1,4 +1,9 @@
-"""Group commit: work that waits for the same campaign is run in one transaction, and shares the price of its commit.
+"""Group commit: work that waits for the same campaign is run in one transaction, and shares its commit and its rows.
+
+Rows that a writer has read or written are kept for as long as nobody else can change them: with PostgreSQL for one
+transaction, with SQLite until another connection writes to the file. Rows that every request changes (a campaign, an
+arm) or adds (an event) wait in this cache until the end of the transaction, so that a row which many requests have
+changed is written once.
 
 If one item fails after it has written something, which is rare, all are rolled back and run again one by one.
 """
@@ -15,17 +20,158 @@ from typing import Any, ClassVar
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.contract import Transaction
-from budgetbandits.service.stores.row_cache import CachedTransaction
+from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, Event
+from budgetbandits.service.stores.sql.core import SqlTransaction
 
 GROUP_MAX = 64
 """Items of work that may share a commit."""
 
-TRIES = 5
+TRIES_MAX = 5
 """How often a transaction is run that the database gave up to end a deadlock."""
+
+OPEN_DECISIONS_MAX = 10_000
+"""Open decisions that are kept; the oldest leaves first."""
 
 Answerable = Future[Any] | asyncio.Future[Any]
 WorkItem = tuple[Callable[[Transaction], Any], Answerable]
 Answers = list[tuple[Answerable, Any, BaseException | None]]
+
+
+class RowCache:
+    """Rows as they are in the database, or will be: campaigns by id and by name, and decisions that are still open.
+
+    A campaign's name never looks like an id. An open decision is what the next feedback asks for.
+    """
+
+    def __init__(self) -> None:
+        self.campaigns: dict[str, Campaign] = {}
+        self.decisions: dict[str, DecisionRow] = {}
+        self.unwritten = UnwrittenRows()
+        self.leases_read = False
+        """In PostgreSQL: whether this transaction may have locked a lease."""
+
+    def clear(self) -> None:
+        self.campaigns.clear()
+        self.decisions.clear()
+        self.unwritten = UnwrittenRows()
+        self.leases_read = False
+
+
+class UnwrittenRows:
+    """Rows that wait to be written."""
+
+    def __init__(self) -> None:
+        self.any = False
+        self.money: dict[str, None] = {}
+        """The ids of campaigns that have changed, in order; these two have those that changed in another way, too."""
+        self.learned: set[str] = set()
+        self.status: set[str] = set()
+        self.arms: dict[tuple[str, int], ArmRow] = {}
+        self.events: list[Event] = []
+
+
+class CachedTransaction(SqlTransaction):
+    """A transaction that reads a row once and keeps it in the cache; `write_rest` is called before it is committed."""
+
+    wrote = False
+    """Whether anything was written."""
+
+    def __init__(self, connection: Any, cache: RowCache) -> None:
+        self._connection, self._cache = connection, cache
+        self._campaigns, self._decisions = cache.campaigns, cache.decisions
+
+    def campaign(self, id_or_name: str) -> Campaign | None:
+        return self._campaigns.get(id_or_name) or self._keep(super().campaign(id_or_name))
+
+    def save_campaign(self, campaign: Campaign) -> None:
+        self._put(campaign)
+        self._cache.unwritten.learned.add(campaign.id)
+
+    def save_settings(self, campaign: Campaign) -> None:
+        super().save_settings(campaign)
+        self._keep(campaign)
+
+    def save_money(self, campaign: Campaign) -> None:
+        row = self.campaign(campaign.id)
+        if row is not None:
+            self._put(row.with_money(campaign.account))
+
+    def _put(self, campaign: Campaign) -> None:
+        waiting = self._waiting()
+        waiting.money[campaign.id] = None
+        before = self._campaigns.get(campaign.id)
+        # only if it changed: SQLite takes longer to check that it is one of four than to write all the money
+        if before is None or campaign.account.status != before.account.status:
+            waiting.status.add(campaign.id)
+        self._keep(campaign)
+
+    def save_arms(self, arms: Sequence[ArmRow]) -> None:
+        waiting = self._waiting().arms
+        for arm in arms:
+            waiting[arm.campaign, arm.number] = arm
+
+    def add_event(self, event: Event) -> None:
+        self._waiting().events.append(event)
+
+    def _waiting(self) -> UnwrittenRows:
+        """Where to put changed rows."""
+        self.wrote = self._cache.unwritten.any = True
+        return self._cache.unwritten
+
+    def write_rest(self) -> None:
+        """Write the rows that have waited."""
+        waiting, self._cache.unwritten = self._cache.unwritten, UnwrittenRows()
+        for id in waiting.money:
+            row = self._campaigns[id]
+            (super().save_campaign if id in waiting.learned else super().save_money)(row)
+            if id in waiting.status:
+                self._save_status(row)
+        if waiting.arms:
+            super().save_arms(list(waiting.arms.values()))
+        if waiting.events:
+            self._add_events(waiting.events)
+
+    def ask(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        self._write_waiting()
+        return self._execute(statement, values)
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> None:
+        self._write_waiting()
+        self.wrote = True
+        self._execute(statement, values)
+
+    def change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        self._write_waiting()
+        self.wrote = True
+        self._execute_many(statement, rows)
+
+    def _write_waiting(self) -> None:
+        if self._cache.unwritten.any:
+            self.write_rest()
+
+    def decision(self, id: str) -> DecisionRow | None:
+        return self._decisions.get(id) or super().decision(id)
+
+    def add_decision(self, decision: DecisionRow) -> None:
+        self.wrote = True
+        super().add_decision(decision)
+        if len(self._decisions) >= OPEN_DECISIONS_MAX:
+            del self._decisions[next(iter(self._decisions))]  # the oldest
+        self._decisions[decision.id] = decision
+
+    def save_decision(self, decision: DecisionRow) -> None:
+        self.wrote = True
+        self._decisions.pop(decision.id, None)
+        super().save_decision(decision)
+
+    def set_expiry(self, decision: str, expires_at: float) -> None:
+        self._decisions.pop(decision, None)
+        super().set_expiry(decision, expires_at)
+
+    def _keep(self, campaign: Campaign | None) -> Campaign | None:
+        if campaign is not None:
+            self._campaigns[campaign.id] = self._campaigns[campaign.name] = campaign
+        return campaign
 
 
 class WorkQueue:
@@ -36,7 +182,7 @@ class WorkQueue:
 
     def __init__(self) -> None:
         self._items: dict[Hashable, list[WorkItem]] = {}
-        """What has waited longest comes first."""
+        """The longest wait comes first."""
         self._taken: set[Hashable] = set()
         self._changed = threading.Condition()
         self._over = False
@@ -83,8 +229,12 @@ class GroupWriter(ABC):
     broken: ClassVar[type[Exception] | tuple[type[Exception], ...]]
     """Those of them that no item causes: the disk is full, or the connection is lost."""
 
-    def __init__(self, name: str, queue: WorkQueue) -> None:
+    transaction_type: ClassVar[type[CachedTransaction]]
+
+    def __init__(self, name: str, queue: WorkQueue, connection: Any = None) -> None:
         self._queue = queue
+        self._connection = connection
+        self._cache = RowCache()
         self.busy = threading.Lock()
         """Held while a transaction is open, by the thread that runs it."""
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
@@ -92,9 +242,6 @@ class GroupWriter(ABC):
 
     @abstractmethod
     def begin(self) -> None: ...
-
-    @abstractmethod
-    def transaction(self) -> CachedTransaction: ...
 
     @abstractmethod
     def commit(self) -> None: ...
@@ -127,7 +274,7 @@ class GroupWriter(ABC):
             self._queue.done(scope)
             resolve_futures(answers)
 
-    def run(self, group: Sequence[WorkItem], tries: int = TRIES) -> Answers:
+    def run(self, group: Sequence[WorkItem], tries: int = TRIES_MAX) -> Answers:
         """The answers of the group, run in one transaction that has been committed when this returns."""
         try:
             self.begin()
@@ -144,7 +291,7 @@ class GroupWriter(ABC):
         """The group in a transaction that has begun; None, and it is rolled back, if each needs one of its own."""
         answers: Answers = []
         for work, future in group:
-            transaction = self.transaction()
+            transaction = self.transaction_type(self._connection, self._cache)
             try:
                 answers.append((future, work(transaction), None))
             except self.broken:
@@ -165,7 +312,7 @@ class GroupWriter(ABC):
         self.commit()
         return answers
 
-    def _one_by_one(self, group: Sequence[WorkItem], tries: int = TRIES) -> Answers:
+    def _one_by_one(self, group: Sequence[WorkItem], tries: int = TRIES_MAX) -> Answers:
         return [answer for item in group for answer in self.run([item], tries)]
 
     def _named(self, error: BaseException) -> BaseException:

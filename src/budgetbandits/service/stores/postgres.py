@@ -42,7 +42,7 @@ from budgetbandits.service.stores.contract import (
     T,
     Transaction,
 )
-from budgetbandits.service.stores.group_commit import GROUP_MAX, GroupWriter, WorkQueue, one_line
+from budgetbandits.service.stores.group_commit import GROUP_MAX, CachedTransaction, GroupWriter, WorkQueue, one_line
 from budgetbandits.service.stores.postgres_async import LoopWriter
 from budgetbandits.service.stores.postgres_session import (
     READ_LIMITS,
@@ -56,7 +56,6 @@ from budgetbandits.service.stores.postgres_session import (
     prepare,
     reason,
 )
-from budgetbandits.service.stores.row_cache import CachedTransaction, RowCache
 from budgetbandits.service.stores.schema import check_version, migrations
 from budgetbandits.service.stores.sql.core import SqlTransaction
 from budgetbandits.service.stores.sql.statements import BY_ROWS
@@ -162,14 +161,49 @@ def _pool(url: str, connections: int) -> ConnectionPool:
     )
 
 
+class PostgresTransaction(SqlTransaction):
+    EVENTS = BY_ROWS
+    LISTS_PENDING = True
+
+    def now(self) -> float:
+        """The database's time: servers' clocks may differ."""
+        return float(self._execute("SELECT extract(epoch FROM clock_timestamp())").fetchone()[0])
+
+    def whole(self, number: str) -> str:
+        return f"CAST(FLOOR({number}) AS BIGINT)"  # a cast alone would round
+
+    def contains(self, text: str) -> str:
+        return f"strpos({text}, ?) > 0"
+
+    def _execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        return self._connection.execute(statement.replace("?", "%s"), values)
+
+    def _execute_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        super()._execute_many(statement.replace("?", "%s"), rows)
+
+
+class PostgresWritingTransaction(CachedTransaction, PostgresTransaction):
+    LOCK = " FOR UPDATE"
+
+    def _lock_leases(self, statement: str, value: str) -> Any:
+        """Wait for the first, in the order of their ids. To wait for more with these locked could be to wait in a
+        circle; so the items of this group are run again, each by itself: an item reads one lease, or all at once."""
+        if not self._cache.leases_read:
+            self._cache.leases_read = True
+            return super()._lock_leases(statement, value)
+        try:
+            return self.ask(f"{statement}{self.LOCK} NOWAIT", (value,))
+        except LockNotAvailable as error:
+            raise OutOfOrder(str(error)) from None
+
+
 class PostgresWriter(GroupWriter):
     errors = psycopg.Error
     broken = (psycopg.OperationalError, IdleInTransactionSessionTimeout, UniqueViolation)
+    transaction_type = PostgresWritingTransaction
 
     def __init__(self, url: str, number: int, queue: WorkQueue) -> None:
         self._url = url
-        self._connection: psycopg.Connection[Any] | None = None
-        self._cache = RowCache()
         super().__init__(f"store-writer-{number}", queue)
 
     def begin(self) -> None:
@@ -178,9 +212,6 @@ class PostgresWriter(GroupWriter):
         if self._connection is None or self._connection.closed:
             self._connection = connect(self._url, WRITE_LIMITS)
         self._cache.clear()  # what is read is locked until the end of the transaction, and no longer
-
-    def transaction(self) -> CachedTransaction:
-        return PostgresWritingTransaction(self._connection, self._cache)
 
     def commit(self) -> None:
         assert self._connection is not None
@@ -210,50 +241,6 @@ class PostgresWriter(GroupWriter):
         if ended and self._connection is not None:
             self._connection.close()
         return ended
-
-
-class PostgresTransaction(SqlTransaction):
-    EVENTS = BY_ROWS
-    LISTS_PENDING = True
-
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        self._connection = connection
-
-    def now(self) -> float:
-        """The database's time: servers' clocks may differ."""
-        return float(self._do("SELECT extract(epoch FROM clock_timestamp())").fetchone()[0])
-
-    def whole(self, number: str) -> str:
-        return f"CAST(FLOOR({number}) AS BIGINT)"  # a cast alone would round
-
-    def contains(self, text: str) -> str:
-        return f"strpos({text}, ?) > 0"
-
-    def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        return self._connection.execute(statement.replace("?", "%s"), values)
-
-    def _do_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        with self._connection.cursor() as cursor:
-            cursor.executemany(statement.replace("?", "%s"), rows)
-
-
-class PostgresWritingTransaction(CachedTransaction, PostgresTransaction):
-    LOCK = " FOR UPDATE"
-
-    def __init__(self, connection: psycopg.Connection[Any], cache: RowCache) -> None:
-        CachedTransaction.__init__(self, cache)
-        PostgresTransaction.__init__(self, connection)
-
-    def _lock_leases(self, statement: str, value: str) -> Any:
-        """Wait for the first, in the order of their ids. To wait for more with these locked could be to wait in a
-        circle; so the items of this group are run again, each by itself: an item reads one lease, or all at once."""
-        if not self._cache.leases_read:
-            self._cache.leases_read = True
-            return super()._lock_leases(statement, value)
-        try:
-            return self._do(f"{statement}{self.LOCK} NOWAIT", (value,))
-        except LockNotAvailable as error:
-            raise OutOfOrder(str(error)) from None
 
 
 def _migrate(connection: psycopg.Connection[Any]) -> None:

@@ -22,10 +22,10 @@ from pydantic_core import to_json
 from budgetbandits.errors import StoreError
 from budgetbandits.service.names import is_id
 from budgetbandits.service.stores.contract import DecisionTransaction, NeedsFullTransaction, Scope, T
-from budgetbandits.service.stores.group_commit import GROUP_MAX, TRIES, Answers, one_line, resolve_futures
+from budgetbandits.service.stores.group_commit import GROUP_MAX, TRIES_MAX, Answers, one_line, resolve_futures
 from budgetbandits.service.stores.postgres_pipeline import Call, Pipeline
 from budgetbandits.service.stores.postgres_session import LostInCommit, cannot_write
-from budgetbandits.service.stores.preloaded import ArmsNeeded, EventsNeeded, PreloadedLeases, PreloadedTransaction
+from budgetbandits.service.stores.preload import ArmsNeeded, EventsNeeded, PreloadedLeases, PreloadedTransaction
 from budgetbandits.service.stores.records import ArmRow, LeaseEvent
 from budgetbandits.service.stores.sql import rows
 from budgetbandits.service.stores.sql.rows import json_text
@@ -103,7 +103,7 @@ class LoopWriter:
             if self._waiting:
                 self._start_soon()
 
-    async def _group(self, items: Sequence[ScopedItem], tries: int = TRIES) -> Answers:
+    async def _group(self, items: Sequence[ScopedItem], tries: int = TRIES_MAX) -> Answers:
         connection, answers = None, None
         try:
             connection, tx = await self._begin([scope for _, scope, _ in items])

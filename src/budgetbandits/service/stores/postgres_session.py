@@ -39,27 +39,27 @@ _NETWORK = {
 }  # fmt: skip
 """A lost host is noticed within about five seconds; settings in the address take precedence."""
 
-_DURABLE = (
+_DURABLE_COMMITS = (
     "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') != 'remote_apply'"
 )
 """A database may be set to acknowledge what it could lose. Only remote_apply promises more than on."""
 
-_AS_COMMITTED = "SET default_transaction_isolation = 'read committed'"
+_ISOLATION_LEVEL = "SET default_transaction_isolation = 'read committed'"
 """A transaction that waited for a row goes on with its newest version. A database or a role may be set to a level that
 refuses."""
 
-_EXACT = "SET extra_float_digits = 1"
+_FLOAT_DIGITS = "SET extra_float_digits = 1"
 """Numbers are read as text, with every digit."""
 
-_BY_INDEX = "SET enable_seqscan = off"
+_NO_TABLE_SCANS = "SET enable_seqscan = off"
 """Plans are made once for a connection. One that was made while a table was small would read it whole ever after."""
 
-_ROW_BY_ROW = ("SET enable_hashjoin = off", "SET enable_mergejoin = off")
+_NO_TABLE_JOINS = ("SET enable_hashjoin = off", "SET enable_mergejoin = off")
 """What is joined is looked up by its index, a row at a time. The other ways to join read a whole table, which is
 quicker only if the database has guessed right how many rows there are of a campaign."""
 
-_ALONE = "SET max_parallel_workers_per_gather = 0"
-_INTERPRETED = "SET jit = off"
+_NO_PARALLEL_WORKERS = "SET max_parallel_workers_per_gather = 0"
+_NO_COMPILATION = "SET jit = off"
 """A query that must read a whole table has a prohibitive cost by these settings, for which PostgreSQL compiles it, or
 starts processes. That takes up to a second, and the longest of these queries takes some milliseconds."""
 
@@ -84,13 +84,13 @@ def prepare(connection: psycopg.Connection[Any], limits: dict[str, float]) -> No
 def settings(limits: dict[str, float]) -> list[str]:
     """The statements that `prepare` runs."""
     return [
-        _DURABLE,
-        _AS_COMMITTED,
-        _EXACT,
-        _BY_INDEX,
-        *_ROW_BY_ROW,
-        _ALONE,
-        _INTERPRETED,
+        _DURABLE_COMMITS,
+        _ISOLATION_LEVEL,
+        _FLOAT_DIGITS,
+        _NO_TABLE_SCANS,
+        *_NO_TABLE_JOINS,
+        _NO_PARALLEL_WORKERS,
+        _NO_COMPILATION,
         *(f"SET {name} = '{round(seconds * 1000)}ms'" for name, seconds in limits.items()),
     ]
 
@@ -124,7 +124,7 @@ class LostInCommit(psycopg.OperationalError):  # type: ignore[misc]
 
 
 def reason(error: Exception) -> str:
-    """What went wrong and what to do about it, for the client; only the log has the database's address."""
+    """The cause of an error and its remedy, for the client; only the log has the database's address."""
     if isinstance(error, LockNotAvailable):
         return f"another server has kept the campaign for {LOCK_SECONDS:g} seconds; ask again"
     if isinstance(error, QueryCanceled):

@@ -135,7 +135,7 @@ class DecisionRow:
     lease: str | None = None
     """The lease it was made under, if any; the lease may have ended since."""
     request: str | None = None
-    """What the request said before its arm was chosen, as JSON (`request.ResolvedRequest`); most say nothing."""
+    """The request as it was before its arm was chosen, as JSON (`request.ResolvedRequest`); None for most."""
     propensity: float | None = None
     """The probability of this choice, where that was recorded."""
     failed: bool = False
@@ -191,7 +191,7 @@ class Event:
     """Given by the store; the campaign's own events, and those of one lease, are in the order of commits."""
 
 
-OWN = ("leased", "merged", "returned")
+LEASE_MILESTONES = ("leased", "merged", "returned")
 """Events of a lease that are the campaign's own as well: the campaign is locked for them."""
 
 
@@ -237,10 +237,10 @@ class KeyEvent:
 
 @dataclass(slots=True)
 class Counts:
-    """What happened to an arm in the minute, hour or day that begins then; the counts are named after kinds of events.
+    """Events of an arm in the minute, hour or day that begins then; the counts are named after kinds of events.
 
-    A failure is an event after that of its cost, so failures are counted apart: the prices of an arm are those of the
-    decisions that it has answered.
+    A failure is an event of its own, next to that of its cost, so failures are counted apart: the prices of an arm are
+    those of the decisions that it has answered.
     """
 
     begins: int

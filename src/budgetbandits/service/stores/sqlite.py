@@ -26,12 +26,12 @@ from budgetbandits.service.stores.group_commit import (
     GROUP_MAX,
     Answerable,
     Answers,
+    CachedTransaction,
     GroupWriter,
     WorkItem,
     WorkQueue,
     resolve_futures,
 )
-from budgetbandits.service.stores.row_cache import CachedTransaction, RowCache
 from budgetbandits.service.stores.schema import check_version, migrations
 from budgetbandits.service.stores.sql.core import SqlTransaction
 
@@ -117,9 +117,9 @@ class SQLiteStore(Store):
 
     def _check_idle(self) -> None:
         self._alone = not self._waiting
-        if self._alone and self.on_idle is not None and self._writer.busy.acquire(blocking=False):
+        if self._alone and self.prefetch is not None and self._writer.busy.acquire(blocking=False):
             try:
-                self.on_idle()
+                self.prepare()
             finally:
                 self._writer.busy.release()
 
@@ -184,17 +184,28 @@ class SQLiteStore(Store):
         self._writer.close()
 
 
+class SqliteTransaction(SqlTransaction):
+    def write_heartbeat(self, now: float) -> None:
+        """More than a decision writes, and into pages that are free or new: one row that is written again and again
+        finds its place on a full disk, too."""
+        values = (now, HEARTBEAT_TEXT)
+        self.change("INSERT INTO heartbeat SELECT COALESCE(MAX(number), 0) + 1, ?, ? FROM heartbeat", values)
+        self.change("DELETE FROM heartbeat WHERE number < (SELECT MAX(number) FROM heartbeat)")
+
+
+class SqliteWritingTransaction(CachedTransaction, SqliteTransaction):
+    """The writer's, with its cache."""
+
+
 class SqliteWriter(GroupWriter):
     errors = sqlite3.Error
     broken = sqlite3.OperationalError
+    transaction_type = SqliteWritingTransaction
 
     def __init__(self, connection: sqlite3.Connection, queue: WorkQueue) -> None:
         connection.execute("PRAGMA busy_timeout = 0")  # `begin` waits by itself, or not
-        self._connection = connection
         self._version = -1
-        self._cache = RowCache()
-        """For as long as nobody else writes to the file."""
-        super().__init__("store-writer", queue)
+        super().__init__("store-writer", queue, connection)
 
     def begin(self) -> None:
         end = time.monotonic() + WRITE_WAIT_SECONDS
@@ -221,9 +232,6 @@ class SqliteWriter(GroupWriter):
 
     def close(self) -> None:
         self._connection.close()
-
-    def transaction(self) -> CachedTransaction:
-        return SqliteWritingTransaction(self._connection, self._cache)
 
     def commit(self) -> None:
         self._connection.execute("COMMIT")
@@ -263,30 +271,6 @@ def _migrate(connection: sqlite3.Connection) -> None:
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
-
-
-class SqliteTransaction(SqlTransaction):
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        return self._connection.execute(statement, values)
-
-    def _do_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        self._connection.executemany(statement, rows)
-
-    def write_heartbeat(self, now: float) -> None:
-        """More than a decision writes, and into pages that are free or new: one row that is written again and again
-        finds its place on a full disk, too."""
-        values = (now, HEARTBEAT_TEXT)
-        self.change("INSERT INTO heartbeat SELECT COALESCE(MAX(number), 0) + 1, ?, ? FROM heartbeat", values)
-        self.change("DELETE FROM heartbeat WHERE number < (SELECT MAX(number) FROM heartbeat)")
-
-
-class SqliteWritingTransaction(CachedTransaction, SqliteTransaction):
-    def __init__(self, connection: sqlite3.Connection, cache: RowCache) -> None:
-        CachedTransaction.__init__(self, cache)
-        SqliteTransaction.__init__(self, connection)
 
 
 def connect(path: Path) -> sqlite3.Connection:

@@ -7,6 +7,7 @@ sampling        policies that score arms by draws
 paced           money that must last for a number of requests
 epsilon_first   explore, then exploit
 
-In each, `engine` is the Python side and `state` the record that compiled code works on; the other modules are kernels.
+In each, `engine` is the Python side; the other modules are compiled. They work on one record, which `state` describes,
+or in small engines the module with the loop.
 docs/engine.md proves that the engines are exact.
 """

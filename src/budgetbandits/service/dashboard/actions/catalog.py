@@ -29,8 +29,8 @@ class Action:
     title: str
     read: Callable[[Fields], Any]
     """What was typed, as JSON can write it."""
-    does: Callable[[CampaignSnapshot, Any], str]
-    """What the button says."""
+    button: str
+    """Its text, with the value that was read."""
     changes: Callable[[CampaignSnapshot, Any], list[Change]]
     """What will be different, or the error that it would be refused with."""
     run: Callable[[Campaigns, str, Any, str, str], None]
@@ -61,14 +61,11 @@ class Action:
         except BudgetBanditsError as error:
             names = tuple(field.name for field in self.fields)
             return Preview(self.title, [], error, fixable=bool(self.fields), fields=names)
+        value = subject.money(to_micros(wanted, "amount"))[0] if isinstance(wanted, float) else wanted
         return Preview(
-            self.does(subject, wanted), changes, relies_on=[self.title, wanted, subject.state],
+            self.button.format(value), changes, relies_on=[self.title, wanted, subject.state],
             dangerous=self.dangerous, final=self.final,
         )  # fmt: skip
-
-
-def _tops_up(subject: CampaignSnapshot, amount: float) -> str:
-    return f"Top up {subject.money(to_micros(amount, 'amount'))[0]}"
 
 
 def _new_arm(fields: Fields) -> tuple[str, float]:
@@ -83,49 +80,41 @@ def _nothing(fields: Fields) -> None:
     """These fields hold nothing."""
 
 
-def _says(text: str) -> Callable[[CampaignSnapshot, Any], str]:
-    return lambda subject, wanted: text
-
-
-def _named(text: str) -> Callable[[CampaignSnapshot, str], str]:
-    return lambda subject, name: f"{text} {name}"
-
-
 _ARM = (Field("arm", "Arm", "Its name."),)
 ACTIONS: dict[str, Action] = {
     "top-up": Action(
-        "Top up", lambda fields: number(fields, "amount", "amount"), _tops_up, consequences.topped_up,
-        lambda campaigns, id, amount, key, by: campaigns.top_up(id, amount, key, by),
+        "Top up", lambda fields: number(fields, "amount", "amount"), "Top up {}", consequences.topped_up,
+        lambda campaigns, id, amount, key, actor: campaigns.top_up(id, amount, key, actor),
         (Field("amount", "Amount", "What the budget is raised by.", "decimal"),), final=True,
     ),
     "pause": Action(
-        "Pause", _nothing, _says("Pause"), consequences.paused,
-        lambda campaigns, id, _, key, by: campaigns.set_status(id, "paused", key, by),
+        "Pause", _nothing, "Pause", consequences.paused,
+        lambda campaigns, id, _, key, actor: campaigns.set_status(id, "paused", key, actor),
     ),
     "resume": Action(
-        "Resume", _nothing, _says("Resume"), consequences.resumed,
-        lambda campaigns, id, _, key, by: campaigns.set_status(id, "active", key, by),
+        "Resume", _nothing, "Resume", consequences.resumed,
+        lambda campaigns, id, _, key, actor: campaigns.set_status(id, "active", key, actor),
     ),
     "close": Action(
-        "Close", _nothing, _says("Close for good"), consequences.closed,
-        lambda campaigns, id, _, key, by: campaigns.set_status(id, "closed", key, by), dangerous=True, final=True,
+        "Close", _nothing, "Close for good", consequences.closed,
+        lambda campaigns, id, _, key, actor: campaigns.set_status(id, "closed", key, actor), dangerous=True, final=True,
     ),
     "add-arm": Action(
-        "Add an arm to", _new_arm, lambda subject, arm: f"Add the arm {arm[0]}", consequences.added,
-        lambda campaigns, id, arm, key, by: campaigns.add_arm(id, arm[0], arm[1], key, by),
+        "Add an arm to", _new_arm, "Add the arm {0[0]}", consequences.added,
+        lambda campaigns, id, arm, key, actor: campaigns.add_arm(id, arm[0], arm[1], key, actor),
         (Field("name", "Name"), Field("cap", "Cap", "The most that one pull of it can cost.", "decimal")),
     ),
     "retire-arm": Action(
-        "Retire an arm of", _arm, _named("Retire"), consequences.retired,
-        lambda campaigns, id, arm, key, by: campaigns.retire_arm(id, arm, key, by), _ARM,
+        "Retire an arm of", _arm, "Retire {}", consequences.retired,
+        lambda campaigns, id, arm, key, actor: campaigns.retire_arm(id, arm, key, actor), _ARM,
     ),
     "bring-back-arm": Action(
-        "Bring back an arm of", _arm, _named("Bring back"), consequences.brought_back,
-        lambda campaigns, id, arm, key, by: campaigns.bring_back_arm(id, arm, key, by), _ARM,
+        "Bring back an arm of", _arm, "Bring back {}", consequences.brought_back,
+        lambda campaigns, id, arm, key, actor: campaigns.bring_back_arm(id, arm, key, actor), _ARM,
     ),
     "change-terms": Action(
-        "Change the terms of", terms_wanted, _says("Change the terms"), terms_changed,
-        lambda campaigns, id, terms, key, by: campaigns.change_terms(id, terms, key, by), FIELDS, filled=terms_now,
-        shown=terms_shown,
+        "Change the terms of", terms_wanted, "Change the terms", terms_changed,
+        lambda campaigns, id, terms, key, actor: campaigns.change_terms(id, terms, key, actor), FIELDS,
+        filled=terms_now, shown=terms_shown,
     ),
 }  # fmt: skip

@@ -47,7 +47,7 @@ class CampaignSnapshot:
 
     @cached_property
     def recalled(self) -> Account:
-        """Its money when all leases have ended: so every change of an operator begins."""
+        """Its money when all leases have ended: every change by an operator begins with that."""
         return all_given_back(self.account, [lease.account for lease in self.leases])
 
     @property
@@ -56,13 +56,13 @@ class CampaignSnapshot:
 
     @property
     def state(self) -> list[Any]:
-        """What a confirmation relies on, and no decision or feedback changes, but for a freeze."""
+        """Everything that a confirmation relies on. Decisions and feedback do not change it, except by a freeze."""
         arms = [(arm.name, arm.cost_cap, arm.active) for arm in self.arms]
         account = self.account
         return [self.row.id, account.status, account.budget, account.overrun, self.row.settings.to_dict(), arms]
 
     @property
-    def opened(self) -> str:
+    def state_code(self) -> str:
         """A code for each part of the state. A form keeps it, to notice changes while it is open."""
         return "-".join(
             hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()[:12] for part in self._parts
@@ -73,11 +73,11 @@ class CampaignSnapshot:
         _, status, budget, overrun, settings, arms = self.state
         return [[status, overrun], budget, settings, arms]
 
-    def changed_since(self, opened: str) -> str:
-        """What is other than it was when a form got this code; nothing if all is the same, or there was no code."""
+    def changed_since(self, code: str) -> str:
+        """A sentence about what has changed since a form got this code; empty if nothing has, or without a code."""
         names = ("the status", "the budget", "the terms", "the arms")
-        pairs = zip(names, opened.split("-"), self.opened.split("-"), strict=False)
-        changed = [name for name, then, now in pairs if then != now] if opened else []
+        pairs = zip(names, code.split("-"), self.state_code.split("-"), strict=False)
+        changed = [name for name, then, now in pairs if then != now] if code else []
         if not changed:
             return ""
         what = f"{listed(changed)} of the campaign {'has' if changed in (['the status'], ['the budget']) else 'have'}"
@@ -98,8 +98,8 @@ def topped_up(subject: CampaignSnapshot, amount: float) -> list[Change]:
     micros, before = to_micros(amount, "amount"), subject.account
     after, unit = ledger.top_up(subject.recalled, micros), subject.unit(to_units(micros))
 
-    def moves(what: str, old: int, new: int) -> Change:
-        return what, unit.money(to_units(old)), unit.money(to_units(new))
+    def moves(label: str, old: int, new: int) -> Change:
+        return label, unit.money(to_units(old)), unit.money(to_units(new))
 
     changes = [moves("Budget", before.budget, after.budget), moves("Left", before.left, after.left)]
     seconds = subject.row.settings.terms.pace_seconds
@@ -135,7 +135,7 @@ def resumed(subject: CampaignSnapshot, _: Any) -> list[Change]:
 
 
 def _decisions_then(subject: CampaignSnapshot) -> str:
-    """What becomes of the next request once the campaign runs: one for all arms, which holds a cap."""
+    """Whether the next request is decided once the campaign runs: a request for all arms that holds a cap."""
     row, account = subject.row, replace(subject.recalled, status="active")
     limits = row.settings.limits(row.created_at)
     learner = CampaignLearner.from_rows(row, subject.arms)  # one of its own, to ask and to forget
@@ -168,7 +168,7 @@ def _decisions_then(subject: CampaignSnapshot) -> str:
 
 
 def _but_for(which: str, account: Account, now: float, limits: Limits) -> str:
-    """That some requests are decided all the same; nothing, if not even the smallest hold there is would be granted."""
+    """A remark that some requests are still decided; empty if not even the smallest possible hold would be granted."""
     try:
         ledger.place(account, 1, now, limits)
     except HoldRefused:
@@ -218,13 +218,13 @@ def brought_back(subject: CampaignSnapshot, name: str) -> list[Change]:
 
 
 def leases_ended(subject: CampaignSnapshot) -> list[Change]:
-    """Before anything else is changed, what servers have taken comes back; nothing is said if they have nothing."""
+    """The money of all leases comes back before anything else changes; no line if there are no leases."""
     leases = [lease.account for lease in subject.leases]
     if not leases:
         return []
     parts = (sum(getattr(each, part) for each in leases) for part in ("budget", "spent", "held", "left"))
     leased, spent, held, free = (subject.unit().money(to_units(part)) for part in parts)
-    return [("Leases", f"{leased} that servers have taken comes back: {spent} spent, {held} held, {free} free", "")]
+    return [("Leases", f"all {leased} under leases comes back: {spent} spent, {held} held, {free} free", "")]
 
 
 def _names(subject: CampaignSnapshot) -> tuple[list[str], list[bool]]:

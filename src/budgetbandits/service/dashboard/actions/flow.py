@@ -27,7 +27,7 @@ from budgetbandits.service.dashboard.sessions import Session
 from budgetbandits.service.http.problem_json import describe
 from budgetbandits.service.stores.contract import Transaction
 
-OF_THE_FORM = ("code", "once", "confirmed", "edit", "format")
+CONTROL_FIELDS = ("code", "once", "confirmed", "edit", "format")
 """Fields that are no values: of the session, of the confirmation, and what to do with the form."""
 
 
@@ -35,7 +35,7 @@ OF_THE_FORM = ("code", "once", "confirmed", "edit", "format")
 class Preview:
     """What would happen, or why it cannot; neither, if the form is not filled in yet."""
 
-    does: str
+    button: str
     """What the button says."""
     changes: list[Change]
     error: BudgetBanditsError | None = None
@@ -50,7 +50,7 @@ class Preview:
     """The fields of the form, to one of which the error may belong ..."""
     wrong: Mapping[str, BudgetBanditsError] = field(default_factory=dict)
     """... and by field what is wrong, where more than one thing is known to be."""
-    opened: str = ""
+    state_code: str = ""
     """A code for how things are, for a form that is shown now to keep ..."""
     changed: str = ""
     """... and what has changed since the form was opened that this is the preview of."""
@@ -72,7 +72,7 @@ class Preview:
 
     def code(self, once: str) -> str:
         """A code for this, and for one time: sent twice, it is the same."""
-        text = json.dumps([once, self.does, self.relies_on], sort_keys=True)
+        text = json.dumps([once, self.button, self.relies_on], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def hidden(self, form: Fields) -> dict[str, str]:
@@ -89,7 +89,7 @@ class Preview:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "does": self.does, "problem": self.problem or None, "problems": self.problems,
+            "button": self.button, "problem": self.problem or None, "problems": self.problems,
             "changed_since": self.changed or None,
             "changes": [{"what": what, "now": now, "then": then or None} for what, now, then in self.changes],
         }  # fmt: skip
@@ -97,7 +97,7 @@ class Preview:
 
 def values_of(form: Fields) -> dict[str, str]:
     """What was typed and chosen."""
-    return {name: value for name, value in form.items() if name not in OF_THE_FORM}
+    return {name: value for name, value in form.items() if name not in CONTROL_FIELDS}
 
 
 def operation(form: Fields) -> str:

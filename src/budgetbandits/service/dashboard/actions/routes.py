@@ -14,21 +14,20 @@ from budgetbandits.errors import Conflict, NotFound
 from budgetbandits.service.dashboard.actions.catalog import ACTIONS
 from budgetbandits.service.dashboard.actions.consequences import CampaignSnapshot
 from budgetbandits.service.dashboard.actions.flow import FormFlow, Preview, follow, operation
-from budgetbandits.service.dashboard.new import checked, page_values, plan
+from budgetbandits.service.dashboard.new_campaign import checked, page_values, plan
 from budgetbandits.service.dashboard.pages import Dashboard
 from budgetbandits.service.dashboard.query import address, campaign_address
 from budgetbandits.service.dashboard.sessions import Session, sent
-from budgetbandits.service.stores.contract import Transaction
+from budgetbandits.service.stores.contract import Transaction, named_damage
 from budgetbandits.service.stores.records import Campaign
-from budgetbandits.service.tasks import named_damage
 
 log = structlog.get_logger("budgetbandits")
-OF = "of"
-"""The field of every form that has the id of its campaign, and so every button: whatever a browser or a proxy makes of
-an address, nothing is said or done of another campaign than the one on whose page it stands."""
+CAMPAIGN_FIELD = "campaign_id"
+"""The field of every form with the id of its campaign. Whatever a browser or a proxy does to an address, a form or a
+button never acts on another campaign than the one of its page."""
 
-OPENED = "opened"
-"""The field with the code for how the campaign was when the form was opened (`CampaignSnapshot.opened`)."""
+STATE_FIELD = "state_code"
+"""The field with the campaign's state when the form was opened, as a code (`CampaignSnapshot.state_code`)."""
 
 
 class ActionPages:
@@ -58,10 +57,10 @@ class ActionPages:
         self, row: Campaign, name: str, form: dict[str, str], request: Request, session: Session
     ) -> Response:
         action = ACTIONS[name]
-        form = {OF: row.id, **action.filled(row), **form}
-        if form[OF] != row.id:
+        form = {CAMPAIGN_FIELD: row.id, **action.filled(row), **form}
+        if form[CAMPAIGN_FIELD] != row.id:
             raise Conflict(
-                f"this form is of another campaign than {row.name!r}; open it from its campaign's page again"
+                f"this form belongs to another campaign than {row.name!r}; open it from its campaign's page again"
             )
 
         def check(tx: Transaction) -> None:
@@ -74,12 +73,14 @@ class ActionPages:
         def preview(tx: Transaction, in_full: bool) -> Preview:
             subject = CampaignSnapshot.of(tx, row.id)
             made = action.preview(subject, form, in_full)
-            return replace(made, opened=subject.opened, changed=subject.changed_since(form.get(OPENED, "")))
+            return replace(
+                made, state_code=subject.state_code, changed=subject.changed_since(form.get(STATE_FIELD, ""))
+            )
 
         title, here = f"{action.title} {row.name}", campaign_address(row.name, name)
         crumbs = [(address(), "Campaigns"), (campaign_address(row.name), row.name)]
         shown = partial(action.shown, row)
-        step = FormFlow(title, here, crumbs, "act.html", {"action": action}, preview, do, shown)
+        step = FormFlow(title, here, crumbs, "action.html", {"action": action}, preview, do, shown)
         return await follow(self._dashboard, request, session, form, step)
 
     async def _create(self, request: Request, session: Session) -> Response:
@@ -89,17 +90,17 @@ class ActionPages:
         def do() -> Response:
             shown, given = plan(form)
             shown.check(form)
-            self._campaigns.create(**given, key=operation(form), by=session.name)
+            self._campaigns.create(**given, key=operation(form), actor=session.name)
             return self._done("create", given["name"], session)
 
         def preview(tx: Transaction, in_full: bool) -> Preview:
             return checked(tx, form, in_full)
 
         crumbs = [(address(), "Campaigns")]
-        step = FormFlow("New campaign", address("new"), crumbs, "new.html", page_values(form), preview, do)
+        step = FormFlow("New campaign", address("new"), crumbs, "new_campaign.html", page_values(form), preview, do)
         return await follow(self._dashboard, request, session, form, step)
 
-    def _done(self, what: str, campaign: str, session: Session) -> Response:
+    def _done(self, action: str, campaign: str, session: Session) -> Response:
         self._dashboard.clear()
-        log.info("changed on a page", action=what, campaign=campaign, by=session.name)
+        log.info("changed on a page", action=action, campaign=campaign, by=session.name)
         return RedirectResponse(campaign_address(campaign), 303)

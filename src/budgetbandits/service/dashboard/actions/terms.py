@@ -13,15 +13,15 @@ from typing import Any
 from budgetbandits.formatting.money import MoneyFormat
 from budgetbandits.formatting.numbers import thousands
 from budgetbandits.service import ledger
+from budgetbandits.service.campaign_checks import changed_settings
 from budgetbandits.service.dashboard.actions.consequences import CampaignSnapshot
 from budgetbandits.service.dashboard.actions.fields import Change, Field, Fields, term, typed
 from budgetbandits.service.dashboard.requests import stops_at_horizon
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.settings import changed_settings
 from budgetbandits.service.stores.records import Campaign
 from budgetbandits.terms import CHANGEABLE, TERMS
 
-WAS = "was_"
+ORIGINAL_PREFIX = "was_"
 FIELDS = tuple(Field.of_term(TERMS[name]) for name in CHANGEABLE)
 
 
@@ -32,7 +32,7 @@ def terms_now(row: Campaign) -> Fields:
     for name in CHANGEABLE:
         value, unit = getattr(terms, name), TERMS[name].form_unit[1]
         texts[name] = "" if value is None else value if isinstance(value, str) else typed(value / unit)
-    return texts | {WAS + name: text for name, text in texts.items()}
+    return texts | {ORIGINAL_PREFIX + name: text for name, text in texts.items()}
 
 
 def terms_shown(row: Campaign, fields: Fields) -> Fields:
@@ -44,7 +44,7 @@ def terms_shown(row: Campaign, fields: Fields) -> Fields:
 
 
 def _touched(fields: Fields, name: str) -> bool:
-    return fields.get(name, "").strip() != fields.get(WAS + name, "")
+    return fields.get(name, "").strip() != fields.get(ORIGINAL_PREFIX + name, "")
 
 
 def terms_wanted(fields: Fields) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def terms_changed(subject: CampaignSnapshot, changes: dict[str, Any]) -> list[Ch
         made.append(("Requests used", said, ""))
     held = subject.recalled.held
     if "on_expire" in changes and held:
-        word = "released" if changes["on_expire"] == "release" else "charged"
+        word = TERMS["on_expire"].text(changes["on_expire"])
         made.append(
             ("Open holds", f"{subject.money(held)[0]} is held; holds without feedback in time are {word} too", "")
         )

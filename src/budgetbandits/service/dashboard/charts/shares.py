@@ -6,14 +6,14 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from budgetbandits.service.dashboard.charts.inline import ARM_COLOURS
+from budgetbandits.service.dashboard.charts.cell_charts import ARM_COLOURS
 
-What = Literal["decisions", "spend"]
-OTHERS = -1
+ShareKind = Literal["decisions", "spend"]
+OTHER_ARMS = -1
 """The arms that have no colour of their own, together."""
-GROUPS = 48
+GROUPS_MAX = 48
 """Slots that shares are drawn in, at most ..."""
-IN_GROUP = 8
+GROUP_DECISIONS_MIN = 8
 """... and how many decisions they have on average, at least: shares of fewer say nothing."""
 
 
@@ -34,10 +34,10 @@ Layer = tuple[int, list[float]]
 class Stretch:
     """A time in which there was something to share in every slot."""
 
-    at: list[float]
+    timestamps: list[float]
     """From edge to edge, and the middles of the slots between ..."""
     layers: list[Layer]
-    """... the first arm first; all without a colour are `OTHERS`, which are last."""
+    """... the first arm first; all without a colour are `OTHER_ARMS`, which are last."""
 
 
 @dataclass(frozen=True)
@@ -46,25 +46,25 @@ class Shares:
 
     seconds: int
     """How long each slot is."""
-    stretches: dict[What, list[Stretch]]
-    whole: dict[What, list[tuple[int, float]]]
+    stretches: dict[ShareKind, list[Stretch]]
+    whole: dict[ShareKind, list[tuple[int, float]]]
     """(arm, its share of all that is shown)."""
 
     @classmethod
     def of(cls, slots: Sequence[Slot], slot: int, begins: float, ends: float, named: Container[int]) -> Shares:
         decided = sum(sum(each.decided.values()) for each in slots)
-        most = min(max(decided // IN_GROUP, 3), GROUPS)
+        most = min(max(decided // GROUP_DECISIONS_MIN, 3), GROUPS_MAX)
         seconds = slot * -(-max(1, round((ends - begins) / slot)) // most)
         groups = _grouped(slots, seconds)
-        values: dict[What, list[tuple[float, Mapping[int, float]]]] = {
+        values: dict[ShareKind, list[tuple[float, Mapping[int, float]]]] = {
             "decisions": [(each.begins, each.decided) for each in groups],
             "spend": [(each.begins, each.spent) for each in groups],
         }
         span = seconds, begins, max(ends, begins)
         return cls(
             seconds,
-            {what: _stretches(given, span, named) for what, given in values.items()},
-            {what: _whole([each for _, each in given], named) for what, given in values.items()},
+            {kind: _stretches(given, span, named) for kind, given in values.items()},
+            {kind: _whole([each for _, each in given], named) for kind, given in values.items()},
         )
 
 
@@ -135,6 +135,6 @@ def _layers(values: Sequence[Mapping[int, float]], named: Container[int]) -> lis
         # feedback may take back more than a slot was charged
         total = sum(max(value, 0.0) for value in by_arm.values()) or 1.0
         for arm, value in by_arm.items():
-            layer = made.setdefault(arm if arm in named else OTHERS, [0.0] * len(values))
+            layer = made.setdefault(arm if arm in named else OTHER_ARMS, [0.0] * len(values))
             layer[place] += max(value, 0.0) / total
-    return sorted(made.items(), key=lambda each: (each[0] == OTHERS, each[0]))
+    return sorted(made.items(), key=lambda each: (each[0] == OTHER_ARMS, each[0]))

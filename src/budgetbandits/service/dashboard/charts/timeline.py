@@ -20,10 +20,10 @@ from budgetbandits.service.stores.records import ArmRow, Campaign, Counts, Event
 from budgetbandits.service.stores.sql.dashboard import Rank
 from budgetbandits.service.stores.sql.rollups import DAY, HOUR, MINUTE
 
-SLOTS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
-FINE_SLOTS = (1, 5, 15)
+SLOT_SECONDS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
+FINE_SLOT_SECONDS = (1, 5, 15)
 SLOTS_MAX = 170
-CHANGES = ("topped up", "terms changed", *ARM_EVENTS)
+CHANGE_EVENTS = ("topped up", "terms changed", *ARM_EVENTS)
 """The events by which what was planned is known of every time."""
 CHANGES_MAX = 2000
 """Of these; what held before them is taken to have held from the beginning."""
@@ -31,7 +31,7 @@ CHANGES_MAX = 2000
 
 def changes(tx: Transaction, row: Campaign) -> list[Event]:
     """By which budget, terms and arms became what they are, the latest first."""
-    return tx.pages().operator_events(row.id, CHANGES_MAX, kinds=CHANGES)
+    return tx.pages().operator_events(row.id, CHANGES_MAX, kinds=CHANGE_EVENTS)
 
 
 def ends(state: Standing, mark: Watermark, begins: float, now: float) -> tuple[float, float]:
@@ -46,31 +46,30 @@ def ends(state: Standing, mark: Watermark, begins: float, now: float) -> tuple[f
 
 
 def slots(history: History, begins: float, ends: float, now: float) -> tuple[int, list[Slot]]:
-    """How long the slots of a picture are, and what happened in each that anything happened in."""
-    slot, counted = _counted(history, begins, _slotting(begins, ends, now), ends)
-    made: dict[int, Slot] = {}
-    for at, arm, decided, spent in counted:
-        of = made.setdefault(at, Slot(max(float(at), begins), {}, {}))
-        of.decided[arm] = of.decided.get(arm, 0) + decided
-        of.spent[arm] = of.spent.get(arm, 0.0) + to_units(spent)
-    return slot, [made[at] for at in sorted(made)]
+    """How long the slots of a picture are, and what happened in each that anything happened in.
 
+    They are seconds if the campaign is so young that minutes would be too coarse, and at least hours for a time of
+    which no minutes are kept.
+    """
 
-def _slotting(begins: float, ends: float, now: float) -> int:
-    slot = next((each for each in SLOTS if (ends - begins) / each <= SLOTS_MAX), SLOTS[-1])
+    def shortest(lengths: Sequence[int]) -> int | None:
+        return next((each for each in lengths if (ends - begins) / each <= SLOTS_MAX), None)
+
+    slot, fine, counted = shortest(SLOT_SECONDS) or SLOT_SECONDS[-1], shortest(FINE_SLOT_SECONDS), None
     if slot < HOUR and now - begins > MINUTES_KEPT_SECONDS - HOUR:
         slot = HOUR
-    return slot
-
-
-def _counted(history: History, begins: float, slot: int, ends: float) -> tuple[int, list[tuple[int, int, int, int]]]:
-    """The slots of the picture, shorter ones if the campaign is so young that minutes would be too coarse."""
-    fine = next((each for each in FINE_SLOTS if (ends - begins) / each <= SLOTS_MAX), None)
     if fine is not None and begins == history.row.created_at:
         counted = history.fine_slots(fine)
-        if counted is not None:
-            return fine, counted
-    return slot, history.slots(slot, begins)
+    if fine is not None and counted is not None:
+        slot = fine
+    else:
+        counted = history.slots(slot, begins)
+    made: dict[int, Slot] = {}
+    for at, arm, decided, spent in counted:
+        group = made.setdefault(at, Slot(max(float(at), begins), {}, {}))
+        group.decided[arm] = group.decided.get(arm, 0) + decided
+        group.spent[arm] = group.spent.get(arm, 0.0) + to_units(spent)
+    return slot, [made[at] for at in sorted(made)]
 
 
 def budgets(row: Campaign, changes: Sequence[Event]) -> list[tuple[float, float]]:
@@ -127,15 +126,16 @@ def prices_of(
         if place + 1 < len(counts) and counts[place + 1].begins == each.begins:
             continue
         at = min(float(each.begins + span), now)
-        budget, horizon = _latest(budgets, at), _latest(horizons, at)
-        price = None if horizon is None else _price(totals.values(), budget, horizon, _latest(choosable, at))
+        budget, horizon = latest(budgets, at), latest(horizons, at)
+        price = None if horizon is None else _price(totals.values(), budget, horizon, latest(choosable, at))
         if price is not None:
             made.append((at, price))
     return made[-POINTS_MAX:]
 
 
-def _latest(values: Sequence[tuple[float, T]], at: float) -> T:
-    return next((value for begins, value in reversed(values) if begins <= at), values[0][1])
+def latest(values: Sequence[tuple[float, T]], timestamp: float) -> T:
+    """The value at a time, of values from when on each; before all of them the first."""
+    return next((value for begins, value in reversed(values) if begins <= timestamp), values[0][1])
 
 
 def _price(totals: Collection[Counts], budget: float, horizon: float, choosable: Container[int]) -> float | None:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from budgetbandits.service.names import normal
 from budgetbandits.service.stores.contract import ANSWERS_KEPT, Transaction
 from budgetbandits.service.stores.records import (
-    OWN,
+    LEASE_MILESTONES,
     ArmRow,
     Campaign,
     DecisionRow,
@@ -26,7 +27,7 @@ from budgetbandits.service.stores.sql.statements import IN_ORDER, Statements, be
 
 # run all the time, so put together once
 _CAMPAIGNS = f"SELECT {listed(rows.CAMPAIGN)} FROM campaign"
-_NAMED = "(SELECT id FROM campaign_name WHERE name = ?)"
+_CAMPAIGN = f"{_CAMPAIGNS} WHERE id = COALESCE((SELECT id FROM campaign_name WHERE name = ?), ?)"
 _SAVE_CAMPAIGN = f"UPDATE campaign SET {assigned([*rows.MONEY, 'learned', 'arms_down'])} WHERE id = ?"
 _SAVE_MONEY = f"UPDATE campaign SET {assigned(rows.MONEY)} WHERE id = ?"
 _SAVE_STATUS = "UPDATE campaign SET status = ? WHERE id = ?"
@@ -41,10 +42,6 @@ _SAVE_DECISION = f"UPDATE decision SET {assigned(rows.FEEDBACK)} WHERE id = ?"
 _SAVE_FAILED = "UPDATE decision SET failed = ? WHERE id = ?"
 _ADD_PENDING = insertion("pending_decision", ("expires_at", "decision", "campaign", "created_at"))
 _DROP_PENDING = "DELETE FROM pending_decision WHERE expires_at = ? AND decision = ?"
-DECISION_STATEMENTS = frozenset(
-    {_BY_ID, _BY_KEY, _ADD_PLAIN, _ADD_DECISION, _SAVE_DECISION, _SAVE_FAILED, _ADD_PENDING, _DROP_PENDING}
-)
-"""Run all the time, and about decisions alone."""
 _LEASES = f"SELECT {listed(rows.LEASE)} FROM lease"
 LEASE_EVENTS = (
     f"SELECT {listed(rows.NUMBERED_EVENT, 'event')}, {listed(LeaseEvent._fields[1:4], 'decision')}, "
@@ -52,7 +49,7 @@ LEASE_EVENTS = (
     "WHERE event.lease = {} AND event.lease_seq > {} ORDER BY event.lease_seq"
 )
 _ADD_EVENT = insertion("event", rows.EVENT)
-_OWN_EVENT = f" AND (lease IS NULL OR kind IN {OWN})"
+_OWN_EVENT = f" AND (lease IS NULL OR kind IN {LEASE_MILESTONES})"
 _FORGET_ANSWERS = (
     "UPDATE operation SET answer = NULL WHERE campaign = ? AND answer IS NOT NULL AND at < "
     "(SELECT at FROM operation WHERE campaign = ? AND answer IS NOT NULL ORDER BY at DESC LIMIT 1 OFFSET ?)"
@@ -61,10 +58,36 @@ _KEYS = f"SELECT {listed(rows.KEY)} FROM api_key"
 
 
 class SqlTransaction(Statements, Transaction):
-    """Every row read and written by plain SQL with ``?`` for values; a database supplies how to run it."""
+    """Every row read and written by plain SQL.
+
+    Rows of campaigns and arms, and events, may wait in a cache before they are written (`group_commit`). `ask` and
+    `change` see to it that they are written first. What is about decisions alone does not: it is run by `_execute`, as
+    are the writes of rows that have waited.
+    """
 
     LISTS_PENDING = False
     """Whether the list of pending decisions is a table that must be kept, not a view."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def _execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        return self._connection.execute(statement, values)
+
+    def _execute_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        if len(rows) == 1:  # which is often so, and quicker
+            self._execute(statement, rows[0])
+        else:
+            self._connection.cursor().executemany(statement, rows)
+
+    def ask(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        return self._execute(statement, values)
+
+    def change(self, statement: str, values: Sequence[Any] = ()) -> None:
+        self._execute(statement, values)
+
+    def change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        self._execute_many(statement, rows)
 
     def rollups(self) -> Rollups:
         return Rollups(self)
@@ -74,12 +97,8 @@ class SqlTransaction(Statements, Transaction):
 
     # --- campaigns and arms --------------------------------------------------------------------------------------
 
-    def campaign(self, id: str) -> Campaign | None:
-        row = self._do(f"{_CAMPAIGNS} WHERE id = ?{self.LOCK}", (id,)).fetchone()
-        return None if row is None else rows.campaign_of(row)
-
-    def campaign_named(self, name: str) -> Campaign | None:
-        row = self._do(f"{_CAMPAIGNS} WHERE id = {_NAMED}{self.LOCK}", (name,)).fetchone()
+    def campaign(self, id_or_name: str) -> Campaign | None:
+        row = self.ask(_CAMPAIGN + self.LOCK, (normal(id_or_name), id_or_name)).fetchone()
         return None if row is None else rows.campaign_of(row)
 
     def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:
@@ -95,7 +114,7 @@ class SqlTransaction(Statements, Transaction):
         while True:
             later = " WHERE (created_at, id) > (SELECT created_at, id FROM campaign WHERE id = ?)" if after else ""
             statement = f"{_CAMPAIGNS}{later} ORDER BY created_at, id{some}"
-            found = self._do(statement, (after,) if after else ()).fetchall()
+            found = self.ask(statement, (after,) if after else ()).fetchall()
             for row in found:
                 try:
                     yield rows.campaign_of(row)
@@ -115,21 +134,21 @@ class SqlTransaction(Statements, Transaction):
 
     def save_campaign(self, campaign: Campaign) -> None:
         texts = json_text(campaign.learned), rows.arms_down_text(campaign)
-        self.change(_SAVE_CAMPAIGN, (*rows.money_of(campaign.account), *texts, campaign.id))
+        self._execute(_SAVE_CAMPAIGN, (*rows.money_of(campaign.account), *texts, campaign.id))
 
     def save_settings(self, campaign: Campaign) -> None:
         text = json_text(campaign.settings.to_dict())
         self.change("UPDATE campaign SET settings = ? WHERE id = ?", (text, campaign.id))
 
     def save_money(self, campaign: Campaign) -> None:
-        self.change(_SAVE_MONEY, (*rows.money_of(campaign.account), campaign.id))
+        self._execute(_SAVE_MONEY, (*rows.money_of(campaign.account), campaign.id))
 
     def _save_status(self, campaign: Campaign) -> None:
-        self.change(_SAVE_STATUS, (campaign.account.status, campaign.id))
+        self._execute(_SAVE_STATUS, (campaign.account.status, campaign.id))
 
     def arms(self, campaign: str, numbers: Sequence[int] | None = None) -> list[ArmRow]:
         which = "" if numbers is None else f" AND number IN ({places(numbers)})"
-        found = self._do(f"{_ARMS}{which} ORDER BY number", (campaign, *(numbers or ())))
+        found = self.ask(f"{_ARMS}{which} ORDER BY number", (campaign, *(numbers or ())))
         return [rows.arm_of(row) for row in found]
 
     def add_arms(self, arms: Sequence[ArmRow]) -> None:
@@ -138,7 +157,7 @@ class SqlTransaction(Statements, Transaction):
         self.change_many(insertion("arm", rows.ARM), [rows.arm_values(arm) for arm in arms])
 
     def save_arms(self, arms: Sequence[ArmRow]) -> None:
-        self.change_many(_SAVE_ARM, [(json_text(a.learned), a.active, a.campaign, a.number) for a in arms])
+        self._execute_many(_SAVE_ARM, [(json_text(a.learned), a.active, a.campaign, a.number) for a in arms])
 
     # --- decisions -----------------------------------------------------------------------------------------------
 
@@ -148,36 +167,36 @@ class SqlTransaction(Statements, Transaction):
     def decisions_of(self, ids: Sequence[str]) -> list[DecisionRow]:
         if not ids:
             return []
-        return [rows.decision_of(row) for row in self._do(f"{_DECISIONS} WHERE id IN ({places(ids)})", ids)]
+        return [rows.decision_of(row) for row in self.ask(f"{_DECISIONS} WHERE id IN ({places(ids)})", ids)]
 
     def decision_by_key(self, campaign: str, key: str) -> DecisionRow | None:
         return self._one_decision(_BY_KEY, (campaign, key))
 
     def _one_decision(self, statement: str, values: tuple[str, ...]) -> DecisionRow | None:
-        row = self._do(statement, values).fetchone()
+        row = self._execute(statement, values).fetchone()
         return None if row is None else rows.decision_of(row)
 
     def add_decision(self, decision: DecisionRow) -> None:
         d = decision
-        if rows.is_plain_decision(d):
-            self.change(_ADD_PLAIN, rows.plain_decision_values(d))
+        if rows.seldom_values(d) == rows.SELDOM_DEFAULTS:
+            self._execute(_ADD_PLAIN, rows.plain_decision_values(d))
         else:
-            self.change(_ADD_DECISION, rows.decision_values(d))
+            self._execute(_ADD_DECISION, rows.decision_values(d))
         if self.LISTS_PENDING and d.hold.state == "pending":
-            self.change(_ADD_PENDING, (d.expires_at, d.id, d.campaign, d.created_at))
+            self._execute(_ADD_PENDING, (d.expires_at, d.id, d.campaign, d.created_at))
 
     def save_decision(self, decision: DecisionRow) -> None:
-        self.change(_SAVE_DECISION, (*rows.feedback_values(decision), decision.id))
+        self._execute(_SAVE_DECISION, (*rows.feedback_values(decision), decision.id))
         if decision.failed:
-            self.change(_SAVE_FAILED, (True, decision.id))
+            self._execute(_SAVE_FAILED, (True, decision.id))
         if self.LISTS_PENDING and decision.hold.state != "pending":
-            self.change(_DROP_PENDING, (decision.expires_at, decision.id))
+            self._execute(_DROP_PENDING, (decision.expires_at, decision.id))
 
     def forget_key(self, decision: DecisionRow) -> None:
         self.change("UPDATE decision SET key = id WHERE id = ?", (decision.id,))
 
     def due_decisions(self, now: float, limit: int) -> list[tuple[str, str]]:
-        found = self._do(
+        found = self.ask(
             "SELECT decision.campaign, decision.id FROM pending_decision JOIN decision "
             "ON decision.id = pending_decision.decision WHERE pending_decision.expires_at <= ? "
             "ORDER BY pending_decision.expires_at LIMIT ?",
@@ -186,12 +205,12 @@ class SqlTransaction(Statements, Transaction):
         return [(campaign, id) for campaign, id in found]
 
     def pending_decisions(self, campaign: str) -> dict[str, float]:
-        return dict(self._do("SELECT decision, expires_at FROM pending_decision WHERE campaign = ?", (campaign,)))
+        return dict(self.ask("SELECT decision, expires_at FROM pending_decision WHERE campaign = ?", (campaign,)))
 
     def pending_of(self, ids: Sequence[str]) -> dict[str, float]:
         if not ids:
             return {}
-        found = self._do(
+        found = self.ask(
             "SELECT pending.decision, pending.expires_at FROM decision JOIN pending_decision AS pending "
             "ON pending.expires_at = decision.expires_at AND pending.decision = decision.id "
             f"WHERE decision.id IN ({places(ids)})",
@@ -209,7 +228,7 @@ class SqlTransaction(Statements, Transaction):
         self.change("UPDATE decision SET expires_at = ? WHERE id = ?", (expires_at, decision))
 
     def booked_between(self, campaign: str, begin: float, end: float) -> int:
-        row = self._do(
+        row = self.ask(
             "SELECT CAST(COALESCE(SUM(CASE state WHEN 'pending' THEN hold ELSE charged END), 0) AS BIGINT) "
             "FROM decision WHERE campaign = ? AND lease IS NULL AND created_at >= ? AND created_at < ?",
             (campaign, begin, end),
@@ -217,7 +236,7 @@ class SqlTransaction(Statements, Transaction):
         return int(row[0])
 
     def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, DecisionRow]]:
-        found = self._do(
+        found = self.ask(
             f"SELECT event.seq, {listed(rows.DECISION, 'decision')} FROM (SELECT seq, decision FROM event "
             f"WHERE {self.EVENTS.between} AND kind = 'decided' ORDER BY {IN_ORDER} LIMIT {limit:d}) AS event "
             "JOIN decision ON decision.id = event.decision ORDER BY event.seq",
@@ -226,7 +245,7 @@ class SqlTransaction(Statements, Transaction):
         return [(row[0], rows.decision_of(row[1:])) for row in found]
 
     def totals(self, campaign: str) -> list[tuple[int, int, int, float]]:
-        found = self._do(
+        found = self.ask(
             "SELECT arm, SUM(CASE state WHEN 'pending' THEN 1 ELSE 0 END), CAST(SUM(charged + overrun) AS BIGINT), "
             "COALESCE(SUM(reward), 0.0) FROM decision WHERE campaign = ? GROUP BY arm ORDER BY arm",
             (campaign,),
@@ -243,7 +262,7 @@ class SqlTransaction(Statements, Transaction):
         return [rows.lease_of(row) for row in self._lock_leases(f"{_LEASES} WHERE campaign = ? ORDER BY id", campaign)]
 
     def _lock_leases(self, statement: str, value: str) -> Any:
-        return self._do(statement + self.LOCK, (value,))
+        return self.ask(statement + self.LOCK, (value,))
 
     def add_lease(self, lease: Lease) -> None:
         self.change(insertion("lease", rows.LEASE), rows.lease_values(lease))
@@ -257,11 +276,11 @@ class SqlTransaction(Statements, Transaction):
         self.change("DELETE FROM lease WHERE id = ?", (id,))
 
     def due_leases(self, now: float) -> list[tuple[str, str]]:
-        found = self._do("SELECT campaign, id FROM lease WHERE expires_at <= ? ORDER BY campaign, id", (now,))
+        found = self.ask("SELECT campaign, id FROM lease WHERE expires_at <= ? ORDER BY campaign, id", (now,))
         return [(campaign, id) for campaign, id in found]
 
     def lease_events(self, lease: str, after: int) -> list[LeaseEvent]:
-        return [rows.lease_event_of(row) for row in self._do(LEASE_EVENTS.format("?", "?"), (lease, after))]
+        return [rows.lease_event_of(row) for row in self.ask(LEASE_EVENTS.format("?", "?"), (lease, after))]
 
     # --- events --------------------------------------------------------------------------------------------------
 
@@ -269,11 +288,11 @@ class SqlTransaction(Statements, Transaction):
         self._add_events([event])
 
     def _add_events(self, events: Sequence[Event]) -> None:
-        self.change_many(_ADD_EVENT, [rows.event_values(event) for event in events])
+        self._execute_many(_ADD_EVENT, [rows.event_values(event) for event in events])
 
     def events(self, campaign: str, after: int = 0, limit: int = 1000, kind: str | None = None) -> list[Event]:
         of_kind, kinds = ("", ()) if kind is None else (" AND kind = ?", (kind,))
-        found = self._do(
+        found = self.ask(
             f"SELECT {listed(rows.NUMBERED_EVENT)} FROM event WHERE {self.EVENTS.between}{of_kind} "
             f"ORDER BY {IN_ORDER} LIMIT ?",
             (*between(campaign, after), *kinds, limit),
@@ -292,12 +311,12 @@ class SqlTransaction(Statements, Transaction):
         return self._one_text("SELECT answer FROM operation WHERE campaign = ? AND key = ?", (campaign, key))
 
     def _one_text(self, query: str, values: Sequence[str]) -> str | None:
-        row = self._do(query, values).fetchone()
+        row = self.ask(query, values).fetchone()
         return None if row is None else row[0]
 
-    def add_operation(self, campaign: str, key: str, digest: str, at: float, answer: str | None = None) -> None:
+    def add_operation(self, campaign: str, key: str, digest: str, now: float, answer: str | None = None) -> None:
         columns = ("campaign", "key", "request_digest", "at", "answer")
-        self.change(insertion("operation", columns), (campaign, key, digest, at, answer))
+        self.change(insertion("operation", columns), (campaign, key, digest, now, answer))
         self.change(_FORGET_ANSWERS, (campaign, campaign, ANSWERS_KEPT - 1))
 
     def add_key(self, key: Key) -> None:
@@ -305,11 +324,11 @@ class SqlTransaction(Statements, Transaction):
         self.change(insertion("api_key", rows.KEY), values)
 
     def key(self, prefix: str) -> Key | None:
-        row = self._do(f"{_KEYS} WHERE prefix = ?", (prefix,)).fetchone()
+        row = self.ask(f"{_KEYS} WHERE prefix = ?", (prefix,)).fetchone()
         return None if row is None else rows.key_of(row)
 
     def keys(self) -> list[Key]:
-        return [rows.key_of(row) for row in self._do(f"{_KEYS} ORDER BY created_at, prefix")]
+        return [rows.key_of(row) for row in self.ask(f"{_KEYS} ORDER BY created_at, prefix")]
 
     def drop_key(self, prefix: str) -> None:
         self.change("DELETE FROM api_key WHERE prefix = ?", (prefix,))
@@ -324,7 +343,7 @@ class SqlTransaction(Statements, Transaction):
     def key_events(self, limit: int, before: int | None = None) -> list[KeyEvent]:
         which, values = ("", ()) if before is None else (" WHERE seq < ?", (before,))
         query = f"SELECT {listed(rows.NUMBERED_KEY_EVENT)} FROM key_event{which} ORDER BY seq DESC LIMIT ?"
-        return [rows.key_event_of(row) for row in self._do(query, (*values, limit))]
+        return [rows.key_event_of(row) for row in self.ask(query, (*values, limit))]
 
     def write_heartbeat(self, now: float) -> None:
         self.change(

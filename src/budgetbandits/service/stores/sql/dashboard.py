@@ -263,7 +263,7 @@ class OpenHolds:
 
 
 class Pages:
-    """What pages show, in a transaction."""
+    """Queries for pages, in a transaction."""
 
     def __init__(self, tx: Statements) -> None:
         self._tx, self._between = tx, tx.EVENTS.between
@@ -308,7 +308,7 @@ class Pages:
         return dict(self._tx.ask(f"SELECT id, name FROM campaign_name WHERE id IN ({marks})", campaigns).fetchall())
 
     def spent_by(self, span: int, campaigns: Sequence[str], since: float) -> dict[str, dict[int, int]]:
-        """What each campaign has spent, by the beginning of the minute, hour or day, as far as it is rolled up."""
+        """The spending of each campaign, by the beginning of the minute, hour or day, as far as it is rolled up."""
         spent: dict[str, dict[int, int]] = {id: {} for id in campaigns}
         if not campaigns:
             return spent  # PostgreSQL knows no empty list
@@ -353,7 +353,7 @@ class Pages:
     def operator_events(
         self, campaign: str, limit: int, before: int | None = None, kinds: Sequence[str] = ()
     ) -> list[Event]:
-        """What operators have done, and when the campaign froze, before this event; the latest first.
+        """Changes by operators, and freezes, before this event; the latest first.
 
         Events of these kinds, or all.
         """

@@ -73,8 +73,9 @@ lease_values: Values = _getter(_lease.values())
 lease_changes: Values = _getter(_lease[name] for name in LEASE_CHANGES)
 plain_decision_values: Values = _getter(_decision[name] for name in PLAIN_DECISION)
 decision_values: Values = _getter(_decision.values())
-_seldom_values: Values = _getter(_decision[name] for name in DECISION[len(PLAIN_DECISION) :])
-_SELDOM_DEFAULTS = tuple(each.default for each in fields(DecisionRow) if each.name in DECISION[len(PLAIN_DECISION) :])
+seldom_values: Values = _getter(_decision[name] for name in DECISION[len(PLAIN_DECISION) :])
+SELDOM_DEFAULTS = tuple(each.default for each in fields(DecisionRow) if each.name in DECISION[len(PLAIN_DECISION) :])
+"""The values of a decision for which `PLAIN_DECISION` has all there is to write."""
 feedback_values: Values = _getter(_decision[name] for name in FEEDBACK)
 event_values: Values = _getter(EVENT)
 watermark_values: Values = _getter(WATERMARK)
@@ -162,11 +163,6 @@ _REST = ", ".join(
 )
 # `DecisionRow(*row[...])` takes three times as long
 _decision_with = eval(f"lambda row, hold: DecisionRow(row[0], row[1], row[2], hold, {_REST})")
-
-
-def is_plain_decision(decision: DecisionRow) -> bool:
-    """Whether all columns beyond `PLAIN_DECISION` are empty."""
-    return _seldom_values(decision) == _SELDOM_DEFAULTS
 
 
 def decision_of(row: Sequence[Any]) -> DecisionRow:

@@ -57,37 +57,23 @@ def between(campaign: str, after: int = 0, upto: int = EVENT_NUMBER_MAX) -> tupl
 
 
 class Statements(ABC):
-    """Plain SQL with ``?`` for values; a database supplies how to run it."""
+    """Plain SQL with ``?`` for values."""
 
     EVENTS: ClassVar[EventConditions] = BY_COLUMNS
     LOCK: ClassVar[str] = ""
     """Ends a SELECT so that others cannot change its rows, where a transaction does not see to that anyway."""
 
-    wrote = False
-    """Whether anything was written."""
-
     @abstractmethod
-    def _do(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        """Run a statement; the result can be iterated and has fetchone()."""
-
-    @abstractmethod
-    def _do_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None: ...
-
     def ask(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        """Run a statement that changes nothing."""
-        return self._do(statement, values)
+        """Run a statement that changes nothing; the result can be iterated and has fetchone()."""
 
+    @abstractmethod
     def change(self, statement: str, values: Sequence[Any] = ()) -> None:
-        self.wrote = True
-        self._do(statement, values)
+        """Run a statement that writes."""
 
+    @abstractmethod
     def change_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement for each of these rows."""
-        if len(rows) == 1:  # which is often so, and quicker
-            self.change(statement, rows[0])
-        elif rows:
-            self.wrote = True
-            self._do_many(statement, rows)
+        """Run a statement that writes for each of these rows."""
 
     def whole(self, number: str) -> str:
         """An expression for the whole part of a number that is not negative."""
@@ -100,5 +86,5 @@ class Statements(ABC):
     def last_event(self, campaign: str, condition: str = "") -> int:
         """The number of the campaign's latest event, or of those with a further condition; 0 if there is none."""
         query = f"SELECT seq FROM event WHERE {self.EVENTS.between}{condition} ORDER BY {LATEST_FIRST} LIMIT 1"
-        row = self._do(query, between(campaign)).fetchone()
+        row = self.ask(query, between(campaign)).fetchone()
         return 0 if row is None else int(row[0])

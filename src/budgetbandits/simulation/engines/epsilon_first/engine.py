@@ -101,14 +101,10 @@ class EpsilonFirstGames:
     def stretch(self, rng: np.random.Generator, arm: int, pulls: int) -> tuple[Array, Array]:
         """The rewards and costs of single pulls of one arm, in units."""
         rewards, costs = self._tables.arms[arm].sample(rng, pulls)
-        return self._in_units(rewards, costs)
-
-    def _in_units(self, rewards: Array, costs: Array) -> tuple[Array, Array]:
-        tables = self._tables
-        if tables.reward_scale > 1:
-            rewards = np.rint(rewards * tables.reward_scale)
-        if tables.cost_scale > 1:
-            costs = np.rint(costs * tables.cost_scale)
+        if self._tables.reward_scale > 1:
+            rewards = np.rint(rewards * self._tables.reward_scale)
+        if self._tables.cost_scale > 1:
+            costs = np.rint(costs * self._tables.cost_scale)
         return rewards, costs
 
 

@@ -35,7 +35,7 @@ RELATIVE_ERROR = 1e-6
 ABSOLUTE_ERROR = 1e-12
 """The same for an index of about 0."""
 
-LAST_DIGITS = 64.0 * float(np.finfo(float).eps)
+ROUNDING_SHIFT = 64.0 * float(np.finfo(float).eps)
 TRIALS = 16
 ROUNDINGS = 4.0
 """How far numbers are moved to see what rounding does, how often, and how many such roundings a formula may have."""
@@ -171,9 +171,9 @@ def _blur(policy: IndexPolicy, state: Tally, extras: tuple[Any, ...], expected: 
     means, others = (state.mean_reward, state.mean_cost), (state.seen, float(state.pulls.sum()), *extras)
     blur = np.zeros(len(expected))
     for _ in range(TRIALS):
-        moved = [number * (1.0 + LAST_DIGITS * rng.uniform(-1.0, 1.0, np.shape(number))) for number in others]
+        moved = [number * (1.0 + ROUNDING_SHIFT * rng.uniform(-1.0, 1.0, np.shape(number))) for number in others]
         # in the sum of a mean and a number of about 1 a last digit is one of that sum; a mean of 0 is exact
-        moved[:0] = [mean + np.sign(mean) * LAST_DIGITS * rng.uniform(-1.0, 1.0, mean.shape) for mean in means]
+        moved[:0] = [mean + np.sign(mean) * ROUNDING_SHIFT * rng.uniform(-1.0, 1.0, mean.shape) for mean in means]
         with np.errstate(all="ignore"):
             values = np.broadcast_to(index(*moved), expected.shape)
             distance = np.abs(values - expected)

@@ -36,12 +36,9 @@ from budgetbandits.simulation.engines.index.state import (
 )
 from budgetbandits.simulation.engines.runtime.draws import LONGEST_WAIT
 from budgetbandits.simulation.engines.runtime.laws import tables_of
-from budgetbandits.simulation.engines.runtime.records import NOT_A_NUMBER, ROUND_LIMIT
+from budgetbandits.simulation.engines.runtime.records import LARGEST_BUFFER, NOT_A_NUMBER, ROUND_LIMIT
 from budgetbandits.simulation.outcome import Engine
 from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed, round_limit, what_is_known
-
-LARGEST_BUFFER = 1 << 22
-"""Outcomes kept at once for arms whose laws are not finite, over all arms."""
 
 LARGEST_TAPES = 1 << 20
 """Outcomes kept at once where all laws are finite: 16 megabytes at most, which most games hardly begin to fill."""
@@ -55,7 +52,7 @@ LEAST_TAPE = 512
 FIRST_SAMPLED = 1024
 """Arms for which outcomes are drawn before a game; it may end before more are pulled."""
 
-FEW_ARMS = 32
+PLAIN_LOOP_ARMS_MAX = 32
 """Up to this many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
 
 Sampler = Callable[[int, int], tuple[Array, Array]]
@@ -76,7 +73,7 @@ def how_played(rule: IndexRule, arms: int) -> Engine:
         common = "best ratio" if rule.kind == BEST_RATIO else "smallest cost"
         # where the floor moves with every pull nearly every bound is loose: few arms are sooner evaluated outright; the
         # best ratio is the leader's for the most part, and hardly moves
-        if rule.kind == FLOOR_SEEN and arms <= FEW_ARMS:
+        if rule.kind == FLOOR_SEEN and arms <= PLAIN_LOOP_ARMS_MAX:
             return Engine("index plain loop")
         if not known.falls_with_first:
             return Engine("index plain loop", f"monotone does not say that its index falls with the {common}")

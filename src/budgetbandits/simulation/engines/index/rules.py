@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numba import types
 from numba.core.dispatcher import Dispatcher
-from numba.core.errors import NumbaError
 from numba.extending import register_jitable
 
 from budgetbandits.errors import BadParameter
@@ -25,10 +24,10 @@ from budgetbandits.numerics import (
     numba_extension,  # noqa: F401 - lets indices call `where`
 )
 from budgetbandits.policies import classical, general_costs, omega_ucb, primal_dual
-from budgetbandits.policies.index import IndexPolicy, MomentsPolicy, Monotone, index_of
+from budgetbandits.policies.index import IndexPolicy, MomentsPolicy, Monotonicity, index_of
 from budgetbandits.policies.kube import FractionalKUBE
 from budgetbandits.policies.primal_dual import PrimalDualBwK
-from budgetbandits.simulation.engine_support import EngineUnsupported, check_methods, methods
+from budgetbandits.simulation.engine_support import EngineUnsupported, check_methods, methods, once
 from budgetbandits.simulation.engines.index.state import (
     BEST_RATIO,
     CONSTANT,
@@ -40,14 +39,11 @@ from budgetbandits.simulation.engines.index.state import (
 )
 from budgetbandits.simulation.engines.runtime.policy_functions import (
     Address,
-    can_be_kept,
     check_frozen,
     compiled_function,
     content_of,
     numbers_at,
     plain,
-    register_called,
-    why_not,
 )
 
 SLOTS = len(EXTRAS)
@@ -70,9 +66,9 @@ class CompiledIndex(Address):
 
     SIGNATURE = types.float64(*[types.float64] * (4 + SLOTS), types.int64)
 
-    def __init__(self, index: FunctionType, cached: bool) -> None:
+    def __init__(self, index: FunctionType) -> None:
         count = extras_of(index)
-        scalar = compiled_function(index, types.float64(*[types.float64] * (4 + count)), cached)
+        scalar = compiled_function(index, "index", types.float64(*[types.float64] * (4 + count)))
         super().__init__(self.SIGNATURE, _with_all(scalar, count))
 
     def __call__(self, *numbers: float) -> float:
@@ -87,10 +83,8 @@ def _with_all(scalar: Dispatcher, count: int) -> Callable[..., float]:
         return lambda reward, cost, pulls, rounds, a, b, c, more: scalar(
             reward, cost, pulls, rounds, *(a, b, c)[:count]
         )
-    rest = count - SLOTS
-    return lambda reward, cost, pulls, rounds, a, b, c, more: scalar(
-        reward, cost, pulls, rounds, a, b, c, *numbers_at(more, rest)
-    )
+    rest = numbers_at(count - SLOTS)
+    return lambda reward, cost, pulls, rounds, a, b, c, more: scalar(reward, cost, pulls, rounds, a, b, c, *rest(more))
 
 
 def extras_of(index: Callable[..., Any]) -> int:
@@ -107,10 +101,6 @@ def completed(index: Callable[..., Any], extras: tuple[Any, ...]) -> tuple[Any, 
     return (*extras, *defaults[len(defaults) - missing :])
 
 
-_INDICES: dict[object, CompiledIndex | str] = {}
-"""By what the index is: compiled, or why it cannot be."""
-
-
 def compiled(index: Callable[..., Any]) -> CompiledIndex:
     """The compiled index, once per process and for each value of what it reads; `EngineUnsupported` if it cannot be compiled."""
     odd = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
@@ -122,16 +112,7 @@ def compiled(index: Callable[..., Any]) -> CompiledIndex:
             f"pulls and the rounds"
         )
     check_frozen(index, "index")
-    content = content_of(index)
-    if content not in _INDICES:
-        register_called(index)
-        try:
-            _INDICES[content] = CompiledIndex(index, cached=can_be_kept(index))
-        except NumbaError as error:
-            _INDICES[content] = why_not(error)
-    result = _INDICES[content]
-    if isinstance(result, str):
-        raise EngineUnsupported(f"Numba cannot compile its index: {result}")
+    result: CompiledIndex = once(("index", content_of(index)), lambda: CompiledIndex(index))
     return result
 
 
@@ -144,7 +125,7 @@ class IndexRule:
     """
 
     index: Callable[..., Any]
-    monotone: Monotone
+    monotone: Monotonicity
     kind: int = CONSTANT
     drawn: bool = False
 

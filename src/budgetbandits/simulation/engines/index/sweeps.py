@@ -110,7 +110,7 @@ def in_round(game, index, arm, rounds):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def descend(game, index, above, below, until, last, most):
+def descend(game, index, above, below, until, last, limit):
     """Pull until no index is above ``above``: (status, a bound on the indices then); the leader is who has it.
 
     An arm whose index is below in the round ``until`` need not be looked at before that round; the others wait for
@@ -133,7 +133,7 @@ def descend(game, index, above, below, until, last, most):
         for spot in range(waiting):
             arm = candidate[spot]
             pulls = pulls_of(game, arm)
-            status, value = slide(game, index, arm, above, min(last, game.rounds + most))
+            status, value = slide(game, index, arm, above, min(last, game.rounds + limit))
             if status != GOING_ON:
                 return status, value
             bound = in_round(game, index, arm, until) if pulls_of(game, arm) > pulls else np.inf
@@ -153,17 +153,17 @@ def descend(game, index, above, below, until, last, most):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def sweep(game, index, level, patience, last, most):
+def sweep(game, index, level, patience, last, limit):
     """Pull until every index is below the level: (status, a bound on the indices then).
 
-    Given up, with the index that would not come down, where that takes one arm more than ``most`` pulls at a time or
+    Given up, with the index that would not come down, where that takes one arm more than ``limit`` pulls at a time or
     all arms more than there are before the round ``last``. Rounding gets a margin: what is pulled has an index above
     it, what is left one below it, or the sweep is given up, too.
     """
     margin = game.slack * (1.0 + abs(level))
     while True:
         until = game.rounds + patience
-        status, top = descend(game, index, level + margin, level - margin, until, last, most)
+        status, top = descend(game, index, level + margin, level - margin, until, last, limit)
         if status != GOING_ON:
             return status, top
         if game.rounds <= until:
@@ -196,30 +196,29 @@ PULLS_PER_ARM_MAX = 2048
 def remember(game):
     """Note the state of the game, so that a sweep can be taken back."""
     game.rounds_before, game.reward_before, game.spent_before = game.rounds, game.reward, game.spent
-    copy_words(game.pulls_at, game.pulls_before_at, game.arms)
-    copy_words(game.used_at, game.used_before_at, game.arms)
-    copy_words(game.rewards_at, game.rewards_before_at, game.arms)
-    copy_words(game.squares_at, game.squares_before_at, game.arms)
-    copy_words(game.costs_at, game.costs_before_at, game.arms)
+    copy_rows(game, False)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def take_back(game):
     """As if nothing had been pulled since; what was read stands on the tapes and will be read again."""
     game.rounds, game.reward, game.spent = game.rounds_before, game.reward_before, game.spent_before
-    copy_words(game.pulls_before_at, game.pulls_at, game.arms)
-    copy_words(game.used_before_at, game.used_at, game.arms)
-    copy_words(game.rewards_before_at, game.rewards_at, game.arms)
-    copy_words(game.squares_before_at, game.squares_at, game.arms)
-    copy_words(game.costs_before_at, game.costs_at, game.arms)
+    copy_rows(game, True)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def copy_words(source, target, count):
-    """Copy numbers of eight bytes from one address to another."""
-    there, here = whole_pointer(source), whole_pointer(target)
-    for place in range(count):
-        here[place] = there[place]
+def copy_rows(game, back):
+    """Copy what pulls change of the arms to where `remember` keeps it, or back; all are numbers of eight bytes."""
+    for row, kept in (
+        (game.pulls_at, game.pulls_before_at),
+        (game.used_at, game.used_before_at),
+        (game.rewards_at, game.rewards_before_at),
+        (game.squares_at, game.squares_before_at),
+        (game.costs_at, game.costs_before_at),
+    ):
+        source, target = whole_pointer(kept if back else row), whole_pointer(row if back else kept)
+        for arm in range(game.arms):
+            target[arm] = source[arm]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -281,15 +280,15 @@ def aim(game, index, leader, depth, deepest):
 
     If the leader would not come down at all, more pulls are tried, but not more than ``deepest``.
     """
-    most = leader
+    veteran = leader
     for arm in range(game.arms):
-        if pulls_of(game, arm) > pulls_of(game, most):
-            most = arm
+        if pulls_of(game, arm) > pulls_of(game, veteran):
+            veteran = arm
     top = now(game, index, leader)
     while True:
         lowest = fathom(game, index, leader, depth)
-        if most != leader:
-            lowest = max(lowest, fathom(game, index, most, depth))
+        if veteran != leader:
+            lowest = max(lowest, fathom(game, index, veteran, depth))
         take_back(game)
         if lowest < top or depth == deepest:
             return lowest

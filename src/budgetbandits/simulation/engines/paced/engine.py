@@ -8,44 +8,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.errors import RoundLimit
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.policies.paced.statistics import SQUARES
 from budgetbandits.policies.primal_dual import PrimalDualBwK
 from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
-from budgetbandits.simulation.engine_support import check_methods, methods
+from budgetbandits.simulation.engine_support import DRIVER_METHODS, check_methods, methods
 from budgetbandits.simulation.engines.index.rules import compiled
-from budgetbandits.simulation.engines.paced.plain_loop import play_paced, play_priced
-from budgetbandits.simulation.engines.paced.state import PacedRecord
-from budgetbandits.simulation.engines.runtime.records import ROUND_LIMIT
-from budgetbandits.simulation.reference import LARGEST_BATCH, Game, counted, draws, own_seed, refill, what_is_known
-
-LARGEST_BUFFER = 1 << 22
-"""Outcomes kept at once, over all phases and arms."""
+from budgetbandits.simulation.engines.paced.plain_loop import PacedRecord, play_paced, play_priced
+from budgetbandits.simulation.engines.runtime.records import ROUND_LIMIT, buffer_size
+from budgetbandits.simulation.reference import Game, counted, draws, own_seed, round_limit, what_is_known
 
 METHODS = {
     PacedThompson: methods(
-        PacedThompson,
-        *("needs", "anytime", "select_knowledge", "start", "segments", "open_segment", "choose", "observe"),
-        *("can_continue", "draw", "laws", "all_laws", "shapes"),
+        PacedThompson, *DRIVER_METHODS, "segments", "open_segment", "draw", "laws", "all_laws", "shapes"
     ),
     PrimalDualBwK: methods(
         PrimalDualBwK,
-        *(
-            "needs",
-            "anytime",
-            "select_knowledge",
-            "start",
-            "choose",
-            "observe",
-            "can_continue",
-            "affordable",
-            "exploration",
-            "scores",
-        ),
-        *("extras", "index", "width", "uses", "growth", "requests", "_raise_prices", "_common_budget", "softmax"),
+        *(*DRIVER_METHODS, "affordable", "exploration", "scores", "extras", "index", "width", "uses", "growth"),
+        *("requests", "_raise_prices", "_common_budget", "softmax"),
     ),
 }
 """What the loops stand in for."""
@@ -74,8 +56,7 @@ class PacedGames:
         plan, segments = offer, 1
         if isinstance(problem, RequestStream) and isinstance(policy, PacedThompson):  # which looks at requests
             plan, segments = problem.future_arms, len(problem.segments)
-        chunk = min(LARGEST_BATCH, max(1, LARGEST_BUFFER // offer.size))
-        self._record = PacedRecord(first, offer, plan, segments, chunk)
+        self._record = PacedRecord(first, offer, plan, segments, buffer_size(offer.size))
         if policy.own_scales and problem.scales is not None:
             self._record.arrays["scales"][:] = problem.scales
         self._loop: Callable[[Any, np.random.Generator], int] = play_paced
@@ -97,13 +78,10 @@ class PacedGames:
         record.clear(self._parts(order), max_rounds=max_rounds, **self._fields(budget))
         draw = [each for part in draws(self._problem, outcomes or world) for each in part]
         while (status := self._loop(record.game, player)) >= 0:
-            refill(record.arrays, int(status), draw[int(status)])
+            record.refill(int(status), draw[int(status)])
         rounds = record.whole("rounds")
         if status == ROUND_LIMIT:
-            raise RoundLimit(
-                f"{self._policy.spec} has played {rounds:,} rounds and part of a budget of {budget:g} is left; raise "
-                f"max_rounds (--max-rounds) or lower the budget"
-            )
+            raise round_limit(self._policy, rounds, budget)
         pulls = record.arrays["pulls"].reshape(-1, arms)
         reward, spent = (float(record.game[name][0]) for name in ("reward", "spent"))
         return reward, spent, rounds, counted(self._problem, pulls)

@@ -1,4 +1,6 @@
-"""The posteriors of `bts-paced` for an arm in each segment: `PacedThompson.laws` and `pooling.pooled`, for one arm.
+"""The posteriors of `bts-paced` for an arm in each segment: `PacedThompson.laws`, for one arm.
+
+The formulas are those of `pooling` and `statistics`, compiled; the sums over segments are loops here.
 
 With one segment an outcome changes what is believed of its arm, and nothing of the others. With several, what it says
 of its segment's rewards changes what is believed of all.
@@ -9,22 +11,17 @@ from __future__ import annotations
 from numba import carray, njit
 from numba.extending import register_jitable
 
-from budgetbandits.policies.paced import statistics
-from budgetbandits.policies.paced.pooling import (
-    FARTHEST_SHIFT,
-    FIRST_COUNT,
-    FIRST_MEAN,
-    MAX_PRIOR_STRENGTH,
-    OUTCOMES_FOR_GUESS,
-    OUTCOMES_FOR_SHIFT,
-    SHIFT_EVIDENCE,
-    SMALLEST_WITHIN,
-)
+from budgetbandits.policies.paced import pooling, statistics
+from budgetbandits.policies.paced.pooling import FARTHEST_SHIFT, FIRST_COUNT, OUTCOMES_FOR_SHIFT, SHIFT_EVIDENCE
 from budgetbandits.policies.paced.selection import COSTS, REWARDS
 from budgetbandits.policies.paced.statistics import COST, COST_SQUARED, COUNT, REWARD, REWARD_SQUARED
 from budgetbandits.simulation.engines.runtime.records import float_pointer
 
-for function in (statistics.beta_parameters, statistics.spend_weighted_cost, statistics.prior_cost_scale):
+for function in (
+    *(statistics.beta_parameters, statistics.spend_weighted_cost, statistics.prior_cost_scale, pooling.first_outcomes),
+    *(pooling.moments_elsewhere, pooling.shifted_moments, pooling.likeness, pooling.prior_strength),
+    *(pooling.share_variance, pooling.fewest_shares),
+):
     register_jitable(function)
 
 SUMS = statistics.PRICED
@@ -94,9 +91,9 @@ def renew_laws(game, arm, common):
 def renew_alone(game, arm, row, squares, place, first, size):
     """Of one kind of outcome, where there is one segment: it starts with the first two outcomes."""
     sums, law = sums_of(game, 0, arm), law_of(game, 0, arm)
-    mean, square = FIRST_COUNT * FIRST_MEAN * size / FIRST_COUNT, first * size * size / FIRST_COUNT
+    _, first, first_total = pooling.first_outcomes(first, size)
     law[place], law[place + 1] = statistics.beta_parameters(
-        sums[COUNT], sums[row], sums[squares], FIRST_COUNT, mean, square
+        sums[COUNT], sums[row], sums[squares], FIRST_COUNT, first_total / FIRST_COUNT, first / FIRST_COUNT
     )
 
 
@@ -110,12 +107,14 @@ def shift_of(game, segment, arm):
 @njit(cache=True, nogil=True, error_model="numpy")
 def compare_segments(game):
     """How far each segment's rewards are from the others': `pooling.shift_segments`."""
+    _, _, first_total = pooling.first_outcomes(0.0, 1.0)
     for arm in range(game.arms):
         all_count, all_total = over_segments(game, arm, COUNT), over_segments(game, arm, REWARD)
         for segment in range(game.segments):
             sums, shift = sums_of(game, segment, arm), shift_of(game, segment, arm)
-            n = all_count - sums[COUNT] + FIRST_COUNT
-            mean = (all_total - sums[REWARD] + FIRST_COUNT * FIRST_MEAN) / n
+            n, mean, _ = pooling.moments_elsewhere(
+                sums[COUNT], sums[REWARD], 0.0, all_count, all_total, 0.0, 0.0, first_total
+            )
             shift[0] = sums[COUNT] * n / (sums[COUNT] + n)
             shift[2] = sums[REWARD] / max(sums[COUNT], 1.0) - mean
             shift[1] = shift[0] * shift[2]
@@ -144,35 +143,32 @@ def compare_segments(game):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def renew_pooled(game, arm, row, squares, place, first, size):
-    """The same where each segment starts with what the others know."""
-    spread = 4.0 * (first / FIRST_COUNT - FIRST_MEAN**2)
-    first, first_total = first * size * size, FIRST_COUNT * FIRST_MEAN * size
+    """The same where each segment starts with what the others know: `pooling.pooled`."""
+    spread, first, first_total = pooling.first_outcomes(first, size)
     all_count, all_total = over_segments(game, arm, COUNT), over_segments(game, arm, row)
     all_squares = over_segments(game, arm, squares)
-    alike = likeness(game, arm, row, all_count + FIRST_COUNT, all_total + first_total, all_squares + first)
+    n, total = all_count + FIRST_COUNT, all_total + first_total
+    between, counts_squared, seen = between_segments(game, arm, row, total / n)
+    alike = pooling.likeness(n, total, all_squares + first, between, counts_squared, seen, game.pooling)
     for segment in range(game.segments):
         sums, law = sums_of(game, segment, arm), law_of(game, segment, arm)
-        n = all_count - sums[COUNT] + FIRST_COUNT
-        mean = (all_total - sums[row] + first_total) / n
-        square = (all_squares - sums[squares] + first) / n
+        n, mean, square = pooling.moments_elsewhere(
+            sums[COUNT], sums[row], sums[squares], all_count, all_total, all_squares, first, first_total
+        )
         variance = max(square - mean * mean, 0.0)
         if row == REWARD:
-            shift = shift_of(game, segment, arm)[1]
-            variance *= (mean + shift) * (1.0 - mean - shift) / (mean * (1.0 - mean))
-            mean += shift
-            square = variance + mean * mean
-        sure = MAX_PRIOR_STRENGTH / spread * variance / (mean * (1.0 - mean))
-        least = variance / (mean * (1.0 - mean) * min(mean, 1.0 - mean))
-        weight = min(n, max(min(alike, sure), least))
+            mean, variance, square = pooling.shifted_moments(mean, variance, shift_of(game, segment, arm)[1])
+        largest, least = pooling.share_variance(mean), pooling.fewest_shares(mean, variance)
+        weight = pooling.prior_strength(n, alike, spread, variance, largest, least)
         law[place], law[place + 1] = statistics.beta_parameters(
             sums[COUNT], sums[row], sums[squares], weight, mean, square
         )
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def likeness(game, arm, row, n, total, squares):
-    """The variance of an arm's outcomes within segments by that of its means between them."""
-    mean = total / n
+def between_segments(game, arm, row, mean):
+    """Sums over segments, as `likeness` takes them: of weighted squared distances from the mean, of squared counts, and
+    of segments with an outcome."""
     between, counts_squared, seen = 0.0, 0.0, 0.0
     for segment in range(game.segments):
         sums = sums_of(game, segment, arm)
@@ -183,7 +179,4 @@ def likeness(game, arm, row, n, total, squares):
         between += count * (apart * apart)
         counts_squared += count * count
         seen += 1.0 if count > 0.0 else 0.0
-    within = max(squares / n - mean * mean - between / n, SMALLEST_WITHIN)
-    by_chance = max(seen - 1.0, 0.0)
-    differences = OUTCOMES_FOR_GUESS / game.pooling + max(between / within - by_chance, 0.0)
-    return (OUTCOMES_FOR_GUESS + (n - counts_squared / n)) / differences
+    return between, counts_squared, seen

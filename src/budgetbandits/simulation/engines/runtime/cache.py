@@ -50,7 +50,7 @@ def clear_if_stale() -> None:
 
 
 PARTS = "budgetbandits.simulation.engines."
-ADAPTERS = ("budgetbandits.simulation.engines.index.rules", "budgetbandits.simulation.engines.sampling.engine")
+ADAPTERS = tuple(f"{PARTS}{module}" for module in ("index.rules", "sampling.engine", "runtime.policy_functions"))
 
 
 @contextlib.contextmanager

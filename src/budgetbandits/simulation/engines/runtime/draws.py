@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
+
+from budgetbandits.simulation.engines.runtime.records import word_pointer
 
 LONGEST_WAIT = 1 << 61  # a waiting time no run can reach; two of them still fit in an int64
 
@@ -25,32 +25,11 @@ def new_stream(words: np.ndarray) -> np.ndarray:
     return state
 
 
-@intrinsic
-def load_word(typing_context, address, index):
-    def code(context, builder, signature, arguments):
-        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        return builder.load(builder.gep(pointer, [arguments[1]]))
-
-    return types.uint64(types.int64, types.int64), code
-
-
-@intrinsic
-def store_word(typing_context, address, index, word):
-    def code(context, builder, signature, arguments):
-        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        builder.store(arguments[2], builder.gep(pointer, [arguments[1]]))
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.uint64), code
-
-
 @njit(cache=True, nogil=True, forceinline=True)
 def next_word(stream):
     """One step of xoshiro256++ (Blackman and Vigna)."""
-    s0 = load_word(stream, 0)
-    s1 = load_word(stream, 1)
-    s2 = load_word(stream, 2)
-    s3 = load_word(stream, 3)
+    state = word_pointer(stream)
+    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
     total = s0 + s3
     result = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
     shifted = s1 << np.uint64(17)
@@ -60,10 +39,7 @@ def next_word(stream):
     s0 ^= s3
     s2 ^= shifted
     s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-    store_word(stream, 0, s0)
-    store_word(stream, 1, s1)
-    store_word(stream, 2, s2)
-    store_word(stream, 3, s3)
+    state[0], state[1], state[2], state[3] = s0, s1, s2, s3
     return result
 
 
@@ -73,40 +49,23 @@ def uniform(stream):
     return (float(next_word(stream) >> np.uint64(12)) + 0.5) * 2.220446049250313e-16
 
 
-def _normal_layers() -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """256 layers of equal area under exp(-x^2/2); the edge is found so that the top layer closes at height 1."""
+def _layers(density, inverse, tail, low: float, high: float, bits: int):
+    """256 layers of equal area under a density: their widths, limits and heights, and the edge of the lowest.
+
+    ``inverse`` says where the density has a height, ``tail`` how much area there is beyond a point. The edge lies
+    between ``low`` and ``high``, where the top layer closes at height 1.
+    """
 
     def closure(edge: float) -> tuple[float, list[float], float]:
-        density = math.exp(-0.5 * edge * edge)
-        area = edge * density + math.sqrt(math.pi / 2) * math.erfc(edge / math.sqrt(2))
+        area = tail(edge)
         points = [edge]
         for _ in range(254):
-            height = area / points[-1] + math.exp(-0.5 * points[-1] ** 2)
+            height = area / points[-1] + density(points[-1])
             if height >= 1.0:
                 return 1.0, points, area
-            points.append(math.sqrt(-2.0 * math.log(height)))
-        return area / points[-1] + math.exp(-0.5 * points[-1] ** 2) - 1.0, points, area
+            points.append(inverse(height))
+        return area / points[-1] + density(points[-1]) - 1.0, points, area
 
-    return _layers(closure, 3.5, 3.8, lambda x: math.exp(-0.5 * x * x), 52)
-
-
-def _exponential_layers() -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """256 layers of equal area under exp(-x)."""
-
-    def closure(edge: float) -> tuple[float, list[float], float]:
-        area = (edge + 1.0) * math.exp(-edge)
-        points = [edge]
-        for _ in range(254):
-            height = area / points[-1] + math.exp(-points[-1])
-            if height >= 1.0:
-                return 1.0, points, area
-            points.append(-math.log(height))
-        return area / points[-1] + math.exp(-points[-1]) - 1.0, points, area
-
-    return _layers(closure, 7.5, 7.9, lambda x: math.exp(-x), 53)
-
-
-def _layers(closure, low: float, high: float, density, bits: int):
     # A wider edge means smaller layers, so the closing gap falls as the edge grows: plain bisection.
     for _ in range(200):
         middle = 0.5 * (low + high)
@@ -115,24 +74,21 @@ def _layers(closure, low: float, high: float, density, bits: int):
         else:
             high = middle
     _, points, area = closure(high)
-    edges = np.array([area / density(high), 0.0, *points[::-1]])  # layer 0 is the base with the tail
-    scale = 2.0**bits
-    widths = np.empty(256)
-    limits = np.zeros(256, dtype=np.uint64)
-    heights = np.empty(256)
-    widths[0] = edges[0] / scale
-    limits[0] = np.uint64(high / edges[0] * scale)
-    heights[0] = 1.0
-    inner = edges[2:]  # inner[i-1] is the right edge of layer i
-    for layer in range(1, 256):
-        widths[layer] = inner[layer - 1] / scale
-        heights[layer] = density(inner[layer - 1])
-        limits[layer] = 0 if layer == 1 else np.uint64(inner[layer - 2] / inner[layer - 1] * scale)
-    return widths, limits, heights, high
+    inner = points[::-1]  # the right edges of all layers but layer 0, which is the base with the tail
+    edges, scale = np.array([area / density(high), *inner]), 2.0**bits
+    limits = np.array([high, 0.0, *inner[:-1]]) / edges * scale
+    return edges / scale, limits.astype(np.uint64), np.array([1.0, *map(density, inner)]), high
 
 
-NORMAL_WIDTH, NORMAL_LIMIT, NORMAL_HEIGHT, NORMAL_EDGE = _normal_layers()
-EXPONENTIAL_WIDTH, EXPONENTIAL_LIMIT, EXPONENTIAL_HEIGHT, EXPONENTIAL_EDGE = _exponential_layers()
+NORMAL_WIDTH, NORMAL_LIMIT, NORMAL_HEIGHT, NORMAL_EDGE = _layers(
+    lambda x: math.exp(-0.5 * x * x),
+    lambda height: math.sqrt(-2.0 * math.log(height)),
+    lambda edge: edge * math.exp(-0.5 * edge * edge) + math.sqrt(math.pi / 2) * math.erfc(edge / math.sqrt(2)),
+    *(3.5, 3.8, 52),
+)
+EXPONENTIAL_WIDTH, EXPONENTIAL_LIMIT, EXPONENTIAL_HEIGHT, EXPONENTIAL_EDGE = _layers(
+    lambda x: math.exp(-x), lambda height: -math.log(height), lambda edge: (edge + 1.0) * math.exp(-edge), 7.5, 7.9, 53
+)
 
 
 @njit(cache=True, nogil=True)

@@ -143,7 +143,7 @@ def padded(values: Array, chances: Array, atoms: NDArray[np.int64]) -> tuple[Arr
 # --- compiled draws --------------------------------------------------------------------------------------------------
 
 
-FEW_VALUES = 8
+COMPARED_VALUES_MAX = 8
 """Up to this many values are all compared with the draw: cheaper than a jump that no processor can foresee."""
 
 
@@ -175,7 +175,7 @@ def one_value(stream, law):
     if last == 0:
         return values[0]
     u = uniform(stream)
-    if atoms <= FEW_VALUES:
+    if atoms <= COMPARED_VALUES_MAX:
         reached = 0.0
         drawn = 0
         for place in range(last):

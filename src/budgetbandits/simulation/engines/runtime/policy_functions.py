@@ -31,12 +31,17 @@ from budgetbandits.simulation.engines.runtime.records import float_pointer
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
 
-def compiled_function(function: FunctionType, signature: Any, cached: bool) -> Dispatcher:
-    """The very function of the policy; kept on disk if ``cached``, next to its file."""
+def compiled_function(function: FunctionType, name: str, signature: Any) -> Dispatcher:
+    """The very function of the policy, kept on disk next to its file if it may be; `EngineUnsupported` if Numba cannot
+    compile it."""
+    register_called(function)
     try:
-        compiled: Dispatcher = njit(signature, cache=cached, **OPTIONS)(function)
-    except RuntimeError:  # no file to keep the cache next to: typed at a prompt
-        compiled = njit(signature, **OPTIONS)(function)
+        try:
+            compiled: Dispatcher = njit(signature, cache=can_be_kept(function), **OPTIONS)(function)
+        except RuntimeError:  # no file to keep the cache next to: typed at a prompt
+            compiled = njit(signature, **OPTIONS)(function)
+    except NumbaError as error:
+        raise EngineUnsupported(f"Numba cannot compile its {name}: {why_not(error)}") from None
     return compiled
 
 
@@ -76,10 +81,11 @@ def _type_of(address: Address, context: object) -> types.FunctionType:
     return address.type
 
 
-@njit(inline="always")
-def numbers_at(address, count):
-    """The ``count`` numbers at an address, as a tuple; ``count`` is a constant."""
-    return to_fixed_tuple(carray(float_pointer(address), (count,)), count)
+def numbers_at(count: int) -> Any:
+    """Compiled code that reads this many numbers at an address, as a tuple."""
+    if count == 0:
+        return njit(lambda address: (), **OPTIONS)
+    return njit(lambda address: to_fixed_tuple(carray(float_pointer(address), (count,)), count), **OPTIONS)
 
 
 # --- what a function calls and reads ---------------------------------------------------------------------------------

@@ -12,12 +12,14 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from budgetbandits.simulation.reference import Game
+from budgetbandits.simulation.reference import LARGEST_BATCH, Draw, Game, batch_size
+
+LARGEST_BUFFER = 1 << 22
+"""Outcomes kept at once, over all places of a buffer."""
 
 RESULTS = ("out_pulls", "out_reward", "out_spend", "out_rounds")
 """Arrays that a record with several budgets points to: how the game stood at the end of each."""
@@ -29,6 +31,11 @@ def places(kind: np.dtype[Any]) -> dict[str, tuple[int, bool]]:
     if kind.names is None or kind.itemsize != 8 * len(kind.names):
         raise TypeError(f"{kind} is no record whose fields have eight bytes each")
     return {name: (place, kind[name].kind == "i") for place, name in enumerate(kind.names)}
+
+
+def buffer_size(places: int) -> int:
+    """How many outcomes a buffer holds for each of its places."""
+    return min(LARGEST_BATCH, max(1, LARGEST_BUFFER // places))
 
 
 class Record:
@@ -67,6 +74,13 @@ class Record:
         rows = [self.arrays[name][:budgets].tolist() for name in ("out_reward", "out_spend", "out_rounds")]
         return list(zip(*rows, self.arrays["out_pulls"][:budgets].copy(), strict=True))
 
+    def refill(self, place: int, draw: Draw) -> None:
+        """Draw the next batch of outcomes for this place of the buffer, of the size that `reference.Pulls` draws."""
+        size = min(self.arrays["buffer"].shape[1], batch_size(int(self.arrays["filled"][place])))
+        self.arrays["buffer"][place, :size] = np.stack(draw(size), axis=1)
+        self.arrays["used"][place] = 0
+        self.arrays["filled"][place] = size
+
     def fields(self) -> NDArray[np.int64]:
         """All fields as they are now, to `restart` with."""
         return self._words.copy()
@@ -78,24 +92,20 @@ class Record:
 # --- pointers --------------------------------------------------------------------------------------------------------
 
 
-@intrinsic
-def float_pointer(typing_context, address):
-    """An address as a pointer to float64."""
+def _pointer_to(kind):
+    """A function of compiled code that makes an address a pointer to numbers of this kind."""
 
-    def code(context, builder, signature, arguments):
-        return builder.inttoptr(arguments[0], ir.DoubleType().as_pointer())
+    @intrinsic
+    def pointer(typing_context, address):
+        def code(context, builder, signature, arguments):
+            return builder.inttoptr(arguments[0], context.get_value_type(kind).as_pointer())
 
-    return types.CPointer(types.float64)(types.int64), code
+        return types.CPointer(kind)(types.int64), code
+
+    return pointer
 
 
-@intrinsic
-def whole_pointer(typing_context, address):
-    """An address as a pointer to int64."""
-
-    def code(context, builder, signature, arguments):
-        return builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-
-    return types.CPointer(types.int64)(types.int64), code
+float_pointer, whole_pointer, word_pointer = map(_pointer_to, (types.float64, types.int64, types.uint64))
 
 
 # --- status: how a call of a compiled engine ends --------------------------------------------------------------------
@@ -169,6 +179,30 @@ def add_cost(game, cost):
     total = game.spent + owed
     game.drift = (total - game.spent) - owed
     game.spent = total
+
+
+# --- outcomes drawn ahead, and ties -----------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def read_outcome(game, place):
+    """(whether there is one, reward, cost): the next outcome that was drawn ahead for a place of the buffer."""
+    used = whole_pointer(game.used_at)
+    if used[place] == whole_pointer(game.filled_at)[place]:
+        return False, 0.0, 0.0
+    outcome = float_pointer(game.buffer_at + 16 * (game.chunk * place + used[place]))
+    used[place] += 1
+    return True, outcome[0], outcome[1]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def place_of_equal(scores, top, number):
+    """Where the highest score stands for the time of this number, counted from 0."""
+    place = 0
+    while scores[place] != top or number > 0:
+        number -= scores[place] == top
+        place += 1
+    return place
 
 
 # --- a tournament tree -----------------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from numba import carray, typeof, types
 from numba.core.dispatcher import Dispatcher
-from numba.core.errors import NumbaError
 from numba.extending import register_jitable
 
 from budgetbandits.errors import NotANumber
@@ -32,23 +31,26 @@ from budgetbandits.policies.sampling import SamplingPolicy, function_of
 from budgetbandits.problems import distributions
 from budgetbandits.problems.problem import Arm, Problem
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
-from budgetbandits.simulation.engine_support import EngineUnsupported, check_methods, check_once, methods
+from budgetbandits.simulation.engine_support import (
+    DRIVER_METHODS,
+    EngineUnsupported,
+    check_methods,
+    check_once,
+    methods,
+    once,
+)
 from budgetbandits.simulation.engines.runtime.draws import LONGEST_WAIT
 from budgetbandits.simulation.engines.runtime.policy_functions import (
     Address,
-    can_be_kept,
     check_frozen,
     compiled_function,
     content_of,
     numbers_at,
     plain,
-    register_called,
-    why_not,
 )
-from budgetbandits.simulation.engines.runtime.records import NOT_A_NUMBER, ROUND_LIMIT, float_pointer
-from budgetbandits.simulation.engines.sampling.plain_loop import play_sampling
-from budgetbandits.simulation.engines.sampling.state import SamplingState
-from budgetbandits.simulation.reference import LARGEST_BATCH, Game, ReferencePlayer, draws, refill, round_limit
+from budgetbandits.simulation.engines.runtime.records import NOT_A_NUMBER, ROUND_LIMIT, buffer_size, float_pointer
+from budgetbandits.simulation.engines.sampling.plain_loop import SamplingState, play_sampling
+from budgetbandits.simulation.reference import Game, ReferencePlayer, draws, round_limit
 
 # --- the policy's functions ------------------------------------------------------------------------------------------
 
@@ -73,10 +75,6 @@ class SamplingRule:
     learn: Address
 
 
-_RULES: dict[tuple[object, ...], SamplingRule | str] = {}
-"""By what the two functions are and what they are given: compiled, or why they cannot be."""
-
-
 def rule_of(policy: SamplingPolicy) -> SamplingRule:
     """The policy's rule, compiled once per process; `EngineUnsupported` where Numba cannot compile it."""
     score, learn = (plain(function_of(policy, name)) for name in ("score", "learn"))
@@ -86,58 +84,34 @@ def rule_of(policy: SamplingPolicy) -> SamplingRule:
         check_frozen(function, name)
     rows, count = len(policy.start(1).statistics), len(policy.extras())
     key = content_of(score), content_of(learn), rows, count
-    if key not in _RULES:
-        _RULES[key] = _compiled(score, learn, rows, count)
-    result = _RULES[key]
-    if isinstance(result, str):
-        raise EngineUnsupported(result)
+    result: SamplingRule = once(key, lambda: _compiled(score, learn, rows, count))
     return result
 
 
-def _compiled(score: FunctionType, learn: FunctionType, rows: int, count: int) -> SamplingRule | str:
+def _compiled(score: FunctionType, learn: FunctionType, rows: int, count: int) -> SamplingRule:
     draw = _scalar("score", score, NUMBER(STATISTICS, GENERATOR, *[NUMBER] * count))
-    if isinstance(draw, str):
-        return draw
     add = _scalar("learn", learn, types.void(STATISTICS, NUMBER, NUMBER, GENERATOR, *[NUMBER] * count))
-    if isinstance(add, str):
-        return add
-    if count == 0:
-        return SamplingRule(
-            Address(SCORE, lambda at, rng, _: draw(carray(float_pointer(at), (rows,)), rng)),
-            Address(LEARN, lambda at, reward, cost, rng, _: add(carray(float_pointer(at), (rows,)), reward, cost, rng)),
-        )
+    more = numbers_at(count)
     return SamplingRule(
-        Address(
-            SCORE,
-            lambda at, rng, extras: draw(carray(float_pointer(at), (rows,)), rng, *numbers_at(extras, count)),
-        ),
+        Address(SCORE, lambda at, rng, extras: draw(carray(float_pointer(at), (rows,)), rng, *more(extras))),
         Address(
             LEARN,
             lambda at, reward, cost, rng, extras: add(
-                carray(float_pointer(at), (rows,)), reward, cost, rng, *numbers_at(extras, count)
+                carray(float_pointer(at), (rows,)), reward, cost, rng, *more(extras)
             ),
         ),
     )
 
 
-def _scalar(name: str, function: FunctionType, signature: Any) -> Dispatcher | str:
-    """The function compiled, or why it cannot be."""
+def _scalar(name: str, function: FunctionType, signature: Any) -> Dispatcher:
     try:
         inspect.signature(function).bind(*signature.args)
     except TypeError as error:
-        return f"its {name} does not take what the engine gives it: {error}"
-    register_called(function)
-    try:
-        return compiled_function(function, signature, can_be_kept(function))
-    except NumbaError as error:
-        return f"Numba cannot compile its {name}: {why_not(error)}"
+        raise EngineUnsupported(f"its {name} does not take what the engine gives it: {error}") from None
+    return compiled_function(function, name, signature)
 
 
 # --- games -----------------------------------------------------------------------------------------------------------
-
-
-LARGEST_BUFFER = 1 << 22
-"""Outcomes kept at once, over all arms."""
 
 
 class SamplingGames:
@@ -156,8 +130,7 @@ class SamplingGames:
         self._horizon = int(min(horizon, LONGEST_WAIT))
         self._rule = rule_of(policy)
         first = np.ascontiguousarray(policy.start(len(problem)).statistics.T)
-        chunk = min(LARGEST_BATCH, max(1, LARGEST_BUFFER // len(problem)))
-        self._record = SamplingState(first, self._budgets, chunk, policy.extras())
+        self._record = SamplingState(first, self._budgets, buffer_size(len(problem)), policy.extras())
 
     def play(
         self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60, outcomes: CommonOutcomes | None = None
@@ -168,7 +141,7 @@ class SamplingGames:
         world, player = (np.random.default_rng(child) for child in seed.spawn(2))
         draw = draws(self._problem, outcomes or world)[0]
         while (status := play_sampling(record.game, rule.score, rule.learn, player)) >= 0:
-            refill(record.arrays, int(status), draw[int(status)])
+            record.refill(int(status), draw[int(status)])
         if status == NOT_A_NUMBER:
             arm = record.whole("leader")
             raise NotANumber(
@@ -183,10 +156,7 @@ class SamplingGames:
 # --- conformance -----------------------------------------------------------------------------------------------------
 
 
-LOOP_METHODS = methods(
-    SamplingPolicy,
-    *("needs", "anytime", "select_knowledge", "start", "observe", "choose", "draw", "draw_each", "can_continue"),
-)
+LOOP_METHODS = methods(SamplingPolicy, *DRIVER_METHODS, "draw", "draw_each")
 """The methods that the loop stands in for."""
 
 STAGE = Problem(

@@ -14,13 +14,15 @@ from numba import njit
 from budgetbandits.simulation.engines.runtime.draws import exponential, geometric_from_rate, waiting_rate
 from budgetbandits.simulation.engines.runtime.records import whole_pointer
 from budgetbandits.simulation.engines.thompson.envelope import draw_ratio, draw_shortfall, log_shortfall, shortfall_tilt
-from budgetbandits.simulation.engines.thompson.level import first_ringing, keeps_ratio, refresh_hot_arms, set_next_alarm
-from budgetbandits.simulation.engines.thompson.open_rounds import search_below
+from budgetbandits.simulation.engines.thompson.level import (
+    first_ringing,
+    keeps_ratio,
+    refresh_hot_arms,
+    search_below,
+    set_next_alarm,
+)
 from budgetbandits.simulation.engines.thompson.state import (
-    PRICE_BLOCK_RING,
-    PRICE_DIP,
-    PRICE_FALLBACK_ARM,
-    PRICE_WINDOW,
+    PRICE,
     counts_of,
     decide,
     hot_arms,
@@ -39,7 +41,7 @@ def enter_block(game):
         game.leader = hot_arms(game)[0]
         open_window(game)
         game.windows += 1
-        game.waste += PRICE_WINDOW
+        game.waste += PRICE.window
         if game.log_ceiling < game.log_largest_dip:
             game.in_blocks = 1
             game.dip = game.round - 1 + geometric_from_rate(game.stream_at, waiting_rate(game.log_ceiling))
@@ -63,11 +65,11 @@ def open_window(game):
         tilt = shortfall_tilt(a, grown_b, grown_c, d, level, classical)
         log_bound = log_shortfall(a, grown_b, grown_c, d, level, tilt, classical) if tilt > 0.0 else 0.0
         dips = width * math.exp(min(log_bound, 0.0))
-        if width == 1 or dips * PRICE_DIP < 2.0 * PRICE_WINDOW:
+        if width == 1 or dips * PRICE.dip < 2.0 * PRICE.window:
             break
-        width = max(width // 4, 1) if dips * PRICE_DIP > 8.0 * PRICE_WINDOW else max(width // 2, 1)
+        width = max(width // 4, 1) if dips * PRICE.dip > 8.0 * PRICE.window else max(width // 2, 1)
     game.window = width
-    if dips * PRICE_DIP < 0.3 * PRICE_WINDOW:
+    if dips * PRICE.dip < 0.3 * PRICE.window:
         game.window = min(2 * width, max(np.int64(a + b + c + d), 1))
     game.window_left, game.tilt, game.log_ceiling = width, tilt, log_bound
     game.log_half = log_shortfall(a, grown_b, grown_c, d, level, 0.5 * tilt, classical) if tilt > 0.0 else 0.0
@@ -105,7 +107,7 @@ def answer_in_block(game):
     stream = game.stream_at
     slot = first_ringing(whole_pointer(game.tree_at), game.base)
     game.block_rings += 1
-    game.waste += PRICE_BLOCK_RING
+    game.waste += PRICE.block_ring
     excess = exponential(stream) / slope_of(game, slot)
     set_next_alarm(game, slot, game.round)
     coin = np.int64(0)
@@ -144,7 +146,7 @@ def decide_duel(game):
             winner = game.duel_slot
         else:
             game.fallbacks += 1
-            game.waste += PRICE_FALLBACK_ARM * game.active
+            game.waste += PRICE.fallback_arm * game.active
             winner = search_below(game, below, game.leader)
     elif game.duel_slot >= 0:
         game.duels += 1
@@ -163,7 +165,7 @@ def decide_duel(game):
 def take_dip(game):
     """The leader's ratio if it falls below the level in this round, else infinite."""
     game.dips += 1
-    game.waste += PRICE_DIP
+    game.waste += PRICE.dip
     game.dip = game.round + geometric_from_rate(game.stream_at, waiting_rate(game.log_ceiling))
     a, b, c, d = counts_of(game, game.leader)
     log_now = log_shortfall(a, b, c, d, game.level, game.tilt, game.classical)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from budgetbandits.errors import BadParameter, RoundLimit
+from budgetbandits.numerics.arrays import AnyArray, Array
 from budgetbandits.policies.thompson import BetaThompson, BudgetedThompson, Thompson
 from budgetbandits.problems.problem import Problem
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
@@ -33,57 +34,30 @@ from budgetbandits.simulation.reference import TOLERANCE, Game
 Sampler = Callable[[int, int, np.random.Generator], np.ndarray]
 
 
-@dataclass(frozen=True)
 class FiniteLaws:
     """Independent reward and cost laws on finite supports; row i belongs to arm i, zero chances pad short supports.
 
-    Costs are whole numbers of `step`; rewards are any values in [0,1].
+    Costs are whole numbers of ``step``; rewards are any values in [0, 1].
     """
 
-    reward_values: np.ndarray
-    reward_chances: np.ndarray
-    cost_steps: np.ndarray
-    cost_chances: np.ndarray
-    step: float = 1.0
-    cost_trials: np.ndarray = field(init=False)
-    cost_chance: np.ndarray = field(init=False)
-    cost_top: np.ndarray = field(init=False)
-    bernoulli: np.ndarray = field(init=False)  # chances of reward 1 and of cost 1, -1 for arms with other values
-
-    def __post_init__(self) -> None:
-        def store(name: str, values: object, kind: type) -> np.ndarray:
-            array: np.ndarray = np.ascontiguousarray(values, dtype=kind)
-            object.__setattr__(self, name, array)
-            return array
-
-        values = store("reward_values", self.reward_values, np.float64)
-        chances = store("reward_chances", self.reward_chances, np.float64)
-        steps = store("cost_steps", self.cost_steps, np.int64)
-        cost_chances = store("cost_chances", self.cost_chances, np.float64)
-        if values.ndim != 2 or values.shape != chances.shape or steps.shape != cost_chances.shape:
-            raise ValueError("supports and chances must be matrices of the same shape, one row an arm")
-        if steps.shape[0] != values.shape[0]:
-            raise ValueError("rewards and costs must describe the same arms")
-        for table in (chances, cost_chances):
-            if (table < 0).any() or not np.allclose(table.sum(axis=1), 1.0, atol=1e-9):
-                raise ValueError("chances must be non-negative and sum to 1 for every arm")
-        trials = steps * self.step
-        if (values < 0).any() or (values > 1).any() or (steps < 0).any() or (trials > 1 + 1e-9).any():
-            raise ValueError("rewards and costs must lie in [0, 1]")
-        positive = (cost_chances > 0) & (steps > 0)
-        if not positive.any(axis=1).all():
-            raise ValueError("every arm needs a cost above zero with positive chance, or its game never ends")
-        store("cost_trials", np.minimum(trials, 1.0), np.float64)
-        store("cost_chance", np.minimum(np.where(positive, cost_chances, 0.0).sum(axis=1), 1.0), np.float64)
-        store("cost_top", np.where(positive, steps, 0).max(axis=1), np.int64)
+    def __init__(
+        self, reward_values: Array, reward_chances: Array, cost_steps: AnyArray, cost_chances: Array, step: float = 1.0
+    ) -> None:
+        self.arms, self.step = len(reward_values), step
+        values, chances, cost_chances = (
+            np.ascontiguousarray(table, dtype=np.float64) for table in (reward_values, reward_chances, cost_chances)
+        )
+        self.reward_values, self.reward_chances, self.cost_chances = values, chances, cost_chances
+        self.cost_steps = steps = np.ascontiguousarray(cost_steps, dtype=np.int64)
+        trials, positive = steps * step, (cost_chances > 0) & (steps > 0)
+        self.cost_trials = np.minimum(trials, 1.0)
+        self.cost_chance = np.minimum(np.where(positive, cost_chances, 0.0).sum(axis=1), 1.0)
+        self.cost_top = np.where(positive, steps, 0).max(axis=1)
+        # chances of reward 1 and of cost 1, -1 for arms with other values
         two_valued = ((chances == 0) | (values == 0) | (values == 1)).all(axis=1)
         two_valued &= ((cost_chances == 0) | (trials == 0) | (trials == 1)).all(axis=1)
         certain = np.stack([(chances * values).sum(axis=1), self.cost_chance], axis=1)
-        store("bernoulli", np.where(two_valued[:, None], certain, -1.0), np.float64)
-
-    @property
-    def arms(self) -> int:
-        return int(self.reward_values.shape[0])
+        self.bernoulli = np.where(two_valued[:, None], certain, -1.0)
 
     @cached_property
     def fields(self) -> dict[str, float]:
@@ -234,10 +208,7 @@ class Run(Record):
         # Chunks grow with use: most arms are pulled a few times only, and drawing outcomes is the expensive part.
         buffer, filled = self.arrays["buffer"], self.arrays["filled"]
         count = min(buffer.shape[1], max(16, 4 * int(filled[arm])))
-        outcomes = np.asarray(self.laws.sampler(arm, count, self.generator), dtype=np.float64)
-        if outcomes.shape != (count, 2) or not ((outcomes >= 0) & (outcomes <= 1)).all():
-            raise ValueError("a sampler must return count rows of (reward, cost) in [0, 1]")
-        buffer[arm, :count] = outcomes
+        buffer[arm, :count] = self.laws.sampler(arm, count, self.generator)
         self.arrays["used"][arm] = 0
         filled[arm] = count
 

@@ -1,23 +1,27 @@
 """The level: which arms are hot and which are cold, the alarms of the cold ones, and moving to a better level.
 
+If nothing reaches the level in a round, the fallback looks for the best ratio below it.
+
 Alarm times stand in a tournament tree: the root is the earliest, a change walks up only as far as it matters. Leaves
 sit at base .. 2*base-1, node k has children 2k and 2k+1.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.engines.runtime.draws import geometric_from_rate, waiting_rate
+from budgetbandits.simulation.engines.runtime.draws import exponential, geometric_from_rate, waiting_rate
 from budgetbandits.simulation.engines.runtime.records import float_pointer, set_leaf, whole_pointer
-from budgetbandits.simulation.engines.thompson.envelope import NO_TANGENT, accepts, tangent
+from budgetbandits.simulation.engines.thompson.envelope import NO_TANGENT, accepts, draw_ratio, tangent
 from budgetbandits.simulation.engines.thompson.hot_arms import keep_constants
 from budgetbandits.simulation.engines.thompson.planning import choose_level
 from budgetbandits.simulation.engines.thompson.state import (
     KIND,
     LOG_BOUND,
-    PRICE_TANGENT,
+    PRICE,
     RATE,
     SLOPE,
     X,
@@ -85,12 +89,12 @@ def replan(game):
         chosen = game.level * NUDGE if game.plans % 2 == 0 else game.level / NUDGE
     else:
         chosen = choose_level(game)
-    cost = (game.plan_tangents - evaluated) * PRICE_TANGENT
+    cost = (game.plan_tangents - evaluated) * PRICE.tangent
     if chosen != game.level:
         game.level_changes += 1
         game.level = chosen
         apply_level(game)
-        cost += game.active * PRICE_TANGENT
+        cost += game.active * PRICE.tangent
         game.patience = max(3.0, game.patience * 0.5)
         game.in_blocks = 0
         forget_near_tie(game)
@@ -129,7 +133,7 @@ def look_at(game, slot, pulls):
             keep_hot_constants(game, slot)
         return
     game.tangents += 1
-    game.waste += PRICE_TANGENT
+    game.waste += PRICE.tangent
     next_check[slot] = pulls + pulls // 8 + 1
     if take_tangent(game, slot):
         if hot:
@@ -212,3 +216,67 @@ def refresh_hot_arms(game):
     """Bring the constants of all hot arms up to date."""
     for place in range(game.hot_count):
         keep_hot_constants(game, hot_arms(game)[place])
+
+
+# --- the fallback ----------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def search_below(game, best, winner):
+    """Nothing reached the level: find the best ratio, every cold arm being conditioned on a ratio below the level.
+
+    The arms are asked whether they reach a rung below the level, which one or a few most likely do; only if none does,
+    a lower one.  So hardly any arm is drawn that does not come near the best.  How far down the first rung is follows
+    the searches before, so that about one in seventeen needs a second.
+    """
+    lowest = math.log(game.level / best) if best > 0.0 else np.inf
+    above = 0.0
+    step = game.rung
+    while True:
+        gap = min(above + step, lowest)
+        found = best_between(game, above, gap)
+        if found >= 0 or gap == lowest:
+            break
+        above = gap
+        step *= 2.0
+    game.rung = min(game.rung * 1.3, 8.0) if above > 0.0 else max(game.rung * 0.984, 1e-6)
+    return found if found >= 0 else winner
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def best_between(game, above, gap):
+    """The best of the cold arms, each known to be at most level / e^above, if it exceeds level / e^gap; else -1.
+
+    An accepted ratio above what is known contradicts it, so that arm's whole trial is repeated.
+    """
+    stream, level = game.stream_at, game.level
+    tangents, hot_place = float_pointer(game.tangents_at), whole_pointer(game.hot_place_at)
+    ceiling = level * math.exp(-above)
+    best = level * math.exp(-gap)
+    winner = -1
+    for slot in range(game.active):
+        if hot_place[slot] >= 0:
+            continue
+        slope = tangents[8 * slot + SLOPE]
+        while True:
+            log_chance = tangents[8 * slot + LOG_BOUND] + slope * gap
+            if log_chance < -0.4:
+                if exponential(stream) < -log_chance:
+                    break
+                ratio = best * math.exp(exponential(stream) / slope)
+                if not keeps_ratio(game, slot, ratio):
+                    break
+                if ratio > ceiling:
+                    continue
+            else:
+                a, b, c, d = counts_of(game, slot)
+                ratio = draw_ratio(stream, a, b, c, d, game.classical)
+                if ratio > ceiling:
+                    continue
+                if ratio <= best:
+                    break
+            best = ratio
+            winner = slot
+            gap = math.log(level / best)
+            break
+    return winner

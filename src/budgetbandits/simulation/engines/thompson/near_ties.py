@@ -25,7 +25,7 @@ from budgetbandits.simulation.engines.thompson.near_tie_chances import (
 )
 from budgetbandits.simulation.engines.thompson.outcomes import settle_finite
 from budgetbandits.simulation.engines.thompson.state import (
-    PRICE_STRETCH,
+    PRICE,
     arm_of,
     decide,
     hot_arms,
@@ -54,23 +54,23 @@ def advance_near_tie(game):
     cost_top = whole_pointer(game.cost_top_at)
     first, second = hot_arms(game)[0], hot_arms(game)[1]
     top = max(cost_top[arm_of(game, first)], cost_top[arm_of(game, second)])
-    most = (steps_to_the_end(game) - 1) // top
+    limit = (steps_to_the_end(game) - 1) // top
     fresh = game.left_1 == 0
     won = np.int64(-1)
-    if most >= SHORTEST_STRETCH:
+    if limit >= SHORTEST_STRETCH:
         if fresh:
             plan_near_tie(game, first, second)
         elif not game.anchored:
             game.chance, game.z, _, _, _ = chance_to_win(game, first, second)
-        won, lost, low, high = play_stretch(game, most)
+        won, lost, low, high = play_stretch(game, limit)
         game.anchored = 0
     if won < 0:
         game.left_1 = game.left_2 = 0
-        if most >= SHORTEST_STRETCH and fresh:
+        if limit >= SHORTEST_STRETCH and fresh:
             pulls = whole_pointer(game.pulls_at)
             game.near_tie_retry = game.round + (pulls[arm_of(game, first)] + pulls[arm_of(game, second)]) // 64
         # what was left of the last look ahead was too little
-        return most >= SHORTEST_STRETCH and not fresh
+        return limit >= SHORTEST_STRETCH and not fresh
     for slot, count in ((first, won), (second, lost)):
         if count > 0:
             settle_finite(game, arm_of(game, slot), slot, count)
@@ -78,7 +78,7 @@ def advance_near_tie(game):
     game.left_1 -= won
     game.left_2 -= lost
     game.stale = 1
-    game.waste += PRICE_STRETCH
+    game.waste += PRICE.stretch
     game.stretched += won + lost
     if high > low:
         look_at_the_tie(game, first, second, low, high)
@@ -114,7 +114,7 @@ def look_at_the_tie(game, first, second, low, high):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def plan_stretch(outlook, since, most_1, most_2, most):
+def plan_stretch(outlook, since, limit_1, limit_2, limit):
     """Plan a stretch: (most pulls of the rarer winner, most rounds, error, change of the chance by a pull of each arm).
 
     0 pulls if it is not worth while.
@@ -123,18 +123,18 @@ def plan_stretch(outlook, since, most_1, most_2, most):
     far that looks become the rule.
     """
     chance, z, move_1, move_2, bend, skewest, error = outlook
-    if chance < SMALLEST_CHANCE or skewest == np.inf or min(most_1, most_2) < 2:
+    if chance < SMALLEST_CHANCE or skewest == np.inf or min(limit_1, limit_2) < 2:
         return 0.0, 0.0, 0.0, 0.0, 0.0
     even = chance >= RARE_WIN_CHANCE
     steep = 1.3 * DENSITY * math.exp(-0.5 * z * z)
     if even:
         growth = steep * max(move_1, move_2) / chance
-        rounds = min(min(3.0 / math.sqrt(growth), 0.2 / growth), float(min(most, min(most_1, most_2))))
+        rounds = min(min(3.0 / math.sqrt(growth), 0.2 / growth), float(min(limit, min(limit_1, limit_2))))
         pulls = rounds
     else:
         growth = steep * (move_1 + move_2 / chance)
-        pulls = min(min(2.0 * math.sqrt(chance / growth), 0.4 * chance / growth), float(most_1))
-        rounds = min(2.0 * pulls / chance, float(min(most, most_2)))
+        pulls = min(min(2.0 * math.sqrt(chance / growth), 0.4 * chance / growth), float(limit_1))
+        rounds = min(2.0 * pulls / chance, float(min(limit, limit_2)))
         pulls = min(pulls, rounds)
     per_1, per_2 = reach(z, since + pulls, since + rounds, move_1, move_2, bend, skewest)
     error += since * max(per_1, per_2)
@@ -151,20 +151,20 @@ def plan_stretch(outlook, since, most_1, most_2, most):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def play_stretch(game, most):
+def play_stretch(game, limit):
     """(pulls of the first arm, of the second, low, high): rounds up to one to look at, whose coin is in [low, high).
 
     low = high if no round is to be looked at; -1 pulls if too few can be played so. How long a stretch is planned to be
     does not depend on the next alarm, which cuts it.
     """
     # one pull of each is kept for the look
-    most_1, most_2 = game.left_1 - 1, game.left_2 - 1
+    limit_1, limit_2 = game.left_1 - 1, game.left_2 - 1
     outlook = Outlook(game.chance, game.z, game.move_1, game.move_2, game.bend, game.skewest, game.error)
     swapped = game.chance > 0.5
     if swapped:
         outlook = seen_from_the_second(outlook)
-        most_1, most_2 = most_2, most_1
-    pulls, rounds, error, per_1, per_2 = plan_stretch(outlook, 1.0 if game.anchored else 0.0, most_1, most_2, most)
+        limit_1, limit_2 = limit_2, limit_1
+    pulls, rounds, error, per_1, per_2 = plan_stretch(outlook, 1.0 if game.anchored else 0.0, limit_1, limit_2, limit)
     if pulls == 0.0:
         return np.int64(-1), np.int64(0), 0.0, 0.0
     stream, chance, silent = game.stream_at, outlook.chance, next_alarm(game) - game.round

@@ -19,6 +19,7 @@ from budgetbandits.simulation.engines.runtime.records import (
     close_budget,
     close_budgets,
     float_pointer,
+    read_outcome,
     whole_pointer,
 )
 from budgetbandits.simulation.engines.thompson.state import SETTLED, steps_to_the_end
@@ -253,16 +254,11 @@ def settle_cost(game, arm, slot, fall):
 @njit(cache=True, nogil=True, error_model="numpy")
 def settle_buffered(game, arm, slot, decided):
     """Settle pulls from pre-drawn outcomes; the arm when its buffer ran dry, and then what is left stays pending."""
-    used, filled = whole_pointer(game.used_at), whole_pointer(game.filled_at)
-    buffer = float_pointer(game.buffer_at)
     for done in range(decided):
-        place = used[arm]
-        if place >= filled[arm]:
+        found, reward, cost = read_outcome(game, arm)
+        if not found:
             game.pending = decided - done
             return arm
-        used[arm] = place + 1
-        reward = buffer[2 * (arm * game.chunk + place)]
-        cost = buffer[2 * (arm * game.chunk + place) + 1]
         whole_pointer(game.pulls_at)[arm] += 1
         game.rounds += 1
         if close_budgets(game, reward, cost) == FINISHED:

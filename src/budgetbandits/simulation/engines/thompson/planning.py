@@ -27,19 +27,7 @@ from budgetbandits.simulation.engines.thompson.near_tie_chances import (
 )
 from budgetbandits.simulation.engines.thompson.near_ties import SMALLEST_CHANCE, plan_stretch, seen_from_the_second
 from budgetbandits.simulation.engines.thompson.state import (
-    PRICE_BLOCK_RING,
-    PRICE_COLD_PULL,
-    PRICE_DIP,
-    PRICE_FALLBACK_ARM,
-    PRICE_FALLBACK_DRAW,
-    PRICE_HOT,
-    PRICE_OPEN_RING,
-    PRICE_POOL,
-    PRICE_ROUND,
-    PRICE_SKETCH,
-    PRICE_STRETCH,
-    PRICE_WIN,
-    PRICE_WINDOW,
+    PRICE,
     counts_of,
     is_hot,
     tangent_of,
@@ -80,7 +68,7 @@ def block_price(game, leader, level):
     best = np.inf
     width = 1.0
     while width < 1e15:
-        price = PRICE_WINDOW / width + PRICE_DIP * math.exp(min(log_bound + growth * width, 0.0))
+        price = PRICE.window / width + PRICE.dip * math.exp(min(log_bound + growth * width, 0.0))
         if price > best:
             break
         best = price
@@ -104,10 +92,10 @@ def near_tie_price(game, first, second, level, rings):
     pulls, rounds, _, _, _ = plan_stretch(farther, 1.0, pulls_1, pulls_2, np.int64(LONGEST_WAIT))
     if pulls == 0.0:
         return np.inf
-    window = PRICE_WINDOW * (chance / pulls_1 + 1.0 / pulls_2)
-    broken = PRICE_OPEN_RING + PRICE_ROUND + 2.0 * PRICE_SKETCH + PRICE_STRETCH
+    window = PRICE.window * (chance / pulls_1 + 1.0 / pulls_2)
+    broken = PRICE.open_ring + PRICE.round + 2.0 * PRICE.sketch + PRICE.stretch
     # About a third of the way is covered, on average, before a look.
-    return window + PRICE_STRETCH / (0.3 * rounds) + PRICE_WIN * chance + rings * broken
+    return window + PRICE.stretch / (0.3 * rounds) + PRICE.win * chance + rings * broken
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -148,22 +136,22 @@ def level_price(game, level, ceiling):
             rings += bound
             log_no_cold += math.log1p(-0.75 * bound)
         # One hot arm may be pulled in blocks and two in stretches; from three on every round draws them all.
-        if rings * PRICE_BLOCK_RING > ceiling or (hot > 2 and PRICE_ROUND + hot * PRICE_HOT > ceiling):
+        if rings * PRICE.block_ring > ceiling or (hot > 2 and PRICE.round + hot * PRICE.hot > ceiling):
             return np.inf
-    price_hot = PRICE_SKETCH if hot == 2 and pool == 0 and not game.classical else PRICE_HOT
-    price = PRICE_ROUND + hot * price_hot + rings * PRICE_OPEN_RING
+    price_hot = PRICE.sketch if hot == 2 and pool == 0 and not game.classical else PRICE.hot
+    price = PRICE.round + hot * price_hot + rings * PRICE.open_ring
     if pool > 0:
-        price += PRICE_POOL
+        price += PRICE.pool
         log_none += pool * log_unpulled_below(level, game.classical)
     cold_wins = 1.0 - math.exp(log_no_cold)
-    price += PRICE_COLD_PULL * (cold_wins if hot + pool == 0 else 0.6 * cold_wins)
+    price += PRICE.cold_pull * (cold_wins if hot + pool == 0 else 0.6 * cold_wins)
     cold = game.active - hot
     # In a fallback most arms are passed by, but the first ones to look at and those near the best are drawn.
-    fallback = PRICE_FALLBACK_ARM * cold + PRICE_FALLBACK_DRAW * min(cold, 8) + PRICE_COLD_PULL
+    fallback = PRICE.fallback_arm * cold + PRICE.fallback_draw * min(cold, 8) + PRICE.cold_pull
     price += math.exp(log_none + log_no_cold) * fallback
     if game.allow_blocks and hot == 1 and pool == 0:
-        in_blocks = rings * PRICE_BLOCK_RING + block_price(game, leader, level)
-        in_blocks += PRICE_COLD_PULL * 0.6 * cold_wins
+        in_blocks = rings * PRICE.block_ring + block_price(game, leader, level)
+        in_blocks += PRICE.cold_pull * 0.6 * cold_wins
         price = min(price, in_blocks)
     if hot == 2 and pool == 0:
         price = min(price, near_tie_price(game, leader, rival, level, rings))

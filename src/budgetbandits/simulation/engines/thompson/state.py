@@ -12,6 +12,8 @@ A slot is a place in the tables of arms that were pulled; `arm_of_slot` says who
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -31,17 +33,9 @@ FLOAT_STATE = (
 )  # fmt: skip
 
 SETTINGS = (
-    "kappa",
-    "log_hot",
-    "log_largest_dip",
-    "caution",
-    "log_direct",
-    "near_ties_from",
-    "restless",
-    "tolerance",
-    "reward_unit",
-    "cost_unit",
-)
+    "kappa", "log_hot", "log_largest_dip", "caution", "log_direct", "near_ties_from", "restless",
+    "tolerance", "reward_unit", "cost_unit",
+)  # fmt: skip
 SIZES = ("arms", "budgets", "reward_width", "cost_width", "chunk", "classical", "frozen", "buffered", "allow_blocks")
 
 LAWS = (
@@ -144,19 +138,26 @@ def forget_near_tie(game):
     game.left_1 = game.left_2 = game.near_tie_retry = 0
 
 
-# --- prices: nanoseconds of the steps of a game on one machine; only proportions matter, and only for speed ----------------------------------------------------------------------------------------------------------
+# --- prices ----------------------------------------------------------------------------------------------------------
 
-PRICE_ROUND = 45.0  # an open round before anything is drawn
-PRICE_HOT = 45.0  # drawing one hot arm
-PRICE_SKETCH = 25.0  # sketching it, when there are two
-PRICE_STRETCH = 350.0  # a stretch of rounds of two hot arms that ends with a look
-PRICE_WIN = 15.0  # of the arm that wins seldom, in such a stretch
-PRICE_POOL = 30.0  # drawing the best of the arms never pulled
-PRICE_OPEN_RING = 110.0  # an alarm in an open round
-PRICE_BLOCK_RING = 60.0  # an alarm while the leader is pulled in blocks
-PRICE_COLD_PULL = 350.0  # a new tangent and alarm after pulling a cold arm
-PRICE_FALLBACK_ARM = 14.0
-PRICE_FALLBACK_DRAW = 100.0
-PRICE_WINDOW = 450.0
-PRICE_DIP = 800.0
-PRICE_TANGENT = 180.0
+
+class Prices(NamedTuple):
+    """Nanoseconds of the steps of a game on one machine; only proportions matter, and only for speed."""
+
+    round: float = 45.0  # an open round before anything is drawn
+    hot: float = 45.0  # drawing one hot arm
+    sketch: float = 25.0  # sketching it, when there are two
+    stretch: float = 350.0  # a stretch of rounds of two hot arms that ends with a look
+    win: float = 15.0  # of the arm that wins seldom, in such a stretch
+    pool: float = 30.0  # drawing the best of the arms never pulled
+    open_ring: float = 110.0  # an alarm in an open round
+    block_ring: float = 60.0  # an alarm while the leader is pulled in blocks
+    cold_pull: float = 350.0  # a new tangent and alarm after pulling a cold arm
+    fallback_arm: float = 14.0
+    fallback_draw: float = 100.0
+    window: float = 450.0
+    dip: float = 800.0
+    tangent: float = 180.0
+
+
+PRICE = Prices()

@@ -14,7 +14,7 @@ from budgetbandits.formatting.numbers import axis_labels
 from budgetbandits.service.dashboard.beliefs import Belief, Worth
 
 ARM_COLOURS = 6
-CHARACTER = 7.4
+CHARACTER_WIDTH = 7.4
 """How wide a figure of a chart is, in pixels; in the widest of the fonts that a browser may have."""
 
 
@@ -74,25 +74,25 @@ def spark_line(values: Sequence[float]) -> Markup:
     )
 
 
-KNOWN = 10
+FULL_INTERVAL_PULLS = 10
 """Pulls from which on an arm's interval is drawn whole. Those of arms that are hardly known would leave no room for the
 others: their medians are on the axis, and an arrow says that the interval goes on."""
 
 
 def axis_end(beliefs: Sequence[tuple[Belief, int]]) -> float:
     """Where the common axis of ratios ends. (belief, pulls)"""
-    known = [belief.ratio.high for belief, pulls in beliefs if pulls >= KNOWN]
+    known = [belief.ratio.high for belief, pulls in beliefs if pulls >= FULL_INTERVAL_PULLS]
     medians = [belief.ratio.median for belief, _ in beliefs] or [1.0]
     return 1.15 * max([*known, *medians]) if known else 3.0 * max(medians)
 
 
-def ticks(end: float, most: int = 4) -> list[float]:
+def ticks(end: float, count_max: int = 4) -> list[float]:
     """Round values from 0 to this."""
     if not end > 0:
         return [0.0]
     step = 10.0 ** _exponent(end)
     for factor in (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 2.5, 5.0):
-        if end / (step * factor) <= most:
+        if end / (step * factor) <= count_max:
             step *= factor
             break
     return [step * place for place in range(int(end / step + 1e-9) + 1)]
@@ -109,26 +109,26 @@ def worth_row(now: Worth, before: Worth | None, ends: tuple[float, float], best:
     return _density("worth", now, before, ends, (260, 40), colour, best)
 
 
-def small_density(what: str, now: Belief, before: Belief | None, ends: tuple[float, float], colour: str) -> Markup:
+def small_density(quantity: str, now: Belief, before: Belief | None, ends: tuple[float, float], colour: str) -> Markup:
     """The same of an arm's mean "reward" or "price", on an axis that all arms share."""
-    return _density(what, now, before, ends, (104, 30), colour, None)
+    return _density(quantity, now, before, ends, (104, 30), colour, None)
 
 
-def shared_axis(what: str, beliefs: Sequence[tuple[Belief | Worth, int]]) -> tuple[float, float]:
+def shared_axis(quantity: str, beliefs: Sequence[tuple[Belief | Worth, int]]) -> tuple[float, float]:
     """Where the axis of all arms' rewards, prices or worths begins and ends. (belief, pulls)"""
-    known = [belief for belief, pulls in beliefs if pulls >= KNOWN] or [belief for belief, _ in beliefs]
+    known = [belief for belief, pulls in beliefs if pulls >= FULL_INTERVAL_PULLS] or [belief for belief, _ in beliefs]
     if not known:
         return 0.0, 1.0
-    medians = [getattr(belief, what).median for belief, _ in beliefs]
-    low = min([*(getattr(each, what).low for each in known), *medians])
-    high = max([*(getattr(each, what).high for each in known), *medians])
+    medians = [getattr(belief, quantity).median for belief, _ in beliefs]
+    low = min([*(getattr(each, quantity).low for each in known), *medians])
+    high = max([*(getattr(each, quantity).high for each in known), *medians])
     room = 0.25 * (high - low) or 0.05 * high or 1.0
-    return (low - room if what == "worth" else max(low - room, 0.0)), high + room
+    return (low - room if quantity == "worth" else max(low - room, 0.0)), high + room
 
 
 @lru_cache(maxsize=2048)  # the same in every time zone, until the arm gets more feedback
 def _density(
-    what: str, now: Belief | Worth, before: Belief | Worth | None, ends: tuple[float, float], size: tuple[int, int],
+    quantity: str, now: Belief | Worth, before: Belief | Worth | None, ends: tuple[float, float], size: tuple[int, int],
     colour: str, best: float | None,
 ) -> Markup:  # fmt: skip
     width, height = size
@@ -138,7 +138,7 @@ def _density(
         return min(max((value - begin) / (end - begin), 0.0), 1.0) * width
 
     def outline(belief: Belief | Worth) -> str:
-        where, high = belief.curve(what, ends)
+        where, high = belief.curve(quantity, ends)
         seen = (where >= begin) & (where <= end)
         if not seen.any():
             return ""
@@ -151,7 +151,7 @@ def _density(
         "" if best is None else f'<line class="best-line" x1="{x(best):.1f}" x2="{x(best):.1f}" y1="0" y2="{height}"/>'
     )
     dashed = "" if before is None else f'<path class="before" d="{outline(before)}"/>'
-    middle = getattr(now, what)
+    middle = getattr(now, quantity)
     arrows = "".join(
         f'<path class="beyond" d="M{at - way * 5:.1f} {base - 4} L{at:.1f} {base} L{at - way * 5:.1f} {base + 4}"/>'
         for at, way, there in ((0.5, -1, middle.low < begin), (width - 0.5, 1, middle.high > end))
@@ -171,7 +171,7 @@ def density_axis(end: float, width: int) -> Markup:
     values = ticks(end)
     named, last = [], 0.0
     for value, name in [*zip(values, axis_labels(values), strict=True)][1:]:
-        at, half = value / end * width, CHARACTER * len(name) / 2
+        at, half = value / end * width, CHARACTER_WIDTH * len(name) / 2
         if last < at - half and at + half <= width:  # else it would be cut off, or run into the one before
             named.append(f'<text x="{at:.1f}" y="11" text-anchor="middle">{name}</text>')
             last = at + half + 6

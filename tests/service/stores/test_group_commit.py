@@ -27,7 +27,7 @@ def test_a_transaction_sees_what_it_has_changed(store):
         row = tx.campaign("c1").with_money(Account(1000, 101, 49))
         tx.save_campaign(replace(row, learned={"tag": "y"}))
         tx.save_arms([replace(ARMS[0], learned={"pulls": 3})])
-        tx.save_money(tx.campaign_named("ads").with_money(Account(1000, 102, 48)))
+        tx.save_money(tx.campaign("ads").with_money(Account(1000, 102, 48)))
         tx.add_event(Event("c1", "one", 1.0))
         tx.add_event(Event("c1", "two", 2.0))
         seen = [tx.campaigns(), tx.arms("c1"), tx.campaign("c1")]
@@ -38,7 +38,7 @@ def test_a_transaction_sees_what_it_has_changed(store):
     now = replace(ONE, account=Account(1000, 102, 48), learned={"tag": "y"})
     assert seen == [[now], [replace(ARMS[0], learned={"pulls": 3}), ARMS[1]], now]
     assert kinds == ["one", "two", "three"]
-    assert store.read(lambda tx: [tx.campaigns(), tx.arms("c1"), tx.campaign_named("ads")]) == seen
+    assert store.read(lambda tx: [tx.campaigns(), tx.arms("c1"), tx.campaign("ads")]) == seen
 
 
 def test_what_is_refused_in_the_end_is_refused_alone(store):

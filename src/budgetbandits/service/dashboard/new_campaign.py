@@ -15,37 +15,29 @@ from budgetbandits.service.campaign_checks import check_new_campaign
 from budgetbandits.service.dashboard.actions.fields import Change, Field, Fields, number, term
 from budgetbandits.service.dashboard.actions.flow import Preview
 from budgetbandits.service.ledger import to_micros, to_units
-from budgetbandits.service.names import checked_name, normal
+from budgetbandits.service.names import checked_name
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.terms import TERMS
 
-DOES = "Create the campaign"
-ASKED = tuple(term for term in TERMS.values() if term.in_forms)
+BUTTON = "Create the campaign"
+FORM_TERMS = tuple(term for term in TERMS.values() if term.in_forms)
 """The terms that the form asks for."""
-TERM_FIELDS = tuple(replace(Field.of_term(term), optional=True) for term in ASKED)
+TERM_FIELDS = tuple(replace(Field.of_term(term), optional=True) for term in FORM_TERMS)
 FIRST_FIELDS = (
     Field("name", "Name", "How programs ask for it. It cannot be changed.", optional=True),
     Field("budget", "Budget", "The most that may be spent. It can be topped up, never lowered.", "decimal", True),
 )
-FIELDS = ("name", "budget", "arms", "policy", *(term.name for term in ASKED))
+FIELDS = ("name", "budget", "arms", "policy", *(term.name for term in FORM_TERMS))
 ARMS_SHOWN_MAX = 8
 """Arms that a confirmation names."""
 
 
 def page_values(fields: Fields) -> dict[str, Any]:
     """The values of the page, apart from the form."""
-    has_terms = any(fields.get(term.name, "").strip() not in ("", term.default) for term in ASKED)
+    has_terms = any(fields.get(term.name, "").strip() not in ("", term.default) for term in FORM_TERMS)
     return {
         "policies": policies(), "first_fields": FIRST_FIELDS, "term_fields": TERM_FIELDS, "has_terms": has_terms,
     }  # fmt: skip
-
-
-def planned(fields: Fields) -> dict[str, Any]:
-    """The form as arguments of `Campaigns.create`."""
-    given, wrong = _read(fields)
-    for error in wrong.values():
-        raise error
-    return given
 
 
 def _read(fields: Fields) -> tuple[dict[str, Any], dict[str, BudgetBanditsError]]:
@@ -56,7 +48,7 @@ def _read(fields: Fields) -> tuple[dict[str, Any], dict[str, BudgetBanditsError]
         "arms": lambda: _arms(fields.get("arms", "")),
         "policy": lambda: fields.get("policy", "bts"),
     }
-    for each in ASKED:
+    for each in FORM_TERMS:
         if text := fields.get(each.name, "").strip():
             is_text = each.kind in ("choice", "text")
             readers[each.name] = partial(str, text) if is_text else partial(term, fields, each.name)
@@ -85,23 +77,25 @@ def _arms(text: str) -> dict[str, float]:
 
 def plan(fields: Fields) -> tuple[Preview, dict[str, Any]]:
     """A preview of the campaign and the arguments of `Campaigns.create`; the name may be in use."""
-    given = planned(fields)
+    given, wrong = _read(fields)
+    for error in wrong.values():
+        raise error
     check_new_campaign(**given)
     budget = to_units(to_micros(given["budget"], "budget"))
-    does = f"{DOES} with {MoneyFormat.for_budget(budget, given.get('currency'), budget).money(budget)}"
-    return Preview(does, consequences(given), relies_on=[given, [*given["arms"].items()]]), given
+    button = f"{BUTTON} with {MoneyFormat.for_budget(budget, given.get('currency'), budget).money(budget)}"
+    return Preview(button, consequences(given), relies_on=[given, [*given["arms"].items()]]), given
 
 
 def checked(tx: Transaction, fields: Fields, in_full: bool = True) -> Preview:
     """A preview of the campaign, or what is wrong; an empty form is wrong only if it must be filled in."""
     if not in_full and not any(fields.get(name, "").strip() for name in ("name", "budget", "arms")):
-        return Preview(DOES, [])
+        return Preview(BUTTON, [])
     try:
         preview, given = plan(fields)
-        if tx.campaign_named(normal(given["name"])) is not None:
+        if tx.campaign(given["name"]) is not None:
             raise Conflict(f"there is a campaign {given['name']!r:.60} already; give this one another name")
     except BudgetBanditsError as error:
-        return Preview(DOES, [], error, fixable=True, fields=FIELDS, wrong=_read(fields)[1])
+        return Preview(BUTTON, [], error, fixable=True, fields=FIELDS, wrong=_read(fields)[1])
     return preview
 
 
@@ -127,7 +121,7 @@ def consequences(given: Mapping[str, Any]) -> list[Change]:
     if "horizon" in given:
         average = MoneyFormat(6, unit.currency).money(budget / given["horizon"])
         notes["horizon"] = f", {average} for each on average"
-    for asked in ASKED:
+    for asked in FORM_TERMS:
         value = given.get(asked.name, asked.default)
         if value is not None:
             booked = to_units(to_micros(value, asked.name)) if asked.kind == "money" else value

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from budgetbandits.service.names import normal
 from budgetbandits.service.stores.contract import DecisionTransaction, NeedsFullTransaction, Scope, Transaction
 from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, Event, Lease, LeaseEvent
 
@@ -69,7 +70,7 @@ class PreloadedTransaction(DecisionTransaction):
     if not TYPE_CHECKING:  # mypy is to find calls that the small contract does not have
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Whatever else a transaction does needs a full one."""
+            """All else that a transaction does needs a full one."""
             if hasattr(Transaction, name):
                 raise NeedsFullTransaction
             raise AttributeError(name)
@@ -79,17 +80,10 @@ class PreloadedTransaction(DecisionTransaction):
             raise NeedsFullTransaction
         return self._now
 
-    def campaign(self, id: str) -> Campaign | None:
-        return self._if_this(id, self.campaign_row is not None and self.campaign_row.id == id)
-
-    def campaign_named(self, name: str) -> Campaign | None:
-        return self._if_this(name, self.campaign_row is not None and self.campaign_row.name == name)
-
-    def _if_this(self, asked: str, it_is: bool) -> Campaign | None:
-        if it_is:
-            return self.campaign_row
-        if asked in self._asked and self.campaign_row is None:
-            return None
+    def campaign(self, id_or_name: str) -> Campaign | None:
+        row = self.campaign_row
+        if normal(id_or_name) in (self._asked if row is None else (row.id, row.name)):
+            return row
         raise NeedsFullTransaction
 
     def save_campaign(self, campaign: Campaign) -> None:
@@ -104,7 +98,7 @@ class PreloadedTransaction(DecisionTransaction):
         self.campaign_row, self.money_changed = row.with_money(campaign.account), True
 
     def _check(self, campaign: str) -> None:
-        """That this is the campaign of the group; writing begins."""
+        """Begin to write, if this is the campaign of the group."""
         if self.id != campaign:
             raise NeedsFullTransaction
         self.wrote += 1
@@ -191,10 +185,7 @@ class PreloadedLeases(PreloadedTransaction):
         self.events_read: dict[tuple[str, int], list[LeaseEvent]] = {}
         """For each lease and number the events after it, as they were before the group."""
 
-    def campaign(self, id: str) -> NoReturn:
-        raise NeedsFullTransaction
-
-    def campaign_named(self, name: str) -> NoReturn:
+    def campaign(self, id_or_name: str) -> NoReturn:
         raise NeedsFullTransaction
 
     def save_campaign(self, campaign: Campaign) -> NoReturn:

@@ -16,7 +16,7 @@ from budgetbandits.problems.streams import drifting
 from budgetbandits.simulation import dispatch, outcome
 from budgetbandits.simulation.engines.runtime import laws
 from budgetbandits.simulation.engines.runtime.laws import tables_of
-from budgetbandits.simulation.many import COLUMNS
+from budgetbandits.simulation.game_table import COLUMNS
 
 PROBLEMS = random_problems("uniform-bernoulli", arms=4, count=3, seed=5, low=0.2)
 POLICIES = ["bts", "kube", "epsilon-first:epsilon=[0.1, 0.2]"]
@@ -91,6 +91,11 @@ def test_progress_counts_games_and_a_stop_leaves_nothing_behind():
         ({"problems": []}, BadParameter, "no problem"),
         ({"problems": next(iter(PROBLEMS.values()))}, BadParameter, "give a list of problems"),
         ({"problems": {"a": "b"}}, BadParameter, "map names to problems"),
+        (
+            {"problems": [PROBLEMS["seed 5"]] * 2},
+            BadParameter,
+            "'problem 1' and 'problem 2' are the same problem; give it",
+        ),
         ({"policies": []}, BadParameter, "no policy"),
         ({"policies": [3]}, BadParameter, "policy is 3"),
         ({"policies": ["bts", BudgetedThompson()]}, BadParameter, "names bts twice"),
@@ -136,12 +141,6 @@ def test_a_fresh_seed_is_told_and_gives_the_same_games():
     assert np.array_equal(simulate(PROBLEM, "bts", [50], 5, seed=fresh.seed).pulls, fresh.pulls)
 
 
-@pytest.mark.parametrize("seed", [-1, 1.5, True, "1"])
-def test_what_is_no_seed(seed):
-    with pytest.raises(BadParameter, match="seed is"):
-        simulate(PROBLEM, "bts", [9], 1, seed=seed)
-
-
 @pytest.mark.parametrize("jobs", [0, -2, 1.5, True])
 def test_jobs_mean_the_same_everywhere(jobs):
     for take in (
@@ -151,26 +150,6 @@ def test_jobs_mean_the_same_everywhere(jobs):
     ):
         with pytest.raises(BadParameter, match="use the number of workers, or -1 for one per core"):
             take()
-
-
-def test_the_same_problem_twice_is_refused():
-    problem = PROBLEMS["seed 5"]
-    with pytest.raises(BadParameter, match="'problem 1' and 'problem 2' are the same problem; give it once"):
-        simulate_many([problem, problem], "bts", [10.0], runs=2)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"runs": 2.5}, "runs is 2.5; use a whole number"),
-        ({"max_rounds": "x"}, "max_rounds is 'x'; use a whole number"),
-        ({"budgets": "100"}, "give a list"),
-        ({"budgets": ["x"]}, "a budget is not a number"),
-    ],
-)
-def test_what_is_no_number_is_refused_by_name(wrong, words):
-    with pytest.raises(BadParameter, match=words):
-        simulate(PROBLEMS["seed 5"], "bts", **({"budgets": [10.0], "runs": 2} | wrong))
 
 
 def test_the_budget_may_be_for_so_many_requests():

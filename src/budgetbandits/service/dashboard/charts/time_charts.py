@@ -4,52 +4,74 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup, escape
 
 from budgetbandits.formatting.datetimes import DAY, HOUR, Times
-from budgetbandits.formatting.money import money
+from budgetbandits.formatting.money import budget_decimals, money
 from budgetbandits.formatting.numbers import axis_labels, percentage, significant, truncated
 from budgetbandits.service.dashboard.campaign import CampaignView
-from budgetbandits.service.dashboard.charts.inline import CHARACTER, ticks
-from budgetbandits.service.dashboard.charts.shares import OTHERS, What
+from budgetbandits.service.dashboard.charts.cell_charts import CHARACTER_WIDTH, ticks
+from budgetbandits.service.dashboard.charts.shares import OTHER_ARMS, ShareKind
+from budgetbandits.service.dashboard.charts.timeline import latest
 from budgetbandits.service.ledger import to_units
-
-LEFT, TOP, BOTTOM = 52, 14, 26
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Where time and money are in a drawing."""
+    """Where times and values are in a drawing of this height."""
 
     begin: float
     end: float
-    most: float
+    value_max: float
     left: float
     right: float
-    top: float
-    bottom: float
+    height: int
+    top = 14
 
-    def x(self, at: float) -> float:
-        part = (at - self.begin) / max(self.end - self.begin, 1e-9)
-        return self.left + min(max(part, 0.0), 1.0) * (self.right - self.left)
+    @property
+    def bottom(self) -> int:
+        return self.height - 26
 
-    def y(self, value: float) -> float:
-        return self.bottom - min(max(value / self.most, 0.0), 1.0) * (self.bottom - self.top)
+    def x(self, timestamp: Any) -> Any:
+        """Of one time or of an array of them."""
+        part = (timestamp - self.begin) / max(self.end - self.begin, 1e-9)
+        return self.left + np.clip(part, 0.0, 1.0) * (self.right - self.left)
+
+    def y(self, value: Any) -> Any:
+        """Of one value or of an array of them."""
+        return self.bottom - np.clip(value / self.value_max, 0.0, 1.0) * (self.bottom - self.top)
 
     def line(self, points: Sequence[tuple[float, float]]) -> str:
         """All at once, since a page has some thousands of points."""
-        at, value = np.array(points).T
-        part = np.clip((at - self.begin) / max(self.end - self.begin, 1e-9), 0.0, 1.0)
-        x = self.left + part * (self.right - self.left)
-        y = self.bottom - np.clip(value / self.most, 0.0, 1.0) * (self.bottom - self.top)
-        return "M" + " L".join([f"{a:.1f} {b:.1f}" for a, b in zip(x.tolist(), y.tolist(), strict=True)])
+        timestamps, values = np.array(points).T
+        places = zip(self.x(timestamps).tolist(), self.y(values).tolist(), strict=True)
+        return "M" + " L".join([f"{x:.1f} {y:.1f}" for x, y in places])
+
+    def grid(self, values: Sequence[float], names: Sequence[str]) -> str:
+        """A line across for each value, with its name on the left."""
+        return "".join(
+            f'<line class="grid" x1="{self.left:.1f}" x2="{self.right}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            f'<text x="{self.left - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>'
+            for y, name in zip(map(self.y, values), names, strict=True)
+        )
+
+
+def _with_values(begin: float, end: float, value_max: float, right: float, height: int) -> tuple[Frame, str]:
+    """A frame with round values on the left, as wide as their names need, and its grid."""
+    values = ticks(value_max)
+    names = axis_labels(values)
+    left = max(52, 14 + CHARACTER_WIDTH * max(map(len, names)))
+    frame = Frame(begin, max(end, begin + 1.0), value_max, left, right, height)
+    return frame, frame.grid(values, names)
 
 
 def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Markup:
     """What was spent, what is planned, what is left to spend, and when it runs out."""
     out, budget = view.runs_out, to_units(view.row.account.budget)
+    digits = budget_decimals(budget)
     age = view.ends - view.begins
     # what lies too far ahead is said in words: drawn, it would leave no room for what has happened
     projected = out is not None and view.query.range == "all" and out.median - view.now < 4 * age
@@ -58,12 +80,9 @@ def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Ma
     if out is not None and projected:
         ends = max(out.median, min(out.high or out.median, view.now + 3 * age))
     most = max([budget, view.spent, *(value for _, value in view.budgets)]) * 1.06
-    values = ticks(most)
-    names = axis_labels(values)
-    left = max(LEFT, 14 + CHARACTER * max(map(len, names)))
-    frame = Frame(view.begins, max(ends, view.begins + 1), most, left, width - label, TOP, height - BOTTOM)
+    frame, grid = _with_values(view.begins, ends, most, width - label, height)
     spent = _cumulated(view)
-    parts = [_money_grid(frame, values, names), time_axis(frame, times, height)]
+    parts = [grid, time_axis(frame, times)]
     base = f" L{frame.x(spent[-1][0]):.1f} {frame.bottom} L{frame.x(spent[0][0]):.1f} {frame.bottom}Z"
     parts.append(f'<path class="spent-area" d="{frame.line(spent)}{base}"/>')
     parts += [f'<path class="plan" d="{frame.line(line)}"/>' for line in _plan(view, frame.end)]
@@ -78,8 +97,8 @@ def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Ma
     parts.append(f'<path class="spent-line" d="{frame.line(spent)}"/>')
     x, y = frame.x(view.ends), frame.y(view.spent)
     parts.append(f'<circle class="spent-dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
-    text, below = money(view.spent, view.digits), min(y + 18, frame.bottom - 6)
-    wide = CHARACTER * len(text) + 8
+    text, below = money(view.spent, digits), min(y + 18, frame.bottom - 6)
+    wide = CHARACTER_WIDTH * len(text) + 8
     fits = x - wide > frame.left or x - frame.left > frame.right - x  # there is more room on the left
     anchor, shift = ("end", -8) if x + wide > frame.right and fits else ("start", 8)
     parts.append(
@@ -87,7 +106,7 @@ def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Ma
     )
     if projected and width > 600:
         parts.append(_out_label(frame, view, times, budget))
-    words = f"Money against time: {money(view.spent, view.digits)} of {money(budget, view.digits)} spent."
+    words = f"Money against time: {text} of {money(budget, digits)} spent."
     return drawing("".join(parts), width, height, words)
 
 
@@ -109,7 +128,7 @@ def _plan(view: CampaignView, end: float) -> list[list[tuple[float, float]]]:
     lines: list[list[tuple[float, float]]] = []
     moments = sorted({at for at, _ in (*view.budgets, *view.plans)})
     for at, until in zip(moments, [*moments[1:], max(end, view.now)], strict=True):
-        seconds, budget, first = _latest(view.plans, at), _latest(view.budgets, at), max(at, view.begins)
+        seconds, budget, first = latest(view.plans, at), latest(view.budgets, at), max(at, view.begins)
         if seconds is None or until < first:
             can_continue = False
             continue
@@ -119,11 +138,6 @@ def _plan(view: CampaignView, end: float) -> list[list[tuple[float, float]]]:
             lines[-1].append((when, (budget or 0.0) * min(max((when - begun) / seconds, 0.0), 1.0)))
         can_continue = True
     return lines
-
-
-def _latest(values: Sequence[tuple[float, float | None]], at: float) -> float | None:
-    """What has held from this moment on or before."""
-    return next(value for begins, value in reversed(values) if begins <= at)
 
 
 def _projection(frame: Frame, view: CampaignView, budget: float) -> str:
@@ -154,16 +168,7 @@ def _out_label(frame: Frame, view: CampaignView, times: Times, budget: float) ->
     )
 
 
-def _money_grid(frame: Frame, values: Sequence[float], names: Sequence[str]) -> str:
-    made = []
-    for value, name in zip(values, names, strict=True):
-        y = frame.y(value)
-        made.append(f'<line class="grid" x1="{frame.left:.1f}" x2="{frame.right}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        made.append(f'<text x="{frame.left - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>')
-    return "".join(made)
-
-
-def time_axis(frame: Frame, times: Times, height: int) -> str:
+def time_axis(frame: Frame, times: Times) -> str:
     """Local midnights, or round hours and minutes where a day is too long."""
     length = frame.end - frame.begin
     name: Callable[[float], str]
@@ -181,44 +186,43 @@ def time_axis(frame: Frame, times: Times, height: int) -> str:
 
     every = -(-len(places) // room) or 1
     return "".join(
-        f'<text x="{frame.x(at):.1f}" y="{height - 6}" text-anchor="middle">{escape(name(at))}</text>'
+        f'<text x="{frame.x(at):.1f}" y="{frame.height - 6}" text-anchor="middle">{escape(name(at))}</text>'
         for at in places[::every]
         if frame.x(at) > frame.left + 12
     )
 
 
-def share_chart(view: CampaignView, times: Times, what: What, width: int, height: int) -> Markup:
+def share_chart(view: CampaignView, times: Times, kind: ShareKind, width: int, height: int) -> Markup:
     """Shares of decisions or of spend, stacked by arm over time; arms without a colour of their own together."""
     label = 148 if width > 400 else 8
-    frame = Frame(view.begins, max(view.decided_until, view.begins + 1), 1.0, 44, width - label, TOP, height - BOTTOM)
-    parts = ["".join(
-        f'<line class="grid" x1="{frame.left}" x2="{frame.right}" y1="{frame.y(v):.1f}" y2="{frame.y(v):.1f}"/>'
-        f'<text x="{frame.left - 8}" y="{frame.y(v) + 4:.1f}" text-anchor="end">{v:.0%}</text>' for v in (0.0, 0.5, 1.0)
-    ), time_axis(frame, times, height)]  # fmt: skip
+    frame = Frame(view.begins, max(view.decided_until, view.begins + 1), 1.0, 48, width - label, height)
+    parts = [frame.grid((0.0, 0.5, 1.0), ("0 %", "50 %", "100 %")), time_axis(frame, times)]
     middles: dict[int, float] = {}
-    for stretch in view.shares.stretches[what]:
-        below = [0.0] * len(stretch.at)
+    for stretch in view.shares.stretches[kind]:
+        below = [0.0] * len(stretch.timestamps)
         for number, shares in stretch.layers:
             above = [low + part for low, part in zip(below, shares, strict=True)]
-            top = frame.line(list(zip(stretch.at, above, strict=True)))
-            bottom = frame.line(list(zip(reversed(stretch.at), reversed(below), strict=True))).replace("M", "L", 1)
+            top = frame.line(list(zip(stretch.timestamps, above, strict=True)))
+            bottom = frame.line(list(zip(reversed(stretch.timestamps), reversed(below), strict=True))).replace(
+                "M", "L", 1
+            )
             colour = view.colour(number)
             parts.append(
                 f'<path class="share {colour}" d="{top} {bottom}Z"/><path class="share-line {colour}" d="{top}"/>'
             )
             middles[number] = (above[-1] + below[-1]) / 2
             below = above
-    whole = whole_shares(view, what)
+    whole = whole_shares(view, kind)
     if width > 400:
         ends = [(number, part, middles.get(number, 1.0)) for number, _, part in whole]
         parts.append(_share_labels(frame, view, ends))
     words = ", ".join(f"{name} {percentage(part)}" for _, name, part in whole) or "nothing yet"
-    return drawing("".join(parts), width, height, f"Shares of {what} by arm over time; in all: {words}.")
+    return drawing("".join(parts), width, height, f"Shares of {kind} by arm over time; in all: {words}.")
 
 
-def whole_shares(view: CampaignView, what: What) -> list[tuple[int, str, float]]:
+def whole_shares(view: CampaignView, kind: ShareKind) -> list[tuple[int, str, float]]:
     """(number, name, share) of all that is shown, for a legend."""
-    return [(number, _arm_name(view, number), part) for number, part in view.shares.whole[what]]
+    return [(number, _arm_name(view, number), part) for number, part in view.shares.whole[kind]]
 
 
 def _share_labels(frame: Frame, view: CampaignView, ends: Sequence[tuple[int, float, float]]) -> str:
@@ -249,7 +253,7 @@ def _whole(part: float) -> str:
 
 
 def _arm_name(view: CampaignView, number: int) -> str:
-    return "others" if number == OTHERS else view.names[number]
+    return "others" if number == OTHER_ARMS else view.names[number]
 
 
 def drawing(content: str, width: int, height: int, words: str) -> Markup:
@@ -261,20 +265,12 @@ def drawing(content: str, width: int, height: int, words: str) -> Markup:
 
 def price_chart(prices: Sequence[tuple[float, float]], times: Times, width: int, height: int) -> Markup:
     """What one more unit of money would have brought, over time."""
-    most = max(price for _, price in prices) * 1.12 or 1.0
+    most = max(price for _, price in prices) * 1.25 or 1.0  # with room for the latest price above its point
     begin, end = prices[0][0], prices[-1][0]
-    values = ticks(most)
-    names = axis_labels(values)
-    left = max(LEFT, 14 + CHARACTER * max(map(len, names)))
-    frame = Frame(begin, max(end, begin + 1.0), most, left, width - 16, TOP, height - BOTTOM)
-    parts = [time_axis(frame, times, height)]
-    for value, text in zip(values, names, strict=True):
-        y = frame.y(value)
-        parts.append(f'<line class="grid" x1="{frame.left}" x2="{frame.right}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text x="{frame.left - 8}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
+    frame, grid = _with_values(begin, end, most, width - 16, height)
+    parts = [grid, time_axis(frame, times)]
     parts.append(f'<path class="spent-line" d="{frame.line(prices)}"/>')
     x, y, latest = frame.x(end), frame.y(prices[-1][1]), significant(prices[-1][1])
-    above = y - 10 if y - 10 > frame.top + 8 else y + 18
     parts.append(f'<circle class="spent-dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
-    parts.append(f'<text class="strong" x="{x - 2:.1f}" y="{above:.1f}" text-anchor="end">{escape(latest)}</text>')
+    parts.append(f'<text class="strong" x="{x - 2:.1f}" y="{y - 10:.1f}" text-anchor="end">{escape(latest)}</text>')
     return drawing("".join(parts), width, height, f"The price on money over time, {latest} now.")

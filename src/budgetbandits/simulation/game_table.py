@@ -24,7 +24,6 @@ from budgetbandits.simulation.simulate import (
     choose_engine,
     outcome_of,
     seed_of,
-    work_of,
 )
 from budgetbandits.validation import integer
 
@@ -103,7 +102,7 @@ def random_problems(
     >>> list(random_problems("uniform-bernoulli", arms=3, count=2, seed=7))
     ['seed 7', 'seed 8']
     """
-    integer("count", count, 1, hint=", of problems")
+    integer("count", count, 1, hint=", the number of problems")
     check_family(name, arms, seed, low, high)
     return {f"seed {number}": family(name, arms, number, low, high) for number in range(seed, seed + count)}
 
@@ -130,9 +129,9 @@ class _Plan:
         for policy in self.policies:
             kind = policy.spec, len(problem)
             ready = kind in self.ready
-            chosen = choose_engine(problem, policy, rising, self.engine, self.compiling, ready, self.horizon)
+            chosen = choose_engine(problem, policy, self.engine, self.compiling, ready, self.horizon)
             self.ready.add(kind)
-            yield work_of(problem, policy, rising, self.seed, chosen, self.max_rounds, self.common, self.horizon)
+            yield Work(problem, policy, rising, self.seed, chosen, self.max_rounds, self.common, self.horizon)
 
 
 def _table(name: str, work: Work, asked: Sequence[float], runs: int, summary: str | None) -> pl.DataFrame:
