@@ -239,7 +239,7 @@ class ServiceError(BudgetBanditsError, RuntimeError):
 
 
 class MissingExtra(BudgetBanditsError, ImportError):
-    """What was asked for needs a package that comes with an extra, and the extra is not installed."""
+    """A package is needed that comes with an extra, and the extra is not installed."""
 
 
 class BrokenInstallation(BudgetBanditsError, RuntimeError):

@@ -183,7 +183,7 @@ class Terms:
     )  # fmt: skip
 
     def checked(self, only: Collection[str] | None = None) -> Self:
-        """These terms, if all of them are valid, or all of ``only``. Every interface checks them here.
+        """Check all terms, or those in ``only``, and return them. Every interface checks terms here.
 
         Whether an amount fits the ledger is checked where it becomes micros.
         """

@@ -144,7 +144,7 @@ class RequestFields(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class RequestOptions:
-    """What a caller says of one request before its arm is chosen, to an allocation or to the decision service.
+    """The options of one request, which a caller may state before its arm is chosen.
 
     segment  the kind of the request
     arms     the arms that may answer; None: any

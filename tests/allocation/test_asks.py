@@ -1,4 +1,4 @@
-"""Who is asked: arms that can be paid, arms at rest, plain asks beside segments; and what is written down of it."""
+"""Who is asked: arms that can be paid, arms cooling down, plain asks next to segments; and what is written down."""
 
 import json
 from dataclasses import replace
@@ -14,22 +14,22 @@ CAPS = {"small": 0.002, "large": 1.0}
 
 
 def fail(spend, name, times=4, **asked):
-    """So often in a row that an arm nothing is known of rests."""
+    """So often in a row that an arm nothing is known of cools down."""
     for _ in range(times):
         spend.tell(spend.ask(arms=[name], **asked), failed=True)
 
 
-def test_the_only_arm_that_can_be_paid_is_asked_though_it_rests():
-    """Among the arms that are allowed and can be paid, those awake; if none is, all of them."""
+def test_the_only_arm_that_can_be_paid_is_asked_though_it_cools_down():
+    """Among the arms that are allowed and can be paid, those ready; if none is, all of them."""
     spend = Allocation("bts-paced", ["small", "large"], 0.5, cost_max=CAPS, horizon=100, seed=1)
     fail(spend, "small", hold=True)
     assert spend.cooling == ("small",)
-    assert spend.ask(hold=True).arm == "small"  # the large one is awake and cannot be paid
+    assert spend.ask(hold=True).arm == "small"  # the large one is ready and cannot be paid
     with pytest.raises(BudgetExhausted):
         spend.ask(hold=True, exclude=["small"])
 
 
-def test_an_arm_at_rest_is_asked_if_the_policy_can_pay_no_other():
+def test_an_arm_cooling_down_is_asked_if_the_policy_can_pay_no_other():
     """The policy knows the costs: of 0.5 that are left it can pay the small arm alone."""
     spend = Allocation("kube-fractional", ["small", "large"], 0.5, costs={"small": 0.1, "large": 0.9}, seed=1)
     fail(spend, "small")
@@ -38,7 +38,7 @@ def test_an_arm_at_rest_is_asked_if_the_policy_can_pay_no_other():
     assert (ask.arm, spend.cooling) == ("small", ("small",))
 
 
-def test_an_arm_that_is_awake_goes_before_one_at_rest():
+def test_an_arm_that_is_ready_goes_before_one_cooling_down():
     spend = Allocation("bts", ["small", "large"], 9.0, seed=1)
     fail(spend, "small")
     assert [spend.ask(hold=True).arm for _ in range(2)] == ["large"] * 2

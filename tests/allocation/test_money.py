@@ -227,8 +227,8 @@ def test_asks_are_equal_if_they_are_the_same():
     first, second = two_of_one_arm(spend)
     assert first != second
     assert len({first, second, *spend.pending}) == 2
-    assert Ask.from_dict(json.loads(json.dumps(first.to_dict()))) == first
-    assert Ask.from_dict(first.to_dict()).arms == first.arms == ("mail",)
+    for same in (Ask.from_dict(json.loads(json.dumps(first.to_dict()))), pickle.loads(pickle.dumps(first))):
+        assert (same, same.id, same.arm, same.arms) == (first, first.id, "mail", ("mail",))
     assert first != first.id
     with pytest.raises(BadParameter, match=r"compare its arm: ask\.arm"):
         bool(first == "mail")

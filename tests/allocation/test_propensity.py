@@ -8,7 +8,7 @@ from scipy import stats
 
 from budgetbandits import Allocation, parse_policy
 from budgetbandits.allocation.learner import Learner
-from budgetbandits.allocation.propensity import counts, propensity
+from budgetbandits.allocation.propensity import chances, counts
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.fluid import arms_at_rate, best_mix
 from budgetbandits.policies.base import Knowledge, Request, RequestPolicy
@@ -103,14 +103,14 @@ def test_the_inverse_of_a_propensity_is_as_unbiased_as_is_said():
         assert mean == pytest.approx((1 - (1 - p) ** (n + 1)) / p)
     rng = np.random.default_rng(7)
     learner = Learner.new(parse_policy("bts"), 2)
-    inverses = [1.0 / propensity(learner, int(learner.choose(rng)), rng, 20) for _ in range(2000)]
+    inverses = [1.0 / chances(learner, rng, 20).of(int(learner.choose(rng))) for _ in range(2000)]
     assert np.mean(inverses) == pytest.approx(2.0, abs=4.5 * np.std(inverses) / 2000**0.5)  # 1 false alarm in 10⁵
 
 
 def test_a_choice_without_an_alternative_has_propensity_1():
     rng = np.random.default_rng(8)
     learner = Learner.new(parse_policy("bts"), 3)
-    assert propensity(learner, 1, rng, 50, np.array([False, True, False])) == 1.0
+    assert chances(learner, rng, 50, np.array([False, True, False])).of(1) == 1.0
 
 
 KNOWN = {"costs": {"a": 0.3, "b": 0.5, "c": 0.4}, "cost_floor": 0.2}

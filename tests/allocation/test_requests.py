@@ -32,6 +32,12 @@ def fresh(policy="bts-paced", arms=("small", "large"), **settings):
     return Allocation(policy, list(arms), **settings)
 
 
+def fail(spend, name, times=1):
+    """Failures in a row."""
+    for _ in range(times):
+        spend.tell(spend.ask(arms=[name]), failed=True)
+
+
 def test_an_allocation_paces_its_budget():
     spend = fresh(budget=10.0)
     for _ in range(100):
@@ -127,24 +133,23 @@ def test_costs_above_an_arms_own_cap_are_booked_and_learned_as_the_cap():
     assert spend._session.learner.state.to_dict() == other._session.learner.state.to_dict()
 
 
-def test_failures_are_paid_and_not_learned_and_after_four_in_a_row_a_new_arm_rests():
+def test_failures_are_paid_and_not_learned_and_after_four_in_a_row_a_new_arm_cools_down():
     spend = fresh("bts", cost_max=1.0)
     spend.tell(spend.ask(arms=["large"]), failed=True, cost=0.25)
     assert (spend.spent, spend.pulls["large"], spend.failures["large"]) == (0.25, 0, 1)
-    for _ in range(2):
-        spend.tell(spend.ask(arms=["large"]), failed=True)
+    fail(spend, "large", 2)
     assert spend.cooling == ()
-    spend.tell(spend.ask(arms=["large"]), failed=True)
+    fail(spend, "large")
     assert spend.cooling == ("large",)
-    assert [spend.ask().arm for _ in range(2)] == ["small"] * 2  # two asks of rest, half of four
+    assert [spend.ask().arm for _ in range(2)] == ["small"] * 2  # two asks of cooldown, half of four
     assert spend.cooling == ()
-    spend.tell(spend.ask(arms=["large"]), failed=True)
+    fail(spend, "large")
     assert [spend.ask().arm for _ in range(4)] == ["small"] * 4  # then four, half of seven
     probe = spend.ask(arms=["large"])
     assert [spend.ask().arm for _ in range(5)] == ["small"] * 5  # one ask at a time until it is told
     spend.tell(probe, 1.0, 0.5)
     assert spend.cooling == ()
-    spend.tell(spend.ask(arms=["large"]), failed=True)
+    fail(spend, "large")
     assert spend.cooling == ()
     assert spend.ask(arms=["large"]).arm == "large"
     with pytest.raises(BadParameter, match="has failed and earned"):
@@ -164,7 +169,7 @@ def test_a_policy_that_plans_hears_what_failures_cost():
 @pytest.mark.parametrize("policy", ["bts", "kube"])
 def test_a_dead_arm_is_asked_ever_more_rarely(policy):
     """Told as failed, and told as reward 0 and cost 0: without a rule bts gives it a third of the asks, kube all."""
-    # each rest is half as long as all before it: 4 + log(3000 / 4) / log(1.5) = 20.3
+    # each cooldown is half as long as all before it: 4 + log(3000 / 4) / log(1.5) = 20.3
     for failed, most in ((True, 21), (False, 160)):
         spend, dead = fresh(policy, cost_max=1.0, budget=1e6), 0
         for _ in range(3000):
@@ -177,7 +182,7 @@ def test_a_dead_arm_is_asked_ever_more_rarely(policy):
         assert dead <= most
 
 
-def test_failures_of_asks_that_were_under_way_together_make_no_rest_longer():
+def test_failures_of_asks_that_were_under_way_together_make_no_cooldown_longer():
     spend = fresh("bts", cost_max=1.0)
     together = [spend.ask(arms=["large"]) for _ in range(10)]
     for ask in together[:4]:
@@ -193,16 +198,16 @@ def test_failures_of_asks_that_were_under_way_together_make_no_rest_longer():
 
 
 def test_an_answer_ends_a_row_and_its_failures_are_usual_from_then_on():
-    """An arm that has failed in every second of 60 asks rests after thirteen failures in a row, not after four."""
+    """An arm that has failed in every second of 60 asks cools down after thirteen failures in a row, not after four."""
     spend = fresh("bts", cost_max=1.0)
     for _ in range(30):
-        spend.tell(spend.ask(arms=["large"]), failed=True)
+        fail(spend, "large")
         spend.tell(spend.ask(arms=["large"]), 1.0, 0.5)
         assert spend.cooling == ()
     for _ in range(12):  # (31/80)^12 = 1.1e-5, and the thirteenth makes it 4.4e-6
-        spend.tell(spend.ask(arms=["large"]), failed=True)
+        fail(spend, "large")
         assert spend.cooling == ()
-    spend.tell(spend.ask(arms=["large"]), failed=True)
+    fail(spend, "large")
     assert spend.cooling == ("large",)
 
 
@@ -252,7 +257,7 @@ def test_an_allocation_says_which_arms_are_down_and_who_stands_in_at_what_price(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_plan_keeps_its_pace_while_cheaper_arms_are_down(seed):
-    """The large arm takes what there is, never far ahead of the plan, and the other requests try an arm at rest. The
+    """The large arm takes what there is, never far ahead of the plan; other requests try an arm cooling down. The
     money lasts to the end, but for the last pull, which may cost more than is left."""
     spend, prices, rewards = paced_with_cheap_arms_down(seed)
     left, requests, asked = spend.left, int(spend._session.learner.state.requests), 0
@@ -276,12 +281,12 @@ def test_a_stand_in_is_taken_to_cost_what_its_estimates_turned_out_to_mean():
     policy, state, request = spend.policy, spend._session.learner.state, Request(prices=np.array([0.01, 0.02]))
     assert substitutes.known_cost(policy, state, 0, request) == pytest.approx(0.01, rel=0.1)
     assert substitutes.known_cost(policy, state, 1, request) == pytest.approx(0.2, rel=0.1)
-    rng, awake = np.random.default_rng(1), np.array([False, True])
-    taken = [substitutes.by_plan(policy, state, 0, awake, rng, request) for _ in range(200)]
+    rng, ready = np.random.default_rng(1), np.array([False, True])
+    taken = [substitutes.by_plan(policy, state, 0, ready, rng, request) for _ in range(200)]
     assert 1 <= taken.count(1) <= 30  # one in twenty; it was one in two
 
 
-def test_a_cheaper_arm_takes_the_place_of_one_at_rest():
+def test_a_cheaper_arm_takes_the_place_of_one_cooling_down():
     spend, prices, rewards = paced_with_cheap_arms_down(1)
     for _ in range(2):
         spend.tell(spend.ask(arms=["small"]), rewards["small"], prices["small"])
@@ -293,11 +298,11 @@ def test_a_cheaper_arm_takes_the_place_of_one_at_rest():
             spend.tell(ask, failed=True)
         else:
             spend.tell(ask, rewards[ask.arm], prices[ask.arm])
-    assert asked.count("medium") <= 6  # when a rest is over
+    assert asked.count("medium") <= 6  # when a cooldown is over
     assert asked.count("large") <= 25
 
 
-def test_while_money_is_not_scarce_a_more_expensive_arm_takes_the_place_of_one_at_rest():
+def test_while_money_is_not_scarce_a_more_expensive_arm_takes_the_place_of_one_cooling_down():
     spend = fresh("bts-paced", ["good", "costly"], budget=60.0, cost_max=1.0, horizon=100, seed=1)
     for name, reward, cost in (("good", 0.9, 0.1), ("costly", 0.5, 0.5)) * 10:
         spend.tell(spend.ask(arms=[name]), reward, cost)
@@ -312,7 +317,7 @@ def test_without_a_pace_an_arm_of_a_like_price_takes_the_place_and_a_far_more_ex
         for name, cost in (("cheap", 0.02), ("other", price)) * 400:
             spend.tell(spend.ask(arms=[name]), 0.5, cost)
         for ask in [spend.ask(arms=["cheap"]) for _ in range(500)]:
-            spend.tell(ask, failed=True)  # it rests for 250 asks
+            spend.tell(ask, failed=True)  # it cools down for 250 asks
         assert least <= [spend.ask().arm for _ in range(100)].count("other") <= most
 
 
@@ -403,10 +408,9 @@ def test_an_ask_that_is_refused_opens_no_segment():
 def test_a_propensity_says_among_which_arms():
     spend = fresh("bts", ["a", "b", "c"], cost_max=1.0, propensity_draws=5)
     assert spend.ask().arms == ("a", "b", "c")
-    for _ in range(4):
-        spend.tell(spend.ask(arms=["c"]), failed=True)
+    fail(spend, "c", 4)
     ask = spend.ask(exclude=["a"])
-    assert (ask.arm, ask.arms, ask.propensity) == ("b", ("b",), 1.0)  # c is at rest
+    assert (ask.arm, ask.arms, ask.propensity) == ("b", ("b",), 1.0)  # c is cooling down
     restored = Allocation.from_json(spend.to_json())
     assert [each.arms for each in restored.pending] == [("a", "b", "c"), ("b",)]
     assert fresh("bts").ask(arms=["small"]).arms is None  # no propensity, nothing to say
@@ -438,7 +442,7 @@ def answer(cooldowns, now, asked_at, idle=False):
     cooldowns.record_outcome(0, idle, now)
 
 
-def test_rests_end():
+def test_cooldowns_end():
     cooldowns = Cooldowns(1)
     for _ in range(4):
         cooldowns.record_failure(0, now=10_000, asked_at=5, answers=0)
@@ -456,7 +460,7 @@ def test_a_reported_cost_ends_a_row_of_failures_and_a_late_reward_does_not():
     for ask in early:
         spend.tell(ask, cost=0.001)
     for ask in early:
-        spend.tell(spend.ask(arms=["small"]), failed=True)
+        fail(spend, "small")
         spend.tell(ask, reward=1.0)
     assert spend.down["small"].failures == 10
     spend.tell(spend.ask(arms=["small"]), cost=0.001)
@@ -473,7 +477,7 @@ def test_an_ask_counts_as_answered_from_its_cost_on_also_if_its_reward_is_late_o
     spend = Allocation.from_json(spend.to_json())
     for _ in range(2):
         assert not spend.down
-        spend.tell(spend.ask(arms=["small"]), failed=True)
+        fail(spend, "small")
     assert spend.down["small"].failures == 3
 
 
@@ -505,7 +509,7 @@ def test_a_rest_of_a_time_to_come_does_not_count():
     assert cooldowns.cooling(now) is not None  # that it has answered later is of no account
 
 
-def test_a_rest_after_nothing_was_brought_does_not_count_either_when_the_clock_was_set_back():
+def test_a_cooldown_after_nothing_was_brought_does_not_count_either_when_the_clock_was_set_back():
     cooldowns = Cooldowns(1, 1000)
     for now in 7200.0 + np.arange(IDLE_PULLS_MIN) / 1000:
         answer(cooldowns, now, now, idle=True)
@@ -572,9 +576,9 @@ def test_names_may_be_arrays_and_nobody_need_be_excluded():
     assert spend._resolve(False, {"exclude": []})[0] is spend._session.learner.state.active
 
 
-def test_the_price_of_an_arm_at_rest_is_checked_like_any():
+def test_the_price_of_an_arm_cooling_down_is_checked_like_any():
     spend = fresh()
-    spend.tell(spend.ask(arms=["large"]), failed=True)
+    fail(spend, "large")
     before = spend.to_json()
     with pytest.raises(BadParameter, match="prices: 'large' is nan"):
         spend.ask(prices={"small": 0.001, "large": float("nan")})

@@ -59,7 +59,7 @@ def test_weights_are_right_where_arms_rest():
     for target in (off_policy.even(read), off_policy.one_arm(read, "a")):
         found = off_policy.evaluate(read, target)
         assert found.weight.value == pytest.approx(1.0 - found.unanswered, abs=4.0 * found.weight.error)
-    assert 0.2 < found.unanswered < 0.8  # at rest
+    assert 0.2 < found.unanswered < 0.8  # cooling down
     all_said = off_policy.read_log(log | {"arms": [""] * 900})  # as if all arms had always been there
     wrong = off_policy.evaluate(all_said, off_policy.even(all_said)).weight
     assert abs(wrong.value - 1.0) > 4.0 * wrong.error

@@ -1,4 +1,4 @@
-"""Failures: settled with what they cost, learned nothing from; after several in a row the arm rests by the store's
+"""Failures: settled with what they cost, learned nothing from; after several in a row the arm cools down by the store's
 time, and others take its place as far as the plan has money for that."""
 
 import numpy as np
@@ -31,7 +31,7 @@ def fail(engine, campaign, key, name, **cost):
 
 
 def go_down(engine, campaign, clock, name, seconds=1.0):
-    """Four failures, the first of which was decided so many seconds before it is told: a rest of half of that."""
+    """Four failures, the first of which was decided so many seconds before it is told: a cooldown of half of that."""
     first = engine.decide(campaign, f"{name} goes down", arms=[name])
     for number in range(3):
         fail(engine, campaign, f"{name} goes down {number}", name)
@@ -135,8 +135,8 @@ def test_a_plan_keeps_its_pace_while_cheaper_arms_are_down(engine, store, clock,
 
 
 @pytest.mark.parametrize("lease", [{}, {"lease": 20.0, "lease_seconds": 1000.0}])
-def test_failures_of_decisions_that_were_under_way_together_make_no_rest_longer(store, clock, lease):
-    """Ten calls are under way when a provider goes down: the arm rests as after the fourth of them."""
+def test_failures_of_decisions_that_were_under_way_together_make_no_cooldown_longer(store, clock, lease):
+    """Ten calls are under way when a provider goes down: the arm cools down as after the fourth of them."""
     engines = [DecisionService(store, clock), DecisionService(store, clock)]
     campaign = engines[0].create("ads", "bts", budget=1000.0, arms=ARMS, **lease)
     made = [engines[0].decide(campaign, f"{number}", arms=["a"]) for number in range(10)]
@@ -160,7 +160,7 @@ def test_failures_of_decisions_that_were_under_way_together_make_no_rest_longer(
     assert verify(store, campaign) == []
 
 
-def test_an_arm_at_rest_answers_where_every_arm_rests(engine, store, clock):
+def test_an_arm_cooling_down_answers_where_every_arm_rests(engine, store, clock):
     campaign = engine.create("ads", "bts", budget=100.0, arms=ARMS)
     go_down(engine, campaign, clock, "a")
     assert engine.decide(campaign, "two", arms=["a"]).arm == "a"
@@ -171,7 +171,7 @@ def test_an_arm_at_rest_answers_where_every_arm_rests(engine, store, clock):
 
 @pytest.mark.parametrize("open", [False, True], ids=["exhausted", "blocked"])
 def test_the_failure_of_the_only_arm_that_can_be_paid_is_not_the_end_of_the_money(engine, store, clock, open):
-    """3 of 4 are spent, or held: the dear arm is out of reach, and the other one answers though it rests."""
+    """3 of 4 are spent, or held: the dear arm is out of reach, and the other one answers though it cools down."""
     campaign = engine.create("ads", "bts", budget=4.0, arms={"cheap": 0.5, "dear": 3.0})
     dear = engine.decide(campaign, "dear", arms=["dear"])
     if not open:
@@ -257,7 +257,7 @@ def test_an_arm_that_neither_brings_nor_costs_anything_is_asked_ever_more_rarely
     assert verify(store, campaign) == []
 
 
-def test_a_clock_that_was_ahead_does_not_keep_an_arm_at_rest(engine, store, clock):
+def test_a_clock_that_was_ahead_does_not_keep_an_arm_cooling_down(engine, store, clock):
     campaign = engine.create("ads", "bts", budget=10.0, arms=ARMS, hold_seconds=1e9)
     go_down(engine, campaign, clock, "a", 400 * DAY)
     clock.now -= 400 * DAY

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from budgetbandits.allocation.learner import Learner
-from budgetbandits.allocation.propensity import propensity
+from budgetbandits.allocation.propensity import chances
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Request
@@ -40,7 +40,7 @@ def test_it_is_near_the_exact_probability(scales, factor):
         logs = np.log(stats.beta(*reward).ppf(grid))[:, None] - np.log(stats.beta(*cost).ppf(grid)) + np.log(scale)
         sides.append(np.sort(logs.ravel()))
     p = float(np.searchsorted(sides[1], sides[0]).mean() / len(sides[1]))
-    found = propensity(learner, 0, np.random.default_rng(5), 40_000, among)
+    found = chances(learner, np.random.default_rng(5), 40_000, among).of(0)
     assert abs(found - p) < 4.5 * np.sqrt(p * (1 - p) / 40_000) + 1e-3  # the quadrature is that fine
 
 
@@ -53,7 +53,7 @@ def test_drawn_as_arrays_or_one_by_one_it_is_the_same(policy):
         (NO_REQUEST_INFO,) if policy != "bts-paced" else (NO_REQUEST_INFO, Request(0, np.array([0.1, 0.1, 0.15])))
     ):
         share = np.mean([learner.choose(rng, among, request) == 2 for _ in range(1500)])
-        found = propensity(learner, 2, rng, 1500, among, request)
+        found = chances(learner, rng, 1500, among, request).of(2)
         assert 0.02 < share < 0.98
         assert abs(found - share) < 4.5 * np.sqrt(2 * share * (1 - share) / 1500)
 
@@ -115,7 +115,7 @@ def test_an_export_says_among_which_arms_each_was_chosen(tmp_path):
         clock.now += 10.0
         engine.retire_arm("ads", "d")
         decide("no d")
-        clock.now += 10.0  # a may have been asked, and then rests for 5
+        clock.now += 10.0  # a may have been asked, and then cools down for 5
         engine.bring_back_arm("ads", "d")
         engine.decide("ads", "dear", arms=["c"])
         decide("c cannot be paid")

@@ -159,7 +159,7 @@ class OpenAsks:
 
     @property
     def held(self) -> float:
-        """What all of them hold."""
+        """The money that all of them hold."""
         return self._held.value
 
     @property
@@ -171,11 +171,7 @@ class OpenAsks:
         """One more, of which nothing is known yet; its number."""
         number = self.next_number
         self.next_number = number + 1
-        self._open[number] = ask
-        if ask.hold:
-            self._held.add(ask.hold)
-        if self._by_name is not None:
-            self._wait(number, ask)
+        self._put(number, ask)
         return number
 
     def replace(self, number: int, ask: OpenAsk) -> None:
@@ -196,13 +192,9 @@ class OpenAsks:
             self._paid += 1
             self._costs.add(ask.cost)
         if self._by_name is not None:
-            self._wait(number, ask)
-
-    def _wait(self, number: int, ask: OpenAsk) -> None:
-        assert self._by_name is not None
-        self._by_name.add(number, ask)
-        if len(self._by_name) > 2 * len(self._open) + 64:
-            self._by_name = None  # most of it is out of date
+            self._by_name.add(number, ask)
+            if len(self._by_name) > 2 * len(self._open) + 64:
+                self._by_name = None  # most of it is out of date
 
     def _leave(self, ask: OpenAsk) -> None:
         if ask.hold:
@@ -259,7 +251,7 @@ class OpenAsks:
 
 
 def _more(ask: OpenAsk) -> list[dict[str, Any]]:
-    """What is not as it is in every new ask, if anything."""
+    """The fields that are not as in a new ask, if there are any."""
     rest = fields(ask)[1:]
     unusual = {each.name: value for each in rest if (value := getattr(ask, each.name)) != each.default}
     return [unusual] if unusual else []

@@ -223,11 +223,11 @@ class Cooldowns:
     # --- saving --------------------------------------------------------------------------------------------------
 
     def arm_state(self, arm: int) -> dict[str, int]:
-        """What is known of one arm: all numbers that are not 0."""
+        """The numbers of one arm that are not 0."""
         return {name: value for name in FIELDS if (value := getattr(self, name)[arm])}
 
     def load_arm(self, arm: int, saved: Mapping[str, int]) -> None:
-        """What `arm_state` said of this arm; what is left out is 0."""
+        """Restore the numbers of one arm from its `arm_state`; those left out are 0."""
         for name in FIELDS:
             getattr(self, name)[arm] = int(saved.get(name, 0))
         self._latest = max(self._latest, self.until[arm])

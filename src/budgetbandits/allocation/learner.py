@@ -238,12 +238,12 @@ class Learner:
         return learner
 
     def arm_state(self, arm: int) -> dict[str, Any]:
-        """What was learned about one arm, as plain values."""
+        """Everything learned about one arm, as plain values."""
         state = vars(self.state)
         return {name: state[name][..., arm].tolist() for name in self._of_arms}
 
     def shared_state(self) -> dict[str, Any]:
-        """What was learned and is not any one arm's, as plain values; what was known beforehand is left out."""
+        """Everything learned that belongs to no single arm, as plain values, without `Knowledge`."""
         state = vars(self.state)
         return {name: plain(state[name]) for name in self._of_all} | self.chooser.to_dict()
 

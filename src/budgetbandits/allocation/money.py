@@ -10,7 +10,7 @@ from budgetbandits.errors import BudgetExhausted, HoldRefused
 from budgetbandits.numerics.arrays import ArmMask, Array
 
 ROUNDING = 1e-9
-"""Of the budget: what is left by rounding alone is not money."""
+"""A share of the budget: an amount this small is left by rounding, and is not money."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Money:
         return max(self.budget - self.failed - self.overrun - unlearned, self.rounding)
 
     def left(self, held: float) -> float:
-        """What is neither spent nor held."""
+        """The money that is neither spent nor held."""
         return max(self.budget - self.spent - held, 0.0)
 
     def covers(self, cost: float) -> bool:
@@ -83,7 +83,7 @@ class Money:
         )
 
     def affordable(self, mask: ArmMask, amounts: Array | float, held: float) -> ArmMask:
-        """Those of the arms for which there is the money to be held; an error if there are none."""
+        """The arms of ``mask`` for which there is the money to be held; an error if there are none."""
         if isinstance(amounts, float):
             self.check(amounts, held)
             return mask

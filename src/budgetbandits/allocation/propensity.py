@@ -49,11 +49,8 @@ class Propensities:
 
     def before(
         self, learner: Learner, number: int, mask: ArmMask, request: Request, cooling: ArmMask | None = None
-    ) -> Chances | None:
-        """How likely each choice is that the learner may make next, in the ask of this number; None if nobody wants to
-        know."""
-        if not self.draws:
-            return None
+    ) -> Chances:
+        """How likely each choice is that the learner may make next, in the ask of this number."""
         return chances(learner, np.random.default_rng([self.seed, number]), self.draws, mask, request, cooling)
 
 
@@ -86,22 +83,14 @@ def chances(
     request: Request = NO_REQUEST_INFO,
     cooling: ArmMask | None = None,
 ) -> Chances:
-    """Of the choice that the learner is about to make of the arms in ``mask``, or of all that are active; some of them
-    may cool down.
+    """How likely each choice is that the learner may make next, of the arms in ``mask`` or of all that are active.
 
-    No choice is changed by it if ``rng`` is not the generator that they are made with.
+    Ask before the choice is made: some policies count their choices. No choice is changed if ``rng`` is not the
+    generator that they are made with.
     """
     could = learner.state.active if mask is None else mask
     alone = int(could.sum()) == 1
     return Chances(None if alone else counts(learner, rng, draws, mask, request, cooling), draws)
-
-
-def propensity(
-    learner: Learner, arm: int, rng: np.random.Generator, draws: int, mask: ArmMask | None = None,
-    request: Request = NO_REQUEST_INFO, cooling: ArmMask | None = None,
-) -> float:  # fmt: skip
-    """Of a choice of this arm by the learner as it is. Of a policy that counts its choices, ask before it is made."""
-    return chances(learner, rng, draws, mask, request, cooling).of(arm)
 
 
 def counts(
@@ -129,7 +118,7 @@ def _with_substitutes(
     available: ArmMask,
     request: Request,
 ) -> NDArray[np.int64]:
-    """Of each choice of an arm cooling down, the arm that answers in its place, if one does (`substitutes`)."""
+    """The choices, with the arms that answer in place of those cooling down (`substitutes`)."""
     policy, state = learner.policy, learner.state
     if substitutes.keeps_pace(policy, state):
         in_place = [substitutes.by_plan(policy, state, arm, available, rng, request) if cooling[arm] else None

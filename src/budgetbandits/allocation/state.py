@@ -88,7 +88,7 @@ class AllocationState:
 
     @property
     def overrun(self) -> float:
-        """Of what is spent, that which pulls have cost above ``cost_max``: what no hold could have kept."""
+        """The money that pulls have cost above ``cost_max``: no hold could have kept it. It is part of `spent`."""
         return self._money.overrun
 
     @property
@@ -340,7 +340,7 @@ def not_negative(document: Mapping[str, Any], name: str) -> float:
 
 
 def wanted_of(saved: Any, arms: int) -> float | list[float]:
-    """What the last ask had to hold: one amount, or one for each arm; BadState if it is neither."""
+    """The saved amount that the last ask had to hold: one, or one for each arm; BadState if it is neither."""
     if not isinstance(saved, list):
         return not_negative({"wanted": saved}, "wanted")
     amounts = [float(amount) for amount in saved]

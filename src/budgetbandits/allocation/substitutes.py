@@ -83,8 +83,7 @@ def by_plan(
 
 
 def _may_cost(policy: PacedThompson, state: PacedState, arm: int, request: Request) -> float:
-    """What a request may cost that an arm cooling down would have answered, by the plan for the means of the
-    posteriors."""
+    """The price that a request may have in place of an arm cooling down, by the plan for the posteriors' means."""
     usual, rate, arms = known_cost(policy, state, arm, request), state.rate, np.flatnonzero(state.active)
     if usual is None:
         return rate
@@ -100,8 +99,8 @@ def _may_cost(policy: PacedThompson, state: PacedState, arm: int, request: Reque
 
 
 def known_cost(policy: Policy, state: State, arm: int, request: Request = NO_REQUEST_INFO) -> float | None:
-    """What a request costs with an arm, in units of the largest cost: by its estimate and how right those were so far,
-    or on average; None if nothing is known of that."""
+    """The expected cost of a request with an arm, in units of the largest cost: by its estimate and how right those
+    were so far, or on average; None if nothing is known of it."""
     if request.prices is not None and not math.isnan(request.prices[arm]):
         assert isinstance(policy, PacedThompson)
         assert isinstance(state, PacedState)

@@ -12,7 +12,7 @@ from budgetbandits.numerics.arrays import ArmMask, Array
 from budgetbandits.validation import LARGEST, RequestOptions, number, positive, whole
 
 ROUNDING = 1e-12
-"""Of a largest cost or reward: sums of the user's own may be a last bit above."""
+"""A share of the largest cost or reward: sums of the user's own may be a last bit above it."""
 
 
 HOLD_MARGIN = 1.5
@@ -20,7 +20,7 @@ HOLD_MARGIN = 1.5
 
 
 PRICE_SHARE_MIN = 1e-12
-"""Of the largest cost: a price below that is a mistake, and dividing by it would tell nothing."""
+"""A share of the largest cost: a price below it is a mistake, and dividing by it would say nothing."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Units:
         return self.cost_max if self.caps is None else self.caps[arm]
 
     def scale(self, arm: str) -> float:
-        """What the policy sees as a cost of 1."""
+        """The cost that the policy sees as 1."""
         return self.cap(arm) if self.own_scales else self.cost_max
 
     def scales(self, arms: Iterable[str]) -> list[float] | None:
@@ -112,7 +112,7 @@ class Units:
         return cost / self.cost_max
 
     def past(self, name: str, past: tuple[int, float, float]) -> tuple[int, float, float]:
-        """What is known of an arm from before: pulls, total reward and total cost, in a policy's units."""
+        """An arm's history, checked: pulls, total reward and total cost, in a policy's units."""
         try:
             pulls, reward, cost = past
         except (TypeError, ValueError):
@@ -197,7 +197,7 @@ def estimated(options: RequestOptions, allowed: ArmMask, names: Sequence[str], u
 def amounts_to_hold(
     hold: float | bool, options: RequestOptions, estimates: Array | None, names: Sequence[str], units: Units
 ) -> Array | float:
-    """What an ask holds if it is for this arm: one number if it is the same for all."""
+    """The amount that an ask of each arm holds: one number if it is the same for all."""
     amount = units.cost_max if hold is True else 0.0 if hold is False else positive("hold", hold)
     if amount > units.cost_max:
         raise BadParameter(f"hold is {amount:g}, above cost_max {units.cost_max:g}; hold that or less")

@@ -96,10 +96,7 @@ class AsyncClient:
         cost: float | None = None,
         failed: bool = False,
     ) -> float:
-        """Report the reward of a decision, its cost, or both. Returns the overrun, normally 0.
-
-        ``failed`` means that there was no answer: the cost, if any, is booked, and the arm is not asked for a while.
-        """
+        """Report the reward of a decision, its cost, or both; see `client.Client.feedback`."""
         return await self._do(protocol.feedback(campaign, decision, reward, cost, failed))
 
     async def feedback_many(self, campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> list[FeedbackResult]:

@@ -26,7 +26,7 @@ from budgetbandits.errors import (
     ServiceError,
     ServiceUnreachable,
 )
-from budgetbandits.validation import RequestFields, RequestOptions, amounts
+from budgetbandits.validation import RequestFields, RequestOptions, amounts, number
 
 T = TypeVar("T")
 Context = Mapping[str, Any] | None
@@ -186,13 +186,13 @@ def _mappings(outcomes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values with numbers that JSON can write: finite, and Python's own. A reward may be True or False."""
+    """The values with finite numbers of Python's own, as JSON has them; rewards as for `Allocation.tell`."""
     made = {name: _plain(value) for name, value in values.items()}
     if made.get("reward") is not None:
-        made["reward"] = _number(made["reward"])
+        made["reward"] = number(made["reward"], truth=True)
     for name, value in made.items():
         if isinstance(value, float) and not math.isfinite(value):
-            raise BadParameter(f"{name} is {value}; pass a finite number")
+            raise BadParameter(f"{name} is {values[name]!r:.60}; pass a finite number")
     return made
 
 
@@ -202,16 +202,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Integral):
         return int(value)
     return float(value) if isinstance(value, Real) else value
-
-
-def _number(value: Any) -> Any:
-    """A number as `Allocation.tell` accepts it; the service refuses all else."""
-    if isinstance(value, str | bytes):
-        return value
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return value
 
 
 def headers(key: str) -> dict[str, str]:

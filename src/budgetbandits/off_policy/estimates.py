@@ -89,7 +89,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a log says of a target.
+    """The evaluation of a target by a log.
 
     effective   how many decisions of the target itself would say as much: (Σ w)² / Σ w²
     unseen      share of the target's choices that were all but never made in their segment
@@ -110,7 +110,7 @@ class Evaluation:
 
 
 def evaluate(log: Log, target: Target) -> Evaluation:
-    """What the target would have earned and spent for each request of the log.
+    """Estimate the reward and the cost that the target would have had for each request of the log.
 
     >>> from budgetbandits.off_policy import even, read_log
     >>> columns = {"arm": ["a", "b"] * 300, "reward": [1.0, 0.4] * 300, "cost": [0.2, 0.1] * 300}

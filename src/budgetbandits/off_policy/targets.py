@@ -133,7 +133,7 @@ def _requests(policy: Policy, learner: Learner, segments: int) -> list[Request]:
 
 
 def _among(log: Log, weights: Array) -> Array:
-    """These shares among the arms that can be chosen in each situation."""
+    """The shares of the arms that can be chosen in each situation."""
     could = np.array([could for _, could in log.situations])
     shares = np.where(could, weights, 0.0)
     total = shares.sum(axis=1, keepdims=True)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.allocation.cooldowns import Cooldowns
 from budgetbandits.allocation.learner import Learner
-from budgetbandits.allocation.propensity import propensity
+from budgetbandits.allocation.propensity import chances
 from budgetbandits.allocation.session import ArmSession, Segments, chosen_from
 from budgetbandits.errors import BadState, BudgetBanditsError, TooManySegments
 from budgetbandits.numerics.arrays import ArmMask
@@ -301,7 +301,8 @@ class CampaignLearner(ArmSession):
         if self._propensity_draws is not None:
             # a generator of its own: no choice depends on these draws
             rng = self.draws.generator(decision, "propensity")
-            likely = propensity(self.learner, arm, rng, int(self._propensity_draws), available, request, cooling)
+            draws = int(self._propensity_draws)
+            likely = chances(self.learner, rng, draws, available, request, cooling).of(arm)
         active, unavailable = self.learner.state.active, list[int]()
         could = available if cooling is None else chosen_from(available, cooling, arm)
         if could is not active:

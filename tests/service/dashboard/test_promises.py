@@ -90,7 +90,7 @@ def after_resuming(store, admin, name):
 
 
 @pytest.mark.parametrize("limit", [{"daily_cap": 10.5}, {"pace_seconds": 864_000.0}])
-def test_an_arm_at_rest_is_not_waited_for(store, admin, limit):
+def test_an_arm_cooling_down_is_not_waited_for(store, admin, limit):
     engine, name = store.engine, f"rests {next(iter(limit))}"
     engine.create(name, "bts", 100.0, {"dear": 10.0, "cheap": 1.0}, **limit)
     made = engine.decide(name, "paid", arms=["cheap"])

@@ -51,7 +51,7 @@ class Chooser(Protocol):
         """Outside the game, this arm has changed or, without one, the set of arms: what was drawn ahead is void."""
 
     def to_dict(self) -> dict[str, Any]:
-        """What it keeps and cannot work out again from the state, for JSON."""
+        """Everything that it cannot work out again from the state, for JSON."""
 
     def restore(self, saved: Mapping[str, Any], state: State, changed: Sequence[int] | None = None) -> None:
         """Go on from what `to_dict` said, with a state in which these arms, or all, have changed."""
@@ -112,7 +112,7 @@ def chooser_for(kind: Kind, policy: Policy, state: State) -> Chooser:
 
 
 def scores_above(policy: Policy) -> ScoresAbove | None:
-    """What tells how the policy's scores behave above a level; None if nothing does."""
+    """The description of the policy's scores above a level; None if there is none."""
     if isinstance(policy, ScoresAbove):
         return policy
     return BetaRatios() if _draws_beta_ratios(policy) else None

@@ -77,7 +77,7 @@ def envelope(a: Any, b: Any, c: Any, d: Any, level: float, on: Any = ARRAYS) -> 
 
 @lru_cache(maxsize=4096)
 def envelope_of_one(a: float, b: float, c: float, d: float, level: float) -> tuple[float, float, float]:
-    """Those of one arm; among thousands of arms most have been pulled a few times, and many with equal outcomes."""
+    """The envelope of one arm, cached: of thousands of arms many have had few pulls, with equal outcomes."""
     bound, mu, y = envelope(a, b, c, d, level, NUMBERS)
     return float(bound), float(mu), float(y)
 
@@ -116,7 +116,7 @@ def ratios_above(
 def ratio_above(
     a: float, b: float, c: float, d: float, level: float, rounds: int, rng: np.random.Generator
 ) -> list[tuple[int, float]] | None:
-    """Those of one arm, as (round, ratio); None if it rises too often for that to be cheap."""
+    """The ratios of one arm above the level, as (round, ratio); None if it rises too often for that to be cheap."""
     bound, mu, y = envelope_of_one(a, b, c, d, level)
     if bound > SURE:
         return None

@@ -54,7 +54,7 @@ class ScoresAbove(ABC):
 
     @abstractmethod
     def chance_above(self, state: State, level: float, arm: int) -> float:
-        """That number for one arm."""
+        """The bound of `chances_above` for one arm."""
 
     @abstractmethod
     def propose_above(self, state: State, rng: np.random.Generator, arm: int, level: float) -> float | None:
@@ -70,7 +70,7 @@ class ScoresAbove(ABC):
     def draw_one_above(
         self, state: State, rng: np.random.Generator, arm: int, rounds: int, level: float
     ) -> list[tuple[int, float]] | None:
-        """Those of one arm, as (round, score); None if it rises too often for that to be cheap."""
+        """The scores of one arm above the level, as (round, score); None if it rises too often for that to be cheap."""
 
 
 @dataclass
