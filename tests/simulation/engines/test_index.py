@@ -36,7 +36,6 @@ from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, co
 from budgetbandits.simulation.engines.runtime import binomials
 from budgetbandits.simulation.engines.runtime.binomials import binomial
 from budgetbandits.simulation.reference import what_is_known
-from budgetbandits.simulation.simulate import simulate
 from budgetbandits.testing.engines import FALSE_ALARM, smallest_p
 from comparing import sample
 from deep import deep, mostly_deep
