@@ -53,7 +53,7 @@ TRAINED = """\
 The training set is the suite `training`, which ships: the families of the suite with other seeds (the suite's
 lie below 100,000, the training's above), and a mixture of few and many arms, short and long budgets,
 tight and easy problems. Candidates are the policies in print that need to know nothing but the budget
-and do well somewhere, counts times κ, the indices from the lower bound, and ω*-UCB made prune_exploration in the
+and do well somewhere, counts times κ, the indices from the lower bound, and ω*-UCB made careful in the
 long run, each with several parameters."""
 SCORE = """\
 For every setting four statistics of the regret over its problems are taken, the mean, the median, the
@@ -114,7 +114,7 @@ against the arm is bounded.
 
 ## What a hundred problems show
 
-DrawnMeans with replacement, 100 of these problems would have shown a lower mean for ω-UCB with ρ = ¼ than for
+Drawn with replacement, 100 of these problems would have shown a lower mean for ω-UCB with ρ = ¼ than for
 {luck} of the draws.
 A ranking by means of a hundred games with heavy tails is a matter of luck; the leaderboard plays 500
 problems a setting, shows the quantiles, and says what is not distinguishable.

@@ -195,7 +195,7 @@ def test_a_name_is_not_translated(store, admin, name):
     engine = store.engine
     engine.create(name, "bts", 20.0, {name: 1.0, "b": 0.5})
     path = str(httpx.URL(f"/campaigns/{name}/retire-arm"))
-    assert f"the arms are {name}, b" in admin.check(path, {"arm": "nobody"}).text
+    assert f"the arms are &#39;{name}&#39;, &#39;b&#39;" in admin.check(path, {"arm": "nobody"}).text
     path = str(httpx.URL(f"/campaigns/{name}/add-arm"))
     assert f"&#39;my {name}&#39; may cost 2.00" in admin.check(path, {"name": f"my {name}", "cap": "2"}).text
 

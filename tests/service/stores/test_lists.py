@@ -78,7 +78,7 @@ def key(order, glance, state):
 
 def test_a_list_is_found_counted_and_ordered_as_if_all_were_read(store, monkeypatch):
     ids = filled(store, 120, random.Random(8))
-    monkeypatch.setattr(module, "PAGE", 17)
+    monkeypatch.setattr(module, "CAMPAIGNS_PER_PAGE", 17)
     states = set()
     for text in ("", "STRASSE", "Ärg", "alpha 2 0", " 0", " ", "nobody"):  # few, most, all, none
         for order in ("alarm", "name", "left", "newest"):
