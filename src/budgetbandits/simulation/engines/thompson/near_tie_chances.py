@@ -2,10 +2,11 @@
 
 `near_ties` plays them.
 
-While two arms are so close that both stay hot, a round is a coin: the first arm wins with the chance p that its ratio
-is the larger one.  With many pulls behind them p hardly moves from round to round, and how far it can have moved after
-t rounds is bounded whatever they bring.  A round whose coin lies outside that bound is decided without knowing p; for
-the first one inside, p is computed from the counts of that moment.  `docs/engine.md` has the proofs.
+Two arms are in a near tie while they are so close that both stay hot. A round is then a coin, a number drawn uniformly
+from [0, 1]: the first arm wins if the coin is below its chance p, the probability that its ratio is the larger one.
+With many pulls behind them p hardly moves from round to round, and how far it can have moved after t rounds is bounded
+whatever their outcomes. A round whose coin lies outside that bound is decided without knowing p; for the first one
+inside, p is computed from the counts of that moment. `docs/engine.md` has the proofs.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ HIGHEST_CUMULANT = 8  # cumulant used there
 
 Outlook = namedtuple("Outlook", "chance z move_1 move_2 bend skewest error")
 """A near tie now and for some pulls: the first arm's chance to win and z, the distance of the two means in deviations;
-at most, what a pull of the first arm moves z by, one of the second, what either moves the skewness by, the skewness, the
-error of chances."""
+at most, what a pull of the first arm moves z by, one of the second, what either moves the skewness by, the skewness,
+the error of chances."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -114,7 +115,7 @@ def largest_error(skewness, fourth):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def chance_in_full(game, first, second):
-    """The first arm's chance to the last digits, from eight cumulants: for the few rounds that the quick one leaves open."""
+    """The first arm's chance to the last digits, from eight cumulants: for the rounds that the quick one leaves open."""
     cumulants = np.zeros(HIGHEST_CUMULANT + 1)
     for place in range(2):
         counts = counts_of(game, first if place == 0 else second)
@@ -188,7 +189,7 @@ def log_below(game, slot, level, pulls):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def pulls_above(game, first, second, level):
-    """How often each of the two may be pulled while one of them, at least, is sure to be above the level; 0 if never."""
+    """How often each of the two may be pulled while at least one of them is sure to be above the level; 0 if never."""
     none = np.int64(0)
     if smallest_count(game, first) < game.near_ties_from or smallest_count(game, second) < game.near_ties_from:
         return none, none
@@ -240,7 +241,7 @@ def moves(game, slot, z, deviation):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def reach(z, pulls_1, pulls_2, move_1, move_2, bend, skewest):
-    """The most that one pull of the first arm, and one of the second, can move the chance, within these numbers of pulls."""
+    """The most that a pull of the first arm, and one of the second, can move the chance, within these numbers of pulls."""
     nearest = max(0.0, abs(z) - move_1 * pulls_1 - move_2 * pulls_2)
     steepest = DENSITY * math.exp(-0.5 * nearest * nearest) + 0.1 * skewest
     return steepest * move_1 + 0.067 * bend, steepest * move_2 + 0.067 * bend

@@ -1,7 +1,7 @@
-"""Stretches: many rounds of two hot arms at once.
+"""Near ties, played in stretches: many rounds of two hot arms at once.
 
-A round whose coin lies outside what the chance can have become is decided without knowing the chance; the first one
-inside is looked at, with the counts of that moment.
+`near_tie_chances` says what a near tie, its coin and its chance are, and which rounds are decided without knowing the
+chance. A stretch is these rounds in a row. The round that ends it is looked at, with the counts of that moment.
 """
 
 from __future__ import annotations
@@ -117,10 +117,8 @@ def look_at_the_tie(game, first, second, low, high):
 def plan_stretch(outlook, since, limit_1, limit_2, limit):
     """Plan a stretch: (most pulls of the rarer winner, most rounds, error, change of the chance by a pull of each arm).
 
-    0 pulls if it is not worth while.
-
-    The first arm is the rarer winner; chance and z are those of ``since`` pulls ago. Far enough that most stretches end with a look, not so
-    far that looks become the rule.
+    0 pulls if it is not worth while. The first arm is the rarer winner; chance and z are those of ``since`` pulls ago.
+    A stretch is so long that most end with a look, and so short that looks do not become the rule.
     """
     chance, z, move_1, move_2, bend, skewest, error = outlook
     if chance < SMALLEST_CHANCE or skewest == np.inf or min(limit_1, limit_2) < 2:
