@@ -28,6 +28,11 @@ def test_every_policy_is_described():
     assert [name for name in POLICIES if f"`{name}`" not in page] == []
 
 
+@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md"])
+def test_the_policies_are_counted(page):
+    assert re.findall(r"(\d+) policies", (ROOT / page).read_text()) == [str(len(POLICIES))]
+
+
 def test_the_policy_of_contributing_is_found_and_plays_as_it_is_written(tmp_path, monkeypatch):
     """Its file is put next to the package's own policies; a name or an import that is wrong there breaks this."""
     page = (ROOT / "CONTRIBUTING.md").read_text()
