@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from budgetbandits.cli.screen import AsJson, filled, fits, local_time, plain_table, print_json, share_bar
-from budgetbandits.cli.service import ACTOR, DEFAULT_STORE, Address, once, opened_engine, opened_store, say
+from budgetbandits.cli.service import ACTOR, DEFAULT_STORE, Address, once, opened_service, opened_store, say
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.money import decimals, same_decimals
 from budgetbandits.terms import CHANGEABLE, MONEY, TERMS
@@ -30,9 +30,9 @@ campaign_app = typer.Typer(no_args_is_help=True, help="Create, show, change and 
 
 def _change(store: str, campaign: str, as_json: bool, change: Callable[[DecisionService, str], None]) -> None:
     """Make a change under a new idempotency key, and show the campaign."""
-    with opened_engine(store) as engine:
-        once(lambda key: change(engine, key))
-        show(engine, campaign, as_json)
+    with opened_service(store) as service:
+        once(lambda key: change(service, key))
+        show(service, campaign, as_json)
 
 
 def _with_terms(command: Callable[..., None]) -> Callable[..., None]:
@@ -73,36 +73,36 @@ def create_command(
     known: dict[str, Any] = {} if cost_floor is None else {"cost_floor": cost_floor}
     if cost:
         known["costs"] = _arms(cost)
-    with opened_engine(store) as engine:
-        once(lambda key: engine.create(name, policy, budget, _arms(arm), known=known, key=key, actor=ACTOR, **terms))
-        show(engine, name, as_json)
+    with opened_service(store) as service:
+        once(lambda key: service.create(name, policy, budget, _arms(arm), known=known, key=key, actor=ACTOR, **terms))
+        show(service, name, as_json)
 
 
 @campaign_app.command("list")
 def list_command(store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """List all campaigns and their money."""
-    with opened_engine(store) as engine:
-        rows = engine.overview()
+    with opened_service(store) as service:
+        rows = service.overview()
     show_all(rows, as_json)
 
 
 @campaign_app.command("show")
 def show_command(campaign: Name, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Show one campaign, its terms and its arms."""
-    with opened_engine(store) as engine:
-        show(engine, campaign, as_json)
+    with opened_service(store) as service:
+        show(service, campaign, as_json)
 
 
 @campaign_app.command("top-up")
 def top_up_command(campaign: Name, amount: float, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Raise the budget."""
-    _change(store, campaign, as_json, lambda engine, key: engine.top_up(campaign, amount, key, ACTOR))
+    _change(store, campaign, as_json, lambda service, key: service.top_up(campaign, amount, key, ACTOR))
 
 
 def _status_command(word: str, status: Literal["paused", "active", "closed"], text: str) -> None:
     def command(campaign: Name, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
-        with opened_engine(store) as engine:
-            once(lambda key: engine.set_status(campaign, status, key, ACTOR))
+        with opened_service(store) as service:
+            once(lambda key: service.set_status(campaign, status, key, ACTOR))
         say({"campaign": campaign, "status": status}, f"{campaign} is {status}", as_json)
 
     campaign_app.command(word, help=text)(command)
@@ -116,8 +116,8 @@ _status_command("close", "closed", "Close for good; feedback for open decisions 
 @campaign_app.command("reset-clock")
 def reset_clock_command(campaign: Name, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Continue with today's date, after decisions that a wrong clock dated in the future."""
-    with opened_engine(store) as engine:
-        once(lambda key: engine.reset_clock(campaign, key, ACTOR))
+    with opened_service(store) as service:
+        once(lambda key: service.reset_clock(campaign, key, ACTOR))
     say({"campaign": campaign}, f"{campaign} continues today", as_json)
 
 
@@ -130,19 +130,19 @@ def add_arm_command(
 ) -> None:
     """Add an arm, from the next decision on."""
     name, cap = _arm(arm)
-    _change(store, campaign, as_json, lambda engine, key: engine.add_arm(campaign, name, cap, key, ACTOR))
+    _change(store, campaign, as_json, lambda service, key: service.add_arm(campaign, name, cap, key, ACTOR))
 
 
 @campaign_app.command("retire-arm")
 def retire_arm_command(campaign: Name, arm: str, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Choose this arm no more, until it is brought back."""
-    _change(store, campaign, as_json, lambda engine, key: engine.retire_arm(campaign, arm, key, ACTOR))
+    _change(store, campaign, as_json, lambda service, key: service.retire_arm(campaign, arm, key, ACTOR))
 
 
 @campaign_app.command("bring-back-arm")
 def bring_back_arm_command(campaign: Name, arm: str, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Choose a retired arm again, with all that is known of it."""
-    _change(store, campaign, as_json, lambda engine, key: engine.bring_back_arm(campaign, arm, key, ACTOR))
+    _change(store, campaign, as_json, lambda service, key: service.bring_back_arm(campaign, arm, key, ACTOR))
 
 
 @campaign_app.command("change", help=f"Change terms from now on: {', '.join(CHANGEABLE)}.")
@@ -153,7 +153,7 @@ def change_command(
     as_json: AsJson = False,
 ) -> None:
     changes = dict(map(_changed_term, term))
-    _change(store, campaign, as_json, lambda engine, key: engine.change_terms(campaign, changes, key, ACTOR))
+    _change(store, campaign, as_json, lambda service, key: service.change_terms(campaign, changes, key, ACTOR))
 
 
 def _changed_term(text: str) -> tuple[str, Any]:
@@ -248,15 +248,15 @@ def show_all(rows: list[dict[str, Any]], as_json: bool) -> None:
             _print_money(console, row)
 
 
-def show(engine: DecisionService, campaign: str, as_json: bool) -> None:
+def show(service: DecisionService, campaign: str, as_json: bool) -> None:
     """Print one campaign, its terms and its arms."""
     from budgetbandits.service.campaigns import Total
 
-    row = engine.describe(campaign)
+    row = service.describe(campaign)
     if as_json:
         print_json(row)
         return
-    totals = engine.totals(campaign)
+    totals = service.totals(campaign)
     console = Console()
     console.print(
         f"[bold]{escape(row['name'])}[/]  {row['status']}  {row['policy']}  since {local_time(row['created_at'])}"

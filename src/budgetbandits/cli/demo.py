@@ -114,23 +114,23 @@ def serve_demo(port: int, open_page: bool) -> None:
                 worker.join(5.0)
 
 
-def live_through(engine_class: type[DecisionService], store: Store, rng: random.Random) -> None:
+def live_through(service_class: type[DecisionService], store: Store, rng: random.Random) -> None:
     """Simulate ten days of a campaign with a clock of its own, many decisions per transaction: it takes a second."""
     from budgetbandits.service.feedback import DecisionOutcome
 
     now = time.time()
     moments = iter(_moments(now, rng))
     at = [now - DAYS * 86_400]
-    engine = engine_class(store, lambda: at[0])
-    engine.create("models", "bts", 900.0, CAPS, pace_seconds=14 * 86_400.0, hold_seconds=1800.0, actor="demo")
+    service = service_class(store, lambda: at[0])
+    service.create("models", "bts", 900.0, CAPS, pace_seconds=14 * 86_400.0, hold_seconds=1800.0, actor="demo")
 
     def one(tx: Transaction, number: int) -> None:
         at[0] = next(moments)
         with contextlib.suppress(HoldRefused):  # ahead of the plan
-            [made] = engine.decision_task("models", f"past {number}").work(tx)
+            [made] = service.decision_task("models", f"past {number}").work(tx)
             at[0] += rng.choice([3.0, 8.0, 20.0, 45.0, 90.0])
             reward, cost = outcome(made.arm, CAPS[made.arm], rng)
-            engine.feedback_task(DecisionOutcome(made.decision, reward, cost), "models").work(tx)
+            service.feedback_task(DecisionOutcome(made.decision, reward, cost), "models").work(tx)
 
     def many(tx: Transaction, first: int) -> None:
         for more in range(PER_TRANSACTION):
@@ -139,7 +139,7 @@ def live_through(engine_class: type[DecisionService], store: Store, rng: random.
     for first in range(0, PAST_DECISIONS, PER_TRANSACTION):
         store.write(partial(many, first=first))
         if first == 3 * PER_TRANSACTION:
-            engine.top_up("models", 300.0, actor="demo")
+            service.top_up("models", 300.0, actor="demo")
 
 
 def _moments(now: float, rng: random.Random) -> Iterator[float]:

@@ -63,7 +63,7 @@ def opened_store(address: str) -> Iterator[Store]:
 
 
 @contextlib.contextmanager
-def opened_engine(address: str) -> Iterator[DecisionService]:
+def opened_service(address: str) -> Iterator[DecisionService]:
     """The service on that store, without HTTP."""
     from budgetbandits.service.service import DecisionService
 

@@ -20,11 +20,11 @@ class DecisionService:
     >>> import tempfile
     >>> from budgetbandits.service.stores.sqlite import SQLiteStore
     >>> with tempfile.TemporaryDirectory() as folder, SQLiteStore(folder + "/money.db") as store:
-    ...     engine = DecisionService(store)
-    ...     campaign = engine.create("ads", "bts", budget=5.0, arms={"search": 1.0, "mail": 0.5})
-    ...     answer = engine.decide("ads", key="visitor 1")
-    ...     engine.feedback(answer.decision, reward=1.0, cost=0.25)
-    ...     engine.account("ads").spent
+    ...     service = DecisionService(store)
+    ...     campaign = service.create("ads", "bts", budget=5.0, arms={"search": 1.0, "mail": 0.5})
+    ...     answer = service.decide("ads", key="visitor 1")
+    ...     service.feedback(answer.decision, reward=1.0, cost=0.25)
+    ...     service.account("ads").spent
     250000
     """
 

@@ -53,21 +53,21 @@ class LazyApplication:
 class Application(Router):
     """All routes; ``operators`` are those that are imported later."""
 
-    def __init__(self, service: ServerState) -> None:
+    def __init__(self, state: ServerState) -> None:
         def make() -> ASGIApp:
             from budgetbandits.service.http.operator_routes import operators
 
-            return operators(service)
+            return operators(state)
 
         self.operators = LazyApplication(make)
         # no redirects: they would lead to the address in the header Host
         # FastAPI also answers what workers' routes do not, such as a method that is not POST
         super().__init__(
-            [*worker_routes.routes(service), Mount("/", self.operators)],
+            [*worker_routes.routes(state), Mount("/", self.operators)],
             redirect_slashes=False,
             default=not_found,
             middleware=[
-                Middleware(RequestCounter, metrics=service.metrics),
+                Middleware(RequestCounter, metrics=state.metrics),
                 Middleware(BodyLimit),
                 Middleware(NulFilter),
             ],
@@ -75,9 +75,9 @@ class Application(Router):
 
 
 def create_app(
-    engine: DecisionService, store: Store, metrics: Metrics | None = None, reads: LongReads | None = None
+    service: DecisionService, store: Store, metrics: Metrics | None = None, reads: LongReads | None = None
 ) -> Application:
     """The application; its server must call `DecisionService.expire_due` now and then."""
-    parts = engine.campaigns, engine.decisions, engine.outcomes
-    metrics, reads = metrics or Metrics(engine.campaigns), reads or LongReads(store)
+    parts = service.campaigns, service.decisions, service.outcomes
+    metrics, reads = metrics or Metrics(service.campaigns), reads or LongReads(store)
     return Application(ServerState(*parts, store, metrics, KeyRing(store), reads))

@@ -54,11 +54,11 @@ def serve(
     with open_store(address) as store:
         hand_over_first_key(store, key_file)
         print(f"Serving {name} on http://{host}:{port}", flush=True)
-        engine, stop = DecisionService(store), threading.Event()
-        metrics, reads = Metrics(engine.campaigns), LongReads(store)
+        service, stop = DecisionService(store), threading.Event()
+        metrics, reads = Metrics(service.campaigns), LongReads(store)
         sweepers = [
             threading.Thread(
-                target=_every, args=(EXPIRE_SECONDS, partial(_expire, engine, metrics), stop), daemon=True
+                target=_every, args=(EXPIRE_SECONDS, partial(_expire, service, metrics), stop), daemon=True
             ),
             threading.Thread(
                 target=_every, args=(ROLL_UP_SECONDS, partial(_roll_up, store, metrics, stop), stop), daemon=True
@@ -66,7 +66,7 @@ def serve(
         ]
         for each in sweepers:
             each.start()
-        app = create_app(engine, store, metrics, reads)
+        app = create_app(service, store, metrics, reads)
         gc.collect()
         gc.freeze()  # all this stays until the end: spare the collector from scanning it again
         log.info("serving", host=host, port=port)
@@ -136,8 +136,8 @@ def _name(work: Any) -> str:
     return str(work.func.__name__).strip("_").replace("_", " ")
 
 
-def _expire(engine: DecisionService, metrics: Metrics) -> None:
-    while expired := engine.expire_due():
+def _expire(service: DecisionService, metrics: Metrics) -> None:
+    while expired := service.expire_due():
         for campaign, count in expired.items():
             metrics.expired += count
             log.warning("holds expired", campaign=campaign, count=count)
