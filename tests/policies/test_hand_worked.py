@@ -1,4 +1,4 @@
-"""One example of every policy, worked by hand, and what its parameters refuse."""
+"""The paper's policies and the classical ones, an example of each worked by hand, and what parameters of all refuse."""
 
 import math
 
