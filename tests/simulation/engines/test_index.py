@@ -47,6 +47,8 @@ DEEP = bool(os.environ.get("BUDGETBANDITS_DEEP"))
 
 LIBRARY = [name for name, kind in POLICIES.items() if issubclass(kind, IndexPolicy) and kind.monotone != Monotonicity()]
 """Policies that declare something of their index: the engines play them."""
+ONE_OF_EACH_KIND = ("kube", "ucb1", "kube-fractional", "ucb-v", "ucb-bv2", "ucb-b2", "imed-ratio")
+"""Of these, one for each kind of first extra, and one whose index ignores costs."""
 WITHOUT_TIES = ["kube", "kube-fractional", "pd-bwk", "primal-dual-bwk", "ucb1", "ucb-v", "moss", "kl-ucb"]
 LATER = ["omega-ucb", "omega-star-ucb", "omega-rising:wait=2", "budget-ucb"]
 LATER += ["imed-ratio", "imed-fading:fade=9", "imed-moss"]
@@ -71,7 +73,12 @@ def lazy_means_lazy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arms"), [*itertools.product([*WITHOUT_TIES, *OWN], (2, 5, 40)), *itertools.product(LATER, (3, 40))]
+    ("name", "arms"),
+    [
+        *itertools.product([*WITHOUT_TIES, *OWN], (2, 40)),
+        *itertools.product(LATER, (3, 40)),
+        *deep(*((name, 5) for name in (*WITHOUT_TIES, *OWN))),
+    ],
 )
 def test_pull_for_pull_as_the_reference(name: str, arms: int) -> None:
     policy = policy_of(name)
@@ -254,7 +261,7 @@ def test_small_binomials(n: int, p: float, by_bits: bool) -> None:
 # --- rules -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", LIBRARY)
+@pytest.mark.parametrize("name", mostly_deep(LIBRARY, ONE_OF_EACH_KIND))
 def test_declared_monotonicity_survives_spot_checks(name: str) -> None:
     policy = parse_policy(name)
     rule, problem = rule_of(policy), PROBLEMS["ten"][0]
