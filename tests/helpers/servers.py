@@ -26,14 +26,15 @@ def serving(folder, port, store=None, first=""):
         command += ["--store", store]
     with (folder / "said").open("w") as said:
         server = subprocess.Popen(command, cwd=folder, stdout=said, stderr=subprocess.STDOUT)
-    while True:
-        try:
-            httpx.get(f"http://127.0.0.1:{port}/readyz").raise_for_status()
-        except httpx.HTTPError:
-            assert server.poll() is None, (folder / "said").read_text()
-            time.sleep(0.02)
-        else:
-            return server
+    with httpx.Client() as client:  # one for all attempts: making one takes longer than a request
+        while True:
+            try:
+                client.get(f"http://127.0.0.1:{port}/readyz").raise_for_status()
+            except httpx.HTTPError:
+                assert server.poll() is None, (folder / "said").read_text()
+                time.sleep(0.02)
+            else:
+                return server
 
 
 def admin_key(folder):
