@@ -849,7 +849,7 @@ def test_nobody_gets_a_decision_when_the_store_cannot_write(service, campaign):
     assert service("GET", campaign).json()["held"] == 0.0
 
 
-def test_a_real_server_keeps_everything_over_a_restart(tmp_path):
+def test_a_real_server_keeps_everything_over_a_restart_and_ends_though_a_socket_is_left_open(tmp_path):
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     process = serving(tmp_path, port)
@@ -864,10 +864,17 @@ def test_a_real_server_keeps_everything_over_a_restart(tmp_path):
     again = httpx.post(f"{path}/decisions", json={}, headers=headers | {"Idempotency-Key": "one"}).json()
     assert again == made
     assert made["arm"] in CAMPAIGN["arms"]
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=20) == 0
+    upgrade = "GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    upgrade += "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", port)) as left_open:
+        left_open.sendall(upgrade.encode())
+        answer = left_open.recv(100)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
+    assert answer.startswith(b"HTTP/1.1 200")
     said = (tmp_path / "said").read_text()
     assert [json.loads(line)["event"] for line in said.splitlines() if line[0] == "{"] == ["serving", "stopped"]
+    assert "request failed" not in said
     assert "shown this once" not in said
 
 
@@ -888,20 +895,6 @@ atexit.register(lambda: print("answered:", sys.early.recv(15)))
     process.send_signal(signal.SIGINT)
     process.wait(timeout=20)
     assert "answered: b'HTTP/1.1 200 OK'" in (tmp_path / "said").read_text()
-
-
-def test_a_socket_left_open_does_not_keep_a_server_from_ending(tmp_path):
-    port = free_port()
-    process = serving(tmp_path, port)
-    upgrade = "GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-    upgrade += "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", port)) as left_open:
-        left_open.sendall(upgrade.encode())
-        answer = left_open.recv(100)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) == 0
-    assert answer.startswith(b"HTTP/1.1 200")
-    assert "request failed" not in (tmp_path / "said").read_text()
 
 
 def test_a_request_over_http(service):
