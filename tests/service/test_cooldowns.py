@@ -10,6 +10,7 @@ from budgetbandits.service.feedback import DecisionOutcome
 from budgetbandits.service.ledger import DAY
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from deep import deep
 from memory_store import MemoryStore
 
 ARMS = {"a": 1.0, "b": 1.0}
@@ -241,7 +242,7 @@ def test_many_failures_at_once(engine, store):
     assert verify(store, campaign) == []
 
 
-@pytest.mark.parametrize("policy", ["bts", "kube"])
+@pytest.mark.parametrize("policy", ["bts", *deep("kube")])
 def test_an_arm_that_neither_brings_nor_costs_anything_is_asked_ever_more_rarely(engine, store, clock, policy):
     """Told as reward 0 and cost 0, a dead arm would get a third of the requests of bts for ever, and all of kube's."""
     campaign = engine.create("ads", policy, budget=1e6, arms=ARMS)

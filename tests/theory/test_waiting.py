@@ -108,7 +108,7 @@ def test_a_best_arm_that_always_pays(epsilon):
 
 
 @pytest.mark.parametrize("means", [(0.6, 0.5), (0.95, 0.9), (0.3, 0.1), (1.0, 0.4)])
-@pytest.mark.parametrize("epsilon", [0.2, 0.05])
+@pytest.mark.parametrize("epsilon", [0.05, *deep(0.2)])
 def test_the_remainder_covers_what_is_left_out(means, epsilon):
     """Half a thousand terms and the bound, against two thousand terms."""
     reward = excess(means[0], means[0] - epsilon, 2048)

@@ -11,6 +11,7 @@ from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.stores.records import CampaignSettings, Counts
 from budgetbandits.terms import Terms
+from deep import deep
 from served import pull
 
 
@@ -50,7 +51,9 @@ def played(rng, pulls, failing=0.0, late=0.0, chance=0.5):
 
 
 @pytest.mark.parametrize(
-    "case", [{}, {"failing": 0.5}, {"late": 0.5}, {"failing": 0.5, "late": 0.5}, {"failing": 0.2, "late": 0.9}], ids=str
+    "case",
+    [{}, {"failing": 0.5, "late": 0.5}, *deep({"failing": 0.5}, {"late": 0.5}, {"failing": 0.2, "late": 0.9})],
+    ids=str,
 )
 def test_of_arms_that_are_the_same_nothing_is_saved(case):
     """Of 60 campaigns at least 53 have 0 in the interval, and their medians are not all on one side: fails by chance
