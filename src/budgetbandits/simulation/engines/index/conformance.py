@@ -16,7 +16,7 @@ import numpy as np
 from budgetbandits.errors import BadParameter, NotANumber
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import Knowledge, State
-from budgetbandits.policies.index import IndexPolicy, MoneyPolicy, check_arity, index_of, rounded_money
+from budgetbandits.policies.index import IndexPolicy, check_arity, index_of, rounded_money
 from budgetbandits.policies.statistics import Moments, Tally
 from budgetbandits.problems.distributions import OutcomeLaw
 from budgetbandits.problems.problem import Arm, Problem
@@ -125,10 +125,10 @@ def _check_constant(values: Sequence[Any], place: int, own: bool) -> None:
 def _check_first(policy: IndexPolicy, rule: IndexRule, state: Tally, extras: tuple[Any, ...]) -> None:
     """A first extra that the engines work out by themselves, such as the variance, must be the policy's."""
     expected: tuple[Any, ...] = (np.maximum(state.reward_squared / state.seen - state.mean_reward**2, 0.0),)
-    if rule.kind == MOMENTS:
+    if rule.kind in (MOMENTS, MONEY):
         expected = state.moments if isinstance(state, Moments) else (None,)
-    elif rule.kind == MONEY:
-        expected = policy.money_extras(state) if isinstance(policy, MoneyPolicy) else (None,)
+        if rule.kind == MONEY:
+            expected = (*expected[:2], np.asarray(rounded_money(state.left)))
     elif rule.kind == FLOOR_SEEN:
         expected = (np.asarray(state.mean_cost.min()),)
     elif rule.kind == BEST_RATIO:
