@@ -19,7 +19,7 @@ from typing import NamedTuple
 from budgetbandits.errors import BadParameter, UnknownPolicy
 from budgetbandits.numerics.arrays import all_true, trial, where
 from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, Policy, State, best, first_pull
-from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, MomentsPolicy, Monotonicity
+from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, MomentsPolicy, MoneyPolicy, Monotonicity
 from budgetbandits.policies.sampling import Posterior, SamplingPolicy
 from budgetbandits.policies.statistics import Tally
 from budgetbandits.registry import Registry
@@ -33,6 +33,7 @@ __all__ = [
     "IndexPolicy",
     "Knowledge",
     "MomentsPolicy",
+    "MoneyPolicy",
     "Monotonicity",
     "Policy",
     "Posterior",

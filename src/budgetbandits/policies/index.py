@@ -15,7 +15,16 @@ from budgetbandits.numerics.arrays import Array, where
 from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, best, first_pull
 from budgetbandits.policies.statistics import Moments, T, TallyPolicy
 
-__all__ = ["RISING_INDEX", "IndexPolicy", "MomentsPolicy", "Monotonicity", "check_arity", "not_a_number", "where"]
+__all__ = [
+    "RISING_INDEX",
+    "IndexPolicy",
+    "MomentsPolicy",
+    "MoneyPolicy",
+    "Monotonicity",
+    "check_arity",
+    "not_a_number",
+    "where",
+]
 
 
 @dataclass(frozen=True)
@@ -24,8 +33,8 @@ class Monotonicity:
 
     ``rises_with_rounds`` alone lets the engine evaluate arms lazily; all of the first four let it skip blocks of pulls.
     ``rises_with_first`` is asked of a rule whose first extra is the variance, ``falls_with_first`` of one whose first
-    extra is the smallest mean cost or the best ratio. ``error`` is how far, relative to 1 + |index|, rounding may break
-    monotonicity.
+    extra is the smallest mean cost or the best ratio, ``rises_with_money`` of a `MoneyPolicy`. ``error`` is how far,
+    relative to 1 + |index|, rounding may break monotonicity.
     """
 
     rises_with_reward: bool = False
@@ -36,6 +45,7 @@ class Monotonicity:
     ignores_rounds: bool = False
     rises_with_first: bool = False
     falls_with_first: bool = False
+    rises_with_money: bool = False
     error: float = 1e-9
 
     @property
@@ -52,7 +62,7 @@ RISING_INDEX = Monotonicity(rises_with_reward=True, falls_with_cost=True, falls_
 
 @dataclass(frozen=True)
 class IndexPolicy(TallyPolicy[T]):
-    """First every arm once, in order; then the arm with the highest index.
+    """First every arm once, in order, unless `first_pulls` says otherwise; then the arm with the highest index.
 
     ``index(mean_reward, mean_cost, pulls, rounds, *extras)`` is one function made of NumPy ufuncs, so that it serves
     whole arrays here and can be compiled for single arms elsewhere. It may divide by zero as long as it replaces the
@@ -66,8 +76,11 @@ class IndexPolicy(TallyPolicy[T]):
     first_extra: ClassVar[str] = "constant"
     """What the first of the `extras` is: "constant", "own" (a number for each arm), "variance" (of the arm's rewards),
     "moments" (the first three are the variances of the arm's rewards and costs and their covariance; see
-    `MomentsPolicy`), "smallest cost" (the smallest mean cost of all arms) or "best ratio" (the best mean reward by mean
-    cost, infinite if an arm has cost nothing)."""
+    `MomentsPolicy`), "money" (the first three are these variances and the money left; see `MoneyPolicy`), "smallest
+    cost" (the smallest mean cost of all arms) or "best ratio" (the best mean reward by mean cost, infinite if an arm
+    has cost nothing)."""
+    first_pulls: ClassVar[bool] = True
+    """Whether every arm is pulled once first. If not, the index must be a number where pulls and means are 0."""
     softmax: ClassVar[bool] = False
     """Whether the arm is drawn in proportion to the exponential of its index, instead of the highest index."""
 
@@ -89,16 +102,16 @@ class IndexPolicy(TallyPolicy[T]):
 
     def choose(self, state: T, rng: np.random.Generator) -> int | None:
         mask = self.affordable(state)
-        while (arm := first_pull(state)) is not None:
+        while self.first_pulls and (arm := first_pull(state)) is not None:
             if mask is None or mask[arm]:
                 return arm
         allowed = state.active if mask is None else state.active & mask.astype(bool)
         exploration = self.exploration(len(state.pulls))
         if exploration > 0.0 and rng.random() * state.pulls.sum() < exploration:
             return best(np.where(allowed, 0.0, -np.inf), rng)
-        # an arm whose first feedback is still on its way could be anything
-        score = np.where(state.pulls > 0, self.scores(state), np.inf)
-        score = np.where(allowed, score, -np.inf)
+        score = np.where(allowed, self.scores(state), -np.inf)
+        if self.first_pulls:  # an arm whose first feedback is still on its way could be anything
+            score = np.where(allowed & (state.pulls == 0), np.inf, score)
         try:
             if self.softmax and np.isfinite(score.max()):
                 return int(rng.choice(len(score), p=self.chances(score)))
@@ -115,12 +128,12 @@ class IndexPolicy(TallyPolicy[T]):
         return np.asarray(weight / weight.sum())
 
     def scores(self, state: T) -> Any:
-        """The index of every arm as the counts stand; of an arm without pulls it says nothing."""
-        pulls = state.seen
+        """The index of every arm as the counts stand; of an arm without pulls it says nothing where `first_pulls`."""
+        pulls = state.seen if self.first_pulls else state.pulls.astype(float)
         index, extras = index_of(self), self.extras(state)
         try:
             with np.errstate(divide="ignore", invalid="ignore"):
-                return index(state.reward / pulls, state.cost / pulls, pulls, float(state.pulls.sum()), *extras)
+                return index(state.mean_reward, state.mean_cost, pulls, float(state.pulls.sum()), *extras)
         except TypeError:
             check_arity(self, extras)
             raise
@@ -144,6 +157,39 @@ class MomentsPolicy(IndexPolicy[Moments]):
         super().add_history(state, arm, pulls, reward, cost)
         state.cost_squared[arm] += cost  # the largest variance the history allows, and no correlation
         state.product[arm] += reward * cost / max(pulls, 1)
+
+
+MONEY_STEPS = 16
+"""Steps in which policies see the money left, for each factor of two."""
+
+
+def rounded_money(left: float) -> float:
+    """The money left, rounded down to a step: 2 to the power of a multiple of 1/16, or 4 % at most.
+
+    So what an index says of an arm that is not pulled stands still for many rounds.
+
+    >>> rounded_money(1000.0), rounded_money(970.0), rounded_money(64.0)
+    (980.5..., 939.0..., 64.0)
+    """
+    step = np.floor(MONEY_STEPS * np.log2(max(left, SMALLEST_MONEY)) + 1e-9)
+    return float(np.exp2(step / MONEY_STEPS))
+
+
+SMALLEST_MONEY = 2.0**-60
+"""Less than this is nothing."""
+
+
+@dataclass(frozen=True)
+class MoneyPolicy(MomentsPolicy):
+    """An index policy that looks at the variances of rewards and costs, and at the money left of a known budget."""
+
+    first_extra = "money"
+    needs = frozenset({"budget"})
+
+    def money_extras(self, state: Moments) -> tuple[Any, ...]:
+        """The first three of the extras."""
+        reward_variance, cost_variance, _ = state.moments
+        return reward_variance, cost_variance, rounded_money(state.left)
 
 
 def index_of(policy: IndexPolicy) -> Callable[..., Any]:

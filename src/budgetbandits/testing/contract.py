@@ -117,8 +117,8 @@ def feedback_at_any_time(policy: Policy) -> None:
 
 def first_pulls_in_turn(policy: Policy) -> str | None:
     """Asked again before the first feedback is there, a policy that tries every arm goes on to the next."""
-    if not isinstance(policy, IndexPolicy | EpsilonFirst):
-        return "only policies with an index pull every arm once"
+    if not (policy.first_pulls if isinstance(policy, IndexPolicy) else isinstance(policy, EpsilonFirst)):
+        return "it does not pull every arm once"
     state, rng = policy.start(5, knowledge(5)), np.random.default_rng(1)
     chosen = [policy.choose(state, rng) for _ in range(5)]
     expect(chosen == [0, 1, 2, 3, 4], f"the first five choices without feedback are {chosen}, not each arm once")

@@ -71,6 +71,7 @@ BOUNDS = ["omega-rising", "ucb-b2", "ucb-b2c", "imed-fading", "imed-moss"]
         ("budget-ucb", "index blocks"),
         ("omega-star-ucb", "index bounds"),
         ("imed-ratio", "index bounds"),
+        ("gittins-ratio", "index bounds"),
         ("b-greedy", "index plain loop"),
         ("npts-ratio", "sampling plain loop"),
         *deep(

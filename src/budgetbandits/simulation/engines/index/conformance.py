@@ -16,14 +16,14 @@ import numpy as np
 from budgetbandits.errors import BadParameter, NotANumber
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import Knowledge, State
-from budgetbandits.policies.index import IndexPolicy, check_arity, index_of
+from budgetbandits.policies.index import IndexPolicy, check_arity, index_of, rounded_money
 from budgetbandits.policies.statistics import Moments, Tally
 from budgetbandits.problems.distributions import OutcomeLaw
 from budgetbandits.problems.problem import Arm, Problem
 from budgetbandits.simulation.engine_support import EngineUnsupported, check_once
 from budgetbandits.simulation.engines.index.engine import IndexGames, one_pull_each
 from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, completed, rule_of
-from budgetbandits.simulation.engines.index.state import BEST_RATIO, CONSTANT, FLOOR_SEEN, MOMENTS, OWN
+from budgetbandits.simulation.engines.index.state import BEST_RATIO, CONSTANT, FLOOR_SEEN, MOMENTS, MONEY, OWN
 from budgetbandits.simulation.reference import what_is_known
 
 # --- extras and index at made-up states ------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def extras_at(
         if place == 0 and rule.kind not in (CONSTANT, OWN):
             for state, extras in zip((*states, *corners), found, strict=True):
                 _check_first(policy, rule, state, extras)
-        elif place > 2 or rule.kind != MOMENTS:
+        elif place > 2 or rule.kind not in (MOMENTS, MONEY):
             _check_constant([extras[place] for extras in found], place, own=place == 0 and rule.kind == OWN)
     for state, extras in zip(states, found[: len(states)], strict=True):
         _check_index(policy, rule, state, extras)
@@ -125,8 +125,10 @@ def _check_constant(values: Sequence[Any], place: int, own: bool) -> None:
 def _check_first(policy: IndexPolicy, rule: IndexRule, state: Tally, extras: tuple[Any, ...]) -> None:
     """A first extra that the engines work out by themselves, such as the variance, must be the policy's."""
     expected: tuple[Any, ...] = (np.maximum(state.reward_squared / state.seen - state.mean_reward**2, 0.0),)
-    if rule.kind == MOMENTS:
+    if rule.kind in (MOMENTS, MONEY):
         expected = state.moments if isinstance(state, Moments) else (None,)
+        if rule.kind == MONEY:
+            expected = (*expected[:2], np.asarray(rounded_money(state.left)))
     elif rule.kind == FLOOR_SEEN:
         expected = (np.asarray(state.mean_cost.min()),)
     elif rule.kind == BEST_RATIO:
@@ -259,12 +261,15 @@ def spot_check(
         (known.ignores_rounds, 3, 0.0, "ignore rounds"),
         (known.rises_with_first, 4, 1.0, "rise with its first extra"),
         (known.falls_with_first, 4, -1.0, "fall with its first extra"),
+        (known.rises_with_money, 6, 1.0, "rise with the money left"),
     )
     for _ in range(points):
         pulls = np.floor(np.exp(rng.uniform(0.0, 18.0)))
         point = [rng.random(), rng.random(), pulls, pulls + np.floor(np.exp(rng.uniform(0.0, 18.0))), *extras]
-        if rule.kind == MOMENTS:
+        if rule.kind in (MOMENTS, MONEY):
             point[4:7] = _moments(point[0], point[1], rng)
+            if rule.kind == MONEY:
+                point[6] = rounded_money(np.exp(rng.uniform(0.0, 18.0)))
         elif rule.kind != CONSTANT:
             point[4:5] = [rng.random()]
         for declared, which, direction, words in moves:

@@ -12,14 +12,14 @@ from numba import njit
 
 from budgetbandits.simulation.engines.index.bounds import expiry_of, renew, shelve, stays_infinite, wished_horizon
 from budgetbandits.simulation.engines.index.groups import by_bound, dissolve, give, join, pour, take_from_pool
-from budgetbandits.simulation.engines.index.state import FLOOR_SEEN, PULLING, can_pay, now, pulls_of, root_of
+from budgetbandits.simulation.engines.index.state import FLOOR_SEEN, MONEY, PULLING, can_pay, now, offered, root_of
 from budgetbandits.simulation.engines.runtime.draws import uniform
 from budgetbandits.simulation.engines.runtime.records import GOING_ON, NOT_A_NUMBER, float_pointer, stop, whole_pointer
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def gather(game, index):
-    """All arms that have been pulled into groups, and a bound for each; nobody leads."""
+    """All arms that have an index into groups, and a bound for each; nobody leads."""
     table, free = whole_pointer(game.table_at), whole_pointer(game.free_at)
     candidate, value = whole_pointer(game.candidate_at), float_pointer(game.value_at)
     for slot in range(game.slots):
@@ -33,7 +33,7 @@ def gather(game, index):
     level = -np.inf
     found = 0
     for arm in range(game.arms):
-        if pulls_of(game, arm) > 0:
+        if offered(game, arm):
             group, new = join(game, arm)
             if new:
                 value[group] = now(game, index, arm)
@@ -80,8 +80,8 @@ def look_around(game, index, lead):
     order, _, key = by_bound(game)
     stack, candidate = whole_pointer(game.stack_at), whole_pointer(game.candidate_at)
     value, bound = float_pointer(game.value_at), float_pointer(game.bound_at)
-    # where rounds do not matter a bound is the index itself, until the arm is pulled
-    exact = not game.rounds_matter and game.kind < FLOOR_SEEN
+    # where neither rounds nor money matter a bound is the index itself, until the arm is pulled
+    exact = not game.rounds_matter and game.kind < MONEY
     best = np.inf if game.pool_size > 0 else lead
     found = 0
     stack[0] = 0
@@ -164,7 +164,7 @@ def tighten(game, index, kept, best, emptied):
     for spot in range(kept):
         group = candidate[spot]
         # with a moving floor a bound is as good as its window, without rounds it is exact: no renewal makes it tighter
-        loose = game.rounds_matter if game.kind < FLOOR_SEEN else bound[group] == np.inf
+        loose = game.rounds_matter or game.kind == MONEY if game.kind < FLOOR_SEEN else bound[group] == np.inf
         if group == emptied or not loose:
             continue
         gap = best - value[group]

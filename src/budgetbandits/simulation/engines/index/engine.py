@@ -30,6 +30,7 @@ from budgetbandits.simulation.engines.index.state import (
     EXTRAS,
     FLOOR_SEEN,
     MOMENTS,
+    MONEY,
     OWN,
     VARIANCE,
     IndexState,
@@ -80,6 +81,10 @@ def how_played(rule: IndexRule, arms: int) -> Engine:
         return Engine("index bounds", f"its index depends on the {common}, which moves with every pull")
     if rule.kind == MOMENTS:
         return Engine("index bounds", "its index depends on variances, which blocks of pulls do not tell")
+    if rule.kind == MONEY and not known.rises_with_money:
+        return Engine("index plain loop", "monotone does not say that its index rises with the money left")
+    if rule.kind == MONEY:
+        return Engine("index bounds", "its index depends on variances, which blocks of pulls do not tell, and on money")
     if not known.blocks:
         return Engine("index bounds", "monotone does not say that its index rises with the mean reward and falls with "
                       "the mean cost and the pulls")  # fmt: skip
@@ -204,13 +209,13 @@ class IndexGames:
         finite = not tables.buffered and record.arrays["buffer"].shape[1] >= LEAST_TAPE
         record.restart(self._first)
         record.set(
-            kind=kind, rounds_matter=not known.ignores_rounds, cost_matters=not known.ignores_cost,
+            kind=kind, forced=policy.first_pulls, rounds_matter=not known.ignores_rounds, cost_matters=not known.ignores_cost,
             blocks=self._engine.name == "index blocks", sweeps=finite and known.lazy and kind < MOMENTS,
             softmax=policy.softmax, exploration=policy.exploration(len(self._problem)),
             reward_unit=1.0 / tables.reward_scale, cost_unit=1.0 / tables.cost_scale, slack=known.error,
         )  # fmt: skip
         for place, (name, extra) in enumerate(zip(EXTRAS, extras, strict=False)):
-            if kind == CONSTANT or place > (2 if kind == MOMENTS else 0):
+            if kind == CONSTANT or place > (2 if kind in (MOMENTS, MONEY) else 0):
                 record.set(**{name: float(extra)})
         more = np.array(extras[len(EXTRAS) :], dtype=float)
         self._starts[budget] = record.fields(), extras[0] if kind == OWN else 0.0, price, more

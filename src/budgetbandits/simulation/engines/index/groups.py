@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.engines.index.state import MOMENTS, OWN, VARIANCE, root_of
+from budgetbandits.simulation.engines.index.state import OWN, VARIANCE, knows_variances, root_of
 from budgetbandits.simulation.engines.runtime.draws import exponential
 from budgetbandits.simulation.engines.runtime.records import float_pointer, whole_pointer
 
@@ -142,9 +142,9 @@ def same_state(game, arm, other):
     costs, squares = float_pointer(game.costs_at), float_pointer(game.squares_at)
     if game.cost_matters and costs[arm] != costs[other]:
         return False
-    if (game.kind == VARIANCE or game.kind == MOMENTS) and squares[arm] != squares[other]:
+    if (game.kind == VARIANCE or knows_variances(game)) and squares[arm] != squares[other]:
         return False
-    if game.kind == MOMENTS:
+    if knows_variances(game):
         costs_squared, products = float_pointer(game.cost_squares_at), float_pointer(game.products_at)
         if costs_squared[arm] != costs_squared[other] or products[arm] != products[other]:
             return False

@@ -23,7 +23,9 @@ from budgetbandits.simulation.engines.index.state import (
     evaluate,
     highest_bound,
     money_left,
+    money_moved,
     now,
+    offered,
 )
 from budgetbandits.simulation.engines.index.sweeps import sweep_on, worth_a_sweep
 from budgetbandits.simulation.engines.runtime.draws import exponential, uniform
@@ -33,7 +35,6 @@ from budgetbandits.simulation.engines.runtime.records import (
     ROUND_LIMIT,
     float_pointer,
     stop,
-    whole_pointer,
 )
 
 
@@ -59,17 +60,20 @@ def best_of_all(game, index):
     if game.rounds >= game.horizon:
         return stop(game)
     exploring = game.exploration > 0.0 and uniform(game.stream_at) * float(game.rounds) < game.exploration
-    pulls, price, money = whole_pointer(game.pulls_at), float_pointer(game.price_at), money_left(game)
+    price, money = float_pointer(game.price_at), money_left(game)
     values = float_pointer(game.value_at)
-    kept = not game.rounds_matter and game.kind < FLOOR_SEEN  # an index changes with the arm's own pulls alone
-    if kept and game.leader >= 0:
-        values[game.leader] = evaluate(game, index, game.leader, game.rounds, game.floor)
+    # between steps of money an index changes with the arm's own pulls alone
+    kept = not game.rounds_matter and game.kind < FLOOR_SEEN
     known = kept and game.leader >= 0
+    if money_moved(game):
+        known = False
+    if known:
+        values[game.leader] = evaluate(game, index, game.leader, game.rounds, game.floor)
     chosen = -1
     best = -np.inf
     ties = 0
     for arm in range(game.arms):
-        if pulls[arm] == 0 or not price[arm] <= money:
+        if not offered(game, arm) or not price[arm] <= money:
             continue
         if not known and (kept or not exploring):
             values[arm] = evaluate(game, index, arm, game.rounds, game.floor)
@@ -101,6 +105,7 @@ def play_lazily(games, index):
         status = first_pulls(game)
         if status == GOING_ON:
             game.floor_low = game.floor_high = game.floor
+            money_moved(game)
             status = gather(game, index)
     while status == GOING_ON:
         if game.stage == PULLING:
@@ -117,6 +122,7 @@ def play_lazily(games, index):
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def choose(game, index):
     """Find who is to be pulled next; a leader that is safe for many rounds is pulled at once."""
+    money_moved(game)  # every index may have fallen: bounds hold
     if game.leader >= 0 and not can_pay(game, game.leader):
         game.leader = -1
     lead = -np.inf

@@ -13,7 +13,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.engines.index.state import BEST_RATIO, CHOOSING, FLOOR_SEEN, MOMENTS, can_pay, pulls_of
+from budgetbandits.simulation.engines.index.state import (
+    BEST_RATIO,
+    CHOOSING,
+    FLOOR_SEEN,
+    can_pay,
+    knows_variances,
+    pulls_of,
+)
 from budgetbandits.simulation.engines.runtime.binomials import ONE, trials
 from budgetbandits.simulation.engines.runtime.laws import cost_law, outcome, outcomes, reward_law
 from budgetbandits.simulation.engines.runtime.records import (
@@ -29,8 +36,8 @@ from budgetbandits.simulation.engines.runtime.records import (
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def first_pulls(game):
-    """Every affordable arm once, in order."""
-    while game.opened < game.arms:
+    """Every affordable arm once, in order, where the policy wants that."""
+    while game.forced and game.opened < game.arms:
         if game.rounds == game.max_rounds:
             return ROUND_LIMIT
         if game.rounds >= game.horizon:
@@ -70,7 +77,7 @@ def pull(game, arm):
     game.rounds += 1
     whole_pointer(game.pulls_at)[arm] += 1
     add(game, arm, reward, reward * reward, cost)
-    if game.kind == MOMENTS:
+    if knows_variances(game):
         float_pointer(game.cost_squares_at)[arm] += cost * cost
         float_pointer(game.products_at)[arm] += reward * cost
     if game.kind >= FLOOR_SEEN:

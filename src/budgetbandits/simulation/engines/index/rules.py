@@ -22,8 +22,9 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.numerics import (
     divergence,
     numba_extension,  # noqa: F401 - lets indices call `where`
+    stopping,
 )
-from budgetbandits.policies import classical, general_costs, omega_ucb, primal_dual
+from budgetbandits.policies import classical, general_costs, gittins_ratio, omega_ucb, primal_dual
 from budgetbandits.policies.index import IndexPolicy, MomentsPolicy, Monotonicity, index_of
 from budgetbandits.policies.kube import FractionalKUBE
 from budgetbandits.policies.primal_dual import PrimalDualBwK
@@ -34,6 +35,7 @@ from budgetbandits.simulation.engines.index.state import (
     EXTRAS,
     FLOOR_SEEN,
     MOMENTS,
+    MONEY,
     OWN,
     VARIANCE,
 )
@@ -53,7 +55,7 @@ HELPERS = (
     primal_dual.upper, primal_dual.lower, classical.bernoulli_upper, omega_ucb.wilson_upper, omega_ucb.wilson_lower,
     omega_ucb.by_variances,
     general_costs.rate_bound, divergence.tilt_at_gap, divergence.plain_divergence, divergence.ratio_divergence,
-    divergence.largest_ratio,
+    divergence.largest_ratio, divergence.largest_weighted_ratio, stopping.allowed_evidence, gittins_ratio.scatter,
 )  # fmt: skip
 """The functions that the package's indices are made of."""
 
@@ -120,7 +122,7 @@ def compiled(index: Callable[..., Any]) -> CompiledIndex:
 class IndexRule:
     """An index, what is known of it, and what its extra arguments are.
 
-    ``kind`` says what the first extra is: `CONSTANT`, `OWN` (a number for each arm), `VARIANCE`, `MOMENTS`,
+    ``kind`` says what the first extra is: `CONSTANT`, `OWN` (a number for each arm), `VARIANCE`, `MOMENTS`, `MONEY`,
     `FLOOR_SEEN` or `BEST_RATIO`. ``drawn`` says that the arm is drawn by its index, or explored, at random.
     """
 
@@ -138,6 +140,7 @@ KINDS = {
     "own": OWN,
     "variance": VARIANCE,
     "moments": MOMENTS,
+    "money": MONEY,
     "smallest cost": FLOOR_SEEN,
     "best ratio": BEST_RATIO,
 }

@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from budgetbandits.policies.index import MONEY_STEPS, SMALLEST_MONEY
 from budgetbandits.simulation.engines.runtime.draws import new_stream
 from budgetbandits.simulation.engines.runtime.laws import LAWS
 from budgetbandits.simulation.engines.runtime.records import RESULTS, Record, float_pointer, whole_pointer
@@ -30,7 +31,7 @@ STATE = (
 unused groups; and what was counted since when, to find out which way of playing is cheaper."""
 
 FLOAT_STATE = (
-    "reward", "spent", "floor", "floor_low", "floor_high", "window", "turn", "price_paid",
+    "reward", "spent", "money", "floor", "floor_low", "floor_high", "window", "turn", "price_paid",
     "fraction", "stride", "reach", "share", "lazy_price", "reward_before", "spent_before",
 )  # fmt: skip
 """Sums so far; the smallest mean cost and the window in which bounds hold; lengths that adapt."""
@@ -40,7 +41,7 @@ REGION = (
 )  # fmt: skip
 """The region in which the leader is pulled in blocks, and how near to its edges the leader is (`blocks`)."""
 
-RULE = ("kind", "rounds_matter", "cost_matters", "blocks", "sweeps", "softmax")
+RULE = ("kind", "forced", "rounds_matter", "cost_matters", "blocks", "sweeps", "softmax")
 EXTRAS = ("first", "second", "third")
 FLOAT_RULE = (*EXTRAS, "reward_unit", "cost_unit", "slack", "exploration")
 """Properties of the index, its first extra arguments (``more`` holds the others), the units it is given means in, its
@@ -79,9 +80,10 @@ GAME = np.dtype(
 OPENING, CHOOSING, PULLING = 0, 1, 2
 """Stages of a game: first pulls; the leader has to be found; the leader has been chosen and must be pulled."""
 
-CONSTANT, OWN, VARIANCE, MOMENTS, FLOOR_SEEN, BEST_RATIO = 0, 1, 2, 3, 4, 5
+CONSTANT, OWN, VARIANCE, MOMENTS, MONEY, FLOOR_SEEN, BEST_RATIO = 0, 1, 2, 3, 4, 5, 6
 """Kinds of the first extra argument of an index: a constant, a number of the arm's own, the variance of its rewards (and,
-with all moments, that of its costs and their covariance behind it), the smallest mean cost of all arms, or the best
+with all moments, that of its costs and their covariance behind it; with money, that of its costs and the money left, in
+steps), the smallest mean cost of all arms, or the best
 ratio of mean reward by mean cost. From FLOOR_SEEN on it is one number for all arms: ``floor`` is the smallest mean cost,
 or the smallest cost of a unit of reward."""
 
@@ -116,6 +118,32 @@ def money_left(game):
 def can_pay(game, arm):
     """Whether the policy thinks it can afford the arm."""
     return float_pointer(game.price_at)[arm] <= money_left(game)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def knows_variances(game):
+    """Whether the index is given the variances of both rewards and costs."""
+    return game.kind == MOMENTS or game.kind == MONEY
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def offered(game, arm):
+    """Whether the arm has an index: from its pulls, or, where none is forced, from the start."""
+    return pulls_of(game, arm) > 0 or not game.forced
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def money_moved(game):
+    """Note the money that the index sees; whether it is another step of `policies.index.rounded_money` than before."""
+    if game.kind != MONEY:
+        return False
+    left = (float_pointer(game.budget_at)[game.budgets - 1] - game.spent) * game.cost_unit
+    if left >= game.money > 0.0:
+        return False
+    before = game.money
+    step = np.floor(MONEY_STEPS * np.log2(max(left, SMALLEST_MONEY)) + 1e-9)
+    game.money = np.exp2(step / MONEY_STEPS)
+    return game.money != before
 
 
 class IndexState(Record):
@@ -157,8 +185,9 @@ class IndexState(Record):
 def means(game, arm):
     """(pulls, mean reward, mean cost), in the units of the index."""
     pulls = float(pulls_of(game, arm))
-    reward = float_pointer(game.rewards_at)[arm] * game.reward_unit / pulls
-    return pulls, reward, float_pointer(game.costs_at)[arm] * game.cost_unit / pulls
+    divisor = max(pulls, 1.0)
+    reward = float_pointer(game.rewards_at)[arm] * game.reward_unit / divisor
+    return pulls, reward, float_pointer(game.costs_at)[arm] * game.cost_unit / divisor
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -181,9 +210,10 @@ def first_extra(game, arm, floor):
 def moments(game, arm):
     """(variance of the arm's rewards, variance of its costs, their covariance)."""
     pulls, mean_reward, mean_cost = means(game, arm)
-    rewards = float_pointer(game.squares_at)[arm] * (game.reward_unit * game.reward_unit) / pulls
-    costs = float_pointer(game.cost_squares_at)[arm] * (game.cost_unit * game.cost_unit) / pulls
-    products = float_pointer(game.products_at)[arm] * (game.reward_unit * game.cost_unit) / pulls
+    divisor = max(pulls, 1.0)
+    rewards = float_pointer(game.squares_at)[arm] * (game.reward_unit * game.reward_unit) / divisor
+    costs = float_pointer(game.cost_squares_at)[arm] * (game.cost_unit * game.cost_unit) / divisor
+    products = float_pointer(game.products_at)[arm] * (game.reward_unit * game.cost_unit) / divisor
     return (
         max(rewards - mean_reward * mean_reward, 0.0),
         max(costs - mean_cost * mean_cost, 0.0),
@@ -195,8 +225,10 @@ def moments(game, arm):
 def evaluate(game, index, arm, rounds, floor):
     """The arm's index as if ``rounds`` rounds had been played and ``floor`` were what all arms have in common."""
     pulls, mean_reward, mean_cost = means(game, arm)
-    if game.kind == MOMENTS:
+    if knows_variances(game):
         rewards, costs, both = moments(game, arm)
+        if game.kind == MONEY:
+            both = game.money
         return index(mean_reward, mean_cost, pulls, float(rounds), rewards, costs, both, game.more_at)
     first = first_extra(game, arm, floor)
     return index(mean_reward, mean_cost, pulls, float(rounds), first, game.second, game.third, game.more_at)

@@ -1,0 +1,83 @@
+"""Gittins-ratio: an arm is tried while the money left could pay for what the trial teaches.
+
+Against a known rate λ of reward for money, an arm is a one-armed bandit: each pull gains R − λC, and the money left
+buys a number of them. Its Bayes-optimal index, Gittins' for a finite horizon, is the λ at which trying it is worth
+nothing. With n pulls, sums S and C and a prior count a, let
+
+    n′ = n + 2a,   p = (S + a)/n′,   q = (C + a)/n′,   N = n′ + b/q,
+
+where b is the money left: N is how often the arm would have been pulled by the end. The index is the largest λ with
+
+    min { n′/e_r kl(p, r) + n′/e_c kl(q, c) : r ≥ λc } ≤ A h²(n′/N)/2,
+
+where h is the boundary of the stopping problem (`theory.stopping`) and e narrows the interval of outcomes that scatter
+less than 0 and 1 would: V/(m(1 − m)) with the variance V and the mean m, at most 1, shrunk to 1 as by ten pulls more,
+and 1 before the tenth pull. An arm without pulls has its index from the prior, so no arm is pulled first by force.
+
+A = 1 is the boundary itself; a larger A shortens the tail of the regret. The index of an arm falls as money is spent on
+others, since h falls with n′/N. Not in print for ratios as far as we know.
+
+Gittins: Bandit Processes and Dynamic Allocation Indices. JRSS B 41, 1979.
+Lattimore: Regret Analysis of the Finite-Horizon Gittins Index Strategy for Multi-Armed Bandits. COLT 2016.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from budgetbandits.numerics.arrays import where
+from budgetbandits.numerics.divergence import largest_weighted_ratio
+from budgetbandits.numerics.stopping import allowed_evidence
+from budgetbandits.policies.base import NOT_IN_PRINT
+from budgetbandits.policies.index import MoneyPolicy, Monotonicity
+from budgetbandits.policies.statistics import Moments
+
+VARIANCE_PULLS = 10.0
+"""The pulls from which the variance counts, and how many pulls of 0 and 1 it is shrunk by."""
+
+
+def scatter(mean: Any, variance: Any, pulls: Any) -> Any:
+    """The variance by that of 0 and 1 with the same mean: 1 at most, and shrunk to 1."""
+    largest = mean * (1.0 - mean)
+    share = np.minimum(variance / np.maximum(largest, 1e-300), 1.0)
+    shrunk = (pulls * share + VARIANCE_PULLS) / (pulls + VARIANCE_PULLS)
+    return where((pulls >= VARIANCE_PULLS) & (largest > 0.0), shrunk, 1.0)
+
+
+def gittins_ratio(
+    mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, reward_variance: Any, cost_variance: Any, left: Any,
+    width: Any, prior: Any,
+) -> Any:  # fmt: skip
+    counted = pulls + 2.0 * prior
+    reward, cost = (pulls * mean_reward + prior) / counted, (pulls * mean_cost + prior) / counted
+    level = width * allowed_evidence(counted / (counted + left / cost))
+    reward_weight = counted / scatter(mean_reward, reward_variance, pulls)
+    cost_weight = counted / scatter(mean_cost, cost_variance, pulls)
+    return largest_weighted_ratio(reward, cost, reward_weight, cost_weight, level)
+
+
+@dataclass(frozen=True)
+class GittinsRatio(MoneyPolicy):
+    """Tries an arm while the money left could pay for what is learned.
+
+    >>> GittinsRatio(width=1.5).spec
+    'gittins-ratio:width=1.5'
+    """
+
+    name = "gittins-ratio"
+    reference = NOT_IN_PRINT
+    proven = "nothing"
+    index = staticmethod(gittins_ratio)
+    monotone = Monotonicity(rises_with_rounds=True, ignores_rounds=True, rises_with_money=True, error=1e-6)
+    first_pulls = False
+    width: float = 1.25
+    prior: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.between(1e-3, 1e3, width=self.width, prior=self.prior)
+
+    def extras(self, state: Moments) -> tuple[Any, ...]:
+        return (*self.money_extras(state), self.width, self.prior)

@@ -1,0 +1,132 @@
+"""Gittins-ratio: its boundary against exact indices, its index against bisection, its first choices."""
+
+import numpy as np
+import pytest
+
+from budgetbandits.numerics.divergence import largest_weighted_ratio, ratio_divergence, relative_entropy
+from budgetbandits.numerics.stopping import allowed_evidence
+from budgetbandits.policies import Knowledge, parse_policy
+from budgetbandits.policies.gittins_ratio import gittins_ratio, scatter
+from budgetbandits.policies.index import rounded_money
+from budgetbandits.theory.stopping import boundary_series
+
+STATES = 10_000
+
+
+def test_the_polynomial_is_the_boundary():
+    series = boundary_series(1e16)
+    share = np.concatenate([np.exp(-np.linspace(0.0, 36.8, 2_000)), [1.0 - 1e-12, 0.999999]])
+    exact = series(np.sqrt(-np.log(share))) ** 2 * (1.0 - share) / 2.0
+    assert allowed_evidence(share) == pytest.approx(exact, rel=2e-5)
+    assert series(0.0) == pytest.approx(0.6388332158, abs=1e-9)  # Chernoff and Ray's constant at the end
+    assert allowed_evidence(1e-30) == allowed_evidence(1e-16)
+    assert allowed_evidence(2.0) == 0.0
+
+
+def exact_index(good, bad, horizon):
+    """The finite-horizon Gittins index of a Bernoulli arm with a Beta(good, bad) posterior, by dynamic programming."""
+    low, high = good / (good + bad), 1.0
+    for _ in range(25):
+        rate = (low + high) / 2.0
+        value = np.zeros(horizon + 1)
+        for made in range(horizon - 1, -1, -1):
+            mean = (good + np.arange(made + 1)) / (good + bad + made)
+            value = np.maximum(mean - rate + mean * value[1 : made + 2] + (1.0 - mean) * value[: made + 1], 0.0)
+        low, high = (rate, high) if value[0] > 1e-13 else (low, rate)
+    return low
+
+
+def test_exact_indices_come_to_the_boundary_as_pulls_grow():
+    """With few pulls the steps of a walk are coarse, and the exact index ends a trial earlier."""
+    horizon = 1_000
+    shares = []
+    for count in (1, 5, 30, 200):
+        index = exact_index(count, count, horizon)
+        evidence = 2 * count * float(relative_entropy(0.5, index))
+        shares.append(evidence / float(allowed_evidence(2 * count / (2 * count + horizon))))
+    assert shares == sorted(shares)
+    assert 0.4 < shares[0] < 0.55  # 0.491
+    assert 0.94 < shares[-1] < 1.0
+
+
+def test_the_largest_ratio_is_that_of_nested_bisection():
+    rng = np.random.default_rng(20261117)
+    mean_reward, mean_cost = (np.exp(-rng.exponential(2.0, STATES)) for _ in range(2))
+    mean_reward, mean_cost = (np.where(rng.random(STATES) < 0.3, 1.0 - mean, mean) for mean in (mean_reward, mean_cost))
+    mean_reward, mean_cost = np.clip([mean_reward, mean_cost], 1e-9, 1.0 - 1e-9)
+    reward_weight, cost_weight = np.exp(rng.uniform(0.5, 12.0, (2, STATES)))
+    level = np.exp(rng.uniform(-9.0, 3.5, STATES))
+    found = largest_weighted_ratio(mean_reward, mean_cost, reward_weight, cost_weight, level)
+    low, high = np.log(mean_reward / mean_cost), np.full(STATES, 200.0)
+    for _ in range(60):
+        ratio = np.exp((low + high) / 2.0)
+        nearest = _evidence(mean_reward, mean_cost, reward_weight, cost_weight, ratio)
+        low, high = np.where(nearest <= level, np.log(ratio), low), np.where(nearest <= level, high, np.log(ratio))
+    inside = high < 199.0
+    assert inside.mean() > 0.8
+    assert found[inside] == pytest.approx(np.exp(low[inside]), rel=1e-6)
+
+
+def _evidence(mean_reward, mean_cost, reward_weight, cost_weight, ratio):
+    """min u kl(r, ρy) + w kl(c, y) over y, whose derivative rises: by bisection of ln y."""
+    low, high = np.log(mean_reward / ratio), np.log(np.minimum(mean_cost, (1.0 - 1e-15) / ratio))
+    for _ in range(60):
+        cost = np.exp((low + high) / 2.0)
+        reward = ratio * cost
+        slope = reward_weight * (reward - mean_reward) / (1.0 - reward)
+        slope += cost_weight * (cost - mean_cost) / (1.0 - cost)
+        low, high = np.where(slope < 0.0, np.log(cost), low), np.where(slope < 0.0, high, np.log(cost))
+    cost = np.exp(low)
+    reward = np.minimum(ratio * cost, 1.0 - 1e-16)
+    return reward_weight * relative_entropy(mean_reward, reward) + cost_weight * relative_entropy(mean_cost, cost)
+
+
+@pytest.mark.parametrize(
+    ("state", "left"),
+    [
+        pytest.param((0.0, 0.0, 0.0), 1e3, id="no pulls"),
+        pytest.param((0.0, 1.0, 1e6), 1e6, id="never paid, always cost"),
+        pytest.param((1.0, 0.0, 1e6), 1e6, id="always paid, never cost"),
+        pytest.param((0.5, 0.5, 40.0), 1e-12, id="hardly any money"),
+        pytest.param((0.5, 0.5, 40.0), 1e12, id="a fortune"),
+    ],
+)
+def test_at_the_edges_the_index_is_a_number_that_solves_its_equation(state, left):
+    mean_reward, mean_cost, pulls = state
+    index = float(gittins_ratio(*state, 7.0, 0.0, 0.0, left, 1.25, 1.0))
+    counted = pulls + 2.0
+    reward, cost = (pulls * mean_reward + 1.0) / counted, (pulls * mean_cost + 1.0) / counted
+    level = 1.25 * float(allowed_evidence(counted / (counted + left / cost)))
+    # a variance of 0 counts as 10/(n + 10) of that of 0 and 1 from the tenth pull on; at means of 0 and 1 it is 0
+    narrow = (pulls + 10.0) / 10.0 if 0.0 < mean_reward < 1.0 and pulls >= 10 else 1.0
+    assert counted * narrow * float(ratio_divergence(reward, cost, index)) == pytest.approx(level, rel=1e-6, abs=1e-9)
+
+
+def test_worked_by_hand():
+    # p = q = 1/2 and two counts on each side, against 12 that the money left would add: t = 2/14
+    level = 1.25 * float(allowed_evidence(1.0 / 7.0))
+    index = float(gittins_ratio(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 6.0, 1.25, 1.0))
+    assert 2.0 * float(ratio_divergence(0.5, 0.5, index)) == pytest.approx(level)
+    assert float(scatter(0.5, 0.05, 30.0)) == pytest.approx((30 * 0.2 + 10) / 40)
+    assert float(scatter(0.5, 0.05, 9.0)) == float(scatter(1.0, 0.0, 30.0)) == 1.0
+
+
+def test_no_arm_is_pulled_first_by_force_and_money_counts():
+    policy = parse_policy("gittins-ratio")
+    state = policy.start(3, Knowledge(budget=2.0))
+    rng = np.random.default_rng(4)
+    for _ in range(40):
+        policy.observe(state, 1, 1.0, 0.04, rng)
+    # 0.4 is left: 25 pulls of the known arm, whose ratio no trial of another is likely to beat in time
+    assert {policy.choose(state, rng) for _ in range(20)} == {1}
+    rich = policy.start(3, Knowledge(budget=1e6))
+    for _ in range(40):
+        policy.observe(rich, 1, 1.0, 0.04, rng)
+    assert {policy.choose(rich, rng) for _ in range(40)} == {0, 2}
+
+
+def test_money_is_seen_in_steps_of_four_per_cent_at_most():
+    money = np.exp(np.linspace(-20.0, 30.0, 999))
+    seen = np.array([rounded_money(left) for left in money])
+    assert ((seen <= money * (1 + 1e-9)) & (seen > 0.957 * money)).all()
+    assert rounded_money(0.0) == rounded_money(-1.0) > 0.0
