@@ -47,7 +47,7 @@ DEEP = bool(os.environ.get("BUDGETBANDITS_DEEP"))
 
 LIBRARY = [name for name, kind in POLICIES.items() if issubclass(kind, IndexPolicy) and kind.monotone != Monotonicity()]
 """Policies that declare something of their index: the engines play them."""
-ONE_OF_EACH_KIND = ("kube", "ucb1", "kube-fractional", "ucb-v", "ucb-bv2", "ucb-b2", "imed-ratio")
+ONE_OF_EACH_KIND = ("kube", "ucb1", "kube-fractional", "ucb-v", "ucb-bv2", "ucb-b2", "imed-ratio", "gittins-ratio")
 """Of these, one for each kind of first extra, and one whose index ignores costs."""
 WITHOUT_TIES = ["kube", "kube-fractional", "pd-bwk", "primal-dual-bwk", "ucb1", "ucb-v", "moss", "kl-ucb"]
 LATER = ["omega-ucb", "omega-star-ucb", "omega-rising:wait=2", "budget-ucb"]
@@ -345,5 +345,5 @@ def test_a_second_process_takes_everything_from_the_cache() -> None:
 
 
 def test_every_kind_of_extra_is_covered() -> None:
-    kinds = {state.CONSTANT, state.OWN, state.VARIANCE, state.MOMENTS, state.FLOOR_SEEN, state.BEST_RATIO}
+    kinds = {state.CONSTANT, state.OWN, state.VARIANCE, state.MOMENTS, state.FLOOR_SEEN, state.BEST_RATIO, state.MONEY}
     assert {rule_of(parse_policy(name)).kind for name in LIBRARY} == kinds
