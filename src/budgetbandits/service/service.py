@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.decisions import Decisions
+from budgetbandits.service.expiry import Expiry
 from budgetbandits.service.feedback import Outcomes
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases.leases import Leases
@@ -15,7 +16,7 @@ class DecisionService:
 
     campaigns  for operators
     decisions  for workers that ask, for one or many at once
-    outcomes   for workers that report costs and rewards, and the expiry of holds
+    outcomes   for workers that report costs and rewards
 
     >>> import tempfile
     >>> from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -48,4 +49,4 @@ class DecisionService:
         self.feedback, self.feedback_many = outcomes.feedback, outcomes.feedback_many
         self.feedback_task, self.feedback_many_task = outcomes.feedback_task, outcomes.feedback_many_task
         self.void, self.void_task = outcomes.void, outcomes.void_task
-        self.expire_due = outcomes.expire_due
+        self.expire_due = Expiry(store, leases, clock).expire_due
