@@ -20,8 +20,9 @@ and nothing else, once. Feedback for an expired hold corrects what was booked. W
 after every step; what is leased to servers (`leases.ledger`) counts like what is held. What cannot be booked without
 breaking that (a cost above its hold, or for a released hold, when the money was spent elsewhere), and what is above the
 cap, is booked as overrun, apart, and freezes the account until someone looks. So there is no overrun if every hold is
-the cap, no cost is above its cap and expired holds are charged. If holds are smaller and no cost is above
-its cap, overruns are at most the sum of cap − hold over the decisions without feedback.
+the cap, no cost is above its cap and expired holds are charged. If holds are smaller, no cost is above its cap and
+expired holds are charged, overruns are at most the sum of cap − hold over the decisions whose cost is not reported. A
+hold that was released counts as 0 in that sum.
 
 Two limits may be set on when money is spent, not only on how much. Both are checked when a hold is placed:
 
