@@ -95,9 +95,10 @@ class Decisions:
     def decide(
         self, campaign: str, key: str, context: Mapping[str, Any] | None = None, **request: Unpack[RequestFields]
     ) -> DecisionResult:
-        """Choose an arm and hold its cost cap. The same key gives the same answer; asked for anything else, a conflict.
+        """Choose an arm and hold its cost cap, or what the request says.
 
-        ``request`` are the fields of `RequestOptions`, with money in the user's unit.
+        The same key gives the same answer; asked for anything else, a conflict. ``request`` are the fields
+        of `RequestOptions`, with money in the user's unit.
         """
         options = checked_options(**request) if request else None
         return self._store.write(*self.decision_task(campaign, key, context, options))[0]

@@ -77,7 +77,7 @@ class ServerState:
 
 
 async def decide(service: ServerState, request: Request) -> Response:
-    """Choose an arm and hold the most that it may cost."""
+    """Choose an arm and hold its cost cap, or what the request says."""
     campaign = await _allowed(service, request, "decide")
     key, body = _idempotency_key(request), await _body(request, DecisionRequest)
     options = body.options()
