@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from budgetbandits.service.campaign_learner import CampaignLearner, Choice, Pull
 from budgetbandits.service.funds import CampaignFunds, Funds
 from budgetbandits.service.learners import Learners
-from budgetbandits.service.leases import ledger
+from budgetbandits.service.leases import lending
 from budgetbandits.service.ledger import Account, Hold, stop
 from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.stores.contract import (
@@ -94,7 +94,7 @@ class LeaseFunds(Funds):
             learner.cooldowns.record_ask(choice.arm, now)
         finally:
             learner.tag = ""
-        account, hold = ledger.place(self.account, choice.hold)
+        account, hold = lending.place(self.account, choice.hold)
         self.lease = _with_money(self.lease, account)
         return choice, hold, now
 
@@ -225,7 +225,7 @@ class Leases:
         if funds is not None:
             return funds
         free = row.account.left + (0 if lease is None else lease.account.left)
-        amount = ledger.size(free, row.settings.lease)
+        amount = lending.size(free, row.settings.lease)
         if amount >= needed:
             row, lease = self._renewed(tx, row, lease, amount)
             return LeaseFunds(tx, row, lease, self._own_lease(lease))
@@ -274,12 +274,12 @@ class Leases:
         """The lease merged, or a new one, with so much to decide with; knowing what the campaign knows."""
         now = moment(tx, self._clock)
         if lease is None:
-            account, lent = ledger.lend(row.account, free)
+            account, lent = lending.lend(row.account, free)
             row = row.with_money(account)
             lease, kind, new = Lease(os.urandom(16).hex(), row.id, lent, 0.0), "leased", True
         else:
-            account, lent = ledger.merge(row.account, lease.account)
-            account, lent = ledger.resize(account, lent, lent.held + free)
+            account, lent = lending.merge(row.account, lease.account)
+            account, lent = lending.resize(account, lent, lent.held + free)
             row = self._learn(tx, row.with_money(account), lease)
             lease, kind, new = replace(lease, account=lent), "merged", False
         lease = replace(lease, expires_at=now + row.settings.terms.lease_seconds, merged_seq=lease.lease_seq + 1)
@@ -307,7 +307,7 @@ class Leases:
         return row
 
     def _end(self, tx: DecisionTransaction, row: Campaign, lease: Lease) -> Campaign:
-        account = ledger.give_back(row.account, lease.account)
+        account = lending.give_back(row.account, lease.account)
         row = self._learn(tx, row.with_money(account), lease)
         add_lease_event(tx, lease, Event(row.id, "returned", moment(tx, self._clock), amount=0))
         full(tx).drop_lease(lease.id)
