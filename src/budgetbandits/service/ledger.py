@@ -71,7 +71,7 @@ def to_micros(amount: float, name: str = "amount") -> int:
     return max(math.ceil(micros - noise), 1 if amount > 0 else 0)
 
 
-def to_units(micros: int) -> float:
+def to_units(micros: float) -> float:
     return micros / MICROS
 
 

@@ -241,7 +241,7 @@ def test_a_budget_for_requests_has_a_pace_and_an_end(store, admin):
     page, told = seen(admin("GET", "/campaigns/ads")), admin("GET", "/campaigns/ads?format=json").json()
     assert "Pace 8.55 ahead 95.0 % of the money for 9.5 % of the requests" in page
     assert "Money lasts for 20 of 200 requests at what each has cost" in page
-    assert told["pace"] == {"plan": pytest.approx(0.95), "behind": pytest.approx(-0.855)}
+    assert told["pace"] == {"plan": pytest.approx(0.95), "behind_share": pytest.approx(-0.855)}
     assert told["requests"]["money_lasts_for"]["median"] == pytest.approx(20.0)
     assert "85.5 % ahead of the budget 20 of 200 requests" in seen(admin("GET", "/"))
     [line] = admin("GET", "/?format=json").json()["campaigns"]

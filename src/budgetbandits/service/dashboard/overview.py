@@ -74,7 +74,7 @@ class Overview:
                  "standing": {"word": line.standing.word, "cause": line.standing.cause, "group": line.standing.group},
                  **{name: to_units(getattr(line.glance.account, name)) for name in MONEY},
                  "spent_with_leases": to_units(line.glance.spent),
-                 "pace_behind": None if line.pace is None else line.pace.share,
+                 "pace_behind_share": None if line.pace is None else line.pace.share,
                  "runs_out": None if line.runs_out is None else line.runs_out.median, "money_lasts_for": line.lasts,
                  "spent_by_hour": line.hours}
                 for line in self.lines
