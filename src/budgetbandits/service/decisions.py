@@ -150,8 +150,8 @@ class Decisions:
         answers: list[DecisionResult] = []
         taken, earlier = 0, 0
         end = None if seconds is None else time.perf_counter() + seconds
-        for key, payload in asked:
-            made = _made(tx, row.id, key, payload)
+        for key, digest in asked:
+            made = _made(tx, row.id, key, digest)
             if made is not None:
                 earlier += 1
             elif end is not None and answers and time.perf_counter() > end:
@@ -165,7 +165,7 @@ class Decisions:
                         funds = self._leases.for_batch(tx, row, len(asked) - earlier)
                     row, taken = funds.row, funds.row.account.held + funds.row.account.leased
                 try:
-                    made = funds.decide(moment(tx, self._clock), key, payload, options)
+                    made = funds.decide(moment(tx, self._clock), key, digest, options)
                 except HoldRefused as refused:
                     raise BatchRefused(refused, len(answers), earlier, taken) from None
                 if funds.learner is not None:
@@ -257,11 +257,11 @@ class Decisions:
         """Void what of a batch has been made, and free its keys; what other decisions hold, and leases have."""
         row = find_campaign(tx, campaign)
         account = row.account
-        for key, payload in asked:
+        for key, digest in asked:
             made = tx.decision_by_key(row.id, key)
             if (
                 made is not None
-                and made.request_digest == payload
+                and made.request_digest == digest
                 and made.hold.state == "pending"
                 and made.reward is None
             ):
@@ -313,10 +313,10 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _made(tx: DecisionTransaction, campaign: str, key: str, payload: str) -> DecisionRow | None:
+def _made(tx: DecisionTransaction, campaign: str, key: str, digest: str) -> DecisionRow | None:
     """The decision that was made under this key before, if any."""
     made = tx.decision_by_key(campaign, key)
-    if made is not None and made.request_digest != payload:
+    if made is not None and made.request_digest != digest:
         raise Conflict(
             f"key {key!r:.60} was used with another context, request or count; use a new key for a new decision"
         )
