@@ -45,7 +45,7 @@ class Term:
     group       the heading it stands under
     largest     the largest number it may be
     absent      what happens without it, if it is optional
-    changeable  whether it may change later: not if the policy learned by it, or leases depend on it
+    changeable  whether it may change later: not if a policy has learned, money was lent or amounts were booked by it
     form_unit   the unit in which forms ask for it, and how many of its own units that is
     choices     (value, explanation) of each value, if there are only a few
     in_forms    whether the forms of the dashboard ask for it
