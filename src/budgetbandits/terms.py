@@ -49,7 +49,7 @@ class Term:
     form_unit   the unit in which forms ask for it, and how many of its own units that is
     choices     (value, explanation) of each value, if there are only a few
     in_forms    whether the forms of the dashboard ask for it
-    short       how it reads in the line below a campaign's name, around its value
+    short       how it reads in the line below a campaign's name, around its value; empty if it is not shown there
     name        the field of `Terms`
     default     its value if none is given; None for an optional term
     """
@@ -64,7 +64,7 @@ class Term:
     form_unit: tuple[str, float] = ("", 1.0)
     choices: tuple[tuple[str, str], ...] = ()
     in_forms: bool = True
-    short: str = "{}"
+    short: str = ""
     name: str = ""
     default: Any = None
 
