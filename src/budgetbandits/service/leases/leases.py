@@ -36,7 +36,7 @@ from budgetbandits.service.stores.contract import (
     full,
     moment,
 )
-from budgetbandits.service.stores.records import Campaign, DecisionRow, Event, Lease, LeaseEvent
+from budgetbandits.service.stores.records import Campaign, DecisionRow, Event, Lease, LeaseEvent, copied
 from budgetbandits.validation import RequestOptions
 
 FEEDBACK_EVENTS = ("settled", "rewarded")
@@ -95,7 +95,7 @@ class LeaseFunds(Funds):
         finally:
             learner.tag = ""
         account, hold = lending.place(self.account, choice.hold)
-        self.lease = _with_money(self.lease, account)
+        self.lease = self.lease.with_money(account)
         return choice, hold, now
 
     def cap(self, decision: DecisionRow) -> int:
@@ -107,14 +107,14 @@ class LeaseFunds(Funds):
             self._own.learner.tag, self._own.lease_seq = self.lease.digest, self.lease.lease_seq
 
     def book(self, account: Account, event: Event, decision: DecisionRow | None = None) -> None:
-        self.lease = _with_money(self.lease, account)
+        self.lease = self.lease.with_money(account)
         if self.learner is not None and decision is not None:
             self.learner.tag = ""
             self.learner.record_feedback(decision, event)
         self.add_event(event)
 
     def fail(self, account: Account, failure: Event, cost: Event | None, created_at: float) -> None:
-        self.lease = _with_money(self.lease, account)
+        self.lease = self.lease.with_money(account)
         if self.learner is not None:
             assert failure.arm is not None
             self.learner.tag = ""
@@ -124,15 +124,11 @@ class LeaseFunds(Funds):
             self.add_event(cost)
 
 
-def _with_money(lease: Lease, account: Account) -> Lease:
-    return Lease(lease.id, lease.campaign, account, lease.expires_at, lease.lease_seq, lease.merged_seq, lease.digest)
-
-
 def add_lease_event(tx: DecisionTransaction, lease: Lease, event: Event, new: bool = False) -> Lease:
     """Write an event of a lease, and the lease as it is after it, which is returned."""
-    turn, tag = lease.lease_seq + 1, digest(lease.digest, event)
-    lease = Lease(lease.id, lease.campaign, lease.account, lease.expires_at, turn, lease.merged_seq, tag)
-    event.lease, event.lease_seq = lease.id, turn
+    lease = copied(lease)
+    lease.lease_seq, lease.digest = lease.lease_seq + 1, digest(lease.digest, event)
+    event.lease, event.lease_seq = lease.id, lease.lease_seq
     (full(tx).add_lease if new else tx.save_lease)(lease)
     tx.add_event(event)
     return lease
