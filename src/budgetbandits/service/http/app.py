@@ -78,6 +78,6 @@ def create_app(
     engine: DecisionService, store: Store, metrics: Metrics | None = None, reads: LongReads | None = None
 ) -> Application:
     """The application; its server must call `DecisionService.expire_due` now and then."""
-    parts = engine.campaigns, engine.decisions, engine.outcomes
+    parts = engine.campaigns, engine.decisions, engine.reports
     metrics, reads = metrics or Metrics(engine.campaigns), reads or LongReads(store)
     return Application(ServerState(*parts, store, metrics, KeyRing(store), reads))
