@@ -43,13 +43,15 @@ class Term:
     help        one sentence about it
     kind        how it is checked and written
     group       the heading it stands under
+    smallest    the smallest number it may be; 0 is for money alone
     largest     the largest number it may be
+    whole       whether it is a whole number
     absent      what happens without it, if it is optional
-    changeable  whether it may change later: not if the policy learned by it, or leases depend on it
+    changeable  whether it may change later: not if a policy has learned, money was lent or amounts were booked by it
     form_unit   the unit in which forms ask for it, and how many of its own units that is
     choices     (value, explanation) of each value, if there are only a few
     in_forms    whether the forms of the dashboard ask for it
-    short       how it reads in the line below a campaign's name, around its value
+    short       how it reads in the line below a campaign's name, around its value; empty if it is not shown there
     name        the field of `Terms`
     default     its value if none is given; None for an optional term
     """
@@ -58,13 +60,15 @@ class Term:
     help: str
     kind: Kind
     group: str
+    smallest: float = 0.0
     largest: float = math.inf
+    whole: bool = False
     absent: str = ""
     changeable: bool = False
     form_unit: tuple[str, float] = ("", 1.0)
     choices: tuple[tuple[str, str], ...] = ()
     in_forms: bool = True
-    short: str = "{}"
+    short: str = ""
     name: str = ""
     default: Any = None
 
@@ -90,10 +94,12 @@ class Term:
             self._check_number(value)
 
     def _check_number(self, value: Any, unit: float = 1.0) -> None:
-        allows_zero, largest = self.kind == "money", self.largest / unit
+        smallest, largest = self.smallest / unit, self.largest / unit
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not (0.0 < value <= largest or (allows_zero and value == 0.0)):
-            kind = "a number from 0" if allows_zero else "a positive number"
+        in_bounds = is_number and smallest <= value <= largest and (value > 0 or self.kind == "money")
+        if not in_bounds or (self.whole and value != int(value)):
+            kind = "a whole number" if self.whole else "a number"
+            kind = f"{kind} from {smallest:,.15g}" if smallest or self.kind == "money" else "a positive number"
             most = f"{math.floor(100 * largest) / 100:,.15g}"
             raise BadParameter(f"{self.name} is {written(value)}; use {kind} up to {most}")
 
@@ -161,12 +167,14 @@ class Terms:
     )  # fmt: skip
     horizon: float | None = _term(
         None, label="Requests expected", help="How many requests the budget is for, failed ones included (bts-paced).",
-        kind="number", group="Learning", largest=1e12, absent="as many as can be paid are assumed", changeable=True,
+        kind="number", group="Learning", smallest=1, largest=1e12, absent="as many as can be paid are assumed",
+        changeable=True,
     )  # fmt: skip
     propensity_draws: float | None = _term(
         None, label="Draws for propensities",
         help="Record how likely each choice was, from this many extra draws, to evaluate other policies later.",
-        kind="number", group="Learning", largest=10_000, absent="nothing is recorded", changeable=True,
+        kind="number", group="Learning", smallest=1, largest=10_000, whole=True, absent="nothing is recorded",
+        changeable=True,
     )  # fmt: skip
     lease: float | None = _term(
         None, label="Lease", help="How much of the budget a server may reserve at once, to decide by itself.",

@@ -51,7 +51,7 @@ IN_DARK = (
 
 def spend(store, engine, clock, name, count, rng, hours):
     """So many decisions in the hours before now, told a little later, in one transaction."""
-    from budgetbandits.service.feedback import DecisionOutcome
+    from budgetbandits.service.feedback import FeedbackReport
 
     end = clock.now
 
@@ -63,7 +63,7 @@ def spend(store, engine, clock, name, count, rng, hours):
             except HoldRefused:  # ahead of its pace, or exhausted
                 continue
             clock.now += rng.choice([2.0, 30.0])
-            outcome = DecisionOutcome(
+            outcome = FeedbackReport(
                 made.decision, float(rng.random() < 0.6), round(rng.uniform(0.2, 0.6) * made.hold, 6)
             )
             engine.feedback_task(outcome, name).work(tx)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from budgetbandits import off_policy
 from budgetbandits.service.audit.export import export
-from budgetbandits.service.feedback import DecisionOutcome
+from budgetbandits.service.feedback import FeedbackReport
 from budgetbandits.service.request import checked_options
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -41,7 +41,7 @@ def test_an_export_gives_the_names_of_arms_and_segments_back_exactly(names):
             for number, name in enumerate(names):
                 request = checked_options(segment=name, arms=[name])
                 [made] = engine.decision_task("ads", f"{number}", options=request).work(tx)
-                engine.feedback_task(DecisionOutcome(made.decision, 0.5, 0.5), "ads").work(tx)
+                engine.feedback_task(FeedbackReport(made.decision, 0.5, 0.5), "ads").work(tx)
 
         store.write(play)
         logs = []
@@ -69,7 +69,7 @@ def test_an_export_says_what_another_policy_would_have_earned(tmp_path):
             for number in range(requests - 2):
                 [made] = engine.decision_task("routed", f"{number}").work(tx)
                 reward, cost = float(rng.random() < BRINGS[made.arm]), COSTS[made.arm]
-                engine.feedback_task(DecisionOutcome(made.decision, reward, cost), "routed").work(tx)
+                engine.feedback_task(FeedbackReport(made.decision, reward, cost), "routed").work(tx)
 
         store.write(play)
         engine.feedback(engine.decide("routed", "failed").decision, failed=True)

@@ -87,7 +87,7 @@ AHEAD = """
 import asyncio, sys, time
 true = time.time
 time.time = lambda: true() + 400 * 86_400.0  # before anybody has imported it
-from budgetbandits.service.feedback import DecisionOutcome
+from budgetbandits.service.feedback import FeedbackReport
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.postgres import PostgresStore
 with PostgresStore(sys.argv[1]) as store:
@@ -100,7 +100,7 @@ with PostgresStore(sys.argv[1]) as store:
     [under] = asyncio.run(store.perform(*engine.decision_task("leases", "loop")))
     assert [lease.lease_seq for lease in store.read(lambda tx: tx.leases(taken.campaign))] == [3]
     assert engine.expire_due() == {}
-    asyncio.run(store.perform(*engine.feedback_task(DecisionOutcome(under.decision, 1.0, 0.25), "leases")))
+    asyncio.run(store.perform(*engine.feedback_task(FeedbackReport(under.decision, 1.0, 0.25), "leases")))
     told = store.read(lambda tx: tx.events(taken.campaign)[-1]).at + 1000.0
     answers = (by_thread, by_loop, taken, under)
     print(*(answer.expires_at for answer in answers), told, engine.describe("ads")["created_at"])

@@ -6,7 +6,7 @@ import pytest
 
 from budgetbandits.errors import AlreadyResolved, BadParameter, Conflict, HoldRefused
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.feedback import DecisionOutcome
+from budgetbandits.service.feedback import FeedbackReport
 from budgetbandits.service.ledger import DAY
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -236,7 +236,7 @@ def test_a_failure_is_final_and_counts_once(engine, store, clock):
 def test_many_failures_at_once(engine, store):
     campaign = engine.create("ads", "kube", budget=10.0, arms=ARMS)
     made = engine.decide_many(campaign, "many", 2)
-    told = engine.feedback_many(campaign, [DecisionOutcome(each.decision, failed=True) for each in made])
+    told = engine.feedback_many(campaign, [FeedbackReport(each.decision, failed=True) for each in made])
     assert [each.overrun for each in told] == [0.0, 0.0]
     assert sum(each["failures"] for each in engine.describe(campaign)["arms"]) == 2
     assert verify(store, campaign) == []

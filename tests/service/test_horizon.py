@@ -164,7 +164,7 @@ def test_another_horizon_is_heard_by_every_server_at_once(store, clock):
 def test_a_horizon_is_for_policies_that_plan(engine):
     with pytest.raises(BadParameter, match="leave horizon out, or use bts-paced"):
         engine.create("ads", "bts", budget=50.0, arms=ARMS, horizon=200)
-    with pytest.raises(BadParameter, match="1 or more"):
+    with pytest.raises(BadParameter, match=r"horizon is 0\.5; use a number from 1 up to"):
         engine.create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=0.5)
     campaign = engine.create("ads", "bts", budget=50.0, arms=ARMS)
     with pytest.raises(BadParameter, match="leave horizon out"):

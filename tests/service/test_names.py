@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 
 from budgetbandits.errors import BadParameter, Conflict, NotFound
-from budgetbandits.service.feedback import DecisionOutcome
+from budgetbandits.service.feedback import FeedbackReport
 from budgetbandits.service.http.auth import KeyRing, make_key
 from budgetbandits.service.names import LOOKALIKES, checked_name
 from budgetbandits.service.service import DecisionService
@@ -111,7 +111,7 @@ def test_no_store_is_asked_about_what_is_no_text(name, tmp_path, wrong):
         ):  # fmt: skip
             with pytest.raises(NotFound):
                 missing()
-        outcomes = [DecisionOutcome(wrong, 0.5, 0.5), DecisionOutcome(engine.decide("ads", "good").decision, 0.5, 0.5)]
+        outcomes = [FeedbackReport(wrong, 0.5, 0.5), FeedbackReport(engine.decide("ads", "good").decision, 0.5, 0.5)]
         told = asyncio.run(store.perform(*engine.feedback_many_task(outcomes, "ads")))
         assert isinstance(told[0], NotFound)
         assert engine.account("ads").spent == 500_000

@@ -90,7 +90,7 @@ def test_it_is_for_policies_that_draw():
     engine = DecisionService(MemoryStore(), Clock(1000.0))
     with pytest.raises(BadParameter, match="leave propensity_draws out, or use bts"):
         engine.create("ads", "kube", budget=10.0, arms=ARMS, propensity_draws=50)
-    with pytest.raises(BadParameter, match="use a whole number such as 100"):
+    with pytest.raises(BadParameter, match="use a whole number from 1 up to 10,000"):
         engine.create("ads", "bts", budget=10.0, arms=ARMS, propensity_draws=0.5)
 
 

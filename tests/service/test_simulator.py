@@ -24,7 +24,7 @@ from budgetbandits.errors import (
     UnknownArm,
 )
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.feedback import DecisionOutcome, FeedbackOutcome
+from budgetbandits.service.feedback import BookedFeedback, FeedbackReport
 from budgetbandits.service.ledger import day_of
 from budgetbandits.service.service import DecisionService
 from deep import deep
@@ -177,10 +177,10 @@ class World:
     def tell_many(self, engine):
         """Some of them told before, one that does not exist: each by itself."""
         chosen = self.random.sample(self.open, min(4, len(self.open)))
-        outcomes = [DecisionOutcome(each.decision, float(self.random.random() < 0.4), each.hold / 2) for each in chosen]
-        results = engine.feedback_many(self.campaign, [*outcomes, DecisionOutcome("nothing", 1.0, 0.1)])
+        outcomes = [FeedbackReport(each.decision, float(self.random.random() < 0.4), each.hold / 2) for each in chosen]
+        results = engine.feedback_many(self.campaign, [*outcomes, FeedbackReport("nothing", 1.0, 0.1)])
         assert isinstance(results[-1], NotFound)
-        assert all(isinstance(result, FeedbackOutcome | Conflict | AlreadyResolved) for result in results[:-1])
+        assert all(isinstance(result, BookedFeedback | Conflict | AlreadyResolved) for result in results[:-1])
 
     def retry(self, engine):
         if self.keys:

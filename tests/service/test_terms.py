@@ -87,6 +87,17 @@ def test_a_term_has_one_bound_whichever_door_it_comes_through(term, largest):
             engine.change_terms("ads", {term: beyond})
 
 
+@pytest.mark.parametrize(
+    ("term", "value"), [("horizon", 0.5), ("propensity_draws", 0), ("propensity_draws", 2.5), ("reward_max", 0.0)]
+)
+def test_a_number_that_is_too_small_or_not_whole_is_refused_at_every_door(term, value):
+    given = {"name": "ads", "budget": 10.0, "arms": {"a": 1.0, "b": 0.5}}
+    with pytest.raises(ValidationError):
+        NewCampaign(**given, **{term: value})
+    with pytest.raises(BadParameter, match=f"{term} is "):
+        DecisionService(MemoryStore()).create(policy="bts-paced", **given, **{term: value})
+
+
 def test_the_command_line_keeps_the_bounds(tmp_path):
     SQLiteStore(tmp_path / "money.db").close()
     given = ["--budget", "10", "--arm", "a=1", "--arm", "b=1", "--store", f"{tmp_path}/money.db"]

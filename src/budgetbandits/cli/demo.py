@@ -116,7 +116,7 @@ def serve_demo(port: int, open_page: bool) -> None:
 
 def live_through(service_class: type[DecisionService], store: Store, rng: random.Random) -> None:
     """Simulate ten days of a campaign with a clock of its own, many decisions per transaction: it takes a second."""
-    from budgetbandits.service.feedback import DecisionOutcome
+    from budgetbandits.service.feedback import FeedbackReport
 
     now = time.time()
     moments = iter(_moments(now, rng))
@@ -130,7 +130,7 @@ def live_through(service_class: type[DecisionService], store: Store, rng: random
             [made] = service.decision_task("models", f"past {number}").work(tx)
             at[0] += rng.choice([3.0, 8.0, 20.0, 45.0, 90.0])
             reward, cost = outcome(made.arm, CAPS[made.arm], rng)
-            service.feedback_task(DecisionOutcome(made.decision, reward, cost), "models").work(tx)
+            service.feedback_task(FeedbackReport(made.decision, reward, cost), "models").work(tx)
 
     def many(tx: Transaction, first: int) -> None:
         for more in range(PER_TRANSACTION):

@@ -11,7 +11,6 @@ from budgetbandits.allocation.choosers import best_kind
 from budgetbandits.allocation.session import arm_number
 from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, TooManySegments
 from budgetbandits.formatting.money import same_decimals
-from budgetbandits.formatting.numbers import written
 from budgetbandits.policies import POLICIES, POLICY_REGISTRY, Policy, parse_policy
 from budgetbandits.policies.base import RequestPolicy
 from budgetbandits.policies.sampling import SamplingPolicy
@@ -140,13 +139,7 @@ def _check_policy(terms: Terms, policy: Policy) -> None:
     """Refuse terms that the policy would make nothing of."""
     if terms.horizon is not None and "horizon" not in policy.needs:
         raise BadParameter(f"{policy.name} does not plan for a number of requests; leave horizon out, or use bts-paced")
-    if terms.horizon is not None and terms.horizon < 1.0:
-        raise BadParameter(f"horizon is {written(terms.horizon)}; give how many requests the budget is for, 1 or more")
-    if terms.propensity_draws is None:
-        return
-    if terms.propensity_draws != int(terms.propensity_draws):
-        raise BadParameter(f"propensity_draws is {written(terms.propensity_draws)}; use a whole number such as 100")
-    if not isinstance(policy, SamplingPolicy | RequestPolicy):
+    if terms.propensity_draws is not None and not isinstance(policy, SamplingPolicy | RequestPolicy):
         raise BadParameter(f"{policy.name} does not draw at random; leave propensity_draws out, or use bts")
 
 

@@ -75,17 +75,17 @@ class Operation:
 
     def done(self, tx: Transaction, campaign: str) -> bool:
         """Whether it was done to this campaign before."""
-        payload = None if self.key is None else tx.operation(campaign, self.key)
-        if payload is not None and payload != self._payload():
+        digest = None if self.key is None else tx.operation(campaign, self.key)
+        if digest is not None and digest != self._digest():
             raise Conflict(f"key {self.key!r:.60} was used for another change; use a new key for a new change")
-        return payload is not None
+        return digest is not None
 
     def note(self, tx: Transaction, campaign: str, now: float, answer: Callable[[], str]) -> None:
         """It is done now, and this is what to answer."""
         if self.key is not None:
-            tx.add_operation(campaign, self.key, self._payload(), now, answer())
+            tx.add_operation(campaign, self.key, self._digest(), now, answer())
 
-    def _payload(self) -> str:
+    def _digest(self) -> str:
         return hashlib.sha256(json.dumps(self.asked, sort_keys=True).encode()).hexdigest()
 
 

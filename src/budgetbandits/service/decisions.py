@@ -2,7 +2,7 @@
 
 Each operation comes twice: as a method that does it and waits, and as a `Task` for those who wait in another way
 (`decision_task`; in `feedback`, `feedback_task` and `void_task`). What becomes of a decision afterwards is in
-`feedback`.
+`feedback`, and in `expiry` if nothing is reported.
 
 Many decisions may be made under one key, all of them or none, without keeping others waiting. A policy that looks at
 very many arms takes seconds for a thousand decisions, and while a transaction lasts nobody else can write. So a batch
@@ -95,9 +95,10 @@ class Decisions:
     def decide(
         self, campaign: str, key: str, context: Mapping[str, Any] | None = None, **request: Unpack[RequestFields]
     ) -> DecisionResult:
-        """Choose an arm and hold its cost cap. The same key gives the same answer; asked for anything else, a conflict.
+        """Choose an arm and hold its cost cap, or what the request says.
 
-        ``request`` are the fields of `RequestOptions`, with money in the user's unit.
+        The same key gives the same answer; asked for anything else, a conflict. ``request`` are the fields
+        of `RequestOptions`, with money in the user's unit.
         """
         options = checked_options(**request) if request else None
         return self._store.write(*self.decision_task(campaign, key, context, options))[0]
@@ -149,8 +150,8 @@ class Decisions:
         answers: list[DecisionResult] = []
         taken, earlier = 0, 0
         end = None if seconds is None else time.perf_counter() + seconds
-        for key, payload in asked:
-            made = _made(tx, row.id, key, payload)
+        for key, digest in asked:
+            made = _made(tx, row.id, key, digest)
             if made is not None:
                 earlier += 1
             elif end is not None and answers and time.perf_counter() > end:
@@ -164,7 +165,7 @@ class Decisions:
                         funds = self._leases.for_batch(tx, row, len(asked) - earlier)
                     row, taken = funds.row, funds.row.account.held + funds.row.account.leased
                 try:
-                    made = funds.decide(moment(tx, self._clock), key, payload, options)
+                    made = funds.decide(moment(tx, self._clock), key, digest, options)
                 except HoldRefused as refused:
                     raise BatchRefused(refused, len(answers), earlier, taken) from None
                 if funds.learner is not None:
@@ -256,11 +257,11 @@ class Decisions:
         """Void what of a batch has been made, and free its keys; what other decisions hold, and leases have."""
         row = find_campaign(tx, campaign)
         account = row.account
-        for key, payload in asked:
+        for key, digest in asked:
             made = tx.decision_by_key(row.id, key)
             if (
                 made is not None
-                and made.request_digest == payload
+                and made.request_digest == digest
                 and made.hold.state == "pending"
                 and made.reward is None
             ):
@@ -312,10 +313,10 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _made(tx: DecisionTransaction, campaign: str, key: str, payload: str) -> DecisionRow | None:
+def _made(tx: DecisionTransaction, campaign: str, key: str, digest: str) -> DecisionRow | None:
     """The decision that was made under this key before, if any."""
     made = tx.decision_by_key(campaign, key)
-    if made is not None and made.request_digest != payload:
+    if made is not None and made.request_digest != digest:
         raise Conflict(
             f"key {key!r:.60} was used with another context, request or count; use a new key for a new decision"
         )

@@ -1,11 +1,10 @@
-"""What becomes of decisions: rewards, costs and failures are reported, decisions are voided, and holds expire.
+"""Feedback on decisions: rewards, costs and failures are reported, and decisions are voided.
 
 A policy learns from a decision once both its reward and its cost are known, in whichever order they come. A decision
 that has failed is settled with what it cost, if anything, teaches nothing, and its arm cools down for a while
 (`allocation.cooldowns`).
 
-A decision without feedback expires ``hold_seconds`` after it was made: it is charged or released, as the campaign's
-terms say. The server calls `Outcomes.expire_due` every second. Feedback that comes later corrects what was booked.
+A decision that gets neither in time expires (`expiry`). Feedback that comes later corrects what was booked.
 """
 
 from __future__ import annotations
@@ -26,20 +25,16 @@ from budgetbandits.service.stores.contract import (
     Scope,
     Store,
     Task,
-    Transaction,
     find_campaign,
     isolated,
     moment,
 )
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
 
-EXPIRED_HOLDS_MAX = 500
-"""Holds that one transaction expires."""
-
 
 @dataclass(slots=True)
-class DecisionOutcome:
-    """The outcome of a decision: its reward, its cost, or both."""
+class FeedbackReport:
+    """A report on a decision: its reward, its cost, or both; or that it failed."""
 
     decision: str
     reward: float | None = None
@@ -57,8 +52,8 @@ class DecisionOutcome:
 
 
 @dataclass(slots=True)
-class FeedbackOutcome:
-    """The state of a decision's money after feedback."""
+class BookedFeedback:
+    """The state of a decision's money after a report on it."""
 
     decision: str
     overrun: float
@@ -70,7 +65,7 @@ class FeedbackOutcome:
     """Whether it is new that there was no answer."""
 
 
-class Outcomes:
+class Feedback:
     """Feedback on a store's decisions. Wherever a campaign is asked for, its name will do as well as its id."""
 
     def __init__(self, store: Store, leases: Leases, clock: Clock | None = None) -> None:
@@ -94,51 +89,51 @@ class Outcomes:
         cools down. With ``campaign`` a decision of another one is not found. A reward that cannot be taken is an error,
         but the cost that came with it is booked: that money is spent.
         """
-        booked = self._store.write(*self.feedback_task(DecisionOutcome(decision, reward, cost, failed), campaign))
+        booked = self._store.write(*self.feedback_task(FeedbackReport(decision, reward, cost, failed), campaign))
         if booked.refused is not None:
             raise booked.refused
 
     def feedback_many(
-        self, campaign: str, outcomes: Sequence[DecisionOutcome]
-    ) -> list[FeedbackOutcome | BudgetBanditsError]:
+        self, campaign: str, reports: Sequence[FeedbackReport]
+    ) -> list[BookedFeedback | BudgetBanditsError]:
         """Many at once; for each what was booked, or why nothing was, which does not stop the others."""
-        return self._store.write(*self.feedback_many_task(outcomes, campaign))
+        return self._store.write(*self.feedback_many_task(reports, campaign))
 
-    def feedback_task(self, outcome: DecisionOutcome, campaign: str | None = None) -> Task[FeedbackOutcome]:
-        outcome.checked()  # before a transaction is made for it
-        work = partial(self._report, outcome=outcome, campaign=campaign)
-        return Task(isolated(campaign, work), self._scope(campaign, [outcome.decision]))
+    def feedback_task(self, report: FeedbackReport, campaign: str | None = None) -> Task[BookedFeedback]:
+        report.checked()  # before a transaction is made for it
+        work = partial(self._book, report=report, campaign=campaign)
+        return Task(isolated(campaign, work), self._scope(campaign, [report.decision]))
 
     def feedback_many_task(
-        self, outcomes: Sequence[DecisionOutcome], campaign: str
-    ) -> Task[list[FeedbackOutcome | BudgetBanditsError]]:
-        if not 1 <= len(outcomes) <= BATCH_MAX:
-            raise BadParameter(f"{len(outcomes)} outcomes at once; send 1 to {BATCH_MAX}")
+        self, reports: Sequence[FeedbackReport], campaign: str
+    ) -> Task[list[BookedFeedback | BudgetBanditsError]]:
+        if not 1 <= len(reports) <= BATCH_MAX:
+            raise BadParameter(f"{len(reports)} outcomes at once; send 1 to {BATCH_MAX}")
 
-        def work(tx: DecisionTransaction) -> list[FeedbackOutcome | BudgetBanditsError]:
-            results: list[FeedbackOutcome | BudgetBanditsError] = []
-            for outcome in outcomes:
+        def work(tx: DecisionTransaction) -> list[BookedFeedback | BudgetBanditsError]:
+            results: list[BookedFeedback | BudgetBanditsError] = []
+            for report in reports:
                 try:
-                    results.append(self._report(tx, outcome, campaign))
+                    results.append(self._book(tx, report, campaign))
                 except BudgetBanditsError as error:
                     results.append(error)
             return results
 
-        return Task(isolated(campaign, work), self._scope(campaign, [outcome.decision for outcome in outcomes]))
+        return Task(isolated(campaign, work), self._scope(campaign, [report.decision for report in reports]))
 
-    def _report(self, tx: DecisionTransaction, outcome: DecisionOutcome, campaign: str | None) -> FeedbackOutcome:
-        """Book an outcome; one that is refused is refused before anything is written."""
-        funds, made = locked(tx, self._leases, outcome.decision, campaign)
-        reward, cost = outcome.checked()
+    def _book(self, tx: DecisionTransaction, report: FeedbackReport, campaign: str | None) -> BookedFeedback:
+        """Book a report; one that is refused is refused before anything is written."""
+        funds, made = locked(tx, self._leases, report.decision, campaign)
+        reward, cost = report.checked()
         if made.hold.state == "voided":
             raise Conflict(f"decision {made.id} was voided; it takes no feedback")
-        if outcome.failed:
+        if report.failed:
             return self._fail(tx, funds, made, cost)
         return self._tell(tx, funds, made, reward, cost)
 
     def _tell(
         self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, reward: float | None, cost: int | None
-    ) -> FeedbackOutcome:
+    ) -> BookedFeedback:
         if made.failed and reward is not None:
             raise Conflict(f"decision {made.id} was reported as failed; it takes no other feedback")
         new_cost, refused = _is_new("cost", made.cost, cost), None
@@ -150,7 +145,7 @@ class Outcomes:
             refused = type(error)(f"{error}; the cost that came with it is booked")
             reward, new_reward = None, False
         if not (new_cost or new_reward):
-            return FeedbackOutcome(made.id, to_units(made.hold.overrun), False, refused)
+            return BookedFeedback(made.id, to_units(made.hold.overrun), False, refused)
         now, account = moment(tx, self._clock), funds.account
         if new_cost:
             assert cost is not None
@@ -169,15 +164,15 @@ class Outcomes:
         tx.save_decision(updated)
         if in_full and funds.learner is not None:
             self._store.prefetch = funds.learner.prefetch_choice  # a worker usually asks again after feedback
-        return FeedbackOutcome(made.id, to_units(updated.hold.overrun), new_cost, refused)
+        return BookedFeedback(made.id, to_units(updated.hold.overrun), new_cost, refused)
 
-    def _fail(self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, cost: int | None) -> FeedbackOutcome:
+    def _fail(self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, cost: int | None) -> BookedFeedback:
         """There was no answer: settled with what it cost, and the arm cools down."""
         if made.reward is not None:
             raise Conflict(f"the reward of decision {made.id} was reported, so it has not failed")
         new_cost = _is_new("cost", made.cost, cost) or made.cost is None
         if made.failed:
-            return FeedbackOutcome(made.id, to_units(made.hold.overrun), False)
+            return BookedFeedback(made.id, to_units(made.hold.overrun), False)
         now, account, hold, settled = moment(tx, self._clock), funds.account, made.hold, None
         if new_cost:
             cost = cost or 0
@@ -190,7 +185,7 @@ class Outcomes:
         if froze:
             _note_freeze(funds, updated, now)
         tx.save_decision(updated)
-        return FeedbackOutcome(made.id, to_units(hold.overrun), new_cost, failed=True)
+        return BookedFeedback(made.id, to_units(hold.overrun), new_cost, failed=True)
 
     def _new_reward(self, row: Campaign, made: DecisionRow, reward: float | None) -> bool:
         """Whether this reward is new, if it can be the decision's."""
@@ -217,49 +212,6 @@ class Outcomes:
             funds.book(account, Event(made.campaign, "voided", moment(tx, self._clock), decision, made.arm))
 
         return Task(isolated(campaign, work), self._scope(campaign, [decision]))
-
-    # --- expiry --------------------------------------------------------------------------------------------------
-
-    def expire_due(self) -> dict[str, int]:
-        """Expire the holds that are due; how many, by campaign. An error in one campaign does not stop the others."""
-
-        def read(tx: Transaction) -> tuple[list[tuple[str, str]], set[str]]:
-            now = moment(tx, self._clock)
-            return tx.due_decisions(now, EXPIRED_HOLDS_MAX), {campaign for campaign, _ in tx.due_leases(now)}
-
-        pending, over = self._store.read(read, urgent=True)
-        due: dict[str, list[str]] = {}
-        for campaign, decision in pending:
-            due.setdefault(campaign, []).append(decision)
-        expired: dict[str, int] = {}
-        failure = None
-        for campaign in sorted(over.union(due)):
-            decisions = due.get(campaign, [])
-            work = isolated(campaign, partial(self._expire, campaign=campaign, decisions=decisions))
-            try:
-                name, expired_here = self._store.write(work, Scope(campaign, decisions=decisions))
-                if expired_here:
-                    expired[name] = expired_here
-            except Exception as error:
-                failure = error
-        if failure is not None:
-            raise failure
-        return expired
-
-    def _expire(self, tx: DecisionTransaction, campaign: str, decisions: Sequence[str]) -> tuple[str, int]:
-        """The campaign's name, and how many holds have expired."""
-        name, count, now = find_campaign(tx, campaign).name, 0, moment(tx, self._clock)
-        self._leases.end_due(tx, campaign, now)
-        for decision in decisions:
-            funds, made = locked(tx, self._leases, decision, campaign)
-            # or feedback came, or it was given more time, while we waited for the lock
-            if made.hold.state == "pending" and made.expires_at <= now:
-                charge = funds.row.settings.terms.on_expire == "charge"
-                account, hold = ledger.expire(funds.account, made.hold, charge)
-                tx.save_decision(replace(made, hold=hold))
-                funds.book(account, Event(made.campaign, "expired", now, made.id, made.arm, hold.charged))
-                count += 1
-        return name, count
 
     # --- what they share -----------------------------------------------------------------------------------------
 

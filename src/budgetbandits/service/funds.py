@@ -1,7 +1,7 @@
 """Where the money and the learner of a decision come from: the campaign, or a lease (`leases`).
 
-`Funds.decide` names an arm and holds its cap; `book` and `fail` write down what became of a decision. Which rows are
-written depends on whose money it is.
+`Funds.decide` names an arm and holds its cost cap, or what the request says; `book` and `fail` write down what became
+of a decision. Which rows are written depends on whose money it is.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Funds(ABC):
 
     row       the campaign; only what never changes is sure to be true
     account   the money
-    learner   None until it was needed
-    lease_id  the lease that the money is of, if it is of one
+    learner   None until it is needed
+    lease_id  the lease that lends the money, if any
     """
 
     row: Campaign
@@ -42,7 +42,7 @@ class Funds(ABC):
         self._tx, self.row, self.learner = tx, row, None
 
     def decide(self, now: float, key: str, request_digest: str, options: RequestOptions | None = None) -> DecisionRow:
-        """Choose an arm, hold its cap and write both down, or refuse."""
+        """Choose an arm, hold its cost cap or what the request says, and write both down; or refuse."""
         choice, hold, now = self._choose(now, options)
         id, arm, row = choice.id, choice.arm, self.row
         expires_at = now + row.settings.terms.hold_seconds

@@ -17,11 +17,12 @@ and nothing else, once. Feedback for an expired hold corrects what was booked. W
 
     spent + held ≤ budget,
 
-after every step; what is leased to servers (`leases.ledger`) counts like what is held. What cannot be booked without
+after every step; what is leased to servers (`leases.lending`) counts like what is held. What cannot be booked without
 breaking that (a cost above its hold, or for a released hold, when the money was spent elsewhere), and what is above the
 cap, is booked as overrun, apart, and freezes the account until someone looks. So there is no overrun if every hold is
-the cap, no cost is above its cap and expired holds are charged. If holds are smaller and no cost is above
-its cap, overruns are at most the sum of cap − hold over the decisions without feedback.
+the cap, no cost is above its cap and expired holds are charged. If holds are smaller, no cost is above its cap and
+expired holds are charged, overruns are at most the sum of cap − hold over the decisions whose cost is not reported. A
+hold that was released counts as 0 in that sum.
 
 Two limits may be set on when money is spent, not only on how much. Both are checked when a hold is placed:
 
@@ -70,7 +71,7 @@ def to_micros(amount: float, name: str = "amount") -> int:
     return max(math.ceil(micros - noise), 1 if amount > 0 else 0)
 
 
-def to_units(micros: int) -> float:
+def to_units(micros: float) -> float:
     return micros / MICROS
 
 
@@ -112,7 +113,7 @@ class Account:
     today: int = 0
     """... and what the decisions of that day hold and were charged."""
     leased: int = 0
-    """Money that servers have taken to decide with by themselves (`leases.ledger`); most campaigns lease nothing."""
+    """Money that servers have taken to decide with by themselves (`leases.lending`); most campaigns lease nothing."""
     requests_used: int = 0
     """Requests that were charged, or whose cost was reported (`Hold.request_used`): no number of micros."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.decisions import Decisions
-from budgetbandits.service.feedback import Outcomes
+from budgetbandits.service.expiry import Expiry
+from budgetbandits.service.feedback import Feedback
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.stores.contract import Clock, Store
@@ -15,7 +16,7 @@ class DecisionService:
 
     campaigns  for operators
     decisions  for workers that ask, for one or many at once
-    outcomes   for workers that report costs and rewards, and the expiry of holds
+    reports    for workers that report costs and rewards
 
     >>> import tempfile
     >>> from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -35,7 +36,7 @@ class DecisionService:
         self._leases = leases = Leases(self._learners, clock)
         self.campaigns = campaigns = Campaigns(store, leases, clock)
         self.decisions = decisions = Decisions(store, leases, clock)
-        self.outcomes = outcomes = Outcomes(store, leases, clock)
+        self.reports = reports = Feedback(store, leases, clock)
 
         self.create, self.top_up, self.change_terms = campaigns.create, campaigns.top_up, campaigns.change_terms
         self.set_status, self.reset_clock = campaigns.set_status, campaigns.reset_clock
@@ -45,7 +46,7 @@ class DecisionService:
         self.names, self.overview = campaigns.names, campaigns.overview
         self.decide, self.decide_many = decisions.decide, decisions.decide_many
         self.decision_task = decisions.decision_task
-        self.feedback, self.feedback_many = outcomes.feedback, outcomes.feedback_many
-        self.feedback_task, self.feedback_many_task = outcomes.feedback_task, outcomes.feedback_many_task
-        self.void, self.void_task = outcomes.void, outcomes.void_task
-        self.expire_due = outcomes.expire_due
+        self.feedback, self.feedback_many = reports.feedback, reports.feedback_many
+        self.feedback_task, self.feedback_many_task = reports.feedback_task, reports.feedback_many_task
+        self.void, self.void_task = reports.void, reports.void_task
+        self.expire_due = Expiry(store, leases, clock).expire_due

@@ -2,6 +2,7 @@
 
 import re
 import time
+from importlib.resources import files
 from itertools import pairwise
 
 import pytest
@@ -11,7 +12,13 @@ from budgetbandits.numerics.fluid import best_mix
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.dashboard import campaign as campaign_module
 from budgetbandits.service.dashboard.campaign import campaign_json, campaign_view
-from budgetbandits.service.dashboard.charts.cell_charts import axis_end, density_row, shared_axis
+from budgetbandits.service.dashboard.charts.cell_charts import (
+    ARM_COLOURS,
+    axis_end,
+    colour_class,
+    density_row,
+    shared_axis,
+)
 from budgetbandits.service.dashboard.charts.time_charts import _plan, money_chart, share_chart, whole_shares
 from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.dashboard.rendering import render
@@ -236,6 +243,12 @@ def test_the_table_of_segments_counts_requests_whatever_a_policy_remembers(store
 def test_without_a_horizon_there_is_no_price(store):
     store.engine.create("ads", "bts", 40.0, {"a": 1.0, "b": 1.0})
     assert seen(store).prices == []
+
+
+def test_the_style_sheet_has_a_class_for_every_colour_of_an_arm():
+    sheet = files("budgetbandits.service.dashboard").joinpath("assets/style.css").read_text()
+    classes = {colour_class(place) for place in range(ARM_COLOURS)}
+    assert set(re.findall(r"rect\.(arm\d+)", sheet)) == set(re.findall(r"\.(arm\d+) {", sheet)) == classes
 
 
 def test_shares_name_the_largest_arms_not_the_first(store):

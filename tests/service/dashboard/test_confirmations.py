@@ -212,7 +212,11 @@ def test_a_name_is_not_translated(store, admin, name):
             "900,000,000",
             "Wait for feedback is 900,000,000; use a positive number up to 16,666,666.66",
         ),
-        ("propensity_draws", "1,000,000", "Draws for propensities is 1,000,000; use a positive number up to 10,000"),
+        (
+            "propensity_draws",
+            "1,000,000",
+            "Draws for propensities is 1,000,000; use a whole number from 1 up to 10,000",
+        ),
     ],
 )
 def test_forms_keep_the_bounds_of_terms_in_the_units_that_they_ask_for(store, admin, field, typed, words):

@@ -16,7 +16,7 @@ from budgetbandits.service.dashboard import sessions
 from budgetbandits.service.dashboard.actions import fields
 from budgetbandits.service.dashboard.campaign import campaign_view
 from budgetbandits.service.dashboard.query import PageQuery
-from budgetbandits.service.feedback import DecisionOutcome
+from budgetbandits.service.feedback import FeedbackReport
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import drop_key, make_key
 from budgetbandits.service.rollups import roll_up
@@ -366,7 +366,7 @@ def test_a_page_costs_as_much_for_a_campaign_of_ten_times_the_decisions(tmp_path
                 for number in range(decisions):
                     clock.now = now - 1000.0 + 900.0 * number / decisions
                     [made] = engine.decision_task(name, f"{number}").work(tx)
-                    engine.feedback_task(DecisionOutcome(made.decision, 1.0, 0.5), name).work(tx)
+                    engine.feedback_task(FeedbackReport(made.decision, 1.0, 0.5), name).work(tx)
 
             store.write(work)
         roll_up(store)

@@ -10,6 +10,7 @@ from browsing import Browser
 from budgetbandits.formatting.datetimes import Times
 from budgetbandits.service.dashboard.status import pace
 from budgetbandits.service.http.auth import make_key
+from budgetbandits.service.rollups import roll_up
 from served import pull
 
 
@@ -240,11 +241,24 @@ def test_a_budget_for_requests_has_a_pace_and_an_end(store, admin):
     page, told = seen(admin("GET", "/campaigns/ads")), admin("GET", "/campaigns/ads?format=json").json()
     assert "Pace 8.55 ahead 95.0 % of the money for 9.5 % of the requests" in page
     assert "Money lasts for 20 of 200 requests at what each has cost" in page
-    assert told["pace"] == {"plan": pytest.approx(0.95), "behind": pytest.approx(-0.855)}
+    assert told["pace"] == {"plan": pytest.approx(0.95), "behind_share": pytest.approx(-0.855)}
     assert told["requests"]["money_lasts_for"]["median"] == pytest.approx(20.0)
     assert "85.5 % ahead of the budget 20 of 200 requests" in seen(admin("GET", "/"))
     [line] = admin("GET", "/?format=json").json()["campaigns"]
     assert line["money_lasts_for"] == pytest.approx(20.0)
+
+
+def test_the_list_and_the_page_count_the_same_requests_when_costs_differ(store, admin):
+    """Nine requests for 1 and one for 91 leave 1,000 for about 80 more, not for 100 as their mean alone says."""
+    store.engine.create("ads", "bts-paced", 1100.0, {"small": 1.0, "large": 100.0}, horizon=1000)
+    for number in range(10):
+        arm, cost = ("large", 91.0) if number == 9 else ("small", 1.0)
+        pull(store.engine, "ads", f"{number}", cost=cost, reward=1.0, arms=[arm])
+    roll_up(store)
+    [line] = admin("GET", "/?format=json").json()["campaigns"]
+    page = admin("GET", "/campaigns/ads?format=json").json()
+    assert line["money_lasts_for"] == pytest.approx(page["requests"]["money_lasts_for"]["median"])
+    assert line["money_lasts_for"] == pytest.approx(89.5, abs=0.05)
 
 
 def test_a_budget_that_lasts_for_all_requests_says_what_is_left_over(store, admin):

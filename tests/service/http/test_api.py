@@ -65,7 +65,7 @@ def service():
 
 
 @pytest.fixture
-def campaign(service):
+def campaign_path(service):
     answer = service("POST", "/v1/campaigns", CAMPAIGN)
     assert answer.status_code == 201
     return f"/v1/campaigns/{answer.json()['id']}"
@@ -96,7 +96,7 @@ NUL = "a\0b"
         ("/v1/campaigns/ads/decisions/a%00b/void", None),
     ],
 )
-def test_no_text_with_the_character_nul_gets_in(service, campaign, path, body):
+def test_no_text_with_the_character_nul_gets_in(service, campaign_path, path, body):
     """PostgreSQL would refuse it, and the server would say that its database is gone."""
     events = len(service.store.events)
     answer = service("POST", path, body, Idempotency_Key="one")
@@ -105,72 +105,72 @@ def test_no_text_with_the_character_nul_gets_in(service, campaign, path, body):
     assert len(service.store.events) == events
 
 
-def test_a_backslash_before_what_looks_like_nul_is_a_backslash(service, campaign):
+def test_a_backslash_before_what_looks_like_nul_is_a_backslash(service, campaign_path):
     for number, context in enumerate((r"\u0000", r"\\u0000")):
         body = {"context": {"path": context}}
-        assert service("POST", f"{campaign}/decisions", body, Idempotency_Key=f"{number}").status_code == 201
+        assert service("POST", f"{campaign_path}/decisions", body, Idempotency_Key=f"{number}").status_code == 201
     raw = rb'{"context": {"path": "C:\\\u0000"}}'  # a backslash, and then the character
-    assert service("POST", f"{campaign}/decisions", content=raw, Idempotency_Key="raw").status_code == 422
+    assert service("POST", f"{campaign_path}/decisions", content=raw, Idempotency_Key="raw").status_code == 422
 
 
-def test_null_means_that_nothing_is_said(service, campaign):
+def test_null_means_that_nothing_is_said(service, campaign_path):
     nothing = dict.fromkeys(["context", "segment", "arms", "exclude", "prices", "holds"])
-    made = service("POST", f"{campaign}/decisions", nothing, Idempotency_Key="one")
+    made = service("POST", f"{campaign_path}/decisions", nothing, Idempotency_Key="one")
     assert made.status_code == 201
-    assert service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one").json() == made.json()
-    feedback = f"{campaign}/decisions/{made.json()['decision']}/feedback"
+    assert service("POST", f"{campaign_path}/decisions", {}, Idempotency_Key="one").json() == made.json()
+    feedback = f"{campaign_path}/decisions/{made.json()['decision']}/feedback"
     assert service("POST", feedback, {"cost": 0.25, "reward": None, "failed": None}).status_code == 200
-    arms = service("GET", campaign).json()["arms"]
+    arms = service("GET", campaign_path).json()["arms"]
     assert [(arm["failures"], arm["cooldown_until"]) for arm in arms] == [(0, None)] * 2  # said, though nothing is
 
 
-def test_a_decision_from_beginning_to_end(service, campaign):
-    made = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one")
+def test_a_decision_from_beginning_to_end(service, campaign_path):
+    made = service("POST", f"{campaign_path}/decisions", {}, Idempotency_Key="one")
     assert made.status_code == 201
-    again = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one")
+    again = service("POST", f"{campaign_path}/decisions", {}, Idempotency_Key="one")
     assert again.json() == made.json()
-    decision = f"{campaign}/decisions/{made.json()['decision']}"
-    assert service("GET", campaign).json()["held"] == made.json()["hold"]
+    decision = f"{campaign_path}/decisions/{made.json()['decision']}"
+    assert service("GET", campaign_path).json()["held"] == made.json()["hold"]
     assert service("POST", f"{decision}/feedback", {"cost": 0.25}).status_code == 200
     assert service("POST", f"{decision}/feedback", {"reward": 1}).status_code == 200
-    view = service("GET", campaign).json()
+    view = service("GET", campaign_path).json()
     assert (view["spent"], view["held"], view["left"]) == (0.25, 0.0, 9.75)
     assert sum(arm["pulls"] for arm in view["arms"]) == 1
     assert service("POST", f"{decision}/feedback", {"cost": 0.5}).status_code == 409
 
 
-def test_operators(service, campaign):
-    assert service("POST", f"{campaign}/top-up", {"amount": 5}).json()["budget"] == 15.0
-    assert service("POST", f"{campaign}/pause").json()["status"] == "paused"
-    paused = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one")
+def test_operators(service, campaign_path):
+    assert service("POST", f"{campaign_path}/top-up", {"amount": 5}).json()["budget"] == 15.0
+    assert service("POST", f"{campaign_path}/pause").json()["status"] == "paused"
+    paused = service("POST", f"{campaign_path}/decisions", {}, Idempotency_Key="one")
     assert (paused.status_code, paused.json()["title"]) == (409, "paused")
-    assert service("POST", f"{campaign}/resume").json()["status"] == "active"
-    in_order = service("POST", f"{campaign}/reset-clock")
+    assert service("POST", f"{campaign_path}/resume").json()["status"] == "active"
+    in_order = service("POST", f"{campaign_path}/reset-clock")
     assert (in_order.status_code, in_order.json()["title"]) == (409, "Conflict")
-    assert service("POST", f"{campaign}/arms", {"name": "radio", "cost_cap": 0.2}).status_code == 201
-    retired = service("POST", f"{campaign}/arms/search/retire").json()
+    assert service("POST", f"{campaign_path}/arms", {"name": "radio", "cost_cap": 0.2}).status_code == 201
+    retired = service("POST", f"{campaign_path}/arms/search/retire").json()
     assert [(arm["name"], arm["active"]) for arm in retired["arms"]] == [
         ("search", False), ("mail", True), ("radio", True)
     ]  # fmt: skip
-    made = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="two").json()
-    assert service("POST", f"{campaign}/decisions/{made['decision']}/void").status_code == 200
-    assert service("POST", f"{campaign}/close").json()["status"] == "closed"
+    made = service("POST", f"{campaign_path}/decisions", {}, Idempotency_Key="two").json()
+    assert service("POST", f"{campaign_path}/decisions/{made['decision']}/void").status_code == 200
+    assert service("POST", f"{campaign_path}/close").json()["status"] == "closed"
     assert [each["name"] for each in service("GET", "/v1/campaigns").json()] == ["ads"]
 
 
-def test_operators_changes_under_a_key_are_made_once(service, campaign):
+def test_operators_changes_under_a_key_are_made_once(service, campaign_path):
     for _ in range(2):
-        answer = service("POST", f"{campaign}/top-up", {"amount": 5}, Idempotency_Key="one")
+        answer = service("POST", f"{campaign_path}/top-up", {"amount": 5}, Idempotency_Key="one")
         assert (answer.status_code, answer.json()["budget"]) == (200, 15.0)
-    other = service("POST", f"{campaign}/top-up", {"amount": 6}, Idempotency_Key="one")
+    other = service("POST", f"{campaign_path}/top-up", {"amount": 6}, Idempotency_Key="one")
     assert (other.status_code, other.json()["title"]) == (409, "Conflict")
     made = [service("POST", "/v1/campaigns", CAMPAIGN | {"name": "two"}, Idempotency_Key="one") for _ in range(2)]
     assert [each.status_code for each in made] == [201, 201]
     assert made[0].json() == made[1].json()
     for path in ("pause", "resume", "arms/mail/retire", "close"):
-        answers = [service("POST", f"{campaign}/{path}", Idempotency_Key=path) for _ in range(2)]
+        answers = [service("POST", f"{campaign_path}/{path}", Idempotency_Key=path) for _ in range(2)]
         assert [each.status_code for each in answers] == [200, 200], path
-    assert service("POST", f"{campaign}/pause", Idempotency_Key="x" * 201).status_code == 422
+    assert service("POST", f"{campaign_path}/pause", Idempotency_Key="x" * 201).status_code == 422
     document = service("GET", "/openapi.json").json()["paths"]["/v1/campaigns/{campaign}/top-up"]["post"]
     assert "Idempotency-Key" in {each["name"] for each in document["parameters"]}
     answer = document["responses"]["200"]["content"]["application/json"]["schema"]
@@ -217,45 +217,45 @@ def test_money_that_is_gone_and_money_that_is_held(service):
     assert "top up" in gone.json()["detail"]
 
 
-def test_keys_and_scopes(service, campaign):
-    identity = campaign.rsplit("/", 1)[1]
+def test_keys_and_scopes(service, campaign_path):
+    identity = campaign_path.rsplit("/", 1)[1]
     decider = make_key(service.store, ["decide"], 0.0, campaign=identity)
     reader = make_key(service.store, ["read"], 0.0)
     other = service("POST", "/v1/campaigns", CAMPAIGN | {"name": "other"}).json()["id"]
-    assert service("POST", f"{campaign}/decisions", {}, key=decider, Idempotency_Key="k").status_code == 201
-    assert service("GET", campaign, key=reader).status_code == 200
+    assert service("POST", f"{campaign_path}/decisions", {}, key=decider, Idempotency_Key="k").status_code == 201
+    assert service("GET", campaign_path, key=reader).status_code == 200
     for key, method, path, status in [
-        (decider, "GET", campaign, 403),
-        (decider, "POST", f"{campaign}/pause", 403),
+        (decider, "GET", campaign_path, 403),
+        (decider, "POST", f"{campaign_path}/pause", 403),
         (decider, "POST", f"/v1/campaigns/{other}/decisions", 403),
-        (reader, "POST", f"{campaign}/decisions", 403),
-        ("bb_00000000_wrong", "GET", campaign, 401),
-        (decider[:-1] + "x", "GET", campaign, 401),
-        ("nonsense", "GET", campaign, 401),
+        (reader, "POST", f"{campaign_path}/decisions", 403),
+        ("bb_00000000_wrong", "GET", campaign_path, 401),
+        (decider[:-1] + "x", "GET", campaign_path, 401),
+        ("nonsense", "GET", campaign_path, 401),
     ]:
         answer = service(method, path, {} if method == "POST" else None, key=key, Idempotency_Key="z")
         assert answer.status_code == status, (key, path)
         assert answer.headers["content-type"] == "application/problem+json"
     for header in ("", "Basic abc", service.admin):
-        assert service("GET", campaign, Authorization=header).status_code == 401
+        assert service("GET", campaign_path, Authorization=header).status_code == 401
     assert service("GET", "/healthz", Authorization="").status_code == 200
     assert service("GET", "/readyz", Authorization="").status_code == 200
 
 
-def test_guessing_keys_is_slowed_down_and_good_keys_pass(service, campaign, monkeypatch):
+def test_guessing_keys_is_slowed_down_and_good_keys_pass(service, campaign_path, monkeypatch):
     monkeypatch.setattr(rate_limit, "WINDOW_SECONDS", 30.0)
     reader, unseen = (make_key(service.store, ["read"], 0.0) for _ in range(2))
-    assert service("GET", campaign, key=reader).status_code == 200
+    assert service("GET", campaign_path, key=reader).status_code == 200
     for number in range(20):
-        assert service("GET", campaign, key=f"bb_00000000_{number}").status_code == 401
-    refused = service("GET", campaign, key=f"{unseen}x")
+        assert service("GET", campaign_path, key=f"bb_00000000_{number}").status_code == 401
+    refused = service("GET", campaign_path, key=f"{unseen}x")
     assert (refused.status_code, refused.json()["title"]) == (429, "TooManyWrongKeys")
     assert 25 <= int(refused.headers["retry-after"]) <= 30
-    assert service("POST", f"{campaign}/decisions", {}, key="bb_1_2", Idempotency_Key="k").status_code == 429
-    assert service("GET", campaign, key=reader).status_code == 200
-    assert service("GET", campaign, key=unseen).status_code == 200
-    assert service("POST", f"{campaign}/decisions", {}, key=reader, Idempotency_Key="k").status_code == 403
-    assert service("GET", campaign, Authorization="").status_code == 401  # no guess
+    assert service("POST", f"{campaign_path}/decisions", {}, key="bb_1_2", Idempotency_Key="k").status_code == 429
+    assert service("GET", campaign_path, key=reader).status_code == 200
+    assert service("GET", campaign_path, key=unseen).status_code == 200
+    assert service("POST", f"{campaign_path}/decisions", {}, key=reader, Idempotency_Key="k").status_code == 403
+    assert service("GET", campaign_path, Authorization="").status_code == 401  # no guess
 
 
 def test_guesses_are_counted_by_address_and_forgotten():
@@ -277,7 +277,7 @@ def test_guesses_are_counted_by_address_and_forgotten():
     assert len(counted._by_address) == rate_limit.ADDRESSES_MAX
 
 
-def test_an_address_that_guesses_takes_one_thread(service, campaign):
+def test_an_address_that_guesses_takes_one_thread(service, campaign_path):
     """The store is slow; of many guesses at once only one asks it at a time, and a good key has its turn."""
     at_once, most, read = [0], [0], service.store.read
 
@@ -304,9 +304,9 @@ def test_an_address_that_guesses_takes_one_thread(service, campaign):
     assert most == [1]
 
 
-def test_a_key_for_one_campaign_sees_nothing_of_the_others(service, campaign):
+def test_a_key_for_one_campaign_sees_nothing_of_the_others(service, campaign_path):
     only = make_key(service.store, ["admin"], 0.0, campaign="ads")
-    assert service("GET", campaign, key=only).status_code == 200
+    assert service("GET", campaign_path, key=only).status_code == 200
     for method, path, body in [
         ("GET", "/v1/campaigns", None),
         ("GET", "/metrics", None),
@@ -315,14 +315,14 @@ def test_a_key_for_one_campaign_sees_nothing_of_the_others(service, campaign):
         assert service(method, path, body, key=only).status_code == 403
 
 
-def test_paths_that_no_database_should_see(service, campaign):
-    for path in (f"{campaign}/decisions/%0a/void", f"/v1/campaigns/{'x' * 201}/decisions"):
+def test_paths_that_no_database_should_see(service, campaign_path):
+    for path in (f"{campaign_path}/decisions/%0a/void", f"/v1/campaigns/{'x' * 201}/decisions"):
         assert service("POST", path, {}, Idempotency_Key="one").status_code == 422, path
 
 
-def test_a_decision_is_not_found_through_another_campaign(service, campaign):
+def test_a_decision_is_not_found_through_another_campaign(service, campaign_path):
     other = service("POST", "/v1/campaigns", CAMPAIGN | {"name": "other"}).json()["id"]
-    made = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one").json()["decision"]
+    made = service("POST", f"{campaign_path}/decisions", {}, Idempotency_Key="one").json()["decision"]
     for what, body in (("feedback", {"cost": 0.1}), ("void", None)):
         assert service("POST", f"/v1/campaigns/{other}/decisions/{made}/{what}", body).status_code == 404
 
@@ -349,11 +349,11 @@ def test_campaigns_that_are_refused(service, change):
     ["", "{", "[]", "null", "NaN", '{"cost": NaN}', '{"cost": Infinity}', '{"cost": -1}', '{"cost": 1e400}',
      '{"reward": "1"}', '{"cost": 1, "extra": 2}', "{}", '{"cost": true}', "\x00", '{"cost": [1]}', '{"reward": 2}'],
 )  # fmt: skip
-def test_feedback_that_is_refused(service, campaign, text):
-    made = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one").json()["decision"]
-    answer = service("POST", f"{campaign}/decisions/{made}/feedback", content=text)
+def test_feedback_that_is_refused(service, campaign_path, text):
+    made = service("POST", f"{campaign_path}/decisions", {}, Idempotency_Key="one").json()["decision"]
+    answer = service("POST", f"{campaign_path}/decisions/{made}/feedback", content=text)
     assert answer.status_code == 422, answer.text
-    assert service("GET", campaign).json()["spent"] == 0.0
+    assert service("GET", campaign_path).json()["spent"] == 0.0
 
 
 @pytest.mark.parametrize("name", ["\ud800", "line\nbreak"])
@@ -364,51 +364,57 @@ def test_names_that_no_database_should_see(service, name):
     assert service("POST", "/v1/campaigns", content=arms).status_code == 422
 
 
-def test_campaigns_go_by_their_names_as_well(service, campaign):
+def test_campaigns_go_by_their_names_as_well(service, campaign_path):
     made = service("POST", "/v1/campaigns/ads/decisions", {}, Idempotency_Key="one").json()
-    assert service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one").json() == made
+    assert service("POST", f"{campaign_path}/decisions", {}, Idempotency_Key="one").json() == made
     path = f"/v1/campaigns/ads/decisions/{made['decision']}/feedback"
     assert service("POST", path, {"cost": 0.1, "reward": 0.5}).json() == {"decision": made["decision"], "overrun": 0.0}
-    assert service("GET", "/v1/campaigns/ads").json() == service("GET", campaign).json()
+    assert service("GET", "/v1/campaigns/ads").json() == service("GET", campaign_path).json()
     only = make_key(service.store, ["decide"], 0.0, campaign="ads")
     assert service("POST", "/v1/campaigns/ads/decisions", {}, key=only, Idempotency_Key="2").status_code == 201
-    assert service("POST", f"{campaign}/decisions", {}, key=only, Idempotency_Key="3").status_code == 201
+    assert service("POST", f"{campaign_path}/decisions", {}, key=only, Idempotency_Key="3").status_code == 201
     service("POST", "/v1/campaigns", CAMPAIGN | {"name": "other name, with ünicode?"})
     path = "/v1/campaigns/other%20name%2C%20with%20%C3%BCnicode%3F/decisions"
     assert service("POST", path, {}, Idempotency_Key="4").status_code == 201
     assert service("POST", path, {}, key=only, Idempotency_Key="5").status_code == 403
 
 
-def test_batches(service, campaign):
+def test_batches(service, campaign_path):
     ask = {"count": 3, "context": {"page": "home"}}
-    made = service("POST", f"{campaign}/decisions/batch", ask, Idempotency_Key="one")
+    made = service("POST", f"{campaign_path}/decisions/batch", ask, Idempotency_Key="one")
     assert (made.status_code, len(made.json()["decisions"])) == (201, 3)
-    assert service("POST", f"{campaign}/decisions/batch", ask, Idempotency_Key="one").json() == made.json()
-    assert service("POST", f"{campaign}/decisions/batch", ask | {"count": 2}, Idempotency_Key="one").status_code == 409
+    assert service("POST", f"{campaign_path}/decisions/batch", ask, Idempotency_Key="one").json() == made.json()
+    assert (
+        service("POST", f"{campaign_path}/decisions/batch", ask | {"count": 2}, Idempotency_Key="one").status_code
+        == 409
+    )
     for count in (0, -1, 1001, 1.5, "3", None):
-        assert service("POST", f"{campaign}/decisions/batch", {"count": count}, Idempotency_Key="x").status_code == 422
-    held = service("GET", campaign).json()["held"]
-    refused = service("POST", f"{campaign}/decisions/batch", {"count": 100}, Idempotency_Key="two")
+        assert (
+            service("POST", f"{campaign_path}/decisions/batch", {"count": count}, Idempotency_Key="x").status_code
+            == 422
+        )
+    held = service("GET", campaign_path).json()["held"]
+    refused = service("POST", f"{campaign_path}/decisions/batch", {"count": 100}, Idempotency_Key="two")
     assert (refused.status_code, refused.json()["title"]) == (409, "blocked_by_holds")
     assert "of 100 fit" in refused.json()["detail"]
-    assert service("GET", campaign).json()["held"] == held
+    assert service("GET", campaign_path).json()["held"] == held
     ids = [each["decision"] for each in made.json()["decisions"]]
     told = [
         {"decision": ids[0], "cost": 0.25, "reward": 1}, {"decision": ids[1], "reward": 2},
         {"decision": "none", "cost": 1},
     ]  # fmt: skip
-    results = service("POST", f"{campaign}/feedback", {"outcomes": told}).json()["results"]
+    results = service("POST", f"{campaign_path}/feedback", {"outcomes": told}).json()["results"]
     assert [each["problem"] and each["problem"]["title"] for each in results] == [None, "RewardOutOfRange", "NotFound"]
-    assert service("GET", campaign).json()["spent"] == 0.25
-    assert service("POST", f"{campaign}/feedback", {"outcomes": []}).status_code == 422
+    assert service("GET", campaign_path).json()["spent"] == 0.25
+    assert service("POST", f"{campaign_path}/feedback", {"outcomes": []}).status_code == 422
     over = [{"decision": ids[1], "cost": 1.75, "reward": 0}]
-    assert service("POST", f"{campaign}/feedback", {"outcomes": over}).json()["results"][0]["overrun"] >= 0.75
-    assert service("GET", campaign).json()["status"] == "frozen"
+    assert service("POST", f"{campaign_path}/feedback", {"outcomes": over}).json()["results"][0]["overrun"] >= 0.75
+    assert service("GET", campaign_path).json()["status"] == "frozen"
 
 
 @pytest.mark.parametrize("content", ["{", "[" * 500, '{"name": 5, "unknown": 1}'])
 @pytest.mark.parametrize("path", ["/v1/campaigns", "/v1/campaigns/ads/top-up", "/v1/campaigns/ads/arms"])
-def test_the_key_is_checked_before_the_body_is_read(service, campaign, path, content):
+def test_the_key_is_checked_before_the_body_is_read(service, campaign_path, path, content):
     reader = make_key(service.store, ["read"], 0.0)
     for key, status in (("bb_no_key", 401), (reader, 403), (service.admin, 422)):
         answer = service("POST", path, content=content, key=key)
@@ -418,7 +424,7 @@ def test_the_key_is_checked_before_the_body_is_read(service, campaign, path, con
 
 @pytest.mark.parametrize("path", ["/v1/campaigns/", "/v1/campaigns/ads/decisions/", "/healthz/"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_nobody_is_sent_to_another_host(service, campaign, method, path):
+def test_nobody_is_sent_to_another_host(service, campaign_path, method, path):
     answer = service(method, path, {} if method == "POST" else None, Host="elsewhere.example")
     assert answer.status_code in (404, 405)
     assert "location" not in answer.headers
@@ -431,29 +437,31 @@ def test_lengths_that_are_long_themselves(service, length, status):
     assert service("GET", "/healthz", Content_Length=length.encode()).status_code == status
 
 
-def test_a_reward_out_of_range_says_that_its_cost_is_booked(service, campaign):
-    made = [service("POST", f"{campaign}/decisions", {}, Idempotency_Key=key).json() for key in ("one", "two", "three")]
-    path = f"{campaign}/decisions/{made[0]['decision']}/feedback"
+def test_a_reward_out_of_range_says_that_its_cost_is_booked(service, campaign_path):
+    made = [
+        service("POST", f"{campaign_path}/decisions", {}, Idempotency_Key=key).json() for key in ("one", "two", "three")
+    ]
+    path = f"{campaign_path}/decisions/{made[0]['decision']}/feedback"
     refused = service("POST", path, {"cost": 0.25, "reward": 7})
     assert (refused.status_code, refused.json()["title"]) == (422, "RewardOutOfRange")
     assert "the cost that came with it is booked" in refused.json()["detail"]
     outcomes = {"outcomes": [{"decision": made[1]["decision"], "cost": 0.25, "reward": -1}]}
-    told = service("POST", f"{campaign}/feedback", outcomes).json()["results"][0]
+    told = service("POST", f"{campaign_path}/feedback", outcomes).json()["results"][0]
     assert "is booked" in told["problem"]["detail"]
     endless = '{"cost": 0.25, "reward": 1e999}'
-    path = f"{campaign}/decisions/{made[2]['decision']}/feedback"
+    path = f"{campaign_path}/decisions/{made[2]['decision']}/feedback"
     assert service("POST", path, content=endless).status_code == 422
-    view = service("GET", campaign).json()
+    view = service("GET", campaign_path).json()
     assert (view["spent"], view["held"], view["status"]) == (0.75, 0.0, "active")
 
 
-def test_an_overrun_is_told_counted_and_freezes(service, campaign):
-    made = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one").json()
-    told = service("POST", f"{campaign}/decisions/{made['decision']}/feedback", {"cost": made["hold"] + 0.5})
+def test_an_overrun_is_told_counted_and_freezes(service, campaign_path):
+    made = service("POST", f"{campaign_path}/decisions", {}, Idempotency_Key="one").json()
+    told = service("POST", f"{campaign_path}/decisions/{made['decision']}/feedback", {"cost": made["hold"] + 0.5})
     assert told.json()["overrun"] == 0.5
-    view = service("GET", campaign).json()
+    view = service("GET", campaign_path).json()
     assert (view["status"], view["overrun"], view["spent"]) == ("frozen", 0.5, made["hold"])
-    again = service("POST", f"{campaign}/decisions/{made['decision']}/feedback", {"cost": made["hold"] + 0.5})
+    again = service("POST", f"{campaign_path}/decisions/{made['decision']}/feedback", {"cost": made["hold"] + 0.5})
     assert again.json() == told.json()
     page = service("GET", "/metrics").text
     assert "budgetbandits_overruns_total 1.0" in page
@@ -461,11 +469,11 @@ def test_an_overrun_is_told_counted_and_freezes(service, campaign):
     assert 'budgetbandits_campaign_status{campaign="ads",status="frozen"} 1.0' in page
 
 
-def test_metrics_count_and_read_money_from_the_store(service, campaign):
-    service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one")
+def test_metrics_count_and_read_money_from_the_store(service, campaign_path):
+    service("POST", f"{campaign_path}/decisions", {}, Idempotency_Key="one")
     service.engine.top_up("ads", 5.0)  # behind the server's back
-    service("POST", f"{campaign}/pause")
-    service("POST", f"{campaign}/decisions", {}, Idempotency_Key="two")
+    service("POST", f"{campaign_path}/pause")
+    service("POST", f"{campaign_path}/decisions", {}, Idempotency_Key="two")
     page = service("GET", "/metrics").text
     assert "budgetbandits_decisions_total 1.0" in page
     assert 'budgetbandits_refusals_total{reason="paused"} 1.0' in page
@@ -481,11 +489,11 @@ def test_metrics_count_and_read_money_from_the_store(service, campaign):
 
 @pytest.mark.parametrize("table", ["decisions", "events"])
 @pytest.mark.parametrize("format", ["csv", "parquet"])
-def test_export(service, campaign, table, format):
+def test_export(service, campaign_path, table, format):
     for number in range(3):
-        made = service("POST", f"{campaign}/decisions", {}, Idempotency_Key=str(number)).json()
-    service("POST", f"{campaign}/decisions/{made['decision']}/feedback", {"cost": 0.25, "reward": 1})
-    answer = service("GET", f"{campaign}/export?table={table}&format={format}")
+        made = service("POST", f"{campaign_path}/decisions", {}, Idempotency_Key=str(number)).json()
+    service("POST", f"{campaign_path}/decisions/{made['decision']}/feedback", {"cost": 0.25, "reward": 1})
+    answer = service("GET", f"{campaign_path}/export?table={table}&format={format}")
     assert answer.status_code == 200
     frame = (polars.read_csv if format == "csv" else polars.read_parquet)(io.BytesIO(answer.content))
     if table == "events":
@@ -496,16 +504,16 @@ def test_export(service, campaign, table, format):
         assert frame["state"].to_list() == ["pending", "pending", "settled"]
         assert frame["cost"].to_list() == [None, None, 0.25]
         assert frame["arm"].to_list()[-1] == made["arm"]
-    assert service("GET", f"{campaign}/export?table=secrets").status_code == 422
+    assert service("GET", f"{campaign_path}/export?table=secrets").status_code == 422
     assert service("GET", "/v1/campaigns/none/export").status_code == 404
 
 
-def test_verify_over_http(service, campaign):
-    made = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one").json()
-    assert service("GET", f"{campaign}/verify").json() == {"agrees": True, "differences": []}
+def test_verify_over_http(service, campaign_path):
+    made = service("POST", f"{campaign_path}/decisions", {}, Idempotency_Key="one").json()
+    assert service("GET", f"{campaign_path}/verify").json() == {"agrees": True, "differences": []}
     row = service.store.decisions[made["decision"]]
     service.store.decisions[made["decision"]] = replace(row, reward=0.5)
-    verdict = service("GET", f"{campaign}/verify").json()
+    verdict = service("GET", f"{campaign_path}/verify").json()
     assert not verdict["agrees"]
     assert made["decision"] in verdict["differences"][0]
 
@@ -524,13 +532,13 @@ def test_limits_in_time(service):
     assert (view["pace_seconds"], view["daily_cap"]) == (1000.0, None)
 
 
-def test_a_mistake_of_ours_is_a_problem_and_not_a_stack_trace(service, campaign, monkeypatch):
+def test_a_mistake_of_ours_is_a_problem_and_not_a_stack_trace(service, campaign_path, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError("our mistake")
 
     monkeypatch.setattr(Campaigns, "describe", broken)
     monkeypatch.setattr(Decisions, "decision_task", broken)
-    for method, path in (("GET", campaign), ("POST", f"{campaign}/decisions")):
+    for method, path in (("GET", campaign_path), ("POST", f"{campaign_path}/decisions")):
         with capture_logs() as logged:
             answer = service(method, path, {} if method == "POST" else None, Idempotency_Key="one")
         assert (answer.status_code, answer.json()["title"]) == (500, "internal_error")
@@ -538,9 +546,9 @@ def test_a_mistake_of_ours_is_a_problem_and_not_a_stack_trace(service, campaign,
         assert "error" in [entry["log_level"] for entry in logged]
 
 
-def test_a_dropped_key_stops_working(service, campaign):
+def test_a_dropped_key_stops_working(service, campaign_path):
     key = make_key(service.store, ["read"], 0.0)
-    assert service("GET", campaign, key=key).status_code == 200
+    assert service("GET", campaign_path, key=key).status_code == 200
     drop_key(service.store, key.split("_")[1])
     ring = KeyRing(service.store, clock=lambda: 0.0)
     with pytest.raises(NotAllowed):
@@ -602,17 +610,17 @@ def test_ids_that_are_none(service):
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, POST")
 
 
-def test_a_worker_route_with_another_method(service, campaign):
+def test_a_worker_route_with_another_method(service, campaign_path):
     """Workers' routes are not FastAPI's, and refuse as its routes do."""
-    answer = service("GET", f"{campaign}/decisions")
+    answer = service("GET", f"{campaign_path}/decisions")
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
     assert answer.headers["content-type"] == "application/problem+json"
     route = 'route="/v1/campaigns/{campaign}/decisions"'
     assert f'budgetbandits_requests_total{{{route},status="405"}} 1.0' in service("GET", "/metrics").text
 
 
-def test_bodies_that_are_too_large(service, campaign):
-    answer = service("POST", f"{campaign}/decisions", {"context": {"x": "y" * 10_000_000}}, Idempotency_Key="one")
+def test_bodies_that_are_too_large(service, campaign_path):
+    answer = service("POST", f"{campaign_path}/decisions", {"context": {"x": "y" * 10_000_000}}, Idempotency_Key="one")
     assert (answer.status_code, answer.headers["content-type"]) == (413, "application/problem+json")
 
 
@@ -637,25 +645,31 @@ MANY = {f"field {number}": 1 for number in range(50_000)}
         ("/ads/feedback", {"outcomes": [{"cost": 1}, {"outcome": 1, "more": "x" * 9000}]}, 422, "no field 'outcome'"),
     ],
 )  # fmt: skip
-def test_bodies_with_very_many_mistakes(service, campaign, path, body, status, said):
+def test_bodies_with_very_many_mistakes(service, campaign_path, path, body, status, said):
     answer = service("POST", f"/v1/campaigns{path}", body, Idempotency_Key="one")
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
     assert said in answer.json()["detail"]
 
 
-def test_a_body_that_is_nested_deeply(service, campaign):
+def test_a_body_that_is_nested_deeply(service, campaign_path):
     for path in ("", "/ads/decisions", "/ads/arms"):
         for deep in ("[" * 3000, '{"context": ' + "[" * 3000 + "]" * 3000 + "}"):
             answer = service("POST", f"/v1/campaigns{path}", content=deep, Idempotency_Key="one")
             assert answer.status_code == 422, path
 
 
-def test_a_body_in_very_many_pieces(service, campaign):
+def test_a_body_in_very_many_pieces(service, campaign_path):
     body = json.dumps({"context": {"x": "y" * 3000}}).encode()
     pieces = [{"type": "http.request", "body": body[at : at + 1], "more_body": True} for at in range(len(body))]
     pieces.append({"type": "http.request", "body": b""})
     headers = [(b"authorization", f"Bearer {service.admin}".encode()), (b"idempotency-key", b"one")]
-    scope = {"type": "http", "method": "POST", "path": f"{campaign}/decisions", "headers": headers, "query_string": b""}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": f"{campaign_path}/decisions",
+        "headers": headers,
+        "query_string": b"",
+    }
     answers = []
 
     async def receive():
@@ -668,8 +682,8 @@ def test_a_body_in_very_many_pieces(service, campaign):
     assert answers[0]["status"] == 201
 
 
-def test_a_body_that_is_longer_than_it_says(service, campaign):
-    answer = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one", Transfer_Encoding="chunked")
+def test_a_body_that_is_longer_than_it_says(service, campaign_path):
+    answer = service("POST", f"{campaign_path}/decisions", {}, Idempotency_Key="one", Transfer_Encoding="chunked")
     assert (answer.status_code, answer.headers["content-type"]) == (411, "application/problem+json")
 
 
@@ -679,15 +693,15 @@ def test_a_link_to_a_file_that_is_not_there_yet(tmp_path):
     assert (tmp_path / "money.db").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_key_with_another_context_is_a_conflict(service, campaign):
-    service("POST", f"{campaign}/decisions", {"context": {"visitor": 1}}, Idempotency_Key="one")
-    answer = service("POST", f"{campaign}/decisions", {"context": {"visitor": 2}}, Idempotency_Key="one")
+def test_a_key_with_another_context_is_a_conflict(service, campaign_path):
+    service("POST", f"{campaign_path}/decisions", {"context": {"visitor": 1}}, Idempotency_Key="one")
+    answer = service("POST", f"{campaign_path}/decisions", {"context": {"visitor": 2}}, Idempotency_Key="one")
     assert answer.status_code == 409
-    assert service("POST", f"{campaign}/decisions", {}).status_code == 422  # no key at all
+    assert service("POST", f"{campaign_path}/decisions", {}).status_code == 422  # no key at all
 
 
-def test_a_decision_needs_no_body(service, campaign):
-    assert service("POST", f"{campaign}/decisions", Idempotency_Key="one").status_code == 201
+def test_a_decision_needs_no_body(service, campaign_path):
+    assert service("POST", f"{campaign_path}/decisions", Idempotency_Key="one").status_code == 201
 
 
 def test_not_ready_while_somebody_else_keeps_the_file(tmp_path, monkeypatch):
@@ -753,7 +767,7 @@ def test_arms_are_called_as_models_are(service):
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "application/json"])
-def test_a_body_is_json_whatever_its_content_type_says(service, campaign, kind):
+def test_a_body_is_json_whatever_its_content_type_says(service, campaign_path, kind):
     """As curl sends it without a header, and as programs send it that forget the header."""
 
     async def send(path, body, **headers):
@@ -762,13 +776,14 @@ def test_a_body_is_json_whatever_its_content_type_says(service, campaign, kind):
             return await client.post(path, content=json.dumps(body).encode(), headers=headers)
 
     for path, body, status in (
-        ("/v1/campaigns", CAMPAIGN | {"name": "other"}, 201), (f"{campaign}/top-up", {"amount": 1}, 200),
-        (f"{campaign}/arms", {"name": "tv", "cost_cap": 0.5}, 201), (f"{campaign}/terms", {"hold_seconds": 9}, 200),
-        (f"{campaign}/decisions", {}, 201), (f"{campaign}/decisions/batch", {"count": 2}, 201),
+        ("/v1/campaigns", CAMPAIGN | {"name": "other"}, 201), (f"{campaign_path}/top-up", {"amount": 1}, 200),
+        (f"{campaign_path}/arms", {"name": "tv", "cost_cap": 0.5}, 201),
+        (f"{campaign_path}/terms", {"hold_seconds": 9}, 200),
+        (f"{campaign_path}/decisions", {}, 201), (f"{campaign_path}/decisions/batch", {"count": 2}, 201),
     ):  # fmt: skip
         answer = asyncio.run(send(path, body, **{"Idempotency-Key": path}))
         assert answer.status_code == status, (path, answer.text)
-    wrong = asyncio.run(send(f"{campaign}/top-up", {"amount": "1"}))
+    wrong = asyncio.run(send(f"{campaign_path}/top-up", {"amount": "1"}))
     assert (wrong.status_code, wrong.json()["title"]) == (422, "invalid")
 
 
@@ -798,23 +813,23 @@ def test_campaigns_come_in_pages(service):
         ("POST", "/v1/campaigns/ads/decisions?key=one", "there is no parameter 'key'; leave it out"),
     ],
 )
-def test_a_parameter_that_nobody_looks_at_is_a_mistake(service, campaign, method, path, words):
+def test_a_parameter_that_nobody_looks_at_is_a_mistake(service, campaign_path, method, path, words):
     answer = service(method, path, Idempotency_Key="one")
     assert answer.status_code == 422
     assert words in answer.json()["detail"]
 
 
-def test_no_amount_is_larger_than_the_bound_whichever_way_it_comes_in(service, campaign):
+def test_no_amount_is_larger_than_the_bound_whichever_way_it_comes_in(service, campaign_path):
     """One bound for the API, the commands and pages: these two ask the engine."""
     for too_much in (1e12 + 1, 4e12):
-        assert service("POST", f"{campaign}/top-up", {"amount": too_much}).status_code == 422
+        assert service("POST", f"{campaign_path}/top-up", {"amount": too_much}).status_code == 422
         with pytest.raises(BadParameter, match="from 0 to 1,000,000,000,000"):
             service.engine.top_up("ads", too_much)
         with pytest.raises(BadParameter, match="from 0 to 1,000,000,000,000"):
             service.engine.create("large", "bts", too_much, {"a": 1.0, "b": 1.0})
     with pytest.raises(BadParameter, match="no more than 1,000,000,000,000 in all"):
         service.engine.top_up("ads", 1e12)
-    assert service("POST", f"{campaign}/top-up", {"amount": 1e12 - 10.0}).status_code == 200
+    assert service("POST", f"{campaign_path}/top-up", {"amount": 1e12 - 10.0}).status_code == 200
 
 
 def test_not_ready_when_a_decision_finds_no_room(tmp_path):
@@ -838,15 +853,15 @@ def test_not_ready_when_a_decision_finds_no_room(tmp_path):
         assert full
 
 
-def test_nobody_gets_a_decision_when_the_store_cannot_write(service, campaign):
+def test_nobody_gets_a_decision_when_the_store_cannot_write(service, campaign_path):
     service.store.breaks = "before"
-    answer = service("POST", f"{campaign}/decisions", {}, Idempotency_Key="one")
+    answer = service("POST", f"{campaign_path}/decisions", {}, Idempotency_Key="one")
     assert (answer.status_code, answer.json()["title"]) == (503, "StoreError")
     ready = service("GET", "/readyz", Authorization="")
     assert ready.status_code == 503
     assert "disk" not in ready.text  # what is wrong is not for strangers
     service.store.breaks = None
-    assert service("GET", campaign).json()["held"] == 0.0
+    assert service("GET", campaign_path).json()["held"] == 0.0
 
 
 def test_a_real_server_keeps_everything_over_a_restart_and_ends_though_a_socket_is_left_open(tmp_path):

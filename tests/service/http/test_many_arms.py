@@ -8,7 +8,7 @@ import pytest
 from budgetbandits.errors import TooManySegments
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.campaign_learner import CampaignLearner
-from budgetbandits.service.feedback import DecisionOutcome
+from budgetbandits.service.feedback import FeedbackReport
 from budgetbandits.service.request import checked_options
 from budgetbandits.service.service import DecisionService
 from memory_store import MemoryStore
@@ -35,7 +35,7 @@ def test_arms_are_read_beside_the_event_loop(opener, monkeypatch):
         lambda engine: engine.decisions.perform("ads", engine.decision_task("ads", "one")),
         lambda engine: engine.decisions.decide_many_in_loop("ads", "many", 3),
         lambda engine: engine.decisions.perform(
-            "ads", engine.feedback_many_task([DecisionOutcome("nothing", 1.0, 0.1)], "ads")
+            "ads", engine.feedback_many_task([FeedbackReport("nothing", 1.0, 0.1)], "ads")
         ),
     ):
         with opener() as store:

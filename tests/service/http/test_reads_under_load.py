@@ -11,7 +11,7 @@ import pytest
 from budgetbandits.client import Client
 from budgetbandits.errors import ServerBusy
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.feedback import DecisionOutcome
+from budgetbandits.service.feedback import FeedbackReport
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.service import DecisionService
 from servers import free_port, serving
@@ -26,7 +26,7 @@ def fill(store, batches):
     engine.create("ads", "bts", budget=1e9, arms={"a": 1.0, "b": 0.5})
     for batch in range(batches):
         made = engine.decide_many("ads", f"batch {batch}", 1000)
-        engine.feedback_many("ads", [DecisionOutcome(each.decision, float(n % 2), 0.25) for n, each in enumerate(made)])
+        engine.feedback_many("ads", [FeedbackReport(each.decision, float(n % 2), 0.25) for n, each in enumerate(made)])
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from budgetbandits.service.audit import audit, export
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisions
 from budgetbandits.service.audit.reader import Job
-from budgetbandits.service.feedback import DecisionOutcome
+from budgetbandits.service.feedback import FeedbackReport
 from budgetbandits.service.http import subprocess_reads
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import KeyRing, make_key
@@ -43,7 +43,7 @@ def filled(engine, batches, count=1000, reward=True):
     for batch in range(batches):
         made = engine.decide_many("ads", f"batch {batch}", count)
         outcomes = [
-            DecisionOutcome(each.decision, float(n % 3 == 0) if reward else None, 0.25) for n, each in enumerate(made)
+            FeedbackReport(each.decision, float(n % 3 == 0) if reward else None, 0.25) for n, each in enumerate(made)
         ]
         engine.feedback_many("ads", outcomes)
 
@@ -59,7 +59,7 @@ def of_every_kind(engine):
             assert engine.expire_due() == {"ads": 6}
     for kind, outcome in {"expired, told": (1.0, 0.25), "rewarded": (1.0, None), "settled": (None, 0.25),
                           "told": (0.0, 0.5)}.items():  # fmt: skip
-        engine.feedback_many("ads", [DecisionOutcome(decision, *outcome) for decision in made[kind]])
+        engine.feedback_many("ads", [FeedbackReport(decision, *outcome) for decision in made[kind]])
     for decision in made["voided"]:
         engine.void(decision)
     return made

@@ -9,7 +9,7 @@ from budgetbandits.errors import HoldRefused
 from budgetbandits.service import decisions
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.audit.slices import Cut
-from budgetbandits.service.feedback import DecisionOutcome
+from budgetbandits.service.feedback import FeedbackReport
 from budgetbandits.service.ledger import DAY
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import Scope
@@ -134,7 +134,7 @@ def test_a_cut_is_what_is_committed_whatever_its_numbers(tmp_path):
             answer = one.decisions.make(tx, "ads", [("slow", "digest")])
             tx.last_event(campaign)  # to ask for it writes the event that has waited, so that it has its number
             # in an event loop, which needs only the lease of the other server
-            asyncio.run(second.perform(*other.feedback_task(DecisionOutcome(made.decision, 1.0, 0.25), "ads")))
+            asyncio.run(second.perform(*other.feedback_task(FeedbackReport(made.decision, 1.0, 0.25), "ads")))
             seen.append(store.read(lambda tx: Cut.of(tx, campaign)))
             return answer
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.feedback import DecisionOutcome
+from budgetbandits.service.feedback import FeedbackReport
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores import open_store
 from stores import STORES, all_decisions, all_events
@@ -32,7 +32,7 @@ def spend(address, worker, acknowledged):
                 [made] = await store.perform(*engine.decision_task("ads", f"{worker}-{name}-{number}"))
                 notes.write(f"decided {made.decision}\n")
                 await store.perform(
-                    *engine.feedback_task(DecisionOutcome(made.decision, float(number % 2), made.hold), "ads")
+                    *engine.feedback_task(FeedbackReport(made.decision, float(number % 2), made.hold), "ads")
                 )
                 notes.write(f"told {made.decision}\n")
 

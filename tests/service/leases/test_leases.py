@@ -10,7 +10,7 @@ from budgetbandits import POLICIES
 from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused, StoreError
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.campaign_learner import CampaignLearner
-from budgetbandits.service.leases import ledger
+from budgetbandits.service.leases import lending
 from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -49,20 +49,20 @@ def kinds(store):
 
 
 def test_accounts_of_a_campaign_and_its_lease():
-    account, lease = ledger.lend(Account(100, 10), 40)
+    account, lease = lending.lend(Account(100, 10), 40)
     assert (account, lease) == (Account(100, 10, leased=40), Account(40))
-    lease, hold = ledger.place(lease, 30)
+    lease, hold = lending.place(lease, 30)
     lease = replace(lease, spent=5, requests_used=2)
-    assert ledger.place(lease, 1)[0].requests_used == 2
-    account, lease = ledger.merge(account, lease)
+    assert lending.place(lease, 1)[0].requests_used == 2
+    account, lease = lending.merge(account, lease)
     assert (account, lease) == (Account(100, 15, leased=35, requests_used=2), Account(35, 0, 30))
-    account, lease = ledger.resize(account, lease, 60)
+    account, lease = lending.resize(account, lease, 60)
     assert (account, lease) == (Account(100, 15, leased=60, requests_used=2), Account(60, 0, 30))
-    assert ledger.give_back(account, replace(lease, spent=7, requests_used=3)) == Account(100, 22, 30, requests_used=5)
+    assert lending.give_back(account, replace(lease, spent=7, requests_used=3)) == Account(100, 22, 30, requests_used=5)
     with pytest.raises(ArithmeticError):
-        ledger.lend(account, 26)
+        lending.lend(account, 26)
     with pytest.raises(ArithmeticError):
-        ledger.place(lease, 31)
+        lending.place(lease, 31)
     assert hold.amount == 30
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from budgetbandits.errors import HoldRefused
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.feedback import DecisionOutcome
+from budgetbandits.service.feedback import FeedbackReport
 from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import Scope
@@ -61,7 +61,7 @@ def test_event_loops_of_two_servers_spend_one_budget_by_leases(opener, policy):
                     return
                 store, engine = chance.choice(servers)
                 for told in ({"cost": made.hold}, {"reward": 1.0}):
-                    outcome = DecisionOutcome(made.decision, **told)
+                    outcome = FeedbackReport(made.decision, **told)
                     booked, repeated = await asyncio.gather(
                         store.perform(*engine.feedback_task(outcome, "ads")),
                         store.perform(*engine.feedback_task(outcome, "ads")),
@@ -108,7 +108,7 @@ def test_under_a_lease_a_postgres_decision_takes_two_round_trips_and_no_lock_of_
         async def play():
             for store, engine in zip((one, two), engines, strict=True):
                 made = await decided(store, engine, f"takes a lease {id(store)}")
-                await store.perform(*engine.feedback_task(DecisionOutcome(made.decision, 1.0, 0.25), "ads"))
+                await store.perform(*engine.feedback_task(FeedbackReport(made.decision, 1.0, 0.25), "ads"))
             with psycopg.connect(postgres.keywords["url"]) as keeper:
                 keeper.execute("SELECT 1 FROM campaign FOR UPDATE")  # nobody else gets at it
                 for count in (1, 20):
@@ -119,14 +119,14 @@ def test_under_a_lease_a_postgres_decision_takes_two_round_trips_and_no_lock_of_
                         ["save lease", "add decisions", "add events", "commit"],
                     ]
                     trips.clear()
-                    told = [engines[0].feedback_task(DecisionOutcome(each.decision, 1.0, 0.25), "ads") for each in made]
+                    told = [engines[0].feedback_task(FeedbackReport(each.decision, 1.0, 0.25), "ads") for each in made]
                     await asyncio.gather(*(one.perform(*task) for task in told))
                     assert trips[0] == ["begin", "leases", "decisions"]
                     saved = ["save decision", "drop pending"] * count
                     assert trips[1] == ["save lease", *saved, "add events", "commit"]
                     assert len(trips) == 2
                 made = await decided(one, engines[0], "told elsewhere")
-                await two.perform(*engines[1].feedback_task(DecisionOutcome(made.decision, 1.0, 0.25), "ads"))
+                await two.perform(*engines[1].feedback_task(FeedbackReport(made.decision, 1.0, 0.25), "ads"))
                 trips.clear()
                 await decided(one, engines[0], "hears of it")
                 assert [trip[0] for trip in trips] == ["begin", "lease events", "save lease"]
@@ -153,7 +153,7 @@ def test_a_postgres_campaign_without_a_lease_is_served_by_the_event_loop_too(pos
                     await store.perform(*engine.decision_task("ads", f"refused {number}"))
             assert trips[0] == ["begin", "campaign", "all leases", "keys"]
             await asyncio.gather(
-                store.perform(*engine.feedback_task(DecisionOutcome(made[0].decision, 1.0, 0.25), "ads")),
+                store.perform(*engine.feedback_task(FeedbackReport(made[0].decision, 1.0, 0.25), "ads")),
                 *(store.perform(*engine.decision_task("ads", f"{number}")) for number in range(2)),
             )
             assert threads == []
@@ -182,7 +182,7 @@ def test_servers_with_leases_on_one_postgres_never_wait_in_a_circle(postgres, mo
             for number in range(20):
                 made = await decided(*chance.choice(servers), f"{name} {number}")
                 store, engine = chance.choice(servers)
-                await store.perform(*engine.feedback_task(DecisionOutcome(made.decision, 1.0, 0.25), "ads"))
+                await store.perform(*engine.feedback_task(FeedbackReport(made.decision, 1.0, 0.25), "ads"))
 
         async def steer():
             for number in range(10):

@@ -15,7 +15,7 @@ import pytest
 from budgetbandits.errors import BadParameter, Conflict, HoldRefused, NotFound, OutcomeUnknown, StoreError
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.audit.slices import event_slices
-from budgetbandits.service.feedback import DecisionOutcome
+from budgetbandits.service.feedback import FeedbackReport
 from budgetbandits.service.http.auth import make_first_key
 from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.service import DecisionService
@@ -770,7 +770,7 @@ def test_an_event_loop_decides_as_threads_do(opener):
                 if number == 3:
                     await store.perform(*engine.void_task(made.decision, name))
                     continue
-                outcomes = [DecisionOutcome(made.decision, 1.0, made.hold / 4), DecisionOutcome("nothing", 1.0, 0.1)]
+                outcomes = [FeedbackReport(made.decision, 1.0, made.hold / 4), FeedbackReport("nothing", 1.0, 0.1)]
                 booked, problem = await store.perform(*engine.feedback_many_task(outcomes, name))
                 assert booked.cost_is_new
                 assert isinstance(problem, NotFound)
@@ -807,7 +807,7 @@ def test_a_campaign_is_found_by_a_name_of_any_length(opener, name):
             with pytest.raises(NotFound):  # nor is what is not there taken for it
                 await store.perform(*engine.decision_task(f"{name[:-1]}0", "key"))
             [made] = await store.perform(*engine.decision_task(name, "key"))
-            booked = await store.perform(*engine.feedback_task(DecisionOutcome(made.decision, 1.0, 0.5), name))
+            booked = await store.perform(*engine.feedback_task(FeedbackReport(made.decision, 1.0, 0.5), name))
             assert booked.cost_is_new
             assert len(await engine.decisions.decide_many_in_loop(name, "batch", 3)) == 3
 
@@ -832,7 +832,7 @@ def test_a_postgres_decision_takes_two_round_trips_and_many_at_once_no_more(post
                 assert len(trips) == 2
                 assert trips[1].count("add decisions") == trips[1].count("save money") == 1
                 trips.clear()
-                told = [engine.feedback_task(DecisionOutcome(each.decision, 1.0, 0.25), campaign) for each in made]
+                told = [engine.feedback_task(FeedbackReport(each.decision, 1.0, 0.25), campaign) for each in made]
                 await asyncio.gather(*(store.perform(*task) for task in told))
                 assert len(trips) == 2
                 assert trips[1].count("save decision") == count
@@ -876,7 +876,7 @@ def test_feedback_to_a_postgres_server_that_has_fallen_behind_takes_one_round_tr
             made = await store.perform(*engine.decision_task(campaign, "key", count=3))
             DecisionService(other).feedback(made[0].decision, reward=1.0, cost=0.25)
             trips.clear()
-            told = [engine.feedback_task(DecisionOutcome(each.decision, 1.0, 0.25), campaign) for each in made[1:]]
+            told = [engine.feedback_task(FeedbackReport(each.decision, 1.0, 0.25), campaign) for each in made[1:]]
             await asyncio.gather(*(store.perform(*task) for task in told))
 
         asyncio.run(play())
@@ -997,7 +997,7 @@ def test_servers_on_one_postgres_never_deadlock(tmp_path, monkeypatch):
             for number in range(25):
                 campaign = campaigns[(name * 5 + number * 3) % 8]
                 [answer] = await store.perform(*engine.decision_task(campaign, f"{name}-{number}"))
-                await store.perform(*engine.feedback_task(DecisionOutcome(answer.decision, 1.0, 0.25), campaign))
+                await store.perform(*engine.feedback_task(FeedbackReport(answer.decision, 1.0, 0.25), campaign))
 
         async def clients(engine, store, first):
             await asyncio.gather(*(client(engine, store, first + n) for n in range(12)))

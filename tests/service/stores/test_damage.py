@@ -12,7 +12,7 @@ from budgetbandits.service.audit.reader import Job, answer
 from budgetbandits.service.dashboard.actions.catalog import ACTIONS
 from budgetbandits.service.dashboard.overview import overview
 from budgetbandits.service.dashboard.query import ListQuery
-from budgetbandits.service.feedback import DecisionOutcome
+from budgetbandits.service.feedback import FeedbackReport
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
@@ -43,7 +43,7 @@ def asked(engine, name, one, two, three, four):
     return (
         lambda: engine.decide(name, "new", segment="code"), lambda: engine.decide(name, "0", segment="code"),
         lambda: engine.decide_many(name, "many", 2), lambda: engine.feedback(one, cost=0.1, reward=1.0),
-        lambda: engine.feedback_many(name, [DecisionOutcome(two, 1.0, 0.1)]),
+        lambda: engine.feedback_many(name, [FeedbackReport(two, 1.0, 0.1)]),
         lambda: engine.feedback(three, failed=True, campaign=name), lambda: engine.void(four, name),
         lambda: engine.describe(name), lambda: engine.account(name), lambda: engine.totals(name),
         lambda: engine.top_up(name, 1.0), lambda: engine.set_status(name, "paused"),

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.feedback import DecisionOutcome
+from budgetbandits.service.feedback import FeedbackReport
 from budgetbandits.service.service import DecisionService
 
 HOT = ("campaign", "arm", "decision")
@@ -36,7 +36,7 @@ def play(opener, pairs, clients=1, **terms):
             for number in range(pairs // clients):
                 [made] = await store.perform(*engine.decision_task("ads", f"{time.time_ns()} {name} {number}"))
                 await store.perform(
-                    *engine.feedback_task(DecisionOutcome(made.decision, float(number % 2), 0.25), "ads")
+                    *engine.feedback_task(FeedbackReport(made.decision, float(number % 2), 0.25), "ads")
                 )
 
         async def run():

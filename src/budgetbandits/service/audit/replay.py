@@ -16,7 +16,7 @@ from budgetbandits.errors import BudgetBanditsError, Disagreement
 from budgetbandits.service import ledger
 from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisions
 from budgetbandits.service.campaign_learner import CampaignLearner, Pull
-from budgetbandits.service.leases import ledger as lease_ledger
+from budgetbandits.service.leases import lending
 from budgetbandits.service.leases.leases import digest, learn_all
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.request import ResolvedRequest
@@ -128,7 +128,7 @@ class Replay:
         if lent is None:
             account, hold = ledger.place(self.account, amount, event.at, self.row.settings.limits(self.row.created_at))
         else:
-            account, hold = lease_ledger.place(lent.lease.account, amount)
+            account, hold = lending.place(lent.lease.account, amount)
         self._book(event, account)
         self.booked[hold.day] += hold.booked
         known = OpenDecision(
@@ -254,15 +254,15 @@ class Replay:
     def _leased(self, event: Event) -> None:
         id = _known(event.lease)
         _expect(id not in self.leases, "the lease is there already")
-        self.account, lent = lease_ledger.lend(self.account, _known(event.amount))
+        self.account, lent = lending.lend(self.account, _known(event.amount))
         self.leases[id] = _ReplayedLease(Lease(id, self.row.id, lent, event.at, 0), self.learner, self.account)
         self._turn(event)
         self._renewed(event, lent)
 
     def _merged(self, event: Event) -> None:
         lent = self.leases[_known(event.lease)]
-        self.account, account = lease_ledger.merge(self.account, lent.lease.account)
-        self.account, account = lease_ledger.resize(self.account, account, _known(event.amount))
+        self.account, account = lending.merge(self.account, lent.lease.account)
+        self.account, account = lending.resize(self.account, account, _known(event.amount))
         learn_all(self.learner, lent.events)
         self._renewed(event, account)
 
@@ -277,7 +277,7 @@ class Replay:
 
     def _returned(self, event: Event) -> None:
         lent = self.leases.pop(_known(event.lease))
-        self.account = lease_ledger.give_back(self.account, lent.lease.account)
+        self.account = lending.give_back(self.account, lent.lease.account)
         learn_all(self.learner, lent.events)
 
     @property

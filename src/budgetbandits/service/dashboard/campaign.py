@@ -24,7 +24,7 @@ from budgetbandits.service.dashboard.requests import Requests, requests_of
 from budgetbandits.service.dashboard.status import Overrun, Pace, RunsOut, Standing, pace, projections, standing
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.names import normal
-from budgetbandits.service.request import ResolvedRequest as Request
+from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.rollups import History
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSummary, DecisionRow, Event
@@ -116,7 +116,7 @@ class CampaignView:
     @cached_property
     def segments(self) -> list[str | None]:
         """Of the latest decisions; empty if none of them names one."""
-        made = [Request.from_json(each.request) for each in self.latest.decisions]
+        made = [ResolvedRequest.from_json(each.request) for each in self.latest.decisions]
         named = [None if said is None else said.segment for said in made]
         return named if any(named) else []
 
@@ -217,7 +217,9 @@ def campaign_json(view: CampaignView) -> dict[str, Any]:
         "requests": None if view.requests is None else view.requests.as_json(names),
         "at": view.now, "standing": {"word": view.standing.word, "cause": view.standing.cause},
         "spent_with_leases": view.spent,
-        "pace": None if view.pace is None else {"plan": view.pace.plan / 1e6, "behind": view.pace.share},
+        "pace": None if view.pace is None else {
+            "plan": to_units(view.pace.plan), "behind_share": view.pace.share,
+        },
         "runs_out": None if view.runs_out is None else asdict(view.runs_out),
         "slot_seconds": view.slot,
         "slots": [
@@ -250,7 +252,7 @@ def _arm(arm: ArmView) -> dict[str, Any]:
 
 
 def _decision(made: DecisionRow, names: Sequence[str]) -> dict[str, Any]:
-    said = Request.from_json(made.request)
+    said = ResolvedRequest.from_json(made.request)
     return {
         "id": made.id, "at": made.created_at, "arm": names[made.arm], "segment": None if said is None else said.segment,
         "state": made.hold.state, "failed": made.failed, "hold": to_units(made.hold.amount),

@@ -93,7 +93,7 @@ class KeyPages:
         def do() -> Response:
             self._store.read(lambda tx: _to_make(tx, scopes, campaign)).check(form)
             text = make_key(self._store, scopes, time.time(), campaign or None, session.name, operation(form))
-            log.info("key made", key=prefix_of(text), scopes=scopes, by=session.name)
+            log.info("key made", key=prefix_of(text), scopes=scopes, actor=session.name)
             return self._dashboard.filled("key_made.html", request, session, key=text)
 
         def preview(tx: Transaction, in_full: bool) -> Preview:
@@ -114,7 +114,7 @@ class KeyPages:
         def do() -> Response:
             self._store.read(preview).check(form)
             drop_key(self._store, prefix, session.name)
-            log.info("key dropped", key=prefix, by=session.name)
+            log.info("key dropped", key=prefix, actor=session.name)
             return RedirectResponse(address("keys"), 303)
 
         step = FormFlow("Drop a key", address("keys", "drop"), CRUMBS, "key_change.html", {"scopes": ()}, preview, do)

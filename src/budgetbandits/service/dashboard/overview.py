@@ -74,7 +74,7 @@ class Overview:
                  "standing": {"word": line.standing.word, "cause": line.standing.cause, "group": line.standing.group},
                  **{name: to_units(getattr(line.glance.account, name)) for name in MONEY},
                  "spent_with_leases": to_units(line.glance.spent),
-                 "pace_behind": None if line.pace is None else line.pace.share,
+                 "pace_behind_share": None if line.pace is None else line.pace.share,
                  "runs_out": None if line.runs_out is None else line.runs_out.median, "money_lasts_for": line.lasts,
                  "spent_by_hour": line.hours}
                 for line in self.lines
@@ -97,9 +97,10 @@ def overview(tx: Transaction, query: ListQuery, only: str | None) -> Overview:
     glances, by_hour = pages.summaries(listed.ids), pages.spent_by(int(HOUR), listed.ids, hour - DAY)
     standings = {glance.id: standing(glance, now) for glance in glances}
     out = projections(pages, [each for each in glances if standings[each.id].runs], by_hour, now)
+    squares = tx.rollups().cost_squares([each.id for each in glances if each.settings.terms.horizon is not None])
     lines = [
         CampaignLine(glance, standings[glance.id], pace(glance, now), _hours(by_hour[glance.id], hour),
-                     out.get(glance.id), _lasts(glance))
+                     out.get(glance.id), _lasts(glance, squares.get(glance.id, 0.0)))
         for glance in glances
     ]  # fmt: skip
     sums = lists.sums()
@@ -111,11 +112,11 @@ def overview(tx: Transaction, query: ListQuery, only: str | None) -> Overview:
     )  # fmt: skip
 
 
-def _lasts(glance: CampaignSummary) -> float | None:
+def _lasts(glance: CampaignSummary, squares: float) -> float | None:
     account = glance.account
     if glance.settings.terms.horizon is None:
         return None
-    lasts = lasts_for(account.requests_used, account.spent, 0.0, account.budget - account.spent)
+    lasts = lasts_for(account.requests_used, account.spent, squares, account.budget - account.spent)
     return None if lasts is None else lasts.median
 
 

@@ -38,15 +38,15 @@ def size_class(text: str) -> Markup:
 
 
 def terms_in_short(terms: Terms, digits: int, *names: str) -> list[str]:
-    """Those of the named terms that a campaign has, with at least this many decimals of money.
+    """The terms that a campaign has, with at least this many decimals of money: those with a short form, or the named.
 
-    >>> terms_in_short(Terms(daily_cap=5.0, pace_seconds=7200.0), 2, "pace_seconds", "daily_cap", "lease")
-    ['paced over 2 h', 'daily cap 5.00']
+    >>> terms_in_short(Terms(daily_cap=5.0, pace_seconds=7200.0), 2)
+    ['daily cap 5.00', 'paced over 2 h']
     """
-    given = {name: value for name in names if (value := getattr(terms, name)) is not None}
     return [
-        TERMS[name].short.format(TERMS[name].text(value, lambda amount: exact_money(amount, digits)))
-        for name, value in given.items()
+        term.short.format(term.text(value, lambda amount: exact_money(amount, digits)))
+        for term in TERMS.values()
+        if (term.name in names if names else term.short) and (value := getattr(terms, term.name)) is not None
     ]
 
 

@@ -78,6 +78,6 @@ def create_app(
     service: DecisionService, store: Store, metrics: Metrics | None = None, reads: LongReads | None = None
 ) -> Application:
     """The application; its server must call `DecisionService.expire_due` now and then."""
-    parts = service.campaigns, service.decisions, service.outcomes
+    parts = service.campaigns, service.decisions, service.reports
     metrics, reads = metrics or Metrics(service.campaigns), reads or LongReads(store)
     return Application(ServerState(*parts, store, metrics, KeyRing(store), reads))

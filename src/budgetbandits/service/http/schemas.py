@@ -34,8 +34,8 @@ def _sent(term: Term) -> tuple[Any, Any]:
     elif term.kind == "text":
         kind = Annotated[str, Field(min_length=1, max_length=TEXT_LENGTH_MAX)]
     else:
-        bounds = Field(ge=0.0, le=term.largest) if term.kind == "money" else Field(gt=0.0, le=term.largest)
-        kind = Annotated[FiniteFloat, bounds]
+        least: Any = {"ge": term.smallest} if term.smallest or term.kind == "money" else {"gt": 0.0}
+        kind = Annotated[FiniteFloat, Field(**least, le=term.largest, multiple_of=1 if term.whole else None)]
     return (kind | None if term.optional else kind), _about(term.full_help, term.default)
 
 

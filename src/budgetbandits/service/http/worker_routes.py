@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 from budgetbandits.errors import BadParameter, BadState, BudgetBanditsError, HoldRefused, StoreError
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.decisions import DecisionResult, Decisions
-from budgetbandits.service.feedback import DecisionOutcome, FeedbackOutcome, Outcomes
+from budgetbandits.service.feedback import BookedFeedback, Feedback, FeedbackReport
 from budgetbandits.service.http.auth import KeyRing, check_header
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.http.problem_json import CALLER_ERRORS, InvalidRequest, answer, describe, openapi_extra
@@ -69,7 +69,7 @@ class ServerState:
 
     campaigns: Campaigns
     decisions: Decisions
-    outcomes: Outcomes
+    reports: Feedback
     store: Store
     metrics: Metrics
     keys: KeyRing
@@ -77,7 +77,7 @@ class ServerState:
 
 
 async def decide(service: ServerState, request: Request) -> Response:
-    """Choose an arm and hold the most that it may cost."""
+    """Choose an arm and hold its cost cap, or what the request says."""
     campaign = await _allowed(service, request, "decide")
     key, body = _idempotency_key(request), await _body(request, DecisionRequest)
     options = body.options()
@@ -99,9 +99,7 @@ async def feedback(service: ServerState, request: Request) -> Response:
     """Report the reward of a decision, its cost, or both; in any order, any number of times."""
     campaign = await _allowed(service, request, "feedback")
     decision, body = request.path_params["decision"], await _body(request, FeedbackRequest)
-    task = service.outcomes.feedback_task(
-        DecisionOutcome(decision, body.reward, body.cost, bool(body.failed)), campaign
-    )
+    task = service.reports.feedback_task(FeedbackReport(decision, body.reward, body.cost, bool(body.failed)), campaign)
     booked = await service.decisions.perform(campaign, task)
     _count(service, campaign, booked)
     if booked.refused is not None:
@@ -113,11 +111,11 @@ async def feedback_many(service: ServerState, request: Request) -> Response:
     """Report the outcomes of many decisions; one that is refused says why and does not stop the others."""
     campaign = await _allowed(service, request, "feedback")
     body = await _body(request, FeedbackBatchRequest)
-    outcomes = [DecisionOutcome(item.decision, item.reward, item.cost, bool(item.failed)) for item in body.outcomes]
-    found: list[FeedbackOutcome | BudgetBanditsError] = []
+    outcomes = [FeedbackReport(item.decision, item.reward, item.cost, bool(item.failed)) for item in body.outcomes]
+    found: list[BookedFeedback | BudgetBanditsError] = []
     for first in range(0, len(outcomes), OUTCOMES_PER_TRANSACTION):  # each counts by itself: others may come between
         some = outcomes[first : first + OUTCOMES_PER_TRANSACTION]
-        part = await service.decisions.perform(campaign, service.outcomes.feedback_many_task(some, campaign))
+        part = await service.decisions.perform(campaign, service.reports.feedback_many_task(some, campaign))
         found += part
     results = []
     for outcome, result in zip(outcomes, found, strict=True):
@@ -133,7 +131,7 @@ async def void(service: ServerState, request: Request) -> Response:
     """Report that the call was never made: its money is free again."""
     campaign = await _allowed(service, request, "feedback")
     decision = request.path_params["decision"]
-    await service.store.perform(*service.outcomes.void_task(decision, campaign))
+    await service.store.perform(*service.reports.void_task(decision, campaign))
     return _Json({"decision": decision, "overrun": 0.0})
 
 
@@ -246,7 +244,7 @@ async def _counted(
     return [vars(answer) for answer in answers]
 
 
-def _count(service: ServerState, campaign: str, booked: FeedbackOutcome) -> None:
+def _count(service: ServerState, campaign: str, booked: BookedFeedback) -> None:
     service.metrics.feedback += 1
     service.metrics.failures += booked.failed
     if booked.overrun and booked.cost_is_new:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from budgetbandits.service.campaign_learner import CampaignLearner, Choice, Pull
 from budgetbandits.service.funds import CampaignFunds, Funds
 from budgetbandits.service.learners import Learners
-from budgetbandits.service.leases import ledger
+from budgetbandits.service.leases import lending
 from budgetbandits.service.ledger import Account, Hold, stop
 from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.stores.contract import (
@@ -36,7 +36,7 @@ from budgetbandits.service.stores.contract import (
     full,
     moment,
 )
-from budgetbandits.service.stores.records import Campaign, DecisionRow, Event, Lease, LeaseEvent
+from budgetbandits.service.stores.records import Campaign, DecisionRow, Event, Lease, LeaseEvent, copied
 from budgetbandits.validation import RequestOptions
 
 FEEDBACK_EVENTS = ("settled", "rewarded")
@@ -94,8 +94,8 @@ class LeaseFunds(Funds):
             learner.cooldowns.record_ask(choice.arm, now)
         finally:
             learner.tag = ""
-        account, hold = ledger.place(self.account, choice.hold)
-        self.lease = _with_money(self.lease, account)
+        account, hold = lending.place(self.account, choice.hold)
+        self.lease = self.lease.with_money(account)
         return choice, hold, now
 
     def cap(self, decision: DecisionRow) -> int:
@@ -107,14 +107,14 @@ class LeaseFunds(Funds):
             self._own.learner.tag, self._own.lease_seq = self.lease.digest, self.lease.lease_seq
 
     def book(self, account: Account, event: Event, decision: DecisionRow | None = None) -> None:
-        self.lease = _with_money(self.lease, account)
+        self.lease = self.lease.with_money(account)
         if self.learner is not None and decision is not None:
             self.learner.tag = ""
             self.learner.record_feedback(decision, event)
         self.add_event(event)
 
     def fail(self, account: Account, failure: Event, cost: Event | None, created_at: float) -> None:
-        self.lease = _with_money(self.lease, account)
+        self.lease = self.lease.with_money(account)
         if self.learner is not None:
             assert failure.arm is not None
             self.learner.tag = ""
@@ -124,15 +124,11 @@ class LeaseFunds(Funds):
             self.add_event(cost)
 
 
-def _with_money(lease: Lease, account: Account) -> Lease:
-    return Lease(lease.id, lease.campaign, account, lease.expires_at, lease.lease_seq, lease.merged_seq, lease.digest)
-
-
 def add_lease_event(tx: DecisionTransaction, lease: Lease, event: Event, new: bool = False) -> Lease:
     """Write an event of a lease, and the lease as it is after it, which is returned."""
-    turn, tag = lease.lease_seq + 1, digest(lease.digest, event)
-    lease = Lease(lease.id, lease.campaign, lease.account, lease.expires_at, turn, lease.merged_seq, tag)
-    event.lease, event.lease_seq = lease.id, turn
+    lease = copied(lease)
+    lease.lease_seq, lease.digest = lease.lease_seq + 1, digest(lease.digest, event)
+    event.lease, event.lease_seq = lease.id, lease.lease_seq
     (full(tx).add_lease if new else tx.save_lease)(lease)
     tx.add_event(event)
     return lease
@@ -225,7 +221,7 @@ class Leases:
         if funds is not None:
             return funds
         free = row.account.left + (0 if lease is None else lease.account.left)
-        amount = ledger.size(free, row.settings.lease)
+        amount = lending.size(free, row.settings.lease)
         if amount >= needed:
             row, lease = self._renewed(tx, row, lease, amount)
             return LeaseFunds(tx, row, lease, self._own_lease(lease))
@@ -274,12 +270,12 @@ class Leases:
         """The lease merged, or a new one, with so much to decide with; knowing what the campaign knows."""
         now = moment(tx, self._clock)
         if lease is None:
-            account, lent = ledger.lend(row.account, free)
+            account, lent = lending.lend(row.account, free)
             row = row.with_money(account)
             lease, kind, new = Lease(os.urandom(16).hex(), row.id, lent, 0.0), "leased", True
         else:
-            account, lent = ledger.merge(row.account, lease.account)
-            account, lent = ledger.resize(account, lent, lent.held + free)
+            account, lent = lending.merge(row.account, lease.account)
+            account, lent = lending.resize(account, lent, lent.held + free)
             row = self._learn(tx, row.with_money(account), lease)
             lease, kind, new = replace(lease, account=lent), "merged", False
         lease = replace(lease, expires_at=now + row.settings.terms.lease_seconds, merged_seq=lease.lease_seq + 1)
@@ -307,7 +303,7 @@ class Leases:
         return row
 
     def _end(self, tx: DecisionTransaction, row: Campaign, lease: Lease) -> Campaign:
-        account = ledger.give_back(row.account, lease.account)
+        account = lending.give_back(row.account, lease.account)
         row = self._learn(tx, row.with_money(account), lease)
         add_lease_event(tx, lease, Event(row.id, "returned", moment(tx, self._clock), amount=0))
         full(tx).drop_lease(lease.id)

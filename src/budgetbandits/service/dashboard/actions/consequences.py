@@ -20,7 +20,7 @@ from budgetbandits.service.campaign_checks import arm_to_bring_back, arm_to_reti
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.dashboard.actions.fields import Change
 from budgetbandits.service.funds import affordable_arms, time_of_decision
-from budgetbandits.service.leases.ledger import all_given_back
+from budgetbandits.service.leases.lending import all_given_back
 from budgetbandits.service.ledger import Account, Limits, to_micros, to_units
 from budgetbandits.service.stores.contract import Transaction, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign, Lease

@@ -102,5 +102,5 @@ class ActionPages:
 
     def _done(self, action: str, campaign: str, session: Session) -> Response:
         self._dashboard.clear()
-        log.info("changed on a page", action=action, campaign=campaign, by=session.name)
+        log.info("changed on a page", action=action, campaign=campaign, actor=session.name)
         return RedirectResponse(campaign_address(campaign), 303)

@@ -12,8 +12,10 @@ from markupsafe import Markup, escape
 
 from budgetbandits.formatting.numbers import axis_labels
 from budgetbandits.service.dashboard.beliefs import Belief, Worth
+from budgetbandits.web.assets import SERIES
 
-ARM_COLOURS = 6
+ARM_COLOURS = len(SERIES)
+"""Arms that have a colour of their own; the style sheet has a class for each."""
 CHARACTER_WIDTH = 7.4
 """How wide a figure of a chart is, in pixels; in the widest of the fonts that a browser may have."""
 

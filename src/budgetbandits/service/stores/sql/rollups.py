@@ -217,6 +217,17 @@ class Rollups:
         )
         return [Counts(*row) for row in rows]
 
+    def cost_squares(self, campaigns: Sequence[str]) -> dict[str, float]:
+        """The sum of the squares of all costs reported, by campaign, for those of these that have rollups."""
+        if not campaigns:
+            return {}  # PostgreSQL knows no empty list
+        rows = self._tx.ask(
+            f"SELECT campaign, SUM(cost_squared) FROM rollup WHERE campaign IN ({places(campaigns)}) AND span = {DAY} "
+            "GROUP BY campaign",
+            campaigns,
+        )
+        return dict(rows)
+
     def mismatch(self, campaign: str, span: int) -> tuple[int, int] | None:
         """When, and for which arm, the rows of this span do not make those of the next longer one; None if all do."""
         longer, first = SPANS[SPANS.index(span) + 1], 0

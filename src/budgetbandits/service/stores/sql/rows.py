@@ -14,7 +14,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from budgetbandits.errors import BadState
-from budgetbandits.service.leases.ledger import NO_DAY
+from budgetbandits.service.leases.lending import NO_DAY
 from budgetbandits.service.ledger import Account, Hold, day_of
 from budgetbandits.service.stores.records import (
     ArmRow,
