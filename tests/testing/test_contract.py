@@ -30,7 +30,15 @@ EVERY = pytest.mark.parametrize("name", EVERY_POLICY)
 def test_the_contract(name, check):
     reason = CONTRACT[check](POLICIES[name]())
     expected = {
-        "first pulls in turn": ("bts", "bts-gaussian", "bts-joint", "bts-paced", "npts-ratio", "thompson"),
+        "first pulls in turn": (
+            "bts",
+            "bts-gaussian",
+            "bts-joint",
+            "bts-paced",
+            "gittins-ratio",
+            "npts-ratio",
+            "thompson",
+        ),
         "a new arm gets its chance": ("epsilon-first", "epsilon-first-greedy"),
         "history counts": ("epsilon-first", "epsilon-first-greedy"),
     }
