@@ -49,6 +49,6 @@ def viewing(folder):
         try:
             yield server.url
         finally:
-            server.stopping = True
+            server.stopping.set()
             server.shutdown()
             thread.join()

@@ -220,7 +220,7 @@ def view_command(
         try:
             server.serve_forever()
         finally:
-            server.stopping = True
+            server.stopping.set()
 
 
 def workers_of(jobs: int, cluster: str | None, ray: bool) -> Workers:

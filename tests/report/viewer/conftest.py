@@ -78,7 +78,7 @@ def serve():
 
     yield made
     for server, thread in servers:
-        server.stopping = True
+        server.stopping.set()
         server.shutdown()
         thread.join()
         server.server_close()

@@ -11,6 +11,7 @@ import http.server
 import logging
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from urllib.parse import parse_qsl, unquote_to_bytes, urlsplit
@@ -33,7 +34,7 @@ class Server(http.server.ThreadingHTTPServer):
 
     def __init__(self, viewer: Viewer, host: str, port: int) -> None:
         self.viewer, self.local = viewer, host in LOOPBACK
-        self.stopping = False
+        self.stopping = threading.Event()
         remedy = "choose another --host or --port, such as --port 0 for any that is free"
         listener = listening(host, port, remedy)
         self.address_family = listener.family
@@ -111,7 +112,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def _events(self, path: str) -> Iterator[bytes]:
         seen, sent_at, words = NOT_READ, time.monotonic(), ""
-        while not self.server.stopping:
+        stopping = self.server.stopping
+        while not stopping.is_set():
             began = time.monotonic()
             try:
                 last = self.server.viewer.pulse(path)
@@ -124,11 +126,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     yield change(last, seen)
                     seen, sent_at = last, began
             seconds = max(LOOK_SECONDS, 20.0 * (time.monotonic() - began))
-            while seconds > BEAT / 2 and not self.server.stopping:
-                time.sleep(BEAT / 2)
+            while seconds > BEAT / 2 and not stopping.wait(BEAT / 2):
                 seconds -= BEAT / 2
                 yield BEAT_EVENT
-            time.sleep(min(seconds, BEAT / 2))
+            stopping.wait(min(seconds, BEAT / 2))
 
     def log_message(self, format: str, *args: object) -> None:
         """Nobody wants a line for every look."""
