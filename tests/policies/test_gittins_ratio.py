@@ -93,7 +93,7 @@ def _evidence(mean_reward, mean_cost, reward_weight, cost_weight, ratio):
 )
 def test_at_the_edges_the_index_is_a_number_that_solves_its_equation(state, left):
     mean_reward, mean_cost, pulls = state
-    index = float(gittins_ratio(*state, 7.0, 0.0, 0.0, left, 1.25, 1.0))
+    index = float(gittins_ratio(*state, 7.0, 0.0, 0.0, left, 1.0, 1.0, 1.0, 1.0, 1.25))
     counted = pulls + 2.0
     reward, cost = (pulls * mean_reward + 1.0) / counted, (pulls * mean_cost + 1.0) / counted
     level = 1.25 * float(allowed_evidence(counted / (counted + left / cost)))
@@ -105,7 +105,7 @@ def test_at_the_edges_the_index_is_a_number_that_solves_its_equation(state, left
 def test_worked_by_hand():
     # p = q = 1/2 and two counts on each side, against 12 that the money left would add: t = 2/14
     level = 1.25 * float(allowed_evidence(1.0 / 7.0))
-    index = float(gittins_ratio(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 6.0, 1.25, 1.0))
+    index = float(gittins_ratio(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 6.0, 1.0, 1.0, 1.0, 1.0, 1.25))
     assert 2.0 * float(ratio_divergence(0.5, 0.5, index)) == pytest.approx(level)
     assert float(scatter(0.5, 0.05, 30.0)) == pytest.approx((30 * 0.2 + 10) / 40)
     assert float(scatter(0.5, 0.05, 9.0)) == float(scatter(1.0, 0.0, 30.0)) == 1.0
@@ -123,6 +123,17 @@ def test_no_arm_is_pulled_first_by_force_and_money_counts():
     for _ in range(40):
         policy.observe(rich, 1, 1.0, 0.04, rng)
     assert {policy.choose(rich, rng) for _ in range(40)} == {0, 2}
+
+
+def test_priors_of_rewards_and_costs_may_weigh_differently():
+    # 9 + 3 counts of rewards, p = 3/4, and 9 + 1 of costs, q = 1/2: what each adds to the variance of the ratio weighs
+    prior = 3.0, 0.0 + 1e-12, 0.5, 0.5
+    index = float(gittins_ratio(2 / 3, 0.5, 9.0, 0.0, 0.0, 0.0, 30.0, *prior, 1.0))
+    by_reward, by_cost = 0.25 / 0.75, 1.0  # (1 − p)/p and (1 − q)/q
+    counted = (by_reward + by_cost) / (by_reward / 12.0 + by_cost / 10.0)
+    level = float(allowed_evidence(counted / (counted + 60.0)))
+    found = _evidence(*(np.array([value]) for value in (0.75, 0.5, 12.0, 10.0, index)))
+    assert float(found[0]) == pytest.approx(level, rel=1e-6)
 
 
 def test_money_is_seen_in_steps_of_four_per_cent_at_most():

@@ -268,8 +268,8 @@ class Learner:
             raise BadState(f"the saved state is damaged ({error!r:.80})") from None
 
     def changed_since(self, before: Mapping[str, Any]) -> list[int]:
-        """The arms that a choice has changed since the state had these values. A policy that changes arms when it
-        chooses gives its state a new array."""
+        """The arms that a policy has changed since the state had these values, but for the one it has learned from. A
+        policy that changes others gives its state a new array."""
         state = vars(self.state)
         changed: set[int] = set()
         for name in self._of_arms:

@@ -36,8 +36,9 @@ NEWTON_STEPS, NEWTON_TOLERANCE = 9, 1e-5
 squares the error.
 That leaves a relative error below 1e-9 in the level, or an absolute one of 1e-14 (`test_divergence.py`)."""
 
-NORMAL_TOLERANCE = 1e-3
-"""The same where the start is a normal approximation; the last step leaves about 1e-7 of the level."""
+HALLEY_TOLERANCE, LONGEST_STEP = 1e-2, 2.0
+"""The same for steps that see the curvature, too, and cube the error: the last one leaves about 1e-7 of the ratio. The
+start is close or above, so no step up is long."""
 
 DIVERGENCE_BISECTIONS = 28
 """A maximum inside is flat: half the digits of λ are all of those of D. At the end λ is right from the start."""
@@ -163,36 +164,27 @@ def largest_ratio(mean_reward: Any, mean_cost: Any, level: Any) -> Any:
 def largest_weighted_ratio(mean_reward: Any, mean_cost: Any, reward_weight: Any, cost_weight: Any, level: Any) -> Any:
     """The largest ρ with min { u kl(r, r′) + w kl(c, c′) : r′ ≥ ρ c′ } ≤ ``level``, for means inside (0, 1).
 
-    As in `largest_ratio`, of which this is the general case, but from the root of a normal approximation where there is
-    one; from below the root, Newton's first step passes it, and the others come down to it. Here r′ = (ur + s)/(u + s)
-    and c′ = (wc − s)/(w − s), where s solves (ρ − 1)s² + bs = uwg with b = w(1 − ρc) + u(ρ − r), and is the derivative
-    by ln ρ.
+    The general case of `largest_ratio`, from the root of a normal approximation where there is one. Here
+    r′ = (ur + s)/(u + s) and c′ = (wc − s)/(w − s), where s solves (ρ − 1)s² + bs = uw(ρc − r) with
+    b = w(1 − ρc) + u(ρ − r). It is the derivative by ln ρ, and that quadratic gives the second derivative, too: each
+    step goes to the root of a parabola.
 
     >>> round(float(largest_weighted_ratio(0.3, 0.5, 1.0, 1.0, ratio_divergence(0.3, 0.5, 1.25))), 9)
     1.25
     """
     reward_level, cost_level = level / reward_weight, level / cost_weight
-    above = mean_reward + np.minimum(
-        np.sqrt(reward_level / 2.0),
-        reward_level + np.sqrt(reward_level * reward_level + 2.0 * mean_reward * reward_level),
-    )
-    below = mean_cost - np.minimum(np.sqrt(cost_level / 2.0), np.sqrt(2.0 * mean_cost * cost_level))
-    rest = 1.0 - mean_cost
-    log_below = np.log(mean_cost) - (cost_level - rest * np.log(rest)) / mean_cost
-    log_below = np.maximum(log_below, np.log(np.maximum(below, FLOOR)))
-    lowest = np.log(mean_reward) - np.log(mean_cost)
-    highest = np.minimum(np.log(np.minimum(above, 1.0)) - log_below, LOG_RATIO_MAX)
+    rest, down_weight = 1.0 - mean_cost, cost_weight * mean_cost
+    lowest = mean_reward / mean_cost
     # (ρc − r)² = 2 level (ρ² V_c + V_r), whose root is close after many pulls
     square = mean_cost * mean_cost - 2.0 * cost_level * mean_cost * rest
     constant = mean_reward * mean_reward - 2.0 * reward_level * mean_reward * (1.0 - mean_reward)
     product = mean_reward * mean_cost
-    root = np.sqrt(np.maximum(product * product - square * constant, 0.0))
-    normal = np.log((product + root) / np.maximum(square, FLOOR))
-    place = where(square > 0.5 * mean_cost * mean_cost, normal, highest)
+    normal = square > 0.5 * mean_cost * mean_cost
+    ratio = (product + np.sqrt(np.maximum(product * product - square * constant, 0.0))) / np.maximum(square, FLOOR)
+    if not all_true(normal):
+        ratio = where(normal, ratio, _ratio_above(mean_reward, mean_cost, reward_level, cost_level))
     settled = level < 0.0
     for _ in range(NEWTON_STEPS):
-        place = np.minimum(np.maximum(place, lowest), highest)
-        ratio = np.exp(place)
         # all terms of the quadratic by max(ρ, 1), so that a huge ρ overflows nothing
         shrink, unit = 1.0 / np.maximum(ratio, 1.0), np.minimum(ratio, 1.0)
         slope = cost_weight * (shrink - unit * mean_cost) + reward_weight * (unit - shrink * mean_reward)
@@ -209,14 +201,31 @@ def largest_weighted_ratio(mean_reward: Any, mean_cost: Any, reward_weight: Any,
         less = (mean_reward + up) / (ratio * mean_cost * (1.0 + up))  # c′/c
         excess = (
             reward_weight * (np.log(1.0 + up) - mean_reward * np.log(1.0 + up / mean_reward))
-            + cost_weight * ((1.0 - mean_cost) * np.log(np.maximum(1.0 - down, FLOOR)) - mean_cost * np.log(less))
+            + cost_weight * (rest * np.log(np.maximum(1.0 - down, FLOOR)) - mean_cost * np.log(less))
             - level
         )
-        place = where(settled, place, place - excess / np.maximum(tilt, FLOOR))
-        settled = settled | (np.abs(excess) <= NORMAL_TOLERANCE * level)
+        curvature = unit * (reward_weight * down_weight - tilt * (tilt + reward_weight - down_weight))
+        bent = tilt * tilt - 2.0 * excess * curvature / np.maximum(root, FLOOR)
+        slope = tilt + np.sqrt(np.maximum(bent, 0.25 * tilt * tilt))
+        step = np.exp(np.minimum(-2.0 * excess / np.maximum(slope, FLOOR), LONGEST_STEP))
+        ratio = where(settled, ratio, np.minimum(np.maximum(ratio * step, lowest), RATIO_MAX))
+        settled = settled | (np.abs(excess) <= HALLEY_TOLERANCE * level)
         if all_true(settled):
             break
-    return where(level > 0.0, np.exp(np.minimum(np.maximum(place, lowest), highest)), mean_reward / mean_cost)
+    return where(level > 0.0, ratio, lowest)
+
+
+def _ratio_above(mean_reward: Any, mean_cost: Any, reward_level: Any, cost_level: Any) -> Any:
+    """A ratio above that of `largest_weighted_ratio`: the highest mean reward by the lowest mean cost, each alone."""
+    above = mean_reward + np.minimum(
+        np.sqrt(reward_level / 2.0),
+        reward_level + np.sqrt(reward_level * reward_level + 2.0 * mean_reward * reward_level),
+    )
+    below = mean_cost - np.minimum(np.sqrt(cost_level / 2.0), np.sqrt(2.0 * mean_cost * cost_level))
+    rest = 1.0 - mean_cost
+    log_below = np.log(mean_cost) - (cost_level - rest * np.log(rest)) / mean_cost
+    log_below = np.maximum(log_below, np.log(np.maximum(below, FLOOR)))
+    return np.exp(np.minimum(np.log(np.minimum(above, 1.0)) - log_below, LOG_RATIO_MAX))
 
 
 def empirical_divergence(weights: Any, rewards: Any, costs: Any, ratio: float) -> Any:

@@ -2,17 +2,19 @@
 
 Against a known rate λ of reward for money, an arm is a one-armed bandit: each pull gains R − λC, and the money left
 buys a number of them. Its Bayes-optimal index, Gittins' for a finite horizon, is the λ at which trying it is worth
-nothing. With n pulls, sums S and C and a prior count a, let
+nothing. With n pulls, sums S and C, and Beta priors with counts a, a′ of the mean reward and c, c′ of the mean cost, let
 
-    n′ = n + 2a,   p = (S + a)/n′,   q = (C + a)/n′,   N = n′ + b/q,
+    n_r = n + a + a′,   p = (S + a)/n_r,   n_c = n + c + c′,   q = (C + c)/n_c,   N = n′ + b/q,
 
-where b is the money left: N is how often the arm would have been pulled by the end. The index is the largest λ with
+where b is the money left and n′ a mean of n_r and n_c, weighted by what reward and cost add to the variance of the
+ratio: N is how often the arm would have been pulled by the end. The index is the largest λ with
 
-    min { n′/e_r kl(p, r) + n′/e_c kl(q, c) : r ≥ λc } ≤ A h²(n′/N)/2,
+    min { n_r/e_r kl(p, r) + n_c/e_c kl(q, c) : r ≥ λc } ≤ A h²(n′/N)/2,
 
 where h is the boundary of the stopping problem (`theory.stopping`) and e narrows the interval of outcomes that scatter
 less than 0 and 1 would: V/(m(1 − m)) with the variance V and the mean m, at most 1, shrunk to 1 as by ten pulls more,
-and 1 before the tenth pull. An arm without pulls has its index from the prior, so no arm is pulled first by force.
+and 1 before the tenth pull. An arm without pulls has its index from the prior, so no arm is pulled first by force. The
+prior is uniform until the arms that were pulled clearly say otherwise (`policies.prior`).
 
 A = 1 is the boundary itself; a larger A shortens the tail of the regret. The index of an arm falls as money is spent on
 others, since h falls with n′/N. Not in print for ratios as far as we know.
@@ -32,7 +34,8 @@ from budgetbandits.numerics.arrays import where
 from budgetbandits.numerics.divergence import largest_weighted_ratio
 from budgetbandits.numerics.stopping import allowed_evidence
 from budgetbandits.policies.base import NOT_IN_PRINT
-from budgetbandits.policies.index import MoneyPolicy, Monotonicity
+from budgetbandits.policies.index import Monotonicity
+from budgetbandits.policies.prior import PriorPolicy
 from budgetbandits.policies.statistics import Moments
 
 VARIANCE_PULLS = 10.0
@@ -49,18 +52,24 @@ def scatter(mean: Any, variance: Any, pulls: Any) -> Any:
 
 def gittins_ratio(
     mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, reward_variance: Any, cost_variance: Any, left: Any,
-    width: Any, prior: Any,
+    good: Any, bad: Any, costly: Any, free: Any, width: Any,
 ) -> Any:  # fmt: skip
-    counted = pulls + 2.0 * prior
-    reward, cost = (pulls * mean_reward + prior) / counted, (pulls * mean_cost + prior) / counted
+    rewards, costs = pulls + good + bad, pulls + costly + free
+    reward, cost = (pulls * mean_reward + good) / rewards, (pulls * mean_cost + costly) / costs
+    reward_scatter, cost_scatter = (
+        scatter(mean_reward, reward_variance, pulls),
+        scatter(mean_cost, cost_variance, pulls),
+    )
+    reward_weight, cost_weight = rewards / reward_scatter, costs / cost_scatter
+    by_reward = reward_scatter * (1.0 - reward) * cost
+    by_cost = cost_scatter * (1.0 - cost) * reward
+    counted = (by_reward + by_cost) / (by_reward / rewards + by_cost / costs)
     level = width * allowed_evidence(counted / (counted + left / cost))
-    reward_weight = counted / scatter(mean_reward, reward_variance, pulls)
-    cost_weight = counted / scatter(mean_cost, cost_variance, pulls)
     return largest_weighted_ratio(reward, cost, reward_weight, cost_weight, level)
 
 
 @dataclass(frozen=True)
-class GittinsRatio(MoneyPolicy):
+class GittinsRatio(PriorPolicy):
     """Tries an arm while the money left could pay for what is learned.
 
     >>> GittinsRatio(width=1.5).spec
@@ -74,10 +83,10 @@ class GittinsRatio(MoneyPolicy):
     monotone = Monotonicity(rises_with_rounds=True, ignores_rounds=True, rises_with_money=True, error=1e-6)
     first_pulls = False
     width: float = 1.25
-    prior: float = 1.0
 
     def __post_init__(self) -> None:
-        self.between(1e-3, 1e3, width=self.width, prior=self.prior)
+        self.between(1e-3, 1e3, width=self.width)
+        self.positive(lead=self.lead)
 
     def extras(self, state: Moments) -> tuple[Any, ...]:
-        return (*self.money_extras(state), self.width, self.prior)
+        return (*self.prior_extras(state), self.width)

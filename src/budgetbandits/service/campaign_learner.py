@@ -357,10 +357,13 @@ class CampaignLearner(ArmSession):
         share = reward / self._settings.terms.reward_max
         price = min(cost / self._settings.cost_scale(int(self.caps[arm])), 1.0)
         request = self.request_info(ResolvedRequest.from_json(pull.request)) if self.by_request else NO_REQUEST_INFO
+        before = dict(vars(self.state))
         self.learn(arm, share, price, self.draws.generator(pull.id, "learn"), request, now)
         if self.sums is not None:
             self.sums.record(arm, request.segment, reward, cost)
-        return [arm] if len(self.segments) == known else range(len(self.names))
+        if len(self.segments) != known:
+            return range(len(self.names))
+        return sorted({arm, *self.learner.changed_since(before)})
 
     def record_failure(self, arm: int, now: float, created_at: float) -> None:
         """There was no answer to a decision that was made at ``created_at``: after several in a row the arm cools

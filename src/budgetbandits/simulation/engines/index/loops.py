@@ -26,6 +26,7 @@ from budgetbandits.simulation.engines.index.state import (
     money_moved,
     now,
     offered,
+    prior_moved,
 )
 from budgetbandits.simulation.engines.index.sweeps import sweep_on, worth_a_sweep
 from budgetbandits.simulation.engines.runtime.draws import exponential, uniform
@@ -65,7 +66,7 @@ def best_of_all(game, index):
     # between steps of money an index changes with the arm's own pulls alone
     kept = not game.rounds_matter and game.kind < FLOOR_SEEN
     known = kept and game.leader >= 0
-    if money_moved(game):
+    if money_moved(game) | prior_moved(game):
         known = False
     if known:
         values[game.leader] = evaluate(game, index, game.leader, game.rounds, game.floor)
@@ -123,6 +124,10 @@ def play_lazily(games, index):
 def choose(game, index):
     """Find who is to be pulled next; a leader that is safe for many rounds is pulled at once."""
     money_moved(game)  # every index may have fallen: bounds hold
+    if prior_moved(game):
+        status = gather(game, index)
+        if status != GOING_ON:
+            return status
     if game.leader >= 0 and not can_pay(game, game.leader):
         game.leader = -1
     lead = -np.inf

@@ -28,6 +28,7 @@ from budgetbandits.policies import classical, general_costs, gittins_ratio, omeg
 from budgetbandits.policies.index import IndexPolicy, MomentsPolicy, Monotonicity, index_of
 from budgetbandits.policies.kube import FractionalKUBE
 from budgetbandits.policies.primal_dual import PrimalDualBwK
+from budgetbandits.policies.prior import PriorPolicy
 from budgetbandits.simulation.engine_support import EngineUnsupported, check_methods, methods, once
 from budgetbandits.simulation.engines.index.state import (
     BEST_RATIO,
@@ -55,7 +56,7 @@ HELPERS = (
     primal_dual.upper, primal_dual.lower, classical.bernoulli_upper, omega_ucb.wilson_upper, omega_ucb.wilson_lower,
     omega_ucb.by_variances,
     general_costs.rate_bound, divergence.tilt_at_gap, divergence.plain_divergence, divergence.ratio_divergence,
-    divergence.largest_ratio, divergence.largest_weighted_ratio, stopping.allowed_evidence, gittins_ratio.scatter,
+    divergence.largest_ratio, divergence.largest_weighted_ratio, divergence._ratio_above, stopping.allowed_evidence, gittins_ratio.scatter,
 )  # fmt: skip
 """The functions that the package's indices are made of."""
 
@@ -146,9 +147,9 @@ KINDS = {
 }
 
 INDEX_METHODS = methods(IndexPolicy, "select_knowledge", "choose", "scores", "chances", "can_continue") | {
-    "start": (IndexPolicy.start, MomentsPolicy.start),
-    "observe": (IndexPolicy.observe, MomentsPolicy.observe),
-    "add_history": (IndexPolicy.add_history, MomentsPolicy.add_history),
+    "start": (IndexPolicy.start, MomentsPolicy.start, PriorPolicy.start),
+    "observe": (IndexPolicy.observe, MomentsPolicy.observe, PriorPolicy.observe),
+    "add_history": (IndexPolicy.add_history, MomentsPolicy.add_history, PriorPolicy.add_history),
     "affordable": (IndexPolicy.affordable, FractionalKUBE.affordable),
 }
 """The methods that the engines of index policies stand in for."""

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
+from budgetbandits.policies import prior
 from budgetbandits.policies.index import MONEY_STEPS, SMALLEST_MONEY
 from budgetbandits.simulation.engines.runtime.draws import new_stream
 from budgetbandits.simulation.engines.runtime.laws import LAWS
@@ -41,11 +43,11 @@ REGION = (
 )  # fmt: skip
 """The region in which the leader is pulled in blocks, and how near to its edges the leader is (`blocks`)."""
 
-RULE = ("kind", "forced", "rounds_matter", "cost_matters", "blocks", "sweeps", "softmax")
+RULE = ("kind", "forced", "rounds_matter", "cost_matters", "blocks", "sweeps", "softmax", "fits_prior")
 EXTRAS = ("first", "second", "third")
-FLOAT_RULE = (*EXTRAS, "reward_unit", "cost_unit", "slack", "exploration")
+FLOAT_RULE = (*EXTRAS, "reward_unit", "cost_unit", "slack", "exploration", "lead")
 """Properties of the index, its first extra arguments (``more`` holds the others), the units it is given means in, its
-error of rounding, and how an arm is drawn by it."""
+error of rounding, how an arm is drawn by it, and what its prior must gain to be fitted (`policies.prior`)."""
 
 SIZES = ("arms", "budgets", "slots", "leaves", "chunk", "max_rounds", "horizon")
 SETTINGS = ("tolerance", "affordable")
@@ -89,6 +91,8 @@ or the smallest cost of a unit of reward."""
 
 FIRST_PATIENCE = 48
 """Evaluations, or as many as there are arms, after which the lazy engine looks whether sweeps would be faster."""
+
+fitted_beta = register_jitable(prior.fitted_beta)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -144,6 +148,19 @@ def money_moved(game):
     step = np.floor(MONEY_STEPS * np.log2(max(left, SMALLEST_MONEY)) + 1e-9)
     game.money = np.exp2(step / MONEY_STEPS)
     return game.money != before
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def prior_moved(game):
+    """Fit the prior where the rounds have reached a power of two; whether it is another than before."""
+    if not game.fits_prior or game.rounds == 0 or game.rounds & (game.rounds - 1):
+        return False
+    pulls, prior = whole_pointer(game.pulls_at), float_pointer(game.more_at)
+    good, bad = fitted_beta(float_pointer(game.rewards_at), pulls, game.arms, game.reward_unit, game.lead)
+    costly, free = fitted_beta(float_pointer(game.costs_at), pulls, game.arms, game.cost_unit, game.lead)
+    moved = prior[0] != good or prior[1] != bad or prior[2] != costly or prior[3] != free
+    prior[0], prior[1], prior[2], prior[3] = good, bad, costly, free
+    return moved
 
 
 class IndexState(Record):

@@ -1,0 +1,94 @@
+"""The prior of all arms: its likelihood against quadrature, when it is fitted, and what a new arm gets of it."""
+
+import numpy as np
+import pytest
+from scipy.special import roots_jacobi
+from scipy.stats import binom
+
+from budgetbandits import Problem, simulate
+from budgetbandits.policies import Knowledge, parse_policy
+from budgetbandits.policies.prior import LARGEST_PRIOR, MOST_ARMS, SIZES, STEP, fitted_beta
+from budgetbandits.problems.distributions import JointTable
+from budgetbandits.problems.problem import Arm
+
+GRID = [2.0 ** (row - 3) for row in range(SIZES)]
+KNOWN = Knowledge(budget=100.0)
+
+
+def by_quadrature(hits, pulls, lead):
+    """The best prior of the grid, its likelihood by Gauss and Jacobi's quadrature, which is exact for whole hits."""
+
+    def evidence(good, bad):
+        nodes, weights = roots_jacobi(8, bad - 1.0, good - 1.0)
+        chances = binom.pmf(hits[:, None], pulls[:, None], (1.0 + nodes) / 2.0)
+        penalty = STEP * (abs(np.log2(good)) + abs(np.log2(bad)))
+        return np.log(chances @ weights / weights.sum()).sum() - penalty
+
+    found = max(((evidence(good, bad), good, bad) for good in GRID for bad in GRID if good + bad <= LARGEST_PRIOR))
+    return found[1:] if found[0] > evidence(1.0, 1.0) + lead else (1.0, 1.0)
+
+
+def test_the_likelihood_is_that_of_quadrature():
+    rng = np.random.default_rng(5)
+    found = set()
+    for good, bad, lead in 10 * ((0.5, 2.0, 0.1), (8.0, 8.0, 0.1), (1.0, 1.0, 2.0), (2.0, 0.5, 1.0)):
+        pulls = rng.integers(1, 9, 12)
+        hits = rng.binomial(pulls, rng.beta(good, bad, 12))
+        found.add(fitted_beta(hits.astype(float), pulls, 12, 1.0, lead))
+        assert fitted_beta(hits.astype(float), pulls, 12, 1.0, lead) == by_quadrature(hits, pulls, lead)
+    assert len(found) > 8
+
+
+def test_few_arms_and_even_means_keep_the_uniform_prior():
+    rng = np.random.default_rng(7)
+    kept = 0
+    for _ in range(400):
+        pulls = rng.integers(1, 30, 10)
+        hits = rng.binomial(pulls, rng.random(10)).astype(float)
+        kept += fitted_beta(hits, pulls, 10, 1.0, 2.0) == (1.0, 1.0)
+    assert kept > 360  # a lead of two is rare among ten arms whose means are uniform: 387
+    assert fitted_beta(np.zeros(3), np.zeros(3, dtype=int), 3, 1.0, 2.0) == (1.0, 1.0)
+
+
+def test_arms_that_are_alike_are_expected_of_the_next():
+    rng = np.random.default_rng(8)
+    pulls = np.full(60, 20)
+    good, bad = fitted_beta(rng.binomial(20, 0.1, 60).astype(float), pulls, 60, 1.0, 2.0)
+    assert good / (good + bad) == pytest.approx(0.1, abs=0.03)
+    assert 16.0 < good + bad <= LARGEST_PRIOR
+
+
+def test_a_bounded_number_of_arms_is_looked_at():
+    hits = np.concatenate([np.zeros(MOST_ARMS), np.full(900, 5.0)])
+    first = fitted_beta(hits[:MOST_ARMS], np.full(MOST_ARMS, 5), MOST_ARMS, 1.0, 2.0)
+    assert fitted_beta(hits, np.full(len(hits), 5), len(hits), 1.0, 2.0) == first
+
+
+def test_the_prior_is_fitted_at_powers_of_two_and_a_new_arm_gets_it():
+    policy, rng = parse_policy("gittins-ratio"), np.random.default_rng(1)
+    state = policy.start(12, KNOWN)
+    priors = []
+    for pull in range(40):
+        policy.observe(state, pull % 12, 0.0, 1.0, rng)
+        priors.append(state.prior)
+    changed = [pull + 1 for pull in range(1, 40) if priors[pull] is not priors[pull - 1]]
+    assert changed == [2, 4, 8, 16, 32]
+    assert state.prior[2:, 0].tolist() == [*fitted_beta(np.full(12, 3.0), np.full(12, 3), 12, 1.0, 2.0)]
+    new = policy.new_arm_state(state, KNOWN)
+    assert new.prior[:, 0].tolist() == state.prior[:, 0].tolist()
+    past = policy.start(12, KNOWN)
+    for arm in range(12):
+        policy.add_history(past, arm, 50, 0.0, 50.0)
+    assert past.prior[1, 0] > past.prior[0, 0]
+    assert past.prior[2, 0] > past.prior[3, 0]
+
+
+def test_known_prices_are_found_out():
+    """Where every pull costs 1, ten arms need fewer trials once the others have said so."""
+    laws = [JointTable([[1.0, 1.0, mean], [0.0, 1.0, 1.0 - mean]]) for mean in np.linspace(0.1, 0.5, 10)]
+    problem = Problem(tuple(Arm(f"arm-{i}", law) for i, law in enumerate(laws)))
+    fitted, fixed = (
+        simulate(problem, parse_policy(spec), [2_000.0], runs=60, seed=11).pseudo_regret.mean()
+        for spec in ("gittins-ratio", "gittins-ratio:lead=1000")
+    )
+    assert fitted < 0.8 * fixed
