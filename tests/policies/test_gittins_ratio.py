@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from budgetbandits.numerics.divergence import largest_weighted_ratio, ratio_divergence, relative_entropy
 from budgetbandits.numerics.stopping import allowed_evidence
@@ -21,6 +22,46 @@ def test_the_polynomial_is_the_boundary():
     assert series(0.0) == pytest.approx(0.6388332158, abs=1e-9)  # Chernoff and Ray's constant at the end
     assert allowed_evidence(1e-30) == allowed_evidence(1e-16)
     assert allowed_evidence(2.0) == 0.0
+
+
+def test_the_boundary_lies_between_two_that_are_proved():
+    """The conditions of docs/gittins_ratio.md; at s = 1e15 a boundary 3 % higher or 15 % lower would fail."""
+
+    def excess(x):
+        return np.exp(-x * x / 2.0) / np.sqrt(2.0 * np.pi) - x * ndtr(-x)
+
+    z, k = np.linspace(0.01, 9.0, 900), np.exp(np.linspace(-6.0, 6.0, 121))[:, None]
+    below, spread = (z - 1.0 / z)[z > 1.0], np.sqrt(k / (1.0 + k))
+    for s in (1.5, 3.0, 12.0, 100.0, 1e4, 1e8, 1e15):
+        boundary = np.sqrt(2.0 * allowed_evidence(1.0 / s))
+        above = z[z > 1.0][s * excess(below) <= below / z[z > 1.0] ** 2].min()
+        worth = ((s - 1.0 - k) * spread * excess(z / spread) > z * k).any(axis=0)
+        assert z[worth].max() <= boundary <= above
+        assert boundary <= np.sqrt(2.0 * np.log(s))
+
+
+def test_a_prior_adds_no_more_than_its_own_evidence():
+    """Inequality (2) of docs/gittins_ratio.md: d is convex in the means."""
+    rng = np.random.default_rng(7)
+    pulls = rng.integers(1, 1_000, STATES)
+    reward, cost = rng.binomial(pulls, rng.random((2, STATES)))
+    prior, ratio = np.exp(rng.uniform(-3.0, 3.0, STATES)), np.exp(rng.normal(0.0, 1.5, STATES))
+    counted = pulls + 2.0 * prior
+    evidence = counted * ratio_divergence((reward + prior) / counted, (cost + prior) / counted, ratio)
+    own = 2.0 * prior * ratio_divergence(0.5, 0.5, ratio)
+    assert (evidence <= pulls * ratio_divergence(reward / pulls, cost / pulls, ratio) + own + 1e-9).all()
+    assert (evidence > own).mean() > 0.2  # the prior alone would not do
+
+
+def test_outcomes_of_0_and_1_scatter_fully():
+    policy = parse_policy("gittins-ratio")
+    state = policy.start(3, Knowledge(budget=1e3))
+    rng = np.random.default_rng(11)
+    for _ in range(600):
+        policy.observe(state, int(rng.integers(3)), float(rng.random() < 0.03), float(rng.random() < 0.6), rng)
+    reward_variance, cost_variance, _ = state.moments
+    assert scatter(state.mean_reward, reward_variance, state.pulls) == pytest.approx(np.ones(3), rel=1e-12)
+    assert scatter(state.mean_cost, cost_variance, state.pulls) == pytest.approx(np.ones(3), rel=1e-12)
 
 
 def exact_index(good, bad, horizon):
