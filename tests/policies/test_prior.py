@@ -24,7 +24,7 @@ def by_quadrature(hits, pulls, lead):
         penalty = STEP * (abs(np.log2(good)) + abs(np.log2(bad)))
         return np.log(chances @ weights / weights.sum()).sum() - penalty
 
-    found = max(((evidence(good, bad), good, bad) for good in GRID for bad in GRID if good + bad <= LARGEST_PRIOR))
+    found = max((evidence(good, bad), good, bad) for good in GRID for bad in GRID if good + bad <= LARGEST_PRIOR)
     return found[1:] if found[0] > evidence(1.0, 1.0) + lead else (1.0, 1.0)
 
 

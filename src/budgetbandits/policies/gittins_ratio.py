@@ -2,7 +2,7 @@
 
 Against a known rate λ of reward for money, an arm is a one-armed bandit: each pull gains R − λC, and the money left
 buys a number of them. Its Bayes-optimal index, Gittins' for a finite horizon, is the λ at which trying it is worth
-nothing. With n pulls, sums S and C, and Beta priors with counts a, a′ of the mean reward and c, c′ of the mean cost, let
+nothing. With n pulls, sums S and C, and Beta priors with counts a, a′ of the reward and c, c′ of the cost, let
 
     n_r = n + a + a′,   p = (S + a)/n_r,   n_c = n + c + c′,   q = (C + c)/n_c,   N = n′ + b/q,
 
