@@ -35,10 +35,19 @@ from budgetbandits.policies.files import policy_of
 from budgetbandits.validation import RequestFields, RequestOptions, integer, positive
 
 
+def default_policy(cost_max: float | Mapping[str, float], horizon: float | None) -> str:
+    """The policy of an allocation that names none."""
+    if horizon is not None:
+        return "bts-paced"
+    return "bts" if isinstance(cost_max, Mapping) else "gittins-ratio"
+
+
 class Allocation(AllocationState):
     """A budget, named arms in the user's own units, and a policy that decides.
 
-    ``policy`` is a policy, its class, or its text: "bts", "bts:kappa=2", "mine.py:MyPolicy".
+    ``policy`` is a policy, its class, or its text: "bts", "bts:kappa=2", "mine.py:MyPolicy". Without one, `policy` says
+    which was taken: ``bts-paced`` with a ``horizon``, ``bts`` where arms have scales of their own, and else
+    ``gittins-ratio``, which the leaderboard recommends.
 
     ``cost_max`` and ``reward_max`` are the largest cost and reward a single pull can have; they map the user's units
     to the policy's [0, 1]. ``cost_max`` may map each arm to its own, where prices are far apart: then an arm's costs
@@ -66,9 +75,9 @@ class Allocation(AllocationState):
 
     def __init__(
         self,
-        policy: Policy | type[Policy] | str,
-        arms: Sequence[str],
-        budget: float,
+        policy: Policy | type[Policy] | str | None = None,
+        arms: Sequence[str] = (),
+        budget: float = 0.0,
         *,
         cost_max: float | Mapping[str, float] = 1.0,
         reward_max: float = 1.0,
@@ -79,7 +88,7 @@ class Allocation(AllocationState):
         horizon: float | None = None,
         propensity_draws: int = 0,
     ) -> None:
-        policy = policy_of(policy)
+        policy = policy_of(default_policy(cost_max, horizon) if policy is None else policy)
         self._lock = threading.RLock()
         self._money = Money(positive("budget", budget))
         names = checked_names(arms)
