@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
+from budgetbandits.allocation.money import ExactSum
 from budgetbandits.allocation.units import Units
 from budgetbandits.errors import BadParameter, BadState, UnknownAsk
-from budgetbandits.numerics.exact_sum import ExactSum
 from budgetbandits.validation import LARGEST, whole
 
 
