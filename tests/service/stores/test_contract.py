@@ -1023,28 +1023,6 @@ def test_the_same_feedback_from_many_threads_is_booked_once(store):
     assert verify(store, campaign) == []
 
 
-def test_engines_apart_share_one_budget(opener):
-    """Two engines that know nothing of each other, four threads each, to the last hold."""
-    with opener() as one, opener() as two:
-        engines = [DecisionService(one), DecisionService(two)]
-        campaign = engines[0].create("ads", "bts", budget=40.0, arms={"a": 1.0, "b": 0.5})
-
-        def spend(name):
-            engine, number = engines[name % 2], 0
-            while True:
-                try:
-                    answer = engine.decide(campaign, f"{name}-{number}")
-                    engine.feedback(answer.decision, reward=1.0, cost=answer.hold)
-                except HoldRefused as refused:
-                    if refused.reason == "exhausted":
-                        return
-                number += 1
-
-        in_threads(spend, range(8))
-        assert engines[0].account(campaign).left < 500_000
-        assert verify(two, campaign) == []
-
-
 def test_a_decision_at_hand_is_the_one_in_the_database(opener):
     """Two that write the same database: what one has made the other may have told, and what was undone is gone."""
     with opener() as one, opener() as two:
