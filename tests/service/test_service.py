@@ -1,7 +1,6 @@
 """Campaigns: each promise by hand, every policy to the end of its money, and the audit that finds tampering."""
 
 import math
-import sqlite3
 from dataclasses import replace
 
 import numpy as np
@@ -28,6 +27,7 @@ from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from deep import EVERY_POLICY
 from memory_store import MemoryStore
+from stores import tamper
 
 ARMS = {"search": 1.0, "mail": 0.5}
 
@@ -465,7 +465,7 @@ def test_what_was_made_ready_is_used_only_while_it_holds(name, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "tamper",
+    "statement",
     [
         "UPDATE campaign SET spent = spent - 1",
         "UPDATE campaign SET budget = budget + 1000000",
@@ -479,7 +479,7 @@ def test_what_was_made_ready_is_used_only_while_it_holds(name, monkeypatch):
         "UPDATE arm SET active = 0 WHERE number = 1",
     ],
 )
-def test_the_audit_finds_what_was_tampered_with(tmp_path, tamper):
+def test_the_audit_finds_what_was_tampered_with(tmp_path, statement):
     path = tmp_path / "money.db"
     with SQLiteStore(path) as store:
         engine = DecisionService(store)
@@ -489,9 +489,6 @@ def test_the_audit_finds_what_was_tampered_with(tmp_path, tamper):
             if number < 4:
                 engine.feedback(answer.decision, reward=float(number % 2), cost=0.3)
         assert verify(store, campaign) == []
-    connection = sqlite3.connect(path)
-    assert connection.execute(tamper).rowcount > 0
-    connection.commit()
-    connection.close()
+    assert tamper(path, statement) > 0
     with SQLiteStore(path) as store:
         assert verify(store, campaign) != []

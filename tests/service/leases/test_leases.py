@@ -1,7 +1,6 @@
 """Leases: what is promised of them by hand, on two servers that share a store; every policy; tampering."""
 
 import random
-import sqlite3
 from dataclasses import replace
 
 import pytest
@@ -17,7 +16,7 @@ from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from deep import EVERY_POLICY
 from memory_store import MemoryStore
-from stores import all_events
+from stores import all_events, tamper
 
 ARMS = {"search": 1.0, "mail": 0.5}
 
@@ -373,7 +372,7 @@ def test_every_policy_spends_a_budget_under_leases_and_the_audit_repeats_it(poli
 
 
 @pytest.mark.parametrize(
-    "tamper",
+    "statement",
     [
         "UPDATE lease SET spent = spent + 1",
         "UPDATE lease SET held = held - 1",
@@ -387,7 +386,7 @@ def test_every_policy_spends_a_budget_under_leases_and_the_audit_repeats_it(poli
         "UPDATE event SET arm = 1 - arm WHERE kind = 'decided'",
     ],
 )
-def test_the_audit_finds_leases_that_were_tampered_with(tmp_path, clock, tamper):
+def test_the_audit_finds_leases_that_were_tampered_with(tmp_path, clock, statement):
     path = tmp_path / "money.db"
     with SQLiteStore(path) as store:
         engine = DecisionService(store, clock)
@@ -399,9 +398,6 @@ def test_the_audit_finds_leases_that_were_tampered_with(tmp_path, clock, tamper)
                 engine.feedback(answer.decision, reward=float(number % 2), cost=0.3)
         assert {"leased", "merged"} < set(kinds(store))
         assert verify(store, "ads") == []
-    connection = sqlite3.connect(path)
-    assert connection.execute(tamper).rowcount > 0
-    connection.commit()
-    connection.close()
+    assert tamper(path, statement) > 0
     with SQLiteStore(path) as store:
         assert verify(store, "ads") != []
