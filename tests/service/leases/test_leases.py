@@ -13,17 +13,11 @@ from budgetbandits.service.leases import lending
 from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
-from clock import Clock
 from deep import EVERY_POLICY
 from memory_store import MemoryStore
 from stores import all_events, tamper
 
 ARMS = {"search": 1.0, "mail": 0.5}
-
-
-@pytest.fixture
-def clock():
-    return Clock(100.0)
 
 
 @pytest.fixture
@@ -105,21 +99,18 @@ def test_each_server_has_its_own_lease_and_hears_what_the_other_was_told(store, 
     two[0].decide("ads", "merges")
     two[1].decide("ads", "merges too")
     assert kinds(store).count("merged") == 2
-    learner = two[1]._leases._held[answers[0].campaign].learner
-    assert learner.state.pulls.sum() == 4
+    assert two[1]._leases._held[answers[0].campaign].learner.state.pulls.sum() == 4
     assert verify(store, "ads") == []
 
 
 def test_a_lease_goes_on_from_what_the_campaign_knows_when_it_is_merged(store, two, clock):
     two[0].decide("ads", "one")
     for number in range(20):
-        answer = two[1].decide("ads", f"other {number}")
-        two[1].feedback(answer.decision, reward=1.0, cost=0.01)
+        two[1].feedback(two[1].decide("ads", f"other {number}").decision, reward=1.0, cost=0.01)
     clock.now += 6.0
     two[1].decide("ads", "the other merges")
     two[0].decide("ads", "and the first")
-    held = two[0]._leases._held[store.read(lambda tx: tx.campaign("ads")).id]
-    assert held.learner.state.pulls.sum() == 20
+    assert two[0]._leases._held[store.read(lambda tx: tx.campaign("ads")).id].learner.state.pulls.sum() == 20
     assert verify(store, "ads") == []
 
 
@@ -307,8 +298,7 @@ def test_a_server_whose_commit_fails_goes_on_from_what_was_committed(store, two,
             two[0].decide("ads", f"lost {number}")
     store.breaks = None
     for number in range(3):
-        answer = two[0].decide("ads", f"lost {number}")
-        two[1 - number % 2].feedback(answer.decision, reward=1.0, cost=0.5)
+        two[1 - number % 2].feedback(two[0].decide("ads", f"lost {number}").decision, reward=1.0, cost=0.5)
     assert verify(store, "ads") == []
 
 
