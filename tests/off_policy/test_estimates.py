@@ -182,8 +182,7 @@ def test_terms_that_are_all_alike_have_an_interval_of_no_width():
 
 
 def test_segments_and_arms_that_could_not_be_chosen():
-    rng = np.random.default_rng(3)
-    log = random_log(rng)
+    log = random_log(np.random.default_rng(3))
     half = [json.dumps(["a"]) if row % 2 else None for row in range(LONG)]
     arms = ["a" if row % 2 else log.arms[arm] for row, arm in enumerate(log.arm)]
     chances = [1.0 if row % 2 else each for row, each in enumerate(log.propensity)]
@@ -268,8 +267,7 @@ def test_too_little_overlap_is_said():
 
 
 def test_a_policy_is_held_still_with_what_it_has_learned():
-    rng = np.random.default_rng(5)
-    log = random_log(rng)
+    log = random_log(np.random.default_rng(5))
     before, here = log.part(slice(200)), log.part(slice(200, None))
     target = off_policy.held_still(here, parse_policy("bts-paced"), before, 0.15, draws=2000)
     assert target.probability.sum(axis=1) == pytest.approx(np.ones(2))

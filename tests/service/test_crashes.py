@@ -118,8 +118,7 @@ def test_eight_processes_spend_one_budget_to_the_last_hold(tmp_path, folder):
     path = str(tmp_path / "money.db")
     with SQLiteStore(path) as store:
         campaign = DecisionService(store).create("ads", "bts", budget=400.0, arms={"a": 1.0, "b": 0.75, "c": 0.5})
-    workers = started(spend, path, campaign, [f"w{n}" for n in range(8)], folder)
-    for worker in workers:
+    for worker in started(spend, path, campaign, [f"w{n}" for n in range(8)], folder):
         worker.join(timeout=120)
         assert worker.exitcode == 0
     with SQLiteStore(path) as store:

@@ -93,8 +93,7 @@ def test_rows_come_back_as_they_went(filled):
 
 
 def test_changes_are_written(filled):
-    account = Account(2000, 1, 2, 3, "frozen", 4, 3, 70, 12)
-    changed = replace(ONE, account=account, learned={"tag": "y"})
+    changed = replace(ONE, account=Account(2000, 1, 2, 3, "frozen", 4, 3, 70, 12), learned={"tag": "y"})
     told = replace(MADE, hold=Hold(50, "settled", 30, 0, True), cost=30, reward=0.5)
 
     def work(tx):
