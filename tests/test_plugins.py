@@ -165,8 +165,7 @@ def test_a_whole_file_adds_policies_laws_and_families(folder):
     assert one.reward_means.tolist() == family("steep", 3, seed=1, low=0.2).reward_means.tolist()
     assert one.reward_means.tolist() != family("steep", 3, seed=2, low=0.2).reward_means.tolist()
     text = '[[arms]]\nname = "a"\nreward = { law = "power", exponent = 1.0 }\ncost = { law = "fixed", value = 0.5 }\n'
-    problem = Problem.from_toml(text + text.replace('"a"', '"b"'))
-    assert problem.reward_means.tolist() == [0.5, 0.5]
+    assert Problem.from_toml(text + text.replace('"a"', '"b"')).reward_means.tolist() == [0.5, 0.5]
     (folder / "empty.py").write_text("x = 1\n")
     with pytest.raises(PluginError, match="no policy, no law and no FAMILIES"):
         plugins.load(folder / "empty.py")

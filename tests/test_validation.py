@@ -73,8 +73,7 @@ def test_true_brings_1_and_false_brings_0():
 
 @pytest.mark.parametrize("pulls", [200, 200.0, np.int32(200), np.float64(200.0)])
 def test_pulls_of_a_history_may_be_the_floats_of_a_table(pulls):
-    spend = made(history={"a": (pulls, 50.0, 20.0)})
-    assert spend._session.learner.state.pulls[0] == 200
+    assert made(history={"a": (pulls, 50.0, 20.0)})._session.learner.state.pulls[0] == 200
 
 
 @pytest.mark.parametrize("pulls", [200.5, -1, True, "200", math.nan, math.inf])

@@ -271,8 +271,7 @@ def test_arms_come_and_go():
 @pytest.mark.parametrize("policy", ["bts", "kube", "ucb-v", "kl-ucb"])
 def test_history_makes_the_difference(policy):
     history = {"mail": (500, 1900.0, 100.0), "search": (500, 100.0, 900.0), "social": (500, 100.0, 900.0)}
-    asks = [fresh(policy, history=history, seed=seed).ask().arm for seed in range(20)]
-    assert asks == ["mail"] * 20
+    assert [fresh(policy, history=history, seed=seed).ask().arm for seed in range(20)] == ["mail"] * 20
 
 
 @pytest.mark.parametrize("policy", ["kube-fractional", "kube-knapsack", "epsilon-first-greedy"])
@@ -299,8 +298,7 @@ def test_known_costs(policy):
 
 
 def test_the_floor_is_in_the_users_units():
-    spend = fresh("ucb-bv1", cost_floor=0.5)
-    assert json.loads(spend.to_json())["state"]["known"] == {"cost_floor": 0.25}
+    assert json.loads(fresh("ucb-bv1", cost_floor=0.5).to_json())["state"]["known"] == {"cost_floor": 0.25}
     with pytest.raises(MissingKnowledge, match="cost_floor"):
         fresh("ucb-bv1")
 

@@ -34,8 +34,7 @@ def test_an_arm_cooling_down_is_asked_if_the_policy_can_pay_no_other():
     spend = Allocation("kube-fractional", ["small", "large"], 0.5, costs={"small": 0.1, "large": 0.9}, seed=1)
     fail(spend, "small")
     assert not spend.exhausted
-    ask = spend.ask()
-    assert (ask.arm, spend.cooling) == ("small", ("small",))
+    assert (spend.ask().arm, spend.cooling) == ("small", ("small",))
 
 
 def test_an_arm_that_is_ready_goes_before_one_cooling_down():
@@ -52,8 +51,7 @@ def test_an_ask_says_whom_it_was_chosen_from_also_after_others_have_come():
     restored = Allocation.from_json(spend.to_json())
     assert [each.arms for each in (ask, *spend.pending, *restored.pending)] == [("a", "b")] * 3
     assert spend.ask().arms == ("b", "c")
-    document = json.loads(spend.to_json())
-    assert document["open"][0][2]["could"] == [0, 1]
+    assert json.loads(spend.to_json())["open"][0][2]["could"] == [0, 1]
 
 
 @pytest.mark.parametrize("restart", [False, True])
@@ -101,8 +99,7 @@ def test_what_is_saved_of_the_knowledge_is_what_differs_from_none():
     spend = Allocation("bts-paced", ["a", "b"], 9.0, horizon=30, seed=1)
     known = json.loads(spend.to_json())["state"]["known"]
     assert known == {"budget": 9.0, "horizon": 30.0}
-    again = Allocation.from_json(spend.to_json())
-    assert again.to_json() == spend.to_json()
+    assert Allocation.from_json(spend.to_json()).to_json() == spend.to_json()
     spend.tell(spend.ask(), failed=True)
     assert json.loads(spend.to_json())["state"]["known"] == {**known, "unlearned": 1}
 

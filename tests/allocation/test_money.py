@@ -10,8 +10,8 @@ from fractions import Fraction
 import pytest
 
 from budgetbandits import Allocation, Ask
+from budgetbandits.allocation.money import ExactSum
 from budgetbandits.errors import BadParameter, CostOverrun, HoldRefused, UnknownArm, UnknownAsk
-from budgetbandits.numerics.exact_sum import ExactSum
 
 ARMS = ["search", "social", "mail"]
 

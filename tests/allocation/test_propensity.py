@@ -109,8 +109,7 @@ def test_the_inverse_of_a_propensity_is_as_unbiased_as_is_said():
 
 def test_a_choice_without_an_alternative_has_propensity_1():
     rng = np.random.default_rng(8)
-    learner = Learner.new(parse_policy("bts"), 3)
-    assert chances(learner, rng, 50, np.array([False, True, False])).of(1) == 1.0
+    assert chances(Learner.new(parse_policy("bts"), 3), rng, 50, np.array([False, True, False])).of(1) == 1.0
 
 
 KNOWN = {"costs": {"a": 0.3, "b": 0.5, "c": 0.4}, "cost_floor": 0.2}

@@ -217,10 +217,10 @@ def test_an_answer_ends_a_row_and_its_failures_are_usual_from_then_on():
 )
 def test_failures_in_a_row_are_an_outage_where_chance_would_make_them_once_in_100_000_asks(scattered, answers, enough):
     cooldowns = Cooldowns(1)
-    cooldowns.load_arm(0, {"scattered": scattered, "idle": -1})
-    assert cooldowns.outage_failures(0, answers) == enough
+    cooldowns.load_arm(0, {"scattered": scattered, "answers": answers, "idle": -1})
+    assert cooldowns.outage_failures(0) == enough
     for number in range(1, enough + 1):
-        cooldowns.record_failure(0, number, number - 1, answers)
+        cooldowns.record_failure(0, number, number - 1)
         assert (cooldowns.cooling(number) is not None) == (number == enough)
 
 
@@ -307,8 +307,7 @@ def test_while_money_is_not_scarce_a_more_expensive_arm_takes_the_place_of_one_c
     for name, reward, cost in (("good", 0.9, 0.1), ("costly", 0.5, 0.5)) * 10:
         spend.tell(spend.ask(arms=[name]), reward, cost)
     fail_in_a_row(spend, "good")
-    asked = [spend.ask().arm for _ in range(5)]
-    assert asked.count("costly") >= 4
+    assert [spend.ask().arm for _ in range(5)].count("costly") >= 4
 
 
 def test_without_a_pace_an_arm_of_a_like_price_takes_the_place_and_a_far_more_expensive_one_rarely():
@@ -445,7 +444,7 @@ def answer(cooldowns, now, asked_at, idle=False):
 def test_cooldowns_end():
     cooldowns = Cooldowns(1)
     for _ in range(4):
-        cooldowns.record_failure(0, now=10_000, asked_at=5, answers=0)
+        cooldowns.record_failure(0, now=10_000, asked_at=5)
     assert cooldowns.until[0] == 10_000 + COOLDOWN_ASKS_MAX
     for _ in range(IDLE_PULLS_MIN):
         answer(cooldowns, 5, 4, idle=True)
@@ -485,9 +484,9 @@ def test_late_failures_take_no_arm_down_that_has_answered_since():
     cooldowns = Cooldowns(1)
     answer(cooldowns, 51, 50)
     for ask in range(30, 50):
-        cooldowns.record_failure(0, 60, ask, 1)
+        cooldowns.record_failure(0, 60, ask)
     assert (cooldowns.row[0], cooldowns.since[0], cooldowns.failures[0], cooldowns.scattered[0]) == (0, 0, 20, 20)
-    cooldowns.record_failure(0, 61, 51, 1)
+    cooldowns.record_failure(0, 61, 51)
     assert cooldowns.row[0] == 1
 
 
@@ -496,16 +495,16 @@ def test_a_rest_of_a_time_to_come_does_not_count():
     cooldowns, hour = Cooldowns(1, 1000), 3600.0
     for number in range(10):
         now = 2 * hour + 10 * number
-        cooldowns.record_failure(0, now, now, 0)
+        cooldowns.record_failure(0, now, now)
     assert cooldowns.cooling(now) is not None
     back = hour + 0.5
     assert cooldowns.cooling(back) is None
-    cooldowns.record_failure(0, back, back, 0)
+    cooldowns.record_failure(0, back, back)
     assert (cooldowns.row[0], cooldowns.began[0], cooldowns.since[0], cooldowns.until[0]) == (1, 1000 * back, 0, 0)
     answer(cooldowns, 2 * hour, 2 * hour)
     for number in range(10):
         now = back + 10 * number
-        cooldowns.record_failure(0, now, now, 0)
+        cooldowns.record_failure(0, now, now)
     assert cooldowns.cooling(now) is not None  # that it has answered later is of no account
 
 

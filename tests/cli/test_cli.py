@@ -129,8 +129,7 @@ def test_errors_are_one_line_and_exit_code_2(problem, arguments, words):
     assert done.returncode == 2
     assert done.stdout == ""
     assert words in done.stderr
-    said = [line for line in done.stderr.strip().splitlines() if not line.startswith("compiling")]
-    assert len(said) == 1
+    assert len([line for line in done.stderr.strip().splitlines() if not line.startswith("compiling")]) == 1
 
 
 def test_names_are_not_markup(tmp_path):

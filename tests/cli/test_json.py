@@ -34,8 +34,7 @@ def commands(group=None, path=()):
 
 @pytest.mark.parametrize(("words", "command"), [pytest.param(*each, id=" ".join(each[0])) for each in commands()])
 def test_every_command_has_the_option(words, command):
-    has_it = any("--json" in option.opts for option in command.params)
-    assert has_it == (words[0] not in WITHOUT_RESULT)
+    assert any("--json" in option.opts for option in command.params) == (words[0] not in WITHOUT_RESULT)
 
 
 @pytest.fixture

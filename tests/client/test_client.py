@@ -119,10 +119,8 @@ def test_a_request_that_is_said_wrongly_is_refused_by_name(client, line, request
 
 def test_numbers_are_taken_as_an_allocation_takes_them(client, line):
     """Python's and NumPy's, whole or not, and True for a reward of 1; what is sent is a number of JSON."""
-    numbers = (1, 1.0, True, np.True_, np.int64(1), np.uint8(1), np.float32(1), np.float64(1), Fraction(1))
-    for reward in numbers:
-        decision = client.decide("ads")
-        assert decision.settle(reward=reward, cost=0.1) == 0.0
+    for reward in (1, 1.0, True, np.True_, np.int64(1), np.uint8(1), np.float32(1), np.float64(1), Fraction(1)):
+        assert client.decide("ads").settle(reward=reward, cost=0.1) == 0.0
         assert json.loads(line.requests[-1].content)["reward"] == 1.0
         assert b"true" not in line.requests[-1].content
     many = client.decide_many("ads", np.int64(2))
@@ -305,8 +303,7 @@ def test_a_try_takes_no_longer_than_the_call_may(line):
 
 
 def test_refusals(client, line):
-    small = client.create("small", 1.0, {"a": 1.0, "b": 1.0})
-    d = client.decide(small.id)
+    d = client.decide(client.create("small", 1.0, {"a": 1.0, "b": 1.0}).id)
     with pytest.raises(HoldRefused) as refused:
         client.decide("small")
     assert (refused.value.reason, refused.value.retry_after) == ("blocked_by_holds", 1.0)

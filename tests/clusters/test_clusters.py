@@ -36,5 +36,4 @@ def test_no_dask_scheduler(tmp_path):
 
 def test_ray_gives_the_same_table(here, tmp_path):
     pytest.importorskip("ray", reason="needs the extra ray")
-    study = run(small(engine="auto"), tmp_path, Workers("ray", jobs=2))
-    assert Results.load(study.folder).table.equals(here)
+    assert Results.load(run(small(engine="auto"), tmp_path, Workers("ray", jobs=2)).folder).table.equals(here)

@@ -95,8 +95,7 @@ def test_a_study_of_a_stream_has_no_problems_to_bound(tmp_path):
     from budgetbandits.experiments.results import Results
 
     experiment = Experiment.from_toml(TEXT)
-    table = pl.DataFrame({"problem": ["p"]})
-    results = Results(table, _record(experiment, experiment.cells(), ""))
+    results = Results(pl.DataFrame({"problem": ["p"]}), _record(experiment, experiment.cells(), ""))
     with pytest.raises(StudyError, match="is a request stream"):
         results.problems()
 

@@ -22,8 +22,7 @@ COMMAND = str(Path(sys.executable).with_name("budgetbandits"))
 
 def test_the_shipped_problem_agrees_with_the_papers_three_numbers():
     """Within 2.5 of the paper's standard errors, at a seed of games that the search did not see."""
-    problem = Experiment.load("paper").problems[0].problem
-    agreement = calibration.measure(problem, 2_000, seed=99)
+    agreement = calibration.measure(Experiment.load("paper").problems[0].problem, 2_000, seed=99)
     assert agreement.worst < 2.5, agreement
 
 

@@ -145,8 +145,7 @@ def test_budgets_in_every_unit():
         "cheap to expensive": (5.0, 502.0),
     }.items():
         assert plan.scaled((0.5, 100.0), problem, unit, 10) == budgets
-    text = SMALL.replace("seed", 'budget_unit = "smallest mean cost"\nseed', 1)
-    experiment = Experiment.from_toml(text)
+    experiment = Experiment.from_toml(SMALL.replace("seed", 'budget_unit = "smallest mean cost"\nseed', 1))
     assert experiment.budget_unit == "smallest mean cost"
     for other, cell in zip(small().cells(), experiment.cells(), strict=True):
         least = float(cell.problems[0].problem.cost_means.min())

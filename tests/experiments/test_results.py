@@ -135,8 +135,7 @@ def test_a_single_run_has_no_interval(tmp_path):
 
 
 def test_other_formats(results, tmp_path):
-    frame = results.to_pandas()
-    assert frame["regret"].sum() == pytest.approx(results.table["regret"].sum())
+    assert results.to_pandas()["regret"].sum() == pytest.approx(results.table["regret"].sum())
     results.write_csv(tmp_path / "t.csv")
     results.write_parquet(tmp_path / "t.parquet")
     assert pl.read_parquet(tmp_path / "t.parquet").equals(results.table)

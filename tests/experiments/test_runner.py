@@ -138,8 +138,7 @@ def test_only_what_changed_is_computed(tmp_path):
     study = run(small(), tmp_path, ONE)
     before = stamps(study)
     changed = small(policies=small().policies[1:])
-    more = changed.changed(problems=changed.problems[:2])
-    run(more, tmp_path, ONE)
+    run(changed.changed(problems=changed.problems[:2]), tmp_path, ONE)
     assert stamps(study) == before
     run(small(seed=4), tmp_path, ONE)
     after = stamps(study)
@@ -161,8 +160,7 @@ def test_a_lost_part_comes_back_the_same(undisturbed, tmp_path):
 
 
 def test_a_damaged_part_is_named(tmp_path):
-    study = run(small(), tmp_path, ONE)
-    damaged = sorted(study.parts.iterdir())[0]
+    damaged = sorted(run(small(), tmp_path, ONE).parts.iterdir())[0]
     damaged.write_bytes(b"PAR1 no more")
     with pytest.raises(StudyError, match=f"cannot read .*{damaged.name}.*delete it and run the experiment again"):
         Results.load(tmp_path)

@@ -63,8 +63,7 @@ def test_on_one_problem_the_runs_decide(single):
     order = [list(REGRET).index(row["policy"]) for row in rows]
     assert sorted(order[:2]) == [0, 1]
     for row, place in zip(rows[1:], order[1:], strict=True):
-        welch = stats.ttest_ind(runs[place], runs[order[0]], equal_var=False)
-        interval = welch.confidence_interval()
+        interval = stats.ttest_ind(runs[place], runs[order[0]], equal_var=False).confidence_interval()
         assert (row["low"], row["high"]) == pytest.approx((interval.low, interval.high))
     assert [row["sure"] for row in rows] == [False, False, True, True]
 
@@ -176,8 +175,7 @@ def test_holm_over_those_that_compete():
     assert rows["ucb1"]["apart"]
     assert not rows["kube"]["apart"]
     assert not rows["bts"]["apart"]  # not from kube
-    without = SettingGames(("bts", "ucb1"), GAMES[:, [0, 2]], paired=True)
-    assert standings(without)[0]["apart"]
+    assert standings(SettingGames(("bts", "ucb1"), GAMES[:, [0, 2]], paired=True))[0]["apart"]
 
 
 def test_runs_of_one_problem_are_compared_by_welch():
@@ -191,8 +189,7 @@ def test_runs_of_one_problem_are_compared_by_welch():
 @pytest.mark.parametrize(("count", "share"), [(500, 0.99), (500, 0.5), (37, 0.9), (20, 0.99)])
 def test_the_interval_of_a_quantile_covers_it(count, share):
     # the quantile lies between the j-th and the k-th value with P(j <= Bin(n, p) < k)
-    values = np.arange(1.0, count + 1.0)[:, None]
-    low, high = quantile_interval(values, share)
+    low, high = quantile_interval(np.arange(1.0, count + 1.0)[:, None], share)
     first = 0 if low[0] == -np.inf else int(low[0])
     last = count + 1 if high[0] == np.inf else int(high[0])
     law = stats.binom(count, share)

@@ -39,8 +39,7 @@ def test_few_runs_share_a_part_and_many_do_not():
 def test_every_setting_that_ships_can_be_built(entry):
     few = shipped_text(SUITE).replace("count = 500", "count = 2").replace("count = 100", "count = 2")
     (setting,) = Suite.from_toml(few, only=[entry["name"]]).settings
-    problem = setting.experiment.problems[-1].problem
-    assert len(problem) == entry["problems"][0]["arms"]
+    assert len(setting.experiment.problems[-1].problem) == entry["problems"][0]["arms"]
     assert setting.experiment.cells()
     assert setting.about[-1] != "."
 

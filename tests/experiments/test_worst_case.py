@@ -127,8 +127,7 @@ def test_more_runs_narrow_the_interval():
 
 def test_the_largest_of_noisy_means_is_too_large_and_the_crossed_one_is_not():
     """Nine gaps that are equally hard: the largest mean is off by more than a standard error."""
-    rng = np.random.default_rng(3)
-    games = rng.exponential(1.0, (400, 9, 20, 1))
+    games = np.random.default_rng(3).exponential(1.0, (400, 9, 20, 1))
     largest = np.array([study.mean(axis=1).max() for study in games])
     crossed = np.array([worst._crossed(*worst._halves(study))[0] for study in games])
     assert largest.mean() > 1 + 1 / np.sqrt(20)
@@ -184,8 +183,7 @@ def test_a_study_of_gaps_reports_its_hardest_problem(tmp_path, monkeypatch):
 def test_one_number_of_arms_has_a_hardest_problem_but_no_growth(tmp_path, monkeypatch):
     monkeypatch.setattr(drawings, "of_study", lambda *_: [])
     run(Experiment.from_toml(STUDY + SWEEP.format(arms=3, kind="cost")), tmp_path, Workers(jobs=1))
-    page = write_report(tmp_path).read_text()
-    assert "the study needs two budgets, two numbers of arms and four runs" in page
+    assert "the study needs two budgets, two numbers of arms and four runs" in write_report(tmp_path).read_text()
     with pytest.raises(BadParameter, match="growth needs two budgets"):
         worst.growth(Results.load(tmp_path), "bts")
 

@@ -132,26 +132,22 @@ def test_dots_are_sorted_by_their_means(one):
 
 
 def test_one_budget_is_drawn_as_dots(one):
-    single = study(growing, 3.0, groups=GROUPS[:1], budgets=[200.0])
-    assert len(marks(single.plot())) == len(POLICIES)
+    assert len(marks(study(growing, 3.0, groups=GROUPS[:1], budgets=[200.0]).plot())) == len(POLICIES)
     assert len(marks(one.plot())) == len(POLICIES) * len(one.budgets)
 
 
 def test_standings_agree_with_who_is_best(several):
     standing, best = plots.standing(several), several.best()
     for row, (policy, sure) in enumerate(best.select("policy", "sure").iter_rows()):
-        place = POLICIES.index(policy)
-        assert standing[row, place] == (plots.SURELY if sure else plots.UNSURELY)
+        assert standing[row, POLICIES.index(policy)] == (plots.SURELY if sure else plots.UNSURELY)
         assert (standing[row] <= plots.UNSURELY).sum() == 1
     close = study(lambda _g, _n, policy, _b: 10.0 + 0.01 * POLICIES.index(policy), 5.0, groups=GROUPS[:1])
     assert plots.standing(close).tolist() == [[plots.UNSURELY, *[plots.CLOSE] * 4]]
-    more = plots.standing(close, "reward")
-    assert more.tolist() == [[plots.UNSURELY, *[plots.CLOSE] * 4]]
+    assert plots.standing(close, "reward").tolist() == [[plots.UNSURELY, *[plots.CLOSE] * 4]]
 
 
 def test_wins_are_counted_in_the_bars(several):
-    figure = several.plot("wins", width="phone")
-    for panel in figure.axes:
+    for panel in several.plot("wins", width="phone").axes:
         widths = np.array([bar.get_width() for bar in panel.patches]).reshape(len(POLICIES), 3)
         assert widths[:, :2].sum() == pytest.approx(100.0)
 
@@ -200,8 +196,7 @@ def test_nothing_of_matplotlib_is_changed(one, tmp_path):
 def test_the_same_figure_is_the_same_file(one, tmp_path):
     first, second = (save(one.plot("dots", width="paper"), tmp_path / f"{i}.svg") for i in range(2))
     assert first.read_bytes() == second.read_bytes()
-    pdf = save(one.plot("dots", width="paper"), tmp_path / "a.pdf").read_bytes()
-    assert b"CreationDate" not in pdf
+    assert b"CreationDate" not in save(one.plot("dots", width="paper"), tmp_path / "a.pdf").read_bytes()
 
 
 def test_a_single_panel_may_be_drawn_into_axes_of_the_users(one, several):

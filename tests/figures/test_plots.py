@@ -57,8 +57,7 @@ def test_a_single_run_has_no_interval_and_is_drawn_all_the_same():
 
 
 def test_the_best_ratio_is_the_steepest_line():
-    problem = Problem.bernoulli([0.3, 0.6], [0.2, 0.8])
-    axes = problem.plot(ax=Figure().subplots())
+    axes = Problem.bernoulli([0.3, 0.6], [0.2, 0.8]).plot(ax=Figure().subplots())
     x, y = axes.lines[0].get_data()
     assert y[1] / x[1] == pytest.approx(1.5)
     assert {text.get_text() for text in axes.texts} >= {"arm-1", "arm-2", "1.5"}
@@ -85,8 +84,7 @@ def test_an_allocation_draws_other_posteriors(policy):
     spend = Allocation(policy, ["a", "b"], 20.0, seed=1, history={"a": (40, 30.0, 10.0), "b": (40, 25.0, 10.0)})
     figure = spend.plot()
     figure.draw_without_rendering()  # a layout that collapsed would warn, and a warning is an error here
-    medians = [axes.lines[2].get_xdata()[0] for axes in figure.axes]
-    assert medians == pytest.approx([0.75, 0.25, 3.0], rel=0.05)
+    assert [axes.lines[2].get_xdata()[0] for axes in figure.axes] == pytest.approx([0.75, 0.25, 3.0], rel=0.05)
 
 
 def test_a_policy_with_statistics_of_its_own_is_not_drawn():

@@ -45,8 +45,7 @@ class Cells(HTMLParser):
 
 
 def test_a_name_is_text_in_html():
-    page = Table(("name", "mean"), [(NASTY, estimate(1.5, 0.25))], title=NASTY, note=NASTY).to_html()
-    read = Cells(page)
+    read = Cells(Table(("name", "mean"), [(NASTY, estimate(1.5, 0.25))], title=NASTY, note=NASTY).to_html())
     assert "script" not in read.tags
     assert read.cells[:3] == ["name", "mean", NASTY]
     assert read.cells[3].startswith("1.50 ± 0.25")
@@ -126,8 +125,7 @@ def test_it_is_short_and_safe(thing, arms):
 
 
 def test_a_problem_marks_its_best_arm():
-    page = Problem.bernoulli([0.3, 0.6, 0.5], [0.2, 0.8, 0.5])._repr_html_()
-    cells = Cells(page).cells
+    cells = Cells(Problem.bernoulli([0.3, 0.6, 0.5], [0.2, 0.8, 0.5])._repr_html_()).cells
     assert cells[5:10] == ["arm-1", "0.300", "0.200", "1.500", "best"]
     assert cells[10:15] == ["arm-2", "0.600", "0.800", "0.750", "0.750"]
 

@@ -48,8 +48,7 @@ class Recorded(OutcomeLaw):
 
 
 def recorded_problem(arms: int, seed: int, low: float = 0.1, high: float = 0.95, fixed_cost: bool = False) -> Problem:
-    rng = np.random.default_rng(seed)
-    means = rng.uniform(low, high, (arms, 2))
+    means = np.random.default_rng(seed).uniform(low, high, (arms, 2))
     return Problem(
         tuple(
             Arm(f"arm-{i}", Recorded(float(r), float(c), seed * 100_003 + i, fixed_cost))

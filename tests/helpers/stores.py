@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sqlite3
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -42,6 +43,15 @@ def postgres(_folder):
 
 
 STORES = {"sqlite": sqlite, "postgres": postgres}
+
+
+def tamper(path, statement, *values):
+    """How many rows this changes in a SQLite file, behind the back of its store and whatever its constraints say."""
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA ignore_check_constraints = ON")
+        changed = database.execute(statement, values).rowcount
+        database.commit()
+    return changed
 
 
 def all_decisions(store, campaign):

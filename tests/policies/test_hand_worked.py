@@ -79,12 +79,10 @@ def test_priors_and_tempered_counts():
 
 
 def test_an_arm_that_comes_later_has_the_prior_of_its_place():
-    policy = parse_policy("bts:prior_cost=2/8+3/1+5/6")
-    spend = Allocation(policy, ["a", "b"], budget=10.0, seed=1)
+    spend = Allocation(parse_policy("bts:prior_cost=2/8+3/1+5/6"), ["a", "b"], budget=10.0, seed=1)
     spend.add_arm("c")
     spend.add_arm("d")
-    saved = Allocation.from_json(spend.to_json())
-    for each in (spend, saved):
+    for each in (spend, Allocation.from_json(spend.to_json())):
         assert each._session.learner.state.statistics[[1, 3]].tolist() == [[2, 3, 5, 1], [8, 1, 6, 1]]
 
 
@@ -190,8 +188,7 @@ def test_fractional_kube_divides_by_the_known_cost_and_stops_when_nothing_fits()
     )
     history = [(50, 45, 45), (50, 30, 5)]
     # 49.8 of the 50 are not spent in these 100 pulls: all is affordable; then 0.2 is left and only arm 1 fits
-    costs = np.array([0.9, 0.1])
-    assert choice("kube-fractional", history, {"budget": 100.0, "costs": costs}) == 1
+    assert choice("kube-fractional", history, {"budget": 100.0, "costs": np.array([0.9, 0.1])}) == 1
     assert choice("kube-fractional", history, {"budget": 50.2, "costs": np.array([0.2, 0.3])}) == 0
     assert choice("kube-fractional", history, {"budget": 50.1, "costs": np.array([0.2, 0.3])}) is None
 
@@ -431,8 +428,7 @@ def test_the_knapsack_breaks_ties_at_random():
 def test_a_short_horizon_scales_money_instead():
     """B = 100, T = 50: both resources have the budget 50, so a cost counts half and a pull one."""
     policy = PrimalDualBwK(horizon=50.0)
-    state = policy.start(2, Knowledge(budget=100.0))
-    assert policy.extras(state)[1:] == (0.5, 1.0)
+    assert policy.extras(policy.start(2, Knowledge(budget=100.0)))[1:] == (0.5, 1.0)
 
 
 def test_numbers_that_are_equal_make_equal_policies():

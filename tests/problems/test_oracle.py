@@ -80,8 +80,7 @@ def test_agrees_with_enumeration_and_lemma_1(laws, quarters):
 def test_the_best_policy_gains_something():
     """With 1 left, three quarters on the costly arm and a quarter on the cheap one beat the costly one alone."""
     costly = Independent(Fixed(1.0), Fixed(0.75))
-    cheap = Independent(Fixed(0.3), Fixed(0.25))
-    best = optimum(problem_of(costly, cheap), 1.0)
+    best = optimum(problem_of(costly, Independent(Fixed(0.3), Fixed(0.25))), 1.0)
     assert (best.reward, best.best_arm_reward) == (1.3, 1.0)
     assert best.gain == pytest.approx(0.3)
     assert best.choice.tolist() == [1, 1, 0, 0]
@@ -100,8 +99,7 @@ def test_bernoulli_is_lemma_1_exactly():
 def test_a_correlated_table_by_hand():
     """Cost ½ pays 1, cost 1 pays nothing: with 1 left a pull earns ½(1 + V(½)), and V(½) = ½."""
     law = JointTable([[1, 0.5, 1], [0, 1, 1]])
-    best = optimum(problem_of(law, law), 1.0)
-    assert best.reward == pytest.approx(0.5 * (1 + 0.5))
+    assert optimum(problem_of(law, law), 1.0).reward == pytest.approx(0.5 * (1 + 0.5))
 
 
 def test_a_copula_is_worth_what_its_table_is():

@@ -59,8 +59,7 @@ class Spiky(OutcomeLaw):
     kind = "spiky"
 
     def sample(self, rng, size):
-        draws = rng.random(size)
-        return np.where(draws < self.chance, self.value, 0.5), np.full(size, 0.5)
+        return np.where(rng.random(size) < self.chance, self.value, 0.5), np.full(size, 0.5)
 
     def cost_atoms(self):
         return None

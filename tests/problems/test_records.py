@@ -46,8 +46,7 @@ def test_a_problem_keeps_its_units(path):
     assert (problem.names, problem.reward_max, problem.cost_max) == (("large", "small"), 1.0, 0.05)
     assert problem.reward_means.tolist() == pytest.approx([0.95, 0.6])
     assert (problem.cost_means * problem.cost_max).tolist() == pytest.approx([0.045, 0.0015])
-    again = Problem.from_toml(problem.to_toml())
-    assert again == problem
+    assert Problem.from_toml(problem.to_toml()) == problem
     with pytest.raises(ProblemError, match="cost_max is 0"):
         Problem.from_toml("cost_max = 0\n" + Problem.bernoulli([0.1, 0.2], [0.3, 0.4]).to_toml())
 
@@ -158,8 +157,7 @@ def test_what_was_not_recorded_is_not_chosen():
     table = made_up(100)
     table.rewards[:, 1], table.costs[:, 1] = np.nan, np.nan
     table.costs[:10, 0] = np.nan
-    played = replay(table, parse_policy("bts-paced"), 1.0, orders=1)
-    assert played.unanswered.tolist() == [10]
+    assert replay(table, parse_policy("bts-paced"), 1.0, orders=1).unanswered.tolist() == [10]
 
 
 def test_tables_with_different_arms_are_refused():
@@ -178,8 +176,7 @@ def run(path, *options):
 
 
 def test_the_command(path):
-    said = run(path, "--json", "--learn-on", str(path))
-    document = json.loads(said.output)
+    document = json.loads(run(path, "--json", "--learn-on", str(path)).output)
     assert [result["policy"] for result in document["results"]] == ["bts-paced", "bts"]
     first = document["results"][0]
     assert first["budget_per_request"] == 0.02
@@ -212,5 +209,4 @@ def test_the_best_mix_uses_only_what_was_recorded():
     columns = {"request": range(10), "arm": ["good", "bad"] * 5, "reward": [0.9, 0.1] * 5, "cost": [0.5] * 10}
     table = ReplayTable.from_records(read_table(columns))
     assert fluid_reward_of(table, 1.0) == pytest.approx(0.5)
-    played = replay(table, parse_policy("bts-paced"), 1.0, orders=2)
-    assert played.reward.tolist() == pytest.approx([0.5, 0.5])
+    assert replay(table, parse_policy("bts-paced"), 1.0, orders=2).reward.tolist() == pytest.approx([0.5, 0.5])

@@ -93,8 +93,7 @@ def test_it_goes_on_is_joined_and_shows_everything(played):
 def test_the_commands(played):
     _, out = played
     options = ["leaderboard", "--suite", f"{out}/suite.toml", "--out", f"{out}/again", "--quick", "--jobs", "1"]
-    said = CliRunner().invoke(app, [*options, "--setting", "one", "--json"])
-    document = json.loads(said.stdout)
+    document = json.loads(CliRunner().invoke(app, [*options, "--setting", "one", "--json"]).stdout)
     assert [row["settings"] for row in document["overall"]] == [1, 1, 1]
     assert not (out / "again" / "many").exists()
     assert document["slower"] == leaderboard.slower(document) != []

@@ -62,8 +62,7 @@ def reported(tmp_path_factory):
     """A study with a problem and a group of problems, with signs of HTML in its names; figures in one format."""
     folder = tmp_path_factory.mktemp("study")
     first, *others = small().problems
-    named = dataclasses.replace(first, name=NAME, group=NAME)
-    problems = (named, *others)
+    problems = (dataclasses.replace(first, name=NAME, group=NAME), *others)
     run(small(runs=2, name="<script>1</script>", problems=problems, file=SMALL), folder, Workers(jobs=1))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(drawings, "FORMATS", ("svg",))

@@ -82,8 +82,7 @@ def test_several_groups_are_counted_and_gone_through():
 def test_one_that_leads_everywhere_is_said_to():
     both = summary.of_study(made([10.0, 10.1, 30.0], groups=["a", "b"]))[0]
     assert both == "At B = 5,000, BTS has the lowest mean regret on both problems (not surely)."
-    many = made([10.0, 14.0, 30.0], groups=[f"group {n}" for n in range(6)])
-    first, second, _ = summary.of_study(many)
+    first, second, _ = summary.of_study(made([10.0, 14.0, 30.0], groups=[f"group {n}" for n in range(6)]))
     assert "on all 6 problems (surely)" in first
     assert second.startswith("The lead over the next policy, as a share of its regret, is largest on “group 0”")
 

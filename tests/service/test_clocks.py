@@ -70,8 +70,7 @@ def test_decisions_of_a_day_that_comes_twice_are_told_the_second_time(store):
     now[0] -= 7200.0
     engine.reset_clock("daily")
     now[0] += 3660.0
-    then = [engine.decide("daily", f"then {number}").decision for number in range(3)]
-    for made in then:
+    for made in [engine.decide("daily", f"then {number}").decision for number in range(3)]:
         engine.feedback(made, cost=0.0, reward=0.0)
     engine.feedback(ahead[0], cost=0.25, reward=1.0)
     engine.void(ahead[1])

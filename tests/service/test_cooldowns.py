@@ -67,6 +67,18 @@ def test_an_arm_rests_for_half_as_long_as_it_has_been_failing_until_it_answers(e
     assert verify(store, campaign) == []
 
 
+def test_an_answer_counts_for_the_usual_rate_of_failures_from_its_cost_on(engine, store):
+    """Of an arm with 60 answers the third failure in a row makes an outage; with fewer than 27, the fourth."""
+    campaign = engine.create("ads", "bts", budget=1000.0, arms=ARMS)
+    for number in range(60):
+        engine.feedback(engine.decide(campaign, f"{number}", arms=["a"]).decision, cost=0.5)
+    for number in range(3):
+        assert engine.describe(campaign)["arms_down"] == 0
+        fail(engine, campaign, f"fail {number}", "a")
+    assert engine.describe(campaign)["arms_down"] == 1
+    assert verify(store, campaign) == []
+
+
 COSTS = {"small": 0.0008, "medium": 0.006, "large": 0.04}
 REWARDS = {"small": 0.45, "medium": 0.65, "large": 0.8}
 PRICED = {name: 2.0 * cost for name, cost in COSTS.items()}

@@ -1,6 +1,7 @@
-"""Real processes on one SQLite file: many at once to the end of the money, and `kill -9` under load, of workers and of
-the server."""
+"""Real processes on one store: many at once to the end of the money, and `kill -9` under load, of workers, also
+under leases, and of the server."""
 
+import asyncio
 import contextlib
 import multiprocessing
 import os
@@ -15,11 +16,13 @@ import pytest
 from budgetbandits.client import Client
 from budgetbandits.errors import HoldRefused, ServiceUnreachable
 from budgetbandits.service.audit.audit import verify
+from budgetbandits.service.feedback import FeedbackReport
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.service import DecisionService
+from budgetbandits.service.stores import open_store
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from servers import admin_key, free_port, serving
-from stores import all_decisions
+from stores import STORES, all_decisions, all_events
 
 pytestmark = pytest.mark.crashes
 
@@ -28,9 +31,9 @@ processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(["budgetbandits.service.service", "budgetbandits.service.stores.sqlite"])
 
 
-def spend(path, campaign, worker, acknowledged):
+def spend(address, campaign, worker, acknowledged):
     """Decide and settle until the money is gone; every answer is written down once it has been given."""
-    with SQLiteStore(path) as store, Path(acknowledged).open("a", buffering=1) as notes:
+    with open_store(address) as store, Path(acknowledged).open("a", buffering=1) as notes:
         engine, number = DecisionService(store), 0
         while True:
             try:
@@ -46,76 +49,115 @@ def spend(path, campaign, worker, acknowledged):
             number += 1
 
 
-def started(path, campaign, names, folder):
-    workers = [
-        processes.Process(target=spend, args=(str(path), campaign, name, str(folder / name)), daemon=True)
-        for name in names
-    ]
+def spend_in_a_loop(address, campaign, worker, acknowledged):
+    """Four at once decide and tell in an event loop, until they are killed, and write down every answer."""
+    with open_store(address) as store, Path(acknowledged).open("a", buffering=1) as notes:
+        engine = DecisionService(store)
+
+        async def client(name):
+            for number in range(10**9):
+                [made] = await store.perform(*engine.decision_task(campaign, f"{worker}-{name}-{number}"))
+                notes.write(f"decided {made.decision}\n")
+                outcome = FeedbackReport(made.decision, float(number % 2), made.hold)
+                await store.perform(*engine.feedback_task(outcome, campaign))
+                notes.write(f"told {made.decision}\n")
+
+        async def clients():
+            await asyncio.gather(*(client(name) for name in range(4)))
+
+        asyncio.run(clients())
+
+
+def started(work, address, campaign, names, folder):
+    arguments = [(address, campaign, name, str(folder / name)) for name in names]
+    workers = [processes.Process(target=work, args=each, daemon=True) for each in arguments]
     for worker in workers:
         worker.start()
     return workers
 
 
-def at_work(folder, names):
-    """Wait until each has had something acknowledged."""
+def killed(work, address, campaign, names, folder, pauses):
+    """Start the workers, wait until each has had something acknowledged, and kill one after the other."""
+    workers = started(work, address, campaign, names, folder)
     while not all((folder / name).exists() and "told" in (folder / name).read_text() for name in names):
         time.sleep(0.005)
+    for worker, pause in zip(workers, pauses, strict=True):
+        time.sleep(pause)
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.join()
 
 
-def checked(path, campaign, folder):
+def checked(store, campaign, folder):
     """Nothing acknowledged is lost, and the books agree with the events; how many decisions were acknowledged."""
     notes = [line.split() for file in folder.iterdir() for line in file.read_text().splitlines()]
-    decided = {id for kind, id in notes if kind == "decided"}
-    told = {id for kind, id in notes if kind == "told"}
-    with SQLiteStore(path) as store:
-        rows = {id: store.read(lambda tx, id=id: tx.decision(id)) for id in decided}
-        assert all(row is not None for row in rows.values())
-        assert all(rows[id].hold.state == "settled" for id in told)
-        assert verify(store, campaign) == []
-        account = DecisionService(store).account(campaign)
-        assert account.spent + account.held <= account.budget
-    return len(decided)
+    rows = {id: store.read(lambda tx, id=id: tx.decision(id)) for _, id in notes}
+    assert all(row is not None for row in rows.values())
+    assert all(rows[id].hold.state == "settled" for kind, id in notes if kind == "told")
+    assert verify(store, campaign) == []
+    account = DecisionService(store).account(campaign)
+    assert account.spent + account.held <= account.budget
+    return len(rows)
 
 
-def test_eight_processes_spend_one_budget_to_the_last_hold(tmp_path):
-    path, folder = tmp_path / "money.db", tmp_path / "notes"
-    folder.mkdir()
+def expired(store):
+    """What the dead held is resolved like anything else."""
+    engine = DecisionService(store, clock=lambda: time.time() + 10.0)
+    while engine.expire_due():
+        pass
+    assert verify(store, "ads") == []
+    return engine.account("ads")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "notes").mkdir()
+    return tmp_path / "notes"
+
+
+def test_eight_processes_spend_one_budget_to_the_last_hold(tmp_path, folder):
+    path = str(tmp_path / "money.db")
     with SQLiteStore(path) as store:
         campaign = DecisionService(store).create("ads", "bts", budget=400.0, arms={"a": 1.0, "b": 0.75, "c": 0.5})
-    workers = started(path, campaign, [f"w{n}" for n in range(8)], folder)
-    for worker in workers:
+    for worker in started(spend, path, campaign, [f"w{n}" for n in range(8)], folder):
         worker.join(timeout=120)
         assert worker.exitcode == 0
-    assert checked(path, campaign, folder) >= 400
     with SQLiteStore(path) as store:
+        assert checked(store, campaign, folder) >= 400
         account = DecisionService(store).account(campaign)
     assert account.held == 0
     assert to_units(account.left) < 0.5  # less than the cheapest hold, and never below 0
 
 
-def test_fifty_kills_under_load_lose_nothing_acknowledged(tmp_path):
-    path, folder, chance = tmp_path / "money.db", tmp_path / "notes", random.Random(4)
-    folder.mkdir()
+def test_fifty_kills_under_load_lose_nothing_acknowledged(tmp_path, folder):
+    path, chance = str(tmp_path / "money.db"), random.Random(4)
     with SQLiteStore(path) as store:
         campaign = DecisionService(store).create("ads", "bts", budget=1e6, arms={"a": 1.0, "b": 0.75}, hold_seconds=1.0)
-    kills = 0
     for batch in range(10):
         names = [f"w{batch}-{n}" for n in range(5)]
-        workers = started(path, campaign, names, folder)
-        at_work(folder, names)
-        for worker in workers:
-            time.sleep(chance.random() * 0.05)
-            os.kill(worker.pid, signal.SIGKILL)
-            worker.join()
-            kills += 1
-    assert kills == 50
-    assert checked(path, campaign, folder) >= 50
-    with SQLiteStore(path) as store:  # what the dead held is resolved like anything else
-        engine = DecisionService(store, clock=lambda: time.time() + 10.0)
-        while engine.expire_due():
-            pass
-        assert engine.account(campaign).held == 0
-        assert verify(store, campaign) == []
+        killed(spend, path, campaign, names, folder, [chance.random() * 0.05 for _ in names])
+    with SQLiteStore(path) as store:
+        assert checked(store, campaign, folder) >= 50
+        assert expired(store).held == 0
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_kills_under_leases_lose_nothing_and_leave_nothing_leased(name, tmp_path, folder):
+    chance = random.Random(6)
+    with STORES[name](tmp_path) as opener:
+        address, terms = str(next(iter(opener.keywords.values()))), {"lease": 30.0, "lease_seconds": 0.3}
+        with opener() as store:
+            DecisionService(store).create("ads", "bts", 1e6, {"a": 1.0, "b": 0.75}, hold_seconds=1.0, **terms)
+        for batch in range(5):
+            names = [f"w{batch}-{number}" for number in range(3)]
+            killed(spend_in_a_loop, address, "ads", names, folder, [chance.random() * 0.03 for _ in names])
+        with opener() as store:
+            checked(store, "ads", folder)
+            account, made = expired(store), all_decisions(store, "ads")
+            assert (account.held, account.leased, account.overrun) == (0, 0, 0)
+            assert account.spent == sum(row.hold.charged for row in made)
+            kinds = [event.kind for event in all_events(store, "ads")]
+            assert kinds.count("leased") >= 15
+            assert kinds.count("returned") == kinds.count("leased")
 
 
 def test_a_server_that_is_killed_under_load_loses_nothing_acknowledged(tmp_path):

@@ -50,8 +50,7 @@ def test_the_money_lasts_for_the_horizon(engine, store):
 def test_money_that_taught_nothing_is_gone_for_the_plan_too(engine, store, clock):
     campaign = engine.create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=200, hold_seconds=10.0)
     play(engine, campaign, 20, {"small": 0.3, "large": 0.9})
-    failed = engine.decide(campaign, "fails", arms=["large"])
-    engine.feedback(failed.decision, failed=True, cost=0.75)
+    engine.feedback(engine.decide(campaign, "fails", arms=["large"]).decision, failed=True, cost=0.75)
     engine.decide(campaign, "nobody tells", arms=["large"])
     clock.now += 10.0
     engine.expire_due()
@@ -100,8 +99,7 @@ def test_a_request_is_gone_with_its_money_whatever_is_told_of_it_later(store, cl
         engines[number % 2].feedback(each.decision, cost=each.hold / 2, reward=0.5 if number < 4 else None)
 
     def rate(gone, key):
-        answer = engines[0].decide(campaign, key)
-        engines[0].void(answer.decision)
+        engines[0].void(engines[0].decide(campaign, key).decision)
         spent = sum(row.hold.charged for row in store.decisions.values())
         assert state_of(engines[0], campaign).rate == pytest.approx((50e6 - spent) / 1e6 / (100 - gone), rel=1e-12)
 
@@ -238,8 +236,7 @@ def test_more_segments_than_may_be_named_are_learned_and_merged(store, clock, mo
     plain = engines[0].decide(campaign, "plain")
     for engine, segments in zip(engines, ("abcd", "wxyz"), strict=True):
         for segment in segments:
-            answer = engine.decide(campaign, segment, segment=segment)
-            engine.feedback(answer.decision, reward=0.5, cost=0.05)
+            engine.feedback(engine.decide(campaign, segment, segment=segment).decision, reward=0.5, cost=0.05)
     engines[0].feedback(plain.decision, reward=0.5, cost=0.05)
     engines[0].decide(campaign, "plain again")
     engines[1].set_status(campaign, "paused")

@@ -112,6 +112,5 @@ def test_no_store_is_asked_about_what_is_no_text(name, tmp_path, wrong):
             with pytest.raises(NotFound):
                 missing()
         outcomes = [FeedbackReport(wrong, 0.5, 0.5), FeedbackReport(engine.decide("ads", "good").decision, 0.5, 0.5)]
-        told = asyncio.run(store.perform(*engine.feedback_many_task(outcomes, "ads")))
-        assert isinstance(told[0], NotFound)
+        assert isinstance(asyncio.run(store.perform(*engine.feedback_many_task(outcomes, "ads")))[0], NotFound)
         assert engine.account("ads").spent == 500_000

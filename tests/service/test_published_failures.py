@@ -59,8 +59,7 @@ def test_36926_what_is_refused_under_load_is_what_the_books_say(store):
 
     def work(number):
         for turn in range(10):
-            made = engine.decide("key", f"{number}-{turn}")
-            engine.feedback(made.decision, cost=0.1, reward=1.0)
+            engine.feedback(engine.decide("key", f"{number}-{turn}").decision, cost=0.1, reward=1.0)
 
     assert at_once(8, work) == [True] * 8  # 8 of spending at most, 8 held at most
     shown = engine.describe("key")

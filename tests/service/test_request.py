@@ -183,8 +183,7 @@ def test_tampering_with_a_request_is_found(engine, store):
         assert verify(store, campaign) != []
         event.request = json.dumps(whole, separators=(",", ":"))
         assert verify(store, campaign) == []
-    made = store.decisions[answer.decision]
-    made.request = None
+    store.decisions[answer.decision].request = None
     assert any("the row says" in text for text in verify(store, campaign))
 
 

@@ -112,8 +112,7 @@ def test_a_sparse_window_is_right_at_any_level(level):
 @pytest.mark.deep
 def test_many_arms_by_exceedances():
     """300 arms in 6 groups of equals, long windows; the groups' frequencies against quadrature."""
-    policy = BudgetedThompson()
-    state = policy.start(300)
+    state = BudgetedThompson().start(300)
     rng = np.random.default_rng(5)
     state.statistics[:2] += np.repeat(rng.integers(0, 12, size=(2, 6)), 50, axis=1)
     state.statistics[2:] += np.repeat(rng.integers(0, 12, size=(2, 6)), 50, axis=1)
@@ -150,8 +149,7 @@ def test_rising_arms_at_any_level(name, level, monkeypatch):
 @pytest.mark.deep
 def test_many_rising_arms_that_are_told_and_retired():
     """300 arms in 6 groups of equals, each told something on the way; then a group retires."""
-    policy = BudgetedThompson()
-    state = policy.start(300)
+    state = BudgetedThompson().start(300)
     rng = np.random.default_rng(9)
     chooser = ThresholdChooser(BudgetedThompson(), BetaRatios())
     chooser.reset(state)
@@ -177,8 +175,7 @@ def test_many_rising_arms_that_are_told_and_retired():
 @pytest.mark.deep
 def test_what_is_told_one_by_one_is_what_is_found_all_at_once():
     """Arms become likely and unlikely to rise; after each the rates are those of a fresh look."""
-    policy = BudgetedThompson()
-    state = policy.start(100)
+    state = BudgetedThompson().start(100)
     rng, chooser = np.random.default_rng(10), threshold(2.1)
     chooser.reset(state)
     crossed = 0
@@ -200,8 +197,7 @@ def test_what_is_told_one_by_one_is_what_is_found_all_at_once():
 @pytest.mark.parametrize("begin", [1e-3, 1.0, 5.6, 1e6])
 def test_the_level_settles_where_a_few_arms_propose(pulls, begin):
     """From far above and from far below, and it stays there: a level that wanders costs a look at every arm."""
-    policy = BudgetedThompson()
-    state = policy.start(200)
+    state = BudgetedThompson().start(200)
     rng = np.random.default_rng(11)
     hits = np.floor(rng.uniform(0.2, 0.8, size=(2, 200)) * pulls)
     state.statistics += np.concatenate([hits, pulls - hits])

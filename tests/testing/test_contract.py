@@ -30,19 +30,11 @@ EVERY = pytest.mark.parametrize("name", EVERY_POLICY)
 def test_the_contract(name, check):
     reason = CONTRACT[check](POLICIES[name]())
     expected = {
-        "first pulls in turn": (
-            "bts",
-            "bts-gaussian",
-            "bts-joint",
-            "bts-paced",
-            "gittins-ratio",
-            "npts-ratio",
-            "thompson",
-        ),
-        "a new arm gets its chance": ("epsilon-first", "epsilon-first-greedy"),
-        "history counts": ("epsilon-first", "epsilon-first-greedy"),
+        "first pulls in turn": "bts bts-gaussian bts-joint bts-paced gittins-ratio npts-ratio thompson",
+        "a new arm gets its chance": "epsilon-first epsilon-first-greedy",
+        "history counts": "epsilon-first epsilon-first-greedy",
     }
-    assert (reason is not None) == (name in expected.get(check, ()))
+    assert (reason is not None) == (name in expected.get(check, "").split())
 
 
 @EVERY

@@ -116,8 +116,7 @@ def test_every_corner_has_a_distance():
     near = [0.0, 1e-12, 1e-6, 0.5, 1 - 1e-6, 1 - 1e-12, 1 - 1e-16, 1.0]
     for rewards in itertools.product(near, repeat=2):
         for costs in itertools.product(near[1:], repeat=2):
-            problem = Problem.bernoulli(rewards, costs)
-            assert 0.0 <= lower_constant(problem) < math.inf
+            assert 0.0 <= lower_constant(Problem.bernoulli(rewards, costs)) < math.inf
 
 
 def test_known_costs_and_a_best_arm_that_always_pays():
@@ -148,8 +147,7 @@ def test_thousands_of_problems_have_a_bound():
 
 
 def random_law(rng, atoms=6):
-    weights = rng.dirichlet(np.ones(atoms))
-    return weights, rng.random(atoms), 0.05 + 0.95 * rng.random(atoms)
+    return rng.dirichlet(np.ones(atoms)), rng.random(atoms), 0.05 + 0.95 * rng.random(atoms)
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -224,7 +224,6 @@ class Allocation(AllocationState):
                 if overrun:
                     _warn(name, charge, cost, 3)
                 session.cooldowns.record_answer(arm, self._asks.next_number, number)
-                self._totals.answers[arm] += 1
             if reward is None or cost is None:
                 self._asks.replace(
                     number, replace(known, hold=hold, reward=reward, cost=cost, overrun=overrun, counts=counts)
@@ -255,8 +254,7 @@ class Allocation(AllocationState):
         self._money.spent += charge
         self._money.overrun += charge - learned
         self._asks.close(number)
-        answers = self._totals.answers[known.arm]
-        self._session.cooldowns.record_failure(known.arm, self._asks.next_number, number, answers)
+        self._session.cooldowns.record_failure(known.arm, self._asks.next_number, number)
         self._update_plan_inputs()
 
     def forget(self, ask: Ask | int | str) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
+from budgetbandits.allocation.money import ExactSum
 from budgetbandits.allocation.units import Units
 from budgetbandits.errors import BadParameter, BadState, UnknownAsk
-from budgetbandits.numerics.exact_sum import ExactSum
 from budgetbandits.validation import LARGEST, whole
 
 
@@ -274,15 +274,13 @@ def _possible(ask: OpenAsk, units: Units) -> bool:
 class ArmTotals:
     """The feedback on each arm. Plain lists: single numbers are read and written, never all.
 
-    answers  asks whose cost was reported
     pulls    asks whose cost and reward were both reported
     rewards  the sum of the rewards of these pulls
     costs    the sum of their costs
     """
 
     def __init__(self, arms: int) -> None:
-        self.answers, self.pulls = [0] * arms, [0] * arms
-        self.rewards, self.costs = [0.0] * arms, [0.0] * arms
+        self.pulls, self.rewards, self.costs = [0] * arms, [0.0] * arms, [0.0] * arms
 
     def add_arm(self) -> None:
         for values, new in zip(vars(self).values(), vars(ArmTotals(1)).values(), strict=True):

@@ -57,7 +57,7 @@ COOLDOWN_ASKS_MAX = 1024
 IDLE_PULLS_MIN = 50
 """Pulls without reward and cost from which on an arm cools down."""
 
-FIELDS = ("row", "began", "since", "until", "idle", "failures", "scattered", "answered")
+FIELDS = ("row", "began", "since", "until", "idle", "failures", "scattered", "answers", "answered")
 
 
 class Cooldowns:
@@ -72,7 +72,8 @@ class Cooldowns:
     idle       pulls that have neither earned nor cost anything; −1 if another one has
     failures   all failures
     scattered  the failures that were part of no outage
-    answered   when the latest ask that was answered was made
+    answers    the asks that were answered
+    answered   when the latest of them was made
     down       the numbers of the arms that are down
     """
 
@@ -83,6 +84,7 @@ class Cooldowns:
     idle: list[int]
     failures: list[int]
     scattered: list[int]
+    answers: list[int]
     answered: list[int]
 
     def __init__(self, arms: int, ticks: int = 1) -> None:
@@ -111,8 +113,8 @@ class Cooldowns:
         self._cool(arm, tick + self._length(arm, tick))
         return True
 
-    def record_failure(self, arm: int, now: float, asked_at: float, answers: int) -> None:
-        """There was no answer to an ask made at ``asked_at``; ``answers`` of the arm's asks were answered so far."""
+    def record_failure(self, arm: int, now: float, asked_at: float) -> None:
+        """There was no answer to an ask made at ``asked_at``."""
         tick = math.ceil(now * self.ticks)
         asked = self._by_this_clock(arm, tick, asked_at)
         self.failures[arm] += 1
@@ -123,15 +125,15 @@ class Cooldowns:
             return
         self.began[arm] = min(asked, self.began[arm]) if self.row[arm] else asked
         self.row[arm] += 1
-        if arm in self.down or self.row[arm] >= self.outage_failures(arm, answers):
+        if arm in self.down or self.row[arm] >= self.outage_failures(arm):
             self.since[arm] = tick
             self.down.add(arm)
             self._cool(arm, tick + self._length(arm, tick))
 
-    def outage_failures(self, arm: int, answers: int) -> int:
+    def outage_failures(self, arm: int) -> int:
         """How many failures in a row make an outage of this arm."""
         scattered = PRIOR_FAILURES + self.scattered[arm]
-        rate = min(scattered / (PRIOR_ASKS + self.scattered[arm] + answers), FAILURE_RATE_MAX)
+        rate = min(scattered / (PRIOR_ASKS + self.scattered[arm] + self.answers[arm]), FAILURE_RATE_MAX)
         count, chance = OUTAGE_FAILURES_MIN, rate**OUTAGE_FAILURES_MIN
         while chance > OUTAGE_CHANCE_MAX:
             count, chance = count + 1, chance * rate
@@ -141,6 +143,7 @@ class Cooldowns:
         """There is an answer now to an ask made at ``asked_at``: that ends a row of failures."""
         tick = math.ceil(now * self.ticks)
         asked = self._by_this_clock(arm, tick, asked_at)
+        self.answers[arm] += 1
         if asked > self.answered[arm]:
             self.answered[arm] = asked
         if arm not in self.down:

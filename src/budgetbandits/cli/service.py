@@ -53,13 +53,11 @@ Address = Annotated[
 ]  # fmt: skip
 
 
-@contextlib.contextmanager
-def opened_store(address: str) -> Iterator[Store]:
-    """An existing store, closed afterwards."""
+def opened_store(address: str) -> Store:
+    """An existing store, for a block that closes it."""
     from budgetbandits.service.stores import open_store
 
-    with open_store(address, must_exist=True) as store:
-        yield store
+    return open_store(address, must_exist=True)
 
 
 @contextlib.contextmanager

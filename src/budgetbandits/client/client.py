@@ -81,13 +81,14 @@ class Client:
         wait: float = 0.0,
         **options: Unpack[RequestFields],
     ) -> Decision:
-        """Ask which arm to pull, and hold its cost cap. The same ``key`` gives the same decision.
+        """Ask which arm to pull, and hold what it may cost. The same ``key`` gives the same decision.
 
         `HoldRefused` says why there is none. Where money will be free later, the call first waits up to ``wait``
         seconds for it.
 
         ``arms`` and ``exclude`` say which arms can answer this request, and ``segment`` names its kind. ``prices``
-        estimates what each of these arms costs this time; ``holds`` says what to hold instead of the cap.
+        estimates what each of these arms costs this time. An arm holds its amount in ``holds``, else 1.5 times its
+        price, else its cost cap.
         """
         return Decision(*self._do(protocol.decide(campaign, key, context, options), wait), _client=self)
 

@@ -207,8 +207,7 @@ class CampaignLearner(ArmSession):
             raise _damaged(row, error) from None
         self.segments = Segments(row.learned.get("segments", ()))
         for arm in arms:
-            unseen = {"idle": -1 if arm.learned["pulls"] else 0}
-            self.cooldowns.load_arm(arm.number, arm.learned.get("cooldown", unseen))
+            self.cooldowns.load_arm(arm.number, arm.learned.get("cooldown", {}))
             if self.sums is not None:
                 self.sums.load_state(arm.number, arm.learned)
         self.set_budget(row.account.budget)
@@ -364,11 +363,6 @@ class CampaignLearner(ArmSession):
         if len(self.segments) != known:
             return range(len(self.names))
         return sorted({arm, *self.learner.changed_since(before)})
-
-    def record_failure(self, arm: int, now: float, created_at: float) -> None:
-        """There was no answer to a decision that was made at ``created_at``: after several in a row the arm cools
-        down."""
-        self.cooldowns.record_failure(arm, now, created_at, int(self.state.pulls[arm]))
 
     def set_budget(self, budget: int) -> None:
         self.learner.set_budget(budget / self._cost_max)

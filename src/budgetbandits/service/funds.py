@@ -167,6 +167,6 @@ class CampaignFunds(Funds):
             self.add_event(cost)
         with change:
             assert failure.arm is not None
-            change.learner.record_failure(failure.arm, failure.at, created_at)
+            change.learner.cooldowns.record_failure(failure.arm, failure.at, created_at)
             change.arms = [failure.arm]
         self.row, self.learner = change.row, change.learner

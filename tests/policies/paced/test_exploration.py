@@ -115,8 +115,7 @@ def test_a_cheaper_arm_is_tried_once_in_every_segment():
 def test_what_is_better_known_is_no_trial():
     """Far fewer outcomes speak for the costly arm, which is taken to bring a little more."""
     policy = PacedThompson()
-    state = known(policy, (0.78, 0.8), (0.1, 0.2), (400, 4), 1, 2)
-    assert shares(policy, state)[0] > 0.1
+    assert shares(policy, known(policy, (0.78, 0.8), (0.1, 0.2), (400, 4), 1, 2))[0] > 0.1
 
 
 def replaced_by_hand(drawn, rate, requests):
@@ -212,5 +211,4 @@ def test_an_upgrade_that_is_drawn_to_be_cheap_counts_at_its_usual_cost(usual, ta
 def test_upgrades_that_are_worth_their_price_are_taken_to_the_last():
     """Cheap and costly arm have nearly the same ratio: money that is missed costs little more than money left over."""
     policy = PacedThompson()
-    state = known(policy, (0.2, 0.8), (0.1, 0.42), (400, 400), 20 * 0.1 + 0.7 * 0.32, 20)
-    assert shares(policy, state)[1] > 0.0
+    assert shares(policy, known(policy, (0.2, 0.8), (0.1, 0.42), (400, 400), 20 * 0.1 + 0.7 * 0.32, 20))[1] > 0.0

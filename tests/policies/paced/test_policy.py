@@ -199,8 +199,7 @@ def test_a_segment_starts_from_the_others():
     policy = PacedThompson()
     rng = np.random.default_rng(2)
     outcomes = [(s, 0, float(rng.random() < 0.9), 0.5) for s in range(4) for _ in range(200)]
-    state = taught(policy, outcomes, segments=5)
-    fifth = drawn(policy, state, (COUNT, REWARD, REWARD_SQUARED), 1000)[:, 4, :]
+    fifth = drawn(policy, taught(policy, outcomes, segments=5), (COUNT, REWARD, REWARD_SQUARED), 1000)[:, 4, :]
     assert fifth[:, 0].mean() == pytest.approx(0.9, abs=0.03)
     assert fifth[:, 0].std() == pytest.approx(0.047, abs=0.004)
     assert fifth[:, 1].mean() == pytest.approx(0.5, abs=0.05)  # nobody has seen arm 1

@@ -34,8 +34,7 @@ def done(made, tmp_path):
 @pytest.fixture
 def half(done):
     """The same with every other part."""
-    parts = sorted((done / "deep/one/parts").iterdir())
-    for path in parts[::2]:
+    for path in sorted((done / "deep/one/parts").iterdir())[::2]:
         path.unlink()
     return done
 

@@ -144,8 +144,7 @@ def test_hosts_and_addresses_that_are_none(served):
 
 def test_a_mistake_is_a_page_and_a_line_in_the_log(half, caplog, monkeypatch):
     monkeypatch.setattr(Folder, "look", lambda *_: 1 / 0)
-    viewer = Viewer(Folder(half))
-    answer = viewer.answer("/", {})
+    answer = Viewer(Folder(half)).answer("/", {})
     assert answer.status == 500
     assert "A mistake of ours" in text(answer)
     assert "ZeroDivisionError" in caplog.text

@@ -65,8 +65,7 @@ LONG, SHORT = {"hold_seconds": 4 * 3600.0}, {"hold_seconds": 60.0}
 def test_silence_is_an_alarm_wherever_the_money_is(store, reader, terms, minutes, said):
     store.clock.now = store.now - 4800.0
     store.engine.create("ads", "bts", 100.0, {"a": 1.0, "b": 1.0}, **terms)
-    told = store.engine.decide("ads", "told")
-    store.engine.feedback(told.decision, cost=0.5, reward=1.0)
+    store.engine.feedback(store.engine.decide("ads", "told").decision, cost=0.5, reward=1.0)
     decide_at(store, "ads", *minutes)
     assert word(store, reader, "ads") == said
     if minutes:

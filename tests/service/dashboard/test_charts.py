@@ -154,8 +154,7 @@ def test_requests_that_failed_are_not_to_come(store):
     view = seen(store)
     assert (view.requests.answered, view.requests.failed) == (3, 3)
     assert view.requests.to_come == pytest.approx(9.7 / 14)
-    page = page_of(view)
-    assert "3 answered and 3 failed of 20 expected" in page
+    assert "3 answered and 3 failed of 20 expected" in page_of(view)
 
 
 def test_what_each_request_has_cost_counts_those_that_were_told_in_part(store):
@@ -170,8 +169,7 @@ def test_what_each_request_has_cost_counts_those_that_were_told_in_part(store):
     assert (requests.answered, requests.failed, requests.used) == (1, 0, 5)
     assert requests.each == pytest.approx(2.4 / 5)
     assert requests.to_come == pytest.approx(7.6 / 15)
-    page = page_of(seen(store))
-    assert "1 of 20 expected; 5 have used their money" in page
+    assert "1 of 20 expected; 5 have used their money" in page_of(seen(store))
 
 
 def test_failures_are_no_prices(store):
@@ -338,8 +336,7 @@ def test_the_common_axis_has_every_arms_median(store):
         low, high = shared_axis(what, pairs)
         assert all(low < getattr(belief, what).median < high for belief, _ in pairs)
     assert density_row(new, None, end, None, 260, "arm1").count("beyond") == 1
-    known = view.arms[0].belief
-    assert "beyond" not in density_row(known, None, end, None, 260, "arm1")
+    assert "beyond" not in density_row(view.arms[0].belief, None, end, None, 260, "arm1")
 
 
 def test_every_arm_can_be_retired_from_the_page_however_many_there_are(store, monkeypatch):

@@ -177,8 +177,7 @@ def test_costs_below_a_cent_are_never_nothing(store, admin):
     engine, store.clock.now = store.engine, time.time()
     engine.create("small", "bts", 500.0, {"a": 0.0016, "b": 0.0016})
     overrun(engine, "small", 0.0009)
-    resume = admin("GET", "/campaigns/small/resume").text
-    assert "0.0009 stays booked apart" in resume
+    assert "0.0009 stays booked apart" in admin("GET", "/campaigns/small/resume").text
     page = admin("GET", "/campaigns/small").text
     assert "cost 0.0025, more than the 0.0016 that was held" in page
     assert "0.0009 is booked apart, as overrun" in page
@@ -224,8 +223,7 @@ def test_forms_keep_the_bounds_of_terms_in_the_units_that_they_ask_for(store, ad
     assert words in admin.check("/new", form).text
     assert admin("POST", "/new", {"code": admin.code("/"), **form}).status_code == 422
     store.engine.create(f"bounds {field}", "bts", 20.0, ARMS)
-    path = str(httpx.URL(f"/campaigns/bounds {field}/change-terms"))
-    assert words in admin.check(path, {field: typed}).text
+    assert words in admin.check(str(httpx.URL(f"/campaigns/bounds {field}/change-terms")), {field: typed}).text
 
 
 # --- what changes while a form is open --------------------------------------------------------------------------------

@@ -70,8 +70,7 @@ def test_after_signing_in_one_is_where_one_wanted_to_be(store):
 
 def test_the_cookie_is_for_this_site_alone_and_has_no_key_in_it(store):
     key = make_key(store, ["read"], 0.0)
-    answer = Browser(store.app)("POST", "/sign-in", {"key": key})
-    cookie = answer.headers["set-cookie"]
+    cookie = Browser(store.app)("POST", "/sign-in", {"key": key}).headers["set-cookie"]
     assert all(word in cookie for word in ("HttpOnly", "SameSite=strict", "Max-Age=86400", "Path=/"))
     assert "Secure" not in cookie  # the server speaks plain HTTP unless a proxy says that it does not
     assert key.split("_", 2)[2] not in cookie
@@ -89,16 +88,14 @@ def test_a_key_that_may_not_read_cannot_sign_in(store, scopes):
 
 def test_guesses_at_the_sign_in_are_counted(tmp_path):
     with SQLiteStore(tmp_path / "money.db") as store:
-        app = create_app(DecisionService(store), store)
-        browser = Browser(app)
+        browser = Browser(create_app(DecisionService(store), store))
         answers = [browser("POST", "/sign-in", {"key": f"bb_12345678_{number}"}).status_code for number in range(21)]
         assert answers == [401] * 20 + [429]
         assert browser("POST", "/sign-in", {"key": make_key(store, ["read"], 0.0)}).status_code == 303
 
 
 def test_a_session_ends_with_its_time_its_key_and_when_it_is_forged(store, monkeypatch):
-    key = make_key(store, ["read"], 0.0)
-    browser = Browser(store.app, key)
+    browser = Browser(store.app, make_key(store, ["read"], 0.0))
     token = browser.cookies[sessions.COOKIE]
     assert browser("GET", "/").status_code == 200
     prefix, expires, code = token.split(".")
@@ -404,8 +401,7 @@ def test_no_text_with_the_character_nul_gets_in(store, admin, monkeypatch):
         assert "U+0000" in answer.text
     assert "\0" not in asked
     monkeypatch.setattr(store, "read", None)  # so that asking it would fail
-    stranger = Browser(store.app)
-    answer = stranger("GET", "/", Cookie=f'{sessions.COOKIE}="\\000.{int(time.time()) + 900}.code"')
+    answer = Browser(store.app)("GET", "/", Cookie=f'{sessions.COOKIE}="\\000.{int(time.time()) + 900}.code"')
     assert answer.status_code in (303, 401)
 
 

@@ -128,8 +128,7 @@ def test_a_new_campaign_says_its_budget_and_whether_its_name_is_taken(store, adm
 
 
 def test_a_form_makes_one_key_however_often_it_is_sent(store, admin):
-    page = admin("GET", "/keys/make?decide=1&campaign=plain").text
-    assert "plain alone" in page
+    assert "plain alone" in admin("GET", "/keys/make?decide=1&campaign=plain").text
     form = button(
         admin("POST", "/keys/make", {"code": admin.code(), "decide": "1", "feedback": "1", "campaign": "plain"}).text
     )

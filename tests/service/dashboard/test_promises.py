@@ -93,8 +93,7 @@ def after_resuming(store, admin, name):
 def test_an_arm_cooling_down_is_not_waited_for(store, admin, limit):
     engine, name = store.engine, f"rests {next(iter(limit))}"
     engine.create(name, "bts", 100.0, {"dear": 10.0, "cheap": 1.0}, **limit)
-    made = engine.decide(name, "paid", arms=["cheap"])
-    engine.feedback(made.decision, cost=0.9, reward=1.0)
+    engine.feedback(engine.decide(name, "paid", arms=["cheap"]).decision, cost=0.9, reward=1.0)
     assert re.match("none for .*; only requests for cheaper arms", after_resuming(store, admin, name))
     assert engine.decide(name, "cheap alone", arms=["cheap"]).hold == 1.0
     with pytest.raises(HoldRefused):

@@ -132,8 +132,7 @@ def test_money_and_reward_are_of_the_same_requests(store):
     # six eighths of 4 for answers and of 2 for failures; the rest, and the expired holds, are left out
     assert (made["spent"], made["reward"], made["left_out"]) == (9.0, 6.0, 12.0 - 9.0 + 4.0)
     assert made["saved"]["low"] < 0.0 < made["saved"]["high"]
-    dear = engine.decide("ads", "dear", arms=["a"])
-    engine.feedback(dear.decision, cost=4.0, reward=1.0)
+    engine.feedback(engine.decide("ads", "dear", arms=["a"]).decision, cost=4.0, reward=1.0)
     made = numbers(store, "ads")["saved"]
     assert made["spent"] == pytest.approx(9.0 / 2 + (6.0 + 1.0) * 7 / 9)
     assert made["saved"]["low"] < 0.0 < made["saved"]["high"]

@@ -127,8 +127,7 @@ def test_null_means_that_nothing_is_said(service, campaign_path):
 def test_a_decision_from_beginning_to_end(service, campaign_path):
     made = service("POST", f"{campaign_path}/decisions", {}, Idempotency_Key="one")
     assert made.status_code == 201
-    again = service("POST", f"{campaign_path}/decisions", {}, Idempotency_Key="one")
-    assert again.json() == made.json()
+    assert service("POST", f"{campaign_path}/decisions", {}, Idempotency_Key="one").json() == made.json()
     decision = f"{campaign_path}/decisions/{made.json()['decision']}"
     assert service("GET", campaign_path).json()["held"] == made.json()["hold"]
     assert service("POST", f"{decision}/feedback", {"cost": 0.25}).status_code == 200
@@ -358,8 +357,7 @@ def test_feedback_that_is_refused(service, campaign_path, text):
 
 @pytest.mark.parametrize("name", ["\ud800", "line\nbreak"])
 def test_names_that_no_database_should_see(service, name):
-    body = json.dumps(CAMPAIGN | {"name": name})
-    assert service("POST", "/v1/campaigns", content=body).status_code == 422
+    assert service("POST", "/v1/campaigns", content=json.dumps(CAMPAIGN | {"name": name})).status_code == 422
     arms = json.dumps(CAMPAIGN | {"arms": {name: 1.0, "other": 1.0}})
     assert service("POST", "/v1/campaigns", content=arms).status_code == 422
 
@@ -876,8 +874,7 @@ def test_a_real_server_keeps_everything_over_a_restart_and_ends_though_a_socket_
     process.wait()
     process = serving(tmp_path, port)
     assert httpx.get(path, headers=headers).json()["held"] == made["hold"]
-    again = httpx.post(f"{path}/decisions", json={}, headers=headers | {"Idempotency-Key": "one"}).json()
-    assert again == made
+    assert httpx.post(f"{path}/decisions", json={}, headers=headers | {"Idempotency-Key": "one"}).json() == made
     assert made["arm"] in CAMPAIGN["arms"]
     upgrade = "GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     upgrade += "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"

@@ -49,8 +49,7 @@ def test_a_log_line_carries_no_control_characters(logging_on, terminal):
     log.info(NASTY)
     logging.getLogger("a library").warning("it said %s", NASTY)
     log.error("request failed", path=NASTY, exc_info=ValueError(NASTY))
-    text = screen.getvalue()
-    rest = COLOUR.sub("", text)  # the renderer's own colours
+    rest = COLOUR.sub("", screen.getvalue())  # the renderer's own colours
     assert not [each for each in rest if not each.isprintable() and each != "\n"]
     assert "forged" in rest  # all of it is there to be read
     if terminal:

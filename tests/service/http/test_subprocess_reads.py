@@ -173,8 +173,7 @@ def test_no_room_for_what_must_be_remembered(monkeypatch):
 
 
 def open_files():
-    psutil = pytest.importorskip("psutil")
-    return psutil.Process().num_fds()
+    return pytest.importorskip("psutil").Process().num_fds()
 
 
 def test_threads_that_have_ended_leave_no_connections_behind(tmp_path):

@@ -1,7 +1,7 @@
 """Leases beside what else there is: audits that stream, batches in slices, wrong clocks, setting back."""
 
 import asyncio
-import sqlite3
+from functools import partial
 
 import pytest
 
@@ -14,7 +14,7 @@ from budgetbandits.service.ledger import DAY
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import Scope
 from clock import Clock
-from stores import STORES, all_decisions, all_events
+from stores import STORES, all_decisions, all_events, tamper
 
 NOON = 20_000.5 * DAY
 ARMS = {"search": 1.0, "mail": 0.5}
@@ -83,19 +83,13 @@ def changes_nothing(_engine, _other):
 @pytest.mark.parametrize("change", [tells, decides, leases_anew, ends_all, changes_nothing])
 def test_an_audit_leaves_out_what_was_committed_later_with_a_lower_number(tmp_path, clock, change, reads):
     """As PostgreSQL numbers events: what was begun under one lock before, and committed after, what another had."""
-    path = tmp_path / "money.db"
+    renumber = partial(tamper, tmp_path / "money.db")
     with STORES["sqlite"](tmp_path) as opener, opener() as store:
         one, other = DecisionService(store, clock), DecisionService(store, clock)
         one.create("ads", "bts", 100.0, ARMS, lease=5.0, lease_seconds=10.0, hold_seconds=60.0)
         for number, engine in enumerate((one, other)):
             engine.decide("ads", f"open {number}")
         last = store.read(lambda tx: tx.last_event(tx.campaign("ads").id))
-
-        def renumber(statement, *values):
-            with sqlite3.connect(path) as connection:
-                connection.execute(statement, values)
-            connection.close()
-
         renumber("UPDATE event SET seq = 1000 WHERE seq = ?", last)
         before = [event.seq for event in all_events(store, "ads")]
 
@@ -115,9 +109,7 @@ def test_an_audit_misses_the_events_that_a_lease_says_it_had(tmp_path, clock):
         engine.create("ads", "bts", 100.0, ARMS, lease=5.0, lease_seconds=10.0)
         for number in range(3):
             engine.decide("ads", f"{number}")
-        with sqlite3.connect(tmp_path / "money.db") as connection:
-            assert connection.execute("DELETE FROM event WHERE seq = (SELECT max(seq) FROM event)").rowcount == 1
-        connection.close()
+        assert tamper(tmp_path / "money.db", "DELETE FROM event WHERE seq = (SELECT max(seq) FROM event)") == 1
         assert any(text.startswith("lease ") for text in verify(store, "ads"))
 
 

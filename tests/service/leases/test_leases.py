@@ -1,7 +1,6 @@
 """Leases: what is promised of them by hand, on two servers that share a store; every policy; tampering."""
 
 import random
-import sqlite3
 from dataclasses import replace
 
 import pytest
@@ -14,17 +13,11 @@ from budgetbandits.service.leases import lending
 from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
-from clock import Clock
 from deep import EVERY_POLICY
 from memory_store import MemoryStore
-from stores import all_events
+from stores import all_events, tamper
 
 ARMS = {"search": 1.0, "mail": 0.5}
-
-
-@pytest.fixture
-def clock():
-    return Clock(100.0)
 
 
 @pytest.fixture
@@ -106,21 +99,18 @@ def test_each_server_has_its_own_lease_and_hears_what_the_other_was_told(store, 
     two[0].decide("ads", "merges")
     two[1].decide("ads", "merges too")
     assert kinds(store).count("merged") == 2
-    learner = two[1]._leases._held[answers[0].campaign].learner
-    assert learner.state.pulls.sum() == 4
+    assert two[1]._leases._held[answers[0].campaign].learner.state.pulls.sum() == 4
     assert verify(store, "ads") == []
 
 
 def test_a_lease_goes_on_from_what_the_campaign_knows_when_it_is_merged(store, two, clock):
     two[0].decide("ads", "one")
     for number in range(20):
-        answer = two[1].decide("ads", f"other {number}")
-        two[1].feedback(answer.decision, reward=1.0, cost=0.01)
+        two[1].feedback(two[1].decide("ads", f"other {number}").decision, reward=1.0, cost=0.01)
     clock.now += 6.0
     two[1].decide("ads", "the other merges")
     two[0].decide("ads", "and the first")
-    held = two[0]._leases._held[store.read(lambda tx: tx.campaign("ads")).id]
-    assert held.learner.state.pulls.sum() == 20
+    assert two[0]._leases._held[store.read(lambda tx: tx.campaign("ads")).id].learner.state.pulls.sum() == 20
     assert verify(store, "ads") == []
 
 
@@ -308,8 +298,7 @@ def test_a_server_whose_commit_fails_goes_on_from_what_was_committed(store, two,
             two[0].decide("ads", f"lost {number}")
     store.breaks = None
     for number in range(3):
-        answer = two[0].decide("ads", f"lost {number}")
-        two[1 - number % 2].feedback(answer.decision, reward=1.0, cost=0.5)
+        two[1 - number % 2].feedback(two[0].decide("ads", f"lost {number}").decision, reward=1.0, cost=0.5)
     assert verify(store, "ads") == []
 
 
@@ -373,7 +362,7 @@ def test_every_policy_spends_a_budget_under_leases_and_the_audit_repeats_it(poli
 
 
 @pytest.mark.parametrize(
-    "tamper",
+    "statement",
     [
         "UPDATE lease SET spent = spent + 1",
         "UPDATE lease SET held = held - 1",
@@ -387,7 +376,7 @@ def test_every_policy_spends_a_budget_under_leases_and_the_audit_repeats_it(poli
         "UPDATE event SET arm = 1 - arm WHERE kind = 'decided'",
     ],
 )
-def test_the_audit_finds_leases_that_were_tampered_with(tmp_path, clock, tamper):
+def test_the_audit_finds_leases_that_were_tampered_with(tmp_path, clock, statement):
     path = tmp_path / "money.db"
     with SQLiteStore(path) as store:
         engine = DecisionService(store, clock)
@@ -399,9 +388,6 @@ def test_the_audit_finds_leases_that_were_tampered_with(tmp_path, clock, tamper)
                 engine.feedback(answer.decision, reward=float(number % 2), cost=0.3)
         assert {"leased", "merged"} < set(kinds(store))
         assert verify(store, "ads") == []
-    connection = sqlite3.connect(path)
-    assert connection.execute(tamper).rowcount > 0
-    connection.commit()
-    connection.close()
+    assert tamper(path, statement) > 0
     with SQLiteStore(path) as store:
         assert verify(store, "ads") != []

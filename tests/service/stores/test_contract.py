@@ -93,8 +93,7 @@ def test_rows_come_back_as_they_went(filled):
 
 
 def test_changes_are_written(filled):
-    account = Account(2000, 1, 2, 3, "frozen", 4, 3, 70, 12)
-    changed = replace(ONE, account=account, learned={"tag": "y"})
+    changed = replace(ONE, account=Account(2000, 1, 2, 3, "frozen", 4, 3, 70, 12), learned={"tag": "y"})
     told = replace(MADE, hold=Hold(50, "settled", 30, 0, True), cost=30, reward=0.5)
 
     def work(tx):
@@ -1021,28 +1020,6 @@ def test_the_same_feedback_from_many_threads_is_booked_once(store):
     in_threads(tell, range(6))
     assert engine.account(campaign).spent == 10_000_000
     assert verify(store, campaign) == []
-
-
-def test_engines_apart_share_one_budget(opener):
-    """Two engines that know nothing of each other, four threads each, to the last hold."""
-    with opener() as one, opener() as two:
-        engines = [DecisionService(one), DecisionService(two)]
-        campaign = engines[0].create("ads", "bts", budget=40.0, arms={"a": 1.0, "b": 0.5})
-
-        def spend(name):
-            engine, number = engines[name % 2], 0
-            while True:
-                try:
-                    answer = engine.decide(campaign, f"{name}-{number}")
-                    engine.feedback(answer.decision, reward=1.0, cost=answer.hold)
-                except HoldRefused as refused:
-                    if refused.reason == "exhausted":
-                        return
-                number += 1
-
-        in_threads(spend, range(8))
-        assert engines[0].account(campaign).left < 500_000
-        assert verify(two, campaign) == []
 
 
 def test_a_decision_at_hand_is_the_one_in_the_database(opener):

@@ -1,7 +1,6 @@
 """Rows that were damaged, as by a disk or an editor: named, with a remedy, and nobody else's trouble."""
 
-import sqlite3
-from contextlib import closing, suppress
+from contextlib import suppress
 
 import pytest
 
@@ -19,6 +18,7 @@ from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from served import served
+from stores import tamper
 
 ARMS = {"small": 1.0, "large": 1.0}
 
@@ -54,22 +54,16 @@ def asked(engine, name, one, two, three, four):
 @pytest.mark.parametrize("what", DAMAGE)
 def test_a_damaged_row_is_named_and_stays_with_its_campaign(tmp_path, what):
     """Whatever is asked of the campaign is answered, or refused by an error with a remedy; all others go on."""
-    path, told = tmp_path / "money.db", {}
+    path, names = tmp_path / "money.db", ("damaged", "other")
     with SQLiteStore(path) as store:
         engine = DecisionService(store, Clock(1000.0))
-        for name in ("damaged", "other"):
-            id = engine.create(name, "bts-paced", budget=30.0, arms=ARMS)
-            told["id"] = id
-            told[name] = [engine.decide(name, f"{number}", segment="code").decision for number in range(4)]
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("PRAGMA ignore_check_constraints = ON")
-        (id,) = database.execute("SELECT id FROM campaign WHERE name = 'damaged'").fetchone()
-        database.execute(DAMAGE[what].replace("ID", id))
-        database.commit()
+        ids = {name: engine.create(name, "bts-paced", budget=30.0, arms=ARMS) for name in names}
+        told = {name: [engine.decide(name, f"{n}", segment="code").decision for n in range(4)] for name in names}
+    tamper(path, DAMAGE[what].replace("ID", ids["damaged"]))
     with SQLiteStore(path) as store:
         clock, refusals = Clock(1001.0), []
         engine = DecisionService(store, clock)
-        for name in ("damaged", "other"):
+        for name in names:
             for ask in asked(engine, name, *told[name]):
                 try:
                     ask()
@@ -84,7 +78,7 @@ def test_a_damaged_row_is_named_and_stays_with_its_campaign(tmp_path, what):
         assert engine.account("other").held == 0
         with suppress(BadState):
             roll_up(store)
-        assert store.read(lambda tx: tx.rollups().watermark(told["id"]).seq) > 0
+        assert store.read(lambda tx: tx.rollups().watermark(ids["other"]).seq) > 0
         assert "other" in [line.glance.name for line in store.read(lambda tx: overview(tx, ListQuery(""), None)).lines]
         assert verify(store, "damaged") != []
         assert verify(store, "other") == []
@@ -97,10 +91,7 @@ def test_the_forms_of_a_damaged_campaign_name_the_damage(tmp_path, what):
         store.engine.decide("damaged", "1", segment="code")
         admin = Browser(store.app, make_key(store, ["admin"], 0.0))
         code = admin.code("/campaigns/damaged/pause")
-        with closing(sqlite3.connect(tmp_path / "money.db")) as database:
-            database.execute("PRAGMA ignore_check_constraints = ON")
-            database.execute(DAMAGE[what].replace("ID", id))
-            database.commit()
+        tamper(tmp_path / "money.db", DAMAGE[what].replace("ID", id))
         for action in ACTIONS:
             for method, form in (("GET", None), ("POST", {"code": code, "amount": "1", "name": "new", "cap": "1"})):
                 answer = admin(method, f"/campaigns/damaged/{action}", form)

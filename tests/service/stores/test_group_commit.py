@@ -24,8 +24,7 @@ def test_a_transaction_sees_what_it_has_changed(store):
     fill(store)
 
     def work(tx):
-        row = tx.campaign("c1").with_money(Account(1000, 101, 49))
-        tx.save_campaign(replace(row, learned={"tag": "y"}))
+        tx.save_campaign(replace(tx.campaign("c1").with_money(Account(1000, 101, 49)), learned={"tag": "y"}))
         tx.save_arms([replace(ARMS[0], learned={"pulls": 3})])
         tx.save_money(tx.campaign("ads").with_money(Account(1000, 102, 48)))
         tx.add_event(Event("c1", "one", 1.0))

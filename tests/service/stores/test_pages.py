@@ -84,8 +84,7 @@ def test_events_of_operators_and_freezes_are_found_page_by_page(store):
 
 
 def test_the_record_of_keys_outlives_them(store):
-    engine = DecisionService(store)
-    id = engine.create("ads", "bts", 20.0, {"search": 1.0, "mail": 0.5})
+    id = DecisionService(store).create("ads", "bts", 20.0, {"search": 1.0, "mail": 0.5})
     first = make_key(store, ["decide", "feedback"], 5.0, "ads", actor="bb_maker").split("_")[1]
     drop_key(store, first, actor="bb_other")
     second = make_key(store, ["read"], 7.0).split("_")[1]

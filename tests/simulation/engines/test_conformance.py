@@ -101,8 +101,7 @@ def test_any_method_the_engine_of_epsilon_first_stands_in_for(name):
 
 def test_a_subclass_that_changes_nothing_is_played_fast():
     for parent, engine in ((KUBE, "index blocks"), (EpsilonFirst, "epsilon-first"), (PrimalDualBwK, "index blocks")):
-        own = type("Renamed", (parent,), {"name": "renamed"})
-        assert engine_for(PROBLEM, own()).name == engine
+        assert engine_for(PROBLEM, type("Renamed", (parent,), {"name": "renamed"})()).name == engine
 
 
 def test_a_thompson_sampling_whose_class_was_changed(monkeypatch):
@@ -111,8 +110,7 @@ def test_a_thompson_sampling_whose_class_was_changed(monkeypatch):
 
 
 def test_a_thompson_sampling_of_ones_own():
-    own = type("Own", (BudgetedThompson,), {"name": "own"})
-    assert_left_to_the_reference(own(), "exactly bts and thompson")
+    assert_left_to_the_reference(type("Own", (BudgetedThompson,), {"name": "own"})(), "exactly bts and thompson")
 
 
 # --- extras ------------------------------------------------------------------------------------------------------
@@ -333,10 +331,7 @@ def test_a_process_compiles_an_index_once_however_often_it_is_sent(monkeypatch):
     tried = []
     monkeypatch.setattr(conformance, "try_out", lambda policy: tried.append(policy) or try_out(policy))
     rule = staticmethod(lambda mean_reward, mean_cost, pulls, rounds, width: in_halves(mean_reward) + width / pulls)
-    own = type(
-        "Sent", (Wide,), {"index": rule, "monotone": Monotonicity(), "extras": lambda self, state: (self.width,)}
-    )
-    begun = []
+    own, begun = with_width("Sent", rule), []
     with event.install_listener("numba:compile", Compilations(begun)):
         for arms in (2, 3, 4):
             sent = pickle.loads(cloudpickle.dumps(own()))
@@ -375,8 +370,7 @@ def test_an_index_that_is_another_one_compiled_is_left_to_the_reference(factor, 
 
     overload(helper)(lambda mean_reward: lambda mean_reward: factor * mean_reward)
     rule = staticmethod(lambda mean_reward, mean_cost, pulls, rounds: helper(mean_reward) + 0.0 * factor)
-    own = type("Own", (BareRatio,), {"name": "off", "index": rule})()
-    engine = engine_for(PROBLEM, own)
+    engine = engine_for(PROBLEM, type("Own", (BareRatio,), {"name": "off", "index": rule})())
     if same:
         assert engine.name == "index plain loop"
         return

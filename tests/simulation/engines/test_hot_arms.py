@@ -72,8 +72,7 @@ def sketch(counts: list[int], later: list[int] | None = None, size: int = 400_00
     stream = new_stream(np.arange(1, 5, dtype=np.uint64))
     table = np.zeros(hot_arms.COLUMNS)
     first = np.array(counts, dtype=np.int64)
-    second = np.array(later or counts, dtype=np.int64)
-    drawn = sketches(stream.ctypes.data, table, first, second, size)
+    drawn = sketches(stream.ctypes.data, table, first, np.array(later or counts, dtype=np.int64), size)
     assert table[hot_arms.STEEPNESS] > 0.0, "this posterior is not sketched, so the test shows nothing"
     return drawn
 
@@ -94,8 +93,7 @@ def test_sketch_and_rest_have_the_law_of_the_ratio(name, lag):
     later = [round(count * (1.0 + lag)) for count in POSTERIORS[name]]
     resolved = np.sort(sketch(POSTERIORS[name], later)[:, 2])
     points = np.linspace(0, resolved.size - 1, 2_000).astype(int)
-    law = np.array(later)
-    expected = below(law, resolved[points], False)
+    expected = below(np.array(later), resolved[points], False)
     # Kolmogorov's statistic on a subset of the points is at most the full one.
     distance = np.abs(points / resolved.size - expected).max() * np.sqrt(resolved.size)
     assert distance < stats.kstwobign.isf(ALARM)

@@ -194,8 +194,7 @@ def test_both_below_the_level_is_out_of_the_question():
         mean = np.log(moved[:, 0] / moved[:, :2].sum(axis=1) * moved[:, 2:].sum(axis=1) / moved[:, 2])
         spread = np.sqrt((1 / moved[:, [0, 2]] - 1 / (moved[:, [0, 2]] + moved[:, [1, 3]])).sum(axis=1))
         # the normal law, which is close enough so far out
-        log_both = stats.norm.logcdf((np.log(ratio.min() * 0.93) - mean) / spread).sum()
-        assert log_both < near_tie_chances.LOG_NEVER
+        assert stats.norm.logcdf((np.log(ratio.min() * 0.93) - mean) / spread).sum() < near_tie_chances.LOG_NEVER
 
 
 # ---------------------------------------------------------------- looks and stretches

@@ -95,8 +95,7 @@ def sweep_to(games, index, levels, patience):
 def test_a_sweep_ends_where_the_policy_is_in_that_round(name: str, first: float, patience: int) -> None:
     """However long bounds are to hold: the pulls are those of the arm with the highest index in every round."""
     policy = parse_policy(name)
-    problem = recorded_problem(9, seed=3, low=0.4, high=0.5)
-    games = TapedGames(problem, policy, [1e6])
+    games = TapedGames(recorded_problem(9, seed=3, low=0.4, high=0.5), policy, [1e6])
     record, index = games._record, games._index
     tapes = record.arrays["buffer"]
     for levels in ([first], [0.85 * first, 0.7 * first], [0.65 * first]):

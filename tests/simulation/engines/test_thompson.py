@@ -86,8 +86,7 @@ def test_normal_and_exponential_tails():
     ):
         for point in points:
             expected = law.sf(point)
-            found = stats.binomtest(int((values > point).sum()), values.size, expected)
-            assert found.pvalue > ALARM / 8
+            assert stats.binomtest(int((values > point).sum()), values.size, expected).pvalue > ALARM / 8
 
 
 def discrete_fit(values: np.ndarray, law, highest: int) -> float:
@@ -479,8 +478,7 @@ GAMES = {
 def test_games(name):
     laws, budgets, runs, naive, classical = GAMES[name]
     engine = simulate_runs(laws, budgets, DEEP * runs, 21, classical=classical)
-    plain = naive_runs(laws, budgets, DEEP * naive, 22, classical)
-    compare(engine, plain)
+    compare(engine, naive_runs(laws, budgets, DEEP * naive, 22, classical))
     if name in ("near_tie", "clear_winner", "tiny_cost", "classical", "lattice_two"):
         assert engine.counters["block_rings"].sum() > 100
 
@@ -560,8 +558,7 @@ def test_a_smaller_budget_alone_gives_the_same_law_and_accounts_add_up():
 
 
 def test_whole_and_broken_budgets_of_bernoulli_arms():
-    laws = bernoulli([1.0, 1.0], [0.5, 0.5])
-    results = simulate_runs(laws, [3.0, 3.5], DEEP * 4_000, 63)
+    results = simulate_runs(bernoulli([1.0, 1.0], [0.5, 0.5]), [3.0, 3.5], DEEP * 4_000, 63)
     # Reward 1 a pull: at 3 the last pull counts; at 3.5 the game goes on to the fourth cost, which does not count.
     assert (results.reward[:, 0] == results.rounds[:, 0]).all()
     assert (results.reward[:, 1] == results.rounds[:, 1] - 1).all()
@@ -577,20 +574,17 @@ def test_workers_and_order_do_not_matter():
     assert (one.pulls == two.pulls[:, ::-1]).all()
     assert (one.reward == two.reward[:, ::-1]).all()
     again = simulate_runs(laws, [10, 300], 2, [5, 6])
-    reversed_seeds = simulate_runs(laws, [10, 300], 2, [6, 5])
-    assert (again.pulls[0] == reversed_seeds.pulls[1]).all()
+    assert (again.pulls[0] == simulate_runs(laws, [10, 300], 2, [6, 5]).pulls[1]).all()
 
 
 def test_a_million_arms():
-    generator = np.random.default_rng(81)
-    laws = bernoulli(*generator.uniform(0.1, 1, (2, 1_000_000)))
+    laws = bernoulli(*np.random.default_rng(81).uniform(0.1, 1, (2, 1_000_000)))
     results = simulate_runs(laws, [2_000], 1, 82)
     assert results.pulls.sum() == results.rounds.sum()
 
 
 def test_huge_budgets_and_counts():
-    laws = bernoulli([0.9, 0.2], [0.001, 0.9])
-    results = simulate_runs(laws, [1, 10**9, 10**13, 2**49], 2, 83)
+    results = simulate_runs(bernoulli([0.9, 0.2], [0.001, 0.9]), [1, 10**9, 10**13, 2**49], 2, 83)
     assert (results.spend == [1, 10**9, 10**13, 2**49]).all()
     assert (results.rounds[:, -1] > 2**58).all()
     # The relative deviation of the rounds is 1 / sqrt(2^49) = 4e-8.
@@ -604,8 +598,7 @@ def test_one_arm():
 
 @pytest.mark.parametrize("classical", [False, True])
 def test_certain_means(classical):
-    laws = bernoulli([1.0, 0.0, 1.0], [1.0, 1.0, 1.0])
-    results = simulate_runs(laws, [100_000], 5, 84, classical=classical)
+    results = simulate_runs(bernoulli([1.0, 0.0, 1.0], [1.0, 1.0, 1.0]), [100_000], 5, 84, classical=classical)
     assert (results.rounds == 100_000).all()
     assert (results.pulls[:, 0, 1] < 1000).all()
     nothing = simulate_runs(bernoulli([0.0, 0.0], [1.0, 1.0]), [20_000], 3, 85, classical=classical)

@@ -170,7 +170,7 @@ class Replay:
         known = self._change(event, lambda known: replace(known, failed=True))
         _expect(known.reward is None, "what failed has no reward")
         lent = self._lease(event)
-        self._learner(event).record_failure(_known(event.arm), event.at, known.created_at)
+        self._learner(event).cooldowns.record_failure(_known(event.arm), event.at, known.created_at)
         if lent is not None:
             lent.events.append(LeaseEvent(event, made_at=known.created_at))
 

@@ -1,8 +1,9 @@
 """The dashboard: the service's web pages for operators. Extra ``service``.
 
-One module per page: `overview` (the list of campaigns), `campaign` (all that a campaign's page shows, and its JSON),
-`events`, `keys` and `new_campaign`; `actions/` is everything that an operator does to a campaign. `pages` holds the
-routes, the sign-in and the live streams that all pages go through; `rendering` the templates, assets and responses.
+One module per page: `overview` (the list of campaigns), `campaign` (all that a campaign's page and the one of its
+events show, and their JSON), `keys` and `new_campaign`; `actions/` is everything that an operator does to a campaign.
+`pages` holds the routes, the sign-in and the live streams that all pages go through; `rendering` the templates, assets
+and responses.
 
 A campaign's page is made of `status` (state, pace, when the money runs out), `arms` and `beliefs` (what feedback says
 of each arm), `requests` and `charts/`. `query` reads and writes addresses, `sessions` knows who is signed in.

@@ -1,24 +1,24 @@
-"""The campaign page: all that it shows, as plain data, and the same as JSON.
+"""The campaign page and that of its events: all that they show, as plain data, and the same as JSON.
 
-`campaign_view` reads it in one transaction; the templates `_campaign*.html` show it from top to bottom.
+`campaign_view` reads the first in one transaction; the templates `_campaign*.html` show it from top to bottom.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from budgetbandits.errors import UnknownArm
 from budgetbandits.formatting.datetimes import DAY, HOUR
 from budgetbandits.service.campaigns import answered_of, named_segments, summary
+from budgetbandits.service.dashboard.actions.terms import differences
 from budgetbandits.service.dashboard.arms import ArmView, OtherArm, by_worth, compared_arms, other_arms, saved_by
 from budgetbandits.service.dashboard.charts import timeline
 from budgetbandits.service.dashboard.charts.cell_charts import colour_class
 from budgetbandits.service.dashboard.charts.shares import Shares, Slot, colours
 from budgetbandits.service.dashboard.charts.timeline import prices_of
-from budgetbandits.service.dashboard.events import changes_of_terms, event_json
 from budgetbandits.service.dashboard.query import RANGE_SECONDS, PageQuery
 from budgetbandits.service.dashboard.requests import Requests, requests_of
 from budgetbandits.service.dashboard.status import Overrun, Pace, RunsOut, Standing, pace, projections, standing
@@ -30,7 +30,7 @@ from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSummary, DecisionRow, Event
 from budgetbandits.service.stores.sql.dashboard import DecisionFilter, DecisionPage, OpenHolds, Pages
 
-DECISIONS_SHOWN, EVENTS_SHOWN = 12, 8
+DECISIONS_SHOWN, EVENTS_SHOWN, EVENTS_PER_PAGE = 12, 8, 50
 ARMS_LISTED_MAX = 200
 """Arms that are listed without being compared."""
 REFUSAL_NAMES = {
@@ -258,4 +258,50 @@ def _decision(made: DecisionRow, names: Sequence[str]) -> dict[str, Any]:
         "state": made.hold.state, "failed": made.failed, "hold": to_units(made.hold.amount),
         "cost": None if made.cost is None else to_units(made.cost), "reward": made.reward,
         "overrun": to_units(made.hold.overrun),
+    }  # fmt: skip
+
+
+# --- the events page --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EventsView:
+    """What operators did to a campaign, and when it froze: one page, the latest first."""
+
+    row: Campaign
+    names: list[str]
+    """Of all arms, by their numbers."""
+    events: list[Event]
+    changes: dict[int, str]
+    """What each change of terms among them changed, by the event's number."""
+    older: int | None
+    """Where the next page begins; None if this is the last."""
+
+    def as_json(self) -> dict[str, Any]:
+        events = [event_json(event, self.names) | {"changed": self.changes.get(event.seq)} for event in self.events]
+        return {"campaign": self.row.name, "events": events, "older": self.older}
+
+
+def events_view(tx: Transaction, row: Campaign, before: int | None) -> EventsView:
+    pages = tx.pages()
+    events = pages.operator_events(row.id, EVENTS_PER_PAGE + 1, before)
+    older = events[EVENTS_PER_PAGE - 1].seq if len(events) > EVENTS_PER_PAGE else None
+    names = [arm.name for arm in tx.arms(row.id)]
+    changes = changes_of_terms(row, pages.event_numbers(row.id, "terms changed"))
+    return EventsView(row, names, events[:EVENTS_PER_PAGE], changes, older)
+
+
+def changes_of_terms(row: Campaign, numbers: Sequence[int]) -> dict[int, str]:
+    """What changed at the events of these numbers, which are those of the latest changes, the latest first."""
+    terms = [replace(row, settings=each) for each in reversed(row.settings.versions)]
+    return {
+        seq: "; ".join(f"{label.lower()} {old} → {new}" for label, old, new in differences(before, after))
+        for seq, after, before in zip(numbers, terms, terms[1:], strict=False)
+    }
+
+
+def event_json(event: Event, names: Sequence[str]) -> dict[str, Any]:
+    return {
+        "at": event.at, "kind": event.kind, "by": event.actor, "arm": None if event.arm is None else names[event.arm],
+        "amount": None if event.amount is None else to_units(event.amount),
     }  # fmt: skip

@@ -15,8 +15,7 @@ from starlette.routing import Route
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, NotAllowed
 from budgetbandits.formatting.datetimes import Times, known_zones
-from budgetbandits.service.dashboard.campaign import CampaignView, campaign_json, campaign_view
-from budgetbandits.service.dashboard.events import events_view
+from budgetbandits.service.dashboard.campaign import CampaignView, campaign_json, campaign_view, events_view
 from budgetbandits.service.dashboard.overview import overview
 from budgetbandits.service.dashboard.query import (
     ListQuery,

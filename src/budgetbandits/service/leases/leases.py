@@ -118,7 +118,7 @@ class LeaseFunds(Funds):
         if self.learner is not None:
             assert failure.arm is not None
             self.learner.tag = ""
-            self.learner.record_failure(failure.arm, failure.at, created_at)
+            self.learner.cooldowns.record_failure(failure.arm, failure.at, created_at)
         self.add_event(failure)
         if cost is not None:
             self.add_event(cost)
@@ -337,7 +337,7 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent]) -> list[in
         elif event.kind == "failed":
             assert event.arm is not None
             assert made_at is not None
-            learner.record_failure(event.arm, event.at, made_at)
+            learner.cooldowns.record_failure(event.arm, event.at, made_at)
             arms.add(event.arm)
             failed.add(event.decision)
         elif event.kind in FEEDBACK_EVENTS and event.decision not in failed:
