@@ -4,7 +4,8 @@ Read `service` first, then `decisions` and `ledger`. A decision goes from `decis
 the `campaign_learner` that chooses, the `ledger` that holds the money, and the store.
 
 campaigns, campaign_checks   for operators: create, change, look at; what can be created and changed
-decisions, feedback          for workers: ask; report, void; and holds that expire
+decisions, feedback          for workers: ask; report, void
+expiry                       holds without feedback in time
 request, names               the request of a decision, rules for names
 funds, ledger, leases        whose money, the rules of money, money lent to a server
 learners, campaign_learner   what campaigns have learned, in memory and in rows

@@ -2,7 +2,7 @@
 
 Each operation comes twice: as a method that does it and waits, and as a `Task` for those who wait in another way
 (`decision_task`; in `feedback`, `feedback_task` and `void_task`). What becomes of a decision afterwards is in
-`feedback`, also if nothing is reported.
+`feedback`, and in `expiry` if nothing is reported.
 
 Many decisions may be made under one key, all of them or none, without keeping others waiting. A policy that looks at
 very many arms takes seconds for a thousand decisions, and while a transaction lasts nobody else can write. So a batch

@@ -1,12 +1,10 @@
-"""How decisions end: rewards, costs and failures are reported, decisions are voided, and holds expire.
+"""Feedback on decisions: rewards, costs and failures are reported, and decisions are voided.
 
 A policy learns from a decision once both its reward and its cost are known, in whichever order they come. A decision
 that has failed is settled with what it cost, if anything, teaches nothing, and its arm cools down for a while
 (`allocation.cooldowns`).
 
-A decision without feedback expires ``hold_seconds`` after it was made: its hold is charged or released, as the terms of
-its campaign say at that moment. Leases whose time is over end here as well. The server calls `Feedback.expire_due`
-every second. Feedback that comes later corrects what was booked.
+A decision that gets neither in time expires (`expiry`). Feedback that comes later corrects what was booked.
 """
 
 from __future__ import annotations
@@ -27,15 +25,11 @@ from budgetbandits.service.stores.contract import (
     Scope,
     Store,
     Task,
-    Transaction,
     find_campaign,
     isolated,
     moment,
 )
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
-
-EXPIRED_HOLDS_MAX = 500
-"""Holds that one call of `Feedback.expire_due` expires."""
 
 
 @dataclass(slots=True)
@@ -72,11 +66,12 @@ class BookedFeedback:
 
 
 class Feedback:
-    """The ends of a store's decisions. Wherever a campaign is asked for, its name will do as well as its id."""
+    """Feedback on a store's decisions. Wherever a campaign is asked for, its name will do as well as its id."""
 
     def __init__(self, store: Store, leases: Leases, clock: Clock | None = None) -> None:
         self._store = store
         self._leases = leases
+        self._learners = leases.learners
         self._clock = clock
 
     def feedback(
@@ -217,47 +212,6 @@ class Feedback:
             funds.book(account, Event(made.campaign, "voided", moment(tx, self._clock), decision, made.arm))
 
         return Task(isolated(campaign, work), self._scope(campaign, [decision]))
-
-    def expire_due(self) -> dict[str, int]:
-        """Expire the holds that are due; how many, by campaign. An error in one campaign does not stop the others."""
-
-        def read(tx: Transaction) -> tuple[list[tuple[str, str]], set[str]]:
-            now = moment(tx, self._clock)
-            return tx.due_decisions(now, EXPIRED_HOLDS_MAX), {campaign for campaign, _ in tx.due_leases(now)}
-
-        pending, over = self._store.read(read, urgent=True)
-        due: dict[str, list[str]] = {}
-        for campaign, decision in pending:
-            due.setdefault(campaign, []).append(decision)
-        expired: dict[str, int] = {}
-        failure = None
-        for campaign in sorted(over.union(due)):
-            decisions = due.get(campaign, [])
-            work = isolated(campaign, partial(self._expire, campaign=campaign, decisions=decisions))
-            try:
-                name, expired_here = self._store.write(work, Scope(campaign, decisions=decisions))
-                if expired_here:
-                    expired[name] = expired_here
-            except Exception as error:
-                failure = error
-        if failure is not None:
-            raise failure
-        return expired
-
-    def _expire(self, tx: DecisionTransaction, campaign: str, decisions: Sequence[str]) -> tuple[str, int]:
-        """The campaign's name, and how many holds have expired."""
-        name, count, now = find_campaign(tx, campaign).name, 0, moment(tx, self._clock)
-        self._leases.end_due(tx, campaign, now)
-        for decision in decisions:
-            funds, made = locked(tx, self._leases, decision, campaign)
-            # or feedback came, or it was given more time, while we waited for the lock
-            if made.hold.state == "pending" and made.expires_at <= now:
-                charge = funds.row.settings.terms.on_expire == "charge"
-                account, hold = ledger.expire(funds.account, made.hold, charge)
-                tx.save_decision(replace(made, hold=hold))
-                funds.book(account, Event(made.campaign, "expired", now, made.id, made.arm, hold.charged))
-                count += 1
-        return name, count
 
     # --- what they share -----------------------------------------------------------------------------------------
 

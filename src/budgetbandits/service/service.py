@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.decisions import Decisions
+from budgetbandits.service.expiry import Expiry
 from budgetbandits.service.feedback import Feedback
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases.leases import Leases
@@ -47,4 +48,5 @@ class DecisionService:
         self.decision_task = decisions.decision_task
         self.feedback, self.feedback_many = reports.feedback, reports.feedback_many
         self.feedback_task, self.feedback_many_task = reports.feedback_task, reports.feedback_many_task
-        self.void, self.void_task, self.expire_due = reports.void, reports.void_task, reports.expire_due
+        self.void, self.void_task = reports.void, reports.void_task
+        self.expire_due = Expiry(store, leases, clock).expire_due

@@ -1,0 +1,80 @@
+"""The expiry of holds: how a decision ends that nobody reports on.
+
+A decision without feedback expires ``hold_seconds`` after it was made: its hold is charged or released, as the terms of
+its campaign say at that moment. Leases whose time is over end here as well. The server calls `Expiry.expire_due` every
+second. Feedback that comes later corrects what was booked (`feedback`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from budgetbandits.service import ledger
+from budgetbandits.service.feedback import locked
+from budgetbandits.service.leases.leases import Leases
+from budgetbandits.service.stores.contract import (
+    Clock,
+    DecisionTransaction,
+    Scope,
+    Store,
+    Transaction,
+    find_campaign,
+    isolated,
+    moment,
+)
+from budgetbandits.service.stores.records import Event
+
+EXPIRED_HOLDS_MAX = 500
+"""Holds that one call of `Expiry.expire_due` expires."""
+
+
+class Expiry:
+    """Ends the holds and the leases of a store whose time is over."""
+
+    def __init__(self, store: Store, leases: Leases, clock: Clock | None = None) -> None:
+        self._store = store
+        self._leases = leases
+        self._clock = clock
+
+    def expire_due(self) -> dict[str, int]:
+        """Expire the holds that are due; how many, by campaign. An error in one campaign does not stop the others."""
+
+        def read(tx: Transaction) -> tuple[list[tuple[str, str]], set[str]]:
+            now = moment(tx, self._clock)
+            return tx.due_decisions(now, EXPIRED_HOLDS_MAX), {campaign for campaign, _ in tx.due_leases(now)}
+
+        pending, over = self._store.read(read, urgent=True)
+        due: dict[str, list[str]] = {}
+        for campaign, decision in pending:
+            due.setdefault(campaign, []).append(decision)
+        expired: dict[str, int] = {}
+        failure = None
+        for campaign in sorted(over.union(due)):
+            decisions = due.get(campaign, [])
+            work = isolated(campaign, partial(self._expire, campaign=campaign, decisions=decisions))
+            try:
+                name, expired_here = self._store.write(work, Scope(campaign, decisions=decisions))
+                if expired_here:
+                    expired[name] = expired_here
+            except Exception as error:
+                failure = error
+        if failure is not None:
+            raise failure
+        return expired
+
+    def _expire(self, tx: DecisionTransaction, campaign: str, decisions: Sequence[str]) -> tuple[str, int]:
+        """The campaign's name, and how many holds have expired."""
+        name, count, now = find_campaign(tx, campaign).name, 0, moment(tx, self._clock)
+        self._leases.end_due(tx, campaign, now)
+        for decision in decisions:
+            funds, made = locked(tx, self._leases, decision, campaign)
+            # or feedback came, or it was given more time, while we waited for the lock
+            if made.hold.state == "pending" and made.expires_at <= now:
+                charge = funds.row.settings.terms.on_expire == "charge"
+                account, hold = ledger.expire(funds.account, made.hold, charge)
+                tx.save_decision(replace(made, hold=hold))
+                funds.book(account, Event(made.campaign, "expired", now, made.id, made.arm, hold.charged))
+                count += 1
+        return name, count
