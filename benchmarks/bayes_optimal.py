@@ -2,15 +2,16 @@
 
     python benchmarks/bayes_optimal.py indices    # its index and Gittins' exact one, when every pull costs 1
     python benchmarks/bayes_optimal.py games      # Bayes regret of the optimum and of policies, two arms
-    python benchmarks/bayes_optimal.py            # both
+    python benchmarks/bayes_optimal.py long       # regret in long games with ten arms, by simulation
+    python benchmarks/bayes_optimal.py            # all three
 
 A game has two Bernoulli arms. All four means are independent: rewards have the prior Beta(1, 1), costs Beta(2, 1). With
 Beta(1, 1) for the costs even the value of one arm would be infinite. A state is what was seen of both arms,
 (pulls, successes, paid) each, and the money left is the budget less what both have cost, so each state has one value.
 
-A pull may cost nothing, so no number of pulls is certain to end a game. After so many every policy commits to the arm
-whose ratio has the larger posterior mean, E[r] E[1/c] = (S + 1)/(C + 1), and earns that times the money left. The
-optimum without that limit lies between this one and the one that is given the means then.
+A pull may cost nothing, so no number of pulls is certain to end a game. From some number on, every policy commits to
+the arm whose ratio has the larger posterior mean, E[r] E[1/c] = (S + 1)/(C + 1), and earns that times the money left.
+The optimum without that limit lies between this one and the one that is given the means then.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ import numpy as np
 from numba import njit
 from scipy.special import betainc
 
+from budgetbandits import family, simulate
+from budgetbandits.experiments.statistics import student
+from budgetbandits.formatting.numbers import estimate, number
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.numerics.divergence import largest_weighted_ratio, relative_entropy
 from budgetbandits.numerics.stopping import allowed_evidence
@@ -281,7 +285,7 @@ def share_of_scores(policy: IndexPolicy, states: Any, budget: int) -> Array:
 
 
 def share_of(policy: Any, budget: int, pulls: int) -> Share:
-    """How a policy of the package chooses in games with this budget and at most so many pulls.
+    """How a policy of the package chooses in games with this budget and at most this many pulls.
 
     An index that looks at one arm alone is tabulated; whether it does is seen at random states.
     """
@@ -311,12 +315,13 @@ class ShiftedGittinsRatio(GittinsRatio):
 
 # --- tables -----------------------------------------------------------------------------------------------------------
 
-ARMS = (0, 0), (1, 0), (0, 1), (1, 1), (3, 0), (0, 3), (5, 5), (1, 9), (9, 1), (20, 20), (4, 36), (0, 40)
+ARMS = (0, 0), (1, 0), (0, 1), (1, 1), (0, 3), (5, 5), (1, 9), (9, 1), (20, 20), (4, 36), (0, 40)
 """Successes and failures."""
-HORIZONS = 5, 20, 100, 300
+HORIZONS = 5, 20, 300
 GAMES = {1: 40, 2: 40, 5: 40, 10: 50, 20: 60}
 """The last pull before a policy commits, for each budget."""
 WIDTHS = 0.5, 0.75, 1.0, 1.25, 1.5
+LONG_GAMES, LONG_ROUNDS, LONG_SEED = 800, 15_000, 7_800_000
 OTHERS = "omega-star-ucb", "bts", "bts:prior_cost=2/1"
 
 
@@ -329,9 +334,12 @@ def print_indices() -> None:
             exact = exact_index(good + 1, bad + 1, horizon)
             rules = (1.0, 0.0), (1.25, 0.0), (1.0, STEP_SHIFT)
             found = np.array([closed_index(good + 1, bad + 1, horizon, *rule) for rule in rules])
-            errors.append(100.0 * (found / exact - 1.0))
-            cells = [f"{index:.3f} ({error:+.1f} %)" for index, error in zip(found, errors[-1], strict=True)]
-            print(f"| {good}, {bad} | {horizon} | {exact:.3f} | " + " | ".join(cells) + " |", flush=True)
+            errors.append(np.round(100.0 * (found / exact - 1.0), 1) + 0.0)  # no −0.0
+            cells = [
+                f"{index:.3f} ({error:+.1f} %)".replace("-", "−")
+                for index, error in zip(found, errors[-1], strict=True)
+            ]
+            print(f"| {good}, {bad} | {horizon} | {exact:.3f} | " + " | ".join(cells).replace("-", "−") + " |")
     size = np.abs(errors)
     cells = [f"{mean:.1f} %, {most:.1f} %" for mean, most in zip(size.mean(axis=0), size.max(axis=0), strict=True)]
     print("| mean and largest error | | | " + " | ".join(cells) + " |")
@@ -340,7 +348,7 @@ def print_indices() -> None:
 def print_games(budgets: list[int]) -> None:
     rules: dict[str, Any] = {"greedy": None}
     rules |= {f"gittins-ratio, A = {width:g}": GittinsRatio(width=width) for width in WIDTHS}
-    rules |= {f"the same, shifted, A = {width:g}": ShiftedGittinsRatio(width=width) for width in WIDTHS}
+    rules |= {f"shifted gittins-ratio, A = {width:g}": ShiftedGittinsRatio(width=width) for width in WIDTHS}
     rules |= {spec: parse_policy(spec) for spec in OTHERS}
     columns: list[list[str]] = []
     for budget in budgets:
@@ -360,12 +368,30 @@ def print_games(budgets: list[int]) -> None:
         print(f"| {name} | " + " | ".join(cells) + " |")
 
 
+def print_long() -> None:
+    """Ten Bernoulli arms, mean rewards from U(0, 1) and costs from U(0.01, 1), B = 15,000 × the smallest mean cost."""
+    rules = [kind(width=width) for kind in (GittinsRatio, ShiftedGittinsRatio) for width in (1.0, 1.25, 1.5)]
+    games = np.empty((len(rules), LONG_GAMES))
+    for place in range(LONG_GAMES):
+        problem = family("heyden-bernoulli", 10, LONG_SEED + place)
+        budget = LONG_ROUNDS * float(problem.cost_means.min())
+        games[:, place] = [simulate(problem, rule, [budget], 1, seed=1).pseudo_regret[0, 0] for rule in rules]
+    found = student(games)
+    print("| | mean | median | 90 % | 99 % |\n|---|---|---|---|---|")
+    for rule, mean, high, regrets in zip(rules, found.value, found.high, games, strict=True):
+        kind = "shifted " * isinstance(rule, ShiftedGittinsRatio) + f"gittins-ratio, A = {rule.width:g}"
+        quantiles = [number(float(quantile)) for quantile in np.quantile(regrets, (0.5, 0.9, 0.99))]
+        print(f"| {kind} | " + " ± ".join(estimate(float(mean), float(high - mean))) + f" | {' | '.join(quantiles)} |")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=("indices", "games"))
+    parser.add_argument("what", nargs="?", choices=("indices", "games", "long"))
     parser.add_argument("--budgets", type=int, nargs="+", default=list(GAMES), choices=list(GAMES))
     options = parser.parse_args()
-    if options.what != "games":
+    if options.what in (None, "indices"):
         print_indices()
-    if options.what != "indices":
+    if options.what in (None, "games"):
         print_games(options.budgets)
+    if options.what in (None, "long"):
+        print_long()
