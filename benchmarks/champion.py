@@ -15,12 +15,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from champion_score import Margin, Score, margins, scores
 from matplotlib.figure import Figure
 
 from budgetbandits.experiments import leaderboard
 from budgetbandits.experiments.experiment_file import SUITE, TRAINING, shipped_text
 from budgetbandits.experiments.results import Results
+from budgetbandits.experiments.score import Margin, Score, margins, scored_games, scores
 from budgetbandits.experiments.standings import SettingGames, quantile_interval
 from budgetbandits.experiments.statistics import student
 from budgetbandits.experiments.suite import Setting, Suite
@@ -124,29 +124,18 @@ problems a setting, shows the quantiles, and says what is not distinguishable.
 def main(training: Path, board: Path) -> None:
     trained, measured = Suite.from_toml(shipped_text(TRAINING)), Suite.from_toml(shipped_text(SUITE))
     leaderboard.play(trained, training, progress=lambda doing, done, total: print(doing, done, total, file=sys.stderr))
-    played = values_of(trained, training)
+    played = scored_games(trained, training)
     chosen, otherwise = scores(*played), scores(*played, geometric=True)
     champion = chosen[0].policy
-    # a single problem has no quantiles over problems
-    many = Suite(measured.name, tuple(each for each in measured.settings if len(each.experiment.problems) > 1))
-    values, bounds = values_of(many, board)
+    values, bounds = scored_games(measured, board)
     again = scores(values, bounds)
     page = [
         INTRO.format(verdict=verdict(champion, again)),
         *training_part(trained, chosen, otherwise, _day(training / LONG)),
-        *measured_part(many.settings, values, champion, again, _day(board / LONG)),
+        *measured_part(measured.settings, values, champion, again, _day(board / LONG)),
     ]  # fmt: skip
     (DOCS / "champion.md").write_text("\n".join(page), encoding="utf-8")
     tails(Results.load(board / LONG), values[LONG], champion)
-
-
-def values_of(suite: Suite, folder: Path) -> tuple[dict[str, SettingGames], dict[str, float]]:
-    """The regret of every setting at its largest budget, and the lower bound there (1 where it is not known)."""
-    values, bounds = {}, {}
-    for setting in suite.settings:
-        values[setting.name] = SettingGames.of(Results.load(folder / setting.name))
-        bounds[setting.name] = leaderboard.bounds(setting.experiment)[-1] or 1.0
-    return values, bounds
 
 
 def training_part(trained: Suite, chosen: Sequence[Score], otherwise: Sequence[Score], day: str) -> list[str]:

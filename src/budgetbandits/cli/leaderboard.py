@@ -35,6 +35,13 @@ def leaderboard_command(
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A quick trial: few games, small budgets.")] = False,
+    score: Annotated[
+        bool, typer.Option("--score", help="Also rank by a score in which tails count as much as means.")
+    ] = False,
+    champion: Annotated[
+        str | None,
+        typer.Option(help="With --score: the policy to compare with those in print; without it the best by the score."),
+    ] = None,
     jobs: Jobs = -1,
     cluster: Cluster = None,
     ray: Ray = False,
@@ -43,9 +50,12 @@ def leaderboard_command(
     """Run all policies on all settings of a suite and write one page; if stopped, the same command continues."""
     from budgetbandits.experiments import leaderboard
     from budgetbandits.experiments.runner import command_line
+    from budgetbandits.experiments.score import champion_of, score_document
     from budgetbandits.experiments.suite import Suite
     from budgetbandits.report.leaderboard import write_page
 
+    if champion is not None and not score:
+        raise BadParameter("--champion is a question about the score; add --score")
     if (out / "study.json").exists():
         raise BadParameter(f"{out} holds a study of its own; choose another --out")
     asked = leaderboard.joined(Suite.load(suite, setting or ()), own_policies or ())
@@ -53,20 +63,31 @@ def leaderboard_command(
         asked = asked.first(problems)
     if quick:
         asked = asked.quick()
+    favourite = None if champion is None else champion_of(asked, champion)
     with bar(quiet=as_json) as tell:
         leaderboard.play(asked, out, workers_of(jobs, cluster, ray), tell, command_line())
-    say = (lambda doing: None) if as_json else (lambda doing: print(f"summing up: {doing}", file=sys.stderr))
+
+    def say(doing: str) -> None:
+        if not as_json:
+            print(f"summing up: {doing}", file=sys.stderr)
+
     summary = leaderboard.summarise(asked, out, say, command_line())
     page = write_page(asked, summary, out, quick)
+    scored = None
+    if score:
+        say("score")
+        scored = score_document(asked, out, favourite)
     if as_json:
         print_json(
             {
                 "report": str(page), "overall": summary["overall"], "settings": summary["settings"],
-                "slower": leaderboard.slower(summary),
+                "slower": leaderboard.slower(summary), "score": scored,
             }
         )  # fmt: skip
         return
     _show_overall(summary)
+    if scored is not None:
+        _show_score(scored, len(asked.settings))
     show_slower(leaderboard.slower(summary))
     show_report(page)
 
@@ -88,6 +109,34 @@ def _show_overall(summary: dict[str, Any]) -> None:
         f"Mean regret by that of each setting's best policy, geometric mean over the settings that a policy plays; the "
         f"first {min(POLICIES_SHOWN_MAX, len(ranked))} of {count(len(ranked), 'policy')} that need to know nothing but "
         f"{given_knowledge(summary)}.",
+        highlight=False,
+    )
+
+
+def _show_score(scored: dict[str, Any], settings: int) -> None:
+    table = plain_table()
+    table.add_column("policy", no_wrap=True)
+    for column in ("score", "95 % interval", "first in", "mean", "median", "90 %", "99 %"):
+        table.add_column(column, justify="right")
+    rows = scored["policies"]
+    for row in rows[:POLICIES_SHOWN_MAX]:
+        table.add_row(
+            label(row["policy"]), f"{row['score']:.3g}", interval(row["low"], row["high"]),
+            f"{100 * row['first']:.0f} %", *(f"{row[key]:.3g}" for key in ("mean", "median", "q90", "q99")),
+        )  # fmt: skip
+    Console().print(table)
+    pairs = scored["pairs"]
+    said = ", ".join(
+        f"{word} in {pairs[key]} ({100 * pairs[key] / max(pairs['all'], 1):.0f} %)"
+        for word, key in (("surely ahead", "ahead"), ("tied", "tied"), ("surely behind", "behind"))
+    )
+    Console().print(
+        f"Score: mean, median, 90 % and 99 % quantile of the regret by the lower bound, averaged over "
+        f"{len(scored['settings'])} of {count(settings, 'setting')} (those with several problems and a known bound); "
+        f"the first {min(POLICIES_SHOWN_MAX, len(rows))} of {count(len(rows), 'policy')} that play in all of them and "
+        f"need to know nothing but the budget. First in: the share of resamples in which a policy has the lowest.\n"
+        f"{label(scored['champion'])} against each policy in print that needs to know nothing but the budget, setting "
+        f"by setting: of {count(pairs['all'], 'pair')} {said} by its mean (95 %, Holm over all pairs).",
         highlight=False,
     )
 

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from budgetbandits.errors import StudyError
+from budgetbandits.cli import app
+from budgetbandits.errors import BadParameter, StudyError
+from budgetbandits.experiments import leaderboard, score
 from budgetbandits.experiments.experiment_file import SUITE, TRAINING, shipped_text
+from budgetbandits.experiments.results import Results
+from budgetbandits.experiments.score import margins, scores
 from budgetbandits.experiments.standings import SettingGames
-from budgetbandits.plugins import run_file
-
-FILE = Path(__file__).parents[2] / "benchmarks/champion_score.py"
-champion_score = run_file(FILE)
-margins, scores = champion_score.margins, champion_score.scores
+from budgetbandits.experiments.suite import Suite
+from suites import TINY
 
 
 @pytest.fixture(autouse=True)
 def _few_resamples(monkeypatch):
-    monkeypatch.setattr(champion_score, "RESAMPLES", 200)
+    monkeypatch.setattr(score, "RESAMPLES", 200)
 
 
 BY_HAND = np.array([51.0, 51.0, 91.0, 100.0])
@@ -50,13 +52,13 @@ def test_one_lost_game_in_fifty_costs_more_than_a_better_median_gains():
     bold = rng.uniform(40.0, 60.0, 500)
     bold[:10] = 30_000.0
     found = scores({"one": SettingGames(("omega-ucb", "bts"), np.column_stack([bold, careful]), True)}, {"one": 1.0})
-    assert [score.policy for score in found] == ["bts", "omega-ucb"]
+    assert [each.policy for each in found] == ["bts", "omega-ucb"]
 
 
 def test_policies_that_miss_a_setting_have_no_score():
     games = np.arange(1.0, 21.0).reshape(10, 2)
     settings = {"one": SettingGames(("bts", "kube"), games, True), "two": SettingGames(("bts",), games[:, :1], True)}
-    assert [score.policy for score in scores(settings, {"one": 1.0, "two": 1.0})] == ["bts"]
+    assert [each.policy for each in scores(settings, {"one": 1.0, "two": 1.0})] == ["bts"]
     with pytest.raises(StudyError, match="no policy that competes"):
         scores(
             settings | {"three": SettingGames(("kube",), games[:, 1:], True)},
@@ -83,6 +85,51 @@ def test_margins_are_taken_problem_by_problem_over_what_is_in_print():
     assert [(margin.rival, margin.apart) for margin in wanted] == [("ucb-bv1", False), ("maillard-ratio", True)]
     assert wanted[1].factor == pytest.approx(2.0, rel=0.01)
     assert wanted[1].factor_low <= wanted[1].factor <= wanted[1].factor_high
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch):
+    """A call of ``leaderboard`` for a tiny suite, whose setting "one" is a single problem and so not scored."""
+    (tmp_path / "suite.toml").write_text(TINY.replace('["bts", "kube", "kube-fractional"]', '["bts", "kube", "ucb1"]'))
+    monkeypatch.setattr(leaderboard, "ROUNDS", 20)
+    options = ["--suite", f"{tmp_path}/suite.toml", "--out", f"{tmp_path}/out", "--jobs", "1"]
+    return lambda *more: CliRunner().invoke(app, ["leaderboard", *options, *more])
+
+
+def test_the_command_scores_what_was_played(command, tmp_path):
+    document = json.loads(command("--score", "--json").stdout)["score"]
+    values = SettingGames.of(Results.load(tmp_path / "out" / "many"))
+    bound = leaderboard.bounds(Suite.load(tmp_path / "suite.toml").settings[0].experiment)[-1]
+    assert values.policies == ("bts", "ucb1")
+    assert document["settings"] == ["many"]
+    best, other = document["policies"]
+    games = values.games[:, values.policies.index(best["policy"])]
+    by_hand = [games.mean(), *np.quantile(games, [0.5, 0.9, 0.99])]
+    assert [best[key] for key in ("mean", "median", "q90", "q99")] == pytest.approx([each / bound for each in by_hand])
+    assert best["score"] == pytest.approx(np.mean(by_hand) / bound)
+    assert best["first"] + other["first"] == pytest.approx(1.0)
+    assert document["champion"] == best["policy"]
+    pairs = document["pairs"]
+    assert pairs["all"] == pairs["ahead"] + pairs["tied"] + pairs["behind"] == 1
+
+    turned = json.loads(command("--score", "--champion", other["policy"], "--json").stdout)["score"]
+    assert turned["champion"] == other["policy"]
+    assert turned["pairs"] == pairs | {"ahead": pairs["behind"], "behind": pairs["ahead"]}
+
+    shown = " ".join(command("--score").stdout.split())
+    assert "averaged over 1 of 2 settings (those with several problems" in shown
+    assert "of 1 pair surely ahead in" in shown
+    assert json.loads(command("--json").stdout)["score"] is None
+
+
+def test_a_score_that_cannot_be_had_is_refused(command):
+    assert "add --score" in str(command("--champion", "bts").exception)
+    missing = command("--score", "--champion", "moss").exception
+    assert isinstance(missing, BadParameter)
+    assert "add it by --with moss" in str(missing)
+    alone = command("--setting", "one", "--score").exception
+    assert isinstance(alone, StudyError)
+    assert "count = 2 or more" in str(alone)
 
 
 def test_no_problem_of_the_training_is_in_the_suite():
