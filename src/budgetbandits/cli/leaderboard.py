@@ -18,6 +18,12 @@ from budgetbandits.policies import label
 POLICIES_SHOWN_MAX = 12
 """Policies shown on the terminal; the page has all."""
 
+ScoreFlag = Annotated[bool, typer.Option("--score", help="Also rank by a score in which tails count as much as means.")]
+Champion = Annotated[
+    str | None,
+    typer.Option(help="The policy that --score compares with those in print, instead of the first by the score."),
+]
+
 
 def leaderboard_command(
     out: Annotated[Path, typer.Option(help="The folder; given again, the run continues.")] = Path("leaderboard"),
@@ -35,13 +41,8 @@ def leaderboard_command(
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A quick trial: few games, small budgets.")] = False,
-    score: Annotated[
-        bool, typer.Option("--score", help="Also rank by a score in which tails count as much as means.")
-    ] = False,
-    champion: Annotated[
-        str | None,
-        typer.Option(help="With --score: the policy to compare with those in print; without it the best by the score."),
-    ] = None,
+    score: ScoreFlag = False,
+    champion: Champion = None,
     jobs: Jobs = -1,
     cluster: Cluster = None,
     ray: Ray = False,
@@ -54,8 +55,6 @@ def leaderboard_command(
     from budgetbandits.experiments.suite import Suite
     from budgetbandits.report.leaderboard import write_page
 
-    if champion is not None and not score:
-        raise BadParameter("--champion is a question about the score; add --score")
     if (out / "study.json").exists():
         raise BadParameter(f"{out} holds a study of its own; choose another --out")
     asked = leaderboard.joined(Suite.load(suite, setting or ()), own_policies or ())
@@ -74,16 +73,12 @@ def leaderboard_command(
     summary = leaderboard.summarise(asked, out, say, command_line())
     page = write_page(asked, summary, out, quick)
     scored = None
-    if score:
+    if score or favourite is not None:
         say("score")
         scored = score_document(asked, out, favourite)
     if as_json:
-        print_json(
-            {
-                "report": str(page), "overall": summary["overall"], "settings": summary["settings"],
-                "slower": leaderboard.slower(summary), "score": scored,
-            }
-        )  # fmt: skip
+        said = {key: summary[key] for key in ("overall", "settings")}
+        print_json({"report": str(page), **said, "slower": leaderboard.slower(summary), "score": scored})
         return
     _show_overall(summary)
     if scored is not None:
