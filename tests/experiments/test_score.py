@@ -14,9 +14,11 @@ from budgetbandits.errors import BadParameter, StudyError
 from budgetbandits.experiments import leaderboard, score
 from budgetbandits.experiments.experiment_file import SUITE, TRAINING, shipped_text
 from budgetbandits.experiments.results import Results
-from budgetbandits.experiments.score import margins, scores
+from budgetbandits.experiments.runner import Workers
+from budgetbandits.experiments.score import margins, score_document, scores
 from budgetbandits.experiments.standings import SettingGames
 from budgetbandits.experiments.suite import Suite
+from budgetbandits.report import figures as drawings
 from suites import TINY
 
 
@@ -43,6 +45,8 @@ def test_a_score_is_the_mean_of_four_statistics_by_the_bound(geometric, mean):
     assert first.score == pytest.approx((np.prod(BY_HAND) ** 0.25 if geometric else BY_HAND.mean()) * mean)
     assert second.score == pytest.approx(2.0 * first.score)
     assert first.low < first.score < first.high
+    assert all(low < each <= high for each, (low, high) in zip(first.statistics, first.intervals, strict=True))
+    assert scores(settings, {"one": 2.0, "two": 1.5}, geometric, only=["kube"])[0].score == second.score
     assert (first.first, second.first) == (1.0, 0.0)
 
 
@@ -87,19 +91,21 @@ def test_margins_are_taken_problem_by_problem_over_what_is_in_print():
     assert wanted[1].factor_low <= wanted[1].factor <= wanted[1].factor_high
 
 
-@pytest.fixture
-def command(tmp_path, monkeypatch):
-    """A call of ``leaderboard`` for a tiny suite, whose setting "one" is a single problem and so not scored."""
-    (tmp_path / "suite.toml").write_text(TINY.replace('["bts", "kube", "kube-fractional"]', '["bts", "kube", "ucb1"]'))
-    monkeypatch.setattr(leaderboard, "ROUNDS", 20)
-    options = ["--suite", f"{tmp_path}/suite.toml", "--out", f"{tmp_path}/out", "--jobs", "1"]
-    return lambda *more: CliRunner().invoke(app, ["leaderboard", *options, *more])
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """A tiny suite, whose setting "one" is a single problem and so not scored, and where it was played."""
+    out = tmp_path_factory.mktemp("score")
+    (out / "suite.toml").write_text(TINY.replace('["bts", "kube", "kube-fractional"]', '["bts", "kube", "ucb1"]'))
+    suite = Suite.load(out / "suite.toml")
+    leaderboard.play(suite, out / "board", Workers(jobs=1))
+    return suite, out
 
 
-def test_the_command_scores_what_was_played(command, tmp_path):
-    document = json.loads(command("--score", "--json").stdout)["score"]
-    values = SettingGames.of(Results.load(tmp_path / "out" / "many"))
-    bound = leaderboard.bounds(Suite.load(tmp_path / "suite.toml").settings[0].experiment)[-1]
+def test_the_score_of_what_was_played(played):
+    suite, out = played
+    document = score_document(suite, out / "board")
+    values = SettingGames.of(Results.load(out / "board" / "many"))
+    bound = leaderboard.bounds(suite.settings[0].experiment)[-1]
     assert values.policies == ("bts", "ucb1")
     assert document["settings"] == ["many"]
     best, other = document["policies"]
@@ -111,24 +117,34 @@ def test_the_command_scores_what_was_played(command, tmp_path):
     assert document["champion"] == best["policy"]
     pairs = document["pairs"]
     assert pairs["all"] == pairs["ahead"] + pairs["tied"] + pairs["behind"] == 1
-
-    turned = json.loads(command("--champion", other["policy"], "--json").stdout)["score"]
+    turned = score_document(suite, out / "board", other["policy"])
     assert turned["champion"] == other["policy"]
     assert turned["pairs"] == pairs | {"ahead": pairs["behind"], "behind": pairs["ahead"]}
 
-    shown = " ".join(command("--score").stdout.split())
+
+def command(out, *options):
+    named = ["--suite", f"{out}/suite.toml", "--out", f"{out}/board", "--jobs", "1"]
+    return CliRunner().invoke(app, ["leaderboard", *named, *options])
+
+
+def test_the_command_shows_it(played, monkeypatch):
+    monkeypatch.setattr(leaderboard, "ROUNDS", 20)
+    monkeypatch.setattr(drawings, "FORMATS", ("png",))
+    suite, out = played
+    said = json.loads(command(out, "--champion", "ucb1", "--json").stdout)
+    assert said["score"] == score_document(suite, out / "board", "ucb1")
+    shown = " ".join(command(out, "--score").stdout.split())
     assert "averaged over 1 of 2 settings (those with several problems" in shown
     assert "of 1 pair surely ahead in" in shown
-    assert json.loads(command("--json").stdout)["score"] is None
 
 
-def test_a_score_that_cannot_be_had_is_refused(command):
-    missing = command("--score", "--champion", "moss").exception
+def test_a_score_that_cannot_be_had_is_refused(played):
+    suite, out = played
+    missing = command(out, "--champion", "moss").exception
     assert isinstance(missing, BadParameter)
     assert "add it by --with moss" in str(missing)
-    alone = command("--setting", "one", "--score").exception
-    assert isinstance(alone, StudyError)
-    assert "count = 2 or more" in str(alone)
+    with pytest.raises(StudyError, match="count = 2 or more"):
+        score_document(Suite(suite.name, suite.settings[1:]), out / "board")
 
 
 def test_no_problem_of_the_training_is_in_the_suite():
@@ -136,6 +152,6 @@ def test_no_problem_of_the_training_is_in_the_suite():
         entries = [entry["problems"][0] for entry in tomllib.loads(shipped_text(name))["settings"]]
         return {entry.get("seed", 0) + number for entry in entries for number in range(entry.get("count", 1))}
 
-    assert len(seeds(TRAINING)) == 3_500
+    assert len(seeds(TRAINING)) == 4_140
     assert not seeds(TRAINING) & seeds(SUITE)
     assert max(seeds(SUITE)) < min(seeds(TRAINING))

@@ -34,11 +34,12 @@ LEAST = 1e-9
 
 
 class Score(NamedTuple):
-    """A policy's statistics by the lower bound, their mean with its interval, and the share of resamples of the
-    problems in which it is first."""
+    """A policy's statistics by the lower bound with their intervals, the mean of them with its own, and the share of
+    resamples of the problems in which it is first."""
 
     policy: str
     statistics: tuple[float, ...]
+    intervals: tuple[tuple[float, float], ...]
     score: float
     low: float
     high: float
@@ -128,9 +129,15 @@ def statistics(games: AnyArray) -> Array:
     return np.vstack([games.mean(axis=0), np.quantile(games, [0.5, 0.9, 0.99], axis=0)])
 
 
-def scores(settings: Mapping[str, SettingGames], bounds: Mapping[str, float], geometric: bool = False) -> list[Score]:
-    """Of the policies that compete and play in every setting, the lowest score first."""
+def scores(
+    settings: Mapping[str, SettingGames],
+    bounds: Mapping[str, float],
+    geometric: bool = False,
+    only: Sequence[str] | None = None,
+) -> list[Score]:
+    """Of the policies that compete and play in every setting, or ``only`` these of them, the lowest score first."""
     shared = set.intersection(*(set(values.policies) for values in settings.values()))
+    shared &= shared if only is None else set(only)
     policies = [name for name in next(iter(settings.values())).policies if name in shared and competes(name)]
     if not policies:
         raise StudyError("no policy that competes plays in every setting; leave out fewer, or score fewer settings")
@@ -143,15 +150,19 @@ def scores(settings: Mapping[str, SettingGames], bounds: Mapping[str, float], ge
             relative = np.maximum(statistics(games[rows]), LEAST) / bounds[name]
             sums[place] += np.log(relative) if geometric else relative
     sums /= len(settings)
-    each, every = sums[0], sums.mean(axis=1)
+    every = sums.mean(axis=1)
     if geometric:
-        each, every = np.exp(each), np.exp(every)
-    low, high = np.quantile(every[1:], [0.5 - LEVEL / 2, 0.5 + LEVEL / 2], axis=0)
+        sums, every = np.exp(sums), np.exp(every)
+    ends = [0.5 - LEVEL / 2, 0.5 + LEVEL / 2]
+    (low, high), around = np.quantile(every[1:], ends, axis=0), np.quantile(sums[1:], ends, axis=0)
     first = np.bincount(every[1:].argmin(axis=1), minlength=len(policies)) / RESAMPLES
     found = [
-        Score(policy, tuple(map(float, each[:, at])), *map(float, (every[0, at], low[at], high[at], first[at])))
+        Score(
+            policy, tuple(sums[0, :, at].tolist()), tuple(map(tuple, around[:, :, at].T.tolist())),
+            *map(float, (every[0, at], low[at], high[at], first[at])),
+        )
         for at, policy in enumerate(policies)
-    ]
+    ]  # fmt: skip
     return sorted(found, key=lambda score: score.score)
 
 
