@@ -110,14 +110,14 @@ def _show_overall(summary: dict[str, Any]) -> None:
 
 def _show_score(scored: dict[str, Any], settings: int) -> None:
     table = plain_table()
-    table.add_column("policy", no_wrap=True)
+    table.add_column("policy")
     for column in ("score", "95 % interval", "first in", "mean", "median", "90 %", "99 %"):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)
     rows = scored["policies"]
     for row in rows[:POLICIES_SHOWN_MAX]:
         table.add_row(
-            label(row["policy"]), f"{row['score']:.3g}", interval(row["low"], row["high"]),
-            f"{100 * row['first']:.0f} %", *(f"{row[key]:.3g}" for key in ("mean", "median", "q90", "q99")),
+            label(row["policy"]), number(row["score"]), interval(row["low"], row["high"]),
+            f"{100 * row['first']:.0f} %", *(number(row[key]) for key in ("mean", "median", "q90", "q99")),
         )  # fmt: skip
     Console().print(table)
     pairs = scored["pairs"]
