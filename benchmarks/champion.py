@@ -1,10 +1,11 @@
 """Choose a policy on the training problems, measure it on the leaderboard's, and write both down:
-docs/champion.md, docs/findings/tails.md and their figure.
+docs/champion.md, docs/findings/tails.md and their figures.
 
 budgetbandits leaderboard --out out/leaderboard
 python benchmarks/champion.py out/training out/leaderboard
 
-The training is played into its folder first, if it is not there (about ten minutes on two cores).
+The training is played into its folder first, with the rules of horizon_policies.py, if it is not there (about ten
+minutes on two cores). A champion that the leaderboard's suite does not name joins it by --with.
 """
 
 from __future__ import annotations
@@ -14,27 +15,36 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import matplotlib
 import numpy as np
-from champion_score import Margin, Score, margins, scores
-from matplotlib.figure import Figure
+from tails import LONG, write_tails
 
+from budgetbandits import plugins
+from budgetbandits.errors import StudyError
 from budgetbandits.experiments import leaderboard
-from budgetbandits.experiments.experiment_file import SUITE, TRAINING, shipped_text
 from budgetbandits.experiments.results import Results
-from budgetbandits.experiments.standings import SettingGames, quantile_interval
+from budgetbandits.experiments.score import Margin, Score, margins, scored_games, scores
+from budgetbandits.experiments.standings import SettingGames
 from budgetbandits.experiments.statistics import student
 from budgetbandits.experiments.suite import Setting, Suite
-from budgetbandits.figures import profiles
-from budgetbandits.figures.layout import Series, save
-from budgetbandits.figures.style import figure_spec, series_styles
-from budgetbandits.formatting.numbers import estimate, interval, listed, number, open_interval
-from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies import label, published
+from budgetbandits.figures import axes as scales
+from budgetbandits.figures.layout import finish, name_axes, note, panels, save
+from budgetbandits.figures.style import figure_spec, settings
+from budgetbandits.formatting.numbers import count, estimate, interval, listed, number
+from budgetbandits.policies import label, provenance, published
 
 DOCS = Path(__file__).parent.parent / "docs"
-LONG = "bernoulli-10-long"
-"""The setting of the tails: the literature's problems, at its budget."""
-SHOWN = ("omega-ucb", "bts", "imed-fading")
+RULES = Path(__file__).parent / "horizon_policies.py"
+HORIZON = {
+    "omega-star-ucb": "OmegaStarHorizon",
+    "kl-ucb-sc-plus": "KLUCBSCHorizon",
+    "imed-moss:kappa=2.0": "IMEDMossHorizon",
+}
+"""Rules that watch the time, and the same with the money left."""
+BARS, INCHES = 6, 7.3
+"""Policies in the figure, and its width: 700 pixels of a page."""
+SURE = 0.975
+"""The share of resamples from which on a policy is surely ahead."""
 
 
 INTRO = """\
@@ -45,16 +55,22 @@ This page is written by `python benchmarks/champion.py`; its text is there.
 Which policy would one take, not knowing more than that there is a budget? Not the one with the lowest
 mean on some hundred problems: [findings/tails.md](findings/tails.md) shows how misleading that is. Here
 one is chosen on training problems by a score in which tails count, then measured on the problems of the
-[leaderboard](leaderboard.md), which the choice has never seen.
+[leaderboard](leaderboard.md), which the choice has never seen. `budgetbandits leaderboard --score` gives
+the score for policies and suites of your own.
 
 {verdict}
+
+![Mean and 99 % quantile of the regret by the lower bound: {shown}](figures/champion.png)
+
+Mean and 99 % quantile of the regret by the lower bound, averaged over the settings of the leaderboard that
+have many problems, with 95 % intervals: the champion, BTS and the best of the other rules by the score, each
+with its best parameters.
 """
 TRAINED = """\
-The training set is the suite `training`, which ships: the families of the suite with other seeds (the suite's
+The training set is the suite `training`, which ships: families of the suite with other seeds (the suite's
 lie below 100,000, the training's above), and a mixture of few and many arms, short and long budgets,
 tight and easy problems. Candidates are the policies in print that need to know nothing but the budget
-and do well somewhere, counts times κ, the indices from the lower bound, and ω*-UCB made careful in the
-long run, each with several parameters."""
+and do well somewhere, and our own, many of them with several parameters."""
 SCORE = """\
 For every setting four statistics of the regret over its problems are taken, the mean, the median, the
 90 % and the 99 % quantile, each by the setting's lower bound C ln B. A policy's score is the mean of all of
@@ -66,12 +82,20 @@ OTHERWISE = """\
 ({score:.3f}, {champion} {own:.3f}): a few per cent in each of many settings outweigh there that one of
 them is lost. We take sums, because regret is paid in sums."""
 MEASURED = """\
-{champion} on the settings of the leaderboard that have many problems, one game of each policy on each
-problem. Differences of means are taken problem by problem, with Student's interval; the factor
+{champion} on the settings of the leaderboard that have many problems, one game of each policy on
+each problem. Differences of means are taken problem by problem, with Student's interval; the factor
 between 99 % quantiles has a bootstrap interval. The two columns of rivals name the policy in print with
 the lowest mean, and the one with the lowest 99 % quantile: chosen after the fact, so that it is compared
 with the best of all of them in each setting. Policies that must know more than the budget do not compete.
 ± is half of a 95 % interval."""
+HORIZON_ALONE = """\
+## What the horizon alone gives
+
+A policy that is given the budget can look at the money left where others look at the time. Is that all
+there is to {champion}?
+Here are three rules with the number of pulls that the money left would buy in the place of the time
+(`benchmarks/horizon_policies.py` states them), on the training problems; they were no candidates:
+"""
 LIMITS = """\
 ## What this does not say
 
@@ -79,74 +103,91 @@ LIMITS = """\
   be another; `budgetbandits recommend` looks up the settings most like a given problem.
 - 500 problems hold five in the last 1 %, so a 99 % quantile is known to a third or so; its interval is in
   the [leaderboard](leaderboard.md).
-- Nothing is proven of these tails, nor of the regret of `omega-rising`; what is proven of each policy is in
-  the leaderboard's table. If you want a proof, use `imed-ratio` ([imed_ratio.md](imed_ratio.md)).
-- Its one parameter, w, was chosen among four values on the training problems.
-"""
-TAILS = """\
-# Means, medians and tails
-
-This page is written by `python benchmarks/champion.py`; its text is there.
-
-The setting of the literature (Heyden et al., KDD 2024): ten Bernoulli arms, mean rewards from U(0, 1),
-mean costs from U(0.01, 1), a budget of 150,000 times the smallest mean cost; 500 random problems, one
-game of each policy on each.
-
-![Regret over problems, sorted](../figures/tails.png)
-
-{found}
-
-{table}
-
-{mark}
-
-The last column is the share of a policy's total regret that its worst hundredth of the problems makes.
-
-## Why
-
-The index of ω-UCB is the upper end of Wilson's interval of the mean reward by the lower end of that of the
-mean cost, with z² = 2ρ ln t. After one pull that paid 1 and cost 1 these ends are 1 and 1/(1 + z²), so the
-index is 1 + 2ρ ln t. With ρ = ¼ that is 7.0 at t = 150,000: where the arm that leads has a ratio above 7,
-an arm that is better still and happened to cost 1 at its first pull is never pulled again. With ρ = 1 the
-index is 24.8 by then, and such losses are rarer; the median pays for it. BTS and IMED do not close an
-arm by its first pull: after it the posterior of the cost has mass near 0 still, and the evidence
-against the arm is bounded.
-
-## What a hundred problems show
-
-Drawn with replacement, 100 of these problems would have shown a lower mean for ω-UCB with ρ = ¼ than for
-{luck} of the draws.
-A ranking by means of a hundred games with heavy tails is a matter of luck; the leaderboard plays 500
-problems a setting, shows the quantiles, and says what is not distinguishable.
+- Nothing is proven of these tails. Proven of the regret of {champion}: {proven}.
+  What is proven of each policy is in the leaderboard's table. If you want a proof, use `imed-ratio`
+  ([imed_ratio.md](imed_ratio.md)).
+- The choice was among {candidates}, {alike} the same rule with other parameters, on one training set.
 """
 
 
 def main(training: Path, board: Path) -> None:
-    trained, measured = Suite.from_toml(shipped_text(TRAINING)), Suite.from_toml(shipped_text(SUITE))
-    leaderboard.play(trained, training, progress=lambda doing, done, total: print(doing, done, total, file=sys.stderr))
-    played = values_of(trained, training)
-    chosen, otherwise = scores(*played), scores(*played, geometric=True)
+    trained, measured = Suite.load("training"), Suite.load()
+    both = leaderboard.joined(trained, [f"{RULES}:{rule}" for rule in HORIZON.values()])
+    leaderboard.play(both, training, progress=lambda doing, done, total: print(doing, done, total, file=sys.stderr))
+    write_pages(trained, training, measured, board, DOCS)
+
+
+def write_pages(trained: Suite, training: Path, measured: Suite, board: Path, docs: Path) -> None:
+    """Both pages and their figures under ``docs``, from folders in which the suites were played."""
+    candidates = [policy.spec for policy in trained.settings[0].experiment.policies]
+    played = scored_games(trained, training)
+    chosen, otherwise = scores(*played, only=candidates), scores(*played, geometric=True, only=candidates)
     champion = chosen[0].policy
-    # a single problem has no quantiles over problems
-    many = Suite(measured.name, tuple(each for each in measured.settings if len(each.experiment.problems) > 1))
-    values, bounds = values_of(many, board)
-    again = scores(values, bounds)
+    values, bounds = scored_games(measured, board)
+    again, every = scores(values, bounds), margins(values, champion)
+    if champion not in {score.policy for score in again}:
+        raise StudyError(
+            f"{champion} was chosen and is not in every setting of {board}; add it: budgetbandits leaderboard "
+            f"--with {champion} --out {board}"
+        )
+    shown = figure_scores(again, champion)
+    draw(shown, champion, docs / "figures" / "champion.png")
+    alone = horizon_scores(*played, champion)
+    printed = scores(values, bounds, only=[champion, *(each.policy for each in again if published(each.policy))])
+    day = _day(board / measured.settings[0].name)
     page = [
-        INTRO.format(verdict=verdict(champion, again)),
-        *training_part(trained, chosen, otherwise, _day(training / LONG)),
-        *measured_part(many.settings, values, champion, again, _day(board / LONG)),
-    ]  # fmt: skip
-    (DOCS / "champion.md").write_text("\n".join(page), encoding="utf-8")
-    tails(Results.load(board / LONG), values[LONG], champion)
+        INTRO.format(
+            verdict=verdict(champion, printed, every, alone), shown=listed([label(each.policy) for each in shown])
+        ),
+        *training_part(trained, chosen, otherwise, _day(training / trained.settings[0].name)),
+        *horizon_part(champion, alone),
+        *measured_part(measured.settings, values, champion, every, again, day),
+        limits(champion, candidates),
+    ]
+    (docs / "champion.md").write_text("\n".join(page), encoding="utf-8")
+    write_tails(Results.load(board / LONG), champion, docs)
 
 
-def values_of(suite: Suite, folder: Path) -> tuple[dict[str, SettingGames], dict[str, float]]:
-    """The regret of every setting at its largest budget, and the lower bound there (1 where it is not known)."""
-    values, bounds = {}, {}
-    for setting in suite.settings:
-        values[setting.name] = SettingGames.of(Results.load(folder / setting.name))
-        bounds[setting.name] = leaderboard.bounds(setting.experiment)[-1] or 1.0
-    return values, bounds
+def figure_scores(again: Sequence[Score], champion: str) -> list[Score]:
+    """The champion, BTS, and the best of the other rules, each with its best parameters, the lowest score first."""
+    rules: dict[str, Score] = {}
+    for score in again:
+        rules.setdefault(_rule(score.policy), score)
+    always = {_rule(champion): next(score for score in again if score.policy == champion)}
+    if "bts" in rules:
+        always.setdefault("bts", rules["bts"])
+    others = [score for rule, score in rules.items() if rule not in always][: BARS - len(always)]
+    return sorted([*always.values(), *others], key=lambda score: score.score)
+
+
+def draw(shown: Sequence[Score], champion: str, path: Path) -> None:
+    """Bars with intervals, the champion's in colour: one panel for the mean, one for the 99 % quantile."""
+    spec, rows = figure_spec(INCHES), range(len(shown))
+    colours = [spec.colours["series-1" if score.policy == champion else "ink3"] for score in shown]
+    shades = [1.0 if score.policy == champion else 0.45 for score in shown]
+    with matplotlib.rc_context(settings(spec)):
+        figure, axes = panels(["mean", "99 % quantile"], spec, columns_max=2)
+        figure.set_size_inches(INCHES, 0.28 * len(shown) + 0.75)
+        for panel, at in zip(axes, (0, 3), strict=True):
+            values, ends = [score.statistics[at] for score in shown], [score.intervals[at] for score in shown]
+            for bar, shade in zip(panel.barh(rows, values, height=0.66, color=colours), shades, strict=True):
+                bar.set_alpha(shade)
+            panel.hlines(rows, *zip(*ends, strict=True), color=spec.colours["ink"], linewidth=1.2)
+            for row, value in enumerate(values):
+                note(panel, row, f"{value:.2f}", spec)
+            panel.grid(visible=False, axis="y")
+            panel.set_xlim(0.0, 1.05 * max(*values, *(high for _, high in ends)))
+            panel.set_ylim(len(shown) - 0.5, -0.5)
+            panel.set_yticks(rows, [label(score.policy) for score in shown] if at == 0 else [""] * len(shown))
+            scales.straight(panel.xaxis, 4)
+        name_axes(axes, "regret by the lower bound")
+        save(finish(figure), path)
+
+
+def horizon_scores(values: Mapping[str, SettingGames], bounds: Mapping[str, float], champion: str) -> list[Score]:
+    """The rules with time, with the money left, and the champion, the lowest score first."""
+    rules = [plugins.find_policy(f"{RULES}:{rule}").spec for rule in HORIZON.values()]
+    return scores(values, bounds, only=[*HORIZON, *rules, champion])
 
 
 def training_part(trained: Suite, chosen: Sequence[Score], otherwise: Sequence[Score], day: str) -> list[str]:
@@ -168,21 +209,40 @@ def training_part(trained: Suite, chosen: Sequence[Score], otherwise: Sequence[S
     return [*lines, OTHERWISE.format(**said), ""] if other is not own else lines
 
 
-def verdict(champion: str, again: Sequence[Score]) -> str:
-    """Whether what was chosen stands, against the best in print on the problems that it was not chosen by."""
-    own = next(score for score in again if score.policy == champion)
-    best = next(score for score in again if published(score.policy) and score.policy != champion)
+def verdict(champion: str, printed: Sequence[Score], every: Sequence[Margin], alone: Sequence[Score]) -> str:
+    """Whether the choice stands on problems that it was not chosen by: against the best in print (``printed`` are the
+    scores of those and its own), all in print, BTS, and rules that look at the money left."""
+    own = next(score for score in printed if score.policy == champion)
+    best = next(score for score in printed if score.policy != champion)
     said = f"{own.score:.2f} ({interval(own.low, own.high)}) against {best.score:.2f} ({interval(best.low, best.high)})"
-    if published(champion):
-        return f"**In short.** The choice is {label(champion)}, which is in print. There is no champion of our own."
-    if own.high < best.low:
-        return f"**In short.** The choice is `{champion}`, and it stands: {said} for {label(best.policy)}."
-    text = (
-        f"**In short.** The choice is `{champion}`, and on the other problems it is not surely better than "
-        f"{label(best.policy)}, which is in print: {said}. So there is no champion. Both do well over all settings; in "
-        "a long game, where single losses make the mean, the `imed` policies have the shorter tails."
+    stands = "it stands" if own.first >= SURE else "it is not surely the best"
+    if best.first >= SURE:
+        stands = "it does not stand"
+    where = "in print" if published(champion) else "not in print for ratios, as far as known"
+    ahead, behind = sum(margin.ahead for margin in every), sum(margin.behind for margin in every)
+    share = [f"{100 * part / len(every):.0f} %" for part in (ahead, len(every) - ahead - behind, behind)]
+    lines = [
+        f"The choice is `{champion}`, which is {where}. On the other problems {stands}: a score of {said} for "
+        f"{label(best.policy)}, the best of the others in print; in {100 * own.first:.0f} % of the resamples of the "
+        "problems it is ahead of all in print.",
+        f"Of all {len(every)} pairs of a setting and a policy in print that needs to know nothing but the budget, it "
+        f"is surely ahead in {share[0]}, tied in {share[1]} and surely behind in {share[2]} (means; Holm, 95 %).",
+    ]
+    bts = [margin for margin in every if margin.rival == "bts"]
+    if bts:
+        lines.append(
+            f"Against BTS: a mean surely below in {sum(margin.ahead for margin in bts)} of "
+            f"{count(len(bts), 'setting')} and surely above in {sum(margin.behind for margin in bts)}; a 99 % quantile "
+            f"no worse in {sum(margin.factor >= 1.0 for margin in bts)}."
+        )
+    rules = [score for score in alone if score.policy != champion and score.policy not in HORIZON]
+    trained = next(score for score in alone if score.policy == champion)
+    lines.append(
+        f"With the money left in the place of the time, the best of three other rules has {rules[0].score:.2f} on the "
+        f"training problems; `{champion}` has {trained.score:.2f} and is ahead of these in {100 * trained.first:.0f} % "
+        "of the resamples."
     )
-    return textwrap.fill(text, 105, break_on_hyphens=False)
+    return "\n".join(["**In short.**", "", *(_filled(f"- {line}", "  ") for line in lines)])
 
 
 def _named(settings: Sequence[str]) -> str:
@@ -202,9 +262,9 @@ def score_table(found: Sequence[Score]) -> list[str]:
 
 
 def measured_part(
-    settings: Sequence[Setting], values: Mapping[str, SettingGames], champion: str, again: Sequence[Score], day: str
-) -> list[str]:
-    every = margins(values, champion)
+    settings: Sequence[Setting], values: Mapping[str, SettingGames], champion: str, every: Sequence[Margin],
+    again: Sequence[Score], day: str,
+) -> list[str]:  # fmt: skip
     lines = ["## Measured on other problems", "", MEASURED.format(champion=label(champion)), ""]
     lines += [
         "| setting | its mean | lowest mean in print | rival's mean less its own | its 99 % | lowest 99 % in print | "
@@ -220,8 +280,8 @@ def measured_part(
         own = values[setting.name].games[:, values[setting.name].policies.index(champion)]
         middle = student(own[None, :])
         said, half = estimate(float(middle.value[0]), float(middle.high[0] - middle.value[0]))
-        above = sum(margin.apart and margin.difference > 0 for margin in rivals)
-        below = sum(margin.apart and margin.difference < 0 for margin in rivals)
+        above = sum(margin.ahead for margin in rivals)
+        below = sum(margin.behind for margin in rivals)
         lines.append(
             f"| {setting.title} | {said} ± {half} | {label(mean.rival)} | {interval(mean.low, mean.high)} | "
             f"{number(float(np.quantile(own, 0.99)))} | {label(tail.rival)} | {tail.factor:.2f} "
@@ -244,7 +304,6 @@ def measured_part(
         f"Measured by `budgetbandits leaderboard`, seed {settings[0].experiment.seed}, {day}.",
         "",
         *by_rival(every),
-        LIMITS,
     ]
     return lines
 
@@ -259,8 +318,8 @@ def by_rival(every: Sequence[Margin]) -> list[str]:
     ]  # fmt: skip
     for rival in dict.fromkeys(margin.rival for margin in every):
         own = [margin for margin in every if margin.rival == rival]
-        above = sum(margin.apart and margin.difference > 0 for margin in own)
-        below = sum(margin.apart and margin.difference < 0 for margin in own)
+        above = sum(margin.ahead for margin in own)
+        below = sum(margin.behind for margin in own)
         tail, sure = sum(margin.factor > 1 for margin in own), sum(margin.factor_low > 1 for margin in own)
         lines.append(
             f"| {label(rival)} | {len(own)} | {above} | {len(own) - above - below} | {below} | {tail} | {sure} |"
@@ -268,63 +327,35 @@ def by_rival(every: Sequence[Margin]) -> list[str]:
     return [*lines, ""]
 
 
-def tails(results: Results, values: SettingGames, champion: str) -> None:
-    """docs/findings/tails.md and its figure."""
-    policies = [*SHOWN, champion]
-    at = [values.policies.index(policy) for policy in policies]
-    rising = np.sort(values.games[:, at], axis=0)
-    worst = len(rising) // 10
-    series = [
-        Series(place, label(policy), style)
-        for place, (policy, style) in enumerate(zip(policies, series_styles(policies), strict=True))
-    ]
-    groups = {f"all {len(rising)} problems": rising, f"each policy's worst {worst}": rising[-worst:]}
-    picture = profiles.quantiles(groups, series, figure_spec())
-    assert isinstance(picture, Figure)
-    save(picture, DOCS / "figures" / "tails.png")
-    head = "policy | mean, ± half its 95 % interval | median | 90 % | 99 % | its interval | largest"
-    lines = [f"| {head} | worst 1 % of the problems in the sum |"]
-    lines += ["|---|---|---|---|---|---|---|---|"]
-    low, high = quantile_interval(values.games, 0.99)
-    few = max(1, len(rising) // 100)
-    for place in np.argsort(values.games.mean(axis=0)):
-        games, policy = np.sort(values.games[:, place]), values.policies[place]
-        if not values.competing[place]:
-            continue
-        middle = student(games[None, :])
-        mean, half = estimate(float(middle.value[0]), float(middle.high[0] - middle.value[0]))
-        q50, q90, q99 = np.quantile(games, [0.5, 0.9, 0.99])
-        lines.append(
-            f"| {label(policy)} | {mean} ± {half} | {number(q50)} | {number(q90)} | {number(q99)} | "
-            f"{open_interval(float(low[place]), float(high[place]))} | {number(games[-1])} | "
-            f"{100 * games[-few:].sum() / games.sum():.0f} % |"
-        )
-    seed, day = results.record["seed"], results.record["begun"]
-    mark = f"Measured by `budgetbandits leaderboard --setting {LONG}`, seed {seed}, {day}."
-    text = TAILS.format(found=_found(rising, policies), table="\n".join(lines), mark=mark, luck=luck(values, at))
-    (DOCS / "findings" / "tails.md").write_text(text, encoding="utf-8")
-
-
-def _found(rising: Array, policies: Sequence[str]) -> str:
-    """Who has the lowest median, and what a hundredth of the problems make of it."""
-    middle, mean, q99 = np.median(rising, axis=0), rising.mean(axis=0), np.quantile(rising, 0.99, axis=0)
-    said = [
-        f"{label(policy)} has a median of {number(middle[at])}, a mean of {number(mean[at])} and a 99 % quantile of "
-        f"{number(q99[at])}"
-        for at, policy in enumerate(policies)
-    ]
-    return textwrap.fill(f"**In short.** {'; '.join(said)}.", 105)
-
-
-def luck(values: SettingGames, at: Sequence[int], few: int = 100) -> str:
-    """How often a study of a hundred of these problems would show a lower mean for the first than for each other."""
-    rng = np.random.default_rng(20240715)
-    rows = rng.integers(len(values.games), size=(10_000, few))
-    means = [values.games[rows, place].mean(axis=1) for place in at]
-    shares = [float(np.mean(means[0] < other)) for other in means[1:]]
-    return listed(
-        [f"{label(values.policies[place])} in {100 * share:.0f} %" for place, share in zip(at[1:], shares, strict=True)]
+def horizon_part(champion: str, alone: Sequence[Score]) -> list[str]:
+    found = {score.policy: score.score for score in alone}
+    pairs = [(rule, plugins.find_policy(f"{RULES}:{HORIZON[rule]}").spec) for rule in HORIZON]
+    said = listed(
+        [
+            f"from {found[rule]:.2f} to {found[other]:.2f} for {label(rule)}"
+            for rule, other in pairs
+            if rule in found and other in found
+        ]
     )
+    text = f"With the money left the score goes {said}; that of {label(champion)} is {found[champion]:.2f}."
+    return [HORIZON_ALONE.format(champion=label(champion)), *score_table(alone), "", _filled(text), ""]
+
+
+def limits(champion: str, candidates: Sequence[str]) -> str:
+    alike = sum(_rule(policy) == _rule(champion) for policy in candidates) - 1
+    return LIMITS.format(
+        champion=f"`{champion}`", proven=provenance(champion).proven,
+        candidates=count(len(candidates), "candidate"), alike=f"{alike or 'none'} of them",
+    )  # fmt: skip
+
+
+def _filled(text: str, indent: str = "") -> str:
+    return textwrap.fill(text, 105, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _rule(policy: str) -> str:
+    """The name without the parameters."""
+    return policy.partition(":")[0]
 
 
 def _difference(margin: Margin) -> float:

@@ -43,6 +43,7 @@ budgetbandits leaderboard --setting near-ties --setting rare-cheap
 budgetbandits leaderboard --problems 50                         # a tenth of it, which all of it goes on from
 budgetbandits leaderboard --with mypolicies.py:Mine             # a policy of yours joins
 budgetbandits leaderboard --suite mine.toml                     # a suite of yours, or another that ships: training
+budgetbandits leaderboard --with mypolicies.py:Mine --score     # also ranked by a score in which tails count
 budgetbandits recommend --arms 12 --budget 2000 --laws bernoulli
 budgetbandits recommend PROBLEM.toml --budget 2000
 budgetbandits recommend --arms 12 --budget 2000 --horizon 5000  # money that must last
@@ -51,6 +52,8 @@ budgetbandits recommend --arms 12 --budget 2000 --horizon 5000  # money that mus
 The command writes one page, `leaderboard.html`, with every policy of every setting, what each must
 know, what is proven of it and how long a decision takes; `standings.csv` and `leaderboard.json` hold
 the same as data, and each setting's folder is a study ([experiments.md](experiments.md)).
+`--score` also ranks by the score of [champion.md](champion.md), in which tails count as much as means, and
+says against how many policies in print `--champion`, or the first by the score, is surely ahead, tied or behind.
 `recommend` looks up the three settings most like your problem (arms, money for each arm, laws) in the
 data that ship with the package, which are those of this page, and says what was measured there. With
 `--horizon` it looks at problems whose budget must last for a number of requests, which are not on this page

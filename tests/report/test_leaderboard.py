@@ -97,6 +97,7 @@ def test_the_commands(played):
     assert [row["settings"] for row in document["overall"]] == [1, 1, 1]
     assert not (out / "again" / "many").exists()
     assert document["slower"] == leaderboard.slower(document) != []
+    assert document["score"] is None
     told = CliRunner().invoke(app, ["recommend", "--arms", "2", "--budget", "20", "--leaderboard", f"{out}/again"])
     best = next(row["policy"] for row in document["overall"] if row["competes"])
     assert told.stdout.startswith(f"Use {best}.")

@@ -18,6 +18,12 @@ from budgetbandits.policies import label
 POLICIES_SHOWN_MAX = 12
 """Policies shown on the terminal; the page has all."""
 
+ScoreFlag = Annotated[bool, typer.Option("--score", help="Also rank by a score in which tails count as much as means.")]
+Champion = Annotated[
+    str | None,
+    typer.Option(help="The policy that --score compares with those in print, instead of the first by the score."),
+]
+
 
 def leaderboard_command(
     out: Annotated[Path, typer.Option(help="The folder; given again, the run continues.")] = Path("leaderboard"),
@@ -35,6 +41,8 @@ def leaderboard_command(
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A quick trial: few games, small budgets.")] = False,
+    score: ScoreFlag = False,
+    champion: Champion = None,
     jobs: Jobs = -1,
     cluster: Cluster = None,
     ray: Ray = False,
@@ -43,6 +51,7 @@ def leaderboard_command(
     """Run all policies on all settings of a suite and write one page; if stopped, the same command continues."""
     from budgetbandits.experiments import leaderboard
     from budgetbandits.experiments.runner import command_line
+    from budgetbandits.experiments.score import champion_of, score_document
     from budgetbandits.experiments.suite import Suite
     from budgetbandits.report.leaderboard import write_page
 
@@ -53,20 +62,27 @@ def leaderboard_command(
         asked = asked.first(problems)
     if quick:
         asked = asked.quick()
+    favourite = None if champion is None else champion_of(asked, champion)
     with bar(quiet=as_json) as tell:
         leaderboard.play(asked, out, workers_of(jobs, cluster, ray), tell, command_line())
-    say = (lambda doing: None) if as_json else (lambda doing: print(f"summing up: {doing}", file=sys.stderr))
+
+    def say(doing: str) -> None:
+        if not as_json:
+            print(f"summing up: {doing}", file=sys.stderr)
+
     summary = leaderboard.summarise(asked, out, say, command_line())
     page = write_page(asked, summary, out, quick)
+    scored = None
+    if score or favourite is not None:
+        say("score")
+        scored = score_document(asked, out, favourite)
     if as_json:
-        print_json(
-            {
-                "report": str(page), "overall": summary["overall"], "settings": summary["settings"],
-                "slower": leaderboard.slower(summary),
-            }
-        )  # fmt: skip
+        said = {key: summary[key] for key in ("overall", "settings")}
+        print_json({"report": str(page), **said, "slower": leaderboard.slower(summary), "score": scored})
         return
     _show_overall(summary)
+    if scored is not None:
+        _show_score(scored, len(asked.settings))
     show_slower(leaderboard.slower(summary))
     show_report(page)
 
@@ -88,6 +104,34 @@ def _show_overall(summary: dict[str, Any]) -> None:
         f"Mean regret by that of each setting's best policy, geometric mean over the settings that a policy plays; the "
         f"first {min(POLICIES_SHOWN_MAX, len(ranked))} of {count(len(ranked), 'policy')} that need to know nothing but "
         f"{given_knowledge(summary)}.",
+        highlight=False,
+    )
+
+
+def _show_score(scored: dict[str, Any], settings: int) -> None:
+    table = plain_table()
+    table.add_column("policy")
+    for column in ("score", "95 % interval", "first in", "mean", "median", "90 %", "99 %"):
+        table.add_column(column, justify="right", no_wrap=True)
+    rows = scored["policies"]
+    for row in rows[:POLICIES_SHOWN_MAX]:
+        table.add_row(
+            label(row["policy"]), number(row["score"]), interval(row["low"], row["high"]),
+            f"{100 * row['first']:.0f} %", *(number(row[key]) for key in ("mean", "median", "q90", "q99")),
+        )  # fmt: skip
+    Console().print(table)
+    pairs = scored["pairs"]
+    said = ", ".join(
+        f"{word} in {pairs[key]} ({100 * pairs[key] / max(pairs['all'], 1):.0f} %)"
+        for word, key in (("surely ahead", "ahead"), ("tied", "tied"), ("surely behind", "behind"))
+    )
+    Console().print(
+        f"Score: mean, median, 90 % and 99 % quantile of the regret by the lower bound, averaged over "
+        f"{len(scored['settings'])} of {count(settings, 'setting')} (those with several problems and a known bound); "
+        f"the first {min(POLICIES_SHOWN_MAX, len(rows))} of {count(len(rows), 'policy')} that play in all of them and "
+        f"need to know nothing but the budget. First in: the share of resamples in which a policy has the lowest.\n"
+        f"{label(scored['champion'])} against each policy in print that needs to know nothing but the budget, setting "
+        f"by setting: of {count(pairs['all'], 'pair')} {said} by its mean (95 %, Holm over all pairs).",
         highlight=False,
     )
 

@@ -9,6 +9,7 @@ statistics, growth       intervals and tests; slopes and worst cases
 plots                    figures of a study, drawn by `budgetbandits.figures`
 suite, standings         settings that share their policies; policies in order, with intervals
 leaderboard, recommend   the summary of a suite; which policy for a problem like one of its settings
+score                    one number for a policy over a suite, in which tails count as much as means
 paper                    the paper's own studies and the verdict on each of its claims
 """
 

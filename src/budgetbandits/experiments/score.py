@@ -4,33 +4,42 @@ A policy's score is the mean, over settings and over four statistics of the regr
 quantile over the problems), of the statistic by the setting's lower bound C ln B. So a policy that loses one game in
 fifty altogether pays for it twice, in the mean and in the last quantile, whatever its median is. With geometric means
 a loss of everything in one setting could be made up by a few per cent in the others.
+
+Scored are settings with several problems, since quantiles are over problems, and with a known lower bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetbandits.errors import StudyError
+from budgetbandits import plugins
+from budgetbandits.errors import BadParameter, StudyError
+from budgetbandits.experiments import leaderboard
+from budgetbandits.experiments.results import Results
 from budgetbandits.experiments.standings import SettingGames, competes
 from budgetbandits.experiments.statistics import LEVEL, SEED, holm, student
+from budgetbandits.experiments.suite import Suite
 from budgetbandits.numerics.arrays import AnyArray, Array
 from budgetbandits.policies import published
 
-STATISTICS = ("mean", "median", "90 %", "99 %")
+KEYS = ("mean", "median", "q90", "q99")
+"""The statistics as standings call them."""
 RESAMPLES = 1_000
 LEAST = 1e-9
 """A regret of nothing has no logarithm."""
 
 
 class Score(NamedTuple):
-    """A policy's statistics by the lower bound, their mean with its interval, and how often it is the first of
-    problems drawn again."""
+    """A policy's statistics by the lower bound with their intervals, the mean of them with its own, and the share of
+    resamples of the problems in which it is first."""
 
     policy: str
     statistics: tuple[float, ...]
+    intervals: tuple[tuple[float, float], ...]
     score: float
     low: float
     high: float
@@ -51,6 +60,65 @@ class Margin(NamedTuple):
     factor_low: float
     factor_high: float
 
+    @property
+    def ahead(self) -> bool:
+        """Whether the champion is surely ahead."""
+        return self.apart and self.difference > 0.0
+
+    @property
+    def behind(self) -> bool:
+        """Whether the champion is surely behind."""
+        return self.apart and self.difference < 0.0
+
+
+def scored_games(suite: Suite, folder: Path) -> tuple[dict[str, SettingGames], dict[str, float]]:
+    """Of every setting that is scored the regret at its largest budget, and the lower bound there."""
+    values, bounds = {}, {}
+    for setting in suite.settings:
+        bound = leaderboard.bounds(setting.experiment)[-1]
+        if len(setting.experiment.problems) > 1 and bound is not None:
+            values[setting.name] = SettingGames.of(Results.load(folder / setting.name))
+            bounds[setting.name] = bound
+    if not values:
+        raise StudyError(
+            "no setting can be scored: each has a single problem, or a horizon, or no known lower bound; play a suite "
+            "with count = 2 or more problems in a setting"
+        )
+    return values, bounds
+
+
+def champion_of(suite: Suite, text: str) -> str:
+    """The policy of the suite that the user names, by its spec."""
+    spec = plugins.find_policy(text).spec
+    if not any(spec == policy.spec for setting in suite.settings for policy in setting.experiment.policies):
+        raise BadParameter(f"--champion {text} plays in no setting of the suite; add it by --with {text}")
+    return spec
+
+
+def score_document(suite: Suite, folder: Path, champion: str | None = None) -> dict[str, Any]:
+    """The scores of a suite that has been played, and the pairs of ``champion``, as plain data for JSON.
+
+    A pair is a setting and a rival in print that competes there. Without a champion it is the policy with the lowest
+    score.
+    """
+    values, bounds = scored_games(suite, folder)
+    found = scores(values, bounds)
+    champion = champion or found[0].policy
+    pairs = margins(values, champion)
+    ahead, behind = sum(pair.ahead for pair in pairs), sum(pair.behind for pair in pairs)
+    return {
+        "settings": list(values),
+        "policies": [
+            {
+                "policy": each.policy, "published": published(each.policy), "score": each.score, "low": each.low,
+                "high": each.high, "first": each.first, **dict(zip(KEYS, each.statistics, strict=True)),
+            }
+            for each in found
+        ],
+        "champion": champion,
+        "pairs": {"all": len(pairs), "ahead": ahead, "tied": len(pairs) - ahead - behind, "behind": behind},
+    }  # fmt: skip
+
 
 def statistics(games: AnyArray) -> Array:
     """The four statistics of each column.
@@ -61,14 +129,20 @@ def statistics(games: AnyArray) -> Array:
     return np.vstack([games.mean(axis=0), np.quantile(games, [0.5, 0.9, 0.99], axis=0)])
 
 
-def scores(settings: Mapping[str, SettingGames], bounds: Mapping[str, float], geometric: bool = False) -> list[Score]:
-    """Of the policies that compete and play in every setting, the lowest score first."""
+def scores(
+    settings: Mapping[str, SettingGames],
+    bounds: Mapping[str, float],
+    geometric: bool = False,
+    only: Sequence[str] | None = None,
+) -> list[Score]:
+    """Of the policies that compete and play in every setting, or ``only`` these of them, the lowest score first."""
     shared = set.intersection(*(set(values.policies) for values in settings.values()))
+    shared &= shared if only is None else set(only)
     policies = [name for name in next(iter(settings.values())).policies if name in shared and competes(name)]
     if not policies:
         raise StudyError("no policy that competes plays in every setting; leave out fewer, or score fewer settings")
     rng = np.random.default_rng(SEED)
-    sums = np.zeros((RESAMPLES + 1, len(STATISTICS), len(policies)))
+    sums = np.zeros((RESAMPLES + 1, len(KEYS), len(policies)))
     for name, values in settings.items():
         games = values.games[:, [values.policies.index(policy) for policy in policies]]
         drawn = rng.integers(len(games), size=(RESAMPLES, len(games)))
@@ -76,15 +150,19 @@ def scores(settings: Mapping[str, SettingGames], bounds: Mapping[str, float], ge
             relative = np.maximum(statistics(games[rows]), LEAST) / bounds[name]
             sums[place] += np.log(relative) if geometric else relative
     sums /= len(settings)
-    each, every = sums[0], sums.mean(axis=1)
+    every = sums.mean(axis=1)
     if geometric:
-        each, every = np.exp(each), np.exp(every)
-    low, high = np.quantile(every[1:], [0.5 - LEVEL / 2, 0.5 + LEVEL / 2], axis=0)
+        sums, every = np.exp(sums), np.exp(every)
+    ends = [0.5 - LEVEL / 2, 0.5 + LEVEL / 2]
+    (low, high), around = np.quantile(every[1:], ends, axis=0), np.quantile(sums[1:], ends, axis=0)
     first = np.bincount(every[1:].argmin(axis=1), minlength=len(policies)) / RESAMPLES
     found = [
-        Score(policy, tuple(map(float, each[:, at])), *map(float, (every[0, at], low[at], high[at], first[at])))
+        Score(
+            policy, tuple(sums[0, :, at].tolist()), tuple(map(tuple, around[:, :, at].T.tolist())),
+            *map(float, (every[0, at], low[at], high[at], first[at])),
+        )
         for at, policy in enumerate(policies)
-    ]
+    ]  # fmt: skip
     return sorted(found, key=lambda score: score.score)
 
 
