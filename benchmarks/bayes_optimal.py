@@ -225,10 +225,10 @@ def excess_of(states, mass, below):  # type: ignore[no-untyped-def]
 
 def shifted_gittins_ratio(
     mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, reward_variance: Any, cost_variance: Any, left: Any,
-    width: Any, prior: Any,
+    good: Any, bad: Any, costly: Any, free: Any, width: Any,
 ) -> Any:  # fmt: skip
-    counted = pulls + 2.0 * prior
-    reward, cost = (pulls * mean_reward + prior) / counted, (pulls * mean_cost + prior) / counted
+    counted = pulls + good + bad
+    reward, cost = (pulls * mean_reward + good) / counted, (pulls * mean_cost + costly) / counted
     boundary = np.sqrt(2.0 * allowed_evidence(counted / (counted + left / cost))) - STEP_SHIFT / np.sqrt(counted)
     level = width * np.maximum(boundary, 0.0) ** 2 / 2.0
     weights = counted / scatter(mean_reward, reward_variance, pulls), counted / scatter(mean_cost, cost_variance, pulls)

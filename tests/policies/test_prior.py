@@ -7,12 +7,18 @@ from scipy.stats import binom
 
 from budgetbandits import Problem, simulate
 from budgetbandits.policies import Knowledge, parse_policy
-from budgetbandits.policies.prior import LARGEST_PRIOR, MOST_ARMS, SIZES, STEP, fitted_beta
+from budgetbandits.policies.prior import MOST_ARMS, SIZES, STEP, fitted_beta, pull_weight
 from budgetbandits.problems.distributions import JointTable
 from budgetbandits.problems.problem import Arm
 
 GRID = [2.0 ** (row - 3) for row in range(SIZES)]
 KNOWN = Knowledge(budget=100.0)
+
+
+def fitted(hits, pulls, lead=3.0):
+    """The prior of arms whose outcomes are 0 and 1."""
+    hits = np.asarray(hits, dtype=float)
+    return fitted_beta(hits, hits, len(hits), np.asarray(pulls), 1.0, lead)
 
 
 def by_quadrature(hits, pulls, lead):
@@ -24,7 +30,7 @@ def by_quadrature(hits, pulls, lead):
         penalty = STEP * (abs(np.log2(good)) + abs(np.log2(bad)))
         return np.log(chances @ weights / weights.sum()).sum() - penalty
 
-    found = max((evidence(good, bad), good, bad) for good in GRID for bad in GRID if good + bad <= LARGEST_PRIOR)
+    found = max((evidence(good, bad), good, bad) for good in GRID for bad in GRID)
     return found[1:] if found[0] > evidence(1.0, 1.0) + lead else (1.0, 1.0)
 
 
@@ -34,8 +40,8 @@ def test_the_likelihood_is_that_of_quadrature():
     for good, bad, lead in 10 * ((0.5, 2.0, 0.1), (8.0, 8.0, 0.1), (1.0, 1.0, 2.0), (2.0, 0.5, 1.0)):
         pulls = rng.integers(1, 9, 12)
         hits = rng.binomial(pulls, rng.beta(good, bad, 12))
-        found.add(fitted_beta(hits.astype(float), pulls, 12, 1.0, lead))
-        assert fitted_beta(hits.astype(float), pulls, 12, 1.0, lead) == by_quadrature(hits, pulls, lead)
+        found.add(fitted(hits, pulls, lead))
+        assert fitted(hits, pulls, lead) == by_quadrature(hits, pulls, lead)
     assert len(found) > 8
 
 
@@ -44,24 +50,32 @@ def test_few_arms_and_even_means_keep_the_uniform_prior():
     kept = 0
     for _ in range(400):
         pulls = rng.integers(1, 30, 10)
-        hits = rng.binomial(pulls, rng.random(10)).astype(float)
-        kept += fitted_beta(hits, pulls, 10, 1.0, 2.0) == (1.0, 1.0)
-    assert kept > 360  # a lead of two is rare among ten arms whose means are uniform: 387
-    assert fitted_beta(np.zeros(3), np.zeros(3, dtype=int), 3, 1.0, 2.0) == (1.0, 1.0)
+        kept += fitted(rng.binomial(pulls, rng.random(10)), pulls) == (1.0, 1.0)
+    assert kept > 380  # a lead of three is rare among ten arms whose means are uniform
+    assert fitted(np.zeros(3), np.zeros(3, dtype=int)) == (1.0, 1.0)
 
 
 def test_arms_that_are_alike_are_expected_of_the_next():
     rng = np.random.default_rng(8)
-    pulls = np.full(60, 20)
-    good, bad = fitted_beta(rng.binomial(20, 0.1, 60).astype(float), pulls, 60, 1.0, 2.0)
+    good, bad = fitted(rng.binomial(20, 0.1, 60), np.full(60, 20))
     assert good / (good + bad) == pytest.approx(0.1, abs=0.03)
-    assert 16.0 < good + bad <= LARGEST_PRIOR
+    assert good + bad > 16.0
+
+
+def test_outcomes_that_scatter_less_count_for_more():
+    """Arms whose pulls give ½ ± ¼ at means around ½ scatter a quarter as much as 0 and 1: four pulls in one."""
+    pulls, sums = np.full(40, 10), np.full(40, 5.0)
+    squares = np.full(40, 10 * (0.25 + 1 / 16))
+    assert pull_weight(sums, squares, 40, pulls, 1.0) == pytest.approx(4.0)
+    assert pull_weight(sums, sums, 40, pulls, 1.0) == pytest.approx(1.0)
+    assert pull_weight(sums * 8, squares * 64, 40, pulls, 1 / 8) == pytest.approx(4.0)
+    assert fitted_beta(sums, squares, 40, pulls, 1.0, 3.0) == fitted(4 * sums, 4 * pulls)
+    assert fitted_beta(sums * 8, squares * 64, 40, pulls, 1 / 8, 3.0) == fitted(4 * sums, 4 * pulls)
 
 
 def test_a_bounded_number_of_arms_is_looked_at():
     hits = np.concatenate([np.zeros(MOST_ARMS), np.full(900, 5.0)])
-    first = fitted_beta(hits[:MOST_ARMS], np.full(MOST_ARMS, 5), MOST_ARMS, 1.0, 2.0)
-    assert fitted_beta(hits, np.full(len(hits), 5), len(hits), 1.0, 2.0) == first
+    assert fitted(hits, np.full(len(hits), 5)) == fitted(hits[:MOST_ARMS], np.full(MOST_ARMS, 5))
 
 
 def test_the_prior_is_fitted_at_powers_of_two_and_a_new_arm_gets_it():
@@ -73,7 +87,8 @@ def test_the_prior_is_fitted_at_powers_of_two_and_a_new_arm_gets_it():
         priors.append(state.prior)
     changed = [pull + 1 for pull in range(1, 40) if priors[pull] is not priors[pull - 1]]
     assert changed == [2, 4, 8, 16, 32]
-    assert state.prior[2:, 0].tolist() == [*fitted_beta(np.full(12, 3.0), np.full(12, 3), 12, 1.0, 2.0)]
+    at_32 = [3] * 8 + [2] * 4
+    assert state.prior[2:, 0].tolist() == [*fitted(at_32, at_32)]
     new = policy.new_arm_state(state, KNOWN)
     assert new.prior[:, 0].tolist() == state.prior[:, 0].tolist()
     past = policy.start(12, KNOWN)

@@ -5,7 +5,7 @@ is as likely as another; where all arms pay 5 %, or every pull costs 1, the arms
 expect of the others. The Beta prior of all mean rewards, and that of all mean costs, is the one on a grid under which
 the outcomes so far are most likely, if it leads the uniform prior clearly: ``lead`` and `STEP` keep few arms, or arms
 whose means are spread evenly, from being taken for more than they say. Outcomes between 0 and 1 count as shares of a
-pull that gave 1.
+pull that gave 1; as they scatter less than 0 and 1 would, a pull tells more than one, and counts for more.
 
 The prior is fitted when the number of pulls reaches a power of two: about twenty times in a game.
 """
@@ -23,11 +23,8 @@ from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge
 from budgetbandits.policies.index import MoneyPolicy
 from budgetbandits.policies.statistics import Moments
 
-SIZES, UNIFORM = 9, 3
-"""The grid of each count: 2 to the powers from −3 to 5, of which the fourth is 1."""
-
-LARGEST_PRIOR = 50.0
-"""The most pulls that a prior may weigh as much as."""
+SIZES, UNIFORM = 8, 3
+"""The grid of each count: 2 to the powers from −3 to 4, of which the fourth is 1."""
 
 STEP = 0.3
 """What the logarithm of the likelihood must gain for each step on the grid."""
@@ -35,24 +32,38 @@ STEP = 0.3
 MOST_ARMS = 100
 """Arms that are looked at, the first ones that were pulled; more would make the prior little better."""
 
+SMALLEST_SCATTER = 0.02
+"""No pull counts for more than fifty of 0 and 1."""
 
-def fitted_beta(sums: Any, pulls: Any, arms: int, unit: float, lead: float) -> tuple[float, float]:
-    """The counts (a, b) of the Beta prior of ``arms`` means, from sums in a unit, and pulls. Can be compiled.
+
+def pull_weight(sums: Any, squares: Any, arms: int, pulls: Any, unit: float) -> float:
+    """How many pulls of 0 and 1 tell as much as one pull of these arms: 1, or more where outcomes scatter less."""
+    scatter = largest = 0.0
+    for arm in range(arms):
+        square = (sums[arm] * unit) ** 2 / max(float(pulls[arm]), 1.0)
+        scatter += squares[arm] * unit * unit - square
+        largest += sums[arm] * unit - square
+    return 1.0 / min(max(scatter / largest, SMALLEST_SCATTER), 1.0) if largest > 0.0 else 1.0
+
+
+def fitted_beta(sums: Any, squares: Any, arms: int, pulls: Any, unit: float, lead: float) -> tuple[float, float]:
+    """The counts (a, b) of the Beta prior of ``arms`` means, from sums and squares in a unit. Can be compiled.
 
     ``lead`` is what the logarithm of the likelihood must gain before the uniform prior is given up.
 
-    >>> fitted_beta(np.array([1.0, 0.0]), np.array([1, 1]), 2, 1.0, 2.0)  # two arms tell next to nothing
+    >>> one, two = np.array([1.0, 0.0]), np.full(10, 4.0)
+    >>> fitted_beta(one, one, 2, np.array([1, 1]), 1.0, 3.0)  # two arms tell next to nothing
     (1.0, 1.0)
-    >>> fitted_beta(np.full(10, 4.0), np.full(10, 4), 10, 1.0, 2.0)  # ten arms of which every pull gave 1 do
+    >>> fitted_beta(two, two, 10, np.full(10, 4), 1.0, 3.0)  # ten arms of which every pull gave 1 do
     (8.0, 0.125)
     """
     hits, misses, totals = np.zeros(SIZES), np.zeros(SIZES), np.zeros((SIZES, SIZES))
+    weight = pull_weight(sums, squares, arms, pulls, unit)
     seen = 0
     for arm in range(arms):
-        made = float(pulls[arm])
-        if made == 0.0:
+        if pulls[arm] == 0:
             continue
-        paid = sums[arm] * unit
+        made, paid = float(pulls[arm]) * weight, sums[arm] * unit * weight
         unpaid = max(made - paid, 0.0)
         for row in range(SIZES):
             count = 2.0 ** (row - UNIFORM)
@@ -68,8 +79,6 @@ def fitted_beta(sums: Any, pulls: Any, arms: int, unit: float, lead: float) -> t
     for row in range(SIZES):
         for column in range(SIZES):
             good, bad = 2.0 ** (row - UNIFORM), 2.0 ** (column - UNIFORM)
-            if good + bad > LARGEST_PRIOR:
-                continue
             evidence = hits[row] + misses[column] - totals[max(row, column), min(row, column)]
             evidence -= seen * (math.lgamma(good) + math.lgamma(bad) - math.lgamma(good + bad))
             evidence -= STEP * (abs(row - UNIFORM) + abs(column - UNIFORM))
@@ -88,9 +97,10 @@ class PriorMoments(Moments):
 
     def fit(self, lead: float) -> None:
         """Fit the prior to the pulls so far."""
-        arms = len(self.pulls)
-        counts = [fitted_beta(sums, self.pulls, arms, 1.0, lead) for sums in (self.reward, self.cost)]
-        self.prior = np.tile(np.concatenate(counts)[:, None], arms)
+        rest = len(self.pulls), self.pulls, 1.0, lead
+        rewards = fitted_beta(self.reward, self.reward_squared, *rest)
+        costs = fitted_beta(self.cost, self.cost_squared, *rest)
+        self.prior = np.tile(np.array([*rewards, *costs])[:, None], len(self.pulls))
 
 
 @dataclass(frozen=True)
@@ -100,7 +110,7 @@ class PriorPolicy(MoneyPolicy):
     ``lead`` is what the logarithm of the likelihood must gain before the uniform prior is given up.
     """
 
-    lead: float = 2.0
+    lead: float = 3.0
 
     def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> PriorMoments:
         return PriorMoments(**vars(super().start(arms, known)), prior=np.ones((4, arms)))

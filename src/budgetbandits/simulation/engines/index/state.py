@@ -92,6 +92,7 @@ or the smallest cost of a unit of reward."""
 FIRST_PATIENCE = 48
 """Evaluations, or as many as there are arms, after which the lazy engine looks whether sweeps would be faster."""
 
+register_jitable(prior.pull_weight)
 fitted_beta = register_jitable(prior.fitted_beta)
 
 
@@ -156,8 +157,10 @@ def prior_moved(game):
     if not game.fits_prior or game.rounds == 0 or game.rounds & (game.rounds - 1):
         return False
     pulls, prior = whole_pointer(game.pulls_at), float_pointer(game.more_at)
-    good, bad = fitted_beta(float_pointer(game.rewards_at), pulls, game.arms, game.reward_unit, game.lead)
-    costly, free = fitted_beta(float_pointer(game.costs_at), pulls, game.arms, game.cost_unit, game.lead)
+    rewards, squares = float_pointer(game.rewards_at), float_pointer(game.squares_at)
+    costs, cost_squares = float_pointer(game.costs_at), float_pointer(game.cost_squares_at)
+    good, bad = fitted_beta(rewards, squares, game.arms, pulls, game.reward_unit, game.lead)
+    costly, free = fitted_beta(costs, cost_squares, game.arms, pulls, game.cost_unit, game.lead)
     moved = prior[0] != good or prior[1] != bad or prior[2] != costly or prior[3] != free
     prior[0], prior[1], prior[2], prior[3] = good, bad, costly, free
     return moved
