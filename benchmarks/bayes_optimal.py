@@ -321,6 +321,8 @@ HORIZONS = 5, 20, 300
 GAMES = {1: 40, 2: 40, 5: 40, 10: 50, 20: 60}
 """The last pull before a policy commits, for each budget."""
 WIDTHS = 0.5, 0.75, 1.0, 1.25, 1.5
+NEVER = 1e6
+"""The lead of a prior that stays uniform: so the index of an arm does not depend on the other, and is tabulated."""
 LONG_GAMES, LONG_ROUNDS, LONG_SEED = 800, 15_000, 7_800_000
 OTHERS = "omega-star-ucb", "bts", "bts:prior_cost=2/1"
 
@@ -347,8 +349,8 @@ def print_indices() -> None:
 
 def print_games(budgets: list[int]) -> None:
     rules: dict[str, Any] = {"greedy": None}
-    rules |= {f"gittins-ratio, A = {width:g}": GittinsRatio(width=width) for width in WIDTHS}
-    rules |= {f"shifted gittins-ratio, A = {width:g}": ShiftedGittinsRatio(width=width) for width in WIDTHS}
+    rules |= {f"gittins-ratio, A = {width:g}": GittinsRatio(width=width, lead=NEVER) for width in WIDTHS}
+    rules |= {f"shifted gittins-ratio, A = {width:g}": ShiftedGittinsRatio(width=width, lead=NEVER) for width in WIDTHS}
     rules |= {spec: parse_policy(spec) for spec in OTHERS}
     columns: list[list[str]] = []
     for budget in budgets:
@@ -370,7 +372,9 @@ def print_games(budgets: list[int]) -> None:
 
 def print_long() -> None:
     """Ten Bernoulli arms, mean rewards from U(0, 1) and costs from U(0.01, 1), B = 15,000 × the smallest mean cost."""
-    rules = [kind(width=width) for kind in (GittinsRatio, ShiftedGittinsRatio) for width in (1.0, 1.25, 1.5)]
+    rules = [
+        kind(width=width, lead=NEVER) for kind in (GittinsRatio, ShiftedGittinsRatio) for width in (1.0, 1.25, 1.5)
+    ]
     games = np.empty((len(rules), LONG_GAMES))
     for place in range(LONG_GAMES):
         problem = family("heyden-bernoulli", 10, LONG_SEED + place)

@@ -127,7 +127,7 @@ class Coupled(type(parse_policy("gittins-ratio"))):
     name = "coupled"
 
     def extras(self, state):
-        return (*self.money_extras(state), np.where(state.reward[::-1] > 0.0, self.width, 2.0 * self.width), self.prior)
+        return (*self.prior_extras(state), np.where(state.reward[::-1] > 0.0, self.width, 2.0 * self.width))
 
 
 def test_an_index_that_looks_at_other_arms_is_not_tabulated():
@@ -165,7 +165,7 @@ def test_who_knows_the_means_earns_more_by_forty_by_twenty_seven():
 def test_the_shift_leaves_a_tenth_of_what_gittins_ratio_is_above_the_optimum():
     budget, pulls = 5, 24
     best = bayes.game_value(budget, pulls, None)
-    kinds = parse_policy("gittins-ratio:width=1"), bayes.ShiftedGittinsRatio(width=1.0)
+    kinds = parse_policy("gittins-ratio:width=1,lead=1000"), bayes.ShiftedGittinsRatio(width=1.0, lead=1e3)
     plain, shifted = (best - bayes.game_value(budget, pulls, bayes.share_of(kind, budget, pulls)) for kind in kinds)
     bts = best - bayes.game_value(budget, pulls, bayes.share_of(parse_policy("bts"), budget, pulls))
     assert 0.0 < shifted < plain / 8

@@ -20,6 +20,7 @@ from budgetbandits.errors import BadParameter, UnknownPolicy
 from budgetbandits.numerics.arrays import all_true, trial, where
 from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, Policy, State, best, first_pull
 from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, MomentsPolicy, MoneyPolicy, Monotonicity
+from budgetbandits.policies.prior import PriorPolicy
 from budgetbandits.policies.sampling import Posterior, SamplingPolicy
 from budgetbandits.policies.statistics import Tally
 from budgetbandits.registry import Registry
@@ -37,6 +38,7 @@ __all__ = [
     "Monotonicity",
     "Policy",
     "Posterior",
+    "PriorPolicy",
     "SamplingPolicy",
     "State",
     "Tally",
