@@ -41,6 +41,8 @@ HORIZON = {
     "imed-moss:kappa=2.0": "IMEDMossHorizon",
 }
 """Rules that watch the time, and the same with the money left."""
+WHOLE, WIDTHS = "GittinsRatioWhole", (1.25, 1.5)
+"""The policy that watches the whole budget instead of the money left, and the widths that are compared."""
 BARS, INCHES = 6, 7.3
 """Policies in the figure, and its width: 700 pixels of a page."""
 SURE = 0.975
@@ -96,6 +98,12 @@ there is to {champion}?
 Here are three rules with the number of pulls that the money left would buy in the place of the time
 (`benchmarks/horizon_policies.py` states them), on the training problems; they were no candidates:
 """
+WHOLE_BUDGET = """\
+## The whole budget, or what is left?
+
+Gittins-ratio looks at the money left, so its hope fades towards the end. With the whole budget in its place
+(`gittins-ratio-whole` in the same file) it would hope to the last. On the training problems, game by game:
+"""
 LIMITS = """\
 ## What this does not say
 
@@ -104,15 +112,15 @@ LIMITS = """\
 - 500 problems hold five in the last 1 %, so a 99 % quantile is known to a third or so; its interval is in
   the [leaderboard](leaderboard.md).
 - Nothing is proven of these tails. Proven of the regret of {champion}: {proven}.
-  What is proven of each policy is in the leaderboard's table. If you want a proof, use `imed-ratio`
-  ([imed_ratio.md](imed_ratio.md)).
+  What is proven of each policy is in the leaderboard's table.
 - The choice was among {candidates}, {alike} the same rule with other parameters, on one training set.
 """
 
 
 def main(training: Path, board: Path) -> None:
     trained, measured = Suite.load("training"), Suite.load()
-    both = leaderboard.joined(trained, [f"{RULES}:{rule}" for rule in HORIZON.values()])
+    whole = [f"{RULES}:{WHOLE}:width={width}" for width in WIDTHS]
+    both = leaderboard.joined(trained, [*(f"{RULES}:{rule}" for rule in HORIZON.values()), *whole])
     leaderboard.play(both, training, progress=lambda doing, done, total: print(doing, done, total, file=sys.stderr))
     write_pages(trained, training, measured, board, DOCS)
 
@@ -141,6 +149,7 @@ def write_pages(trained: Suite, training: Path, measured: Suite, board: Path, do
         ),
         *training_part(trained, chosen, otherwise, _day(training / trained.settings[0].name)),
         *horizon_part(champion, alone),
+        *whole_part(*played),
         *measured_part(measured.settings, values, champion, every, again, day),
         limits(champion, candidates),
     ]
@@ -339,6 +348,27 @@ def horizon_part(champion: str, alone: Sequence[Score]) -> list[str]:
     )
     text = f"With the money left the score goes {said}; that of {label(champion)} is {found[champion]:.2f}."
     return [HORIZON_ALONE.format(champion=label(champion)), *score_table(alone), "", _filled(text), ""]
+
+
+def whole_part(values: Mapping[str, SettingGames], bounds: Mapping[str, float]) -> list[str]:
+    """Gittins-ratio with the money left and with the whole budget, width by width."""
+    lines, sentences = [WHOLE_BUDGET, *score_table([])], []
+    for width in WIDTHS:
+        names = "gittins-ratio", f"{RULES}:{WHOLE}"
+        left, whole = pair = [plugins.find_policy(f"{name}:width={width}").spec for name in names]
+        found = scores(values, bounds, only=pair)
+        lines += score_table(found)[2:]
+        more = []  # what the whole budget adds to the regret of every game, setting by setting
+        for each in values.values():
+            places = each.policies.index(whole), each.policies.index(left)
+            more.append(student(each.games[:, places[0]] - each.games[:, places[1]]))
+        ahead = next(score.first for score in found if score.policy == left)
+        lower, higher = sum(float(each.low) > 0.0 for each in more), sum(float(each.high) < 0.0 for each in more)
+        sentences.append(
+            f"With A = {width:g} the money left has the lower score in {100 * ahead:.0f} % of the resamples, and a "
+            f"mean that is surely lower in {lower} of {len(more)} settings and surely higher in {higher} (95 % each)."
+        )
+    return [*lines, "", _filled(" ".join(sentences)), ""]
 
 
 def limits(champion: str, candidates: Sequence[str]) -> str:

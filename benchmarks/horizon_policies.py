@@ -1,4 +1,5 @@
-"""Three index policies that look at the money left where their rule has the time: what the horizon alone gives.
+"""Three index policies that look at the money left where their rule has the time: what the horizon alone gives. And
+one that looks at the whole budget where its rule has the money left.
 
 A rule for an unknown horizon lets its bounds rise with the round t. Where the budget is known, what matters is how
 often an arm would have been pulled by the end if all the money left were spent on it. With n pulls, means r̄ and c̄ and
@@ -18,8 +19,9 @@ the best ratio ρ̂ has no evidence against it, so that another one is pulled if
 n* > K counts the pulls of the best. That is to say, if the largest λ for which this holds is above ρ̂. n* is the time
 of this rule, and N stands in its place.
 
-All rise with b. While an arm has cost nothing its index is +∞, as in the package's rules. None is in print as far as
-we know. `python benchmarks/champion.py` compares them with the package's rules and the champion.
+All rise with b. While an arm has cost nothing its index is +∞, as in the package's rules. The fourth,
+`gittins-ratio-whole`, is gittins-ratio with the budget B in the place of b. None is in print as far as we know.
+`python benchmarks/champion.py` compares them with the package's rules and the champion.
 """
 
 from __future__ import annotations
@@ -28,9 +30,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numba.extending import register_jitable
 
 from budgetbandits.numerics.divergence import largest_ratio
 from budgetbandits.policies.base import NOT_IN_PRINT
+from budgetbandits.policies.gittins_ratio import GittinsRatio, gittins_ratio
 from budgetbandits.policies.index import MoneyPolicy, Monotonicity
 from budgetbandits.policies.omega_ucb import RHO, by_variances
 from budgetbandits.policies.statistics import Moments
@@ -38,6 +42,7 @@ from budgetbandits.policies.statistics import Moments
 SMALLEST_COST = 1e-12
 """Stands for a mean cost of 0, where the index is infinite whatever N is."""
 
+register_jitable(gittins_ratio)  # so that an index may call it
 WITH_MONEY = Monotonicity(rises_with_rounds=True, ignores_rounds=True, rises_with_money=True, error=1e-6)
 
 
@@ -117,3 +122,23 @@ class IMEDMossHorizon(MoneyPolicy):
 
     def extras(self, state: Moments) -> tuple[Any, ...]:
         return (*self.money_extras(state), self.kappa, float(max(state.active.sum(), 1)))
+
+
+def gittins_ratio_whole(
+    mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, reward_variance: Any, cost_variance: Any, left: Any,
+    good: Any, bad: Any, costly: Any, free: Any, width: Any, budget: Any,
+) -> Any:  # fmt: skip
+    return gittins_ratio(
+        mean_reward, mean_cost, pulls, rounds, reward_variance, cost_variance, budget, good, bad, costly, free, width
+    )
+
+
+@dataclass(frozen=True)
+class GittinsRatioWhole(GittinsRatio):
+    """Gittins-ratio with the whole budget in place of the money left."""
+
+    name: ClassVar[str] = "gittins-ratio-whole"
+    index = staticmethod(gittins_ratio_whole)
+
+    def extras(self, state: Moments) -> tuple[Any, ...]:
+        return (*super().extras(state), state.known.budget)

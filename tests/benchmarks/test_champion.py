@@ -39,7 +39,7 @@ count = 5
         ("near-ties", "Near ties", "near-ties"),
     )
 )
-CANDIDATES = '"bts", "omega-star-ucb", "kl-ucb-sc-plus", "imed-moss:kappa=2", "gittins-ratio:width=[1, 1.5]"'
+CANDIDATES = '"bts", "omega-star-ucb", "kl-ucb-sc-plus", "imed-moss:kappa=2", "gittins-ratio:width=[1.25, 1.5]"'
 MEASURED = '"bts", "omega-ucb", "imed-fading", "omega-star-ucb", "ucb1"'
 
 
@@ -51,6 +51,7 @@ def played(tmp_path_factory):
     (out / "findings").mkdir()
     trained, measured = (Suite.from_toml(SUITE.format(policies=each)) for each in (CANDIDATES, MEASURED))
     rules = [f"{champion.RULES}:{rule}" for rule in champion.HORIZON.values()]
+    rules += [f"{champion.RULES}:{champion.WHOLE}:width={width}" for width in champion.WIDTHS]
     leaderboard.play(leaderboard.joined(trained, rules), out / "training", Workers(jobs=1))
     return trained, measured, out
 
@@ -60,7 +61,7 @@ def test_the_page_says_what_was_played(played, monkeypatch):
     trained, measured, out = played
     candidates = [policy.spec for policy in trained.settings[0].experiment.policies]
     chosen = score.scores(*score.scored_games(trained, out / "training"), only=candidates)[0].policy
-    ours = ["gittins-ratio:width=[1, 1.5]", "imed-moss:kappa=2", "kl-ucb-sc-plus"]
+    ours = ["gittins-ratio:width=[1.25, 1.5]", "imed-moss:kappa=2", "kl-ucb-sc-plus"]
     joined = leaderboard.joined(measured, ours)
     leaderboard.play(joined, out / "board", Workers(jobs=1))
     champion.write_pages(trained, out / "training", joined, out / "board", out)
@@ -70,7 +71,8 @@ def test_the_page_says_what_was_played(played, monkeypatch):
     said = re.search(r"Of all (\d+) pairs", page)
     assert said is not None
     assert int(said[1]) == len(pairs) >= 8  # two settings; of five in print one may be the choice
-    alone = page[page.index("## What the horizon alone gives") : page.index("## Measured on other problems")]
+    alone = page[page.index("## What the horizon alone gives") : page.index("## The whole budget")]
+    assert page.count("| gittins-ratio-whole") == 2
     for name in ("omega-star-horizon", "kl-ucb-sc-horizon", "imed-moss-horizon", "omega-star-ucb", "kl-ucb-sc-plus"):
         assert f"\n| {name}" in alone
     assert "horizon" not in page[page.index("## How it was chosen") : page.index(alone)]  # none is a candidate

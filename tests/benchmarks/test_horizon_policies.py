@@ -9,19 +9,23 @@ import pytest
 
 from budgetbandits import plugins, simulate
 from budgetbandits.numerics.divergence import ratio_divergence
+from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Knowledge
 from budgetbandits.policies.omega_ucb import wilson_lower, wilson_upper
 from budgetbandits.problems.families import family
 
 FILE = Path(__file__).parents[2] / "benchmarks/horizon_policies.py"
-POLICIES = ("OmegaStarHorizon", "KLUCBSCHorizon", "IMEDMossHorizon")
+POLICIES = ("OmegaStarHorizon", "KLUCBSCHorizon", "IMEDMossHorizon", "GittinsRatioWhole")
 OUTCOMES = ((1.0, 1.0), (0.0, 0.0), (1.0, 1.0), (0.0, 0.0))
 """Of arm 0: n = 4, r̄ = c̄ = 1/2. With 66 at the start 64 are left, a step of the money, and N = 4 + 64/(1/2) = 132."""
 
 
 def scores(name):
-    policy = plugins.find_policy(f"{FILE}:{name}")
-    state, rng = policy.start(2, Knowledge(budget=66.0)), np.random.default_rng(1)
+    return scores_of(plugins.find_policy(f"{FILE}:{name}"), 66.0)
+
+
+def scores_of(policy, budget):
+    state, rng = policy.start(2, Knowledge(budget=budget)), np.random.default_rng(1)
     for reward, cost in OUTCOMES:
         policy.observe(state, 0, reward, cost, rng)
     policy.observe(state, 1, 1.0, 0.0, rng)
@@ -41,6 +45,11 @@ def test_the_rules_by_hand():
     ratio, free = scores("IMEDMossHorizon")  # n = 4 is above K = 2
     assert 2.0 * 4.0 * ratio_divergence(0.5, 0.5, ratio) == pytest.approx(np.log(132.0 / 4.0), rel=1e-6)
     assert free == np.inf
+
+
+def test_the_whole_budget_stands_for_the_money_left():
+    whole, left = plugins.find_policy(f"{FILE}:GittinsRatioWhole"), parse_policy("gittins-ratio")
+    assert scores_of(whole, 64.0)[0] == pytest.approx(scores_of(left, 66.0)[0], rel=1e-6)  # of which 64 are left
 
 
 def test_imed_moss_counts_fewer_pulls_than_arms_as_many():
