@@ -26,6 +26,7 @@ from budgetbandits.simulation.engines.runtime.draws import gamma, new_stream, un
 from budgetbandits.simulation.parallel import Player
 
 Array = NDArray[np.float64]
+INDICES = "omega-star-ucb", "gittins-ratio"
 
 
 def numpy_loop(rewards: Array, costs: Array, rounds: int) -> None:
@@ -182,6 +183,19 @@ def main() -> None:
             ratio = slow_run.seconds / float(slow_run.rounds[0, 0]) * 1e9 / ours
             cells.append(f"{1e3 * sum(seconds) / len(seconds):>10.2f} ({ratio:,.0f}×)")
         print(f"{policy:24}" + "".join(f"{cell:>20}" for cell in cells))
+    print_indices(few)
+
+
+def print_indices(problems_played: int) -> None:
+    """Two indices with variances, without and with the money left, in turns: the median of the turns."""
+    print("\nindices with variances: ns per round, B = 30 K")
+    print("     K  omega-star-ucb  gittins-ratio  times")
+    for arms in (10, 100, 1000):
+        turns = []
+        for _ in range(3):
+            turns.append([engine_times(name, arms, 30.0 * arms, problems_played, 3)[0] for name in INDICES])
+        plain, money = (median(turn[place] for turn in turns) for place in (0, 1))
+        print(f"{arms:>6} {plain:>15.0f} {money:>14.0f} {money / plain:>6.2f}")
 
 
 if __name__ == "__main__":

@@ -42,6 +42,29 @@ def test_a_policy_goes_by_its_name_too():
     assert "kappa=1.5" in Allocation("bts:kappa=1.5", ["a", "b"], budget=1.0).to_json()
 
 
+def test_without_a_policy_the_recommended_one_is_taken():
+    assert Allocation(arms=ARMS, budget=9.0).policy.spec == "gittins-ratio"
+    assert Allocation(arms=ARMS, budget=9.0, cost_max=dict.fromkeys(ARMS, 2.0)).policy.spec == "bts"
+    assert Allocation(arms=ARMS, budget=9.0, horizon=20).policy.spec == "bts-paced"
+    with pytest.raises(BadParameter, match="0 arms"):
+        Allocation(budget=9.0)
+    with pytest.raises(BadParameter, match="budget is 0"):
+        Allocation(arms=ARMS)
+
+
+def test_a_prior_that_all_arms_have_said_survives_a_restart_and_serves_a_new_arm():
+    spend, arms = Allocation(arms=[f"a{i}" for i in range(12)], budget=100.0, seed=3), 12
+    while sum(spend.pulls.values()) < 40:
+        spend.tell(spend.ask(), reward=0.0, cost=1.0)
+    again = Allocation.from_json(spend.to_json())
+    assert again.to_json() == spend.to_json()
+    again.add_arm("late")
+    prior = np.array(json.loads(again.to_json())["state"]["prior"])
+    assert prior.shape == (4, arms + 1)
+    assert prior[2, 0] > 1.0 > prior[3, 0]  # every pull costs 1
+    assert (prior == prior[:, :1]).all()
+
+
 def test_the_readme_example():
     spend = Allocation(BudgetedThompson(), ARMS, budget=500.0, cost_max=2.0, seed=7)
     rng = np.random.default_rng(0)

@@ -92,6 +92,16 @@ def test_policies_after_the_paper_play_the_same_game(name, engine):
     assert smallest_p(rows(fast), rows(slow)) > FALSE_ALARM
 
 
+def test_a_prior_fitted_to_all_arms_plays_the_same_game():
+    """Every pull costs 1, which the prior of the costs finds out: without it other arms are pulled."""
+    laws = [JointTable([[1.0, 1.0, mean], [0.0, 1.0, 1.0 - mean]]) for mean in np.linspace(0.1, 0.8, 12)]
+    problem = Problem(tuple(Arm(f"arm-{i}", law) for i, law in enumerate(laws)))
+    fast = simulate(problem, "gittins-ratio", [80.0], runs=900, seed=3)
+    slow = simulate(problem, "gittins-ratio", [80.0], runs=120, seed=3, engine="reference")
+    fixed = simulate(problem, "gittins-ratio:lead=1000", [80.0], runs=900, seed=3)
+    assert smallest_p(rows(fast), rows(slow)) > FALSE_ALARM > smallest_p(rows(fast), rows(fixed))
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("name", ["ucb-b2", "ucb-b2c"])
 def test_variances_narrow_the_interval_in_both_engines(name):
