@@ -138,7 +138,7 @@ class GittinsRatioWhole(GittinsRatio):
     """Gittins-ratio with the whole budget in place of the money left."""
 
     name: ClassVar[str] = "gittins-ratio-whole"
-    index = staticmethod(gittins_ratio_whole)
+    index = staticmethod(gittins_ratio_whole)  # type: ignore[assignment]
 
     def extras(self, state: Moments) -> tuple[Any, ...]:
         return (*super().extras(state), state.known.budget)
