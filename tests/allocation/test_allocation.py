@@ -48,8 +48,21 @@ def test_without_a_policy_the_recommended_one_is_taken():
     assert Allocation(arms=ARMS, budget=9.0, horizon=20).policy.spec == "bts-paced"
     with pytest.raises(BadParameter, match="0 arms"):
         Allocation(budget=9.0)
-    with pytest.raises(BadParameter, match="budget is 0"):
+    with pytest.raises(BadParameter, match="budget is missing"):
         Allocation(arms=ARMS)
+    with pytest.raises(BadParameter, match="write arms="):
+        Allocation(ARMS, 9.0)
+
+
+def test_money_that_was_paid_and_not_learned_from_is_not_left():
+    spend = Allocation(arms=ARMS, budget=20.0, seed=1)
+    for _ in range(15):
+        spend.tell(spend.ask(), cost=1.0)  # the rewards are late
+    state = spend._session.state
+    assert state.left == pytest.approx(spend.left) == 5.0
+    for ask in list(spend.pending):
+        spend.tell(ask, reward=1.0)
+    assert state.left == pytest.approx(spend.left) == 5.0
 
 
 def test_a_prior_that_all_arms_have_said_survives_a_restart_and_serves_a_new_arm():

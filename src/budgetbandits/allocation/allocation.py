@@ -77,7 +77,7 @@ class Allocation(AllocationState):
         self,
         policy: Policy | type[Policy] | str | None = None,
         arms: Sequence[str] = (),
-        budget: float = 0.0,
+        budget: float | None = None,
         *,
         cost_max: float | Mapping[str, float] = 1.0,
         reward_max: float = 1.0,
@@ -88,6 +88,10 @@ class Allocation(AllocationState):
         horizon: float | None = None,
         propensity_draws: int = 0,
     ) -> None:
+        if isinstance(policy, list | tuple):
+            raise BadParameter(f"policy is {policy!r:.40}; write arms=[…], or name a policy before the arms")
+        if budget is None:
+            raise BadParameter("budget is missing; write budget=…, the money that may be spent")
         policy = policy_of(default_policy(cost_max, horizon) if policy is None else policy)
         self._lock = threading.RLock()
         self._money = Money(positive("budget", budget))

@@ -23,6 +23,7 @@ from budgetbandits.errors import BadParameter, BadState, UnknownPolicy
 from budgetbandits.formatting.tables import MOST_ROWS, Table, column, left_out
 from budgetbandits.policies import label, parse_policy
 from budgetbandits.policies.base import Policy
+from budgetbandits.policies.index import MoneyPolicy
 from budgetbandits.policies.paced.statistics import PacedState
 from budgetbandits.policies.posteriors import kept_posterior, posterior
 from budgetbandits.validation import positive
@@ -166,13 +167,14 @@ class AllocationState:
         )
 
     def _update_plan_inputs(self) -> None:
-        """Subtract from a planner's budget and requests what was used up and not learned from: failures, overruns, and
-        asks that still wait for their reward. For other policies the budget is a constant."""
+        """Subtract what was used up and not learned from from the budget and requests of a policy that watches what is
+        left: failures, overruns, and asks that still wait for their reward. For others the budget is a constant."""
         state = self._session.state
         if not self.policy.needs:
             return
         asks, cost = self._asks.paid
-        budget = self._money.planned(cost) if isinstance(state, PacedState) else self._money.budget
+        watches = isinstance(state, PacedState) or isinstance(self.policy, MoneyPolicy)
+        budget = self._money.planned(cost) if watches else self._money.budget
         self._session.plan_with(budget / self._units.cost_max, sum(self._session.cooldowns.failures) + asks)
 
     # --- looking ---------------------------------------------------------------------------------------------------

@@ -71,27 +71,33 @@ class Margin(NamedTuple):
         return self.apart and self.difference < 0.0
 
 
-def scored_games(suite: Suite, folder: Path) -> tuple[dict[str, SettingGames], dict[str, float]]:
-    """Of every setting that is scored the regret at its largest budget, and the lower bound there."""
-    values, bounds = {}, {}
+def scored_bounds(suite: Suite) -> dict[str, float]:
+    """The settings that are scored, each with the lower bound at its largest budget."""
+    bounds = {}
     for setting in suite.settings:
         bound = leaderboard.bounds(setting.experiment)[-1]
         if len(setting.experiment.problems) > 1 and bound is not None:
-            values[setting.name] = SettingGames.of(Results.load(folder / setting.name))
             bounds[setting.name] = bound
-    if not values:
+    if not bounds:
         raise StudyError(
             "no setting can be scored: each has a single problem, or a horizon, or no known lower bound; play a suite "
             "with count = 2 or more problems in a setting"
         )
-    return values, bounds
+    return bounds
+
+
+def scored_games(suite: Suite, folder: Path) -> tuple[dict[str, SettingGames], dict[str, float]]:
+    """Of every setting that is scored the regret at its largest budget, and the lower bound there."""
+    bounds = scored_bounds(suite)
+    return {name: SettingGames.of(Results.load(folder / name)) for name in bounds}, bounds
 
 
 def champion_of(suite: Suite, text: str) -> str:
-    """The policy of the suite that the user names, by its spec."""
-    spec = plugins.find_policy(text).spec
-    if not any(spec == policy.spec for setting in suite.settings for policy in setting.experiment.policies):
-        raise BadParameter(f"--champion {text} plays in no setting of the suite; add it by --with {text}")
+    """The policy that the user names, by its spec; it must play where it is scored."""
+    spec, scored = plugins.find_policy(text).spec, scored_bounds(suite)
+    playing = [setting.experiment.policies for setting in suite.settings if setting.name in scored]
+    if not any(spec == policy.spec for policies in playing for policy in policies):
+        raise BadParameter(f"--champion {text} plays in no setting that is scored; add it by --with {text}")
     return spec
 
 

@@ -85,7 +85,7 @@ class GittinsRatio(PriorPolicy):
     width: float = 1.25
 
     def __post_init__(self) -> None:
-        self.between(1e-3, 1e3, width=self.width)
+        self.between(1e-3, 10.0, width=self.width)  # beyond, nine steps do not find every index
         self.positive(lead=self.lead)
 
     def extras(self, state: Moments) -> tuple[Any, ...]:

@@ -36,34 +36,43 @@ SMALLEST_SCATTER = 0.02
 """No pull counts for more than fifty of 0 and 1."""
 
 
-def pull_weight(sums: Any, squares: Any, arms: int, pulls: Any, unit: float) -> float:
-    """How many pulls of 0 and 1 tell as much as one pull of these arms: 1, or more where outcomes scatter less."""
-    scatter = largest = 0.0
-    for arm in range(arms):
-        square = (sums[arm] * unit) ** 2 / max(float(pulls[arm]), 1.0)
-        scatter += squares[arm] * unit * unit - square
-        largest += sums[arm] * unit - square
-    return 1.0 / min(max(scatter / largest, SMALLEST_SCATTER), 1.0) if largest > 0.0 else 1.0
+def pull_weight(sums: Any, squares: Any, pulls: Any) -> float:
+    """How many pulls of 0 and 1 tell as much as one pull of these arms: 1, or more where outcomes scatter less.
+
+    Their variance, by the arms that were pulled twice or more, against that of 0 and 1 with the same means. Both are
+    estimated without bias, so for outcomes of 0 and 1 the weight is 1.
+    """
+    scatter = bernoulli = made = 0.0
+    seen = 0
+    for arm in range(len(pulls)):
+        if pulls[arm] >= 2:
+            square = sums[arm] ** 2 / pulls[arm]
+            scatter += squares[arm] - square
+            bernoulli += sums[arm] - square
+            made += pulls[arm]
+            seen += 1
+    if bernoulli <= 0.0:
+        return 1.0
+    variance = scatter / (made - seen)
+    largest = (bernoulli + variance * seen) / made
+    return 1.0 / min(max(variance / largest, SMALLEST_SCATTER), 1.0)
 
 
-def fitted_beta(sums: Any, squares: Any, arms: int, pulls: Any, unit: float, lead: float) -> tuple[float, float]:
-    """The counts (a, b) of the Beta prior of ``arms`` means, from sums and squares in a unit. Can be compiled.
+def fitted_beta(sums: Any, squares: Any, pulls: Any, lead: float) -> tuple[float, float]:
+    """The counts (a, b) of the Beta prior of the means of arms that were pulled. Can be compiled.
 
     ``lead`` is what the logarithm of the likelihood must gain before the uniform prior is given up.
 
-    >>> one, two = np.array([1.0, 0.0]), np.full(10, 4.0)
-    >>> fitted_beta(one, one, 2, np.array([1, 1]), 1.0, 3.0)  # two arms tell next to nothing
+    >>> few, many = np.array([1.0, 0.0]), np.full(10, 4.0)
+    >>> fitted_beta(few, few, np.ones(2), 3.0)  # two arms tell next to nothing
     (1.0, 1.0)
-    >>> fitted_beta(two, two, 10, np.full(10, 4), 1.0, 3.0)  # ten arms of which every pull gave 1 do
+    >>> fitted_beta(many, many, many, 3.0)  # ten arms of which every pull gave 1 do
     (8.0, 0.125)
     """
     hits, misses, totals = np.zeros(SIZES), np.zeros(SIZES), np.zeros((SIZES, SIZES))
-    weight = pull_weight(sums, squares, arms, pulls, unit)
-    seen = 0
-    for arm in range(arms):
-        if pulls[arm] == 0:
-            continue
-        made, paid = float(pulls[arm]) * weight, sums[arm] * unit * weight
+    weight = pull_weight(sums, squares, pulls)
+    for arm in range(len(pulls)):
+        made, paid = pulls[arm] * weight, sums[arm] * weight
         unpaid = max(made - paid, 0.0)
         for row in range(SIZES):
             count = 2.0 ** (row - UNIFORM)
@@ -71,16 +80,13 @@ def fitted_beta(sums: Any, squares: Any, arms: int, pulls: Any, unit: float, lea
             misses[row] += math.lgamma(count + unpaid)
             for column in range(row + 1):
                 totals[row, column] += math.lgamma(count + 2.0 ** (column - UNIFORM) + made)
-        seen += 1
-        if seen == MOST_ARMS:
-            break
     uniform = hits[UNIFORM] + misses[UNIFORM] - totals[UNIFORM, UNIFORM]  # Γ(1)²/Γ(2) = 1
     best, found = uniform + lead, (1.0, 1.0)
     for row in range(SIZES):
         for column in range(SIZES):
             good, bad = 2.0 ** (row - UNIFORM), 2.0 ** (column - UNIFORM)
             evidence = hits[row] + misses[column] - totals[max(row, column), min(row, column)]
-            evidence -= seen * (math.lgamma(good) + math.lgamma(bad) - math.lgamma(good + bad))
+            evidence -= len(pulls) * (math.lgamma(good) + math.lgamma(bad) - math.lgamma(good + bad))
             evidence -= STEP * (abs(row - UNIFORM) + abs(column - UNIFORM))
             if evidence > best:
                 best, found = evidence, (good, bad)
@@ -97,9 +103,10 @@ class PriorMoments(Moments):
 
     def fit(self, lead: float) -> None:
         """Fit the prior to the pulls so far."""
-        rest = len(self.pulls), self.pulls, 1.0, lead
-        rewards = fitted_beta(self.reward, self.reward_squared, *rest)
-        costs = fitted_beta(self.cost, self.cost_squared, *rest)
+        seen = np.flatnonzero(self.pulls)[:MOST_ARMS]
+        pulls = self.pulls[seen].astype(float)
+        rewards = fitted_beta(self.reward[seen], self.reward_squared[seen], pulls, lead)
+        costs = fitted_beta(self.cost[seen], self.cost_squared[seen], pulls, lead)
         self.prior = np.tile(np.array([*rewards, *costs])[:, None], len(self.pulls))
 
 
@@ -124,17 +131,14 @@ class PriorPolicy(MoneyPolicy):
     def observe(self, state: Moments, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
         before = int(state.pulls.sum())
         super().observe(state, arm, reward, cost, rng)
-        self._refit(state, before)
+        assert isinstance(state, PriorMoments)
+        if before.bit_length() != (before + 1).bit_length():
+            state.fit(self.lead)
 
     def add_history(self, state: Moments, arm: int, pulls: int, reward: float, cost: float) -> None:
-        before = int(state.pulls.sum())
         super().add_history(state, arm, pulls, reward, cost)
-        self._refit(state, before)
-
-    def _refit(self, state: Moments, before: int) -> None:
         assert isinstance(state, PriorMoments)
-        if before.bit_length() != int(state.pulls.sum()).bit_length():
-            state.fit(self.lead)
+        state.fit(self.lead)
 
     def prior_extras(self, state: Moments) -> tuple[Any, ...]:
         """The first seven of the extras: variances, the money left, and the four counts of the prior."""

@@ -108,6 +108,8 @@ def facts(summary: dict[str, Any]) -> str:
 def sentences(summary: dict[str, Any]) -> list[str]:
     """What was found, in three sentences."""
     ranked = [row for row in summary["overall"] if row["competes"] and row["comparable"]]
+    if not ranked:
+        return ["No policy that competes plays in every setting, so there is no order over all of them."]
     first = ranked[0]
     close = [row for row in ranked[1:] if row["low"] <= first["high"]]
     wins: dict[str, list[str]] = {}

@@ -27,6 +27,7 @@ from budgetbandits.errors import BadState, BudgetBanditsError, TooManySegments
 from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy
+from budgetbandits.policies.index import MoneyPolicy
 from budgetbandits.policies.paced.statistics import PacedState
 from budgetbandits.policies.primal_dual import PricedState
 from budgetbandits.policies.sampling import SamplingPolicy
@@ -381,6 +382,8 @@ class CampaignLearner(ArmSession):
             state.chosen = used  # a decision that was voided is not
         if isinstance(state, PacedState) and math.isfinite(state.known.horizon):
             self.plan_with((account.budget - spent) / self._cost_max + state.paid, used - int(state.pulls.sum()))
+        elif isinstance(self.policy, MoneyPolicy):
+            self.learner.set_budget((account.budget - spent) / self._cost_max + state.spent)
 
     def add(self, name: str, cap: int) -> int:
         """One more arm; its number."""

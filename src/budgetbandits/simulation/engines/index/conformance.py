@@ -17,6 +17,7 @@ from budgetbandits.errors import BadParameter, NotANumber
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import Knowledge, State
 from budgetbandits.policies.index import IndexPolicy, check_arity, index_of, rounded_money
+from budgetbandits.policies.prior import PriorMoments, PriorPolicy
 from budgetbandits.policies.statistics import Moments, Tally
 from budgetbandits.problems.distributions import OutcomeLaw
 from budgetbandits.problems.problem import Arm, Problem
@@ -87,6 +88,8 @@ def _add_moments(state: Tally, spread: Array) -> None:
         cost_variance = spread[0] * cost * (1.0 - cost)
         state.cost_squared[:] = (cost * cost + cost_variance) * state.pulls
         state.product[:] = (reward * cost + (2.0 * spread[1] - 1.0) * np.sqrt(variance * cost_variance)) * state.pulls
+    if isinstance(state, PriorMoments):
+        state.prior[:] = np.array([0.5, 2.0, 4.0, 8.0])[:, None] * (1.0 + spread[0, 0])
 
 
 def extras_at(
@@ -105,7 +108,7 @@ def extras_at(
         if place == 0 and rule.kind not in (CONSTANT, OWN):
             for state, extras in zip((*states, *corners), found, strict=True):
                 _check_first(policy, rule, state, extras)
-        elif place > 2 or rule.kind not in (MOMENTS, MONEY):
+        elif rule.kind not in (MOMENTS, MONEY) or place > (6 if isinstance(policy, PriorPolicy) else 2):
             _check_constant([extras[place] for extras in found], place, own=place == 0 and rule.kind == OWN)
     for state, extras in zip(states, found[: len(states)], strict=True):
         _check_index(policy, rule, state, extras)
@@ -129,6 +132,10 @@ def _check_first(policy: IndexPolicy, rule: IndexRule, state: Tally, extras: tup
         expected = state.moments if isinstance(state, Moments) else (None,)
         if rule.kind == MONEY:
             expected = (*expected[:2], np.asarray(rounded_money(state.left)))
+        if isinstance(state, PriorMoments):
+            expected = (*expected, *state.prior[:, 0])
+            if len(extras) < len(expected):
+                raise EngineUnsupported("its extras do not begin with prior_extras, which the engine writes to")
     elif rule.kind == FLOOR_SEEN:
         expected = (np.asarray(state.mean_cost.min()),)
     elif rule.kind == BEST_RATIO:

@@ -169,6 +169,8 @@ def rule_of(policy: IndexPolicy) -> IndexRule:
     if isinstance(policy, PrimalDualBwK) and policy.horizon is not None:
         raise EngineUnsupported("with a horizon its prices move in every round")
     check_methods(policy, PRIMAL_DUAL_METHODS if isinstance(policy, PrimalDualBwK) else INDEX_METHODS)
+    if isinstance(policy, PriorPolicy) and (policy.first_pulls or policy.first_extra != "money"):
+        raise EngineUnsupported("only a rule without first pulls whose first extra is money has its prior fitted there")
     index = plain(index_of(policy))
     compiled(index)
     if policy.first_extra not in KINDS:

@@ -19,8 +19,8 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from budgetbandits.policies import prior
 from budgetbandits.policies.index import MONEY_STEPS, SMALLEST_MONEY
+from budgetbandits.policies.prior import MOST_ARMS, fitted_beta, pull_weight
 from budgetbandits.simulation.engines.runtime.draws import new_stream
 from budgetbandits.simulation.engines.runtime.laws import LAWS
 from budgetbandits.simulation.engines.runtime.records import RESULTS, Record, float_pointer, whole_pointer
@@ -92,8 +92,8 @@ or the smallest cost of a unit of reward."""
 FIRST_PATIENCE = 48
 """Evaluations, or as many as there are arms, after which the lazy engine looks whether sweeps would be faster."""
 
-register_jitable(prior.pull_weight)
-fitted_beta = register_jitable(prior.fitted_beta)
+for helper in (pull_weight, fitted_beta):
+    register_jitable(helper)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -152,15 +152,26 @@ def money_moved(game):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def fitted_prior(game, sums_at, squares_at, unit):
+    """The prior of the means whose sums and squares stand at these addresses."""
+    pulls, sums, squares = whole_pointer(game.pulls_at), float_pointer(sums_at), float_pointer(squares_at)
+    seen = np.empty((3, MOST_ARMS))
+    found = 0
+    for arm in range(game.arms):
+        if pulls[arm] > 0 and found < MOST_ARMS:
+            seen[0, found], seen[1, found], seen[2, found] = sums[arm] * unit, squares[arm] * unit * unit, pulls[arm]
+            found += 1
+    return fitted_beta(seen[0, :found], seen[1, :found], seen[2, :found], game.lead)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def prior_moved(game):
     """Fit the prior where the rounds have reached a power of two; whether it is another than before."""
     if not game.fits_prior or game.rounds == 0 or game.rounds & (game.rounds - 1):
         return False
-    pulls, prior = whole_pointer(game.pulls_at), float_pointer(game.more_at)
-    rewards, squares = float_pointer(game.rewards_at), float_pointer(game.squares_at)
-    costs, cost_squares = float_pointer(game.costs_at), float_pointer(game.cost_squares_at)
-    good, bad = fitted_beta(rewards, squares, game.arms, pulls, game.reward_unit, game.lead)
-    costly, free = fitted_beta(costs, cost_squares, game.arms, pulls, game.cost_unit, game.lead)
+    prior = float_pointer(game.more_at)
+    good, bad = fitted_prior(game, game.rewards_at, game.squares_at, game.reward_unit)
+    costly, free = fitted_prior(game, game.costs_at, game.cost_squares_at, game.cost_unit)
     moved = prior[0] != good or prior[1] != bad or prior[2] != costly or prior[3] != free
     prior[0], prior[1], prior[2], prior[3] = good, bad, costly, free
     return moved
