@@ -31,6 +31,7 @@ from budgetbandits.policies.index import MoneyPolicy
 from budgetbandits.policies.paced.statistics import PacedState
 from budgetbandits.policies.primal_dual import PricedState
 from budgetbandits.policies.sampling import SamplingPolicy
+from budgetbandits.policies.statistics import Moments
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.request import Amounts, ResolvedRequest, resolve
 from budgetbandits.service.segment_sums import SegmentSums
@@ -382,7 +383,7 @@ class CampaignLearner(ArmSession):
             state.chosen = used  # a decision that was voided is not
         if isinstance(state, PacedState) and math.isfinite(state.known.horizon):
             self.plan_with((account.budget - spent) / self._cost_max + state.paid, used - int(state.pulls.sum()))
-        elif isinstance(self.policy, MoneyPolicy):
+        elif isinstance(self.policy, MoneyPolicy) and isinstance(state, Moments):
             self.learner.set_budget((account.budget - spent) / self._cost_max + state.spent)
 
     def add(self, name: str, cap: int) -> int:
