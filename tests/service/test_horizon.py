@@ -119,6 +119,26 @@ def test_a_request_is_gone_with_its_money_whatever_is_told_of_it_later(store, cl
     assert verify(store, campaign) == []
 
 
+@pytest.mark.parametrize("lease", [{}, {"lease": 20.0, "lease_seconds": 1000.0}], ids=["own", "leased"])
+def test_a_policy_that_watches_the_money_left_sees_what_was_charged(store, clock, lease):
+    """Without a horizon, too: rewards are late, a hold has expired, and the money is not there any more."""
+    engine = DecisionService(store, clock)
+    campaign = engine.create("ads", "gittins-ratio", budget=50.0, arms=ARMS, hold_seconds=10.0, **lease)
+    engine.decide(campaign, "expires")
+    clock.now += 10.0
+    engine.expire_due()
+    late = [engine.decide(campaign, str(number)) for number in range(12)]
+    for each in late:
+        engine.feedback(each.decision, cost=each.hold / 2)
+    for told in (0, 6, 12):
+        for each in late[:told]:
+            engine.feedback(each.decision, reward=0.5)
+        engine.void(engine.decide(campaign, f"after {told}").decision)
+        spent = sum(row.hold.charged for row in store.decisions.values())
+        assert state_of(engine, campaign).left == pytest.approx((50e6 - spent) / 1e6 / max(ARMS.values()), rel=1e-9)
+    assert verify(store, campaign) == []
+
+
 def test_hardly_any_reward_comes_in_time_and_the_money_is_spent_all_the_same(engine, store):
     """1,000 requests for 100: small for all would cost 50, large for all 500. Costs are told at once, one reward in
     fifty as well, the others when all is over. A policy that took the requests for unanswered would keep 40 back."""

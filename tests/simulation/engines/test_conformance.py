@@ -16,9 +16,11 @@ from numba.extending import overload
 from budgetbandits import POLICIES, Problem, parse_policy, simulate
 from budgetbandits.errors import BadParameter, NotANumber
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
+from budgetbandits.policies.gittins_ratio import GittinsRatio
 from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, Monotonicity, where
 from budgetbandits.policies.kube import KUBE, FractionalKUBE
 from budgetbandits.policies.primal_dual import PrimalDualBwK
+from budgetbandits.policies.prior import PriorPolicy
 from budgetbandits.policies.statistics import Tally
 from budgetbandits.policies.thompson import BudgetedThompson
 from budgetbandits.problems.distributions import Bernoulli, Fixed, Independent
@@ -168,6 +170,42 @@ def test_extras_that_depend_on_the_state(policy):
 @pytest.mark.parametrize("policy", [Deviation(), LARGEST_COST], ids=lambda policy: policy.name)
 def test_extras_that_are_not_what_first_extra_declares(policy):
     assert_left_to_the_reference(policy, f"is not the {policy.first_extra}")
+
+
+class WithoutPrior(PriorPolicy):
+    """Fits a prior and does not hand it on: the engine would write where nothing is."""
+
+    name: ClassVar[str] = "without-prior"
+    first_pulls: ClassVar[bool] = False
+    index = staticmethod(
+        lambda reward, cost, pulls, rounds, rewards, costs, left: (pulls * reward + left) / (pulls + 1.0)
+    )
+
+    def extras(self, state: Tally) -> tuple[Any, ...]:
+        return self.money_extras(state)
+
+
+class Swapped(GittinsRatio):
+    """Hands on the prior of the costs first."""
+
+    name: ClassVar[str] = "swapped"
+
+    def extras(self, state: Tally) -> tuple[Any, ...]:
+        *known, good, bad, costly, free, width = super().extras(state)
+        return (*known, costly, free, good, bad, width)
+
+
+class Forced(GittinsRatio):
+    """Pulls every arm once first, in which time the reference fits the prior and the engine would not."""
+
+    name: ClassVar[str] = "forced"
+    first_pulls: ClassVar[bool] = True
+
+
+def test_a_prior_must_be_where_the_engine_fits_it():
+    assert_left_to_the_reference(WithoutPrior(), "prior_extras")
+    assert_left_to_the_reference(Swapped(), "is not the money")
+    assert_left_to_the_reference(Forced(), "without first pulls")
 
 
 def test_a_number_for_each_arm_must_be_declared():
