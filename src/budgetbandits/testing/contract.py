@@ -183,11 +183,11 @@ def learns_about_one_arm_at_a_time(policy: Policy) -> None:
             expect(np.array_equal(array, copies[name]), f"choose changes {name} in place; assign a new array")
         if arm is None:
             break
-        copies = {name: value.copy() for name, value in _arrays(state).items()}
+        before, copies = _arrays(state), {name: value.copy() for name, value in _arrays(state).items()}
         policy.observe(state, arm, *feedback(world), rng)
-        for name, array in _arrays(state).items():
+        for name, array in before.items():
             same = np.array_equal(np.delete(array, arm, axis=-1), np.delete(copies[name], arm, axis=-1))
-            expect(same, f"observe of one arm changes {name} of another")
+            expect(same, f"observe of one arm changes {name} of another in place; assign a new array")
 
 
 def retired_arms_rest(policy: Policy) -> None:
