@@ -1,8 +1,8 @@
-"""docs/leaderboard.md, its figures and the data that `budgetbandits recommend` reads, from two leaderboards.
+"""docs/leaderboard.md, its figures and the data that `budgetbandits recommend` reads, from one or two leaderboards.
 
 budgetbandits leaderboard --out out/leaderboard
 budgetbandits leaderboard --suite examples/paced-suite.toml --setting two-resources-3 … --out out/paced
-python benchmarks/leaderboard_page.py out/leaderboard out/paced
+python benchmarks/leaderboard_page.py out/leaderboard [out/paced]
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from budgetbandits.policies import label
 from budgetbandits.report.leaderboard import efforts, facts, matrix, sentences
 
 ROOT = Path(__file__).parent.parent
-PAGE, SHIPPED = ROOT / "docs" / "leaderboard.md", ROOT / "experiments"
+PAGE, SHIPPED = ROOT / "docs" / "leaderboard.md", ROOT / "src" / "budgetbandits" / "experiments" / "shipped"
 FIRST = 8
 """Policies of each setting that the page shows; standings.csv has all."""
 
@@ -87,14 +87,17 @@ RULES = """\
 """
 
 
-def main(folder: Path, paced: Path) -> None:
+def main(folder: Path, paced: Path | None = None) -> None:
     summary = read_summary(folder) | {"command": "budgetbandits leaderboard"}  # wherever the folder was
     (ROOT / "docs" / "figures").mkdir(exist_ok=True)
     for name in ("profile", "quantiles"):
         shutil.copy(folder / "figures" / f"{name}.png", ROOT / "docs" / "figures" / f"leaderboard-{name}.png")
     PAGE.write_text("\n".join([INTRO, *found(summary), RULES, *time_taken(summary)]), encoding="utf-8")
-    lasting = read_summary(paced) | {"command": "budgetbandits leaderboard --suite examples/paced-suite.toml"}
-    for data, name in ((summary, SUMMARY), (lasting, PACED_SUMMARY)):
+    shipped = {SUMMARY: summary}
+    if paced is not None:
+        command = "budgetbandits leaderboard --suite examples/paced-suite.toml"
+        shipped[PACED_SUMMARY] = read_summary(paced) | {"command": command}
+    for name, data in shipped.items():
         text = json.dumps(_rounded(data), ensure_ascii=False, separators=(",", ":"))
         (SHIPPED / name).write_text(text + "\n", encoding="utf-8")
 
@@ -209,4 +212,4 @@ def _rounded(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(*map(Path, sys.argv[1:]))
