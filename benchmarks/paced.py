@@ -1,6 +1,7 @@
 """Regret against the fluid bound of policies that make a budget last, on random problems; tables of docs/paced.md.
 
     python benchmarks/paced.py [--problems 100] [--runs 5] [--longest 100000] [--figure docs/figures/paced-growth.png]
+    python benchmarks/paced.py --policies bts-paced bts-paced:hope=2 --seed 4000000 --longest 10000
 
 Bernoulli problems of K arms with means from U(0.05, 1), in which the arm with the best ratio is not the one with the
 highest reward. The budget for a request is 0.3 (tight) or 0.8 (loose) of the way from the cost of the one to that of
@@ -37,10 +38,9 @@ def rate(problem: Problem, share: float) -> float:
     return float(cheap + share * (costly - cheap))
 
 
-def problems(arms: int, count: int) -> list[Problem]:
-    """The first random ones in which the best arm for little money is not that for much."""
+def problems(arms: int, count: int, seed: int = 0) -> list[Problem]:
+    """The first random ones, from this seed on, in which the best arm for little money is not that for much."""
     found: list[Problem] = []
-    seed = 0
     while len(found) < count:
         problem = family("uniform-bernoulli", arms, seed, low=0.05)
         if (problem.reward_means / problem.cost_means).argmax() != problem.reward_means.argmax():
@@ -84,12 +84,12 @@ def slopes(table: Array, horizons: list[int]) -> tuple[float, float, float]:
     return float(slope(table.mean(axis=1))), float(low), float(high)
 
 
-def measure(arms: int, name: str, horizons: list[int], count: int, runs: int) -> dict[str, Array]:
+def measure(arms: int, name: str, horizons: list[int], asked: argparse.Namespace) -> dict[str, Array]:
     """The regrets of each policy as (horizon, problem); their rows of the table are printed."""
-    found = problems(arms, count)
+    found = problems(arms, asked.problems, asked.seed)
     tables = {
-        policy: np.array([regrets(policy, found, SHARES[name], horizon, runs) for horizon in horizons])
-        for policy in POLICIES
+        policy: np.array([regrets(policy, found, SHARES[name], horizon, asked.runs) for horizon in horizons])
+        for policy in asked.policies
     }
     for place, (policy, table) in enumerate(tables.items()):
         fits = [slopes(table, horizons), slopes(table[-2:], horizons[-2:])]
@@ -102,6 +102,8 @@ def measure(arms: int, name: str, horizons: list[int], count: int, runs: int) ->
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--policies", nargs=2, default=POLICIES)
+    parser.add_argument("--seed", type=int, default=0, help="of the first problem")
     parser.add_argument("--problems", type=int, default=100)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--longest", type=int, default=100_000)
@@ -111,9 +113,7 @@ def main() -> None:
     names = [f"T = {horizon:,}" for horizon in horizons]
     print("|", " | ".join(["arms, budget", "policy", *names, "slope", "of the last decade"]), "|")
     print("|---" * (len(horizons) + 4) + "|")
-    measured = {
-        (arms, name): measure(arms, name, horizons, asked.problems, asked.runs) for name in SHARES for arms in ARMS
-    }
+    measured = {(arms, name): measure(arms, name, horizons, asked) for name in SHARES for arms in ARMS}
     if asked.figure is not None:
         spreads = {
             f"{arms} arms, {name} budget": {policy: spread(table) for policy, table in tables.items()}

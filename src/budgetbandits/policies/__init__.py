@@ -60,9 +60,9 @@ POLICY_REGISTRY: Registry[type[Policy]] = Registry("policy", POLICIES, "budgetba
 PAPER_POLICIES = ("bts", "epsilon-first", "pd-bwk", "ucb-bv1", "kube")
 """The policies that the paper simulates; they look the same in every figure."""
 
-UNPROVEN_PARAMETERS = frozenset({"kappa", "forget", "prior_reward", "prior_cost"})
-"""Parameters that take any policy out of its proof: counts times κ, outcomes that are forgotten, and priors other than
-the uniform ones of the proofs."""
+UNPROVEN_PARAMETERS = frozenset({"kappa", "forget", "hope", "prior_reward", "prior_cost"})
+"""Parameters that take any policy out of its proof: counts times κ, outcomes that are forgotten, means that are hoped
+for, and priors other than the uniform ones of the proofs."""
 
 
 def parse_policy(text: str) -> Policy:

@@ -54,9 +54,11 @@ POLICIES = [
     *("bts-paced", "bts-paced:forget=0.1,pooling=2.0", "bts-paced:trials=1"),
     *("primal-dual-bwk", "primal-dual-bwk:horizon=77"),
 ]
-PAIRS = [(policy, name) for policy in POLICIES for name in PLAYED]
+HOPEFUL = "bts-paced:hope=2.0"
+PAIRS = [(policy, name) for policy in [*POLICIES, HOPEFUL] for name in PLAYED]
 FEW = [(POLICIES[place % len(POLICIES)], name) for place, name in enumerate(PLAYED)]
-"""Every problem once, every policy twice."""
+"""Every problem once, every policy twice; then one that draws nothing."""
+FEW += [(HOPEFUL, "segments that change"), (HOPEFUL, "scales of their own"), (HOPEFUL, "an arm comes")]
 
 
 @pytest.mark.parametrize(("policy", "name"), mostly_deep(PAIRS, FEW))
@@ -72,8 +74,9 @@ def test_the_loops_play_the_games_of_the_reference(policy, name):
 
 
 def test_without_a_horizon_too():
-    fast, slow = (simulate(TEN, "bts-paced", [25], 4, engine=engine) for engine in ("fast", "reference"))
-    assert np.array_equal(fast.pulls, slow.pulls)
+    for policy in ("bts-paced", HOPEFUL):
+        fast, slow = (simulate(TEN, policy, [25], 4, engine=engine) for engine in ("fast", "reference"))
+        assert np.array_equal(fast.pulls, slow.pulls)
 
 
 @pytest.mark.deep
@@ -129,7 +132,13 @@ def test_what_is_left_to_the_reference(problem, policy, why):
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [(PacedThompson, "all_laws"), (PacedThompson, "observe"), (PrimalDualBwK, "growth"), (PrimalDualBwK, "extras")],
+    [
+        (PacedThompson, "all_laws"),
+        (PacedThompson, "hoped"),
+        (PacedThompson, "observe"),
+        (PrimalDualBwK, "growth"),
+        (PrimalDualBwK, "extras"),
+    ],
 )
 def test_a_method_of_its_own(kind, name):
     method = getattr(kind, name)

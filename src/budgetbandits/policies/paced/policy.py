@@ -33,6 +33,9 @@ them would cost more than they bring (`selection`).
 Drift. With ``forget`` each outcome of an arm makes its earlier ones count less by that share: with 0.002, an arm
 remembers its last 500 outcomes or so. An arm that is not pulled forgets nothing.
 
+Hope. With ``hope`` nothing is drawn: the program is solved for means that are hoped for, as much above those of the
+posteriors as the requests and the money left could pay for what is learned (`hope`). Multiples of estimates are drawn.
+
 Plans. The program is for the requests to come, so it has all arms that these may have. Where the request at hand may
 not have the arm that the mix names, it gets the one that is worth most at the price on money of the program.
 
@@ -56,8 +59,9 @@ from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.numerics.fluid import at_price, price_for_varied
+from budgetbandits.numerics.fluid import at_price, best_mix, price_for_varied
 from budgetbandits.policies.base import NO_REQUEST_INFO, NOTHING_KNOWN, Knowledge, Request, RequestPolicy
+from budgetbandits.policies.paced.hope import hoped_means, pulls_left
 from budgetbandits.policies.paced.pooling import MULTIPLES, pooled
 from budgetbandits.policies.paced.selection import DrawnMeans, most_worth, select, select_many
 from budgetbandits.policies.paced.statistics import (
@@ -78,7 +82,7 @@ from budgetbandits.policies.paced.statistics import (
     spend_weighted_cost,
 )
 
-POOLING_MAX, FORGETTING_MAX = 1e6, 0.5
+POOLING_MAX, FORGETTING_MAX, HOPE_MAX = 1e6, 0.5, 1e3
 
 RELATIVE_COST_MAX = 50.0
 """A cost counts as at most a hundred times its estimate: one such estimate must not outweigh all others."""
@@ -106,11 +110,14 @@ class PacedThompson(RequestPolicy[PacedState]):
     pooling: float = 8.0
     trials: float = 0.0
     forget: float = 0.0
+    hope: float = 0.0
 
     def __post_init__(self) -> None:
         self.between(1.0, POOLING_MAX, pooling=self.pooling)
         if not 0.0 <= self.forget <= FORGETTING_MAX:
             raise BadParameter(f"{self.name}: forget is {self.forget}; use a share from 0 to {FORGETTING_MAX}")
+        if not 0.0 <= self.hope <= HOPE_MAX:
+            raise BadParameter(f"{self.name}: hope is {self.hope}; use 0 to draw means, or up to {HOPE_MAX:g}")
         if self.trials not in (0.0, 1.0):
             raise BadParameter(f"{self.name}: trials is {self.trials}; use 1 for Bernoulli trials, 0 for none")
 
@@ -162,14 +169,29 @@ class PacedThompson(RequestPolicy[PacedState]):
         arms = np.flatnonzero(planned)
         shapes, scales = self.laws(state, arms), np.broadcast_to(state.scales, state.pulls.shape)[arms]
         size = shapes[0].shape if draws is None else (draws, *shapes[0].shape)
-        reward, cost = np.moveaxis(_means(rng.beta(*shapes, size=size)), -3, 0)
         # a segment comes as often as it did, and once more
         weight, segment = np.array(state.answered) + 1.0, request.segment
         weight /= weight.sum()
+        if self.hope > 0.0:
+            means = np.broadcast_to(self.hoped(state, arms, shapes, scales, weight), size)
+        else:
+            means = _means(rng.beta(*shapes, size=size))
+        reward, cost = np.moveaxis(means, -3, 0)
         prune_exploration = self.forget == 0.0 and state.segments > 1 and 0.0 < state.requests < np.inf
         requests = state.requests if prune_exploration else None
         may, tried = state.active[arms], state.sums[COUNT, segment, arms] > 0.0
         return DrawnMeans(arms, reward, cost * scales, weight, may, segment, shapes, scales, tried, requests)
+
+    def hoped(
+        self, state: PacedState, arms: NDArray[np.int64], shapes: tuple[Array, Array], scales: Array, weight: Array
+    ) -> Array:
+        """The means that are hoped for, as (kind, segment, arm)."""
+        counts = shapes[0] + shapes[1]
+        reward, cost = shapes[0] / counts
+        price = best_mix(reward.tolist(), (cost * scales).tolist(), weight.tolist(), state.rate).price
+        left = pulls_left(cost * scales, weight[:, None], max(state.requests, 1.0), state.left)
+        outcomes = state.sums[COUNT][:, arms]
+        return np.stack(hoped_means(reward, counts[0], cost, counts[1], price * scales, outcomes, left, self.hope))
 
     def laws(self, state: PacedState, arms: NDArray[np.int64]) -> tuple[Array, Array]:
         """The parameters of the Betas of these arms; what is known of the others counts."""

@@ -22,7 +22,7 @@ from budgetbandits.simulation.reference import Game, counted, draws, own_seed, r
 
 METHODS = {
     PacedThompson: methods(
-        PacedThompson, *DRIVER_METHODS, "segments", "open_segment", "draw", "laws", "all_laws", "shapes"
+        PacedThompson, *DRIVER_METHODS, "segments", "open_segment", "draw", "hoped", "laws", "all_laws", "shapes"
     ),
     PrimalDualBwK: methods(
         PrimalDualBwK,
@@ -101,7 +101,7 @@ class PacedGames:
         if isinstance(policy, PacedThompson):
             squares = (1.0, 1.0) if policy.trials else SQUARES.ravel().tolist()
             fields |= dict(zip(("reward_squares", "cost_squares"), squares, strict=True))
-            return fields | {name: getattr(policy, name) for name in ("trials", "forget", "pooling")}
+            return fields | {name: getattr(policy, name) for name in ("trials", "forget", "pooling", "hope")}
         state = policy.start(len(self._problem), known)
         names = ("money_use", "time_use", "money_growth", "time_growth")
         numbers = dict(zip(names, (*policy.uses(state), *policy.growth(state)), strict=True))

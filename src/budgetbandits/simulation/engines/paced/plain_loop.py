@@ -18,11 +18,11 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from budgetbandits.policies.paced import statistics
+from budgetbandits.policies.paced import hope, statistics
 from budgetbandits.policies.paced.selection import COSTS, REWARDS
 from budgetbandits.policies.paced.statistics import COST, COUNT, PAID, REWARD, SMALLEST_COST
 from budgetbandits.policies.primal_dual import lower
-from budgetbandits.simulation.engines.index import rules as index_rules  # noqa: F401 - lets `lower` be called here
+from budgetbandits.simulation.engines.index import rules as index_rules  # noqa: F401 - lets `lower`, `hoped_means` be called here
 from budgetbandits.simulation.engines.paced.posteriors import SUMS, law_of, renew, sums_of
 from budgetbandits.simulation.engines.paced.selection import (
     costs_of,
@@ -31,6 +31,7 @@ from budgetbandits.simulation.engines.paced.selection import (
     rewards_of,
     select_arm,
     solve,
+    take_means,
 )
 from budgetbandits.simulation.engines.runtime.records import (
     FINISHED,
@@ -46,7 +47,8 @@ from budgetbandits.simulation.engines.runtime.records import (
 from budgetbandits.simulation.engines.sampling import engine as sampling_engine  # noqa: F401 - lets `add_outcome` call `trial`
 from budgetbandits.simulation.reference import TOLERANCE
 
-register_jitable(statistics.add_outcome)
+for function in (statistics.add_outcome, hope.pulls_left, hope.hoped_means):
+    register_jitable(function)
 
 SIZES = (
     "arms",
@@ -71,7 +73,10 @@ first pull handed out, and how many have no cost yet; the segment that mixes two
 MONEY = ("budget", "horizon", "reward", "spent", "drift", "tolerance")
 """Both resources; sums so far, and what rounding has left out of the money spent."""
 
-PACED_FIELDS = ("trials", "forget", "pooling", "reward_squares", "cost_squares", "share", "price", "price_if_short")
+PACED_FIELDS = (
+    *("trials", "forget", "pooling", "hope", "reward_squares", "cost_squares"),
+    *("share", "price", "price_if_short"),
+)
 """Of `bts-paced`: its parameters, the squares of the two outcomes that rewards and costs begin with, the share of the
 costlier arm where two are mixed, the price on money, and what it would be if there were too little for the others."""
 
@@ -154,14 +159,17 @@ def play_priced(games, index, rng):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def draw_and_mix(game, rng):
-    """Draw plausible means of all segments and the arms planned for, and make an arm of the best mix the leader."""
+    """Draw or hope for means of all segments and the arms planned for, and make an arm of the best mix the leader."""
     status = next_request(game)
     if status != GOING_ON:
         return status
     renew(game)
-    draw_means(game, rng)
     weigh_segments(game)
     rate = rate_of(game)
+    if game.hope > 0.0:
+        hope_for_means(game, rate)
+    else:
+        draw_means(game, rng)
     solve(game, rate)
     game.leader = select_arm(game, rng, rate)
     return GOING_ON
@@ -184,6 +192,28 @@ def draw_means(game, rng):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def hope_for_means(game, rate):
+    """The same without a draw: `PacedThompson.hoped`."""
+    who, scales = whole_pointer(game.who_at), float_pointer(game.scales_at)
+    take_means(game)
+    solve(game, rate)
+    requests, money = max(game.horizon - float(game.rounds), 1.0), money_left(game)
+    for segment in range(game.segments):
+        rewards, costs = rewards_of(game, segment), costs_of(game, segment)
+        for place in range(game.planned):
+            arm = who[place]
+            law, scale = law_of(game, segment, arm), scales[arm]
+            reward_count, cost_count = law[REWARDS] + law[REWARDS + 1], law[COSTS] + law[COSTS + 1]
+            reward, cost = law[REWARDS] / reward_count, law[COSTS] / cost_count
+            left = hope.pulls_left(cost * scale, float_pointer(game.weight_at)[segment], requests, money)
+            outcomes, price = sums_of(game, segment, arm)[COUNT], game.price * scale
+            rewards[place], cost = hope.hoped_means(
+                reward, reward_count, cost, cost_count, price, outcomes, left, game.hope
+            )
+            costs[place] = cost * scale
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def weigh_segments(game):
     """How often each segment has come, and once more."""
     answered, weight = float_pointer(game.answered_at), float_pointer(game.weight_at)
@@ -195,11 +225,17 @@ def weigh_segments(game):
 @njit(cache=True, nogil=True, error_model="numpy")
 def rate_of(game):
     """Money for each request that is still to come."""
+    return money_left(game) / max(game.horizon - float(game.rounds), 1.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def money_left(game):
+    """The money that is left of the budget."""
     scales, paid = float_pointer(game.scales_at), 0.0
     for segment in range(game.segments):
         for arm in range(game.arms):
             paid += sums_of(game, segment, arm)[PAID] * scales[arm]
-    return max(game.budget - paid, 0.0) / max(game.horizon - float(game.rounds), 1.0)
+    return max(game.budget - paid, 0.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
