@@ -30,7 +30,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numba.extending import register_jitable
 
 from budgetbandits.numerics.divergence import largest_ratio
 from budgetbandits.policies.base import NOT_IN_PRINT
@@ -42,7 +41,6 @@ from budgetbandits.policies.statistics import Moments
 SMALLEST_COST = 1e-12
 """Stands for a mean cost of 0, where the index is infinite whatever N is."""
 
-register_jitable(gittins_ratio)  # so that an index may call it
 WITH_MONEY = Monotonicity(rises_with_rounds=True, ignores_rounds=True, rises_with_money=True, error=1e-6)
 
 

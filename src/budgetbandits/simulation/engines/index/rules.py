@@ -57,6 +57,7 @@ HELPERS = (
     omega_ucb.by_variances,
     general_costs.rate_bound, divergence.tilt_at_gap, divergence.plain_divergence, divergence.ratio_divergence,
     divergence.largest_ratio, divergence.largest_weighted_ratio, divergence._ratio_above, stopping.allowed_evidence, gittins_ratio.scatter,
+    gittins_ratio.gittins_ratio,
 )  # fmt: skip
 """The functions that the package's indices are made of."""
 
