@@ -44,7 +44,7 @@ budgetbandits leaderboard --problems 50                         # a tenth of it,
 budgetbandits leaderboard --with mypolicies.py:Mine             # a policy of yours joins
 budgetbandits leaderboard --suite mine.toml                     # a suite of yours, or another that ships: training
 budgetbandits leaderboard --with mypolicies.py:Mine --score     # also ranked by a score in which tails count
-budgetbandits recommend --arms 12 --budget 2000 --laws bernoulli
+budgetbandits recommend --arms 12 --budget 2000 --distribution bernoulli
 budgetbandits recommend PROBLEM.toml --budget 2000
 budgetbandits recommend --arms 12 --budget 2000 --horizon 5000  # money that must last
 ```
