@@ -143,18 +143,31 @@ def write_pages(trained: Suite, training: Path, measured: Suite, board: Path, do
     alone = horizon_scores(*played, champion)
     printed = scores(values, bounds, only=[champion, *(each.policy for each in again if published(each.policy))])
     day = _day(board / measured.settings[0].name)
+    by_training = mark("python benchmarks/champion.py", trained, training)
     page = [
         INTRO.format(
             verdict=verdict(champion, printed, every, alone), shown=listed([label(each.policy) for each in shown])
         ),
+        mark("budgetbandits leaderboard", measured, board),
+        "",
         *training_part(trained, chosen, otherwise, _day(training / trained.settings[0].name)),
         *horizon_part(champion, alone),
+        by_training,
+        "",
         *whole_part(*played),
+        by_training,
+        "",
         *measured_part(measured.settings, values, champion, every, again, day),
         limits(champion, candidates),
     ]
     (docs / "champion.md").write_text("\n".join(page), encoding="utf-8")
     write_tails(Results.load(board / LONG), champion, docs)
+
+
+def mark(command: str, suite: Suite, folder: Path) -> str:
+    """Where a table or a figure comes from."""
+    first = suite.settings[0]
+    return f"Measured by `{command}`, seed {first.experiment.seed}, {_day(folder / first.name)}."
 
 
 def figure_scores(again: Sequence[Score], champion: str) -> list[Score]:

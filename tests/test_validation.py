@@ -103,7 +103,7 @@ def test_a_policy_is_named_by_itself_its_class_or_its_text(tmp_path, monkeypatch
 def test_what_is_no_policy_is_refused_with_the_remedy():
     from budgetbandits.policies import Policy
 
-    for wrong in (None, 5, dict):
+    for wrong in (5, dict):
         with pytest.raises(BadParameter, match="give a policy, such as BudgetedThompson"):
             Allocation(wrong, ["a", "b"], 1.0)
     with pytest.raises(BadParameter, match=r"cannot be made without arguments .* pass Policy\(\.\.\.\)"):

@@ -43,7 +43,7 @@ def test_a_policy_goes_by_its_name_too():
 
 
 def test_without_a_policy_the_recommended_one_is_taken():
-    assert Allocation(arms=ARMS, budget=9.0).policy.spec == "gittins-ratio"
+    assert Allocation(arms=ARMS, budget=9.0).policy.spec == "gittins-ratio:lead=1000.0"
     assert Allocation(arms=ARMS, budget=9.0, cost_max=dict.fromkeys(ARMS, 2.0)).policy.spec == "bts"
     assert Allocation(arms=ARMS, budget=9.0, horizon=20).policy.spec == "bts-paced"
     with pytest.raises(BadParameter, match="0 arms"):
@@ -66,7 +66,7 @@ def test_money_that_was_paid_and_not_learned_from_is_not_left():
 
 
 def test_a_prior_that_all_arms_have_said_survives_a_restart_and_serves_a_new_arm():
-    spend, arms = Allocation(arms=[f"a{i}" for i in range(12)], budget=100.0, seed=3), 12
+    spend, arms = Allocation("gittins-ratio", [f"a{i}" for i in range(12)], budget=100.0, seed=3), 12
     while sum(spend.pulls.values()) < 40:
         spend.tell(spend.ask(), reward=0.0, cost=1.0)
     again = Allocation.from_json(spend.to_json())

@@ -39,7 +39,7 @@ def default_policy(cost_max: float | Mapping[str, float], horizon: float | None)
     """The policy of an allocation that names none."""
     if horizon is not None:
         return "bts-paced"
-    return "bts" if isinstance(cost_max, Mapping) else "gittins-ratio"
+    return "bts" if isinstance(cost_max, Mapping) else "gittins-ratio:lead=1000"
 
 
 class Allocation(AllocationState):
@@ -47,7 +47,7 @@ class Allocation(AllocationState):
 
     ``policy`` is a policy, its class, or its text: "bts", "bts:kappa=2", "mine.py:MyPolicy". Without one, `policy` says
     which was taken: ``bts-paced`` with a ``horizon``, ``bts`` where arms have scales of their own, and else
-    ``gittins-ratio``, which the leaderboard recommends.
+    ``gittins-ratio:lead=1000``, which was chosen on training problems (docs/champion.md).
 
     ``cost_max`` and ``reward_max`` are the largest cost and reward a single pull can have; they map the user's units
     to the policy's [0, 1]. ``cost_max`` may map each arm to its own, where prices are far apart: then an arm's costs

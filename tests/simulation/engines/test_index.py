@@ -280,7 +280,7 @@ def test_the_compiled_index_is_the_policy_s_own() -> None:
         f = compiled(index)
         for _ in range(50):
             point = [rng.random(), rng.random(), float(rng.integers(1, 500)), float(rng.integers(500, 10_000))]
-            point += [rng.random(), 1.2, 0.1, 0.3, 0.7][: index.__code__.co_argcount - 4]
+            point += [rng.random(), 1.2, 0.1, 0.3, 0.7, 0.9, 1.1, 0.8][: index.__code__.co_argcount - 4]
             with np.errstate(divide="ignore", invalid="ignore"):
                 expected = float(index(*point))
             assert f(*point) == expected or f(*point) == pytest.approx(expected, rel=1e-12), name
