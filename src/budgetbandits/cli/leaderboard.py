@@ -51,7 +51,7 @@ def leaderboard_command(
     """Run all policies on all settings of a suite and write one page; if stopped, the same command continues."""
     from budgetbandits.experiments import leaderboard
     from budgetbandits.experiments.runner import command_line
-    from budgetbandits.experiments.score import champion_of, score_document, scored_bounds
+    from budgetbandits.experiments.score import champion_of, score_document
     from budgetbandits.experiments.suite import Suite
     from budgetbandits.report.leaderboard import write_page
 
@@ -62,9 +62,7 @@ def leaderboard_command(
         asked = asked.first(problems)
     if quick:
         asked = asked.quick()
-    favourite = None if champion is None else champion_of(asked, champion)
-    if score:
-        scored_bounds(asked)  # before anything is played
+    favourite = champion_of(asked, champion) if score or champion else None  # before anything is played
     with bar(quiet=as_json) as tell:
         leaderboard.play(asked, out, workers_of(jobs, cluster, ray), tell, command_line())
 

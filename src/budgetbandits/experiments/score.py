@@ -92,9 +92,12 @@ def scored_games(suite: Suite, folder: Path) -> tuple[dict[str, SettingGames], d
     return {name: SettingGames.of(Results.load(folder / name)) for name in bounds}, bounds
 
 
-def champion_of(suite: Suite, text: str) -> str:
-    """The policy that the user names, by its spec; it must play where it is scored."""
-    spec, scored = plugins.find_policy(text).spec, scored_bounds(suite)
+def champion_of(suite: Suite, text: str | None) -> str | None:
+    """The policy that the user names, if any, by its spec; it must play where it is scored, and something must be."""
+    scored = scored_bounds(suite)
+    if text is None:
+        return None
+    spec = plugins.find_policy(text).spec
     playing = [setting.experiment.policies for setting in suite.settings if setting.name in scored]
     if not any(spec == policy.spec for policies in playing for policy in policies):
         raise BadParameter(f"--champion {text} plays in no setting that is scored; add it by --with {text}")
