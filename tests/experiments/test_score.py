@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 
 import numpy as np
@@ -19,6 +20,7 @@ from budgetbandits.experiments.score import margins, score_document, scores
 from budgetbandits.experiments.standings import SettingGames
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.report import figures as drawings
+from budgetbandits.report.leaderboard import sentences
 from suites import TINY
 
 
@@ -145,6 +147,22 @@ def test_a_score_that_cannot_be_had_is_refused(played):
     assert "add it by --with moss" in str(missing)
     with pytest.raises(StudyError, match="count = 2 or more"):
         score_document(Suite(suite.name, suite.settings[1:]), out / "board")
+
+
+def test_what_cannot_be_scored_is_refused_before_anything_is_played(tmp_path):
+    (tmp_path / "single.toml").write_text(re.sub(r"count = \d+", "count = 1", TINY))
+    out = ["--suite", str(tmp_path / "single.toml"), "--out", str(tmp_path / "out")]
+    told = CliRunner().invoke(app, ["leaderboard", *out, "--score"])
+    assert isinstance(told.exception, StudyError)
+    assert "no setting can be scored" in str(told.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_leaderboard_without_a_policy_everywhere_says_so():
+    summary = {"overall": [{"competes": True, "comparable": False, "policy": "bts"}], "settings": []}
+    assert sentences(summary) == [
+        "No policy that competes plays in every setting, so there is no order over all of them."
+    ]
 
 
 def test_no_problem_of_the_training_is_in_the_suite():
