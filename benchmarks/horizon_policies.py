@@ -41,8 +41,6 @@ from budgetbandits.policies.statistics import Moments
 SMALLEST_COST = 1e-12
 """Stands for a mean cost of 0, where the index is infinite whatever N is."""
 
-WITH_MONEY = Monotonicity(rises_with_rounds=True, ignores_rounds=True, rises_with_money=True, error=1e-6)
-
 
 def pulls_by_the_end(mean_cost: Any, pulls: Any, left: Any) -> Any:
     """N: the pulls that the arm has, and those that all the money left would buy."""
@@ -73,14 +71,20 @@ def imed_moss_horizon(
 
 
 @dataclass(frozen=True)
-class OmegaStarHorizon(MoneyPolicy):
+class HorizonPolicy(MoneyPolicy):
+    """What the three rules have in common."""
+
+    reference = NOT_IN_PRINT
+    proven = "nothing"
+    monotone = Monotonicity(rises_with_rounds=True, ignores_rounds=True, rises_with_money=True, error=1e-6)
+
+
+@dataclass(frozen=True)
+class OmegaStarHorizon(HorizonPolicy):
     """ω*-UCB with the pulls that the money left would buy in place of the rounds."""
 
     name: ClassVar[str] = "omega-star-horizon"
-    reference = NOT_IN_PRINT
-    proven = "nothing"
     index = staticmethod(omega_star_horizon)
-    monotone = WITH_MONEY
     rho: float = RHO
 
     def __post_init__(self) -> None:
@@ -91,28 +95,22 @@ class OmegaStarHorizon(MoneyPolicy):
 
 
 @dataclass(frozen=True)
-class KLUCBSCHorizon(MoneyPolicy):
+class KLUCBSCHorizon(HorizonPolicy):
     """KL-UCB-SC+ with the pulls that the money left would buy in place of the rounds."""
 
     name: ClassVar[str] = "kl-ucb-sc-horizon"
-    reference = NOT_IN_PRINT
-    proven = "nothing"
     index = staticmethod(kl_ucb_sc_horizon)
-    monotone = WITH_MONEY
 
     def extras(self, state: Moments) -> tuple[Any, ...]:
         return self.money_extras(state)
 
 
 @dataclass(frozen=True)
-class IMEDMossHorizon(MoneyPolicy):
+class IMEDMossHorizon(HorizonPolicy):
     """IMED-MOSS as a bound, with the pulls that the money left would buy in place of the best arm's."""
 
     name: ClassVar[str] = "imed-moss-horizon"
-    reference = NOT_IN_PRINT
-    proven = "nothing"
     index = staticmethod(imed_moss_horizon)
-    monotone = WITH_MONEY
     kappa: float = 2.0
 
     def __post_init__(self) -> None:

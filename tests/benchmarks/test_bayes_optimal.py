@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from budgetbandits.numerics.divergence import relative_entropy
+from budgetbandits.numerics.stopping import allowed_evidence
 from budgetbandits.plugins import run_file
 from budgetbandits.policies import Knowledge, parse_policy
 from deep import deep
@@ -19,6 +21,19 @@ HORIZONS = 1, 2, 5, 20, 100, 300
 
 
 # --- indices ---------------------------------------------------------------------------------------------------------
+
+
+def test_exact_indices_come_to_the_boundary_as_pulls_grow():
+    """With few pulls the steps of a walk are coarse, and the exact index ends a trial earlier."""
+    horizon = 1_000
+    shares = []
+    for count in (1, 5, 30, 200):
+        index = bayes.exact_index(count, count, horizon)
+        evidence = 2 * count * float(relative_entropy(0.5, index))
+        shares.append(evidence / float(allowed_evidence(2 * count / (2 * count + horizon))))
+    assert shares == sorted(shares)
+    assert 0.4 < shares[0] < 0.55  # 0.491
+    assert 0.94 < shares[-1] < 1.0
 
 
 def test_exact_indices_worked_by_hand():

@@ -64,32 +64,6 @@ def test_outcomes_of_0_and_1_scatter_fully():
     assert scatter(state.mean_cost, cost_variance, state.pulls) == pytest.approx(np.ones(3), rel=1e-12)
 
 
-def exact_index(good, bad, horizon):
-    """The finite-horizon Gittins index of a Bernoulli arm with a Beta(good, bad) posterior, by dynamic programming."""
-    low, high = good / (good + bad), 1.0
-    for _ in range(25):
-        rate = (low + high) / 2.0
-        value = np.zeros(horizon + 1)
-        for made in range(horizon - 1, -1, -1):
-            mean = (good + np.arange(made + 1)) / (good + bad + made)
-            value = np.maximum(mean - rate + mean * value[1 : made + 2] + (1.0 - mean) * value[: made + 1], 0.0)
-        low, high = (rate, high) if value[0] > 1e-13 else (low, rate)
-    return low
-
-
-def test_exact_indices_come_to_the_boundary_as_pulls_grow():
-    """With few pulls the steps of a walk are coarse, and the exact index ends a trial earlier."""
-    horizon = 1_000
-    shares = []
-    for count in (1, 5, 30, 200):
-        index = exact_index(count, count, horizon)
-        evidence = 2 * count * float(relative_entropy(0.5, index))
-        shares.append(evidence / float(allowed_evidence(2 * count / (2 * count + horizon))))
-    assert shares == sorted(shares)
-    assert 0.4 < shares[0] < 0.55  # 0.491
-    assert 0.94 < shares[-1] < 1.0
-
-
 def test_the_largest_ratio_is_that_of_nested_bisection():
     rng = np.random.default_rng(20261117)
     mean_reward, mean_cost = (np.exp(-rng.exponential(2.0, STATES)) for _ in range(2))

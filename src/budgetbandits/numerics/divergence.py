@@ -182,7 +182,7 @@ def largest_weighted_ratio(mean_reward: Any, mean_cost: Any, reward_weight: Any,
     normal = square > 0.5 * mean_cost * mean_cost
     ratio = (product + np.sqrt(np.maximum(product * product - square * constant, 0.0))) / np.maximum(square, FLOOR)
     if not all_true(normal):
-        ratio = where(normal, ratio, _ratio_above(mean_reward, mean_cost, reward_level, cost_level))
+        ratio = where(normal, ratio, ratio_above(mean_reward, mean_cost, reward_level, cost_level))
     settled = level < 0.0
     for _ in range(NEWTON_STEPS):
         # all terms of the quadratic by max(ρ, 1), so that a huge ρ overflows nothing
@@ -215,7 +215,7 @@ def largest_weighted_ratio(mean_reward: Any, mean_cost: Any, reward_weight: Any,
     return where(level > 0.0, ratio, lowest)
 
 
-def _ratio_above(mean_reward: Any, mean_cost: Any, reward_level: Any, cost_level: Any) -> Any:
+def ratio_above(mean_reward: Any, mean_cost: Any, reward_level: Any, cost_level: Any) -> Any:
     """A ratio above that of `largest_weighted_ratio`: the highest mean reward by the lowest mean cost, each alone."""
     above = mean_reward + np.minimum(
         np.sqrt(reward_level / 2.0),

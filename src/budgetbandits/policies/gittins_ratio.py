@@ -56,10 +56,8 @@ def gittins_ratio(
 ) -> Any:  # fmt: skip
     rewards, costs = pulls + good + bad, pulls + costly + free
     reward, cost = (pulls * mean_reward + good) / rewards, (pulls * mean_cost + costly) / costs
-    reward_scatter, cost_scatter = (
-        scatter(mean_reward, reward_variance, pulls),
-        scatter(mean_cost, cost_variance, pulls),
-    )
+    reward_scatter = scatter(mean_reward, reward_variance, pulls)
+    cost_scatter = scatter(mean_cost, cost_variance, pulls)
     reward_weight, cost_weight = rewards / reward_scatter, costs / cost_scatter
     by_reward = reward_scatter * (1.0 - reward) * cost
     by_cost = cost_scatter * (1.0 - cost) * reward
@@ -85,8 +83,8 @@ class GittinsRatio(PriorPolicy):
     width: float = 1.25
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.between(1e-3, 10.0, width=self.width)  # beyond, nine steps do not find every index
-        self.positive(lead=self.lead)
 
     def extras(self, state: Moments) -> tuple[Any, ...]:
         return (*self.prior_extras(state), self.width)

@@ -119,6 +119,9 @@ class PriorPolicy(MoneyPolicy):
 
     lead: float = 3.0
 
+    def __post_init__(self) -> None:
+        self.positive(lead=self.lead)
+
     def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> PriorMoments:
         return PriorMoments(**vars(super().start(arms, known)), prior=np.ones((4, arms)))
 

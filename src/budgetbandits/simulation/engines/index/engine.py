@@ -212,8 +212,8 @@ class IndexGames:
         record.set(
             kind=kind, forced=policy.first_pulls, rounds_matter=not known.ignores_rounds, cost_matters=not known.ignores_cost,
             blocks=self._engine.name == "index blocks", sweeps=finite and known.lazy and kind < MOMENTS,
-            softmax=policy.softmax, fits_prior=isinstance(policy, PriorPolicy), lead=getattr(policy, "lead", 0.0),
-            exploration=policy.exploration(len(self._problem)),
+            softmax=policy.softmax, exploration=policy.exploration(len(self._problem)),
+            lead=policy.lead if isinstance(policy, PriorPolicy) else 0.0,
             reward_unit=1.0 / tables.reward_scale, cost_unit=1.0 / tables.cost_scale, slack=known.error,
         )  # fmt: skip
         for place, (name, extra) in enumerate(zip(EXTRAS, extras, strict=False)):

@@ -24,7 +24,7 @@ from budgetbandits.numerics import (
     numba_extension,  # noqa: F401 - lets indices call `where`
     stopping,
 )
-from budgetbandits.policies import classical, general_costs, gittins_ratio, omega_ucb, primal_dual
+from budgetbandits.policies import classical, general_costs, gittins_ratio, omega_ucb, primal_dual, prior
 from budgetbandits.policies.index import IndexPolicy, MomentsPolicy, Monotonicity, index_of
 from budgetbandits.policies.kube import FractionalKUBE
 from budgetbandits.policies.primal_dual import PrimalDualBwK
@@ -56,10 +56,10 @@ HELPERS = (
     primal_dual.upper, primal_dual.lower, classical.bernoulli_upper, omega_ucb.wilson_upper, omega_ucb.wilson_lower,
     omega_ucb.by_variances,
     general_costs.rate_bound, divergence.tilt_at_gap, divergence.plain_divergence, divergence.ratio_divergence,
-    divergence.largest_ratio, divergence.largest_weighted_ratio, divergence._ratio_above, stopping.allowed_evidence, gittins_ratio.scatter,
-    gittins_ratio.gittins_ratio,
+    divergence.largest_ratio, divergence.largest_weighted_ratio, divergence.ratio_above, stopping.allowed_evidence,
+    prior.pull_weight, prior.fitted_beta, gittins_ratio.scatter, gittins_ratio.gittins_ratio,
 )  # fmt: skip
-"""The functions that the package's indices are made of."""
+"""The functions that the package's indices, and the prior of all arms, are made of."""
 
 for helper in HELPERS:
     register_jitable(helper)

@@ -17,10 +17,9 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numba.extending import register_jitable
 
 from budgetbandits.policies.index import MONEY_STEPS, SMALLEST_MONEY
-from budgetbandits.policies.prior import MOST_ARMS, fitted_beta, pull_weight
+from budgetbandits.policies.prior import MOST_ARMS, fitted_beta
 from budgetbandits.simulation.engines.runtime.draws import new_stream
 from budgetbandits.simulation.engines.runtime.laws import LAWS
 from budgetbandits.simulation.engines.runtime.records import RESULTS, Record, float_pointer, whole_pointer
@@ -43,11 +42,11 @@ REGION = (
 )  # fmt: skip
 """The region in which the leader is pulled in blocks, and how near to its edges the leader is (`blocks`)."""
 
-RULE = ("kind", "forced", "rounds_matter", "cost_matters", "blocks", "sweeps", "softmax", "fits_prior")
+RULE = ("kind", "forced", "rounds_matter", "cost_matters", "blocks", "sweeps", "softmax")
 EXTRAS = ("first", "second", "third")
 FLOAT_RULE = (*EXTRAS, "reward_unit", "cost_unit", "slack", "exploration", "lead")
 """Properties of the index, its first extra arguments (``more`` holds the others), the units it is given means in, its
-error of rounding, how an arm is drawn by it, and what its prior must gain to be fitted (`policies.prior`)."""
+error of rounding, how an arm is drawn by it, and what its prior must gain to be fitted (`policies.prior`), 0 if it has none."""
 
 SIZES = ("arms", "budgets", "slots", "leaves", "chunk", "max_rounds", "horizon")
 SETTINGS = ("tolerance", "affordable")
@@ -91,9 +90,6 @@ or the smallest cost of a unit of reward."""
 
 FIRST_PATIENCE = 48
 """Evaluations, or as many as there are arms, after which the lazy engine looks whether sweeps would be faster."""
-
-for helper in (pull_weight, fitted_beta):
-    register_jitable(helper)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -167,7 +163,7 @@ def fitted_prior(game, sums_at, squares_at, unit):
 @njit(cache=True, nogil=True, error_model="numpy")
 def prior_moved(game):
     """Fit the prior where the rounds have reached a power of two; whether it is another than before."""
-    if not game.fits_prior or game.rounds == 0 or game.rounds & (game.rounds - 1):
+    if game.lead == 0.0 or game.rounds == 0 or game.rounds & (game.rounds - 1):
         return False
     prior = float_pointer(game.more_at)
     good, bad = fitted_prior(game, game.rewards_at, game.squares_at, game.reward_unit)
