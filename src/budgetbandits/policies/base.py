@@ -64,6 +64,7 @@ class Knowledge:
     costs       every arm's mean cost, known and fixed
     scales      each arm's own largest cost, where arms have scales of their own (`Policy.own_scales`)
     unlearned   how many requests were used without teaching anything; drivers keep it up to date
+    features    how many features each request has (`Policy.uses_features`)
 
     >>> Knowledge(budget=5.0, costs=[0.5, 1.0]).to_dict()
     {'budget': 5.0, 'costs': [0.5, 1.0]}
@@ -75,6 +76,7 @@ class Knowledge:
     costs: Array = field(default_factory=lambda: np.zeros(0))
     scales: Array | None = None
     unlearned: int = 0
+    features: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "costs", np.asarray(self.costs, dtype=float))
@@ -154,6 +156,41 @@ class State:
             self.known = replace(self.known, costs=np.concatenate([self.known.costs, other.known.costs]))
 
 
+@dataclass
+class PlanState(State):
+    """The state of a policy that plans money for a number of requests.
+
+    past_pulls  how many of the pulls were not made with this budget
+    """
+
+    past_pulls: int = 0
+
+    @property
+    def scales(self) -> Any:
+        """What a cost of 1 is for each arm, in units of the largest: 1, or the arm's own cap."""
+        return 1.0 if self.known.scales is None else self.known.scales
+
+    @property
+    def paid(self) -> float:
+        """The money spent out of this budget."""
+        raise NotImplementedError
+
+    @property
+    def left(self) -> float:
+        """The money left of the budget."""
+        return max(self.known.budget - self.paid, 0.0)
+
+    @property
+    def requests(self) -> float:
+        """How many are still to come; 0 or less past the horizon."""
+        return self.known.horizon - (int(self.pulls.sum()) - self.past_pulls + self.known.unlearned)
+
+    @property
+    def rate(self) -> float:
+        """Money for each request that is still to come; 0 without a horizon."""
+        return self.left / max(self.requests, 1.0)
+
+
 @dataclass(frozen=True)
 class Policy(ABC, Generic[S]):
     """Immutable hyper-parameters and the rule they parametrise; ``S`` is the kind of its states."""
@@ -168,6 +205,8 @@ class Policy(ABC, Generic[S]):
     """What is proven of its regret against the budget B: with the parameters of the proof, often not the defaults."""
     own_scales: ClassVar[bool] = False
     """Whether arms may have scales of their own: `Knowledge.scales` says what a cost of 1 is for each."""
+    uses_features: ClassVar[bool] = False
+    """Whether it looks at the features of requests: `Knowledge.features` says how many these have."""
 
     @property
     def needs(self) -> frozenset[str]:
@@ -246,12 +285,14 @@ class Request:
 
     segment      the number of its segment
     prices       an estimate of what each arm will cost, in units of the largest cost; None if there is none
+    features     its features, as many as `Knowledge.features` says, for policies that look at them; None if unknown
     future_arms  the arms that requests to come may have; None if those are the active ones, as this request may have
     """
 
     segment: int = 0
     prices: Array | None = None
     future_arms: ArmMask | None = None
+    features: Array | None = None
 
 
 NO_REQUEST_INFO = Request()

@@ -14,7 +14,7 @@ import numpy as np
 
 from budgetbandits.errors import BadState
 from budgetbandits.numerics.arrays import Array, trial
-from budgetbandits.policies.base import State
+from budgetbandits.policies.base import PlanState
 from budgetbandits.policies.paced.pooling import SegmentPrior
 
 PAID, COUNT, REWARD, COST, REWARD_SQUARED, COST_SQUARED, PRICED, RELATIVE, RELATIVE_SQUARED = range(9)
@@ -84,11 +84,10 @@ def add_outcome(sums: Any, reward: float, cost: float, rng: np.random.Generator,
 
 
 @dataclass
-class PacedState(State):
+class PacedState(PlanState):
     """The sums of outcomes of all arms, and the requests answered with this budget.
 
     sums        sums of outcomes as (row, segment, arm)
-    past_pulls  how many of the pulls were not made with this budget
     answered    how many requests of each segment were answered with this budget
     estimates   of each arm's price, for these requests: their number, their sum and the sum of their squares
 
@@ -96,7 +95,6 @@ class PacedState(State):
     """
 
     sums: Array = field(default_factory=lambda: np.zeros((9, 1, 0)))
-    past_pulls: int = 0
     answered: list[int] = field(default_factory=lambda: [0])
     estimates: list[list[float]] = field(default_factory=list)
 
@@ -105,29 +103,8 @@ class PacedState(State):
         return int(self.sums.shape[1])
 
     @property
-    def scales(self) -> Any:
-        """What a cost of 1 is for each arm, in units of the largest: 1, or the arm's own cap."""
-        return 1.0 if self.known.scales is None else self.known.scales
-
-    @property
     def paid(self) -> float:
-        """The money spent out of this budget."""
         return float((self.sums[PAID] * self.scales).sum())
-
-    @property
-    def left(self) -> float:
-        """The money left of the budget."""
-        return max(self.known.budget - self.paid, 0.0)
-
-    @property
-    def requests(self) -> float:
-        """How many are still to come; 0 or less past the horizon."""
-        return self.known.horizon - (int(self.pulls.sum()) - self.past_pulls + self.known.unlearned)
-
-    @property
-    def rate(self) -> float:
-        """Money for each request that is still to come; 0 without a horizon."""
-        return self.left / max(self.requests, 1.0)
 
     def count(self, segment: int) -> None:
         """One more request of this segment is answered."""

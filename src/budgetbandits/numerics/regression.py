@@ -1,0 +1,117 @@
+"""Bayesian linear regression of several arms that have a part in common.
+
+An outcome of arm a with the row z = (1, x) of standardised features is
+
+    y = z · β_a + noise of variance σ_a²,     β_a = (level, slopes),
+
+and the slopes are those that all arms share, and what sets the arm apart:
+
+    slopes of a ~ N(w, σ_a²/κ),     w ~ N(0, s²/κ₀),     level of a ~ N(m_a, σ_a²/ν).
+
+So κ is how many outcomes weigh as much as the guess that an arm is like the others, κ₀ the same for the guess that a
+feature has no effect, and ν for the level. s² is the harmonic mean of the σ_a². With D = diag(ν, κ, …, κ), and A, b the
+sums of z zᵀ and of z y of an arm, the matrix G = A + D = L Lᵀ gives everything. Given w,
+
+    β_a ~ N(G⁻¹ (b + D (m_a, w)),  σ_a² G⁻¹),
+
+and the outcomes of an arm say of w, once its slopes are integrated out,
+
+    precision  (κ I − κ² (G⁻¹)_xx) / σ_a²,     precision × mean  κ (G⁻¹ (b + D (m_a, 0)))_x / σ_a².
+
+Given the variances that is the exact posterior of all slopes of all arms together, at the cost of one Cholesky
+factor for each arm; several kinds of outcomes of the same rows share it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from budgetbandits.numerics.arrays import Array
+
+
+@dataclass(frozen=True)
+class Regressions:
+    """The posterior of the regressions of all arms, for each kind of outcome.
+
+    factor         L⁻¹ of each arm, as (arm, row, column)
+    alone          G⁻¹ (b + D (m, 0)) as (kind, arm, column): the coefficients if nothing is shared
+    follow         how the coefficients follow the shared slopes: κ (G⁻¹)_x, as (arm, column, slope)
+    shared         the mean of the shared slopes, as (kind, slope)
+    shared_factor  M⁻¹ of their precision M Mᵀ, as (kind, row, slope)
+    noise          σ², as (kind, arm)
+    """
+
+    factor: Array
+    alone: Array
+    follow: Array
+    shared: Array
+    shared_factor: Array
+    noise: Array
+
+    @property
+    def means(self) -> Array:
+        """The mean coefficients, as (kind, arm, column)."""
+        return np.asarray(self.alone + np.einsum("acs,ks->kac", self.follow, self.shared))
+
+    def draw(self, rng: np.random.Generator, draws: int) -> Array:
+        """Plausible coefficients of all arms together, as (draw, kind, arm, column)."""
+        kinds, arms, columns = self.alone.shape
+        shared = self.shared + np.einsum(
+            "krs,nkr->nks", self.shared_factor, rng.standard_normal((draws, *self.shared.shape))
+        )
+        apart = np.einsum("arc,nkar->nkac", self.factor, rng.standard_normal((draws, kinds, arms, columns)))
+        return np.asarray(
+            self.alone + np.einsum("acs,nks->nkac", self.follow, shared) + np.sqrt(self.noise)[..., None] * apart
+        )
+
+    def variance(self, row: Array) -> Array:
+        """The variance of each arm's mean outcome for a request with this row, as (kind, arm)."""
+        own = np.square(self.factor @ row).sum(axis=1)
+        common = np.einsum("krs,acs,c->kar", self.shared_factor, self.follow, row)
+        return np.asarray(self.noise * own + np.square(common).sum(axis=2))
+
+
+def regressions(
+    products: Array,
+    responses: Array,
+    squares: Array,
+    level: Array,
+    first: float,
+    arm_weight: float,
+    shared_weight: float,
+) -> Regressions:
+    """The posterior for sums as (arm, column, column), (kind, arm, column) and (kind, arm), whose first column is the
+    level's: of z zᵀ, of z y and of y².
+
+    ``level`` is the mean m of each level as (kind, arm), worth two outcomes that are ``first`` apart from it,
+    ``arm_weight`` is κ and ``shared_weight`` κ₀. The noise of an arm is the mean square of what the arm's own
+    regression leaves over, these two outcomes included.
+    """
+    arms, columns = products.shape[0], products.shape[1]
+    prior = np.full(columns, arm_weight)
+    prior[0] = LEVEL_WEIGHT
+    factor = np.linalg.inv(np.linalg.cholesky(products + np.diag(prior)))
+    inverse = factor.transpose(0, 2, 1) @ factor
+    sums = responses.copy()
+    sums[:, :, 0] += LEVEL_WEIGHT * level
+    alone = np.einsum("acd,kad->kac", inverse, sums)
+    left = squares + LEVEL_WEIGHT * (level * level + first * first) - (sums * alone).sum(axis=2)
+    least = SMALLEST_SHARE * (squares + LEVEL_WEIGHT * first * first)
+    noise = np.maximum(left, least) / (products[:, 0, 0] + LEVEL_WEIGHT)
+    follow = arm_weight * inverse[:, :, 1:]
+    told = arm_weight * (np.eye(columns - 1) - follow[:, 1:, :])
+    precision = np.einsum("acd,ka->kcd", told, 1.0 / noise)
+    precision += (shared_weight * (1.0 / noise).mean(axis=1))[:, None, None] * np.eye(columns - 1)
+    shared_factor = np.linalg.inv(np.linalg.cholesky(precision))
+    pull = arm_weight * (alone[:, :, 1:] / noise[:, :, None]).sum(axis=1)
+    shared = np.einsum("krs,krt,kt->ks", shared_factor, shared_factor, pull)
+    return Regressions(factor, alone, follow, shared, shared_factor, noise)
+
+
+LEVEL_WEIGHT = 2.0
+"""The outcomes that a level begins with."""
+
+SMALLEST_SHARE = 1e-9
+"""Of the sum of squares: outcomes may follow their features without any noise."""

@@ -1,0 +1,151 @@
+"""What `bts-linear` keeps: sums of outcomes and features for each arm, and recent requests.
+
+A request's row is (1, features, segments): the features less those of the first request, so that large numbers that
+vary little lose no digits, and a 1 in the column of its segment. Nothing is standardised before it is added up, so that
+sums stay exact whatever scale turns out to be right; `Standard` does it for the sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetbandits.errors import BadState
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.policies.base import PlanState, Request
+
+PAID, REWARD_SQUARED, LOG_SQUARED, COST, COST_SQUARED = range(5)
+"""The rows of `LinearState.totals`: money paid; squares of rewards and of logarithms of costs; costs, their squares."""
+
+REWARD, LOG_COST = range(2)
+"""The kinds of outcomes that regressions are for."""
+
+FARTHEST = 10.0
+"""Standard deviations: a feature that is farther from its mean counts as if it were this far ..."""
+
+OUTCOMES_FOR_SPREAD = 20
+"""... once there are this many outcomes to know that by."""
+
+NO_VARIANCE = 1e-12
+"""Of the mean square: a feature that varies less is a constant."""
+
+
+class Standard(NamedTuple):
+    """The means and standard deviations of the columns of all rows so far; 0 and 1 for the first column."""
+
+    mean: Array
+    spread: Array
+
+    def row(self, row: Array) -> Array:
+        """A row, or rows, standardised; columns that have not varied yet are 0."""
+        return np.asarray((row - self.mean) / self.spread)
+
+
+@dataclass
+class LinearState(PlanState):
+    """Sums of outcomes and features, whose last axis runs over the arms.
+
+    products   sums of row times row, as (column, column, arm)
+    responses  sums of row times reward, and of row times the logarithm of the cost, as (kind, column, arm)
+    totals     sums of squares and of costs, as (row, arm)
+    recent     rows of each arm's latest requests, as (slot, column, arm), with the number of the request, from 1 on, in
+               the first column; 0 in a slot that is empty
+    origin     the features of the first request
+    segments   how many segments there are
+    """
+
+    products: Array = field(default_factory=lambda: np.zeros((1, 1, 0)))
+    responses: Array = field(default_factory=lambda: np.zeros((2, 1, 0)))
+    totals: Array = field(default_factory=lambda: np.zeros((5, 0)))
+    recent: Array = field(default_factory=lambda: np.zeros((1, 1, 0)))
+    origin: list[float] = field(default_factory=list)
+
+    @property
+    def columns(self) -> int:
+        return int(self.products.shape[0])
+
+    @property
+    def segments(self) -> int:
+        """Segments that were named; a request of none has no column."""
+        return self.columns - 1 - self.known.features
+
+    @property
+    def counts(self) -> Array:
+        """Outcomes of each arm, with those that are half forgotten as halves."""
+        return self.products[0, 0]
+
+    @property
+    def paid(self) -> float:
+        return float((self.totals[PAID] * self.scales).sum())
+
+    @property
+    def answered(self) -> int:
+        """Requests that were answered with this budget."""
+        return int(self.pulls.sum()) - self.past_pulls
+
+    def row(self, request: Request, standard: Standard) -> Array:
+        """The row of a request."""
+        row = standard.mean.copy()
+        row[0] = 1.0
+        known = self.known.features
+        if request.features is not None and known:
+            origin = np.array(self.origin) if self.origin else request.features
+            row[1 : 1 + known] = request.features - origin
+            if self.counts.sum() >= OUTCOMES_FOR_SPREAD:
+                far = FARTHEST * standard.spread
+                np.clip(row, standard.mean - far, standard.mean + far, out=row)
+        row[1 + known :] = 0.0
+        if request.segment < self.segments:
+            row[1 + known + request.segment] = 1.0
+        return row
+
+    def standard(self) -> Standard:
+        """By the rows of all arms."""
+        sums = self.products.sum(axis=2)
+        count = max(float(sums[0, 0]), 1.0)
+        mean = sums[0] / count
+        square = sums.diagonal() / count
+        variance = square - mean * mean
+        mean[0] = 0.0
+        spread = np.sqrt(np.where(variance > NO_VARIANCE * square, variance, np.inf))
+        spread[0] = 1.0
+        return Standard(mean, spread)
+
+    def recent_rows(self) -> tuple[Array, Array]:
+        """Rows of recent requests, and how many requests each stands for: what an arm has answered since the oldest
+        request that is kept of it stands for all that it answers."""
+        number = self.recent[:, 0]
+        kept = number > 0.0
+        oldest = np.where(kept, number, np.inf).min(axis=0, initial=np.inf)
+        full = kept.all(axis=0)
+        since = self.answered + 1.0 - np.where(full, oldest, 1.0)
+        slots, arms = np.nonzero(kept)
+        rows = self.recent[slots, :, arms]
+        rows[:, 0] = 1.0
+        return rows, 1.0 / np.maximum(since[arms], 1.0)
+
+    def widen(self, segments: int) -> None:
+        """Make room for this many columns."""
+        more = segments - self.columns
+        if more > 0:
+            self.products = np.pad(self.products, ((0, more), (0, more), (0, 0)))
+            self.responses = np.pad(self.responses, ((0, 0), (0, more), (0, 0)))
+            self.recent = np.pad(self.recent, ((0, 0), (0, more), (0, 0)))
+
+    def filled(self, values: Mapping[str, Any]) -> Self:
+        try:
+            self.widen(np.shape(values["products"])[1])
+        except (KeyError, IndexError, ValueError):
+            raise BadState("'products' are no sums of rows; the saved state is damaged") from None
+        return super().filled(values)
+
+    def check(self, name: str, array: NDArray[Any]) -> None:
+        if name in ("products", "responses", "recent"):
+            if not np.isfinite(array).all():
+                raise BadState(f"{name!r} holds no number; the saved state is damaged")
+        else:
+            super().check(name, array)
