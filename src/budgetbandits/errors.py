@@ -4,6 +4,7 @@ BudgetBanditsError
 │
 │   what was passed in
 ├── BadParameter (ValueError)
+│   ├── BadFeature
 │   └── TooManySegments
 ├── ProblemError (ValueError)
 ├── PluginError (ValueError)
@@ -62,6 +63,10 @@ class BudgetBanditsError(Exception):
 
 class BadParameter(BudgetBanditsError, ValueError):
     """A hyper-parameter or an argument is out of its range, misspelt or unreadable."""
+
+
+class BadFeature(BadParameter):
+    """A feature of a request that is missing, unknown or no finite number, or features where none are looked at."""
 
 
 class TooManySegments(BadParameter):

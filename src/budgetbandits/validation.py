@@ -7,7 +7,8 @@ something happened; as amounts and counts they are mistakes.
     number      any number, else NaN            positive    a number above 0
     within      a number in a range             integer     an int, from some value upwards
     whole       a count, also written as 3.0    listed      a list of names
-    amounts     positive numbers by name        RequestOptions  the five fields that a request may carry
+    amounts     positive numbers by name        finite      numbers by name
+    RequestOptions  the fields that a request may carry
 
 Each raises `BadParameter`, or the ``error`` of the caller, with a message that says what to use.
 """
@@ -20,10 +21,13 @@ from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, TypedDict, Unpack
 
-from budgetbandits.errors import BadParameter, BudgetBanditsError, MissingKnowledge
+from budgetbandits.errors import BadFeature, BadParameter, BudgetBanditsError, MissingKnowledge
 
 LARGEST = 1e300
 """Numbers are below this: sums and products of a few of them are numbers still."""
+
+LARGEST_FEATURE = 1e60
+"""Features are below this: sums of products of two of them are numbers still."""
 
 MOST_COUNTED = 2**53
 """Up to here every whole number is a float."""
@@ -129,6 +133,27 @@ def amounts(name: str, values: Mapping[str, float]) -> dict[str, float]:
     return {arm: positive(f"{name}: {arm!r:.60}", amount) for arm, amount in values.items()}
 
 
+def finite(name: str, values: Mapping[str, float]) -> dict[str, float]:
+    """Finite numbers by the names of features; True and False are 1 and 0.
+
+    >>> finite("features", {"length": 12, "code": True})
+    {'length': 12.0, 'code': 1.0}
+    """
+    if not isinstance(values, Mapping):
+        raise BadFeature(f"{name} is {values!r:.60}; map the names of features to numbers")
+    made = {}
+    for key, value in values.items():
+        if not isinstance(key, str):
+            raise BadFeature(f"{name} has {key!r:.60}, which is no name; map the names of features to numbers")
+        made[key] = number(value, truth=True)
+        if not abs(made[key]) < LARGEST_FEATURE:
+            raise BadFeature(
+                f"feature {key!r:.60} is {value!r:.40}; use a number between -{LARGEST_FEATURE:g} and "
+                f"{LARGEST_FEATURE:g}, and one of your choice, such as 0, where it is not known"
+            )
+    return made
+
+
 # --- the options of a request -----------------------------------------------------------------------------------------
 
 
@@ -140,6 +165,7 @@ class RequestFields(TypedDict, total=False):
     exclude: Iterable[str] | None
     prices: Mapping[str, float] | None
     holds: Mapping[str, float] | None
+    features: Mapping[str, float] | None
 
 
 @dataclass(frozen=True)
@@ -151,9 +177,10 @@ class RequestOptions:
     exclude  arms that may not
     prices   what each of those arms is estimated to cost this time
     holds    what an answer by an arm holds in place of the usual amount
+    features its features by name, for policies that look at them
 
     >>> RequestOptions.checked(exclude=["mail"], holds={"search": 2})
-    RequestOptions(segment=None, arms=None, exclude=('mail',), prices=None, holds={'search': 2.0})
+    RequestOptions(segment=None, arms=None, exclude=('mail',), prices=None, holds={'search': 2.0}, features=None)
     """
 
     segment: str | None = None
@@ -161,6 +188,7 @@ class RequestOptions:
     exclude: tuple[str, ...] = ()
     prices: Mapping[str, float] | None = None
     holds: Mapping[str, float] = field(default_factory=dict)
+    features: Mapping[str, float] | None = None
 
     @classmethod
     def checked(cls, **fields: Unpack[RequestFields]) -> RequestOptions:
@@ -169,7 +197,7 @@ class RequestOptions:
         if unknown:
             raise TypeError(f"unexpected argument {min(unknown)!r}; use {', '.join(RequestFields.__annotations__)}")
         segment, arms, exclude = fields.get("segment"), fields.get("arms"), fields.get("exclude")
-        prices, holds = fields.get("prices"), fields.get("holds")
+        prices, holds, features = fields.get("prices"), fields.get("holds"), fields.get("features")
         if segment is not None and (not isinstance(segment, str) or not segment):
             raise BadParameter(f"segment is {segment!r:.60}; name it by a text such as 'code'")
         return cls(
@@ -178,6 +206,7 @@ class RequestOptions:
             () if exclude is None else tuple(listed("exclude", exclude)),
             None if prices is None else amounts("prices", prices),
             {} if holds is None else amounts("holds", holds),
+            None if features is None else finite("features", features),
         )
 
     def price(self, arm: str, cap: float, unit: float = 1.0) -> float:

@@ -16,7 +16,7 @@ from budgetbandits.allocation.cooldowns import Cooldowns
 from budgetbandits.allocation.learner import Learner
 from budgetbandits.allocation.money import Money
 from budgetbandits.allocation.propensity import Propensities
-from budgetbandits.allocation.session import ArmSession, chosen_from
+from budgetbandits.allocation.session import ArmSession, checked_features, chosen_from
 from budgetbandits.allocation.state import AllocationState, planned_requests
 from budgetbandits.allocation.units import Units, amounts_to_hold, checked_names, estimated
 from budgetbandits.errors import (
@@ -35,8 +35,10 @@ from budgetbandits.policies.files import policy_of
 from budgetbandits.validation import RequestFields, RequestOptions, integer, positive
 
 
-def default_policy(cost_max: float | Mapping[str, float], horizon: float | None) -> str:
+def default_policy(cost_max: float | Mapping[str, float], horizon: float | None, features: Sequence[str]) -> str:
     """The policy of an allocation that names none."""
+    if features:
+        return "bts-linear"
     if horizon is not None:
         return "bts-paced"
     return "bts" if isinstance(cost_max, Mapping) else "gittins-ratio:lead=1000"
@@ -46,13 +48,14 @@ class Allocation(AllocationState):
     """A budget, named arms in the user's own units, and a policy that decides.
 
     ``policy`` is a policy, its class, or its text: "bts", "bts:kappa=2", "mine.py:MyPolicy". Without one, `policy` says
-    which was taken: ``bts-paced`` with a ``horizon``, ``bts`` where arms have scales of their own, and else
-    ``gittins-ratio:lead=1000``, which was chosen on training problems (docs/champion.md).
+    which was taken: ``bts-linear`` with ``features``, ``bts-paced`` with a ``horizon``, ``bts`` where arms have scales
+    of their own, and else ``gittins-ratio:lead=1000``, which was chosen on training problems (docs/champion.md).
 
     ``cost_max`` and ``reward_max`` are the largest cost and reward a single pull can have; they map the user's units
     to the policy's [0, 1]. ``cost_max`` may map each arm to its own, where prices are far apart: then an arm's costs
     are learned on its own scale, by policies that can. ``horizon`` is how many requests the budget is for, for policies
-    that plan with them: each ask is one, whether it is answered or fails. ``history`` maps an arm to what is known of
+    that plan with them: each ask is one, whether it is answered or fails. ``features`` are the names of the numbers
+    that each ask gives of its request, for policies that look at them. ``history`` maps an arm to what is known of
     it from before, as (pulls, total reward, total cost). ``costs`` (a mapping by arm) and ``cost_floor`` are for
     policies that must know them, in the user's units. With ``propensity_draws`` each ask says how likely it was, from
     that many further choices, and which arms there were to choose from, for `off_policy`; no choice is changed by it.
@@ -86,20 +89,22 @@ class Allocation(AllocationState):
         costs: Mapping[str, float] | None = None,
         cost_floor: float | None = None,
         horizon: float | None = None,
+        features: Sequence[str] = (),
         propensity_draws: int = 0,
     ) -> None:
         if isinstance(policy, list | tuple):
             raise BadParameter(f"policy is {policy!r:.40}; write arms=[…], or name a policy before the arms")
         if budget is None:
             raise BadParameter("budget is missing; write budget=…, the money that may be spent")
-        policy = policy_of(default_policy(cost_max, horizon) if policy is None else policy)
+        policy = policy_of(default_policy(cost_max, horizon, features) if policy is None else policy)
         self._lock = threading.RLock()
         self._money = Money(positive("budget", budget))
         names = checked_names(arms)
         self._units = Units.of(cost_max, reward_max, names, policy.own_scales)
         self._asks = OpenAsks()
         self._totals = ArmTotals(len(names))
-        known: dict[str, Any] = {"budget": self._money.budget / self._units.cost_max}
+        features = checked_features(policy, features)
+        known: dict[str, Any] = {"budget": self._money.budget / self._units.cost_max, "features": len(features)}
         if cost_floor is not None:
             known["cost_floor"] = self._units.cost_floor(cost_floor)
         if costs is not None:
@@ -109,7 +114,7 @@ class Allocation(AllocationState):
         scales = self._units.scales(names)
         own = None if scales is None else np.array(scales)
         learner = Learner.new(policy, len(names), Knowledge(**known), scales=own)
-        self._session = ArmSession(learner, names, Cooldowns(len(names)))
+        self._session = ArmSession(learner, names, Cooldowns(len(names)), features)
         if seed is not None:
             integer("seed", seed, hint=", or None")
         self._rng = np.random.default_rng(seed)
@@ -131,23 +136,25 @@ class Allocation(AllocationState):
 
         ``arms`` and ``exclude`` say which arms may answer this request. ``segment`` names the kind of the request, and
         ``prices`` what each of those arms is estimated to cost this time, for policies that look at requests.
+        ``features`` maps every feature that the allocation has to its number.
         """
         with self._lock:
             session, learner = self._session, self._session.learner
             allowed = payable = learner.state.active
+            features: Array | None = None
             estimates: Array | None = None
             amounts: Array | float = 0.0
             segment = options.get("segment")
-            if hold is False and not options:  # most asks say nothing of their request
+            if hold is False and not options and not session.features:  # most asks say nothing of their request
                 self._money.check(0.0, self._asks.held)
             else:
-                allowed, estimates, amounts = self._resolve(hold, options)
+                allowed, estimates, amounts, features = self._resolve(hold, options)
                 payable = self._money.affordable(allowed, amounts, self._asks.held)
             request = NO_REQUEST_INFO
-            if segment is not None or estimates is not None or session.segments:
+            if segment is not None or estimates is not None or session.segments or session.features:
                 shares = None if estimates is None else estimates / self._units.cost_max
                 # may open a segment: after all checks
-                request = session.request(segment, shares, pending=len(self._asks) > 0)
+                request = session.request(segment, shares, features, pending=len(self._asks) > 0)
             now, chances = self._asks.next_number, None
             available, cooling = session.cooldowns.available(payable, now)
             if self._propensities.draws:
@@ -166,6 +173,8 @@ class Allocation(AllocationState):
             ask = OpenAsk(arm, amount)
             if request is not NO_REQUEST_INFO:
                 ask.segment = request.segment
+            if features is not None:
+                ask.features = features.tolist()
             if estimates is not None:
                 ask.prices = [None if math.isnan(each) else each for each in estimates.tolist()]
             if chances is not None:
@@ -187,7 +196,7 @@ class Allocation(AllocationState):
         4.5
         """
         with self._lock:
-            learner, (allowed, estimates, amounts) = self._session.learner, self._resolve(hold, options)
+            learner, (allowed, estimates, amounts, _) = self._session.learner, self._resolve(hold, options)
             if estimates is not None or options.get("segment") is not None:
                 _ = learner.request_policy  # an error for policies that look at neither
             try:
@@ -234,7 +243,8 @@ class Allocation(AllocationState):
                 )
             else:
                 share, price = reward / units.reward_max, cost / units.scale(name)
-                request = NO_REQUEST_INFO if known.prices is None and not session.segments else self._request_of(known)
+                plain = known.prices is None and known.features is None and not session.segments
+                request = NO_REQUEST_INFO if plain else self._request_of(known)
                 session.learn(arm, share, price, self._rng, request, self._asks.next_number)
                 self._asks.close(number)
                 self._totals.add(arm, reward, cost + overrun)
@@ -335,19 +345,24 @@ class Allocation(AllocationState):
             number = int(ask)
         return number, self._asks.find(number, reward, cost)
 
-    def _resolve(self, hold: float | bool, fields: RequestFields) -> tuple[ArmMask, Array | None, Array | float]:
-        """The arms that may answer a request, their prices if it says any, and what an ask of each would hold."""
+    def _resolve(
+        self, hold: float | bool, fields: RequestFields
+    ) -> tuple[ArmMask, Array | None, Array | float, Array | None]:
+        """The arms that may answer a request, their prices if it says any, what an ask of each would hold, and the
+        features of the request if there are any."""
         options, names = RequestOptions.checked(**fields), self._session.names
         allowed = self._session.allowed(options)
         estimates = estimated(options, allowed, names, self._units)
-        return allowed, estimates, amounts_to_hold(hold, options, estimates, names, self._units)
+        amounts = amounts_to_hold(hold, options, estimates, names, self._units)
+        return allowed, estimates, amounts, self._session.feature_values(options.features)
 
     def _request_of(self, ask: OpenAsk) -> Request:
         """The request that an open ask is for."""
+        features = None if ask.features is None else np.array(ask.features)
         if ask.prices is None:
-            return Request(ask.segment) if self._session.segments else NO_REQUEST_INFO
+            return Request(ask.segment, features=features)
         prices = np.array(ask.prices, dtype=float)  # None becomes NaN
-        return Request(ask.segment, self._session.prices(None, prices / self._units.cost_max))
+        return Request(ask.segment, self._session.prices(None, prices / self._units.cost_max), features=features)
 
 
 def _warn(arm: str, charge: float, cap: float, level: int) -> None:

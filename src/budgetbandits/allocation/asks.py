@@ -73,6 +73,7 @@ class OpenAsk:
     counts  whether its cost fitted the budget when it was reported; if not, its reward is not earned
     segment the number of the request's segment
     prices  what each arm was estimated to cost, if they were; None for one that could not be chosen
+    features  the features of the request, if it has any
     propensity  how likely the choice was, if that is known
     could   then, the numbers of the arms it was chosen from
     """
@@ -85,6 +86,7 @@ class OpenAsk:
     counts: bool = True
     segment: int = 0
     prices: list[float | None] | None = None
+    features: list[float] | None = None
     propensity: float | None = None
     could: list[int] | None = None
 
@@ -235,7 +237,9 @@ class OpenAsks:
         return [[number, ask.arm, *_more(ask)] for number, ask in self._open.items()]
 
     @classmethod
-    def from_list(cls, saved: list[list[Any]], next_number: int, arms: int, units: Units) -> OpenAsks:
+    def from_list(
+        cls, saved: list[list[Any]], next_number: int, arms: int, units: Units, features: int = 0
+    ) -> OpenAsks:
         self = cls()
         self.next_number = int(next_number)
         for number, arm, *more in saved:
@@ -244,6 +248,8 @@ class OpenAsks:
             ask = OpenAsk(int(arm), **(more[0] if more else {}))
             if any(not 0 <= other < arms for other in ask.could or ()) or len(ask.prices or ()) > arms:
                 raise BadState(f"open ask {number} was chosen from arms that are not there; restore an undamaged copy")
+            if len(ask.features or ()) != features or not all(map(math.isfinite, ask.features or ())):
+                raise BadState(f"open ask {number} lacks features of its request; restore an undamaged copy")
             if not 0 <= int(number) < self.next_number or int(number) in self._open or not _possible(ask, units):
                 raise BadState(f"open ask {number} cannot have been made; restore an undamaged copy")
             self._put(int(number), ask)

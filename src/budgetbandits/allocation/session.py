@@ -8,7 +8,7 @@ service. The money is the driver's own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,13 +16,16 @@ import numpy as np
 from budgetbandits.allocation import substitutes
 from budgetbandits.allocation.cooldowns import Cooldowns
 from budgetbandits.allocation.learner import Learner
-from budgetbandits.errors import NoArmLeft, UnknownArm
+from budgetbandits.errors import BadFeature, NoArmLeft, UnknownArm
 from budgetbandits.numerics.arrays import ArmMask, Array
 from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, State
-from budgetbandits.validation import RequestOptions
+from budgetbandits.validation import RequestOptions, listed
 
 ARMS_NAMED_MAX = 8
-"""Arms that an error message lists."""
+"""Arms, or features, that an error message lists."""
+
+FEATURES_MAX = 64
+"""Features of a request: a regression of so many takes a few milliseconds."""
 
 
 class Segments(dict[str | None, int]):
@@ -55,10 +58,14 @@ class ArmSession:
     names      the arms' names, in the order of their numbers
     cooldowns  which arms cool down
     segments   the kinds of requests, by name
+    features   the names of the features that every request has, in the order in which the policy sees them
     """
 
-    def __init__(self, learner: Learner, names: Sequence[str], cooldowns: Cooldowns) -> None:
+    def __init__(
+        self, learner: Learner, names: Sequence[str], cooldowns: Cooldowns, features: Sequence[str] = ()
+    ) -> None:
         self.learner = learner
+        self.features = tuple(features)
         self.names = list(names)
         self.cooldowns = cooldowns
         self.segments = Segments()
@@ -97,13 +104,39 @@ class ArmSession:
             raise NoArmLeft("arms and exclude leave no arm to choose from; allow one that is not retired")
         return allowed
 
-    def request(self, segment: str | None, prices: Array | None = None, *, pending: bool = False) -> Request:
+    def feature_values(self, features: Mapping[str, float] | None) -> Array | None:
+        """The features of a request in the policy's order; None for a policy that looks at none."""
+        names = self.features
+        if not names:
+            if features:
+                raise BadFeature(
+                    f"feature {min(features)!r:.60} is not looked at; name the features of requests at the start: "
+                    "features=[…], for bts-linear"
+                )
+            return None
+        given = features or {}
+        for name in names:
+            if name not in given:
+                raise BadFeature(f"feature {name!r:.60} is missing; give every request {_listed(names)}")
+        for name in given:
+            if name not in names:
+                raise BadFeature(f"there is no feature {name!r:.60}; the features are {_listed(names)}")
+        return np.array([given[name] for name in names])
+
+    def request(
+        self,
+        segment: str | None,
+        prices: Array | None = None,
+        features: Array | None = None,
+        *,
+        pending: bool = False,
+    ) -> Request:
         """A request as the policy sees it; a new segment is opened.
 
         ``pending`` says whether there are requests whose outcomes are still to come: their segments are kept by number.
         """
         segments = self.segments
-        if segment is None and prices is None and not segments:
+        if segment is None and prices is None and features is None and not segments:
             return NO_REQUEST_INFO
         policy, state = self.learner.request_policy, self.learner.state
         if not segments and segment is not None and (pending or state.pulls.any()):
@@ -113,7 +146,7 @@ class ArmSession:
             while policy.segments(state) <= number:
                 policy.open_segment(state)
             segments[segment] = number
-        return Request(segments[segment], prices)
+        return Request(segments[segment], prices, features=features)
 
     def prices(self, arms: Sequence[int] | None, shares: Array) -> Array:
         """Prices for all arms as the policy sees them, from the ``shares`` of some; NaN for the others."""
@@ -169,9 +202,25 @@ class ArmSession:
 def arm_number(names: Sequence[str], name: str) -> int:
     """The number of the arm of this name; an error that lists the first of the arms if there is none."""
     if name not in names:
-        shown = ", ".join(map(repr, names[:ARMS_NAMED_MAX])) + (", …" if len(names) > ARMS_NAMED_MAX else "")
-        raise UnknownArm(f"no arm {name!r:.60}; the arms are {shown}: correct the name, or add the arm")
+        raise UnknownArm(f"no arm {name!r:.60}; the arms are {_listed(names)}: correct the name, or add the arm")
     return names.index(name)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:ARMS_NAMED_MAX])) + (", …" if len(names) > ARMS_NAMED_MAX else "")
+
+
+def checked_features(policy: Policy, names: Iterable[str]) -> tuple[str, ...]:
+    """The names of the features that a policy is to look at."""
+    features = tuple(listed("features", names))
+    if features and not policy.uses_features:
+        raise BadFeature(f"{policy.spec} looks at no features of requests; leave out features, or use bts-linear")
+    if len(features) > FEATURES_MAX:
+        raise BadFeature(f"there are {len(features)} features; name {FEATURES_MAX} at most")
+    for number, name in enumerate(features):
+        if not name or name in features[:number]:
+            raise BadFeature(f"feature {name!r:.60} is empty or there twice; give every feature a name of its own")
+    return features
 
 
 def chosen_from(available: ArmMask, cooling: ArmMask | None, arm: int) -> ArmMask:

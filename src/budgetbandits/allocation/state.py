@@ -17,14 +17,13 @@ from budgetbandits.allocation.cooldowns import Cooldowns
 from budgetbandits.allocation.learner import Learner
 from budgetbandits.allocation.money import Money
 from budgetbandits.allocation.propensity import Propensities
-from budgetbandits.allocation.session import ArmDown, ArmSession, Segments
+from budgetbandits.allocation.session import ArmDown, ArmSession, Segments, checked_features
 from budgetbandits.allocation.units import Units, checked_names
 from budgetbandits.errors import BadParameter, BadState, UnknownPolicy
 from budgetbandits.formatting.tables import MOST_ROWS, Table, column, left_out
 from budgetbandits.policies import label, parse_policy
-from budgetbandits.policies.base import Policy
+from budgetbandits.policies.base import PlanState, Policy
 from budgetbandits.policies.index import MoneyPolicy
-from budgetbandits.policies.paced.statistics import PacedState
 from budgetbandits.policies.posteriors import kept_posterior, posterior
 from budgetbandits.validation import positive
 
@@ -144,6 +143,11 @@ class AllocationState:
         with self._lock:
             return tuple(name for name in self._session.segments if name is not None)
 
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the features that every ask gives."""
+        return self._session.features
+
     def __repr__(self) -> str:
         with self._lock:
             return (
@@ -173,7 +177,7 @@ class AllocationState:
         if not self.policy.needs:
             return
         asks, cost = self._asks.paid
-        watches = isinstance(state, PacedState) or isinstance(self.policy, MoneyPolicy)
+        watches = isinstance(state, PlanState) or isinstance(self.policy, MoneyPolicy)
         budget = self._money.planned(cost) if watches else self._money.budget
         self._session.plan_with(budget / self._units.cost_max, sum(self._session.cooldowns.failures) + asks)
 
@@ -219,6 +223,7 @@ class AllocationState:
                 "totals": vars(self._totals),
                 "cooldowns": self._session.cooldowns.to_dict(),
                 "segments": list(self._session.segments),
+                "features": list(self._session.features),
                 "failed_cost": self._money.failed,
                 "overrun": self._money.overrun,
                 "wanted": self._money.wanted,
@@ -259,14 +264,17 @@ class AllocationState:
         policy = parse_policy(document["policy"])
         self._units = Units.of(document["cost_max"], document["reward_max"], names, policy.own_scales)
         learner = Learner.from_dict(policy, len(names), document)
-        self._session = ArmSession(learner, names, Cooldowns.from_dict(document["cooldowns"], len(names)))
+        features = checked_features(policy, document["features"])
+        if len(features) != learner.state.known.features:
+            raise BadState("the features of requests are not those of the policy; restore an undamaged copy")
+        self._session = ArmSession(learner, names, Cooldowns.from_dict(document["cooldowns"], len(names)), features)
         self._session.segments = Segments(document["segments"])
         self._propensities = Propensities(**document["propensities"])
         spent, earned, failed, overrun = (
             not_negative(document, name) for name in ("spent", "earned", "failed_cost", "overrun")
         )
         self._money = Money(budget, spent, earned, failed, overrun, wanted_of(document["wanted"], len(names)))
-        self._asks = OpenAsks.from_list(document["open"], document["next_ask"], len(names), self._units)
+        self._asks = OpenAsks.from_list(document["open"], document["next_ask"], len(names), self._units, len(features))
         self._update_plan_inputs()
         if any(ask.segment >= max(len(self._session.segments), 1) for _, ask in self._asks.items()):
             raise BadState("an open ask is of a segment that is not there; restore an undamaged copy")

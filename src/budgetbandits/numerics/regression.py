@@ -89,7 +89,7 @@ def regressions(
     ``arm_weight`` is κ and ``shared_weight`` κ₀. The noise of an arm is the mean square of what the arm's own
     regression leaves over, these two outcomes included.
     """
-    arms, columns = products.shape[0], products.shape[1]
+    columns = products.shape[1]
     prior = np.full(columns, arm_weight)
     prior[0] = LEVEL_WEIGHT
     factor = np.linalg.inv(np.linalg.cholesky(products + np.diag(prior)))

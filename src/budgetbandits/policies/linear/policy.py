@@ -40,7 +40,6 @@ from budgetbandits.policies.linear.state import (
     COST_SQUARED,
     LOG_COST,
     LOG_SQUARED,
-    PAID,
     REWARD,
     REWARD_SQUARED,
     LinearState,
@@ -121,7 +120,7 @@ class LinearThompson(RequestPolicy[LinearState]):
             products=np.zeros((columns, columns, arms)),
             responses=np.zeros((2, columns, arms)),
             totals=np.zeros((5, arms)),
-            recent=np.zeros((max(RECENT // arms, FEWEST_RECENT), columns, arms)),
+            recent=np.zeros((max(RECENT // arms, FEWEST_RECENT), columns, arms), dtype=np.float32),
         )
 
     def new_arm_state(self, state: LinearState, known: Knowledge) -> LinearState:
@@ -131,10 +130,10 @@ class LinearThompson(RequestPolicy[LinearState]):
         return arm
 
     def segments(self, state: LinearState) -> int:
-        return max(state.segments, 1)
+        return state.segments
 
     def open_segment(self, state: LinearState) -> int:
-        state.widen(state.columns + (1 if state.segments else 2))
+        state.widen(state.columns + 1)
         return state.segments - 1
 
     # --- choosing ------------------------------------------------------------------------------------------------
@@ -187,8 +186,8 @@ class LinearThompson(RequestPolicy[LinearState]):
         return standard.row(rows), weight / weight.sum()
 
     def predicted(self, fit: Fit, coefficients: Array, level: Array, rows: Array) -> tuple[Array, Array]:
-        """The mean reward and, in units of its scale, the mean cost of each arm, as (draw, row, arm), by coefficients as
-        (draw, kind, arm, column) and mean costs as (draw, arm)."""
+        """The mean reward and, in units of its scale, the mean cost of each arm, as (draw, row, arm): by coefficients
+        as (draw, kind, arm, column) and mean costs as (draw, arm)."""
         reward = np.clip(rows @ coefficients[:, REWARD].transpose(0, 2, 1), SMALLEST_COST, 1.0)
         slopes = coefficients[:, LOG_COST, :, 1:]
         usual = (slopes * fit.mean).sum(axis=2) + 0.5 * np.einsum("nac,acd,nad->na", slopes, fit.covariance, slopes)

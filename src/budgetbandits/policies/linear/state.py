@@ -53,15 +53,14 @@ class LinearState(PlanState):
     responses  sums of row times reward, and of row times the logarithm of the cost, as (kind, column, arm)
     totals     sums of squares and of costs, as (row, arm)
     recent     rows of each arm's latest requests, as (slot, column, arm), with the number of the request, from 1 on, in
-               the first column; 0 in a slot that is empty
+               the first column; 0 in a slot that is empty; to seven digits, which is enough for a price
     origin     the features of the first request
-    segments   how many segments there are
     """
 
     products: Array = field(default_factory=lambda: np.zeros((1, 1, 0)))
     responses: Array = field(default_factory=lambda: np.zeros((2, 1, 0)))
     totals: Array = field(default_factory=lambda: np.zeros((5, 0)))
-    recent: Array = field(default_factory=lambda: np.zeros((1, 1, 0)))
+    recent: NDArray[np.float32] = field(default_factory=lambda: np.zeros((1, 1, 0), dtype=np.float32))
     origin: list[float] = field(default_factory=list)
 
     @property
@@ -70,13 +69,13 @@ class LinearState(PlanState):
 
     @property
     def segments(self) -> int:
-        """Segments that were named; a request of none has no column."""
-        return self.columns - 1 - self.known.features
+        """How many segments there are; the first has no column: the others are set apart from it."""
+        return self.columns - self.known.features
 
     @property
     def counts(self) -> Array:
         """Outcomes of each arm, with those that are half forgotten as halves."""
-        return self.products[0, 0]
+        return np.asarray(self.products[0, 0])
 
     @property
     def paid(self) -> float:
@@ -99,8 +98,8 @@ class LinearState(PlanState):
                 far = FARTHEST * standard.spread
                 np.clip(row, standard.mean - far, standard.mean + far, out=row)
         row[1 + known :] = 0.0
-        if request.segment < self.segments:
-            row[1 + known + request.segment] = 1.0
+        if request.segment:
+            row[known + request.segment] = 1.0
         return row
 
     def standard(self) -> Standard:
@@ -118,13 +117,13 @@ class LinearState(PlanState):
     def recent_rows(self) -> tuple[Array, Array]:
         """Rows of recent requests, and how many requests each stands for: what an arm has answered since the oldest
         request that is kept of it stands for all that it answers."""
-        number = self.recent[:, 0]
+        number = self.recent[:, 0].astype(float)
         kept = number > 0.0
         oldest = np.where(kept, number, np.inf).min(axis=0, initial=np.inf)
         full = kept.all(axis=0)
         since = self.answered + 1.0 - np.where(full, oldest, 1.0)
         slots, arms = np.nonzero(kept)
-        rows = self.recent[slots, :, arms]
+        rows = self.recent[slots, :, arms].astype(float)
         rows[:, 0] = 1.0
         return rows, 1.0 / np.maximum(since[arms], 1.0)
 
