@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter, ProblemError
 from budgetbandits.numerics.arrays import Array
+from budgetbandits.validation import LARGEST_FEATURE
 
 MEANINGS = ("request", "arm", "reward", "cost", "segment")
 """The meanings that a column may have; arm, reward and cost must be there."""
@@ -138,7 +139,7 @@ def _features(table: Any, names: Sequence[str]) -> Array:
     for name in names:
         if name not in present:
             raise ProblemError(f"no column {name!r:.60}; the columns are {', '.join(map(str, present))}")
-    made = [numbers(list(table[name]), name, -math.inf) for name in names]
+    made = [numbers(list(table[name]), name, -LARGEST_FEATURE, LARGEST_FEATURE) for name in names]
     return np.column_stack(made) if made else _no_features()
 
 
@@ -189,17 +190,17 @@ def numbered(values: Iterable[Any]) -> tuple[tuple[str, ...], NDArray[np.int64]]
     return tuple(number), np.array(rows, dtype=np.int64)
 
 
-def numbers(values: list[Any], column: str, least: float = 0.0) -> Array:
-    """The values as finite numbers from ``least`` upwards."""
+def numbers(values: list[Any], column: str, least: float = 0.0, bound: float = math.inf) -> Array:
+    """The values as numbers from ``least`` on and below ``bound``."""
     made = np.zeros(len(values))
     for row, value in enumerate(values):
         try:
             made[row] = float(value)
         except (TypeError, ValueError):
             made[row] = math.nan
-        if not (least <= made[row] and abs(made[row]) < math.inf):
-            wanted = "a finite number" if least < 0.0 else "a number from 0 upwards"
-            raise ProblemError(f"{column} {value!r:.40} in row {row + 1} is not {wanted}; fix that row")
+        if not least <= made[row] < bound:
+            wanted = f"from {least:g} upwards" if bound == math.inf else f"between {least:g} and {bound:g}"
+            raise ProblemError(f"{column} {value!r:.40} in row {row + 1} is not a number {wanted}; fix that row")
     return made
 
 
