@@ -1,5 +1,4 @@
-"""The tables of docs/paced.md and docs/features.md: policies on recorded answers of three language models, next to the
-source's figures.
+"""Tables of docs/paced.md: policies on recorded answers of three language models, next to the source's figures.
 
     python benchmarks/llm_routing.py [ORDERS] [segments | none | features]
 
@@ -83,11 +82,12 @@ def main(*words: str) -> None:
     if which == "features":
         line("best arm for each prompt, outcomes known", (f"{hindsight_reward_of(test, rate):.3f}" for rate in BUDGETS))
     kinds = list(rows(which))
-    found: Iterator[ReplayResult] = joblib.Parallel(n_jobs=-1, return_as="generator")(
+    plays = (
         joblib.delayed(replay)(row.table, parse_policy(row.policy), rate, orders, learn_on=row.learn_on)
         for row in kinds
         for rate in BUDGETS
     )
+    found = iter(joblib.Parallel(n_jobs=-1, return_as="generator")(plays))
     for row in kinds:
         played = [next(found) for _ in BUDGETS]
         line(row.title, map(cell, played))
