@@ -18,6 +18,7 @@ from budgetbandits.cli.screen import AsJson, plain_table, print_json, progress_b
 from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies import label
 from budgetbandits.policies.base import Policy
+from budgetbandits.problems.linear import LinearStream
 from budgetbandits.problems.oracle import best_arms, best_ratio
 from budgetbandits.problems.streams import Environment, RequestStream, load
 from budgetbandits.simulation.outcome import Outcome, slower_lines
@@ -103,6 +104,8 @@ def record(problem: Environment, outcomes: list[Outcome]) -> dict[str, Any]:
     about: dict[str, Any] = {"arms": problem.names}
     if isinstance(problem, RequestStream):
         about |= {"phases": problem.firsts, "segments": problem.segments}
+    elif isinstance(problem, LinearStream):
+        about |= {"features": problem.feature_names}
     else:
         about |= {
             "best_arms": [problem.names[arm] for arm in best_arms(problem)], "best_ratio": best_ratio(problem),
@@ -154,6 +157,8 @@ def _headline(problem: Environment, outcome: Outcome) -> str:
         many = [f"{len(each)} {what}" for each, what in ((problem.firsts, "phases"), (problem.segments, "segments"))
                 if len(each) > 1]  # fmt: skip
         return f"{', '.join([f'{len(problem)} arms', *many])}{requests}"
+    if isinstance(problem, LinearStream):
+        return f"{len(problem)} arms, {len(problem.features)} features{requests}"
     best = ", ".join(problem.names[arm] for arm in best_arms(problem))
     return f"{len(problem)} arms, best {best} ({best_ratio(problem):.3f} reward per cost){requests}"
 
