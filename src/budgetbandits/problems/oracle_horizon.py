@@ -117,7 +117,7 @@ def fluid_requests(stream: LinearStream, budget: float, horizon: float) -> Reque
     >>> from budgetbandits.problems.families import linear
     >>> plan = fluid_requests(linear(features=5, arms=3, seed=1), budget=100, horizon=1000)
     >>> round(plan.reward), round(sum(plan.pulls))
-    (567, 1000)
+    (637, 1000)
     """
     _check(budget, horizon)
     reward, cost = stream.means(stream.typical_rows())
