@@ -167,11 +167,18 @@ def show(problem: Environment, outcomes: list[Outcome], title: str) -> None:
     paced = outcomes[0].horizon < math.inf
     against = "Regret is measured against the best mix of arms, all means known.\n" if paced else ""
     found = "runs that pulled an arm of that mix most." if paced else "runs that pulled it most."
+    pseudo = "the same regret from the pull counts."
+    if isinstance(problem, LinearStream):
+        against = "Regret is measured against the best player who knows the means for every request.\n"
+        found, pseudo = (
+            "runs that pulled most the arm that this player does.",
+            "the regret, where requests have features.",
+        )
     table = plain_table(
         title=escape(f"{title}\n{_headline(problem, outcomes[0])}, {outcomes[0].runs} runs"),
         title_justify="left",
         caption=f"{against}± is half of the 95 % interval of the mean, std the deviation from run to run.\n"
-        f"pseudo: the same regret from the pull counts. best arm: {found}",
+        f"pseudo: {pseudo} best arm: {found}",
         caption_justify="left",
     )
     table.add_column("policy", overflow="fold")
