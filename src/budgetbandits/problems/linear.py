@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy
 
 from budgetbandits.errors import ProblemError
 from budgetbandits.numerics.arrays import Array
@@ -84,9 +85,7 @@ class NormalFeature:
 
     def quantile(self, levels: Array) -> Array:
         """Its values at these levels in [0, 1)."""
-        from scipy.special import ndtri  # slow to import
-
-        return np.asarray(self.mean + self.spread * ndtri(np.maximum(levels, 2.0**-54)))
+        return np.asarray(self.mean + self.spread * scipy.special.ndtri(np.maximum(levels, 2.0**-54)))
 
 
 @dataclass(frozen=True)
