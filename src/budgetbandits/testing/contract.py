@@ -24,7 +24,8 @@ BUDGET = 10.0**9
 ROUNDS = 100_000
 """Of the long game."""
 
-FEATURES = 3
+FEATURE_NAMES = ("x", "y", "z")
+FEATURES = len(FEATURE_NAMES)
 """Of each request, for policies that look at them."""
 
 Check = Callable[[Policy], str | None]
@@ -283,11 +284,13 @@ def a_saved_allocation_goes_on(policy: Policy) -> None:
     for stop in (0, 1, 37, 120):
         spend, world = _allocation(policy), np.random.default_rng(4)
         for _ in range(stop):
-            _step(spend, world)
+            _step(spend, world, policy.uses_features)
         copy = Allocation.from_json(spend.to_json())
         expect(copy.to_json() == spend.to_json(), f"saved after {stop} steps, it is read as another one")
         seeds = world.integers(2**32, size=80)
-        trails = [[_step(each, np.random.default_rng(seed)) for seed in seeds] for each in (spend, copy)]
+        trails = [
+            [_step(each, np.random.default_rng(seed), policy.uses_features) for seed in seeds] for each in (spend, copy)
+        ]
         expect(trails[0] == trails[1], f"saved after {stop} steps, it goes on otherwise")
         expect(copy.to_json() == spend.to_json(), f"saved after {stop} steps, it ends otherwise")
 
@@ -296,12 +299,16 @@ def _allocation(policy: Policy) -> Allocation:
     arms = ["a", "b", "c", "d"]
     settings: dict[str, Any] = {"costs": dict.fromkeys(arms, 1.0)} if "costs" in policy.needs else {}
     settings |= {"cost_floor": 0.2} if "cost_floor" in policy.needs else {}
+    settings |= {"features": FEATURE_NAMES} if policy.uses_features else {}
     return Allocation(policy, arms, budget=300.0, cost_max=2.0, reward_max=5.0, seed=3, **settings)
 
 
-def _step(allocation: Allocation, rng: np.random.Generator) -> list[str]:
+def _step(allocation: Allocation, rng: np.random.Generator, with_features: bool) -> list[str]:
     """Ask up to twice, tell one of the open asks."""
-    names = [allocation.ask().arm for _ in range(rng.integers(1, 3))]
+    names = []
+    for _ in range(rng.integers(1, 3)):
+        values = {name: float(rng.normal()) for name in FEATURE_NAMES} if with_features else None
+        names.append(allocation.ask(features=values).arm)
     pending = allocation.pending
     ask = pending[rng.integers(len(pending))]
     allocation.tell(ask, float(rng.choice([0.0, 5.0, 2.5])), float(rng.choice([0.0, 2.0, 0.7])))
