@@ -1,6 +1,6 @@
 """What features of requests are worth where the truth is linear, and what useless ones cost.
 
-    python benchmarks/linear_streams.py [--games 8] [--jobs 2]
+    python benchmarks/linear_streams.py [--games 6] [--jobs 2]
 
 Random streams of the family `linear` (`budgetbandits.problems.families`), one for each game, with 0.06 of money for a
 request. The first table has the share of the fluid bound that is earned: with features by `bts-linear`, without them by
@@ -79,7 +79,7 @@ def estimate(values: Iterable[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--games", type=int, default=8)
+    parser.add_argument("--games", type=int, default=6)
     parser.add_argument("--jobs", type=int, default=2)
     asked = parser.parse_args()
     cells = list(itertools.product(POLICIES, FEATURES, ARMS, HORIZONS))
