@@ -100,7 +100,10 @@ PUBLIC = {
         "Allocation Ask Problem Arm RequestStream family random_problems simulate simulate_many replay Outcome "
         "parse_policy POLICIES BudgetedThompson PacedThompson Thompson best_arms best_ratio optimum Optimum"
     ),
-    "budgetbandits.problems": ("Law OutcomeLaw Bernoulli Beta Fixed Lattice Independent JointTable Copula StreamPart"),
+    "budgetbandits.problems": (
+        "Law OutcomeLaw Bernoulli Beta Fixed Lattice Independent JointTable Copula StreamPart LinearStream LinearArm "
+        "NormalFeature BernoulliFeature"
+    ),
     "budgetbandits.experiments": "run Experiment Results",
 }
 

@@ -16,6 +16,7 @@ import budgetbandits
 from budgetbandits import POLICIES, Problem, family
 from budgetbandits.__main__ import main
 from budgetbandits.errors import EXTRAS
+from budgetbandits.problems.families import linear
 
 
 def run(*arguments):
@@ -89,6 +90,19 @@ def test_simulate_says_where_no_faster_engine_played(problem):
         "simulate", problem, "--policy", "ucb1", "--policy", "kube", "--budget", 9, "--runs", 2, "--engine", "reference"
     )
     assert done.stdout.endswith("UCB1, KUBE: the reference simulator played (asked for)\n")
+
+
+def test_simulate_plays_requests_with_features(tmp_path):
+    path = tmp_path / "stream.toml"
+    path.write_text(linear(features=2, arms=3, seed=1).to_toml())
+    asked = "simulate", path, "--policy", "bts-linear", "--policy", "bts", "--budget", 2, "--runs", 2, "--horizon", 30
+    shown, written = run(*asked), json.loads(run(*asked, "--json").stdout)
+    assert "3 arms, 2 features, 30 requests, 2 runs" in shown.stdout
+    assert "the reference simulator played (no compiled engine knows requests with features)" in " ".join(
+        shown.stdout.split()
+    )
+    assert max(map(len, shown.stdout.splitlines())) <= 120
+    assert (written["features"], len(written["results"])) == (["x1", "x2"], 2)
 
 
 def test_policies_are_listed_with_what_they_must_know():

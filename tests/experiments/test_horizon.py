@@ -17,6 +17,7 @@ from budgetbandits.experiments.runner import _play, duration
 from budgetbandits.experiments.study import _record
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.policies import parse_policy
+from budgetbandits.problems.families import linear
 from budgetbandits.problems.streams import RequestStream, drifting
 
 SUITE = Path(__file__).parents[2] / "examples/paced-suite.toml"
@@ -49,6 +50,24 @@ def test_a_cell_holds_the_games_of_simulate():
     assert np.allclose(table["pseudo_regret"].to_numpy().reshape(3, 2), played.pseudo_regret)
     assert table["budget"].unique().sort().to_list() == [0.25, 0.75]
     assert duration(cell) > 0.0
+
+
+def test_a_study_plays_a_stream_with_features_from_its_file(tmp_path):
+    stream = linear(features=2, arms=3, seed=1)
+    (tmp_path / "stream.toml").write_text(stream.to_toml())
+    named = TEXT[: TEXT.index("[[problems]]")] + '[[problems]]\nfile = "stream.toml"\n'
+    experiment = Experiment.from_toml(named, tmp_path)
+    cell = experiment.cells()[0]
+    assert experiment.problems[0].problem == stream
+    table = pl.read_parquet(io.BytesIO(_play(cell).content))
+    played = simulate(stream, "bts-paced", cell.budgets_of(stream), 3, horizon=40)
+    assert np.allclose(table["reward"].to_numpy().reshape(3, 2), played.reward)
+    (problem,) = _record(experiment, experiment.cells(), "")["problems"]
+    assert problem["cost_means"] == stream.cost_means.tolist()
+    with pytest.raises(ExperimentError, match="stream, but there is no horizon"):
+        Experiment.from_toml(named.replace('budget_unit = "cheap to expensive"\nhorizon = 40', ""), tmp_path)
+    with pytest.raises(ExperimentError, match="for a problem that is no request stream"):
+        Experiment.from_toml(named + 'drift = "price-cut"\nat = 20\n', tmp_path)
 
 
 def test_another_horizon_is_another_cell():

@@ -16,6 +16,7 @@ from budgetbandits.policies import IndexPolicy, Policy
 from budgetbandits.policies.epsilon_first import EpsilonFirst
 from budgetbandits.policies.index import RISING_INDEX, Monotonicity
 from budgetbandits.policies.kube import KUBE
+from budgetbandits.policies.linear.policy import LinearThompson
 from budgetbandits.policies.thompson import BudgetedThompson
 from budgetbandits.testing import check_policy
 from budgetbandits.testing.contract import CONTRACT, Violation, knowledge
@@ -30,9 +31,10 @@ EVERY = pytest.mark.parametrize("name", EVERY_POLICY)
 def test_the_contract(name, check):
     reason = CONTRACT[check](POLICIES[name]())
     expected = {
-        "first pulls in turn": "bts bts-gaussian bts-joint bts-paced gittins-ratio npts-ratio thompson",
+        "first pulls in turn": "bts bts-gaussian bts-joint bts-linear bts-paced gittins-ratio npts-ratio thompson",
         "a new arm gets its chance": "epsilon-first epsilon-first-greedy",
         "history counts": "epsilon-first epsilon-first-greedy",
+        "features tell requests apart": " ".join(each for each in POLICIES if each != "bts-linear"),
     }
     assert (reason is not None) == (name in expected.get(check, "").split())
 
@@ -103,6 +105,9 @@ BREAKING: dict[str, type[Policy]] = {
     ),
     "a new arm gets its chance": breaking(KUBE, choose=lambda self, state, rng: KUBE.choose(self, state, rng) % 3),
     "history counts": breaking(BudgetedThompson, add_history=counts_pulls_alone),
+    "features tell requests apart": breaking(
+        LinearThompson, choose=lambda self, state, rng, request: LinearThompson.choose(self, state, rng)
+    ),
     "its text names it": NAMELESS,
     "a saved allocation goes on": IMPATIENT,
     "a long game of numbers": breaking(KUBE, observe=forgets_to_count),
@@ -113,6 +118,12 @@ BREAKING: dict[str, type[Policy]] = {
 def test_each_check_finds_out_who_breaks_it(check):
     with pytest.raises((Violation, ValueError, AttributeError)):
         CONTRACT[check](BREAKING[check]())
+
+
+def test_a_policy_that_uses_features_must_see_requests():
+    blind = breaking(BudgetedThompson, uses_features=True)()
+    with pytest.raises(Violation, match="make it a RequestPolicy"):
+        CONTRACT["features tell requests apart"](blind)
 
 
 def backwards(mean_reward, mean_cost, pulls, rounds):

@@ -18,6 +18,7 @@ from budgetbandits.cli.screen import AsJson, plain_table, print_json, progress_b
 from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies import label
 from budgetbandits.policies.base import Policy
+from budgetbandits.problems.linear import LinearStream
 from budgetbandits.problems.oracle import best_arms, best_ratio
 from budgetbandits.problems.streams import Environment, RequestStream, load
 from budgetbandits.simulation.outcome import Outcome, slower_lines
@@ -103,6 +104,8 @@ def record(problem: Environment, outcomes: list[Outcome]) -> dict[str, Any]:
     about: dict[str, Any] = {"arms": problem.names}
     if isinstance(problem, RequestStream):
         about |= {"phases": problem.firsts, "segments": problem.segments}
+    elif isinstance(problem, LinearStream):
+        about |= {"features": problem.feature_names}
     else:
         about |= {
             "best_arms": [problem.names[arm] for arm in best_arms(problem)], "best_ratio": best_ratio(problem),
@@ -154,6 +157,8 @@ def _headline(problem: Environment, outcome: Outcome) -> str:
         many = [f"{len(each)} {what}" for each, what in ((problem.firsts, "phases"), (problem.segments, "segments"))
                 if len(each) > 1]  # fmt: skip
         return f"{', '.join([f'{len(problem)} arms', *many])}{requests}"
+    if isinstance(problem, LinearStream):
+        return f"{len(problem)} arms, {len(problem.features)} features{requests}"
     best = ", ".join(problem.names[arm] for arm in best_arms(problem))
     return f"{len(problem)} arms, best {best} ({best_ratio(problem):.3f} reward per cost){requests}"
 
@@ -162,11 +167,18 @@ def show(problem: Environment, outcomes: list[Outcome], title: str) -> None:
     paced = outcomes[0].horizon < math.inf
     against = "Regret is measured against the best mix of arms, all means known.\n" if paced else ""
     found = "runs that pulled an arm of that mix most." if paced else "runs that pulled it most."
+    pseudo = "the same regret from the pull counts."
+    if isinstance(problem, LinearStream):
+        against = "Regret is measured against the best player who knows the means for every request.\n"
+        found, pseudo = (
+            "runs that pulled most the arm that this player does.",
+            "the regret, where requests have features.",
+        )
     table = plain_table(
         title=escape(f"{title}\n{_headline(problem, outcomes[0])}, {outcomes[0].runs} runs"),
         title_justify="left",
         caption=f"{against}± is half of the 95 % interval of the mean, std the deviation from run to run.\n"
-        f"pseudo: the same regret from the pull counts. best arm: {found}",
+        f"pseudo: {pseudo} best arm: {found}",
         caption_justify="left",
     )
     table.add_column("policy", overflow="fold")

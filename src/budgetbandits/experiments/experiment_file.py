@@ -217,7 +217,7 @@ def _drifting(entry: dict[str, Any], made: list[tuple[str, Environment]]) -> lis
     if not any(key in entry for key in DRIFT_KEYS):
         return made
     drift, at = text_in(entry, "drift"), whole_in(entry, "at", smallest=1)
-    if drift not in DRIFTS or any(isinstance(problem, RequestStream) for _, problem in made):
+    if drift not in DRIFTS or not all(isinstance(problem, Problem) for _, problem in made):
         raise ExperimentError(
             f"drift is {drift!r}; write one of {', '.join(DRIFTS)}, for a problem that is no request stream"
         )
@@ -324,9 +324,9 @@ def _together(found: dict[str, Any]) -> dict[str, Any]:
             raise ExperimentError(
                 f"budget_unit is {found['budget_unit']!r}, but there is no horizon; add horizon = 10_000"
             )
-        if any(isinstance(named.problem, RequestStream) for named in found["problems"]):
+        if not all(isinstance(named.problem, Problem) for named in found["problems"]):
             raise ExperimentError("problems hold a request stream, but there is no horizon; add horizon = 10_000")
-    if found["common"] and any(isinstance(named.problem, RequestStream) for named in found["problems"]):
+    if found["common"] and not all(isinstance(named.problem, Problem) for named in found["problems"]):
         raise ExperimentError("a request stream has no common outcomes, since its laws change; leave out common")
     return found
 

@@ -31,7 +31,7 @@ from budgetbandits.numerics.arrays import AnyArray
 from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies import label
 from budgetbandits.problems.problem import Problem
-from budgetbandits.problems.streams import RequestStream, from_toml
+from budgetbandits.problems.streams import from_toml
 from budgetbandits.simulation.outcome import check_metric, spread, summarise
 
 BTS = "bts"
@@ -153,10 +153,8 @@ class Results:
                 )
         made = [(record, from_toml(record["toml"])) for record in records[:count]]
         for record, problem in made:
-            if isinstance(problem, RequestStream):
-                raise StudyError(
-                    f"{record['name']!r} is a request stream, whose arms change; this is for problems alone"
-                )
+            if not isinstance(problem, Problem):
+                raise StudyError(f"{record['name']!r} is a request stream; this is for problems alone")
         return [(record, problem) for record, problem in made if isinstance(problem, Problem)]
 
     def summary(self, metric: str = "pseudo_regret", keys: Sequence[str] = WHERE) -> pl.DataFrame:

@@ -24,6 +24,7 @@ from budgetbandits.problems.distributions import (
     Law,
     OutcomeLaw,
 )
+from budgetbandits.problems.linear import BernoulliFeature, Feature, LinearArm, LinearStream, NormalFeature
 from budgetbandits.problems.problem import Problem
 from budgetbandits.registry import Registry
 from budgetbandits.validation import integer, number, within
@@ -230,3 +231,52 @@ def two_gap(arms: int, reward_gap: float, cost_gap: float) -> Problem:
         raise BadParameter("both gaps are 0, so there is no best arm; set reward_gap or cost_gap")
     others = integer("arms", arms, 2) - 1
     return Problem.bernoulli([0.5 + reward_gap, *[0.5] * others], [0.5 - cost_gap, *[0.5] * others])
+
+
+# --- streams with features --------------------------------------------------------------------------------------------
+
+REWARD_EFFECT, COST_EFFECT = 0.12, 0.4
+"""How much features move an arm's mean reward, and the logarithm of its mean cost: the standard deviations."""
+
+COMMON_EFFECT = 0.5
+"""The share of these variances that is common to all arms."""
+
+
+def linear(features: int, arms: int, seed: int, useless: int = 0) -> LinearStream:
+    """A random stream of requests with features, every other one Bernoulli; the last ``useless`` of them are noise.
+
+    Arms cost from 0.02 to 0.2 for a request with features at their means, and those that cost more pay more there, on
+    average. All features that are not noise together move mean rewards by 0.12 and logarithms of mean costs by 0.4, of
+    which half the variance is common to all arms. Arms without their slopes depend on the seed and their number alone.
+
+    >>> linear(features=5, arms=3, seed=1, useless=2)
+    LinearStream(3 arms, 5 features)
+    """
+    integer("features", features)
+    integer("arms", arms, 2)
+    integer("seed", seed)
+    if not integer("useless", useless) <= features:
+        raise BadParameter(f"useless is {useless}, of {features} features; use at most all of them")
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(zlib.crc32(b"linear"), arms)))
+    place = rng.permutation(np.linspace(0.0, 1.0, arms))
+    costs = 0.02 * 10.0 ** np.clip(place + rng.normal(0.0, 0.1, arms), 0.0, 1.0)
+    rewards = 0.4 + 0.25 * place + rng.uniform(-0.05, 0.05, arms)
+    laws: list[Feature] = [
+        BernoulliFeature(f"x{number}", float(rng.uniform(0.2, 0.8))) if number % 2 == 0 else NormalFeature(f"x{number}")
+        for number in range(1, features + 1)
+    ]
+    deviations, means = np.array([[law.deviation, law.mean] for law in laws]).reshape(-1, 2).T
+    slopes = np.zeros((2, arms, features))
+    for table, effect in zip(slopes, (REWARD_EFFECT, COST_EFFECT), strict=True):
+        for rows, share in ((1, COMMON_EFFECT), (arms, 1.0 - COMMON_EFFECT)):
+            direction = rng.normal(size=(rows, features)) * (np.arange(features) < features - useless)
+            length = np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-300)
+            table += effect * share**0.5 * direction / length / deviations
+    levels = rewards - slopes[0] @ means, costs * np.exp(-slopes[1] @ means)
+    return LinearStream(
+        tuple(laws),
+        tuple(
+            LinearArm(f"arm-{arm + 1}", levels[0][arm], levels[1][arm], tuple(slopes[0, arm]), tuple(slopes[1, arm]))
+            for arm in range(arms)
+        ),
+    )

@@ -212,6 +212,8 @@ class Problem:
             raise ProblemError(
                 "this is a request stream, with [[parts]]; name a problem file, or call RequestStream.load"
             )
+        if "features" in document:
+            raise ProblemError("this is a stream with [[features]]; name a problem file, or call LinearStream.load")
         for key in document:
             if key != "arms" and key not in UNITS:
                 raise ProblemError(f"unknown key {key!r}; a problem holds [[arms]] entries, and {' and '.join(UNITS)}")

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from budgetbandits.errors import BadParameter, ProblemError
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.problems.distributions import Copula, Fixed, Independent, JointTable, Lattice, Law, OutcomeLaw
+from budgetbandits.problems.linear import LinearStream
 from budgetbandits.problems.problem import UNITS, Problem, parsed, read_file, recorded_arms
 from budgetbandits.problems.records import read_csv
 from budgetbandits.validation import integer, within
@@ -254,14 +255,16 @@ class RequestStream:
         return read_file(path, cls.from_toml)
 
 
-def from_toml(text: str) -> Problem | RequestStream:
-    """A problem or a request stream from its TOML."""
+def from_toml(text: str) -> Environment:
+    """A problem or a stream of either kind from its TOML."""
     document = parsed(text)
+    if "features" in document:
+        return LinearStream.from_document(document)
     return RequestStream.from_document(document) if "parts" in document else Problem.from_document(document)
 
 
-def load(path: str | Path) -> Problem | RequestStream:
-    """Read a TOML file that holds one or the other."""
+def load(path: str | Path) -> Environment:
+    """Read a TOML file that holds any of them."""
     return read_file(path, from_toml)
 
 
@@ -281,7 +284,7 @@ def _parse_part(entry: Any) -> StreamPart:
     return StreamPart(problem, entry.get("from", 0), entry.get("segment", ""), entry.get("share", 1.0))
 
 
-Environment = Problem | RequestStream
+Environment = Problem | RequestStream | LinearStream
 """Anything that a policy may be played on."""
 
 

@@ -17,6 +17,7 @@ from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.policies.primal_dual import PrimalDualBwK
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.policies.thompson import BetaThompson, BudgetedThompson, Thompson
+from budgetbandits.problems.linear import LinearStream
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.engine_support import DRIVER_METHODS, EngineUnsupported, check_methods, methods
@@ -46,6 +47,8 @@ THOMPSON_METHODS: dict[type[BetaThompson], dict[str, tuple[Any, ...]]] = {
 
 def engine_for(problem: Environment, policy: Policy, horizon: float = math.inf) -> Engine:
     """The fastest engine that plays the policy as it is written, and why not a faster one."""
+    if isinstance(problem, LinearStream):
+        return Engine("reference", "no compiled engine knows requests with features")
     if policy.own_scales and problem.scales is not None and not _paced(policy, horizon):
         return Engine(
             "reference", "among the compiled engines, only the one of bts-paced learns costs on scales of the arms' own"
@@ -119,6 +122,7 @@ def warm_up(problem: Environment, policy: Policy, horizon: float = math.inf) -> 
     """Have everything compiled that this policy's games on this kind of problem need, by playing a tiny one, once."""
     if isinstance(problem, RequestStream):
         problem = problem.parts[0].problem  # the loop that plays streams plays problems
+    assert isinstance(problem, Problem)
     arms = problem.arms[: PLAIN_LOOP_ARMS_MAX + 1]  # another engine may play more arms than these
     laws = frozenset((type(arm.law), *map(type, getattr(arm.law, "__dict__", {}).values())) for arm in arms)
     kind = type(policy), policy.spec, len(arms), laws, horizon < math.inf

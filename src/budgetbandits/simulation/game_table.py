@@ -13,7 +13,7 @@ from budgetbandits.policies.base import Policy
 from budgetbandits.policies.files import policy_of
 from budgetbandits.problems.families import check_family, family
 from budgetbandits.problems.problem import Problem
-from budgetbandits.problems.streams import Environment, RequestStream
+from budgetbandits.problems.streams import Environment
 from budgetbandits.simulation.outcome import check_metric, need_polars
 from budgetbandits.simulation.parallel import Work, check_jobs, in_parallel
 from budgetbandits.simulation.simulate import (
@@ -144,7 +144,7 @@ def _table(name: str, work: Work, asked: Sequence[float], runs: int, summary: st
 
 
 def _named(problems: Mapping[str, Environment] | Iterable[Environment]) -> dict[str, Environment]:
-    if isinstance(problems, Problem | RequestStream) or not isinstance(problems, Iterable):
+    if isinstance(problems, Environment) or not isinstance(problems, Iterable):
         raise BadParameter(f"problems is {problems!r:.60}; give a list of problems, or map names to them")
     if isinstance(problems, Mapping):
         named = dict(problems)
@@ -153,7 +153,7 @@ def _named(problems: Mapping[str, Environment] | Iterable[Environment]) -> dict[
     if not named:
         raise BadParameter("no problem; give at least one")
     for name, problem in named.items():
-        if not isinstance(name, str) or not isinstance(problem, Problem | RequestStream):
+        if not isinstance(name, str) or not isinstance(problem, Environment):
             raise BadParameter(f"{name!r:.40} is mapped to {problem!r:.60}; map names to problems")
     first: dict[int, str] = {}
     for name, problem in named.items():

@@ -17,6 +17,7 @@ from budgetbandits.numerics.arrays import AnyArray, Array
 from budgetbandits.numerics.intervals import half_width, wilson
 from budgetbandits.policies import PAPER_POLICIES, label
 from budgetbandits.problems import oracle, oracle_horizon
+from budgetbandits.problems.linear import LinearStream
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
 
@@ -120,7 +121,9 @@ class Outcome:
         """Σ μc Δ pulls, run by run: the same mean on Bernoulli problems (Lemma 2), within 2ρ* on others, and far
         less noise. With a horizon, what the pulls fall short of the best at the price λ of the fluid bound, and λ for
         the money left: the fluid bound less Σ μr pulls, without the luck of the costs. In a stream, the fluid bound
-        less Σ μr pulls."""
+        less Σ μr pulls; where requests have features, the regret itself."""
+        if isinstance(self.problem, LinearStream):
+            return self.regret
         if self.part_pulls is not None:
             return np.asarray(self._fluid - (self.part_pulls * self.problem.reward_means).sum(axis=(2, 3)))
         if self.horizon < math.inf:
@@ -130,7 +133,8 @@ class Outcome:
     @property
     def best_arm_identified(self) -> NDArray[np.bool_]:
         """Whether a best arm was pulled most: for ε-first the arm it settles on. A tie with another is a miss. With a
-        horizon, whether it was an arm of the best mix; in a stream, in every part an arm of the best plan for it."""
+        horizon, whether it was an arm of the best mix; in a stream, in every part an arm of the best plan for it; where
+        requests have features, the arm that the best player pulls most."""
         if isinstance(self.problem, RequestStream):
             assert self.part_pulls is not None
             plans = [oracle_horizon.fluid_plan(self.problem, budget, self.horizon) for budget in self.budgets.tolist()]
@@ -138,7 +142,11 @@ class Outcome:
             wrong = wrong & (self.part_pulls > 0)  # of a part that never came, all arms were pulled most
             return np.asarray(~np.any(_most(self.part_pulls) & wrong, axis=(2, 3)))
         best = np.zeros((1, len(self.budgets), len(self.problem)), dtype=bool)
-        if self.horizon < math.inf:
+        if isinstance(self.problem, LinearStream):
+            for place, budget in enumerate(self.budgets.tolist()):
+                plan = oracle_horizon.fluid_requests(self.problem, budget, self.horizon)
+                best[0, place] = _most(np.array(plan.pulls))
+        elif self.horizon < math.inf:
             for place, budget in enumerate(self.budgets.tolist()):
                 mix = oracle_horizon.fluid_mix(self._arms, budget, self.horizon)
                 best[0, place, [mix.arms[0], mix.upgrade]] = True
@@ -239,7 +247,7 @@ class Outcome:
         return np.asarray((~self.best_arm_identified).sum(axis=0))
 
 
-def _most(pulls: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _most(pulls: NDArray[Any]) -> NDArray[np.bool_]:
     """Which arms were pulled most."""
     return np.asarray(pulls == pulls.max(axis=-1, keepdims=True))
 
@@ -318,8 +326,9 @@ def _draw_pulls(outcome: Outcome, spec: FigureSpec, *, budget: float | None = No
     """Each arm's share of the pulls at one budget, the largest if none is given, next to its true ratio."""
     from budgetbandits.figures import arms
 
-    if isinstance(outcome.problem, RequestStream):
-        raise BadParameter("'pulls' shows one ratio for each arm, which in a stream changes; see outcome.part_pulls")
+    if not isinstance(outcome.problem, Problem):
+        pulls = "pulls" if outcome.part_pulls is None else "part_pulls"
+        raise BadParameter(f"'pulls' shows one ratio for each arm, which in a stream changes; see outcome.{pulls}")
     budgets = outcome.budgets.tolist()
     if budget is not None and budget not in budgets:
         raise BadParameter(f"no budget {budget!r:.40} was played; choose one of {', '.join(f'{b:g}' for b in budgets)}")

@@ -8,7 +8,8 @@ way.
 Where players know the largest cost of every arm, policies with `own_scales` learn costs as shares of it.
 
 In a stream each request belongs to one of the parts: its arms can answer it, by their laws in this part. A policy that
-looks at requests sees their segment.
+looks at requests sees their segment. Where requests have features, outcomes follow these; a policy that uses features
+sees them, and others play as if there were none.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import Knowledge, Policy, Request, RequestPolicy, State
+from budgetbandits.problems.linear import LinearStream
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
@@ -44,9 +46,10 @@ def play(
     max_rounds: int,
     horizon: float = math.inf,
     parts: NDArray[np.int64] | None = None,
+    arrivals: FeatureRequests | None = None,
 ) -> list[Game]:
     """One game to the largest of the rising ``budgets``, and how it stood at the end of each. In a stream, ``parts``
-    are the numbers of the requests' parts."""
+    are the numbers of the requests' parts, or ``arrivals`` are requests with features."""
     state = policy.start(len(problem), what_is_known(problem, policy, budgets[-1], horizon))
     arms = [[Pulls(draw) for draw in of_part] for of_part in draws(problem, world)]
     requests = requests_of(problem, policy, state)
@@ -64,11 +67,13 @@ def play(
         if parts is not None and isinstance(problem, RequestStream) and rounds < horizon and part != parts[rounds]:
             part = int(parts[rounds])
             state.active = problem.available_arms[part].copy()
+        if arrivals is not None and rounds < horizon:
+            requests[part] = arrivals.following(policy)
         arm = policy.choose(state, player, *requests[part]) if rounds < horizon else None
         if arm is None:  # the policy can afford nothing more, or every request is answered
             ended.extend((reward, spend, rounds, counted(problem, pulls)) for _ in budgets[len(ended) :])
             break
-        earned, paid = arms[part][arm].pull()
+        earned, paid = arms[part][arm].pull() if arrivals is None else arrivals.pull(arm)
         seen = paid if scales is None else paid / float(scales[arm])
         policy.observe(state, arm, earned, seen, player, *requests[part])
         pulls[part, arm] += 1
@@ -131,7 +136,10 @@ class ReferencePlayer:
         world, player, order = (np.random.default_rng(child) for child in seed.spawn(3))
         problem = self._problem
         parts = problem.sequence(int(self._horizon), order) if isinstance(problem, RequestStream) else None
-        return play(problem, self._policy, budgets, outcomes or world, player, max_rounds, self._horizon, parts)
+        arrivals = FeatureRequests(problem, order, world) if isinstance(problem, LinearStream) else None
+        return play(
+            problem, self._policy, budgets, outcomes or world, player, max_rounds, self._horizon, parts, arrivals
+        )
 
 
 def own_seed(seed: np.random.SeedSequence, budget: float) -> np.random.SeedSequence:
@@ -142,13 +150,16 @@ def own_seed(seed: np.random.SeedSequence, budget: float) -> np.random.SeedSeque
 
 def what_is_known(problem: Environment, policy: Policy, budget: float, horizon: float = math.inf) -> Knowledge:
     """Exactly what the policy declares that it needs, and nothing else."""
+    if not isinstance(problem, Problem) and "costs" in policy.needs:
+        raise BadParameter(f"{policy.spec} must know every arm's cost, which in a stream changes; leave it out")
     if isinstance(problem, RequestStream):
-        if "costs" in policy.needs:
-            raise BadParameter(f"{policy.spec} must know every arm's cost, which in a stream changes; leave it out")
         truth = Knowledge(budget, horizon, cost_floor=float(problem.cost_means[problem.available_arms].min()))
     else:
         truth = Knowledge(budget, horizon, float(problem.cost_means.min()), problem.cost_means)
-    return Policy.select_knowledge(policy, truth)  # whatever the policy makes of it
+    known = Policy.select_knowledge(policy, truth)  # whatever the policy makes of it
+    if isinstance(problem, LinearStream) and policy.uses_features:
+        return replace(known, features=len(problem.features))
+    return known
 
 
 Draw = Callable[[int], tuple[Array, Array]]
@@ -162,6 +173,8 @@ def draws(problem: Environment, world: np.random.Generator | CommonOutcomes) -> 
         return [[partial(following, arm) for arm in range(len(problem))]]
     if isinstance(problem, Problem):
         return [[partial(arm.sample, world) for arm in problem.arms]]
+    if isinstance(problem, LinearStream):
+        return [[]]  # one request at a time, by its features
     return [
         [partial(known[name].sample, world) if name in known else _nothing for name in problem.names]
         for known in ({arm.name: arm for arm in part.problem.arms} for part in problem.parts)
@@ -170,6 +183,23 @@ def draws(problem: Environment, world: np.random.Generator | CommonOutcomes) -> 
 
 def _nothing(size: int) -> tuple[Array, Array]:
     raise BadParameter("a policy has pulled an arm that is not offered; let choose name one of state.active")
+
+
+class FeatureRequests:
+    """The requests of a stream with features, one after the other, and what arms pay and cost for the last of them."""
+
+    def __init__(self, stream: LinearStream, order: np.random.Generator, world: np.random.Generator) -> None:
+        self._stream, self._world = stream, world
+        self._rows = stream.requests(order)
+        self._row: Array = np.zeros(len(stream.features))
+
+    def following(self, policy: Policy) -> tuple[Request, ...]:
+        """The next request, as the policy sees it."""
+        self._row = next(self._rows)
+        return (Request(features=self._row),) if policy.uses_features else ()
+
+    def pull(self, arm: int) -> tuple[float, float]:
+        return self._stream.outcome(arm, self._row, self._world)
 
 
 LARGEST_BATCH = 1024

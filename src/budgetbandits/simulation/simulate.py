@@ -50,7 +50,8 @@ def simulate(
     seed (None) one is drawn; `Outcome.seed` says which.
 
     With a ``horizon`` the game also ends after that number of pulls: the budget is for that many requests, and regret
-    is measured against the fluid bound (`oracle_horizon`). Traffic, whose arms change (`problems.streams`), needs one.
+    is measured against the fluid bound (`oracle_horizon`). A stream, whose arms change (`problems.streams`) or whose
+    requests have features (`problems.linear`), needs one.
 
     The same problem, policy, budgets, engine, seed and number of a run give the same bits with any number of ``jobs``.
     Runs are numbered from ``first_run`` on: a long simulation may be played in parts. Budgets may come in any order.
@@ -86,9 +87,9 @@ def simulate(
 
 def checked_horizon(problem: Environment, horizon: int | None, common: bool) -> float:
     """The horizon as a float, infinite for None; refused if the problem needs another."""
-    if not isinstance(problem, Problem | RequestStream):
+    if not isinstance(problem, Environment):
         raise BadParameter(f"problem is {problem!r:.40}; give a Problem, such as Problem.load('problem.toml')")
-    if isinstance(problem, RequestStream):
+    if not isinstance(problem, Problem):
         if horizon is None:
             raise BadParameter("a stream comes in requests; say how many there are: horizon=10_000 (--horizon 10000)")
         if common:

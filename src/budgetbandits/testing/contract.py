@@ -16,13 +16,17 @@ import numpy as np
 from budgetbandits.allocation.allocation import Allocation
 from budgetbandits.errors import BudgetBanditsError, MissingKnowledge
 from budgetbandits.policies import parse_policy
-from budgetbandits.policies.base import KNOWLEDGE, Knowledge, Policy, State
+from budgetbandits.policies.base import KNOWLEDGE, Knowledge, Policy, Request, RequestPolicy, State
 from budgetbandits.policies.epsilon_first import EpsilonFirst
 from budgetbandits.policies.index import IndexPolicy
 
 BUDGET = 10.0**9
 ROUNDS = 100_000
 """Of the long game."""
+
+FEATURE_NAMES = ("x", "y", "z")
+FEATURES = len(FEATURE_NAMES)
+"""Of each request, for policies that look at them."""
 
 Check = Callable[[Policy], str | None]
 
@@ -38,7 +42,7 @@ def expect(kept: bool, otherwise: str) -> None:
 
 def knowledge(arms: int, budget: float = BUDGET) -> Knowledge:
     """All that a policy may need."""
-    return Knowledge(budget, horizon=10.0**9, cost_floor=0.1, costs=np.linspace(0.2, 0.9, arms))
+    return Knowledge(budget, horizon=10.0**9, cost_floor=0.1, costs=np.linspace(0.2, 0.9, arms), features=FEATURES)
 
 
 def feedback(rng: np.random.Generator) -> tuple[float, float]:
@@ -47,15 +51,24 @@ def feedback(rng: np.random.Generator) -> tuple[float, float]:
     return float(reward), float(cost)
 
 
+def any_request(policy: Policy, world: np.random.Generator) -> tuple[Request, ...]:
+    """Nothing for most policies. One that looks at features gets numbers, or a single 1, or does not know them."""
+    if not policy.uses_features:
+        return ()
+    kinds = None, world.normal(size=FEATURES), np.eye(FEATURES)[world.integers(FEATURES)]
+    return (Request(features=kinds[world.integers(len(kinds))]),)
+
+
 def play(policy: Policy, state: State, rng: np.random.Generator, world: np.random.Generator, rounds: int) -> list[int]:
     """The arms of this many rounds."""
     chosen = []
     for _ in range(rounds):
-        arm = policy.choose(state, rng)
+        request = any_request(policy, world)
+        arm = policy.choose(state, rng, *request)
         expect(arm is not None, "choose stops although the budget is nearly infinite")
         assert arm is not None
         chosen.append(arm)
-        policy.observe(state, arm, *feedback(world), rng)
+        policy.observe(state, arm, *feedback(world), rng, *request)
     return chosen
 
 
@@ -102,17 +115,19 @@ def feedback_at_any_time(policy: Policy) -> None:
     """Asks outrun feedback, feedback comes in any order, in batches, and for arms that were never chosen."""
     state = policy.start(6, knowledge(6))
     rng, world = _generators()
-    waiting: list[int] = []
+    waiting: list[tuple[int, tuple[Request, ...]]] = []
     for _ in range(60):
-        asked = [policy.choose(state, rng) for _ in range(world.integers(0, 12))]
-        expect(None not in asked, "choose stops although the budget is nearly infinite")
-        waiting += [arm for arm in asked if arm is not None]
+        requests = [any_request(policy, world) for _ in range(world.integers(0, 12))]
+        asked = [(policy.choose(state, rng, *request), request) for request in requests]
+        expect(all(arm is not None for arm, _ in asked), "choose stops although the budget is nearly infinite")
+        waiting += [(arm, request) for arm, request in asked if arm is not None]
         world.shuffle(waiting)
         for _ in range(world.integers(0, len(waiting) + 1)):
-            policy.observe(state, waiting.pop(), *feedback(world), rng)
+            arm, request = waiting.pop()
+            policy.observe(state, arm, *feedback(world), rng, *request)
         for _ in range(world.integers(0, 3)):
             policy.observe(state, int(world.integers(6)), *feedback(world), rng)
-    expect(all(0 <= arm < 6 for arm in waiting), "it chooses an arm that there is not")
+    expect(all(0 <= arm < 6 for arm, _ in waiting), "it chooses an arm that there is not")
 
 
 def first_pulls_in_turn(policy: Policy) -> str | None:
@@ -162,11 +177,12 @@ def a_long_game_of_numbers(policy: Policy) -> None:
     arm: int | None = 0
     for number, (reward, cost) in enumerate(outcomes):
         # later rounds come in batches with one choice each: many states far apart say more than many neighbours
+        request = any_request(policy, world)
         if number < ROUNDS // 200 or number % 100 == 0:
-            arm = policy.choose(state, rng)
+            arm = policy.choose(state, rng, *request)
         expect(arm is not None, f"choose stops in round {number + 1} although the budget is nearly infinite")
         assert arm is not None
-        policy.observe(state, arm, reward, cost, rng)
+        policy.observe(state, arm, reward, cost, rng, *request)
     expect(int(state.pulls.sum()) == ROUNDS, f"after {ROUNDS:,} rounds the state counts {state.pulls.sum():,} pulls")
     for name, value in _arrays(state).items():
         expect(value.dtype.kind != "f" or not np.isnan(value).any(), f"{name} of the state is not a number")
@@ -178,13 +194,14 @@ def learns_about_one_arm_at_a_time(policy: Policy) -> None:
     rng, world = _generators()
     for _ in range(200):
         before, copies = _arrays(state), {name: value.copy() for name, value in _arrays(state).items()}
-        arm = policy.choose(state, rng)
+        request = any_request(policy, world)
+        arm = policy.choose(state, rng, *request)
         for name, array in before.items():
             expect(np.array_equal(array, copies[name]), f"choose changes {name} in place; assign a new array")
         if arm is None:
             break
         before, copies = _arrays(state), {name: value.copy() for name, value in _arrays(state).items()}
-        policy.observe(state, arm, *feedback(world), rng)
+        policy.observe(state, arm, *feedback(world), rng, *request)
         for name, array in before.items():
             same = np.array_equal(np.delete(array, arm, axis=-1), np.delete(copies[name], arm, axis=-1))
             expect(same, f"observe of one arm changes {name} of another in place; assign a new array")
@@ -206,7 +223,7 @@ def a_new_arm_gets_its_chance(policy: Policy) -> str | None:
     state = policy.start(3, knowledge(3, budget=100.0))
     rng, world = _generators()
     play(policy, state, rng, world, 30)
-    state.extend(policy.start(1, replace(state.known, costs=np.array([0.3]))))
+    state.extend(policy.new_arm_state(state, replace(state.known, costs=np.array([0.3]))))
     chosen = set()
     for _ in range(400):
         arm = policy.choose(state, rng)
@@ -231,6 +248,28 @@ def history_counts(policy: Policy) -> str | None:
     return None
 
 
+def features_tell_requests_apart(policy: Policy) -> str | None:
+    """Each arm pays for the requests with one of the features, which are 0 or 1."""
+    if not policy.uses_features:
+        return "it looks at no features"
+    if not isinstance(policy, RequestPolicy):
+        raise Violation("uses_features is set, but it never sees a request; make it a RequestPolicy")
+    state = policy.start(FEATURES, knowledge(FEATURES))
+    rng, world = _generators()
+    right = []
+    for _ in range(300):
+        kind = int(world.integers(FEATURES))
+        request = Request(features=np.eye(FEATURES)[kind])
+        arm = policy.choose(state, rng, request)
+        expect(arm is not None, "choose stops although the budget is nearly infinite")
+        assert arm is not None
+        policy.observe(state, arm, float(arm == kind), 0.5, rng, request)
+        right.append(arm == kind)
+    late = sum(right[-100:])
+    expect(late >= 75, f"where a feature says which arm pays, {late} of the last 100 of 300 choices are right")
+    return None
+
+
 def its_text_names_it(policy: Policy) -> None:
     try:
         parsed = parse_policy(policy.spec)
@@ -245,11 +284,13 @@ def a_saved_allocation_goes_on(policy: Policy) -> None:
     for stop in (0, 1, 37, 120):
         spend, world = _allocation(policy), np.random.default_rng(4)
         for _ in range(stop):
-            _step(spend, world)
+            _step(spend, world, policy.uses_features)
         copy = Allocation.from_json(spend.to_json())
         expect(copy.to_json() == spend.to_json(), f"saved after {stop} steps, it is read as another one")
         seeds = world.integers(2**32, size=80)
-        trails = [[_step(each, np.random.default_rng(seed)) for seed in seeds] for each in (spend, copy)]
+        trails = [
+            [_step(each, np.random.default_rng(seed), policy.uses_features) for seed in seeds] for each in (spend, copy)
+        ]
         expect(trails[0] == trails[1], f"saved after {stop} steps, it goes on otherwise")
         expect(copy.to_json() == spend.to_json(), f"saved after {stop} steps, it ends otherwise")
 
@@ -258,12 +299,16 @@ def _allocation(policy: Policy) -> Allocation:
     arms = ["a", "b", "c", "d"]
     settings: dict[str, Any] = {"costs": dict.fromkeys(arms, 1.0)} if "costs" in policy.needs else {}
     settings |= {"cost_floor": 0.2} if "cost_floor" in policy.needs else {}
+    settings |= {"features": FEATURE_NAMES} if policy.uses_features else {}
     return Allocation(policy, arms, budget=300.0, cost_max=2.0, reward_max=5.0, seed=3, **settings)
 
 
-def _step(allocation: Allocation, rng: np.random.Generator) -> list[str]:
+def _step(allocation: Allocation, rng: np.random.Generator, with_features: bool) -> list[str]:
     """Ask up to twice, tell one of the open asks."""
-    names = [allocation.ask().arm for _ in range(rng.integers(1, 3))]
+    names = []
+    for _ in range(rng.integers(1, 3)):
+        values = {name: float(rng.normal()) for name in FEATURE_NAMES} if with_features else None
+        names.append(allocation.ask(features=values).arm)
     pending = allocation.pending
     ask = pending[rng.integers(len(pending))]
     allocation.tell(ask, float(rng.choice([0.0, 5.0, 2.5])), float(rng.choice([0.0, 2.0, 0.7])))
@@ -283,6 +328,7 @@ CONTRACT: dict[str, Check] = {
         retired_arms_rest,
         a_new_arm_gets_its_chance,
         history_counts,
+        features_tell_requests_apart,
         its_text_names_it,
         a_saved_allocation_goes_on,
         a_long_game_of_numbers,
