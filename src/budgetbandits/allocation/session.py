@@ -25,7 +25,7 @@ ARMS_NAMED_MAX = 8
 """Arms, or features, that an error message lists."""
 
 FEATURES_MAX = 64
-"""Features of a request: a regression of so many takes a few milliseconds."""
+"""Features of a request: a regression of 64 takes a few milliseconds."""
 
 
 class Segments(dict[str | None, int]):

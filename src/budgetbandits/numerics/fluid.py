@@ -250,7 +250,7 @@ PRICE_STEPS, PRICE_RANGE = 12, 1e6
 """Of the search for a price, and how far it goes below the largest: it ends within 0.4 %."""
 
 
-class Prices(NamedTuple):
+class PriceBracket(NamedTuple):
     """For each draw, two prices between which the money is just used up, and how often the lower one holds. Both are 0
     where money is left over, and the best ratio where it is the only scarce resource."""
 
@@ -259,7 +259,7 @@ class Prices(NamedTuple):
     share: Array
 
 
-def prices_at_rate(reward: Array, cost: Array, weight: Array, rate: float) -> Prices:
+def prices_at_rate(reward: Array, cost: Array, weight: Array, rate: float) -> PriceBracket:
     """The price on money of the program for many different requests; means are (draw, request, arm).
 
     With one price the money of many requests is hardly ever just used up: they change arms one after the other as the
@@ -293,7 +293,7 @@ def prices_at_rate(reward: Array, cost: Array, weight: Array, rate: float) -> Pr
     price = np.where(scarce, highest, 0.0)
     high, low = np.where(between, high, price), np.where(between, low, price)
     share = np.where(between, (rate - spent_high) / np.where(between, spent_low - spent_high, 1.0), 0.0)
-    return Prices(high, low, share)
+    return PriceBracket(high, low, share)
 
 
 def _at(values: Array, arm: Arms) -> Array:

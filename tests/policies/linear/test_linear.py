@@ -1,0 +1,233 @@
+"""`bts-linear`: the laws it draws from, the requests it prices money with, and which trials it leaves out."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from budgetbandits import Allocation
+from budgetbandits.errors import BadParameter, BadState
+from budgetbandits.policies import parse_policy
+from budgetbandits.policies.base import Knowledge, Request
+from budgetbandits.policies.linear import LinearThompson
+from budgetbandits.policies.linear.policy import RECENT
+from budgetbandits.policies.paced import PacedThompson
+
+FALSE_ALARM = 1e-6
+
+KNOWN = {"budget": 300.0, "horizon": 1000.0}
+
+
+def learned(policy, arms, features, requests=300, seed=1, transform=lambda x: x, slopes=(0.1, -0.1)):
+    """A state after requests that the arms answered in turn; rewards and costs follow the first feature."""
+    rng, state = np.random.default_rng(seed), policy.start(arms, Knowledge(**KNOWN, features=features))
+    for number in range(requests):
+        x = rng.standard_normal(features)
+        follow = x[0] if features else 0.0
+        reward = np.clip(0.5 + slopes[number % arms % 2] * follow + 0.05 * rng.standard_normal(), 0.0, 1.0)
+        cost = np.clip(0.1 * np.exp(0.5 * follow + 0.1 * rng.standard_normal()), 0.0, 1.0)
+        policy.observe(
+            state, number % arms, reward, cost, rng, Request(features=transform(x)) if features else Request()
+        )
+    return state
+
+
+def test_without_features_the_laws_are_those_of_the_paced_policy():
+    linear, paced = LinearThompson(), PacedThompson()
+    state, other = (learned(policy, 3, 0, 50) for policy in (linear, paced))
+    fit, (a, b) = linear.fit(state), paced.laws(other, np.arange(3))
+    for mine, theirs in zip(fit.shapes, (a[1, 0], b[1, 0]), strict=True):
+        assert mine == pytest.approx(theirs, rel=1e-12)
+    mean = (a / (a + b))[0, 0]
+    assert fit.regressions.means[0, :, 0] == pytest.approx(mean, rel=1e-12)
+    # Beta(κm, κ(1 − m)) with κ = n m(1 − m)/s² has about the variance s²/n
+    assert fit.regressions.variance(np.ones(1))[0] == pytest.approx(mean * (1 - mean) / (a + b)[0, 0], rel=1e-9)
+
+
+def test_slopes_are_found():
+    policy = LinearThompson()
+    state = learned(policy, 2, 3, 2000)
+    reward, cost = policy.expected(state, Request(features=np.array([1.0, 0.0, 0.0])))
+    assert reward == pytest.approx([0.6, 0.4], abs=0.01)
+    assert cost == pytest.approx(np.full(2, 0.1 * np.exp(0.5)), rel=0.05)
+
+
+def test_the_scale_of_features_makes_no_difference():
+    policy = LinearThompson()
+    plain = learned(policy, 3, 2)
+    scaled = learned(policy, 3, 2, transform=lambda x: 1e9 + 1e4 * x)
+    for x in np.random.default_rng(2).standard_normal((5, 2)):
+        for mine, theirs in zip(
+            policy.expected(plain, Request(features=x)), policy.expected(scaled, Request(features=1e9 + 1e4 * x)),
+            strict=True,
+        ):  # fmt: skip
+            assert mine == pytest.approx(theirs, rel=1e-6)
+
+
+def test_a_feature_that_never_varies_changes_nothing():
+    policy = LinearThompson()
+    with_it = learned(policy, 2, 2, transform=lambda x: np.array([x[0], 7.0]))
+    reward, cost = policy.expected(with_it, Request(features=np.array([0.5, 7.0])))
+    other, price = policy.expected(with_it, Request(features=np.array([0.5, 9.0])))
+    assert reward == pytest.approx(other)
+    assert cost == pytest.approx(price)
+
+
+def test_an_outlier_counts_as_ten_standard_deviations():
+    policy = LinearThompson()
+    state = learned(policy, 2, 1)
+    far, farther = (policy.expected(state, Request(features=np.array([x]))) for x in (1e3, 1e20))
+    assert far[0] == pytest.approx(farther[0])
+    rng = np.random.default_rng(1)
+    policy.observe(state, 0, 0.5, 0.1, rng, Request(features=np.array([1e20])))
+    assert policy.expected(state, Request(features=np.zeros(1)))[0] == pytest.approx([0.5, 0.5], abs=0.05)
+
+
+def test_a_segment_is_a_feature_of_its_own():
+    policy, rng = LinearThompson(), np.random.default_rng(3)
+    state = policy.start(2, Knowledge(**KNOWN))
+    assert [policy.open_segment(state) for _ in range(2)] == [1, 2]
+    for number in range(900):
+        segment = number % 3
+        policy.observe(state, number // 3 % 2, (0.2, 0.5, 0.8)[segment], 0.1, rng, Request(segment))
+    found = [policy.expected(state, Request(segment))[0] for segment in range(3)]
+    for rewards, truth in zip(found, (0.2, 0.5, 0.8), strict=True):
+        assert rewards == pytest.approx([truth] * 2, abs=0.03)
+
+
+def test_estimated_prices_are_expected_in_proportion():
+    policy, rng = LinearThompson(), np.random.default_rng(4)
+    state = policy.start(2, Knowledge(**KNOWN))
+    for number in range(400):
+        prices = np.array([0.1, 0.2]) * np.exp(0.5 * rng.standard_normal())
+        arm = number % 2
+        policy.observe(state, arm, 0.5, 1.5 * prices[arm], rng, Request(prices=prices))
+    _, cost = policy.expected(state, Request(prices=np.array([0.3, 0.1])))
+    assert cost == pytest.approx([0.45, 0.15], rel=0.03)
+    assert state.recent[:, 1].std() == pytest.approx(0.5, rel=0.2)  # how prices vary is kept with the requests
+
+
+def test_recent_requests_stand_for_all_that_were_answered():
+    """One arm answers nine requests in ten, of another kind than the tenth, and only some of each are kept."""
+    policy, rng = LinearThompson(), np.random.default_rng(5)
+    state = policy.start(2, Knowledge(**KNOWN, features=1))
+    for number in range(2000):
+        rare = number % 10 == 0
+        policy.observe(state, int(rare), 0.5, 0.1, rng, Request(features=np.array([float(rare)])))
+    rows, _, weight = state.recent_rows()
+    assert len(rows) == RECENT
+    assert (weight @ rows[:, 1] + 0.0) / weight.sum() == pytest.approx(0.1, rel=0.02) or (
+        weight @ (rows[:, 1] + 1.0)
+    ) / weight.sum() == pytest.approx(0.1, rel=0.02)  # rows are relative to the first request, which was rare
+
+
+def test_many_choices_at_once_are_as_likely_as_one_by_one():
+    """Two-sample test of the arms' frequencies."""
+    policy = LinearThompson()
+    state = learned(policy, 3, 2, 60)
+    request, rng = Request(features=np.array([0.4, -1.0])), np.random.default_rng(6)
+    together = np.bincount(policy.choices(state, rng, 3000, request), minlength=3)
+    single = np.bincount([policy.choose(state, rng, request) for _ in range(1000)], minlength=3)
+    counts = np.stack([together, single])[:, together + single > 0]
+    assert counts.shape[1] > 1
+    assert stats.chi2_contingency(counts).pvalue > FALSE_ALARM
+
+
+def test_a_trial_that_cannot_pay_is_left_out():
+    policy, rng = LinearThompson(), np.random.default_rng(7)
+    state = policy.start(2, Knowledge(budget=1e6, horizon=1000.0))
+    for number in range(60):
+        policy.observe(state, number % 2, float(number // 2 % 10 < (3, 6)[number % 2]), 0.1, rng)
+    fit = policy.fit(state)
+    program = policy.program(state, fit.standard, Request())
+    means = policy.predicted(fit, program, fit.regressions.means[None], fit.mean_cost[None])
+    assert policy.worth_trying(state, fit, program, *means).tolist() == [1, 1]
+    state.known = Knowledge(budget=1e6, horizon=1e9)  # with that much to come, nothing is sure enough
+    assert policy.worth_trying(state, fit, program, *means).tolist() == [0, 1]
+
+
+def test_an_arm_without_an_outcome_is_worth_trying():
+    policy, rng = LinearThompson(), np.random.default_rng(8)
+    state = policy.start(2, Knowledge(budget=1e6, horizon=30.0))
+    for _ in range(25):
+        policy.observe(state, 1, 0.9, 0.1, rng)
+    fit = policy.fit(state)
+    program = policy.program(state, fit.standard, Request())
+    means = policy.predicted(fit, program, fit.regressions.means[None], fit.mean_cost[None])
+    assert policy.worth_trying(state, fit, program, *means).tolist() == [0, 1]
+
+
+def test_what_was_forgotten_no_longer_counts():
+    rng = np.random.default_rng(9)
+    found = []
+    for policy in (LinearThompson(), LinearThompson(forget=0.02)):
+        state = policy.start(1, Knowledge(**KNOWN, features=1))
+        for number in range(800):
+            x = rng.standard_normal(1)
+            policy.observe(state, 0, 0.5 + (0.1, -0.1)[number >= 600] * np.tanh(x[0]), 0.1, rng, Request(features=x))
+        found.append(policy.expected(state, Request(features=np.ones(1)))[0][0])
+    assert found[0] > 0.5
+    assert found[1] < 0.45
+
+
+def test_money_lasts_and_goes_where_it_is_worth_most():
+    """Half of the requests need the large arm; the money is for half of them."""
+    spend = Allocation("bts-linear", ["small", "large"], budget=300.0, horizon=1000, features=["hard"], seed=1)
+    rng, right = np.random.default_rng(2), 0
+    while spend.can_ask(hold=True, features={"hard": 0}):
+        hard = int(rng.random() < 0.5)
+        ask = spend.ask(features={"hard": hard}, hold=True)
+        large = ask.arm == "large"
+        right += large == hard
+        spend.tell(ask, reward=float(rng.random() < (0.9 if large else (0.8, 0.2)[hard])), cost=0.5 if large else 0.1)
+    asked = sum(spend.pulls.values())
+    assert asked > 980
+    assert right > 0.9 * asked
+    assert 0.97 < spend.spent / 300.0 <= 1.0
+
+
+def test_a_saved_state_goes_on_bit_for_bit():
+    first = Allocation("bts-linear", ["a", "b"], budget=50.0, horizon=500, features=["x", "y"], seed=3)
+    rng = np.random.default_rng(1)
+
+    def step(spend, features, segment, reward):
+        ask = spend.ask(features=features, segment=segment)
+        spend.tell(ask, reward=reward, cost=0.1)
+        return ask
+
+    for number in range(40):
+        step(first, {"x": rng.random(), "y": number}, ("one", "two", None)[number % 3], rng.random())
+    second = Allocation.from_json(first.to_json())
+    first.add_arm("c")
+    second.add_arm("c")
+    for number in range(40):
+        features, reward = {"x": rng.random(), "y": number}, rng.random()
+        assert step(first, features, "three", reward) == step(second, features, "three", reward)
+    assert first.to_json() == second.to_json()
+
+
+def test_history_is_that_of_the_mean_request():
+    policy = LinearThompson()
+    state = learned(policy, 2, 1)
+    before = policy.expected(state, Request(features=np.ones(1)))[0]
+    policy.add_history(state, 0, 1000, 700.0, 100.0)
+    reward, cost = policy.expected(state, Request())
+    assert reward[0] == pytest.approx(0.67, abs=0.03)
+    assert policy.expected(state, Request(features=np.ones(1)))[0][0] - reward[0] == pytest.approx(
+        before[0] - 0.5, abs=0.06
+    )
+    policy.add_history(state, 0, 0, 0.0, 0.0)
+    assert cost[0] == pytest.approx(0.1, rel=0.15)
+
+
+@pytest.mark.parametrize("text", ["bts-linear:apart=0", "bts-linear:forget=0.7", "bts-linear:shared=-1"])
+def test_parameters_out_of_range_are_refused(text):
+    with pytest.raises(BadParameter, match="use a"):
+        parse_policy(text)
+
+
+def test_a_damaged_state_is_refused():
+    policy = LinearThompson()
+    state = learned(policy, 2, 1, 10)
+    for name, value in (("products", [1.0]), ("responses", [[[np.nan, 0.0]] * 2] * 2), ("totals", [[-1.0, 0.0]] * 5)):
+        with pytest.raises(BadState):
+            policy.start(2, Knowledge(**KNOWN, features=1)).filled(state.to_dict() | {name: value})
