@@ -146,6 +146,10 @@ class State:
         """Make room for this many segments; only policies that know segments can."""
         raise BadState("the saved state has segments, which this policy knows none of; it is damaged")
 
+    def make_room(self, name: str, shape: tuple[int, ...]) -> None:
+        """Make room for a field of this shape, whose second axis, if there is one, runs over the segments."""
+        self.widen(shape[1])
+
     def extend(self, other: Self) -> None:
         """Append the arms of another state of the same policy."""
         for f in fields(self):

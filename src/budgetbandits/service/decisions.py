@@ -300,7 +300,7 @@ def _decision_keys(
     asked = json.dumps(context, sort_keys=True) if context else "{}"
     if options is not None:  # the same for the same request, however it was written
         arms = None if options.arms is None else sorted(options.arms)
-        said = [options.segment, arms, sorted(options.exclude), options.prices, options.holds]
+        said = [options.segment, arms, sorted(options.exclude), options.prices, options.holds, options.features]
         asked = f"{asked} {json.dumps(said, sort_keys=True)}"
     if count is None:
         return [(key, _digest(asked) if context or options is not None else NO_CONTEXT)]

@@ -135,9 +135,15 @@ class LinearState(PlanState):
             self.responses = np.pad(self.responses, ((0, 0), (0, more), (0, 0)))
             self.recent = np.pad(self.recent, ((0, 0), (0, more), (0, 0)))
 
+    def make_room(self, name: str, shape: tuple[int, ...]) -> None:
+        super().make_room(name, shape)
+        if name == "recent" and not self.recent.any():  # the slots are those of the first arms: some were added
+            self.recent = np.zeros((shape[0], self.columns, len(self.pulls)), dtype=np.float32)
+
     def filled(self, values: Mapping[str, Any]) -> Self:
         try:
-            self.widen(np.shape(values["products"])[1])
+            for name in ("products", "recent"):
+                self.make_room(name, np.shape(values[name]))
         except (KeyError, IndexError, ValueError):
             raise BadState("'products' are no sums of rows; the saved state is damaged") from None
         return super().filled(values)
