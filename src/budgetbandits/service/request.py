@@ -6,7 +6,6 @@ the numbers of the arms: the event keeps it as JSON, and it is all that an audit
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from budgetbandits.allocation.session import ArmSession
 from budgetbandits.allocation.units import HOLD_MARGIN
@@ -94,7 +93,7 @@ class ResolvedRequest:
 
     @classmethod
     def from_json(cls, text: str | None) -> ResolvedRequest | None:
-        return None if text is None else cls(**json.loads(text))
+        return None if text is None else cls(**from_json(text))
 
     def with_unavailable(self, arms: list[int]) -> ResolvedRequest:
         return replace(self, unavailable=arms)
