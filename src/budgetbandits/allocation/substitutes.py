@@ -34,6 +34,7 @@ import numpy as np
 from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.numerics.fluid import best_mix, mix_of_one
 from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, State
+from budgetbandits.policies.linear.state import LinearState
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.policies.paced.statistics import COST, COUNT, REWARD, PacedState
 from budgetbandits.policies.posteriors import kept_posterior
@@ -131,6 +132,9 @@ def _known_means(policy: Policy, state: State, arm: int, segment: int = 0) -> tu
         here = segment if counts[segment] > 0.0 else slice(None)
         if counts.sum() > 0.0:
             means = tuple(float(state.sums[row, here, arm].sum() / counts[here].sum()) for row in (REWARD, COST))
+    elif isinstance(state, LinearState) and state.counts[arm] > 0.0:
+        count, reward, cost = state.sums(arm)
+        means = reward / count, cost / count
     elif isinstance(state, Tally) and state.pulls[arm]:
         means = float(state.reward[arm] / state.pulls[arm]), float(state.cost[arm] / state.pulls[arm])
     elif state.pulls[arm]:

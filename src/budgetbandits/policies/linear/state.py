@@ -86,6 +86,10 @@ class LinearState(PlanState):
         """Requests that were answered with this budget."""
         return int(self.pulls.sum()) - self.past_pulls
 
+    def sums(self, arm: int) -> tuple[float, float, float]:
+        """Outcomes of an arm, and the sums of their rewards and costs."""
+        return float(self.counts[arm]), float(self.responses[REWARD, 0, arm]), float(self.totals[COST, arm])
+
     def row(self, request: Request, standard: Standard) -> Array:
         """The row of a request."""
         row = standard.mean.copy()
