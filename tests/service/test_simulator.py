@@ -369,8 +369,8 @@ def play(store, seed, steps):
 
 OFTEN = (
     "segment", "prices", "features", "arms", "exclude", "holds", "failed", "failed too late", "terms changed",
-    "daily_cap", "paced", "many", "tell_many", "leased", "two leases", "above its hold", "overrun below the cap", "decide",
-    "retry", "again", "break", "void", "told before", "void too late", "frozen", "paused", "rewarded late",
+    "daily_cap", "paced", "many", "tell_many", "leased", "two leases", "above its hold", "overrun below the cap",
+    "decide", "retry", "again", "break", "void", "told before", "void too late", "frozen", "paused", "rewarded late",
 )  # fmt: skip
 
 
