@@ -26,8 +26,8 @@ from budgetbandits.errors import BadFeature, BadParameter, BudgetBanditsError, M
 LARGEST = 1e300
 """Numbers are below this: sums and products of a few of them are numbers still."""
 
-LARGEST_FEATURE = 1e60
-"""Features are below this: sums of products of two of them are numbers still."""
+LARGEST_FEATURE = 1e30
+"""Features are below this: sums of products of two of them are numbers still, and so are they in single precision."""
 
 MOST_COUNTED = 2**53
 """Up to here every whole number is a float."""

@@ -246,6 +246,56 @@ def price_for_varied(reward: Array, cost: Array, weight: Array, rate: float, spr
     return np.asarray(np.where(scarce, ratio, np.where(enough, 0.0, np.exp(high))))
 
 
+PRICE_STEPS, PRICE_RANGE = 12, 1e6
+"""Of the search for a price, and how far it goes below the largest: it ends within 0.4 %."""
+
+
+class Prices(NamedTuple):
+    """For each draw, two prices between which the money is just used up, and how often the lower one holds. Both are 0
+    where money is left over, and the best ratio where it is the only scarce resource."""
+
+    high: Array
+    low: Array
+    share: Array
+
+
+def prices_at_rate(reward: Array, cost: Array, weight: Array, rate: float) -> Prices:
+    """The price on money of the program for many different requests; means are (draw, request, arm).
+
+    With one price the money of many requests is hardly ever just used up: they change arms one after the other as the
+    price falls, and those that are alike change together. So there are two prices, near each other, and a request is
+    answered at one of them by lot; the mean of what is spent is then ``rate``.
+
+    >>> reward, cost = np.array([[[0.2, 0.8, 0.9]] * 2]), np.array([[[0.1, 0.5, 1.0]] * 2])
+    >>> high, low, share = prices_at_rate(reward, cost, np.array([0.5, 0.5]), 0.3)
+    >>> bool(low[0] < 1.5 < high[0] < 1.006 * low[0]), share.round(3).tolist()  # the second arm pays below 1.5
+    (True, [0.5])
+    """
+    draws, requests, arms = reward.shape
+    first = np.arange(0, draws * requests * arms, arms).reshape(draws, requests)
+    flat = cost.reshape(-1)
+
+    def spend(price: Array) -> Array:
+        chosen = (reward - price[:, None, None] * cost).argmax(axis=2)
+        return np.asarray(flat[first + chosen] @ weight)
+
+    highest, _ = _best_ratio(reward, cost, weight)
+    low, high = highest / PRICE_RANGE, highest
+    spent_low, spent_high = spend(low), spend(high)
+    left_over, scarce = spent_low <= rate, spent_high >= rate
+    for _ in range(PRICE_STEPS):
+        middle = np.sqrt(low * high)
+        spent = spend(middle)
+        over = spent > rate
+        low, spent_low = np.where(over, middle, low), np.where(over, spent, spent_low)
+        high, spent_high = np.where(over, high, middle), np.where(over, spent_high, spent)
+    between = ~(left_over | scarce)
+    price = np.where(scarce, highest, 0.0)
+    high, low = np.where(between, high, price), np.where(between, low, price)
+    share = np.where(between, (rate - spent_high) / np.where(between, spent_low - spent_high, 1.0), 0.0)
+    return Prices(high, low, share)
+
+
 def _at(values: Array, arm: Arms) -> Array:
     """Of each draw and segment, the entry of its arm."""
     draws, segments = arm.shape
@@ -254,7 +304,9 @@ def _at(values: Array, arm: Arms) -> Array:
 
 def _best_ratio(reward: Array, cost: Array, weight: Array) -> tuple[Array, Arms]:
     """The best ratio of what all segments earn to what they cost, and the arms that reach it."""
-    ratio = np.zeros(len(reward))
+    # no mix has a better ratio, and that of each segment's best ratio is close
+    arm = (reward / cost).argmax(axis=2)
+    ratio = (weight * _at(reward, arm)).sum(axis=1) / (weight * _at(cost, arm)).sum(axis=1)
     for _ in range(NEWTON_STEPS):
         arm = (reward - ratio[:, None, None] * cost).argmax(axis=2)
         better = (weight * _at(reward, arm)).sum(axis=1) / (weight * _at(cost, arm)).sum(axis=1)

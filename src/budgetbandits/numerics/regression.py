@@ -53,18 +53,15 @@ class Regressions:
     @property
     def means(self) -> Array:
         """The mean coefficients, as (kind, arm, column)."""
-        return np.asarray(self.alone + np.einsum("acs,ks->kac", self.follow, self.shared))
+        return np.asarray(self.alone + _following(self.follow, self.shared[None])[0])
 
     def draw(self, rng: np.random.Generator, draws: int) -> Array:
         """Plausible coefficients of all arms together, as (draw, kind, arm, column)."""
         kinds, arms, columns = self.alone.shape
-        shared = self.shared + np.einsum(
-            "krs,nkr->nks", self.shared_factor, rng.standard_normal((draws, *self.shared.shape))
-        )
-        apart = np.einsum("arc,nkar->nkac", self.factor, rng.standard_normal((draws, kinds, arms, columns)))
-        return np.asarray(
-            self.alone + np.einsum("acs,nks->nkac", self.follow, shared) + np.sqrt(self.noise)[..., None] * apart
-        )
+        common = rng.standard_normal((draws, kinds, 1, columns - 1)) @ self.shared_factor
+        apart = rng.standard_normal((draws, kinds, arms, 1, columns)) @ self.factor
+        drawn = self.alone + _following(self.follow, self.shared + common[:, :, 0])
+        return np.asarray(drawn + np.sqrt(self.noise)[..., None] * apart[..., 0, :])
 
     def variance(self, row: Array) -> Array:
         """The variance of each arm's mean outcome for a request with this row, as (kind, arm)."""
@@ -92,22 +89,39 @@ def regressions(
     columns = products.shape[1]
     prior = np.full(columns, arm_weight)
     prior[0] = LEVEL_WEIGHT
-    factor = np.linalg.inv(np.linalg.cholesky(products + np.diag(prior)))
+    factor = inverse_factors(products + np.diag(prior))
     inverse = factor.transpose(0, 2, 1) @ factor
     sums = responses.copy()
     sums[:, :, 0] += LEVEL_WEIGHT * level
-    alone = np.einsum("acd,kad->kac", inverse, sums)
+    alone = (inverse @ sums[..., None])[..., 0]
     left = squares + LEVEL_WEIGHT * (level * level + first * first) - (sums * alone).sum(axis=2)
     least = SMALLEST_SHARE * (squares + LEVEL_WEIGHT * first * first)
     noise = np.maximum(left, least) / (products[:, 0, 0] + LEVEL_WEIGHT)
     follow = arm_weight * inverse[:, :, 1:]
     told = arm_weight * (np.eye(columns - 1) - follow[:, 1:, :])
-    precision = np.einsum("acd,ka->kcd", told, 1.0 / noise)
-    precision += (shared_weight * (1.0 / noise).mean(axis=1))[:, None, None] * np.eye(columns - 1)
-    shared_factor = np.linalg.inv(np.linalg.cholesky(precision))
-    pull = arm_weight * (alone[:, :, 1:] / noise[:, :, None]).sum(axis=1)
-    shared = np.einsum("krs,krt,kt->ks", shared_factor, shared_factor, pull)
-    return Regressions(factor, alone, follow, shared, shared_factor, noise)
+    sure = 1.0 / noise
+    precision = (sure @ told.reshape(len(told), -1)).reshape(len(sure), columns - 1, columns - 1)
+    precision += (shared_weight * sure.mean(axis=1))[:, None, None] * np.eye(columns - 1)
+    shared_factor = inverse_factors(precision)
+    pull = arm_weight * (alone[:, :, 1:] * sure[:, :, None]).sum(axis=1)
+    shared = shared_factor.transpose(0, 2, 1) @ (shared_factor @ pull[..., None])
+    return Regressions(factor, alone, follow, shared[..., 0], shared_factor, noise)
+
+
+def inverse_factors(matrices: Array) -> Array:
+    """L⁻¹ of each of some positive definite matrices L Lᵀ: products with it are as exact as solutions for L."""
+    from scipy.linalg.lapack import dtrtri  # takes long to import, and only regressions need it
+
+    factors = np.linalg.cholesky(matrices)
+    if factors.size:
+        for factor in factors:
+            factor[:] = dtrtri(factor, lower=1)[0]
+    return np.asarray(factors)
+
+
+def _following(follow: Array, shared: Array) -> Array:
+    """How far coefficients follow shared slopes as (…, kind, slope): as (…, kind, arm, column)."""
+    return np.asarray((follow @ shared[..., None, :, None])[..., 0])
 
 
 LEVEL_WEIGHT = 2.0

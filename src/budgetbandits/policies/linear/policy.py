@@ -7,7 +7,7 @@ what was seen; segments are features, too. Before each request the policy draws 
     reward of a:  level + slopes · x,
     cost of a:    c exp(v · (x − x̄) − ½ vᵀ C v),
 
-clipped to what is possible. c is a plausible mean cost of the arm, from the law that `bts-paced` has, x̄ and C are the
+clipped to what is possible. c is a plausible mean cost of the arm, from the law that `bts-paced` has; x̄ and C are the
 mean and the covariance of the features of what it has answered: for normal features the mean of the exponential is 1,
 so that c stays the mean. Only the slopes v come from logarithms.
 
@@ -16,15 +16,33 @@ these coefficients, the program of `fluid` for
 
     rate = money not spent yet / requests not answered yet.
 
-It answers with the arm that the solution names for the request at hand, which is one of the program's.
+The request at hand, which is one of the program's, gets the arm that is worth most at that price.
 
-Without features that is `bts-paced`, but for normal laws of mean rewards in the place of Betas. With ``forget`` each
-outcome of an arm makes its earlier ones count less by that share.
+Weights. Features explain a share of how outcomes vary, however many features there are: the guess that an arm is like
+the others is worth ``apart`` outcomes for each column, and the guess that a feature has no effect at all ``shared``.
+
+Trials. With many features there is always one more thing to find out, and Thompson sampling finds out everything. So an
+arm that another is better than by x, by the means of the posteriors and the price for them, is tried only if that may
+pay. m trials would change what is known of its worth by about
+
+    s² = σ² m/(m + m₀),   m₀ = columns/h,
+
+where σ² is the variance of that worth and h the leverage zᵀG⁻¹z of the request: for one column, m₀ is the number of
+outcomes so far. They cost m x, and bring s (φ(x/s) − x/s Φ(−x/s)) for each of the T requests to come that are like
+this one, of which a tenth are taken to be. If that is less than their cost for every m, the better arm answers. Arms
+that were never tried are, and so are more expensive ones where money is left over in any case.
+
+Estimates. Where the price of an arm is estimated before the choice, its costs are learned as if its estimate had been
+the usual one, the geometric mean of its estimates so far, and expected in proportion to the estimate. Recent requests
+are kept with the mean of how far their estimates were from the usual ones.
+
+Without features that is `bts-paced`, but for normal laws of mean rewards in the place of Betas, and for trials. With
+``forget`` each outcome of an arm makes its earlier ones count less by that share.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -32,7 +50,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import ArmMask, Arms, Array
-from budgetbandits.numerics.fluid import arms_at_rate
+from budgetbandits.numerics.fluid import prices_at_rate
 from budgetbandits.numerics.regression import Regressions, regressions
 from budgetbandits.policies.base import NO_REQUEST_INFO, NOT_IN_PRINT, NOTHING_KNOWN, Knowledge, Request, RequestPolicy
 from budgetbandits.policies.linear.state import (
@@ -53,7 +71,7 @@ from budgetbandits.policies.paced.statistics import (
     spend_weighted_cost,
 )
 
-RECENT = 256
+RECENT = 128
 """Recent requests that are kept, of all arms together ..."""
 
 FEWEST_RECENT = 4
@@ -68,31 +86,75 @@ SMALLEST_SHARE = 1e-3
 """A cost counts as at least this share of the arm's typical cost where its logarithm is taken."""
 
 LARGEST_POWER = 20.0
-"""Of e: no features make an arm cost more or less than that many times its mean."""
+"""Of e: no features or estimates make an arm cost more or less than that many times its mean."""
 
-TIE = 1e-9
-"""Requests that are alike take turns: their costs are varied by this share."""
+TRIALS = 2.0 ** np.arange(12)
+"""Numbers of trials that are considered."""
+
+ALIKE = 0.1
+"""The share of the requests to come that profit from trials on this one; chosen on records (docs/features.md)."""
+
+WIDEST = 4.0
+"""The largest variance of the logarithm of a mean cost, where it stands for a relative one."""
 
 ENTRIES_AT_ONCE = 2_000_000
 """Of arrays: draws are made in parts."""
 
 
 class Fit(NamedTuple):
-    """What follows from a state: the regressions, and the laws of mean costs."""
+    """What follows from a state: the regressions, and the laws of mean costs.
+
+    shapes  the parameters of the Beta of each arm's mean cost
+    mean    the mean of the standardised rows that it was paid for, as (arm, slope)
+    square  and that of their products, as (arm, slope, slope)
+    scales  what a cost of 1 is for each arm
+    """
 
     standard: Standard
     regressions: Regressions
     shapes: tuple[Array, Array]
-    """The parameters of the Beta of each arm's mean cost ..."""
     mean: Array
-    """... the mean of the standardised rows that it was paid for, as (arm, slope) ..."""
-    covariance: Array
-    """... and their covariance, as (arm, slope, slope)."""
+    square: Array
+    scales: Array
+
+    @property
+    def mean_cost(self) -> Array:
+        """The mean of the mean cost of each arm, in units of its scale."""
+        a, b = self.shapes
+        return a / (a + b)
+
+
+class Program(NamedTuple):
+    """The requests that the price on money is found with; the last is the one at hand.
+
+    rows     their standardised rows
+    factors  the logarithm of what each arm costs by its estimate in units of its usual one, as (request, arm)
+    weight   how many requests each stands for, as shares
+    arms     the numbers of those planned for
+    may      which of these may answer the request at hand
+    """
+
+    rows: Array
+    factors: Array
+    weight: Array
+    arms: Arms
+    may: ArmMask
 
 
 @dataclass(frozen=True)
 class LinearThompson(RequestPolicy[LinearState]):
-    """Thompson sampling for requests with features, and a budget that must last for a number of them."""
+    """Thompson sampling for requests with features, and a budget that must last for a number of them.
+
+    >>> policy, rng = LinearThompson(), np.random.default_rng(1)
+    >>> state = policy.start(2, Knowledge(budget=300.0, horizon=1000.0, features=1))
+    >>> for number in range(1000):
+    ...     request = Request(features=np.array([number % 2]))
+    ...     arm = policy.choose(state, rng, request)
+    ...     reward = (0.5, 0.9)[arm] if number % 2 else (0.5, 0.4)[arm]
+    ...     policy.observe(state, arm, reward, (0.1, 0.5)[arm], rng, request)
+    >>> state.pulls.tolist(), round(state.left, 6)  # the second arm for odd numbers alone
+    ([500, 500], 0.0)
+    """
 
     name = "bts-linear"
     label = "linear BTS"
@@ -101,8 +163,8 @@ class LinearThompson(RequestPolicy[LinearState]):
     needs = frozenset({"budget", "horizon"})
     own_scales: ClassVar[bool] = True
     uses_features: ClassVar[bool] = True
-    apart: float = 100.0
-    shared: float = 10.0
+    apart: float = 12.0
+    shared: float = 4.0
     forget: float = 0.0
 
     def __post_init__(self) -> None:
@@ -111,21 +173,20 @@ class LinearThompson(RequestPolicy[LinearState]):
             raise BadParameter(f"{self.name}: forget is {self.forget}; use a share from 0 to {FORGETTING_MAX}")
 
     def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> LinearState:
-        columns = 1 + known.features
-        chosen = self.select_knowledge(known)
+        columns, slots = 1 + known.features, max(RECENT // arms, FEWEST_RECENT)
         return LinearState(
             active=np.ones(arms, dtype=bool),
             pulls=np.zeros(arms, dtype=np.int64),
-            known=Knowledge(chosen.budget, chosen.horizon, features=known.features),
+            known=replace(self.select_knowledge(known), features=known.features),
             products=np.zeros((columns, columns, arms)),
             responses=np.zeros((2, columns, arms)),
             totals=np.zeros((5, arms)),
-            recent=np.zeros((max(RECENT // arms, FEWEST_RECENT), columns, arms), dtype=np.float32),
+            recent=np.zeros((slots, columns + 1, arms), dtype=np.float32),
         )
 
     def new_arm_state(self, state: LinearState, known: Knowledge) -> LinearState:
         arm = self.start(1, known)
-        arm.recent = arm.recent[: len(state.recent)]
+        arm.recent = np.zeros((len(state.recent), arm.columns + 1, 1), dtype=np.float32)
         arm.widen(state.columns)
         return arm
 
@@ -148,77 +209,130 @@ class LinearThompson(RequestPolicy[LinearState]):
     ) -> NDArray[np.int64]:
         """The arms of ``draws`` independent calls of `choose`, drawn all at once."""
         fit = self.fit(state)
-        rows, weight = self.program_rows(state, fit.standard, request)
-        arms = np.flatnonzero(state.active if request.future_arms is None else state.active | request.future_arms)
-        may = state.active[arms]
-        at_once = max(1, ENTRIES_AT_ONCE // (len(rows) * len(arms)))
+        program = self.program(state, fit.standard, request)
+        at_once = max(1, ENTRIES_AT_ONCE // program.factors.size)
         chosen = [
-            self.answers(fit, rows, weight, arms, may, state, rng, min(at_once, draws - begin))
-            for begin in range(0, draws, at_once)
+            self.answers(state, fit, program, rng, min(at_once, draws - begin)) for begin in range(0, draws, at_once)
         ]
-        return np.concatenate(chosen)
+        return np.asarray(program.arms[np.concatenate(chosen)])
 
     def answers(
-        self, fit: Fit, rows: Array, weight: Array, arms: Arms, may: ArmMask, state: LinearState,
-        rng: np.random.Generator, draws: int,
-    ) -> NDArray[np.int64]:  # fmt: skip
-        """Who answers the request of the last row, by this many draws."""
-        reward, cost = self.predicted(
-            fit, fit.regressions.draw(rng, draws), rng.beta(*fit.shapes, size=(draws, *fit.shapes[0].shape)), rows
-        )
-        scales = np.broadcast_to(state.scales, state.pulls.shape)
-        reward, cost = reward[..., arms], (cost * scales)[..., arms]
-        cost *= 1.0 + TIE * rng.random((draws, len(rows), 1))
-        mixes = arms_at_rate(reward, cost, weight, state.rate, len(rows) - 1)
-        chosen = np.where(rng.random(draws) < mixes.share, mixes.upgrade, mixes.arm)
-        if not may.all():
-            worth = np.where(may, reward[:, -1] - mixes.price[:, None] * cost[:, -1], -np.inf)
-            chosen = np.where(may[chosen], chosen, worth.argmax(axis=1))
-        return np.asarray(arms[chosen])
+        self, state: LinearState, fit: Fit, program: Program, rng: np.random.Generator, draws: int
+    ) -> NDArray[np.int64]:
+        """The places of the arms that answer the request at hand, by this many draws."""
+        level = rng.beta(*fit.shapes, size=(draws, len(state.pulls)))
+        reward, cost = self.predicted(fit, program, fit.regressions.draw(rng, draws), level)
+        high, low, share = prices_at_rate(reward, cost, program.weight, state.rate)
+        price = np.where(rng.random(draws) < share, low, high)[:, None]
+        chosen = np.where(program.may, reward[:, -1] - price * cost[:, -1], -np.inf).argmax(axis=1)
+        if not 0.0 < state.requests < np.inf:
+            return np.asarray(chosen)
+        reward, cost = self.predicted(fit, program, fit.regressions.means[None], fit.mean_cost[None])
+        best = np.where(program.may, reward[0, -1] - price * cost[0, -1], -np.inf).argmax(axis=1)
+        doubted = chosen != best
+        if doubted.any():
+            chosen = np.where(doubted, self.worth_trying(state, fit, program, reward, cost)[chosen], chosen)
+        return np.asarray(chosen)
 
-    def program_rows(self, state: LinearState, standard: Standard, request: Request) -> tuple[Array, Array]:
-        """The standardised rows of the program's requests, the last of which is this one, and their weights."""
-        row = state.row(request, standard)
-        if state.columns == 1:  # all are alike
-            return row[None], np.ones(1)
-        rows, weight = state.recent_rows()
-        rows, weight = np.vstack([rows, row]), np.append(weight, 1.0 / (state.answered + 1.0))
-        return standard.row(rows), weight / weight.sum()
+    def worth_trying(self, state: LinearState, fit: Fit, program: Program, reward: Array, cost: Array) -> Arms:
+        """For each place its own, or that of the best arm by the means of the posteriors if a trial cannot pay. Means
+        are as (1, request, arm)."""
+        from scipy.special import ndtr  # takes long to import, and not every choice needs it
 
-    def predicted(self, fit: Fit, coefficients: Array, level: Array, rows: Array) -> tuple[Array, Array]:
-        """The mean reward and, in units of its scale, the mean cost of each arm, as (draw, row, arm): by coefficients
-        as (draw, kind, arm, column) and mean costs as (draw, arm)."""
-        reward = np.clip(rows @ coefficients[:, REWARD].transpose(0, 2, 1), SMALLEST_COST, 1.0)
+        price = float(prices_at_rate(reward, cost, program.weight, state.rate).high[0])
+        arms, row = program.arms, program.rows[-1]
+        reward, cost = reward[0, -1], cost[0, -1]
+        worth = np.where(program.may, reward - price * cost, -np.inf)
+        best = int(worth.argmax())
+        a, b = (shape[arms] for shape in fit.shapes)
+        variance = fit.regressions.variance(row)[:, arms]
+        relative = np.minimum(b / (a * (a + b + 1.0)) + variance[LOG_COST], WIDEST)
+        unsure = variance[REWARD] + np.square(price * cost) * relative
+        halved = state.columns / np.square(fit.regressions.factor[arms] @ row).sum(axis=1)
+        loss = (worth[best] - worth)[:, None]
+        learned = np.sqrt(unsure[:, None] * TRIALS / (TRIALS + halved[:, None]))
+        apart = np.where(program.may[:, None], loss, 0.0) / learned
+        gain = learned * (np.exp(-0.5 * apart * apart) / np.sqrt(2.0 * np.pi) - apart * ndtr(-apart))
+        pays = (ALIKE * np.maximum(state.requests - TRIALS, 0.0) * gain > TRIALS * loss).any(axis=1)
+        pays |= state.counts[arms] == 0.0
+        if price == 0.0:
+            pays |= cost > cost[best]
+        return np.where(pays, np.arange(len(arms)), best)
+
+    def program(self, state: LinearState, standard: Standard, request: Request) -> Program:
+        """The requests that the price on money is found with, and the one at hand."""
+        planned = state.active if request.future_arms is None else state.active | request.future_arms
+        arms = np.flatnonzero(planned)
+        row, here = state.row(request, standard)[None], state.factors(request.prices)[None, arms]
+        if state.columns == 1 and not state.estimates:  # all requests are alike
+            return Program(standard.row(row), here, np.ones(1), arms, state.active[arms])
+        rows, factors, weight = state.recent_rows()
+        weight = np.append(weight, 1.0 / (state.answered + 1.0))
+        factors = np.vstack([np.broadcast_to(factors[:, None], (len(rows), len(arms))), here])
+        rows = standard.row(np.vstack([rows, row]))
+        return Program(rows, factors, weight / weight.sum(), arms, state.active[arms])
+
+    def predicted(self, fit: Fit, program: Program, coefficients: Array, level: Array) -> tuple[Array, Array]:
+        """The mean reward and the mean cost of each arm, as (draw, request, arm): by coefficients as (draw, kind, arm,
+        column) and mean costs as (draw, arm)."""
+        rows, arms = program.rows, program.arms
+        if len(arms) < level.shape[1]:
+            coefficients, level = coefficients[:, :, arms], level[:, arms]
+            fit = fit._replace(mean=fit.mean[arms], square=fit.square[arms], scales=fit.scales[arms])
+        reward = rows @ coefficients[:, REWARD].transpose(0, 2, 1)
         slopes = coefficients[:, LOG_COST, :, 1:]
-        usual = (slopes * fit.mean).sum(axis=2) + 0.5 * np.einsum("nac,acd,nad->na", slopes, fit.covariance, slopes)
-        power = rows[:, 1:] @ slopes.transpose(0, 2, 1) - usual[:, None, :]
+        middle = (slopes * fit.mean).sum(axis=2)
+        square = (slopes * (fit.square @ slopes[..., None])[..., 0]).sum(axis=2)
+        power = rows[:, 1:] @ slopes.transpose(0, 2, 1)
+        power -= (middle + 0.5 * (square - middle * middle))[:, None, :]
+        power += program.factors
         cost = level[:, None, :] * np.exp(np.clip(power, -LARGEST_POWER, LARGEST_POWER))
-        return reward, np.clip(cost, SMALLEST_COST, 1.0)
+        return np.clip(reward, SMALLEST_COST, 1.0), np.clip(cost, SMALLEST_COST, 1.0) * fit.scales
+
+    def expected(self, state: LinearState, request: Request) -> tuple[Array, Array]:
+        """The mean reward and the mean cost of every arm for a request, by the means of the posteriors."""
+        fit = self.fit(state)
+        return self._for_one(fit, state, request, fit.regressions.means[None], fit.mean_cost[None])
+
+    def drawn(self, state: LinearState, request: Request, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Plausible ones."""
+        fit = self.fit(state)
+        level = rng.beta(*fit.shapes, size=(1, len(state.pulls)))
+        return self._for_one(fit, state, request, fit.regressions.draw(rng, 1), level)
+
+    def _for_one(
+        self, fit: Fit, state: LinearState, request: Request, coefficients: Array, level: Array
+    ) -> tuple[Array, Array]:
+        arms, row = np.arange(len(state.pulls)), fit.standard.row(state.row(request, fit.standard)[None])
+        program = Program(row, state.factors(request.prices)[None], np.ones(1), arms, state.active)
+        reward, cost = self.predicted(fit, program, coefficients, level)
+        return reward[0, 0], cost[0, 0]
 
     def fit(self, state: LinearState) -> Fit:
         """The regressions and the laws of mean costs that follow from a state."""
         standard, count = state.standard(), state.counts
         mean, spread = standard
-        products, responses = np.moveaxis(state.products, 2, 0), np.moveaxis(state.responses, 2, 1)
-        sums = products[:, 0]
-        centred = products - sums[:, :, None] * mean - mean[:, None] * sums[:, None, :]
-        centred = (centred + count[:, None, None] * np.outer(mean, mean)) / np.outer(spread, spread)
-        told = (responses - responses[:, :, :1] * mean) / spread
+        centred, responses = np.moveaxis(state.products, 2, 0).copy(), np.moveaxis(state.responses, 2, 1)
+        # Σ (z − m)(z − m)ᵀ = Σ z zᵀ − u mᵀ − m uᵀ with u = Σ z − n m / 2
+        shift = (centred[:, 0] - 0.5 * count[:, None] * mean)[:, :, None] * mean
+        centred -= shift
+        centred -= shift.transpose(0, 2, 1)
+        scale = 1.0 / spread
+        centred *= scale[:, None] * scale
+        told = (responses - responses[:, :, :1] * mean) * scale
         logs = responses[LOG_COST, :, 0]
-        usual = np.where(count > 0.0, logs / np.maximum(count, 1e-300), logs.sum() / max(float(count.sum()), 1.0))
+        usual = np.where(count > 0.0, logs / np.where(count > 0.0, count, 1.0), logs.sum() / max(count.sum(), 1.0))
         level = np.stack([np.full(len(count), FIRST_MEAN), usual])
-        found = regressions(
-            centred, told, state.totals[[REWARD_SQUARED, LOG_SQUARED]], level, FIRST_APART, self.apart, self.shared
-        )
+        squares, slopes = state.totals[[REWARD_SQUARED, LOG_SQUARED]], max(state.columns - 1, 1)
+        found = regressions(centred, told, squares, level, FIRST_APART, self.apart * slopes, self.shared * slopes)
         weight = (count + 2.0)[:, None]
-        middle = centred[:, 0, 1:] / weight
         square = (centred[:, 1:, 1:] + 2.0 * np.diag(np.isfinite(spread[1:]))) / weight[:, :, None]
-        covariance = square - middle[:, :, None] * middle[:, None, :]
         total, squares = state.totals[COST], state.totals[COST_SQUARED]
         size = prior_cost_scale(total, squares, spend_weighted_cost(total.sum(), squares.sum()))
         first = float(SQUARES[1, 0, 0]) / 2.0 * size * size
         shapes = beta_parameters(count, total, squares, 2.0, 0.5 * size, first)
-        return Fit(standard, found, shapes, middle, covariance)
+        scales = np.broadcast_to(state.scales, state.pulls.shape)
+        return Fit(standard, found, shapes, centred[:, 0, 1:] / weight, square, scales)
 
     # --- learning ------------------------------------------------------------------------------------------------
 
@@ -233,11 +347,13 @@ class LinearThompson(RequestPolicy[LinearState]):
     ) -> None:
         if request.features is not None and not state.origin:
             state.origin = request.features.tolist()
+        factors = state.factors(request.prices)
         row = state.row(request, state.standard())
         state.pulls[arm] += 1
         totals = state.totals[:, arm]
-        typical = float(spend_weighted_cost(totals[COST] + cost, totals[COST_SQUARED] + cost * cost))
-        log = float(np.log(max(cost, SMALLEST_SHARE * typical, SMALLEST_COST)))
+        usual = min(cost * float(np.exp(-factors[arm])), 1.0)  # at the usual price
+        typical = float(spend_weighted_cost(totals[COST] + usual, totals[COST_SQUARED] + usual * usual))
+        log = float(np.log(max(usual, SMALLEST_SHARE * typical, SMALLEST_COST)))
         if self.forget > 0.0:
             state.products[..., arm] *= 1.0 - self.forget
             state.responses[..., arm] *= 1.0 - self.forget
@@ -245,10 +361,10 @@ class LinearThompson(RequestPolicy[LinearState]):
         state.products[..., arm] += np.outer(row, row)
         state.responses[REWARD, :, arm] += reward * row
         state.responses[LOG_COST, :, arm] += log * row
-        totals += (cost, reward * reward, log * log, cost, cost * cost)
-        slot = int(state.pulls[arm] - 1) % len(state.recent)
-        row[0] = state.answered
-        state.recent[slot, :, arm] = row
+        totals += (cost, reward * reward, log * log, usual, usual * usual)
+        state.remember(arm, row, factors)
+        if request.prices is not None:
+            state.record_price_estimates(request.prices)
 
     def add_history(self, state: LinearState, arm: int, pulls: int, reward: float, cost: float) -> None:
         if pulls == 0:

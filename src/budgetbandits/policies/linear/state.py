@@ -52,16 +52,21 @@ class LinearState(PlanState):
     products   sums of row times row, as (column, column, arm)
     responses  sums of row times reward, and of row times the logarithm of the cost, as (kind, column, arm)
     totals     sums of squares and of costs, as (row, arm)
-    recent     rows of each arm's latest requests, as (slot, column, arm), with the number of the request, from 1 on, in
-               the first column; 0 in a slot that is empty; to seven digits, which is enough for a price
+    recent     rows of each arm's latest requests, as (slot, column, arm), to seven digits, which is enough for a price.
+               The first column is the number of the request, from 1 on, and 0 in a slot that is empty; the one before
+               the others says how far the estimates of its prices were from the usual ones
     origin     the features of the first request
+    estimates  of each arm's price: their number, and the sum of their logarithms
+
+    Lists are replaced at every change: others may hold those before.
     """
 
     products: Array = field(default_factory=lambda: np.zeros((1, 1, 0)))
     responses: Array = field(default_factory=lambda: np.zeros((2, 1, 0)))
     totals: Array = field(default_factory=lambda: np.zeros((5, 0)))
-    recent: NDArray[np.float32] = field(default_factory=lambda: np.zeros((1, 1, 0), dtype=np.float32))
+    recent: NDArray[np.float32] = field(default_factory=lambda: np.zeros((1, 2, 0), dtype=np.float32))
     origin: list[float] = field(default_factory=list)
+    estimates: list[list[float]] = field(default_factory=list)
 
     @property
     def columns(self) -> int:
@@ -118,18 +123,49 @@ class LinearState(PlanState):
         spread[0] = 1.0
         return Standard(mean, spread)
 
-    def recent_rows(self) -> tuple[Array, Array]:
-        """Rows of recent requests, and how many requests each stands for: what an arm has answered since the oldest
-        request that is kept of it stands for all that it answers."""
+    def factors(self, prices: Array | None) -> Array:
+        """The logarithm of the estimate of each arm's price in units of its usual one; 0 where there is none."""
+        factors = np.zeros(len(self.pulls))
+        if prices is not None and self.estimates:
+            count, total = self.estimate_sums
+            given = np.isfinite(prices) & (count > 0.0)
+            factors[given] = np.log(prices[given]) - total[given] / count[given]
+        return factors
+
+    def record_price_estimates(self, prices: Array) -> None:
+        """One more request has these estimates; NaN for an arm that it was not of."""
+        sums, given = self.estimate_sums, np.isfinite(prices)
+        sums[0, given] += 1.0
+        sums[1, given] += np.log(prices[given])
+        self.estimates = sums.tolist()
+
+    @property
+    def estimate_sums(self) -> Array:
+        """The sums of estimates as (row, arm)."""
+        sums = np.zeros((2, len(self.pulls)))
+        known = np.array(self.estimates).reshape(2, -1)  # arms may have come since
+        sums[:, : known.shape[1]] = known
+        return sums
+
+    def remember(self, arm: int, row: Array, factors: Array) -> None:
+        """Keep a request that the arm has answered, in the place of its oldest."""
+        slot = self.recent[int(self.pulls[arm] - 1) % len(self.recent), :, arm]
+        slot[0], slot[1], slot[2:] = self.answered, factors.mean(), row[1:]
+
+    def recent_rows(self) -> tuple[Array, Array, Array]:
+        """Rows of recent requests, the logarithms of their prices in units of the usual ones, and how many each stands
+        for: what an arm has answered since the oldest request that is kept of it stands for all that it answers."""
         number = self.recent[:, 0].astype(float)
         kept = number > 0.0
         oldest = np.where(kept, number, np.inf).min(axis=0, initial=np.inf)
         full = kept.all(axis=0)
         since = self.answered + 1.0 - np.where(full, oldest, 1.0)
         slots, arms = np.nonzero(kept)
-        rows = self.recent[slots, :, arms].astype(float)
+        kept_rows = self.recent[slots, :, arms].astype(float)
+        rows = kept_rows[:, 1:]
+        factors = rows[:, 0].copy()
         rows[:, 0] = 1.0
-        return rows, 1.0 / np.maximum(since[arms], 1.0)
+        return rows, factors, 1.0 / np.maximum(since[arms], 1.0)
 
     def widen(self, segments: int) -> None:
         """Make room for this many columns."""
