@@ -176,9 +176,9 @@ class LinearState(PlanState):
             self.recent = np.pad(self.recent, ((0, 0), (0, more), (0, 0)))
 
     def make_room(self, name: str, shape: tuple[int, ...]) -> None:
-        super().make_room(name, shape)
+        self.widen(shape[1] - (name == "recent"))  # which has one column more
         if name == "recent" and not self.recent.any():  # the slots are those of the first arms: some were added
-            self.recent = np.zeros((shape[0], self.columns, len(self.pulls)), dtype=np.float32)
+            self.recent = np.zeros((shape[0], self.columns + 1, len(self.pulls)), dtype=np.float32)
 
     def filled(self, values: Mapping[str, Any]) -> Self:
         try:

@@ -206,19 +206,10 @@ def _answers(row: Campaign, learner: CampaignLearner, request: Request, now: flo
     assert isinstance(state, LinearState)
     available, cooling = learner.cooldowns.available(state.active, now)
     named = counts(learner.learner, np.random.default_rng(SEED), DRAWS, available, request, cooling)
-    reward, cost = _expected(policy, state, request)
+    reward, cost = policy.expected(state, request)
     answers = [
         ArmAnswer(arm, learner.names[arm], float(named[arm]) / DRAWS, float(reward[arm]) * settings.terms.reward_max,
                   to_units(settings.cost_max) * float(cost[arm]))
         for arm in np.flatnonzero(state.active).tolist()
     ]  # fmt: skip
     return sorted(answers, key=lambda each: -each.chance)
-
-
-def _expected(policy: LinearThompson, state: LinearState, request: Request) -> tuple[Array, Array]:
-    """The mean reward and cost of each arm for this request, the cost in units of the largest."""
-    fit = policy.fit(state)
-    a, b = fit.shapes
-    row = fit.standard.row(state.row(request, fit.standard))
-    reward, cost = policy.predicted(fit, fit.regressions.means[None], (a / (a + b))[None], row[None])
-    return reward[0, 0], cost[0, 0] * state.scales
