@@ -84,9 +84,11 @@ dist: .venv/lab  ## build the source archive and the wheel, install the wheel al
 postgres: .venv/ready  ## the service's tests on a PostgreSQL of its own (needs Debian's package postgresql)
 	bash tests/helpers/with_postgres.sh $(CURDIR)/$(BIN)/python -m pytest tests/service -m "not attack" -k postgres
 
-examples: .venv/ready  ## the manual's commands; the three example programs, each against a service of its own
+examples: WHAT = scikit-learn
+examples: .venv/ready  ## the manual's commands; the example programs (installs scikit-learn into .venv)
+	@$(INSTALL)
 	$(BIN)/python -m pytest -m examples tests
-	@for each in llm_routing ad_creatives spot_bidding; do $(BIN)/python examples/$$each.py || exit 1; done
+	@for each in llm_routing prompt_routing ad_creatives spot_bidding; do $(BIN)/python examples/$$each.py || exit 1; done
 
 lint: .venv/ready  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .

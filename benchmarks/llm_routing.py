@@ -1,21 +1,29 @@
-"""The table of docs/paced.md: policies on recorded answers of three language models, next to the source's figures.
+"""Tables of docs/paced.md: policies on recorded answers of three language models, next to the source's figures.
 
-    python benchmarks/llm_routing.py [ORDERS] [segments | none]
+    python benchmarks/llm_routing.py [ORDERS] [segments | none | features]
 
 Each policy learns on the table `online` and is then played on `test` (warm), or is played on `test` alone (cold), at
-five budgets, with and without the segments (which benchmark a prompt comes from). Twenty orders take some minutes.
+five budgets, with and without the segments (which benchmark a prompt comes from). With `features` there are also the
+rows of `bts-linear`, which sees 25 numbers made from the words of each prompt, alone and with the segments. All
+processors are used. Twenty orders take some minutes.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # processes share the processors already
+
+import joblib
 import numpy as np
 
 from budgetbandits.policies import parse_policy
 from budgetbandits.problems.records import ReplayTable
-from budgetbandits.simulation.replay import ReplayResult, fluid_reward_of, replay
+from budgetbandits.simulation.replay import ReplayResult, fluid_reward_of, hindsight_reward_of, replay
 
 DATA = Path(__file__).parent.parent / "examples/data"
 COLUMNS = {"request": "prompt", "arm": "model", "reward": "reward", "cost": "cost_usd", "segment": "source"}
@@ -24,27 +32,72 @@ SOURCE = [0.813, 0.859, 0.898, 0.917, 0.924]
 """What the source of the data reports for its router, which learns on `online` from embeddings of the prompts."""
 
 
-def main(orders: str = "20", which: str = "") -> None:
-    online = ReplayTable.from_csv(DATA / "llm-routing-online.csv", COLUMNS)
-    test = ReplayTable.from_csv(
-        DATA / "llm-routing-test.csv", COLUMNS, arms=online.arms, segments=online.segments
-    )  # fmt: skip
-    print("|", " | ".join(["dollars a request", *(f"{rate:g}" for rate in BUDGETS)]), "|")
+class Row(NamedTuple):
+    """A policy on a table, after learning on another if there is one."""
+
+    title: str
+    policy: str
+    table: ReplayTable
+    learn_on: ReplayTable | None
+
+
+def tables() -> tuple[ReplayTable, ReplayTable]:
+    """The table to learn on and the table to play, with segments and features."""
+    online, test = (DATA / f"llm-routing-{name}" for name in ("online", "test"))
+    first = ReplayTable.from_csv(f"{online}.csv", COLUMNS, f"{online}-features.csv")
+    known = {"arms": first.arms, "segments": first.segments}
+    return first, ReplayTable.from_csv(f"{test}.csv", COLUMNS, f"{test}-features.csv", **known)
+
+
+def rows(which: str) -> Iterator[Row]:
+    """The rows of one of the tables; the slowest first, so that processes end together."""
+    online, test = tables()
+    plain, plain_test = online.without_segments(), test.without_segments()
+    kinds = {
+        "segments": [("bts-paced", ", segments", online, test)],
+        "none": [("bts-paced", "", plain, plain_test), ("primal-dual-bwk", "", plain, plain_test)],
+        "features": [
+            ("bts-linear", ", features and segments", online, test),
+            ("bts-linear", ", features", plain, plain_test),
+            ("bts-paced", ", segments", online, test),
+            ("bts-paced", "", plain, plain_test),
+        ],
+    }
+    for name, known, first, second in kinds[which] if which else [*kinds["segments"], *kinds["none"]]:
+        for learn_on in (first, None):
+            yield Row(f"`{name}`{known}, {'cold' if learn_on is None else 'warm'}", name, second, learn_on)
+
+
+def main(*words: str) -> None:
+    orders = next((int(word) for word in words if word.isdigit()), 20)
+    which = next((word for word in words if not word.isdigit()), "")
+    _, test = tables()
+    line("dollars a request", (f"{rate:g}" for rate in BUDGETS))
     print("|---" * (len(BUDGETS) + 1) + "|")
-    print("|", " | ".join(["the source's router, warm", *(f"{reward:.3f}" for reward in SOURCE)]), "|")
-    for segments in {"segments": (True,), "none": (False,)}.get(which, (True, False)):
-        first, second = (table if segments else table.without_segments() for table in (online, test))
-        among = "a mix for each segment" if segments else "one mix"
-        best = [fluid_reward_of(second, rate) for rate in BUDGETS]
-        print("|", " | ".join([f"best, means known, {among}", *(f"{reward:.3f}" for reward in best)]), "|")
-        for name in ("bts-paced", *(() if segments else ("primal-dual-bwk",))):
-            for learn_on in (first, None):
-                played = [replay(second, parse_policy(name), rate, int(orders), learn_on=learn_on) for rate in BUDGETS]
-                with_segments = ", segments" if segments else ""
-                title = f"`{name}`{with_segments}, {'cold' if learn_on is None else 'warm'}"
-                print("|", " | ".join([title, *map(cell, played)]), "|", flush=True)
-                used = ", ".join(f"{each.used.mean():.3f} (most {each.used.max():.4f})" for each in played)
-                print(f"{title}: share of the budget used {used}", file=sys.stderr, flush=True)
+    line("the source's router, warm", (f"{reward:.3f}" for reward in SOURCE))
+    if which != "segments":
+        line("best mix, means known", (f"{fluid_reward_of(test.without_segments(), rate):.3f}" for rate in BUDGETS))
+    if which != "none":
+        line("best mix for each segment, means known", (f"{fluid_reward_of(test, rate):.3f}" for rate in BUDGETS))
+    if which == "features":
+        line("best arm for each prompt, outcomes known", (f"{hindsight_reward_of(test, rate):.3f}" for rate in BUDGETS))
+    kinds = list(rows(which))
+    plays = (
+        joblib.delayed(replay)(row.table, parse_policy(row.policy), rate, orders, learn_on=row.learn_on)
+        for row in kinds
+        for rate in BUDGETS
+    )
+    found = iter(joblib.Parallel(n_jobs=-1, return_as="generator")(plays))
+    for row in kinds:
+        played = [next(found) for _ in BUDGETS]
+        line(row.title, map(cell, played))
+        line(
+            "– share of the budget used", (f"{each.used.mean():.3f}, at most {each.used.max():.4f}" for each in played)
+        )
+
+
+def line(title: str, cells: Iterator[str]) -> None:
+    print("|", " | ".join([title, *cells]), "|", flush=True)
 
 
 def cell(played: ReplayResult) -> str:

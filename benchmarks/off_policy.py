@@ -12,7 +12,7 @@ policies have learned from one log of other records before.
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -56,14 +56,15 @@ def all_targets(log: Log, before: Log) -> list[Target]:
     targets.append(mix(log, {SMALL: 0.5, MIDDLE: 0.5}))
     for rate in (1e-4, 4e-4):
         made = held_still(log, parse_policy("bts-paced"), before, rate)
-        targets.append(Target(f"{made.name} at {rate:g}", made.probability, made.draws))
+        targets.append(replace(made, name=f"{made.name} at {rate:g}"))
     targets.append(held_still(log, parse_policy("bts"), before))
     return targets
 
 
 def truth(table: ReplayTable, log: Log, target: Target) -> dict[str, float]:
     """Its reward and cost of a request, over all records."""
-    of = {segment: target.probability[number] for number, (segment, could) in enumerate(log.situations) if all(could)}
+    of = {segment: target.probability[number] for number, (segment, could, _) in enumerate(log.situations)
+          if all(could)}  # fmt: skip
     number = [log.segments.index(name) for name in table.segments] or [0]
     chances = np.array([of[number[segment]] for segment in table.segment])
     places = [table.arms.index(name) for name in log.arms]
@@ -75,9 +76,9 @@ def truth(table: ReplayTable, log: Log, target: Target) -> dict[str, float]:
 
 def moved(target: Target, reference: Log, log: Log) -> Target:
     """The target in the situations of another log, with its arms and segments numbered as in the reference."""
-    rows = {segment: target.probability[number] for number, (segment, could) in enumerate(reference.situations)
+    rows = {segment: target.probability[number] for number, (segment, could, _) in enumerate(reference.situations)
             if all(could)}  # fmt: skip
-    among = np.array([rows[segment] * np.array(could) for segment, could in log.situations])
+    among = np.array([rows[segment] * np.array(could) for segment, could, _ in log.situations])
     return Target(target.name, among / among.sum(axis=1, keepdims=True), target.draws)
 
 

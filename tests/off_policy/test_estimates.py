@@ -76,7 +76,7 @@ def test_estimates_are_unbiased_whatever_was_chosen(monkeypatch):
     monkeypatch.setattr(estimates, "EFFECTIVE_MIN", 0.0)
     monkeypatch.setattr(estimates, "FEW_CHOICES", 0)
     guess = {"a": 3.0, "b": -1.0}
-    monkeypatch.setattr(estimates, "_guesses", lambda log, outcome: np.array([[guess[arm] for arm in log.arms]] * 4))
+    monkeypatch.setattr(estimates, "guesses", lambda log, outcome: np.array([[guess[arm] for arm in log.arms]] * 4))
     rewards = {"a": [0.1, 0.9, 0.3, 0.5], "b": [0.8, 0.2, 0.6, 1.0]}
     shares = {"a": 0.3, "b": 0.7}
     true = np.mean([shares["a"] * a + shares["b"] * b for a, b in zip(*rewards.values(), strict=True)])
@@ -283,7 +283,7 @@ def test_a_policy_is_held_still_with_what_it_has_learned():
 def test_probabilities_counted_from_draws_widen_the_errors(monkeypatch):
     """By the variance of a mean of so many draws in each situation, times the square of the situation's share: with
     guesses of 1 and 0.2, chosen 1 to 1 in one and 1 to 3 in the other, that is 0.16 and 0.12 a draw."""
-    monkeypatch.setattr(estimates, "_guesses", lambda log, outcome: np.tile([1.0, 0.2], (len(log), 1)))
+    monkeypatch.setattr(estimates, "guesses", lambda log, outcome: np.tile([1.0, 0.2], (len(log), 1)))
     log = random_log(np.random.default_rng(6))
     chances = np.array([[0.5, 0.5], [0.25, 0.75]])
     exact, counted = (off_policy.evaluate(log, off_policy.Target("t", chances, draws)).reward for draws in (None, 20))
@@ -391,7 +391,7 @@ def test_the_command_says_when_it_cannot(log_file, tmp_path):
     assert "the log's propensities are not those of its choices" in " ".join(text.split())
     rows = log_file.read_text().splitlines()
     few = tmp_path / "few.csv"
-    few.write_text("\n".join([*rows[:60], "huge,1,2,0.01,,,0"]))
+    few.write_text("\n".join([*rows[:60], "huge,1,2,0.01,,,,0"]))
     assert "too little overlap" in evaluated(few, "--arm", "huge")
 
 

@@ -87,6 +87,80 @@ def test_other_refusals(tmp_path):
             parse_columns(text)
 
 
+# --- features --------------------------------------------------------------------------------------------------------
+
+SECOND = """length,prompt,code
+-1.5,9,1e-3
+2,7,0
+3,8,1
+"""
+
+
+def test_features_are_in_a_second_file_in_any_order(path, tmp_path):
+    """It may have more requests than the table."""
+    (tmp_path / "features.csv").write_text(SECOND)
+    for features in (tmp_path / "features.csv", str(tmp_path / "features.csv")):
+        table = ReplayTable.from_csv(path, COLUMNS, features)
+        assert table.feature_names == ("length", "code")
+        assert table.features.tolist() == [[2.0, 0.0], [-1.5, 1e-3]]
+
+
+def test_features_are_columns_of_the_table_or_of_a_frame(path):
+    rows = pl.read_csv(path).with_columns(length=pl.Series([2.0, 2.0, -1.5, -1.5]), code=pl.Series([0, 0, 1, 1]))
+    rows.write_csv(path)
+    by_name = ReplayTable.from_csv(path, COLUMNS, ["code", "length"])
+    assert by_name.feature_names == ("code", "length")
+    assert by_name.features.tolist() == [[0.0, 2.0], [1.0, -1.5]]
+    second = pl.DataFrame({"prompt": [9, 7], "code": [1, 0], "length": [-1.5, 2.0]})
+    joined = ReplayTable.from_records(read_table(rows, COLUMNS, second))
+    assert joined.features.tolist() == by_name.features.tolist()
+    assert joined.without_segments().features.tolist() == by_name.features.tolist()
+    without = joined.without_features()
+    assert (without.feature_names, without.features.shape, without.segments) == ((), (2, 0), joined.segments)
+    assert ReplayTable.from_csv(path, COLUMNS).features.shape == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (("2,7,0", "2,7,nan"), r"features: code 'nan' in row 2 is not a number between -1e\+60 and 1e\+60"),
+        (("2,7,0", "2,7,-inf"), r"features: code '-inf' in row 2 is not a number between -1e\+60 and 1e\+60"),
+        (("2,7,0", "2,7,1e99"), r"features: code '1e99' in row 2 is not a number between"),
+        (("-1.5,9", ",9"), r"features: length '' in row 1 is not a number between -1e\+60 and 1e\+60"),
+        (("2,7,0", "2,6,0"), "features: none for request '7', which row 1 of the outcomes is for"),
+        (("3,8,1", "3,9,1"), "features: request '9' is in rows 1 and 3"),
+        (("prompt", "query"), "features: no column 'prompt' says the request; the columns are length, query, code"),
+        ((SECOND, "prompt\n7\n9\n"), "features: there is no column but 'prompt'"),
+    ],
+)
+def test_what_is_wrong_with_a_file_of_features_is_said_with_its_row(path, tmp_path, change, complaint):
+    (tmp_path / "features.csv").write_text(SECOND.replace(*change))
+    with pytest.raises(ProblemError, match=complaint):
+        ReplayTable.from_csv(path, COLUMNS, tmp_path / "features.csv")
+
+
+def test_what_is_wrong_with_columns_of_features_is_said_with_its_row(path, tmp_path):
+    rows = pl.read_csv(path).with_columns(length=pl.Series([2.0, 2.0, -1.5, -1.4])).to_dict(as_series=False)
+    with pytest.raises(ProblemError, match="length in row 3 differs from another row's of that request"):
+        ReplayTable.from_records(read_table(rows, COLUMNS, ["length"]))
+    with pytest.raises(ProblemError, match=r"length None in row 2 is not a number between -1e\+60 and 1e\+60"):
+        read_table(rows | {"length": [2.0, None, 1.0, 1.0]}, COLUMNS, ["length"])
+    with pytest.raises(ProblemError, match="no column 'width'; the columns are prompt, model"):
+        ReplayTable.from_csv(path, COLUMNS, ["width"])
+    with pytest.raises(ProblemError, match="two features have one name"):
+        ReplayTable.from_records(read_table(rows | {"length": [1] * 4}, COLUMNS, ["length", "length"]))
+    with pytest.raises(ProblemError, match="columns=request=COLUMN"):
+        read_table({"arm": ["a"], "reward": [1], "cost": [1]}, features={"request": [1], "length": [1]})
+    with pytest.raises(ProblemError, match="name a readable CSV file"):
+        ReplayTable.from_csv(path, COLUMNS, tmp_path / "nothing.csv")
+
+
+@pytest.mark.parametrize("features", [np.zeros((3, 1)), np.zeros((2, 2)), np.full((2, 1), np.nan)])
+def test_a_table_has_finite_features_for_every_request(features):
+    with pytest.raises(ProblemError, match=r"give finite numbers of shape \(2, 1\)"):
+        ReplayTable(("a",), (), np.zeros((2, 1)), np.ones((2, 1)), np.zeros(2, dtype=int), ("length",), features)
+
+
 # --- replays ---------------------------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.off_policy import Estimate, Evaluation, Log, Target, evaluate, even, held_still, mix, one_arm
 from budgetbandits.off_policy.estimates import Value, mean_of
 from budgetbandits.off_policy.log import MEANINGS, read_log
-from budgetbandits.off_policy.targets import DRAWS
+from budgetbandits.off_policy.targets import DRAWS, DRAWS_WITH_FEATURES
 from budgetbandits.policies import label
 from budgetbandits.problems.records import parse_columns
 
@@ -45,7 +45,14 @@ def evaluate_command(
     budget_per_request: Annotated[
         float | None, typer.Option(help="Money for each request, for policies that plan with a budget.")
     ] = None,
-    draws: Annotated[int, typer.Option(min=1, help="Draws for a policy's probabilities of choice.")] = DRAWS,
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Draws for a policy's probabilities of choice, in each situation."
+            f" Without it, {DRAWS:,}, or {DRAWS_WITH_FEATURES} if there are features.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same figures.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -107,6 +114,7 @@ def _record(whole: Log, log: Log, found: list[Evaluation], targets: list[Target]
         "left_out": whole.left_out,
         "arms": log.arms,
         "segments": log.segments,
+        "features": log.feature_names,
         "logged": {name: mean_of(values).as_json() for name, values in (("reward", log.reward), ("cost", log.cost))},
         "results": [
             {
@@ -120,12 +128,15 @@ def _record(whole: Log, log: Log, found: list[Evaluation], targets: list[Target]
 
 
 def _value(value: Value | None) -> dict[str, Any] | None:
-    return None if value is None else {name: each.as_json() for name, each in vars(value).items()}
+    if value is None:
+        return None
+    return {name: each.as_json() if isinstance(each, Estimate) else each for name, each in vars(value).items()}
 
 
 def _show(title: str, whole: Log, log: Log, found: list[Evaluation]) -> None:
     console = Console()
     head = f"{escape(title)}\n{len(log):,} decisions" + (f", {len(log.segments)} segments" if log.segments else "")
+    head += f", {len(log.feature_names)} features" if log.feature_names else ""
     if len(log) < len(whole):
         head += f"; policies have learned from the {len(whole) - len(log):,} before them"
     if whole.left_out:

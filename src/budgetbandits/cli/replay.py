@@ -17,9 +17,9 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.tables import csv_cell
 from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies import label
-from budgetbandits.policies.base import RequestPolicy
+from budgetbandits.policies.base import Policy, RequestPolicy
 from budgetbandits.problems.records import ReplayTable, parse_columns
-from budgetbandits.simulation.replay import ReplayResult, fluid_reward_of, logged, replay
+from budgetbandits.simulation.replay import ReplayResult, fluid_reward_of, hindsight_reward_of, logged, replay
 
 
 def replay_command(
@@ -33,6 +33,13 @@ def replay_command(
     learn_on: Annotated[
         Path | None, typer.Option(help="A CSV file with the same columns, to learn from first.")
     ] = None,
+    features: Annotated[
+        str,
+        typer.Option(help="Features of the requests: FILE.csv with a row for each request, or columns NAME,NAME."),
+    ] = "",
+    learn_on_features: Annotated[
+        Path | None, typer.Option(help="The file of features for --learn-on, if --features names a file.")
+    ] = None,
     no_segments: Annotated[bool, typer.Option("--no-segments", help="Ignore the column of segments.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same figures.")] = 0,
     log: Annotated[
@@ -41,8 +48,15 @@ def replay_command(
     as_json: AsJson = False,
 ) -> None:
     """Play policies on recorded outcomes in shuffled orders: reward per request, share of the budget used."""
-    before, records = _tables(table, learn_on, parse_columns(columns), no_segments)
     policies = [plugins.find_policy(each) for text in policy for each in plugins.sweep(text)]
+    if features and not any(each.uses_features for each in policies):
+        raise BadParameter("none of these policies looks at features; add --policy bts-linear, or leave out --features")
+    of_table, of_learn_on = _features(features, learn_on, learn_on_features)
+    before = None if learn_on is None else ReplayTable.from_csv(learn_on, parse_columns(columns), of_learn_on)
+    first = {} if before is None else {"arms": before.arms, "segments": before.segments}
+    records = ReplayTable.from_csv(table, parse_columns(columns), of_table, **first)
+    if no_segments:
+        before, records = None if before is None else before.without_segments(), records.without_segments()
     if log is not None:
         _write_log(log, logged(records, policies[0], budget_per_request[0], seed=seed, learn_on=before))
     total = len(policies) * len(budget_per_request) * orders
@@ -57,12 +71,25 @@ def replay_command(
                         progress=lambda n, done=done: advance(done + n, total),  # type: ignore[misc]
                     )
                 )  # fmt: skip
-    bounds = {rate: fluid_reward_of(records, rate) for rate in budget_per_request}
     if as_json:
-        print_json(_record(records, found, bounds, orders, seed))
+        print_json(_record(records, found, orders, seed))
     else:
-        by_request = {each.spec for each in policies if isinstance(each, RequestPolicy)}
-        _show(str(table), records, found, bounds, orders, by_request)
+        _show(str(table), records, found, policies, orders)
+
+
+def _features(
+    text: str, learn_on: Path | None, learn_on_features: Path | None
+) -> tuple[Path | list[str], Path | list[str]]:
+    """Where the features of the table are, and of the table to learn from: a file, or columns."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    a_file = len(names) == 1 and names[0].endswith(".csv")
+    if learn_on_features is not None and (learn_on is None or not a_file):
+        raise BadParameter("--learn-on-features is for --learn-on with --features FILE.csv; say both, or leave it out")
+    if not a_file:
+        return names, names
+    if learn_on is not None and learn_on_features is None:
+        raise BadParameter("--features is a file for the first table; say --learn-on-features FILE.csv for --learn-on")
+    return Path(names[0]), learn_on_features or []
 
 
 def _write_log(path: Path, columns: dict[str, list[Any]]) -> None:
@@ -79,25 +106,12 @@ def _write_log(path: Path, columns: dict[str, list[Any]]) -> None:
         raise BadParameter(f"cannot write {str(path)!r}: {error.strerror or error}; choose another place") from None
 
 
-def _tables(
-    table: Path, learn_on: Path | None, columns: dict[str, str], no_segments: bool
-) -> tuple[ReplayTable | None, ReplayTable]:
-    """The table to learn from, if any, and the table to play on, with the same arms and segments."""
-    before = None if learn_on is None else ReplayTable.from_csv(learn_on, columns)
-    first = {} if before is None else {"arms": before.arms, "segments": before.segments}
-    records = ReplayTable.from_csv(table, columns, **first)
-    if no_segments:
-        return None if before is None else before.without_segments(), records.without_segments()
-    return before, records
-
-
-def _record(
-    table: ReplayTable, found: list[ReplayResult], bounds: dict[float, float], orders: int, seed: int
-) -> dict[str, Any]:
+def _record(table: ReplayTable, found: list[ReplayResult], orders: int, seed: int) -> dict[str, Any]:
     return {
         "requests": len(table),
         "arms": table.arms,
         "segments": table.segments,
+        "features": table.feature_names,
         "orders": orders,
         "seed": seed,
         "results": [
@@ -107,48 +121,50 @@ def _record(
                 "reward": spread(each.reward),
                 "used": {"mean": float(each.used.mean()), "max": float(each.used.max())},
                 "unanswered": float(each.unanswered.mean()),
-                "best_mix_reward": bounds[each.budget_per_request],
+                "best_mix_reward": fluid_reward_of(table, each.budget_per_request),
+                "hindsight_reward": hindsight_reward_of(table, each.budget_per_request),
             }
             for each in found
         ],
     }
 
 
-def _show(
-    title: str,
-    table: ReplayTable,
-    found: list[ReplayResult],
-    bounds: dict[float, float],
-    orders: int,
-    by_request: set[str],
-) -> None:
+def _show(title: str, table: ReplayTable, found: list[ReplayResult], policies: list[Policy], orders: int) -> None:
     segments = f", {len(table.segments)} segments" if table.segments else ""
+    features = f", {len(table.feature_names)} features" if table.feature_names else ""
     lines = plain_table(
-        title=f"{escape(title)}\n{len(table):,} requests, {len(table.arms)} arms{segments}, {orders} orders",
+        title=f"{escape(title)}\n{len(table):,} requests, {len(table.arms)} arms{segments}{features}, {orders} orders",
         title_justify="left",
         caption="reward: mean of a request, ± half of its 95 % interval over the orders.\n"
-        f"best mix: what the best mix of arms earns, all means known{', by segment' if table.segments else ''}.\n"
-        "used: share of the budget spent, on average and at most.",
+        f"best mix: what the best mix of arms earns, all means known{', by segment' if segments else ''}.\n"
+        + ("hindsight: what the best arm for each request earns, all outcomes known.\n" if features else "")
+        + "used: share of the budget spent, on average and at most.",
         caption_justify="left",
     )
     lines.add_column("policy", overflow="fold")
-    some_unanswered = any(each.unanswered.any() for each in found)
-    for column in ("budget", "reward", "best mix", "used", "at most", *(["unanswered"] if some_unanswered else [])):
+    unanswered = ["unanswered"] if any(each.unanswered.any() for each in found) else []
+    bounds = {"best mix": fluid_reward_of} | ({"hindsight": hindsight_reward_of} if features else {})
+    for column in ("budget", "reward", *bounds, "used", "at most", *unanswered):
         lines.add_column(column, justify="right", no_wrap=True)
     ranked = sorted(found, key=lambda each: (each.budget_per_request, -float(each.reward.mean())))
+    blind = {
+        "*": {each.spec for each in policies if segments and not isinstance(each, RequestPolicy)},
+        "†": {each.spec for each in policies if features and not each.uses_features},
+    }
     for each, following in zip(ranked, [*ranked[1:], None], strict=True):
         error = spread(each.reward)["sem"]
         lines.add_row(
-            label(each.policy) + ("*" if table.segments and each.policy not in by_request else ""),
+            label(each.policy) + "".join(mark for mark, specs in blind.items() if each.policy in specs),
             f"{each.budget_per_request:g}",
             f"{each.reward.mean():.4f}" + ("" if error is None else f" ± {half_width(error, len(each.reward)):.4f}"),
-            f"{bounds[each.budget_per_request]:.4f}",
+            *(f"{bound(table, each.budget_per_request):.4f}" for bound in bounds.values()),
             f"{each.used.mean():.1%}",
             f"{each.used.max():.1%}",
-            *([f"{each.unanswered.mean():,.1f}"] if some_unanswered else []),
+            *([f"{each.unanswered.mean():,.1f}"] if unanswered else []),
             end_section=following is not None and following.budget_per_request != each.budget_per_request,
         )
     console = Console()
     console.print(lines)
-    if table.segments and any(each.policy not in by_request for each in found):
-        console.print("* does not look at segments")
+    for mark, what in (("*", "segments"), ("†", "features")):
+        if blind[mark]:
+            console.print(f"{mark} does not look at {what}")

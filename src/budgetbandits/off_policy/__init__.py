@@ -2,9 +2,10 @@
 
 Everything in ``__all__`` is public: read a `Log`, make a `Target`, `evaluate` it.
 
-log         decisions with their propensities, from a file or a table
-targets     the policy to evaluate, as probabilities in each situation of the log
-estimates   what it would have earned and spent, with intervals
+log             decisions with their propensities, from a file or a table
+targets         the policy to evaluate, as probabilities in each situation of the log
+outcome_models  guesses at what each arm would have earned and cost
+estimates       what it would have earned and spent, with intervals
 """
 
 from budgetbandits.off_policy.estimates import Estimate, Evaluation, Value, evaluate

@@ -7,11 +7,10 @@ w = π(arm) / propensity, the weight of a decision, and y its reward or cost:
     inverse propensity   mean of w y. Unbiased, wide, and skewed.
     self-normalised      mean of w y over the mean of w, times the mean of A: the mean of answered requests,
                          times their share. A little biased, narrower.
-    doubly robust        mean of Σ π(a) q(a) + w (y − q(arm)), where q is a guess at the mean of y for each segment and
-                         arm. Unbiased for any q that is fixed, and the narrower the better the guess.
-
-q is cross-fitted: for a fifth of the decisions, every fifth one, it is the mean of each segment and arm among the other
-four, drawn towards that of the arm in all segments. So no outcome is used to guess itself.
+    direct method        mean of Σ π(a) q(a), where q is a guess at the mean of y for each request and arm
+                         (`outcome_models`). As biased as the guess, so it has no interval.
+    doubly robust        mean of Σ π(a) q(a) + w (y − q(arm)). Unbiased for any q that is fixed, and the narrower the
+                         better the guess.
 
 Decisions of a policy that learns are not independent: the propensities of each depend on what came of those before. But
 given the past, the expectation of each term is what the target earns, for a q that is fixed: the terms are a
@@ -42,6 +41,7 @@ import numpy as np
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.off_policy.log import Log
+from budgetbandits.off_policy.outcome_models import guesses, request_rows
 from budgetbandits.off_policy.targets import Target
 
 Z = 1.959963984540054
@@ -52,9 +52,8 @@ FEW_CHOICES = 10
 """An arm that was chosen less often in a segment was all but never chosen there ..."""
 UNSEEN_MAX = 0.5
 """... and what the target's choices of such arms could bring or cost must be below this many standard errors."""
-FOLDS = 5
-PRIOR = 1.0
-"""Outcomes of the arm in all segments that the guess of a segment and arm begins with; of all arms, that of an arm."""
+BALANCE_ERRORS = 4.0
+"""Standard errors by which the weighted mean of a feature may differ from its mean over all requests."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +77,15 @@ class Estimate:
 class Value:
     """The reward, or the cost, of a request.
 
-    more  what the target's is above that of the policy that ran; of doubly robust terms, decision by decision
+    direct  by the direct method
+    more    what the target's is above that of the policy that ran; of doubly robust terms, decision by decision
     """
 
     inverse_propensity: Estimate
     self_normalised: Estimate
     doubly_robust: Estimate
     more: Estimate
+    direct: float
 
 
 @dataclass(frozen=True)
@@ -118,13 +119,13 @@ def evaluate(log: Log, target: Target) -> Evaluation:
     >>> round(evaluate(log, even(log)).reward.doubly_robust.value, 2)
     0.7
     """
-    chances = target.probability[log.situation]
+    chances = target.probability[target.rows(log)]
     weight = np.take_along_axis(chances, log.arm[:, None], axis=1)[:, 0] / log.propensity
     effective = float(weight.sum() ** 2 / (weight**2).sum()) if weight.any() else 0.0
     chosen = np.zeros((int(log.segment.max()) + 1, len(log.arms)))
     np.add.at(chosen, (log.segment, log.arm), 1.0)
     unseen = (chances * (chosen < FEW_CHOICES)[log.segment]).mean(axis=0)
-    values, problem = [], _few(effective, len(log))
+    values, problem = [], _few(effective, len(log)) or _unbalanced(log, chances, weight)
     for outcome in (log.reward, log.cost):
         if not problem:
             value = _value(log, target, chances, weight, outcome)
@@ -163,16 +164,35 @@ def _unseen(log: Log, unseen: Array, outcome: Array, error: float) -> str:
     )
 
 
+def _unbalanced(log: Log, chances: Array, weight: Array) -> str:
+    """Why the weights do not make all requests of the decisions, if they do not. Where the log never makes the target's
+    choices for requests with some features, no weight says so, but the weighted mean of these features does."""
+    rows = request_rows(log)[:, 1 : 1 + len(log.feature_names)]
+    terms = (weight - chances.sum(axis=1))[:, None] * rows
+    errors = terms.std(axis=0, ddof=1) / np.sqrt(len(log))
+    away = np.abs(terms.mean(axis=0)) / np.where(errors > 0.0, errors, np.inf)
+    if away.max(initial=0.0) <= BALANCE_ERRORS:
+        return ""
+    name = log.feature_names[int(away.argmax())]
+    return (
+        f"too little overlap: the log hardly ever makes its choices for requests with some values of {name}, whose "
+        f"weighted mean is {away.max():.0f} standard errors away from that of all requests; evaluate something closer "
+        "to what ran, or log with more exploration"
+    )
+
+
 def _value(log: Log, target: Target, chances: Array, weight: Array, outcome: Array) -> Value:
-    guess = _guesses(log, outcome)
+    guess = guesses(log, outcome)
     own = np.take_along_axis(guess, log.arm[:, None], axis=1)[:, 0]
-    terms = (chances * guess).sum(axis=1) + weight * (outcome - own)
+    direct = (chances * guess).sum(axis=1)
+    terms = direct + weight * (outcome - own)
     noise = _drawn_noise(target, log, guess.mean(axis=0))
     return Value(
         mean_of(weight * outcome, noise),
         mean_of(_normalised(weight, outcome, chances.sum(axis=1)), noise),
         mean_of(terms, noise),
         mean_of(terms - outcome, noise),
+        float(direct.mean()),
     )
 
 
@@ -208,23 +228,7 @@ def _drawn_noise(target: Target, log: Log, guess: Array) -> float:
     """The variance that probabilities bring in which were counted from draws, as far as the guess knows the arms."""
     if target.draws is None:
         return 0.0
-    share = np.bincount(log.situation, minlength=len(log.situations)) / len(log)
+    share = np.bincount(target.rows(log), minlength=len(target.probability)) / len(log)
     mean = target.probability @ guess
     spread = np.maximum(target.probability @ guess**2 - mean**2, 0.0)
     return float((share**2 * spread).sum() / target.draws)
-
-
-def _guesses(log: Log, outcome: Array) -> Array:
-    """For each decision, the mean of every arm in its segment in the other folds; as (decision, arm)."""
-    fold, segment = np.arange(len(log)) % FOLDS, log.segment
-    count, total = np.zeros((2, FOLDS, int(segment.max()) + 1, len(log.arms)))
-    np.add.at(count, (fold, segment, log.arm), 1.0)
-    np.add.at(total, (fold, segment, log.arm), outcome)
-    count, total = count.sum(axis=0) - count, total.sum(axis=0) - total
-    anything = total.sum(axis=(1, 2)) / np.maximum(count.sum(axis=(1, 2)), 1.0)
-    arm = _drawn_towards(total.sum(axis=1), count.sum(axis=1), anything[:, None])
-    return np.asarray(_drawn_towards(total, count, arm[:, None, :])[fold, segment])
-
-
-def _drawn_towards(total: Array, count: Array, prior: Array) -> Array:
-    return np.asarray((total + PRIOR * prior) / (count + PRIOR))

@@ -1,7 +1,7 @@
 """A log of decisions, in their order: the chosen arm, its propensity, its reward and cost.
 
 Where a column says which arms could be chosen for a request, requests of one segment may differ in that: they are of
-several *situations*.
+several *situations*. Where requests have features, most are a situation of their own.
 """
 
 from __future__ import annotations
@@ -11,22 +11,30 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.errors import BadParameter, MissingExtra, ProblemError
+from budgetbandits.errors import BadFeature, BadParameter, MissingExtra, ProblemError
 from budgetbandits.formatting.tables import csv_text
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.problems.records import csv_columns, named_columns, numbered, numbers
+from budgetbandits.validation import finite
 
-MEANINGS = ("arm", "reward", "cost", "propensity", "segment", "arms", "failed")
-"""Meanings of columns. ``arms`` lists the arms that could be chosen, as JSON, and may be empty for all; where
-``failed`` is 1 there was no answer: its reward is 0, and its cost is 0 if none was reported."""
+MEANINGS = ("arm", "reward", "cost", "propensity", "segment", "arms", "features", "failed")
+"""Meanings of columns. ``arms`` lists the arms that could be chosen, as JSON, and may be empty for all; ``features`` is
+a JSON object of numbers by name, with the same names in all rows; where ``failed`` is 1 there was no answer: its reward
+is 0, and its cost is 0 if none was reported."""
 MUST = ("arm", "reward", "cost", "propensity")
-Situation = tuple[int, tuple[bool, ...]]
-"""A segment, and which arms could be chosen."""
+
+
+class Situation(NamedTuple):
+    """A segment, which arms could be chosen, and the features of the request."""
+
+    segment: int
+    arms: tuple[bool, ...]
+    features: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,6 +54,7 @@ class Log:
     cost: Array
     propensity: Array
     left_out: int = 0
+    feature_names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.arm)
@@ -53,7 +62,20 @@ class Log:
     @property
     def segment(self) -> NDArray[np.int64]:
         """The number of each decision's segment; 0 if there are none."""
-        return np.array([segment for segment, _ in self.situations], dtype=np.int64)[self.situation]
+        return np.array([each.segment for each in self.situations], dtype=np.int64)[self.situation]
+
+    @property
+    def features(self) -> Array:
+        """The features of each decision's request, as (decision, feature)."""
+        rows = [self.situations[number].features for number in self.situation.tolist()]
+        return np.array(rows, dtype=float).reshape(len(self), len(self.feature_names))
+
+    def without_features(self) -> Log:
+        """The same decisions, as if nothing but segments were known of requests."""
+        seen: dict[Situation, int] = {}
+        place = [seen.setdefault(each._replace(features=()), len(seen)) for each in self.situations]
+        situation = np.array(place, dtype=np.int64)[self.situation]
+        return replace(self, situations=tuple(seen), situation=situation, feature_names=())
 
     def part(self, rows: slice) -> Log:
         """Some of the decisions."""
@@ -61,19 +83,27 @@ class Log:
         return replace(self, **{name: getattr(self, name)[rows] for name in per_row}, left_out=0)
 
     def aligned(self, other: Log) -> Log:
-        """This log with the arms and segments of another numbered as there, and its own new ones after them."""
+        """This log with the arms, segments and features of another numbered as there, and its own new arms and segments
+        after them."""
         if bool(self.segments) != bool(other.segments):
             raise BadParameter("one of two logs names segments and the other none; read both with them, or without")
+        if set(self.feature_names) != set(other.feature_names):
+            apart = ", ".join(sorted(set(self.feature_names) ^ set(other.feature_names)))
+            raise BadParameter(f"two logs have different features ({apart}); use logs with the same ones")
+        order = [self.feature_names.index(name) for name in other.feature_names]
         arms, segments = (_first(*pair) for pair in ((other.arms, self.arms), (other.segments, self.segments)))
         at = np.array([arms.index(name) for name in self.arms], dtype=np.int64)
         of = [segments.index(name) for name in self.segments] or [0]
         situations = []
-        for segment, could in self.situations:
+        for segment, could, features in self.situations:
             wide = [False] * len(arms)
             for place, can in zip(at.tolist(), could, strict=True):
                 wide[place] = can
-            situations.append((of[segment], tuple(wide)))
-        return replace(self, arms=arms, segments=segments, situations=tuple(situations), arm=at[self.arm])
+            situations.append(Situation(of[segment], tuple(wide), tuple(features[number] for number in order)))
+        return replace(
+            self, arms=arms, segments=segments, situations=tuple(situations), arm=at[self.arm],
+            feature_names=other.feature_names,
+        )  # fmt: skip
 
 
 def read_log(source: str | Path | Any, columns: Mapping[str, str] | None = None) -> Log:
@@ -127,14 +157,25 @@ def _read(table: Any, columns: Mapping[str, str] | None) -> Log:
         raise ProblemError(f"a propensity is {propensity[row]:g}; a probability above 0 and up to 1 is needed")
     names, segment = _segments(values.get("segment"), len(arm))
     could = [tuple(names is None or name in names for name in arms) for names in listed]
+    feature_names, features = _features(values.get("features"), np.flatnonzero(known).tolist(), len(arm))
     seen: dict[Situation, int] = {}
-    situation = np.array(
-        [seen.setdefault(pair, len(seen)) for pair in zip(segment.tolist(), could, strict=True)], dtype=np.int64
-    )
+    rows = map(Situation, segment.tolist(), could, features)
+    situation = np.array([seen.setdefault(each, len(seen)) for each in rows], dtype=np.int64)
     for row in np.flatnonzero(known)[[not could[row][arm[row]] for row in np.flatnonzero(known)]][:1]:
         raise ProblemError(f"row {row + 1} chose {arms[arm[row]]!r}, which is not among its arms; fix that row")
     keep = np.array(known)
-    return Log(arms, names, tuple(seen), arm[keep], situation[keep], reward, cost, propensity, int((~keep).sum()))
+    return Log(
+        arms,
+        names,
+        tuple(seen),
+        arm[keep],
+        situation[keep],
+        reward,
+        cost,
+        propensity,
+        int((~keep).sum()),
+        feature_names,
+    )
 
 
 def _missing(value: Any) -> bool:
@@ -146,6 +187,30 @@ def _segments(values: Sequence[Any] | None, rows: int) -> tuple[tuple[str, ...],
     if values is None or all(map(_missing, values)):
         return (), np.zeros(rows, dtype=np.int64)
     return numbered(["" if _missing(value) else value for value in values])
+
+
+def _features(
+    cells: Sequence[Any] | None, known: Sequence[int], rows: int
+) -> tuple[tuple[str, ...], list[tuple[float, ...]]]:
+    """The names of the features, and their numbers in each row; rows that are not ``known`` have none."""
+    found: list[tuple[float, ...]] = [() for _ in range(rows)]
+    if cells is None or all(map(_missing, cells)):
+        return (), found
+    names: tuple[str, ...] | None = None
+    for row in known:
+        cell = cells[row]
+        if _missing(cell):
+            raise ProblemError(f"row {row + 1} has no features, as other rows have; fix that row")
+        try:
+            values = finite("features", json.loads(cell) if isinstance(cell, str) else cell)
+        except (ValueError, BadFeature) as error:
+            raise ProblemError(f"row {row + 1}: {error}; write features as a JSON object of numbers") from None
+        names = tuple(values) if names is None else names
+        if values.keys() != set(names):
+            apart = ", ".join(sorted(values.keys() ^ set(names)))
+            raise ProblemError(f"row {row + 1} has other features than the rows before it ({apart}); fix that row")
+        found[row] = tuple(values[name] for name in names)
+    return names or (), found
 
 
 def _listed(cell: Any) -> tuple[str, ...] | None:

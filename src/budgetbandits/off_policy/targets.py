@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from budgetbandits.allocation.learner import Learner
 from budgetbandits.allocation.propensity import counts
@@ -21,7 +22,9 @@ from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Requ
 from budgetbandits.validation import integer, positive, within
 
 DRAWS = 10_000
-"""Choices of a policy that is held still, in each situation, which its probabilities are counted from."""
+"""Choices of a policy that is held still, in each situation, which its probabilities are counted from ..."""
+DRAWS_WITH_FEATURES = 100
+"""... and where nearly every request is a situation of its own: the noise of many is small."""
 LEAST_SHARE = 1e-3
 """Choices that are less likely are left out: few logs can speak of them, and one that cannot would speak of nothing."""
 
@@ -30,12 +33,18 @@ LEAST_SHARE = 1e-3
 class Target:
     """``probability`` is (situation, arm); a row of zeros is a situation in which the target cannot answer.
 
-    draws  how many choices the probabilities were counted from; None if they are exact
+    draws      how many choices the probabilities were counted from; None if they are exact
+    situation  each decision's row of ``probability``; None if that is its situation in the log
     """
 
     name: str
     probability: Array
     draws: int | None = None
+    situation: NDArray[np.int64] | None = None
+
+    def rows(self, log: Log) -> NDArray[np.int64]:
+        """The row of ``probability`` for each decision of the log."""
+        return log.situation if self.situation is None else self.situation
 
 
 def one_arm(log: Log, arm: str) -> Target:
@@ -70,33 +79,37 @@ def held_still(
     policy: Policy,
     learned_from: Log,
     budget_per_request: float | None = None,
-    draws: int = DRAWS,
+    draws: int | None = None,
     seed: int = 0,
 ) -> Target:
     """A policy with what it has learned from a log, in the situations of another; without what it would choose less
     than once in a thousand times.
 
-    ``budget_per_request`` is what a policy that plans with a budget has for each request, in the log's units.
+    ``budget_per_request`` is what a policy that plans with a budget has for each request, in the log's units. A policy
+    that looks at features has those of the requests, if the logs have any.
     """
-    integer("draws", draws, 1)
+    if not policy.uses_features:
+        log, learned_from = log.without_features(), learned_from.without_features()
+    draws = (DRAWS_WITH_FEATURES if log.feature_names else DRAWS) if draws is None else integer("draws", draws, 1)
     integer("seed", seed)
     before = learned_from.aligned(log)
     if before.arms != log.arms:
         new = ", ".join(before.arms[len(log.arms) :])
         raise UnknownArm(f"{new} was learned of and is not in the log that is evaluated on; evaluate without it")
     learning, choosing = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))
-    learner, requests = _taught(policy, before, log, budget_per_request, learning)
+    learner = _taught(policy, before, log, budget_per_request, learning)
     probability = np.zeros((len(log.situations), len(log.arms)))
-    for number, (segment, could) in enumerate(log.situations):
-        named = counts(learner, choosing, draws, np.array(could), requests[segment])
+    requests = _requests(policy, log)
+    for number in np.unique(log.situation).tolist():
+        named = counts(learner, choosing, draws, np.array(log.situations[number].arms), requests[number])
         named[named < LEAST_SHARE * draws] = 0
         probability[number] = named / max(named.sum(), 1)
-    return Target(policy.spec, probability, draws)
+    return Target(policy.spec, probability, draws, log.situation)
 
 
 def _taught(
     policy: Policy, before: Log, log: Log, budget_per_request: float | None, rng: np.random.Generator
-) -> tuple[Learner, list[Request]]:
+) -> Learner:
     """A learner after every decision of a log, with ``budget_per_request`` for each request to come."""
     unknown = sorted(policy.needs & {"costs", "cost_floor"})
     if unknown:
@@ -106,35 +119,38 @@ def _taught(
     top = float(caps.max()) or 1.0
     caps = np.where(caps > 0.0, caps, top)
     reward_max = float(max(before.reward.max(), log.reward.max())) or 1.0
-    known: dict[str, Any] = {}
+    known: dict[str, Any] = {"features": len(log.feature_names)}
     if "budget" in policy.needs:
         if budget_per_request is None:
             raise MissingKnowledge(f"{policy.name} plans with a budget; say budget_per_request")
         positive("budget_per_request", budget_per_request, hint=", in the log's units")
         money = float(before.cost.sum()) + budget_per_request * len(log)
-        known = {"budget": money / top, "horizon": float(len(before) + len(log))}
+        known |= {"budget": money / top, "horizon": float(len(before) + len(log))}
     learner = Learner.new(policy, len(log.arms), Knowledge(**known), scales=caps / top, kind="plain")
     scale = caps if learner.state.known.scales is not None else np.full(len(caps), top)
-    requests = _requests(policy, learner, max(len(before.segments), 1))
-    for arm, segment, reward, cost in zip(
-        before.arm.tolist(), before.segment.tolist(), before.reward / reward_max, before.cost, strict=True
+    if isinstance(policy, RequestPolicy):
+        while policy.segments(learner.state) < len(before.segments):
+            policy.open_segment(learner.state)
+    requests = _requests(policy, before)
+    for arm, number, reward, cost in zip(
+        before.arm.tolist(), before.situation.tolist(), before.reward / reward_max, before.cost, strict=True
     ):
-        learner.learn(arm, float(reward), float(cost / scale[arm]), rng, requests[segment])
-    return learner, requests
+        learner.learn(arm, float(reward), float(cost / scale[arm]), rng, requests[number])
+    return learner
 
 
-def _requests(policy: Policy, learner: Learner, segments: int) -> list[Request]:
-    """A request of each segment, as the policy sees it."""
+def _requests(policy: Policy, log: Log) -> list[Request]:
+    """The request of each situation, as the policy sees it."""
     if not isinstance(policy, RequestPolicy):
-        return [NO_REQUEST_INFO] * segments
-    while policy.segments(learner.state) < segments:
-        policy.open_segment(learner.state)
-    return [Request(segment) for segment in range(segments)]
+        return [NO_REQUEST_INFO] * len(log.situations)
+    return [
+        Request(each.segment, features=np.array(each.features) if each.features else None) for each in log.situations
+    ]
 
 
 def _among(log: Log, weights: Array) -> Array:
     """The shares of the arms that can be chosen in each situation."""
-    could = np.array([could for _, could in log.situations])
+    could = np.array([each.arms for each in log.situations])
     shares = np.where(could, weights, 0.0)
     total = shares.sum(axis=1, keepdims=True)
     return np.asarray(np.where(total > 0.0, shares / np.where(total > 0.0, total, 1.0), 0.0))

@@ -2,7 +2,8 @@
 
 A row holds one arm's outcome. With a column that says which request it was for, the rows of a request say what each arm
 would have paid and cost: then a policy can be played on the records (`simulation.replay`). A column may name the
-request's segment.
+request's segment. Its features, numbers that are known before an arm is chosen, are further columns of the table, or a
+second table with a row for each request.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter, ProblemError
 from budgetbandits.numerics.arrays import Array
+from budgetbandits.validation import LARGEST_FEATURE
 
 MEANINGS = ("request", "arm", "reward", "cost", "segment")
 """The meanings that a column may have; arm, reward and cost must be there."""
@@ -26,9 +28,16 @@ MEANINGS = ("request", "arm", "reward", "cost", "segment")
 REQUIRED_MEANINGS = ("arm", "reward", "cost")
 
 
+def _no_features() -> Array:
+    return np.zeros((0, 0))
+
+
 @dataclass(frozen=True)
 class Records:
-    """The rows, column by column, in the table's own units; arms, requests and segments by number."""
+    """The rows, column by column, in the table's own units; arms, requests and segments by number.
+
+    features  the numbers of each row's request, as (row, feature)
+    """
 
     arms: tuple[str, ...]
     arm: NDArray[np.int64]
@@ -37,6 +46,8 @@ class Records:
     request: NDArray[np.int64] | None
     segments: tuple[str, ...]
     segment: NDArray[np.int64] | None
+    feature_names: tuple[str, ...] = ()
+    features: Array = field(default_factory=_no_features)
 
     def outcomes(self, arm: int) -> tuple[Array, Array]:
         """The rewards and costs of one arm."""
@@ -61,11 +72,16 @@ def parse_columns(text: str, meanings: Sequence[str] = MEANINGS) -> dict[str, st
     return columns
 
 
-def read_csv(path: str | Path, columns: Mapping[str, str] | None = None) -> Records:
-    """The records of a CSV file with a header; ``columns`` maps meanings to headers that are called otherwise."""
+def read_csv(path: str | Path, columns: Mapping[str, str] | None = None, features: Any = ()) -> Records:
+    """The records of a CSV file with a header; ``columns`` maps meanings to headers that are called otherwise.
+
+    ``features`` are the columns that hold features, or the path of a second CSV file: it has a row for each request,
+    which its request column names as the first file's does, and a feature in each other column.
+    """
     table = csv_columns(path)
+    second = csv_columns(features) if isinstance(features, str | Path) else features
     try:
-        return read_table(table, columns)
+        return read_table(table, columns, second)
     except ProblemError as error:
         raise ProblemError(f"{path}: {error}") from None
 
@@ -88,11 +104,14 @@ def csv_columns(path: str | Path) -> dict[str, Sequence[str]]:
     return dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(header, ())
 
 
-def read_table(table: Any, columns: Mapping[str, str] | None = None) -> Records:
-    """The records of a mapping of columns, or of a frame of polars or pandas.
+def read_table(table: Any, columns: Mapping[str, str] | None = None, features: Any = ()) -> Records:
+    """The records of a mapping of columns, or of a frame of polars or pandas; ``features`` is a sequence of columns, or
+    a second mapping or frame.
 
-    >>> read_table({"arm": ["a", "b"], "reward": [1, 0.5], "cost": [0.2, 3]}).arms
-    ('a', 'b')
+    >>> table = {"request": [7, 7], "arm": ["a", "b"], "reward": [1, 0.5], "cost": [0.2, 3]}
+    >>> records = read_table(table, features={"request": [7], "log_length": [4.5]})
+    >>> records.arms, records.feature_names, records.features.tolist()
+    (('a', 'b'), ('log_length',), [[4.5], [4.5]])
     """
     values = named_columns(table, columns, MEANINGS, REQUIRED_MEANINGS)
     if not values["arm"]:
@@ -101,7 +120,47 @@ def read_table(table: Any, columns: Mapping[str, str] | None = None) -> Records:
     segments, segment = numbered(values["segment"]) if "segment" in values else ((), None)
     request = numbered(values["request"])[1] if "request" in values else None
     reward, cost = (numbers(values[column], column) for column in ("reward", "cost"))
-    return Records(arms, arm, reward, cost, request, segments, segment)
+    records = Records(arms, arm, reward, cost, request, segments, segment)
+    if isinstance(features, Sequence):
+        return replace(records, feature_names=tuple(features), features=_features(table, features))
+    if "request" not in values:
+        raise ProblemError(
+            "no column says which request a row is for, and features are; name it: columns=request=COLUMN"
+        )
+    try:
+        return replace(records, **_joined(values["request"], features, (columns or {}).get("request", "request")))
+    except ProblemError as error:
+        raise ProblemError(f"features: {error}") from None
+
+
+def _features(table: Any, names: Sequence[str]) -> Array:
+    """These columns as (row, feature)."""
+    present = list(getattr(table, "columns", table))
+    for name in names:
+        if name not in present:
+            raise ProblemError(f"no column {name!r:.60}; the columns are {', '.join(map(str, present))}")
+    made = [numbers(list(table[name]), name, -LARGEST_FEATURE, LARGEST_FEATURE) for name in names]
+    return np.column_stack(made) if made else _no_features()
+
+
+def _joined(requests: Sequence[Any], table: Any, column: str) -> dict[str, Any]:
+    """The features of these requests in a table that has a row for each."""
+    present = list(map(str, getattr(table, "columns", table)))
+    if column not in present:
+        raise ProblemError(f"no column {column!r} says the request; the columns are {', '.join(present)}")
+    names = tuple(name for name in present if name != column)
+    if not names:
+        raise ProblemError(f"there is no column but {column!r}; give each feature one")
+    keys = list(map(str, table[column]))
+    place = {key: row for row, key in enumerate(keys)}
+    if len(place) < len(keys):
+        twice = next(row for row, key in enumerate(keys) if place[key] != row)
+        raise ProblemError(f"request {keys[twice]!r:.40} is in rows {twice + 1} and {place[keys[twice]] + 1}; keep one")
+    for row, key in enumerate(map(str, requests)):
+        if key not in place:
+            raise ProblemError(f"none for request {key!r:.40}, which row {row + 1} of the outcomes is for; add its row")
+    rows = [place[str(key)] for key in requests]
+    return {"feature_names": names, "features": _features(table, names)[rows]}
 
 
 def named_columns(
@@ -131,25 +190,27 @@ def numbered(values: Iterable[Any]) -> tuple[tuple[str, ...], NDArray[np.int64]]
     return tuple(number), np.array(rows, dtype=np.int64)
 
 
-def numbers(values: list[Any], column: str) -> Array:
-    """The values as numbers from 0 upwards."""
+def numbers(values: list[Any], column: str, least: float = 0.0, bound: float = math.inf) -> Array:
+    """The values as numbers from ``least`` on and below ``bound``."""
     made = np.zeros(len(values))
     for row, value in enumerate(values):
         try:
             made[row] = float(value)
         except (TypeError, ValueError):
             made[row] = math.nan
-        if not 0.0 <= made[row] < math.inf:
-            raise ProblemError(f"{column} {value!r:.40} in row {row + 1} is not a number from 0 upwards; fix that row")
+        if not least <= made[row] < bound:
+            wanted = f"from {least:g} upwards" if bound == math.inf else f"between {least:g} and {bound:g}"
+            raise ProblemError(f"{column} {value!r:.40} in row {row + 1} is not a number {wanted}; fix that row")
     return made
 
 
 @dataclass(frozen=True)
 class ReplayTable:
-    """The reward and cost that every arm would have had for every request: NaN where that was not records.
+    """The reward and cost that every arm would have had for every request: NaN where that was not recorded.
 
     rewards, costs  as (request, arm), in the table's own units
     segment         the number of each request's segment; 0 if there are none
+    features        the numbers of each request, as (request, feature); no columns if there are none
     """
 
     arms: tuple[str, ...]
@@ -157,6 +218,17 @@ class ReplayTable:
     rewards: Array
     costs: Array
     segment: NDArray[np.int64]
+    feature_names: tuple[str, ...] = ()
+    features: Array = field(default_factory=_no_features)
+
+    def __post_init__(self) -> None:
+        if not self.feature_names:
+            object.__setattr__(self, "features", np.zeros((len(self), 0)))
+        if len(set(self.feature_names)) < len(self.feature_names):
+            raise ProblemError(f"two features have one name: {', '.join(self.feature_names)}; name each once")
+        wanted = len(self), len(self.feature_names)
+        if self.features.shape != wanted or not np.isfinite(self.features).all():
+            raise ProblemError(f"features of shape {self.features.shape}; give finite numbers of shape {wanted}")
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -173,27 +245,39 @@ class ReplayTable:
             raise ProblemError("an arm is there twice for one request; keep one row for each")
         rewards, costs = np.full(shape, np.nan), np.full(shape, np.nan)
         rewards.flat[cells], costs.flat[cells] = records.reward, records.cost
-        if records.segment is None:
-            return cls(arms, (), rewards, costs, np.zeros(shape[0], dtype=np.int64))
-        segments, numbers_of = _aligned(segments, records.segments)
         segment = np.zeros(shape[0], dtype=np.int64)
-        segment[records.request] = numbers_of[records.segment]
-        if (segment[records.request] != numbers_of[records.segment]).any():
-            raise ProblemError("the rows of one request name different segments; give each request one")
-        return cls(arms, segments, rewards, costs, segment)
+        if records.segment is not None:
+            segments, numbers_of = _aligned(segments, records.segments)
+            segment[records.request] = numbers_of[records.segment]
+            if (segment[records.request] != numbers_of[records.segment]).any():
+                raise ProblemError("the rows of one request name different segments; give each request one")
+        names = records.feature_names
+        features = np.zeros((shape[0], len(names)))
+        if names:
+            features[records.request] = records.features
+            for row, column in np.argwhere(features[records.request] != records.features)[:1]:
+                raise ProblemError(
+                    f"{names[column]} in row {row + 1} differs from another row's of that request; fix one"
+                )
+        segments = () if records.segment is None else segments
+        return cls(arms, segments, rewards, costs, segment, names, features)
 
     @classmethod
     def from_csv(
-        cls, path: str | Path, columns: Mapping[str, str] | None = None, **first: tuple[str, ...]
+        cls, path: str | Path, columns: Mapping[str, str] | None = None, features: Any = (), **first: tuple[str, ...]
     ) -> ReplayTable:
-        records = read_csv(path, columns)
+        """The table of a CSV file; ``columns`` and ``features`` are as for `read_csv`."""
+        records = read_csv(path, columns, features)
         try:
             return cls.from_records(records, **first)
         except ProblemError as error:
             raise ProblemError(f"{path}: {error}") from None
 
     def without_segments(self) -> ReplayTable:
-        return ReplayTable(self.arms, (), self.rewards, self.costs, np.zeros_like(self.segment))
+        return replace(self, segments=(), segment=np.zeros_like(self.segment))
+
+    def without_features(self) -> ReplayTable:
+        return replace(self, feature_names=())
 
 
 def _aligned(first: tuple[str, ...], names: tuple[str, ...]) -> tuple[tuple[str, ...], NDArray[np.int64]]:

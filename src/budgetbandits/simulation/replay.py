@@ -3,7 +3,7 @@
 The rules. Requests come in a shuffled order, and there is a budget for all of them. For each the policy names an arm
 among those that were recorded and whose price fits the money left, as a limit on the price of an answer would have it;
 so no policy spends more than there is. It sees the outcome of that arm alone. A request for which no arm fits stays
-unanswered and earns 0.
+unanswered and earns 0. Policies that look at segments or features see those of the request; others do not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from budgetbandits.allocation.learner import Learner
 from budgetbandits.allocation.propensity import Chances, chances
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import ArmMask, Array
-from budgetbandits.numerics.fluid import best_mix
+from budgetbandits.numerics.fluid import arms_at_rate, best_mix
 from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy
 from budgetbandits.policies.paced.statistics import SMALLEST_COST
 from budgetbandits.problems.records import ReplayTable
@@ -86,6 +86,11 @@ def _check_alike(learn_on: ReplayTable, table: ReplayTable) -> None:
         raise BadParameter(
             "the two tables number their segments otherwise; read the second with segments=first.segments"
         )
+    if learn_on.feature_names != table.feature_names:
+        apart = sorted(set(learn_on.feature_names) ^ set(table.feature_names)) or ["in another order"]
+        raise BadParameter(
+            f"the two tables have different features ({', '.join(apart)}); read both with the same, or without"
+        )
 
 
 def fluid_reward_of(table: ReplayTable, budget_per_request: float) -> float:
@@ -106,6 +111,21 @@ def fluid_reward_of(table: ReplayTable, budget_per_request: float) -> float:
     return mix.spend(rewards, weight) * min(1.0, budget_per_request / spend)
 
 
+def hindsight_reward_of(table: ReplayTable, budget_per_request: float) -> float:
+    """The mean reward of the best arm for each request, all recorded rewards and prices known beforehand.
+
+    It is the value of the program of `fluid` in which each request has a part of its own, by its dual: what the money
+    is worth at the price that solves it, and the best reward less cost of each request at that price.
+    """
+    recorded = ~np.isnan(table.costs)
+    least = SMALLEST_COST * (float(np.nanmax(table.costs)) or 1.0)
+    rewards = np.where(recorded, table.rewards, -np.inf)
+    costs = np.where(recorded, np.maximum(table.costs, least), 1.0)
+    weight = np.full(len(table), 1.0 / len(table))
+    price = float(arms_at_rate(rewards[None], costs[None], weight, budget_per_request, 0).price[0])
+    return price * budget_per_request + float((rewards - price * costs).max(axis=1).mean())
+
+
 def _means(values: Array) -> Array:
     """Of each arm; 1 for one that was not recorded."""
     seen = ~np.isnan(values)
@@ -113,7 +133,7 @@ def _means(values: Array) -> Array:
     return np.asarray(np.where(seen.any(axis=0), totals / np.maximum(seen.sum(axis=0), 1), 1.0))
 
 
-LOG_COLUMNS = ("arm", "reward", "cost", "propensity", "segment", "arms", "failed")
+LOG_COLUMNS = ("arm", "reward", "cost", "propensity", "segment", "arms", "features", "failed")
 
 
 @dataclass
@@ -128,13 +148,16 @@ class DecisionLog:
     rng: np.random.Generator
     columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in LOG_COLUMNS})
 
-    def add(self, chances: Chances, arm: int, among: ArmMask, request: Request, reward: float, cost: float) -> None:
-        names, segments = self.table.arms, self.table.segments
+    def add(self, chances: Chances, arm: int, among: ArmMask, number: int, reward: float, cost: float) -> None:
+        """Add the decision for the request of this number."""
+        names, segments, features = self.table.arms, self.table.segments, self.table.feature_names
         row = {
             "arm": names[arm], "reward": reward, "cost": cost,
             "propensity": chances.of(arm),
-            "segment": segments[request.segment] if segments else None,
+            "segment": segments[self.table.segment[number]] if segments else None,
             "arms": json.dumps([names[each] for each in np.flatnonzero(among)]),
+            "features": json.dumps(dict(zip(features, self.table.features[number].tolist(), strict=True)))
+            if features else None,
             "failed": 0,
         }  # fmt: skip
         for name, value in row.items():
@@ -184,7 +207,8 @@ def _one_order(
         order = shuffle.permutation(len(table)).tolist() if requests is None else list(requests)
         money = budget_per_request * len(order)
         if learner is None:
-            known = Knowledge(budget=money / top, horizon=float(len(order)))
+            features = len(table.feature_names) if policy.uses_features else 0
+            known = Knowledge(budget=money / top, horizon=float(len(order)), features=features)
             learner = Learner.new(policy, arms, known, scales=caps / top)
             scale = caps if policy.own_scales else np.full(arms, top)
         else:
@@ -203,19 +227,25 @@ class _TableGame:
     def __init__(self, learner: Learner, table: ReplayTable, money: float, scale: Array, reward_max: float) -> None:
         self._learner, self._table, self._money = learner, table, money
         self._scale, self._reward_max = scale, reward_max
-        self._requests = [NO_REQUEST_INFO] * max(len(table.segments), 1)
         if isinstance(learner.policy, RequestPolicy):
             while learner.policy.segments(learner.state) < len(table.segments):
                 learner.policy.open_segment(learner.state)
-            self._requests = [Request(segment) for segment in range(max(len(table.segments), 1))]
         self.spent = self.earned = 0.0
         self.unanswered = 0
+
+    def _request(self, number: int) -> Request:
+        """The request as the policy sees it."""
+        policy, table = self._learner.policy, self._table
+        if not isinstance(policy, RequestPolicy):
+            return NO_REQUEST_INFO
+        features = table.features[number] if policy.uses_features and table.feature_names else None
+        return Request(int(table.segment[number]), features=features)
 
     def answer(self, number: int, rng: np.random.Generator, log: DecisionLog | None = None) -> None:
         """Choose for a request, and learn what came of it; the choice is added to ``log`` if there is one."""
         costs, learner = self._table.costs[number], self._learner
         fits = costs <= self._money - self.spent  # NaN, an arm not recorded, does not
-        request = self._requests[self._table.segment[number]]
+        request = self._request(number)
         among = learner.state.active if fits.all() else fits
         likely = chances(learner, log.rng, log.draws, among, request) if log is not None and fits.any() else None
         arm = learner.choose(rng, among, request) if fits.any() else None
@@ -224,7 +254,7 @@ class _TableGame:
             return
         cost, reward = float(costs[arm]), float(self._table.rewards[number, arm])
         if log is not None and likely is not None:
-            log.add(likely, arm, among, request, reward, cost)
+            log.add(likely, arm, among, number, reward, cost)
         self.spent += cost
         self.earned += reward
         learner.learn(arm, reward / self._reward_max, cost / float(self._scale[arm]), rng, request)
