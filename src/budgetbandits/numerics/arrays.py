@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -44,6 +46,29 @@ def unpacked(value: Any, kind: np.dtype[Any]) -> AnyArray:
         return np.asarray(value, kind)
     content = base64.b64decode(value["base64"], validate=True)
     return np.frombuffer(content, kind.newbyteorder("<")).reshape(value["shape"]).astype(kind)
+
+
+@lru_cache(maxsize=256)
+def _lower(size: int) -> tuple[Arms, Arms]:
+    """The places of the lower half of a square matrix; NumPy takes longer to find them than to fetch what is there."""
+    return np.tril_indices(size)
+
+
+def lower_half(matrix: AnyArray) -> AnyArray:
+    """The numbers of a symmetric matrix, each once."""
+    return np.asarray(matrix[_lower(len(matrix))])
+
+
+def symmetric(half: AnyArray) -> AnyArray:
+    """The symmetric matrix with this lower half; ValueError if there is none.
+
+    >>> symmetric(lower_half(np.array([[1, 2], [2, 3]]))).tolist()
+    [[1, 2], [2, 3]]
+    """
+    size = (math.isqrt(8 * half.size + 1) - 1) // 2
+    matrix = np.empty((size, size), half.dtype)
+    matrix[_lower(size)] = matrix.T[_lower(size)] = half
+    return matrix
 
 
 def where(condition: Any, yes: Any, no: Any) -> Any:

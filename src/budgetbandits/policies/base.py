@@ -114,6 +114,8 @@ class State:
     first_pulls_done: int = 0
     positive: ClassVar[tuple[str, ...]] = ()
     """Fields that are never 0."""
+    symmetric: ClassVar[tuple[str, ...]] = ()
+    """Fields that are a symmetric matrix for each arm: a database keeps half of it."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON."""

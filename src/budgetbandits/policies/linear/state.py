@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,7 @@ class LinearState(PlanState):
     Lists are replaced at every change: others may hold those before.
     """
 
+    symmetric: ClassVar[tuple[str, ...]] = ("products",)
     products: Array = field(default_factory=lambda: np.zeros((1, 1, 0)))
     responses: Array = field(default_factory=lambda: np.zeros((2, 1, 0)))
     totals: Array = field(default_factory=lambda: np.zeros((5, 0)))
