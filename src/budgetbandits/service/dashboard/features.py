@@ -1,5 +1,5 @@
 """The features of requests on the pages of a campaign: which of them move reward and price, and what the policy would
-choose for a request that somebody types in.
+choose for a request that a reader types in.
 
 An effect is that of one standard deviation more of a feature, as `bts-linear` believes it: on an arm's mean reward, in
 units of reward, and on its price, as a share of it, since prices are regressed by their logarithms.
@@ -132,11 +132,11 @@ def feature_means(state: LinearState) -> Array:
     return np.asarray(origin + state.standard().mean[1 : 1 + count])
 
 
-# --- a request that somebody types in ---------------------------------------------------------------------------------
+# --- a request that a reader types in ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class ArmAnswer:
+class ArmChance:
     """How likely an arm is to answer a request, and what that is expected to bring and to cost."""
 
     arm: int
@@ -154,7 +154,7 @@ class RequestView:
     segments: list[str]
     typed: dict[str, str]
     segment: str
-    answers: list[ArmAnswer]
+    answers: list[ArmChance]
     problem: str = ""
 
     def as_json(self) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def _number(text: str) -> Any:
         return text
 
 
-def _answers(row: Campaign, learner: CampaignLearner, request: Request, now: float) -> list[ArmAnswer]:
+def _answers(row: Campaign, learner: CampaignLearner, request: Request, now: float) -> list[ArmChance]:
     """Of all active arms, the likely first."""
     policy, state, settings = learner.policy, learner.state, row.settings
     assert isinstance(policy, LinearThompson)
@@ -208,7 +208,7 @@ def _answers(row: Campaign, learner: CampaignLearner, request: Request, now: flo
     named = counts(learner.learner, np.random.default_rng(SEED), DRAWS, available, request, cooling)
     reward, cost = policy.expected(state, request)
     answers = [
-        ArmAnswer(arm, learner.names[arm], float(named[arm]) / DRAWS, float(reward[arm]) * settings.terms.reward_max,
+        ArmChance(arm, learner.names[arm], float(named[arm]) / DRAWS, float(reward[arm]) * settings.terms.reward_max,
                   to_units(settings.cost_max) * float(cost[arm]))
         for arm in np.flatnonzero(state.active).tolist()
     ]  # fmt: skip

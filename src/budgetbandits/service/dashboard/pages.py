@@ -214,7 +214,7 @@ class Dashboard:
         return self.filled("events.html", request, session, view=view, before=before)
 
     async def _request(self, request: Request, session: Session) -> Response:
-        """What would be chosen for a request that somebody types in."""
+        """The chances of the arms for a request that a reader types in."""
         row, query = await self.campaign(request, session), request.query_params
         view = await self.read(isolated(row.name, lambda tx: request_view(tx, find_campaign(tx, row.id), query)))
         if wants_json(request):
