@@ -113,7 +113,7 @@ LIMITS = """\
   the [leaderboard](leaderboard.md).
 - Nothing is proven of these tails. Proven of the regret of {champion}: {proven}.
   What is proven of each policy is in the leaderboard's table.
-- The choice is behind where money is short for so many arms (A thousand arms; Five values, 100 arms) and where
+- The choice is behind where money is short for that many arms (A thousand arms; Five values, 100 arms) and where
   all arms cost the same (Every pull costs 1): its prior is uniform, whatever other arms have shown. With a
   prior fitted to all arms (`gittins-ratio` without `lead`) means are lower there, and overall, and 99 % quantiles
   higher, which the score of the training counted for more.

@@ -98,9 +98,9 @@ def regressions(
     least = SMALLEST_SHARE * (squares + LEVEL_WEIGHT * first * first)
     noise = np.maximum(left, least) / (products[:, 0, 0] + LEVEL_WEIGHT)
     follow = arm_weight * inverse[:, :, 1:]
-    told = arm_weight * (np.eye(columns - 1) - follow[:, 1:, :])
+    information = arm_weight * (np.eye(columns - 1) - follow[:, 1:, :])
     sure = 1.0 / noise
-    precision = (sure @ told.reshape(len(told), -1)).reshape(len(sure), columns - 1, columns - 1)
+    precision = (sure @ information.reshape(len(information), -1)).reshape(len(sure), columns - 1, columns - 1)
     precision += (shared_weight * sure.mean(axis=1))[:, None, None] * np.eye(columns - 1)
     shared_factor = inverse_factors(precision)
     pull = arm_weight * (alone[:, :, 1:] * sure[:, :, None]).sum(axis=1)

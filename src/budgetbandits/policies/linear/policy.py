@@ -2,7 +2,8 @@
 
 The mean reward of arm a for a request with the features x is taken to be linear in x, and so is the logarithm of its
 mean cost, each with slopes of which a part is common to all arms (`numerics.regression`). Features are standardised by
-what was seen; segments are features, too. Before each request the policy draws plausible coefficients of all arms,
+what was seen; segments are features, too. Before each request the policy draws plausible coefficients of all arms
+(slopes half as far from their means as their posterior has them),
 
     reward of a:  level + slopes · x,
     cost of a:    c exp(v · (x − x̄) − ½ vᵀ C v),
@@ -94,11 +95,25 @@ TRIALS = 2.0 ** np.arange(12)
 ALIKE = 0.1
 """The share of the requests to come that profit from trials on this one; chosen on records (docs/features.md)."""
 
+SLOPE_WIDTH = 0.5
+"""Of the width of their posterior: the requests vary by themselves, so that less chance is needed to try everything;
+chosen on the same records."""
+
 WIDEST = 4.0
 """The largest variance of the logarithm of a mean cost, where it stands for a relative one."""
 
 ENTRIES_AT_ONCE = 2_000_000
 """Of arrays: draws are made in parts."""
+
+
+def drawn_coefficients(found: Regressions, rng: np.random.Generator, draws: int) -> Array:
+    """Plausible coefficients as (draw, kind, arm, column), with slopes half as far from their means as by chance."""
+    coefficients, means = found.draw(rng, draws), found.means[..., 1:]
+    slopes = coefficients[..., 1:]
+    slopes -= means
+    slopes *= SLOPE_WIDTH
+    slopes += means
+    return coefficients
 
 
 class Fit(NamedTuple):
@@ -221,7 +236,7 @@ class LinearThompson(RequestPolicy[LinearState]):
     ) -> NDArray[np.int64]:
         """The places of the arms that answer the request at hand, by this many draws."""
         level = rng.beta(*fit.shapes, size=(draws, len(state.pulls)))
-        reward, cost = self.predicted(fit, program, fit.regressions.draw(rng, draws), level)
+        reward, cost = self.predicted(fit, program, drawn_coefficients(fit.regressions, rng, draws), level)
         high, low, share = prices_at_rate(reward, cost, program.weight, state.rate)
         price = np.where(rng.random(draws) < share, low, high)[:, None]
         chosen = np.where(program.may, reward[:, -1] - price * cost[:, -1], -np.inf).argmax(axis=1)
@@ -298,7 +313,7 @@ class LinearThompson(RequestPolicy[LinearState]):
         """Plausible ones."""
         fit = self.fit(state)
         level = rng.beta(*fit.shapes, size=(1, len(state.pulls)))
-        return self._for_one(fit, state, request, fit.regressions.draw(rng, 1), level)
+        return self._for_one(fit, state, request, drawn_coefficients(fit.regressions, rng, 1), level)
 
     def _for_one(
         self, fit: Fit, state: LinearState, request: Request, coefficients: Array, level: Array
@@ -319,12 +334,12 @@ class LinearThompson(RequestPolicy[LinearState]):
         centred -= shift.transpose(0, 2, 1)
         scale = 1.0 / spread
         centred *= scale[:, None] * scale
-        told = (responses - responses[:, :, :1] * mean) * scale
+        answers = (responses - responses[:, :, :1] * mean) * scale
         logs = responses[LOG_COST, :, 0]
         usual = np.where(count > 0.0, logs / np.where(count > 0.0, count, 1.0), logs.sum() / max(count.sum(), 1.0))
         level = np.stack([np.full(len(count), FIRST_MEAN), usual])
         squares, slopes = state.totals[[REWARD_SQUARED, LOG_SQUARED]], max(state.columns - 1, 1)
-        found = regressions(centred, told, squares, level, FIRST_APART, self.apart * slopes, self.shared * slopes)
+        found = regressions(centred, answers, squares, level, FIRST_APART, self.apart * slopes, self.shared * slopes)
         weight = (count + 2.0)[:, None]
         square = (centred[:, 1:, 1:] + 2.0 * np.diag(np.isfinite(spread[1:]))) / weight[:, :, None]
         total, squares = state.totals[COST], state.totals[COST_SQUARED]
