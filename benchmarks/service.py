@@ -23,6 +23,7 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,7 @@ import zlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil  # type: ignore[import-untyped]
 
@@ -86,11 +88,19 @@ async def noop(client: Connection, _: Sequence[str], __: str) -> None:
     await client.send("GET", "/healthz")
 
 
-async def pair(client: Connection, campaigns: Sequence[str], name: str) -> None:
-    """A decision and its feedback in one of the campaigns."""
+def features(count: int) -> list[str]:
+    """The names of this many features."""
+    return [f"feature {number}" for number in range(count)]
+
+
+async def pair(client: Connection, campaigns: Sequence[str], name: str, features: int = 0) -> None:
+    """A decision and its feedback in one of the campaigns, whose requests may have features."""
     chance = zlib.crc32(name.encode())
-    campaign = campaigns[chance % len(campaigns)]
-    made = json.loads(await client.send("POST", f"/v1/campaigns/{campaign}/decisions", "{}", name))
+    campaign, body = campaigns[chance % len(campaigns)], "{}"
+    if features:
+        lots = random.Random(chance)
+        body = json.dumps({"features": {f"feature {number}": lots.gauss(0.0, 1.0) for number in range(features)}})
+    made = json.loads(await client.send("POST", f"/v1/campaigns/{campaign}/decisions", body, name))
     outcome = json.dumps({"reward": float(chance % 3 == 0), "cost": 0.5})
     await client.send("POST", f"/v1/campaigns/{campaign}/decisions/{made['decision']}/feedback", outcome)
 
@@ -149,7 +159,7 @@ def server(store: str, port: int = PORT) -> Iterator[str]:
             process.terminate()
 
 
-def create(key: str, name: str, arms: int, budget: float = 1e9, **terms: float) -> str:
+def create(key: str, name: str, arms: int, budget: float = 1e9, **terms: Any) -> str:
     body = {"name": name, "budget": budget, "arms": {f"arm {number}": 1.0 for number in range(arms)}, **terms}
     request = urllib.request.Request(
         f"http://127.0.0.1:{PORT}/v1/campaigns",

@@ -8,7 +8,9 @@ Each version has a server (with ``--servers 2``: two) and a database of its own,
 turn clients drive one version for some seconds; turns go to and fro between the versions, so that what else the machine
 does falls on all of them. Processor time is the kernel's, to the nanosecond, of the servers, of all processes of
 PostgreSQL and of the clients; the medians of the turns are printed, and every turn. With ``--lease 1e5`` the campaign
-leases.
+leases. A version may name its policy, and the number of features of each request, which is compared so:
+
+    python benchmarks/service_versions.py paced=src,bts-paced linear=src,bts-linear,32
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil  # type: ignore[import-untyped]
 import service
@@ -43,12 +47,12 @@ class Version:
     servers: list[subprocess.Popen[bytes]]
     key: str
     campaign: list[str]
+    features: int = 0
     turns: list[tuple[float, float, float, float]] = field(default_factory=list)
 
     def drive(self, clients: int, seconds: float) -> service.Load:
-        return asyncio.run(
-            service.drive(service.pair, self.key, self.campaign, clients * len(self.ports), seconds, self.ports)
-        )
+        job = partial(service.pair, features=self.features)
+        return asyncio.run(service.drive(job, self.key, self.campaign, clients * len(self.ports), seconds, self.ports))
 
     def turn(self, clients: int, seconds: float) -> None:
         before = self._used()
@@ -92,8 +96,9 @@ def postgres_processes() -> list[int]:
 
 
 @contextlib.contextmanager
-def served(name: str, source: str, ports: list[int], folder: Path, **terms: float) -> Iterator[Version]:
-    """Servers of this version on a database of its own, with a campaign of ten arms."""
+def served(name: str, about: str, ports: list[int], folder: Path, arms: int, **terms: Any) -> Iterator[Version]:
+    """Servers of this version on a database of its own, with a campaign."""
+    source, policy, features = [*about.split(","), "", ""][:3]
     store, key_file = database(name, folder), folder / f"{name}.key"
     start = [sys.executable, "-c", "from budgetbandits.__main__ import main; main()", "serve", "--store", store]
     environment = os.environ | {"PYTHONPATH": str(Path(source).resolve())}
@@ -110,7 +115,11 @@ def served(name: str, source: str, ports: list[int], folder: Path, **terms: floa
             wait_for(port)
         key = key_file.read_text().strip()
         service.PORT = ports[0]
-        yield Version(name, ports, servers, key, [service.create(key, "ten arms", 10, **terms)])
+        if policy:
+            terms |= {"policy": policy, "horizon": 1e9}
+        if features:
+            terms["features"] = service.features(int(features))
+        yield Version(name, ports, servers, key, [service.create(key, "arms", arms, **terms)], int(features or 0))
 
 
 def database(name: str, folder: Path) -> str:
@@ -136,7 +145,8 @@ def wait_for(port: int) -> None:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("versions", nargs="+", help="NAME=FOLDER of the package's source")
+    options.add_argument("versions", nargs="+", help="NAME=FOLDER[,POLICY[,FEATURES]] of the package's source")
+    options.add_argument("--arms", type=int, default=10)
     options.add_argument("--clients", type=int, default=8, help="of each server")
     options.add_argument("--servers", type=int, default=1)
     options.add_argument("--seconds", type=float, default=3.0)
@@ -147,9 +157,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as running:
         versions = []
         for number, text in enumerate(given.versions):
-            name, _, source = text.partition("=")
+            name, _, about = text.partition("=")
             ports = [PORT + number * given.servers + each for each in range(given.servers)]
-            versions.append(running.enter_context(served(name, source, ports, Path(folder), **terms)))
+            versions.append(running.enter_context(served(name, about, ports, Path(folder), given.arms, **terms)))
             versions[-1].drive(given.clients, WARM_UP)
         for number in range(given.turns):
             for version in versions if number % 2 == 0 else reversed(versions):

@@ -14,13 +14,13 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, Literal, Self
 
-from budgetbandits.errors import BadParameter
+from budgetbandits.errors import BadFeature, BadParameter
 from budgetbandits.formatting.datetimes import DAY, MINUTE, exact_duration
 from budgetbandits.formatting.money import same_decimals
 from budgetbandits.formatting.numbers import in_full, written
 
 OnExpire = Literal["charge", "release"]
-Kind = Literal["money", "seconds", "number", "choice", "text"]
+Kind = Literal["money", "seconds", "number", "choice", "text", "names"]
 
 TEXT_LENGTH_MAX = 200
 
@@ -82,7 +82,7 @@ class Term:
         return f"{self.help} Without it, {self.absent}." if self.absent else self.help
 
     def check(self, value: Any) -> None:
-        """Refuse a value that is not one of the choices, printable text or a number within the bounds."""
+        """Refuse a value that is not one of the choices, printable text, names or a number within the bounds."""
         values = [choice for choice, _ in self.choices]
         if self.kind == "choice":
             if value not in values:
@@ -90,8 +90,19 @@ class Term:
         elif self.kind == "text":
             if not isinstance(value, str) or not 0 < len(value) <= TEXT_LENGTH_MAX or not value.isprintable():
                 raise BadParameter(f"{self.name} is {value!r:.40}; use 1 to {TEXT_LENGTH_MAX} printable characters")
+        elif self.kind == "names":
+            self._check_names(value)
         else:
             self._check_number(value)
+
+    def _check_names(self, values: Any) -> None:
+        if not isinstance(values, tuple) or not values:
+            raise BadFeature(f"{self.name} is {values!r:.40}; give a list of names, or leave it out")
+        for number, name in enumerate(values):
+            good = isinstance(name, str) and 0 < len(name) <= TEXT_LENGTH_MAX and name.isprintable()
+            if not good or name in values[:number]:
+                use = f"1 to {TEXT_LENGTH_MAX} printable characters"
+                raise BadFeature(f"{self.name} has {name!r:.60}; give each a name of its own, of {use}")
 
     def _check_number(self, value: Any, unit: float = 1.0) -> None:
         smallest, largest = self.smallest / unit, self.largest / unit
@@ -128,6 +139,8 @@ class Term:
             return dict(self.choices)[value].partition(":")[0]
         if self.kind == "text":
             return str(value)
+        if self.kind == "names":
+            return ", ".join(value)
         return {"money": money, "seconds": exact_duration, "number": in_full}[self.kind](value)
 
 
@@ -166,9 +179,14 @@ class Terms:
         largest=1e12,
     )  # fmt: skip
     horizon: float | None = _term(
-        None, label="Requests expected", help="How many requests the budget is for, failed ones included (bts-paced).",
+        None, label="Requests expected",
+        help="How many requests the budget is for, failed ones included (bts-paced, bts-linear).",
         kind="number", group="Learning", smallest=1, largest=1e12, absent="as many as can be paid are assumed",
         changeable=True,
+    )  # fmt: skip
+    features: tuple[str, ...] | None = _term(
+        None, label="Features", help="The names of the numbers that every request gives (bts-linear).", kind="names",
+        group="Learning", absent="requests have no features",
     )  # fmt: skip
     propensity_draws: float | None = _term(
         None, label="Draws for propensities",
@@ -189,6 +207,10 @@ class Terms:
         None, label="Currency", help="The unit of amounts, for display only: EUR, tokens, ...", kind="text",
         group="Display",
     )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if isinstance(self.features, list):  # as JSON has it
+            object.__setattr__(self, "features", tuple(self.features))
 
     def checked(self, only: Collection[str] | None = None) -> Self:
         """Check all terms, or those in ``only``, and return them. Every interface checks terms here.

@@ -224,11 +224,11 @@ def test_failures_in_a_row_are_an_outage_where_chance_would_make_them_once_in_10
         assert (cooldowns.cooling(number) is not None) == (number == enough)
 
 
-def paced_with_cheap_arms_down(seed, **terms):
+def paced_with_cheap_arms_down(seed, policy="bts-paced", **terms):
     """An arm of 0.04, two cheaper ones that are known and down, and 0.005 for each of 600 requests."""
     prices = {"small": 0.0008, "medium": 0.006, "large": 0.04}
     rewards = {"small": 0.45, "medium": 0.65, "large": 0.8}
-    spend = fresh("bts-paced", list(prices), budget=3.0, cost_max=0.1, horizon=600, seed=seed, **terms)
+    spend = fresh(policy, list(prices), budget=3.0, cost_max=0.1, horizon=600, seed=seed, **terms)
     for name in list(prices) * 20:
         spend.tell(spend.ask(arms=[name]), rewards[name], prices[name])
     for name in ("small", "medium"):
@@ -241,8 +241,9 @@ def fail_in_a_row(spend, name):
         spend.tell(spend.ask(arms=[name]), failed=True)
 
 
-def test_an_allocation_says_which_arms_are_down_and_who_stands_in_at_what_price():
-    spend, *_ = paced_with_cheap_arms_down(1)
+@pytest.mark.parametrize("policy", ["bts-paced", "bts-linear"])
+def test_an_allocation_says_which_arms_are_down_and_who_stands_in_at_what_price(policy):
+    spend, *_ = paced_with_cheap_arms_down(1, policy)
     assert spend.down == {
         "small": (4, 60, "large", pytest.approx(50.0)),
         "medium": (4, 64, "large", pytest.approx(0.04 / 0.006)),
@@ -255,11 +256,12 @@ def test_an_allocation_says_which_arms_are_down_and_who_stands_in_at_what_price(
     assert new.down == {"a": (4, 0, None, None)}
 
 
+@pytest.mark.parametrize("policy", ["bts-paced", "bts-linear"])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_plan_keeps_its_pace_while_cheaper_arms_are_down(seed):
+def test_a_plan_keeps_its_pace_while_cheaper_arms_are_down(seed, policy):
     """The large arm takes what there is, never far ahead of the plan; other requests try an arm cooling down. The
     money lasts to the end, but for the last pull, which may cost more than is left."""
-    spend, prices, rewards = paced_with_cheap_arms_down(seed)
+    spend, prices, rewards = paced_with_cheap_arms_down(seed, policy)
     left, requests, asked = spend.left, int(spend._session.learner.state.requests), 0
     while not spend.exhausted and asked < requests:
         ask = spend.ask()
@@ -273,9 +275,10 @@ def test_a_plan_keeps_its_pace_while_cheaper_arms_are_down(seed):
     assert 3.0 - spend.spent < 0.1
 
 
-def test_a_stand_in_is_taken_to_cost_what_its_estimates_turned_out_to_mean():
+@pytest.mark.parametrize("policy", ["bts-paced", "bts-linear"])
+def test_a_stand_in_is_taken_to_cost_what_its_estimates_turned_out_to_mean(policy):
     """The large arm costs ten times its estimate: money for 800 requests was gone after 400 to 520 in an outage."""
-    spend = fresh("bts-paced", ["small", "large"], budget=20.0, cost_max=1.0, horizon=1000)
+    spend = fresh(policy, ["small", "large"], budget=20.0, cost_max=1.0, horizon=1000)
     for name, cost in (("small", 0.01), ("large", 0.2)) * 40:
         spend.tell(spend.ask(arms=[name], prices={name: 0.01 if name == "small" else 0.02}), 0.5, cost)
     policy, state, request = spend.policy, spend._session.learner.state, Request(prices=np.array([0.01, 0.02]))
@@ -284,6 +287,38 @@ def test_a_stand_in_is_taken_to_cost_what_its_estimates_turned_out_to_mean():
     rng, ready = np.random.default_rng(1), np.array([False, True])
     taken = [substitutes.by_plan(policy, state, 0, ready, rng, request) for _ in range(200)]
     assert 1 <= taken.count(1) <= 30  # one in twenty; it was one in two
+
+
+def test_a_stand_in_is_taken_to_cost_what_the_features_of_the_request_say():
+    """The large arm costs 0.1 for short requests and 0.4 for long ones, small a tenth of that, and money is scarce: a
+    stand-in for small is to cost as much as small would, a tenth of what it does."""
+    spend = fresh("bts-linear", ["small", "large"], budget=70.0, cost_max=1.0, horizon=1000, features=["length"])
+    for number in range(160):
+        name, length = ("small", "large")[number % 2], float(number // 2 % 2)
+        cost = (0.4 if length else 0.1) / (10.0 if name == "small" else 1.0)
+        spend.tell(spend.ask(arms=[name], features={"length": length}), 0.5 if name == "small" else 0.9, cost)
+    policy, state, rng = spend.policy, spend._session.learner.state, np.random.default_rng(1)
+    for length, cost in ((0.0, 0.1), (1.0, 0.4)):
+        request = Request(features=np.array([length]))
+        assert substitutes.known_cost(policy, state, 1, request) == pytest.approx(cost, rel=0.3)
+        assert substitutes.known_cost(policy, state, 0, request) == pytest.approx(cost / 10, rel=0.3)
+        taken = [substitutes.by_plan(policy, state, 0, np.array([False, True]), rng, request) for _ in range(200)]
+        assert 5 <= taken.count(1) <= 40  # about 20, by binomial odds 1 : 10⁵ to be outside
+
+
+def test_an_arm_that_comes_later_is_restored_with_the_others():
+    """As many recent requests are kept of it as of the first arms."""
+    spend = fresh("bts-linear", ["small", "large"], budget=20.0, cost_max=1.0, horizon=100, features=["length"])
+    spend.add_arm("middle")
+    for number in range(12):
+        spend.tell(spend.ask(features={"length": number}), 0.5, 0.1)
+    again = Allocation.from_json(spend.to_json())
+    for number in range(12):
+        asks = [each.ask(features={"length": number}, segment="new") for each in (spend, again)]
+        assert asks[0].arm == asks[1].arm
+        for each, ask in zip((spend, again), asks, strict=True):
+            each.tell(ask, 0.25, 0.2)
+    assert spend.to_json() == again.to_json()
 
 
 def test_a_cheaper_arm_takes_the_place_of_one_cooling_down():

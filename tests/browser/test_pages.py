@@ -29,6 +29,7 @@ PAGES = {
     "terms": "/campaigns/running/change-terms?daily_cap=30&pace_seconds=9&hold_seconds=60&on_expire=release",
     "bring-back": "/campaigns/paused/bring-back-arm?arm=atlas-mini",
     "new": "/new", "keys": "/keys", "not-found": "/campaigns/nobody",
+    "featured": "/campaigns/featured", "request": "/campaigns/featured/request?feature-0=7.5&segment=code",
     "overran": "/campaigns/overran", "tail": "/campaigns/routed?segment=code",
     "events": "/campaigns/running/events", "refused": "/campaigns/paused/pause",
     "no-such-arm": "/campaigns/running/retire-arm?arm=nobody", "make-key": "/keys/make?read=1",
@@ -44,7 +45,7 @@ STATES = {
 
 IN_DARK = (
     "overran", "make-key", "overview", "running", "frozen", "exhausted", "blocked", "routed", "top-up", "terms", "new",
-    "keys",
+    "keys", "featured", "request",
 )  # fmt: skip
 """The others have the colours of these."""
 
@@ -84,6 +85,18 @@ def route(engine, clock, rng):
         engine.feedback(made.decision, reward=reward, cost=cost, failed=failed)
 
 
+def route_by_features(engine, clock, rng):
+    """Requests with a number that moves prices, one that moves nothing, and one that has not varied yet."""
+    names = ["length of the prompt in tokens", "hour", "language"]
+    engine.create("featured", "bts-linear", 60.0, CAPS, horizon=250, features=names, hold_seconds=1e6)
+    for number in range(60):
+        clock.now += 5.0
+        length = rng.uniform(4.0, 8.0)
+        given = dict(zip(names, (length, rng.randrange(24), 1), strict=True))
+        made = engine.decide("featured", key=f"{number}", segment=rng.choice(["code", "chat"]), features=given)
+        engine.feedback(made.decision, reward=float(rng.random() < 0.6), cost=round(length / 10 * made.hold, 6))
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     folder = tmp_path_factory.mktemp("states")
@@ -121,6 +134,7 @@ def served(tmp_path_factory):
             engine.feedback(made.decision, cost=0.3, reward=1.0)
         engine.decide("running", key="open")
         route(engine, clock, rng)
+        route_by_features(engine, clock, rng)
         clock.now = now
         engine.change_terms("running", {"daily_cap": 50.0}, actor="bb_tester")
         engine.retire_arm("paused", "atlas-mini", actor="bb_tester")

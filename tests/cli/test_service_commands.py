@@ -270,3 +270,11 @@ def test_requests_and_failures_are_shown(say, tmp_path):
     assert re.search(r"large .* 4 failed, down since \d\d:\d\d:\d\d", shown)
     assert "requests expected 500" in " ".join(say("campaign", "change", "models", "horizon=500").split())
     assert "agrees with its events" in say("campaign", "verify", "models")
+
+
+def test_a_campaign_may_name_features(say):
+    said = say(*ADS, "--features", "log_length, code", "--horizon", "100")
+    assert "bts-linear" in said
+    assert "features log_length, code" in " ".join(said.split())
+    assert json.loads(say("campaign", "show", "ads", "--json"))["features"] == ["log_length", "code"]
+    say(*(["campaign", "create", "mail", *ADS[3:]]), "--features", "code,code", fails="give each a name of its own")

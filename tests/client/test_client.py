@@ -17,6 +17,7 @@ from budgetbandits.client import AsyncClient, Client
 from budgetbandits.client import retries as module
 from budgetbandits.errors import (
     AlreadyResolved,
+    BadFeature,
     BadParameter,
     Conflict,
     HoldRefused,
@@ -527,3 +528,34 @@ def test_the_same_from_an_event_loop(line):
         client.create("ads", 10.0, ARMS)
     shown = asyncio.run(work())
     assert (shown.spent, [arm.failures for arm in shown.arms]) == (0.25, [1, 1])
+
+
+def test_requests_have_the_features_that_their_campaign_names(line):
+    with Client("http://service", line.admin, transport=line) as client:
+        made = client.create("models", 50.0, ARMS, features=("length", "code"), horizon=100)
+        assert (made.policy, made.features) == ("bts-linear", ("length", "code"))
+        first = client.decide("models", key="one", features={"length": np.float32(1.5), "code": True})
+        assert client.decide("models", key="one", features={"code": 1, "length": 1.5}).id == first.id
+        with pytest.raises(Conflict):
+            client.decide("models", key="one", features={"length": 2.0, "code": 1})
+        assert len(client.decide_many("models", 3, features={"length": 0.5, "code": 0})) == 3
+        for features, said in (
+            ({"length": 1.0}, "feature 'code' is missing"),
+            ({"length": 1.0, "code": 0.0, "day": 1.0}, "there is no feature 'day'"),
+            ({"length": float("nan"), "code": 0.0}, "use a number between"),
+            (None, "feature 'length' is missing"),
+        ):
+            with pytest.raises(BadFeature, match=said):
+                client.decide("models", features=features)
+        with pytest.raises(BadFeature, match="bts looks at no features"):
+            client.create("plain", 50.0, ARMS, policy="bts", features=["length"])
+
+    async def run():
+        async with AsyncClient("http://service", line.admin, transport=line) as client:
+            again = await client.decide("models", key="one", features={"length": 1.5, "code": 1})
+            assert again.id == first.id
+            assert len(await client.decide_many("models", 2, features={"length": 0.5, "code": 0})) == 2
+            with pytest.raises(BadFeature, match="feature 'code' is missing"):
+                await client.decide("models", features={"length": 1.5})
+
+    asyncio.run(run())

@@ -18,6 +18,7 @@ from budgetbandits.errors import HoldRefused, ServiceUnreachable
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.feedback import FeedbackReport
 from budgetbandits.service.ledger import to_units
+from budgetbandits.service.request import checked_options
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores import open_store
 from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -50,13 +51,18 @@ def spend(address, campaign, worker, acknowledged):
 
 
 def spend_in_a_loop(address, campaign, worker, acknowledged):
-    """Four at once decide and tell in an event loop, until they are killed, and write down every answer."""
+    """Four at once decide and tell in an event loop, until they are killed, and write down every answer. Requests have
+    features if the campaign has."""
     with open_store(address) as store, Path(acknowledged).open("a", buffering=1) as notes:
         engine = DecisionService(store)
+        features = engine.describe(campaign)["features"]
 
         async def client(name):
             for number in range(10**9):
-                [made] = await store.perform(*engine.decision_task(campaign, f"{worker}-{name}-{number}"))
+                given = None if features is None else {each: float(number % 7) for each in features}
+                options = checked_options(features=given)
+                task = engine.decision_task(campaign, f"{worker}-{name}-{number}", None, options)
+                [made] = await store.perform(*task)
                 notes.write(f"decided {made.decision}\n")
                 outcome = FeedbackReport(made.decision, float(number % 2), made.hold)
                 await store.perform(*engine.feedback_task(outcome, campaign))
@@ -140,13 +146,14 @@ def test_fifty_kills_under_load_lose_nothing_acknowledged(tmp_path, folder):
         assert expired(store).held == 0
 
 
+@pytest.mark.parametrize("features", [{}, {"features": ["length", "code"], "horizon": 1e6}], ids=["plain", "features"])
 @pytest.mark.parametrize("name", STORES)
-def test_kills_under_leases_lose_nothing_and_leave_nothing_leased(name, tmp_path, folder):
+def test_kills_under_leases_lose_nothing_and_leave_nothing_leased(name, features, tmp_path, folder):
     chance = random.Random(6)
     with STORES[name](tmp_path) as opener:
-        address, terms = str(next(iter(opener.keywords.values()))), {"lease": 30.0, "lease_seconds": 0.3}
+        address, terms = str(next(iter(opener.keywords.values()))), {"lease": 30.0, "lease_seconds": 0.3, **features}
         with opener() as store:
-            DecisionService(store).create("ads", "bts", 1e6, {"a": 1.0, "b": 0.75}, hold_seconds=1.0, **terms)
+            DecisionService(store).create("ads", None, 1e6, {"a": 1.0, "b": 0.75}, hold_seconds=1.0, **terms)
         for batch in range(5):
             names = [f"w{batch}-{number}" for number in range(3)]
             killed(spend_in_a_loop, address, "ads", names, folder, [chance.random() * 0.03 for _ in names])

@@ -35,7 +35,7 @@ POLICIES = [
     "bts", "kube", "ucb-bv2", "thompson", "epsilon-first:epsilon=0.2", "pd-bwk", "primal-dual-bwk", "bts-paced",
     "bts-paced:trials=1",
 ]  # fmt: skip
-DRAWING = ("bts", "thompson", "bts-paced", "bts-paced:trials=1")
+DRAWING = ("bts", "thompson", "bts-paced", "bts-paced:trials=1", "bts-linear")
 
 
 class World:
@@ -45,15 +45,17 @@ class World:
         self.random = random.Random(seed)
         self.store, self.now = store, 1000.0
         self.engines = [self.engine(), self.engine()]
-        self.policy = POLICIES[seed % len(POLICIES)]
+        self.policy = "bts-linear" if seed % 18 == 7 else POLICIES[seed % len(POLICIES)]
         self.caps, self.micros = {"a": 1.0, "b": 0.5, "c": 2.0}, []
-        self.paced = self.policy.startswith("bts-paced")
+        self.paced = self.policy.startswith(("bts-paced", "bts-linear"))
         if seed % 36 in (0, 27):  # enough arms to choose from those that rise
             self.caps |= {f"arm {number}": 0.3 for number in range(260)}
         kinds = [{}, {"daily_cap": 6.0}, {"pace_seconds": 3600.0}, {"lease": 4.0, "lease_seconds": 10.0}]
         self.limits = kinds[seed % 4]
         if self.paced and seed % 3:
             self.limits = self.limits | {"horizon": 60.0}
+        if self.policy == "bts-linear":
+            self.limits = self.limits | {"features": ("length", "code")}
         if self.policy in DRAWING and seed % 5 < 2:
             self.limits = self.limits | {"propensity_draws": 3.0}
         self.campaign = self.engines[0].create(
@@ -131,8 +133,9 @@ class World:
     def request(self):
         """Every other one says something: which arms, what to hold, and where the policy looks, a segment or prices."""
         kinds = ["arms", "exclude", "holds"] + ["segment", "segment", "prices"] * self.paced
+        given = self.features()
         if self.random.random() < 0.5:
-            return {}
+            return given
         names = self.random.sample(list(self.caps), 2)
         made = {
             "arms": lambda: names, "exclude": lambda: names[:1],
@@ -142,7 +145,14 @@ class World:
         }  # fmt: skip
         said = set(self.random.sample(kinds, 2))
         self.happened.update(said)
-        return {kind: made[kind]() for kind in sorted(said)}
+        return given | {kind: made[kind]() for kind in sorted(said)}
+
+    def features(self):
+        """The features of a request, in a campaign whose requests have them."""
+        if "features" not in self.limits:
+            return {}
+        self.happened["features"] += 1
+        return {"features": {"length": self.random.gauss(5.0, 2.0), "code": float(self.random.random() < 0.3)}}
 
     def check(self, answer, request):
         """An arm that may answer, with the hold that was said or follows from its price."""
@@ -265,7 +275,7 @@ class World:
         waits = self.limits.keys() & {"lease", "daily_cap", "pace_seconds"}
         if account.status != "active" or not dear or not payable or waits or self.policy == "primal-dual-bwk":
             return
-        only, request = payable[0], {"arms": [payable[0], *dear]}
+        only, request = payable[0], {"arms": [payable[0], *dear]} | self.features()
         for number in range(6):
             key = f"only {number} {len(self.keys)}"
             answer = engine.decide(self.campaign, key, **request)
@@ -322,7 +332,7 @@ class World:
 
     def break_(self, engine):
         """The commit fails, or the answer is lost on the way: the retry finds out which."""
-        key = f"key {len(self.keys)}"
+        key, request = f"key {len(self.keys)}", self.features()
         self.store.breaks = self.random.choice(["before", "after"])
         if self.open and self.random.random() < 0.5:
             answer = self.random.choice(self.open)
@@ -334,11 +344,11 @@ class World:
             return
         try:
             with pytest.raises((StoreError, HoldRefused)):
-                engine.decide(self.campaign, key)
+                engine.decide(self.campaign, key, **request)
         finally:
             self.store.breaks = None
-        answer = engine.decide(self.campaign, key)
-        self.keys[key], self.asked[key] = answer, {}
+        answer = engine.decide(self.campaign, key, **request)
+        self.keys[key], self.asked[key] = answer, request
         self.open.append(answer)
 
 
@@ -358,9 +368,9 @@ def play(store, seed, steps):
 
 
 OFTEN = (
-    "segment", "prices", "arms", "exclude", "holds", "failed", "failed too late", "terms changed", "daily_cap", "paced",
-    "many", "tell_many", "leased", "two leases", "above its hold", "overrun below the cap", "decide", "retry", "again",
-    "break", "void", "told before", "void too late", "frozen", "paused", "rewarded late",
+    "segment", "prices", "features", "arms", "exclude", "holds", "failed", "failed too late", "terms changed",
+    "daily_cap", "paced", "many", "tell_many", "leased", "two leases", "above its hold", "overrun below the cap",
+    "decide", "retry", "again", "break", "void", "told before", "void too late", "frozen", "paused", "rewarded late",
 )  # fmt: skip
 
 
@@ -402,7 +412,13 @@ class InLoop:
 def test_leases_from_an_event_loop_on_a_real_store(name, tmp_path, monkeypatch):
     monkeypatch.setattr(World, "break", World.decide)
     happened = Counter()
-    for seed in (11, 16, 19, 35):  # campaigns that lease, with money for it, and one with a horizon that does not
+    for seed in (
+        11,
+        16,
+        19,
+        35,
+        43,
+    ):  # most lease and have money for it, one with features
         (tmp_path / str(seed)).mkdir()
         with STORES[name](tmp_path / str(seed)) as opener, opener() as store:
             looped = InLoop(store)

@@ -31,7 +31,8 @@ def test_every_term_is_known_everywhere(term):
 
 
 def test_the_fields_have_the_types_that_their_terms_say():
-    kinds = {"choice": OnExpire, "text": str} | dict.fromkeys(("money", "seconds", "number"), float)
+    kinds = {"choice": OnExpire, "text": str, "names": tuple[str, ...]}
+    kinds |= dict.fromkeys(("money", "seconds", "number"), float)
     stated = {term.name: kinds[term.kind] | None if term.optional else kinds[term.kind] for term in TERMS.values()}
     assert get_type_hints(Terms) == stated
 

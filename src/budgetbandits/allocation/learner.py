@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from budgetbandits.allocation import substitutes
 from budgetbandits.allocation.choosers import Chooser, Kind, best_kind, chooser_for
 from budgetbandits.errors import BadParameter, BadState
-from budgetbandits.numerics.arrays import ArmMask, Array, plain
+from budgetbandits.numerics.arrays import ArmMask, Array, lower_half, packed, plain, symmetric, unpacked
 from budgetbandits.policies.base import (
     NO_REQUEST_INFO,
     NOTHING_KNOWN,
@@ -238,9 +238,10 @@ class Learner:
         return learner
 
     def arm_state(self, arm: int) -> dict[str, Any]:
-        """Everything learned about one arm, as plain values."""
-        state = vars(self.state)
-        return {name: state[name][..., arm].tolist() for name in self._of_arms}
+        """Everything learned about one arm, as plain values; many numbers as text (`packed`)."""
+        state, halved = vars(self.state), self.state.symmetric
+        parts = {name: state[name][..., arm] for name in self._of_arms}
+        return {name: packed(lower_half(part) if name in halved else part) for name, part in parts.items()}
 
     def shared_state(self) -> dict[str, Any]:
         """Everything learned that belongs to no single arm, as plain values, without `Knowledge`."""
@@ -249,14 +250,15 @@ class Learner:
 
     def load_state(self, shared_state: Mapping[str, Any], arm_states: Mapping[int, Mapping[str, Any]]) -> None:
         """Go on from what `shared_state` and `arm_state` of these arms said; BadState if they cannot have said that."""
-        numbers, state = list(arm_states), vars(self.state)
+        numbers, state, halved = list(arm_states), vars(self.state), self.state.symmetric
         try:
             for name in self._of_arms if numbers else ():
                 old = state[name]
-                new = np.stack([np.asarray(arm[name], old.dtype) for arm in arm_states.values()], axis=-1)
+                parts = [unpacked(arm[name], old.dtype) for arm in arm_states.values()]
+                new = np.stack([symmetric(each) for each in parts] if name in halved else parts, axis=-1)
                 self.state.check(name, new)
-                if new.shape[:-1] != old.shape[:-1]:
-                    self.state.widen(new.shape[1])  # others have opened segments
+                if new.shape[:-1] != old.shape[:-1]:  # others have opened segments
+                    self.state.make_room(name, new.shape)
                     old = state[name]
                 old[..., numbers] = new
             for name in self._of_all:
@@ -277,5 +279,5 @@ class Learner:
                 return list(range(len(self.state.pulls)))
             if state[name] is not before[name]:
                 apart = state[name] != before[name]
-                changed.update((apart if apart.ndim == 1 else apart.any(axis=0)).nonzero()[0].tolist())
+                changed.update(apart.reshape(-1, apart.shape[-1]).any(axis=0).nonzero()[0].tolist())
         return sorted(changed)

@@ -39,8 +39,9 @@ def _with_terms(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each term of a campaign instead of ``**terms``."""
     given = [each for each in inspect.signature(command, eval_str=True).parameters.values() if each.name != "terms"]
     for term in TERMS.values():
-        kind: Any = str if term.kind in ("choice", "text") else float
-        about = typer.Option(help=term.full_help, rich_help_panel=term.group)
+        kind: Any = str if term.kind in ("choice", "text", "names") else float
+        help = f"{term.full_help} Separate them by commas." if term.kind == "names" else term.full_help
+        about = typer.Option(help=help, rich_help_panel=term.group)
         kind = kind | None if term.optional else kind
         option = Annotated[kind, about]
         given.append(given[-1].replace(name=term.name, default=term.default, annotation=option))
@@ -58,7 +59,13 @@ def create_command(
         list[str],
         typer.Option(help="NAME=CAP, an arm and the most that one pull of it can cost. Repeat it for each arm."),
     ],
-    policy: Annotated[str, typer.Option(help="Any policy of 'budgetbandits policies'.")] = "bts",
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            help="Any policy of 'budgetbandits policies'. Without it, bts-linear if there are features, bts-paced if "
+            "there is a horizon, else bts."
+        ),
+    ] = None,
     cost_floor: Annotated[
         float | None, typer.Option(help="The least mean cost, for policies that must know it.")
     ] = None,
@@ -73,6 +80,8 @@ def create_command(
     known: dict[str, Any] = {} if cost_floor is None else {"cost_floor": cost_floor}
     if cost:
         known["costs"] = _arms(cost)
+    if terms["features"] is not None:
+        terms["features"] = tuple(each.strip() for each in terms["features"].split(","))
     with opened_service(store) as service:
         once(lambda key: service.create(name, policy, budget, _arms(arm), known=known, key=key, actor=ACTOR, **terms))
         show(service, name, as_json)

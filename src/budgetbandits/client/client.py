@@ -87,8 +87,8 @@ class Client:
         seconds for it.
 
         ``arms`` and ``exclude`` say which arms can answer this request, and ``segment`` names its kind. ``prices``
-        estimates what each of these arms costs this time. An arm holds its amount in ``holds``, else 1.5 times its
-        price, else its cost cap.
+        estimates what each of these arms costs this time. ``features`` maps every feature that the campaign names to
+        its number. An arm holds its amount in ``holds``, else 1.5 times its price, else its cost cap.
         """
         return Decision(*self._do(protocol.decide(campaign, key, context, options), wait), _client=self)
 

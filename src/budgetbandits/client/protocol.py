@@ -26,7 +26,7 @@ from budgetbandits.errors import (
     ServiceError,
     ServiceUnreachable,
 )
-from budgetbandits.validation import RequestFields, RequestOptions, amounts, number
+from budgetbandits.validation import RequestFields, RequestOptions, amounts, listed, number
 
 T = TypeVar("T")
 Context = Mapping[str, Any] | None
@@ -130,6 +130,8 @@ def create(
     body = _finite({"name": name, "budget": budget, **settings}) | {"arms": amounts("arms", arms)}
     if isinstance(settings.get("costs"), Mapping):
         body["costs"] = amounts("costs", settings["costs"])
+    if settings.get("features") is not None:
+        body["features"] = listed("features", settings["features"])
     return Call("POST", "/v1/campaigns", CampaignInfo.read, body, _keyed(key))
 
 

@@ -66,7 +66,7 @@ class Regressions:
     def variance(self, row: Array) -> Array:
         """The variance of each arm's mean outcome for a request with this row, as (kind, arm)."""
         own = np.square(self.factor @ row).sum(axis=1)
-        common = np.einsum("krs,acs,c->kar", self.shared_factor, self.follow, row)
+        common = (row @ self.follow) @ self.shared_factor.transpose(0, 2, 1)
         return np.asarray(self.noise * own + np.square(common).sum(axis=2))
 
 

@@ -114,6 +114,8 @@ class State:
     first_pulls_done: int = 0
     positive: ClassVar[tuple[str, ...]] = ()
     """Fields that are never 0."""
+    symmetric: ClassVar[tuple[str, ...]] = ()
+    """Fields that are a symmetric matrix for each arm: a database keeps half of it."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON."""
@@ -145,6 +147,10 @@ class State:
     def widen(self, segments: int) -> None:
         """Make room for this many segments; only policies that know segments can."""
         raise BadState("the saved state has segments, which this policy knows none of; it is damaged")
+
+    def make_room(self, name: str, shape: tuple[int, ...]) -> None:
+        """Make room for a field of this shape, whose second axis, if there is one, runs over the segments."""
+        self.widen(shape[1])
 
     def extend(self, other: Self) -> None:
         """Append the arms of another state of the same policy."""

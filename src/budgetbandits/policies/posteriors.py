@@ -48,6 +48,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Arms, Array, trial
 from budgetbandits.numerics.posteriors import ArmPosterior, BetaPosterior, JointRatioPosterior, RestrictedNormal
 from budgetbandits.policies.base import Policy, State
+from budgetbandits.policies.linear.state import LinearState
 from budgetbandits.policies.paced.statistics import COST, COUNT, REWARD, PacedState
 from budgetbandits.policies.sampling import Posterior, SamplingPolicy
 from budgetbandits.policies.statistics import Tally, corner_shares
@@ -224,6 +225,8 @@ def posterior(policy: Policy, state: State, arm: int) -> ArmPosterior:
     elif isinstance(state, PacedState):  # what it has forgotten counts in none of them
         count, reward, cost = state.sums[[COUNT, REWARD, COST], :, arm].sum(axis=1).tolist()
         sums = count, reward, cost
+    elif isinstance(state, LinearState):
+        sums = state.sums(arm)
     if sums is not None:
         count, *totals = sums
         return ArmPosterior.independent(*(BetaPosterior(1.0 + total, 1.0 + count - total) for total in totals))

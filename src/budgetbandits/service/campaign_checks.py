@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from budgetbandits.allocation.choosers import best_kind
-from budgetbandits.allocation.session import arm_number
-from budgetbandits.errors import BadParameter, Conflict, NoArmLeft, TooManySegments
+from budgetbandits.allocation.session import arm_number, checked_features
+from budgetbandits.errors import BadFeature, BadParameter, Conflict, NoArmLeft, TooManySegments
 from budgetbandits.formatting.money import same_decimals
 from budgetbandits.policies import POLICIES, POLICY_REGISTRY, Policy, parse_policy
 from budgetbandits.policies.base import RequestPolicy
@@ -31,7 +31,7 @@ policy chooses must keep the version before it for the campaigns that were creat
 
 def check_new_campaign(
     name: str,
-    policy: str,
+    policy: str | None,
     budget: float,
     arms: Mapping[str, float],
     known: Mapping[str, Any] | None = None,
@@ -42,7 +42,7 @@ def check_new_campaign(
 
 
 def planned_campaign(
-    name: str, policy: str, budget: float, arms: Mapping[str, float], known: Mapping[str, Any], terms: Terms
+    name: str, policy: str | None, budget: float, arms: Mapping[str, float], known: Mapping[str, Any], terms: Terms
 ) -> tuple[CampaignLearner, Campaign]:
     """A campaign that nobody has written down yet, if there can be one like this."""
     name = checked_campaign_name("name", name)
@@ -56,8 +56,17 @@ def planned_campaign(
     if amount < min(caps):
         least, offered = same_decimals([to_units(min(caps)), budget])
         raise BadParameter(f"budget is {offered}, and the cheapest pull may cost {least}; raise it")
-    rule = _own_policy(policy)
+    rule = _own_policy(default_policy(terms) if policy is None else policy)
+    features = checked_features(rule, [checked_name("a feature's name", each) for each in terms.features or ()])
+    if features and len(arms) * (1 + len(features)) > campaign_learner.CELLS_MAX:
+        raise BadFeature(
+            f"there are {len(arms):,} arms and {len(features)} features; arms times segments and features are "
+            f"{campaign_learner.CELLS_MAX:,} at most: name fewer features, or have fewer arms"
+        )
+    terms = replace(terms, features=features or None)
     scaled = _scaled(known, list(arms), amount, max(caps))
+    if features:
+        scaled["features"] = len(features)
     chooser = best_kind(rule, len(arms), repeatable=True)
     # other choosers compare the arms' scores as they are drawn
     own_scales = rule.own_scales and chooser == "plain" and min(caps) < max(caps)
@@ -65,6 +74,13 @@ def planned_campaign(
     settings = checked_settings(settings, rule)
     learner = CampaignLearner.new(rule, list(arms), caps, settings)
     return learner, learner.campaign_row(Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), 0.0, settings))
+
+
+def default_policy(terms: Terms) -> str:
+    """The policy of a campaign that names none."""
+    if terms.features is not None:
+        return "bts-linear"
+    return "bts" if terms.horizon is None else "bts-paced"
 
 
 def _own_policy(text: str) -> Policy:
@@ -173,10 +189,11 @@ def check_new_arm(row: Campaign, names: Sequence[str], name: str, cap: int) -> N
     if "costs" in row.settings.known:
         raise BadParameter(f"{row.policy} knows all costs beforehand; create a new campaign with the new arm")
     number, segments, most = len(names) + 1, len(row.learned.get("segments", ())), campaign_learner.CELLS_MAX
-    if number * segments > most:
+    features = len(row.settings.terms.features or ())
+    if number * (segments + features) > most:
         raise TooManySegments(
-            f"arm {name!r:.60} would be number {number:,}, with {segments} segments; arms times segments are {most:,} "
-            "at most: create a new campaign that names fewer kinds"
+            f"arm {name!r:.60} would be number {number:,}, with {segments} segments and {features} features; arms "
+            f"times both are {most:,} at most: create a new campaign that names fewer kinds"
         )
 
 

@@ -26,9 +26,8 @@ from budgetbandits.allocation.session import ArmSession, Segments, chosen_from
 from budgetbandits.errors import BadState, BudgetBanditsError, TooManySegments
 from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.policies import parse_policy
-from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy
+from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, PlanState, Policy, Request, RequestPolicy
 from budgetbandits.policies.index import MoneyPolicy
-from budgetbandits.policies.paced.statistics import PacedState
 from budgetbandits.policies.primal_dual import PricedState
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.policies.statistics import Moments
@@ -42,7 +41,8 @@ SEGMENTS_MAX = 100
 """Segments of a campaign: an arm's row has what is known of it in each, and is written at every feedback."""
 
 CELLS_MAX = 10_000
-"""Arms of a campaign times its segments: to open one writes every arm's row, with what is known in all of them."""
+"""Arms of a campaign times its segments and features: to open one writes every arm's row, with what is known in all of
+them."""
 
 CHANGES_KEPT = 8
 """How many of its latest changes a campaign keeps, each as a tag and the arms that changed. A server whose tag is among
@@ -135,7 +135,7 @@ class CampaignLearner(ArmSession):
     """A campaign's learner with its arms' names and cost caps; ``tag`` says which committed change it is of."""
 
     def __init__(self, learner: Learner, names: Sequence[str], caps: Sequence[int], settings: CampaignSettings) -> None:
-        super().__init__(learner, names, Cooldowns(len(names), TICKS))
+        super().__init__(learner, names, Cooldowns(len(names), TICKS), settings.terms.features or ())
         self.caps: NDArray[np.int64] = np.array(caps, dtype=np.int64)
         self.largest_cap = int(self.caps.max())
         self.tag = ""
@@ -244,12 +244,17 @@ class CampaignLearner(ArmSession):
 
     # --- choosing ------------------------------------------------------------------------------------------------
 
-    def resolve(self, options: RequestOptions) -> ResolvedRequest:
-        """A request by the numbers of the arms; an error if that cannot be, or is not looked at.
+    def resolve(self, options: RequestOptions | None) -> ResolvedRequest | None:
+        """A request by the numbers of the arms, or None if it says nothing; an error if that cannot be, or is not
+        looked at.
 
         The number of segments is bounded here, for new requests: what was decided must be learned and merged, however
         many segments several servers have opened together.
         """
+        if options is None:
+            if not self.features:
+                return None
+            options = RequestOptions()
         if options.segment is not None or options.prices is not None:
             _ = self.learner.request_policy
         new = options.segment is not None and options.segment not in self.segments
@@ -258,10 +263,11 @@ class CampaignLearner(ArmSession):
                 f"segment {options.segment!r:.60} would be one of more than {SEGMENTS_MAX}; name fewer kinds"
             )
         number = len(self.segments) + 1
-        if new and number * len(self.names) > CELLS_MAX:
+        if new and (number + len(self.features)) * len(self.names) > CELLS_MAX:
+            features = " and features" if self.features else ""
             raise TooManySegments(
                 f"segment {options.segment!r:.60} would be number {number} among {len(self.names):,} arms; "
-                f"arms times segments are {CELLS_MAX:,} at most: name fewer kinds, or have fewer arms"
+                f"arms times segments{features} are {CELLS_MAX:,} at most: name fewer kinds, or have fewer arms"
             )
         return resolve(options, self, self.caps)
 
@@ -340,9 +346,12 @@ class CampaignLearner(ArmSession):
         """A request as the policy sees it; a new segment is opened."""
         if not self.by_request or (request is None and not self.segments):
             return NO_REQUEST_INFO
-        if request is None or request.prices is None:
-            return self.request(None if request is None else request.segment)
-        return self.request(request.segment, self.prices(request.arms, np.array(request.prices) / self._cost_max))
+        if request is None:
+            return self.request(None)
+        shares = None if request.prices is None else np.array(request.prices) / self._cost_max
+        prices = None if shares is None else self.prices(request.arms, shares)
+        features = None if request.features is None else np.array(request.features)
+        return self.request(request.segment, prices, features)
 
     # --- what becomes of a decision ------------------------------------------------------------------------------
 
@@ -381,7 +390,7 @@ class CampaignLearner(ArmSession):
             spent, used = spent + leased.spent, used + leased.requests_used
         if isinstance(state, PricedState):
             state.chosen = used  # a decision that was voided is not
-        if isinstance(state, PacedState) and math.isfinite(state.known.horizon):
+        if isinstance(state, PlanState) and math.isfinite(state.known.horizon):
             self.plan_with((account.budget - spent) / self._cost_max + state.paid, used - int(state.pulls.sum()))
         elif isinstance(self.policy, MoneyPolicy) and isinstance(state, Moments):
             self.learner.set_budget((account.budget - spent) / self._cost_max + state.spent)

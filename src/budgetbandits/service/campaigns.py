@@ -109,7 +109,7 @@ class Campaigns:
     def create(
         self,
         name: str,
-        policy: str,
+        policy: str | None,
         budget: float,
         arms: Mapping[str, float],
         *,
@@ -120,6 +120,7 @@ class Campaigns:
     ) -> str:
         """A new campaign; ``arms`` maps each arm's name to the most that one pull of it can cost. Gives its id.
 
+        Without a ``policy`` it is bts-linear if requests have features, bts-paced if it has a horizon, and else bts.
         ``terms`` are the fields of `Terms`. ``known`` is for policies that must know something: cost_floor, or costs by
         arm, in the user's unit. Asked again under the same ``key`` it gives the same campaign. ``actor`` is
         who the event says has done it.

@@ -24,6 +24,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Unpack
 
+from pydantic_core import to_json
+
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, HoldRefused
 from budgetbandits.service import ledger
 from budgetbandits.service.funds import Funds
@@ -302,6 +304,8 @@ def _decision_keys(
         arms = None if options.arms is None else sorted(options.arms)
         said = [options.segment, arms, sorted(options.exclude), options.prices, options.holds]
         asked = f"{asked} {json.dumps(said, sort_keys=True)}"
+        if options.features is not None:
+            asked += to_json(sorted(options.features.items())).decode()  # a tenth of the time for many numbers
     if count is None:
         return [(key, _digest(asked) if context or options is not None else NO_CONTEXT)]
     # the first goes by the key itself, so that the key cannot be used for anything else

@@ -128,7 +128,7 @@ class CampaignFunds(Funds):
         learner, limits = change.learner, row.settings.limits(row.created_at)
         ledger.check_open(row.account)
         now = time_of_decision(row, now)
-        offer = affordable_arms(learner, row.account, now, None if options is None else learner.resolve(options))
+        offer = affordable_arms(learner, row.account, now, learner.resolve(options))
         if limits is not ledger.NO_LIMITS:
             ledger.check_time(row.account, offer.largest_hold, now, limits)
         with change:

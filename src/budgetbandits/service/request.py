@@ -1,4 +1,4 @@
-"""What a worker says of one request before its arm is chosen: which arms may answer it, its segment, and prices.
+"""What a worker says of one request before its arm is chosen: which arms may answer it, its segment, prices, features.
 
 `RequestOptions` is what was sent, checked as far as it can be without the campaign. `ResolvedRequest` is the same by
 the numbers of the arms: the event keeps it as JSON, and it is all that an audit needs to make the choice again.
@@ -6,7 +6,6 @@ the numbers of the arms: the event keeps it as JSON, and it is all that an audit
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from budgetbandits.allocation.session import ArmSession
 from budgetbandits.allocation.units import HOLD_MARGIN
@@ -34,7 +33,7 @@ def checked_options(**fields: Unpack[RequestFields]) -> RequestOptions | None:
     """The options of a request, with names as they are kept and money in micros; None if there are none.
 
     >>> checked_options(exclude=["mail"], holds={"search": 0.5})
-    RequestOptions(segment=None, arms=None, exclude=('mail',), prices=None, holds={'search': 500000})
+    RequestOptions(segment=None, arms=None, exclude=('mail',), prices=None, holds={'search': 500000}, features=None)
     """
     if not fields or (sent := RequestOptions.checked(**fields)) == RequestOptions():
         return None
@@ -44,6 +43,7 @@ def checked_options(**fields: Unpack[RequestFields]) -> RequestOptions | None:
         tuple(map(normal, sent.exclude)),
         None if sent.prices is None else _in_micros("price", sent.prices),
         _in_micros("hold", sent.holds),
+        None if sent.features is None else {normal(name): value for name, value in sent.features.items()},
     )
 
 
@@ -53,9 +53,10 @@ def _in_micros(kind: str, amounts: Mapping[str, float]) -> dict[str, int]:
 
 def resolve(options: RequestOptions, session: ArmSession, caps: Amounts) -> ResolvedRequest:
     """A request by the numbers of the arms; an error if none may answer, or a price is missing or above its cap."""
-    allowed, names = session.allowed(options), session.names
-    if options == RequestOptions(options.segment):
-        return ResolvedRequest(options.segment)
+    allowed, names, values = session.allowed(options), session.names, session.feature_values(options.features)
+    features = None if values is None else values.tolist()
+    if options == RequestOptions(options.segment, features=options.features):
+        return ResolvedRequest(options.segment, features=features)
     arms = np.flatnonzero(allowed).tolist()
     usual, prices, holds = caps[arms].tolist(), None, None
     capped = [(names[arm], cap) for arm, cap in zip(arms, usual, strict=True)]
@@ -64,7 +65,7 @@ def resolve(options: RequestOptions, session: ArmSession, caps: Amounts) -> Reso
         usual = [min(math.ceil(HOLD_MARGIN * price), cap) for price, cap in zip(prices, usual, strict=True)]
     if prices is not None or options.holds:
         holds = [int(options.hold(*arm, amount, MICROS)) for arm, amount in zip(capped, usual, strict=True)]
-    return ResolvedRequest(options.segment, arms, prices, holds)
+    return ResolvedRequest(options.segment, arms, prices, holds, features)
 
 
 @dataclass(slots=True)
@@ -75,6 +76,7 @@ class ResolvedRequest:
     arms         the arms that may answer; None: all that are active
     prices       what each is estimated to cost
     holds        what a decision for it holds, if that is not its cap
+    features     its features, in the order in which the campaign names them
     unavailable  arms that could not be chosen, cooling down or not affordable; written down with the decision
     """
 
@@ -82,6 +84,7 @@ class ResolvedRequest:
     arms: list[int] | None = None
     prices: list[int] | None = None
     holds: list[int] | None = None
+    features: list[float] | None = None
     unavailable: list[int] | None = None
 
     def to_json(self) -> str:
@@ -90,7 +93,7 @@ class ResolvedRequest:
 
     @classmethod
     def from_json(cls, text: str | None) -> ResolvedRequest | None:
-        return None if text is None else cls(**json.loads(text))
+        return None if text is None else cls(**from_json(text))
 
     def with_unavailable(self, arms: list[int]) -> ResolvedRequest:
         return replace(self, unavailable=arms)

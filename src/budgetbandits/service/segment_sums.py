@@ -1,6 +1,7 @@
 """Rewards and costs by arm and segment, for the pages of a campaign.
 
-They are a policy's own sums of outcomes, unless it forgets or learns from trials. Then they are kept as well.
+They are a policy's own sums of outcomes, unless it forgets, learns from trials, or adds up rows of features. Then they
+are kept as well.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from budgetbandits.policies.base import Policy
+from budgetbandits.policies.linear import LinearThompson
 from budgetbandits.policies.paced.policy import PacedThompson
 
 SUMS_ENTRY = "answered"
@@ -24,7 +26,8 @@ class SegmentSums:
     @classmethod
     def kept_for(cls, policy: Policy, arms: int) -> SegmentSums | None:
         """Empty sums, or None where the policy's own will do."""
-        needed = isinstance(policy, PacedThompson) and (policy.forget > 0.0 or policy.trials > 0.0)
+        forgets = isinstance(policy, PacedThompson) and (policy.forget > 0.0 or policy.trials > 0.0)
+        needed = forgets or isinstance(policy, LinearThompson)
         return cls(arms) if needed else None
 
     def add_arm(self) -> None:

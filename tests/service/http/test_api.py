@@ -941,3 +941,26 @@ def test_a_request_over_http(service):
     assert shown["arms"][0]["failures"] == 1
     assert (shown["arms_down"], shown["arms"][0]["cooldown_until"], shown["arms"][0]["down_since"]) == (0, None, None)
     assert "budgetbandits_failures_total 1.0" in service("GET", "/metrics").text
+
+
+def test_features_that_are_missing_unknown_or_no_numbers_are_refused_with_a_remedy():
+    service = Service(MemoryStore())
+    made = service("POST", "/v1/campaigns", CAMPAIGN | {"features": ["length", "code"]})
+    assert (made.status_code, made.json()["policy"], made.json()["features"]) == (201, "bts-linear", ["length", "code"])
+    for content, title, said in (
+        ("{}", "BadFeature", "give every request"),
+        ('{"features": {"length": 1, "code": 0, "day": 2}}', "BadFeature", "the features are 'length', 'code'"),
+        ('{"features": {"length": NaN, "code": 0}}', "BadFeature", "use a number between"),
+        ('{"features": {"length": 1e70, "code": 0}}', "BadFeature", "use a number between"),
+        ('{"features": {"length": "1", "code": 0}}', "invalid", "features"),
+    ):
+        for path, body in (("decisions", content), ("decisions/batch", content.replace("{", '{"count": 2, ', 1))):
+            body = body.replace(", }", "}")
+            answer = service("POST", f"/v1/campaigns/ads/{path}", content=body, Idempotency_Key="k")
+            assert (answer.status_code, answer.json()["title"]) == (422, title), body
+            assert said in answer.json()["detail"]
+    good = service("POST", "/v1/campaigns/ads/decisions", {"features": {"length": 1, "code": 0.5}}, Idempotency_Key="k")
+    assert good.status_code == 201
+    for features in (["a"] * 2, [f"x{number}" for number in range(65)], "length", []):
+        refused = service("POST", "/v1/campaigns", CAMPAIGN | {"name": "more", "features": features})
+        assert refused.status_code == 422

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,7 @@ class LinearState(PlanState):
     Lists are replaced at every change: others may hold those before.
     """
 
+    symmetric: ClassVar[tuple[str, ...]] = ("products",)
     products: Array = field(default_factory=lambda: np.zeros((1, 1, 0)))
     responses: Array = field(default_factory=lambda: np.zeros((2, 1, 0)))
     totals: Array = field(default_factory=lambda: np.zeros((5, 0)))
@@ -90,6 +91,10 @@ class LinearState(PlanState):
     def answered(self) -> int:
         """Requests that were answered with this budget."""
         return int(self.pulls.sum()) - self.past_pulls
+
+    def sums(self, arm: int) -> tuple[float, float, float]:
+        """Outcomes of an arm, and the sums of their rewards and costs."""
+        return float(self.counts[arm]), float(self.responses[REWARD, 0, arm]), float(self.totals[COST, arm])
 
     def row(self, request: Request, standard: Standard) -> Array:
         """The row of a request."""
@@ -171,9 +176,15 @@ class LinearState(PlanState):
             self.responses = np.pad(self.responses, ((0, 0), (0, more), (0, 0)))
             self.recent = np.pad(self.recent, ((0, 0), (0, more), (0, 0)))
 
+    def make_room(self, name: str, shape: tuple[int, ...]) -> None:
+        self.widen(shape[1] - (name == "recent"))  # which has one column more
+        if name == "recent" and not self.recent.any():  # the slots are those of the first arms: some were added
+            self.recent = np.zeros((shape[0], self.columns + 1, len(self.pulls)), dtype=np.float32)
+
     def filled(self, values: Mapping[str, Any]) -> Self:
         try:
-            self.widen(np.shape(values["products"])[1])
+            for name in ("products", "recent"):
+                self.make_room(name, np.shape(values[name]))
         except (KeyError, IndexError, ValueError):
             raise BadState("'products' are no sums of rows; the saved state is damaged") from None
         return super().filled(values)

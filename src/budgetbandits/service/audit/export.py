@@ -4,7 +4,7 @@ A table is read in slices and written as it is read, so it takes little memory, 
 was when the export began; each decision is as it was when its slice was read.
 
 A decision's ``arms`` are those that it was chosen from: active, allowed by the request, ready and affordable; empty if
-that was every arm. A propensity is the probability of the choice among these.
+that was every arm. A propensity is the probability of the choice among these. Its ``features`` are a JSON object.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
@@ -40,6 +40,7 @@ COLUMNS: dict[Table, dict[str, type]] = {
         "decision": TEXT, "key": TEXT, "arm": TEXT, "state": TEXT, "hold": NUMBER, "cost": NUMBER, "charged": NUMBER,
         "overrun": NUMBER, "reward": NUMBER, "created_at": NUMBER, "expires_at": NUMBER,
         "lease": TEXT, "segment": TEXT, "arms": TEXT, "price": NUMBER, "propensity": NUMBER, "failed": COUNT,
+        "features": TEXT,
     },
     "events": {
         "seq": COUNT, "kind": TEXT, "at": NUMBER, "decision": TEXT, "arm": TEXT, "amount": NUMBER, "reward": NUMBER,
@@ -165,16 +166,16 @@ def _grouped(slices: Iterator[list[Row]]) -> Iterator[list[Row]]:
 def _slices(store: Store, campaign: str, table: Table) -> Iterator[list[Row]]:
     """The rows of a table. The campaign is looked up at once, not when the first of them is asked for."""
 
-    def begin(tx: Transaction) -> tuple[str, list[str], _ArmTimeline, int]:
-        id = find_campaign(tx, campaign).id
-        names = [arm.name for arm in tx.arms(id)]
-        return id, names, _ArmTimeline.of(tx, id, len(names)), tx.last_event(id)
+    def begin(tx: Transaction) -> tuple[str, list[str], Sequence[str], _ArmTimeline, int]:
+        row = find_campaign(tx, campaign)
+        id, names = row.id, [arm.name for arm in tx.arms(row.id)]
+        return id, names, row.settings.terms.features or (), _ArmTimeline.of(tx, id, len(names)), tx.last_event(id)
 
-    id, names, present, last = store.read(begin)
+    id, names, features, present, last = store.read(begin)
     if table == "events":
         return ([_event(event, names) for event in page] for page in event_slices(store, id, 0, last))
     return (
-        [_decision(made, names, present.at(number)) for number, made in page]
+        [_decision(made, names, features, present.at(number)) for number, made in page]
         for page in decision_slices(store, id, last)
     )  # fmt: skip
 
@@ -207,7 +208,7 @@ def _event(e: Event, names: list[str]) -> Row:
     return e.seq, e.kind, e.at, e.decision, arm, _units(e.amount), e.reward, e.lease, e.actor, e.request, e.propensity
 
 
-def _decision(d: DecisionRow, names: list[str], present: set[int]) -> Row:
+def _decision(d: DecisionRow, names: list[str], features: Sequence[str], present: set[int]) -> Row:
     h, wanted = d.hold, ResolvedRequest.from_json(d.request) or ResolvedRequest()
     money = (to_units(h.amount), _units(d.cost), to_units(h.charged), to_units(h.overrun))
     could = present if wanted.arms is None else present.intersection(wanted.arms)
@@ -215,7 +216,10 @@ def _decision(d: DecisionRow, names: list[str], present: set[int]) -> Row:
     arms = None
     if len(could) < len(names):
         arms = json.dumps([names[arm] for arm in sorted(could)], ensure_ascii=False)
-    request = (wanted.segment, arms, _units(wanted.price(d.arm)), d.propensity, int(d.failed))
+    given = None
+    if wanted.features is not None:
+        given = json.dumps(dict(zip(features, wanted.features, strict=True)), ensure_ascii=False)
+    request = (wanted.segment, arms, _units(wanted.price(d.arm)), d.propensity, int(d.failed), given)
     return d.id, d.key, names[d.arm], h.state, *money, d.reward, d.created_at, d.expires_at, d.lease, *request
 
 

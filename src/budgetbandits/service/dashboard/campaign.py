@@ -19,6 +19,7 @@ from budgetbandits.service.dashboard.charts import timeline
 from budgetbandits.service.dashboard.charts.cell_charts import colour_class
 from budgetbandits.service.dashboard.charts.shares import Shares, Slot, colours
 from budgetbandits.service.dashboard.charts.timeline import prices_of
+from budgetbandits.service.dashboard.features import FeatureEffects, effects_of
 from budgetbandits.service.dashboard.query import RANGE_SECONDS, PageQuery
 from budgetbandits.service.dashboard.requests import Requests, requests_of
 from budgetbandits.service.dashboard.status import Overrun, Pace, RunsOut, Standing, pace, projections, standing
@@ -59,6 +60,8 @@ class CampaignView:
     """Requests with both cost and reward."""
     requests: Requests | None
     """None if the campaign has neither a horizon nor segments."""
+    effects: FeatureEffects | None
+    """None if requests have no features, and before the first feedback."""
     begins: float
     ends: float
     """Where pictures end: now, or with the last decision or feedback of a campaign that has come to its end ..."""
@@ -168,6 +171,7 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
         now=now, query=query, row=row, glance=glance, standing=state, pace=pace(glance, now),
         runs_out=_runs_out(pages, glance, now) if state.runs else None,
         spent=to_units(spent), answered=answered_of(rows), requests=requests_of(row, rows, totals.values()),
+        effects=effects_of(row, rows),
         begins=begins, ends=ends, decided_until=decided_until, slot=slot, slots=slots,
         before=to_units(spent) - in_slots, budgets=budgets,
         plans=timeline.plans(row, changes, "pace_seconds"),
@@ -215,6 +219,7 @@ def campaign_json(view: CampaignView) -> dict[str, Any]:
         "requests_answered": view.answered, "requests_used": view.row.account.requests_used,
         "segments": named_segments(view.row),
         "requests": None if view.requests is None else view.requests.as_json(names),
+        "feature_effects": None if view.effects is None else view.effects.as_json(names),
         "at": view.now, "standing": {"word": view.standing.word, "cause": view.standing.cause},
         "spent_with_leases": view.spent,
         "pace": None if view.pace is None else {

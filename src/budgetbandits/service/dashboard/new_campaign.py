@@ -50,8 +50,11 @@ def _read(fields: Fields) -> tuple[dict[str, Any], dict[str, BudgetBanditsError]
     }
     for each in FORM_TERMS:
         if text := fields.get(each.name, "").strip():
-            is_text = each.kind in ("choice", "text")
-            readers[each.name] = partial(str, text) if is_text else partial(term, fields, each.name)
+            if each.kind == "names":
+                readers[each.name] = partial(_names, text)
+            else:
+                is_text = each.kind in ("choice", "text")
+                readers[each.name] = partial(str, text) if is_text else partial(term, fields, each.name)
     given: dict[str, Any] = {}
     wrong: dict[str, BudgetBanditsError] = {}
     for name, read in readers.items():
@@ -60,6 +63,10 @@ def _read(fields: Fields) -> tuple[dict[str, Any], dict[str, BudgetBanditsError]
         except BudgetBanditsError as error:
             wrong[name] = error
     return given, wrong
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
 
 
 def _arms(text: str) -> dict[str, float]:

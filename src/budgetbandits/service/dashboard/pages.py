@@ -16,6 +16,7 @@ from starlette.routing import Route
 from budgetbandits.errors import BadParameter, BudgetBanditsError, NotAllowed
 from budgetbandits.formatting.datetimes import Times, known_zones
 from budgetbandits.service.dashboard.campaign import CampaignView, campaign_json, campaign_view, events_view
+from budgetbandits.service.dashboard.features import DRAWS, field_name, request_view
 from budgetbandits.service.dashboard.overview import overview
 from budgetbandits.service.dashboard.query import (
     ListQuery,
@@ -70,6 +71,7 @@ class Dashboard:
             Route("/campaigns/{campaign}/live", self.page(self._campaign_live)),
             Route("/campaigns/{campaign}/file", self.page(self._file)),
             Route("/campaigns/{campaign}/events", self.page(self._events)),
+            Route("/campaigns/{campaign}/request", self.page(self._request)),
             Route("/sign-in", self._sign_in, methods=["GET", "POST"]),
             Route("/sign-out", self.page(self._sign_out), methods=["POST"]),
             Route("/assets/{digest}/{name}", self._asset),
@@ -210,6 +212,15 @@ class Dashboard:
         if wants_json(request):
             return JSONResponse(view.as_json())
         return self.filled("events.html", request, session, view=view, before=before)
+
+    async def _request(self, request: Request, session: Session) -> Response:
+        """The chances of the arms for a request that a reader types in."""
+        row, query = await self.campaign(request, session), request.query_params
+        view = await self.read(isolated(row.name, lambda tx: request_view(tx, find_campaign(tx, row.id), query)))
+        if wants_json(request):
+            return JSONResponse(view.as_json())
+        values = {"view": view, "draws": DRAWS, "field_name": field_name}
+        return self.filled("request.html", request, session, 422 if view.problem else 200, **values)
 
     async def _asset(self, request: Request) -> Response:
         name = request.path_params["name"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cache
 
@@ -37,6 +38,17 @@ def size_class(text: str) -> Markup:
     return Markup(' class="longer"' if len(text) > 15 else ' class="long"' if len(text) > 10 else "")
 
 
+def signed(value: float, end: float, unit: str = "") -> str:
+    """A change with its sign, to two digits of the largest that is shown next to it; shares are in per cent.
+
+    >>> signed(0.0312, 0.16), signed(-2.0, 25.0), signed(-0.001, 0.16), signed(0.626, 0.83, " %")
+    ('+0.03', '−2', '0.00', '+63 %')
+    """
+    value, end = (100.0 * value, 100.0 * end) if unit else (value, end)
+    text = f"{value:+,.{max(0, 1 - math.floor(math.log10(max(end, 1e-300))))}f}"
+    return (text.replace("-", "−") if text.strip("+-0.,") else text[1:]) + unit
+
+
 def terms_in_short(terms: Terms, digits: int, *names: str) -> list[str]:
     """The terms that a campaign has, with at least this many decimals of money: those with a short form, or the named.
 
@@ -54,7 +66,7 @@ PAGES = LivePages(
     "budgetbandits.service.dashboard", ("dashboard.js",),
     {"money": money, "exact": exact_money, "count": thousands, "share": percentage, "units": to_units,
      "digits": budget_decimals, "short": truncated, "significant": significant, "plain": plain, "in_full": in_full,
-     "duration": duration, "wait": wait, "size_class": size_class,
+     "signed": signed, "duration": duration, "wait": wait, "size_class": size_class,
      "terms": terms_in_short},
     {"cell_charts": cell_charts, "time_charts": time_charts, "beat": BEAT, "address": query.address,
      "campaign_address": query.campaign_address, "when_expired": TERMS["on_expire"].text},

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from budgetbandits.policies import parse_policy
-from budgetbandits.policies.paced.policy import PacedThompson
+from budgetbandits.policies.base import RequestPolicy
 from budgetbandits.policies.paced.statistics import COUNT, PAID, REWARD
 from budgetbandits.service.campaigns import answered_of
 from budgetbandits.service.dashboard.beliefs import MedianInterval
@@ -93,8 +93,8 @@ def requests_of(row: Campaign, arms: Sequence[ArmRow], totals: Collection[Counts
 
 
 def stops_at_horizon(policy: str) -> bool:
-    """Whether a policy that plans with a horizon makes no decision beyond it; `bts-paced` goes on."""
-    return not isinstance(parse_policy(policy), PacedThompson)
+    """Whether a policy that plans with a horizon makes no decision beyond it; `bts-paced` and `bts-linear` go on."""
+    return not isinstance(parse_policy(policy), RequestPolicy)
 
 
 def _line(row: Campaign, arms: Sequence[ArmRow], number: int, name: str | None) -> SegmentLine | None:

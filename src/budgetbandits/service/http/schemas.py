@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
+from budgetbandits.allocation.session import FEATURES_MAX
 from budgetbandits.service.request import BATCH_MAX, checked_options
 from budgetbandits.terms import AMOUNT_MAX, CHANGEABLE, TERMS, TEXT_LENGTH_MAX, Term
 from budgetbandits.validation import RequestOptions
@@ -33,6 +34,8 @@ def _sent(term: Term) -> tuple[Any, Any]:
         kind: Any = Literal[tuple(value for value, _ in term.choices)]
     elif term.kind == "text":
         kind = Annotated[str, Field(min_length=1, max_length=TEXT_LENGTH_MAX)]
+    elif term.kind == "names":
+        kind = Annotated[list[Name], Field(max_length=FEATURES_MAX)]
     else:
         least: Any = {"ge": term.smallest} if term.smallest or term.kind == "money" else {"gt": 0.0}
         kind = Annotated[FiniteFloat, Field(**least, le=term.largest, multiple_of=1 if term.whole else None)]
@@ -41,7 +44,7 @@ def _sent(term: Term) -> tuple[Any, Any]:
 
 def _answered(term: Term) -> tuple[Any, Any]:
     """A term in an answer: always there, and without bounds, which are for requests alone."""
-    kind: Any = str if term.kind in ("choice", "text") else float
+    kind: Any = {"choice": str, "text": str, "names": list[str]}.get(term.kind, float)
     return (kind | None if term.optional else kind), _about(term.full_help)
 
 
@@ -80,7 +83,10 @@ def _wrong_amount(sent: dict[str, Any], *fields: str) -> str | None:
 
 class NewCampaign(_with_terms("CampaignTerms", RequestBody, _sent)):  # type: ignore[misc]
     name: Name = _about("A name that no other campaign has.")
-    policy: Annotated[str, Field(max_length=200)] = _about("How arms are chosen.", "bts")
+    policy: Annotated[str, Field(max_length=200)] | None = _about(
+        "How arms are chosen. Without it, bts-linear if there are features, bts-paced if there is a horizon, else bts.",
+        None,
+    )
     budget: Money = _about("The most that may be spent. It can be topped up, never lowered.")
     arms: Annotated[dict[Name, Money], Field(min_length=2, max_length=100_000)] = _about(
         "The most that one pull of each arm can cost."
@@ -107,6 +113,9 @@ class DecisionRequest(RequestBody):
     exclude: list[Name] | None = _about("Arms that cannot answer this request.", None)
     prices: dict[Name, Money] | None = _about("What each of these arms is estimated to cost this time.", None)
     holds: dict[Name, Money] | None = _about("What to hold for an arm instead of its cost cap.", None)
+    features: dict[Name, float] | None = _about(
+        "The number of each feature that the campaign names; every request has them all.", None
+    )
     max_bytes: ClassVar[int] = 64_000
 
     @classmethod
@@ -116,15 +125,16 @@ class DecisionRequest(RequestBody):
             for name in names if isinstance(names, list) else ():
                 if not isinstance(name, str) or not 0 < len(name) <= NAME_LENGTH_MAX:
                     return f"{field} has {name!r:.60}; give names of 1 to 200 characters"
-        return _wrong_amount(sent, "prices", "holds") or super().mistake(sent)
+        return _wrong_amount(sent, "prices", "holds", "features") or super().mistake(sent)
 
     def options(self) -> RequestOptions | None:
         """The options of the request; nearly always there are none."""
         if self.model_fields_set <= {"context", "count"}:
             return None
         return checked_options(
-            segment=self.segment, arms=self.arms, exclude=self.exclude, prices=self.prices, holds=self.holds
-        )
+            segment=self.segment, arms=self.arms, exclude=self.exclude, prices=self.prices, holds=self.holds,
+            features=self.features,
+        )  # fmt: skip
 
 
 class DecisionBatchRequest(DecisionRequest):

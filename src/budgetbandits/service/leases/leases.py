@@ -85,7 +85,7 @@ class LeaseFunds(Funds):
         assert own is not None
         learner = own.learner
         # a lease decides only while it can pay every arm
-        offer = learner.offer(None if options is None else learner.resolve(options), now)
+        offer = learner.offer(learner.resolve(options), now)
         assert offer is not None
         try:
             choice = learner.choose(offer, own.campaign, self.account)

@@ -36,7 +36,8 @@ class Field:
         unit = term.form_unit[0]
         label = f"{term.label}, {unit}" if unit else term.label
         empty = f" Empty: {term.absent}." if term.absent else ""
-        kind = term.kind if term.kind in ("choice", "text") else "decimal"
+        kind = {"choice": "choice", "text": "text", "names": "text"}.get(term.kind, "decimal")
+        empty = f" Separate them by commas.{empty}" if term.kind == "names" else empty
         placeholder = "" if kind != "decimal" or term.optional else typed(term.default / term.form_unit[1])
         return cls(term.name, label, term.help + empty, kind, term.optional, term.choices, placeholder)
 

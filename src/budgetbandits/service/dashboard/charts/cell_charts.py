@@ -11,7 +11,7 @@ from functools import lru_cache
 from markupsafe import Markup, escape
 
 from budgetbandits.formatting.numbers import axis_labels
-from budgetbandits.service.dashboard.beliefs import Belief, Worth
+from budgetbandits.service.dashboard.beliefs import Belief, MedianInterval, Worth
 from budgetbandits.web.assets import SERIES
 
 ARM_COLOURS = len(SERIES)
@@ -55,6 +55,20 @@ def share_bar(share: float, colour: str, whiskers: tuple[float, float] | None = 
     return Markup(
         '<svg aria-hidden="true" width="100%" height="14"><rect class="track" x="0" y="4" width="100%" height="6" '
         f'rx="2"/><rect class="{escape(colour)}" x="0" y="4" width="{_percent(share)}" height="6" rx="2"/>{drawn}</svg>'
+    )
+
+
+def effect_bar(effect: MedianInterval, end: float, colour: str) -> Markup:
+    """An effect and its interval, on an axis that goes as far to either side of 0."""
+
+    def x(value: float) -> str:
+        return _percent(0.5 + 0.5 * value / end)
+
+    return Markup(
+        f'<svg class="density {escape(colour)}" aria-hidden="true" width="100%" height="14">'
+        '<line class="grid" x1="0" x2="100%" y1="7" y2="7"/><line class="best-line" x1="50%" x2="50%" y1="0" y2="14"/>'
+        f'<line class="interval" x1="{x(effect.low)}" x2="{x(effect.high)}" y1="7" y2="7"/>'
+        f'<circle class="median" cx="{x(effect.median)}" cy="7" r="3.5"/></svg>'
     )
 
 

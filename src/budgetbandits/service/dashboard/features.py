@@ -1,0 +1,215 @@
+"""The features of requests on the pages of a campaign: which of them move reward and price, and what the policy would
+choose for a request that a reader types in.
+
+An effect is that of one standard deviation more of a feature, as `bts-linear` believes it: on an arm's mean reward, in
+units of reward, and on its price, as a share of it, since prices are regressed by their logarithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from budgetbandits.allocation.propensity import counts
+from budgetbandits.errors import BadFeature
+from budgetbandits.numerics.arrays import Array
+from budgetbandits.policies.base import Request
+from budgetbandits.policies.linear import LinearThompson
+from budgetbandits.policies.linear.state import LOG_COST, REWARD, LinearState
+from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.dashboard.beliefs import MedianInterval
+from budgetbandits.service.ledger import to_units
+from budgetbandits.service.stores.contract import Transaction
+from budgetbandits.service.stores.records import ArmRow, Campaign
+from budgetbandits.validation import finite
+
+FEATURES_SHOWN_MAX, ARMS_SHOWN_MAX = 12, 6
+"""Features with the surest effects, and arms with the most feedback."""
+
+DRAWS = 400
+"""Choices that the chances of a request are counted from ..."""
+SEED = 2015
+"""... the same ones each time: a page should not flicker."""
+
+NORMAL_95 = 1.959964
+"""Standard deviations to either side that hold 95 % of a normal law."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The effect of a feature with one arm, on its mean reward and, as a share, on its price."""
+
+    arm: int
+    reward: MedianInterval
+    price: MedianInterval
+    sureness: float
+    """How many standard deviations the surer of both is away from none."""
+
+
+@dataclass(frozen=True)
+class FeatureLine:
+    """One feature: its mean and standard deviation so far, and its effects; none if it has not varied yet."""
+
+    name: str
+    mean: float
+    deviation: float
+    effects: list[Effect]
+
+    @property
+    def sureness(self) -> float:
+        return max((each.sureness for each in self.effects), default=0.0)
+
+
+@dataclass(frozen=True)
+class FeatureEffects:
+    """The features with the surest effects, how many more there are, and how many arms are not shown."""
+
+    lines: list[FeatureLine]
+    not_shown: int
+    arms_not_shown: int
+
+    @property
+    def reward_end(self) -> float:
+        """How far the axis of rewards goes to either side of 0."""
+        return self._end("reward")
+
+    @property
+    def price_end(self) -> float:
+        return self._end("price")
+
+    def _end(self, kind: str) -> float:
+        found = [getattr(effect, kind) for line in self.lines for effect in line.effects]
+        return 1.1 * max((max(-each.low, each.high) for each in found), default=1.0)
+
+    def as_json(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        return [
+            {"name": line.name, "mean": line.mean, "standard_deviation": line.deviation,
+             "effects": [{"arm": names[each.arm], "reward": asdict(each.reward), "price": asdict(each.price)}
+                         for each in line.effects]}
+            for line in self.lines
+        ]  # fmt: skip
+
+
+def effects_of(row: Campaign, arms: Sequence[ArmRow]) -> FeatureEffects | None:
+    """None for a campaign without features, and before the first feedback."""
+    if row.settings.terms.features is None or not any(arm.learned["pulls"] for arm in arms):
+        return None
+    learner = CampaignLearner.from_rows(row, arms)
+    policy, state = learner.policy, learner.state
+    assert isinstance(policy, LinearThompson)
+    assert isinstance(state, LinearState)
+    fit = policy.fit(state)
+    pulled = [arm for arm in np.argsort(-state.pulls, kind="stable").tolist() if state.pulls[arm] and state.active[arm]]
+    shown, means, seen = sorted(pulled[:ARMS_SHOWN_MAX]), fit.regressions.means, feature_means(state)
+    lines = []
+    for number, name in enumerate(row.settings.terms.features):
+        column, spread = 1 + number, float(fit.standard.spread[1 + number])
+        effects = []
+        if np.isfinite(spread):
+            deviations = np.sqrt(fit.regressions.variance(np.eye(state.columns)[column]))
+            effects = [_effect(row, arm, means[:, arm, column], deviations[:, arm]) for arm in shown]
+        lines.append(FeatureLine(name, float(seen[number]), spread if effects else 0.0, effects))
+    lines.sort(key=lambda line: -line.sureness)
+    rest = len(lines[FEATURES_SHOWN_MAX:])
+    return FeatureEffects(lines[:FEATURES_SHOWN_MAX], rest, len(pulled) - len(shown))
+
+
+def _effect(row: Campaign, arm: int, mean: Array, deviation: Array) -> Effect:
+    low, high = mean - NORMAL_95 * deviation, mean + NORMAL_95 * deviation
+    reward = np.array([mean[REWARD], low[REWARD], high[REWARD]]) * row.settings.terms.reward_max
+    price = np.expm1([mean[LOG_COST], low[LOG_COST], high[LOG_COST]])
+    sureness = float(np.max(np.abs(mean) / deviation))
+    return Effect(arm, MedianInterval(*reward.tolist()), MedianInterval(*price.tolist()), sureness)
+
+
+def feature_means(state: LinearState) -> Array:
+    """The means of the features so far; 0 before the first request."""
+    count = state.known.features
+    origin = np.array(state.origin) if state.origin else np.zeros(count)
+    return np.asarray(origin + state.standard().mean[1 : 1 + count])
+
+
+# --- a request that a reader types in ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ArmChance:
+    """How likely an arm is to answer a request, and what that is expected to bring and to cost."""
+
+    arm: int
+    name: str
+    chance: float
+    reward: float
+    price: float
+
+
+@dataclass(frozen=True)
+class RequestView:
+    """A request as it was typed in, and who would answer it now; ``problem`` says what is wrong with it."""
+
+    row: Campaign
+    segments: list[str]
+    typed: dict[str, str]
+    segment: str
+    answers: list[ArmChance]
+    problem: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "campaign": self.row.name, "features": self.typed, "segment": self.segment or None,
+            "problem": self.problem or None, "answers": [asdict(each) for each in self.answers],
+        }  # fmt: skip
+
+
+def field_name(number: int) -> str:
+    """The name of a feature's field in the form."""
+    return f"feature-{number}"
+
+
+def request_view(tx: Transaction, row: Campaign, query: Mapping[str, str]) -> RequestView:
+    """With the numbers in the query, and the means of those features that it does not have."""
+    names = row.settings.terms.features
+    if names is None:
+        raise BadFeature(f"requests of campaign {row.name!r} have no features; create a campaign that names some")
+    learner = CampaignLearner.from_rows(row, tx.arms(row.id))
+    state = learner.state
+    assert isinstance(state, LinearState)
+    usual = [f"{value:.4g}" for value in feature_means(state).tolist()]
+    typed = {name: query.get(field_name(number), usual[number]) for number, name in enumerate(names)}
+    segments, segment = [each for each in learner.segments if each is not None], query.get("segment", "")
+    if segment and segment not in segments:
+        problem = f"there is no segment {segment!r:.60}; choose one of those that requests have named"
+        return RequestView(row, segments, typed, segment, [], problem)
+    try:
+        given = finite("features", {name: _number(text) for name, text in typed.items()})
+    except BadFeature as error:
+        return RequestView(row, segments, typed, segment, [], str(error))
+    learner.set_remaining(row.account)
+    answers = _answers(row, learner, learner.request(segment or None, None, learner.feature_values(given)), tx.now())
+    return RequestView(row, segments, typed, segment, answers)
+
+
+def _number(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _answers(row: Campaign, learner: CampaignLearner, request: Request, now: float) -> list[ArmChance]:
+    """Of all active arms, the likely first."""
+    policy, state, settings = learner.policy, learner.state, row.settings
+    assert isinstance(policy, LinearThompson)
+    assert isinstance(state, LinearState)
+    available, cooling = learner.cooldowns.available(state.active, now)
+    named = counts(learner.learner, np.random.default_rng(SEED), DRAWS, available, request, cooling)
+    reward, cost = policy.expected(state, request)
+    answers = [
+        ArmChance(arm, learner.names[arm], float(named[arm]) / DRAWS, float(reward[arm]) * settings.terms.reward_max,
+                  to_units(settings.cost_max) * float(cost[arm]))
+        for arm in np.flatnonzero(state.active).tolist()
+    ]  # fmt: skip
+    return sorted(answers, key=lambda each: -each.chance)
