@@ -139,10 +139,9 @@ def test_a_trial_that_cannot_pay_is_left_out():
         policy.observe(state, number % 2, float(number // 2 % 10 < (3, 6)[number % 2]), 0.1, rng)
     fit = policy.fit(state)
     program = policy.program(state, fit.standard, Request())
-    means = policy.predicted(fit, program, fit.regressions.means[None], fit.mean_cost[None])
-    assert policy.worth_trying(state, fit, program, *means).tolist() == [1, 1]
+    assert policy.worth_trying(state, fit, program).tolist() == [1, 1]
     state.known = Knowledge(budget=1e6, horizon=1e9)  # with that much to come, nothing is sure enough
-    assert policy.worth_trying(state, fit, program, *means).tolist() == [0, 1]
+    assert policy.worth_trying(state, fit, program).tolist() == [0, 1]
 
 
 def test_an_arm_without_an_outcome_is_worth_trying():
@@ -152,8 +151,7 @@ def test_an_arm_without_an_outcome_is_worth_trying():
         policy.observe(state, 1, 0.9, 0.1, rng)
     fit = policy.fit(state)
     program = policy.program(state, fit.standard, Request())
-    means = policy.predicted(fit, program, fit.regressions.means[None], fit.mean_cost[None])
-    assert policy.worth_trying(state, fit, program, *means).tolist() == [0, 1]
+    assert policy.worth_trying(state, fit, program).tolist() == [0, 1]
 
 
 def test_what_was_forgotten_no_longer_counts():

@@ -102,7 +102,7 @@ chosen on the same records."""
 WIDEST = 4.0
 """The largest variance of the logarithm of a mean cost, where it stands for a relative one."""
 
-ENTRIES_AT_ONCE = 2_000_000
+ENTRIES_AT_ONCE = 200_000
 """Of arrays: draws are made in parts."""
 
 
@@ -154,6 +154,11 @@ class Program(NamedTuple):
     weight: Array
     arms: Arms
     may: ArmMask
+
+    @property
+    def at_hand(self) -> Program:
+        """The request at hand alone."""
+        return self._replace(rows=self.rows[-1:], factors=self.factors[-1:], weight=np.ones(1))
 
 
 @dataclass(frozen=True)
@@ -242,18 +247,18 @@ class LinearThompson(RequestPolicy[LinearState]):
         chosen = np.where(program.may, reward[:, -1] - price * cost[:, -1], -np.inf).argmax(axis=1)
         if not 0.0 < state.requests < np.inf:
             return np.asarray(chosen)
-        reward, cost = self.predicted(fit, program, fit.regressions.means[None], fit.mean_cost[None])
+        reward, cost = self.predicted(fit, program.at_hand, fit.regressions.means[None], fit.mean_cost[None])
         best = np.where(program.may, reward[0, -1] - price * cost[0, -1], -np.inf).argmax(axis=1)
         doubted = chosen != best
         if doubted.any():
-            chosen = np.where(doubted, self.worth_trying(state, fit, program, reward, cost)[chosen], chosen)
+            chosen = np.where(doubted, self.worth_trying(state, fit, program)[chosen], chosen)
         return np.asarray(chosen)
 
-    def worth_trying(self, state: LinearState, fit: Fit, program: Program, reward: Array, cost: Array) -> Arms:
-        """For each place its own, or that of the best arm by the means of the posteriors if a trial cannot pay. Means
-        are as (1, request, arm)."""
+    def worth_trying(self, state: LinearState, fit: Fit, program: Program) -> Arms:
+        """For each place its own, or that of the best arm by the means of the posteriors if a trial cannot pay."""
         from scipy.special import ndtr  # takes long to import, and not every choice needs it
 
+        reward, cost = self.predicted(fit, program, fit.regressions.means[None], fit.mean_cost[None])
         price = float(prices_at_rate(reward, cost, program.weight, state.rate).high[0])
         arms, row = program.arms, program.rows[-1]
         reward, cost = reward[0, -1], cost[0, -1]
