@@ -259,8 +259,9 @@ class PriceBracket(NamedTuple):
     share: Array
 
 
-def prices_at_rate(reward: Array, cost: Array, weight: Array, rate: float) -> PriceBracket:
-    """The price on money of the program for many different requests; means are (draw, request, arm).
+def prices_at_rate(reward: Array, cost: Array, weight: Array, rate: float | Array) -> PriceBracket:
+    """The price on money of the program for many different requests; means are (draw, request, arm), and draws may have
+    rates of their own.
 
     With one price the money of many requests is hardly ever just used up: they change arms one after the other as the
     price falls, and those that are alike change together. So there are two prices, near each other, and a request is

@@ -19,6 +19,13 @@ these coefficients, the program of `fluid` for
 
 The request at hand, which is one of the program's, gets the arm that is worth most at that price.
 
+How much the requests to come will cost is not sure, and money that is missed is often worth far more than money that
+is left over. So the price is the mean of the program's price λ(rate + s Z) over a normal Z, by three points,
+
+    ⅔ λ(rate) + ⅙ (λ(rate − √3 s) + λ(rate + √3 s)),   s² = v (1/T + 1/M),
+
+where v is the variance of what a planned answer costs, T the number of requests to come and M that of the sample.
+
 Weights. Features explain a share of how outcomes vary, however many features there are: the guess that an arm is like
 the others is worth ``apart`` outcomes for each column, and the guess that a feature has no effect at all ``shared``.
 
@@ -98,6 +105,9 @@ ALIKE = 0.1
 SLOPE_WIDTH = 0.5
 """Of the width of their posterior: the requests vary by themselves, so that less chance is needed to try everything;
 chosen on the same records."""
+
+WIDEST_NOISE = 1.0
+"""The largest variance of the logarithm of a cost that is reckoned with when money is planned."""
 
 WIDEST = 4.0
 """The largest variance of the logarithm of a mean cost, where it stands for a relative one."""
@@ -242,8 +252,7 @@ class LinearThompson(RequestPolicy[LinearState]):
         """The places of the arms that answer the request at hand, by this many draws."""
         level = rng.beta(*fit.shapes, size=(draws, len(state.pulls)))
         reward, cost = self.predicted(fit, program, drawn_coefficients(fit.regressions, rng, draws), level)
-        high, low, share = prices_at_rate(reward, cost, program.weight, state.rate)
-        price = np.where(rng.random(draws) < share, low, high)[:, None]
+        price = self.money_value(state, fit, program, reward, cost, rng)[:, None]
         chosen = np.where(program.may, reward[:, -1] - price * cost[:, -1], -np.inf).argmax(axis=1)
         if not 0.0 < state.requests < np.inf:
             return np.asarray(chosen)
@@ -253,6 +262,25 @@ class LinearThompson(RequestPolicy[LinearState]):
         if doubted.any():
             chosen = np.where(doubted, self.worth_trying(state, fit, program)[chosen], chosen)
         return np.asarray(chosen)
+
+    def money_value(
+        self, state: LinearState, fit: Fit, program: Program, reward: Array, cost: Array, rng: np.random.Generator
+    ) -> Array:
+        """What one more unit of money is worth on average, for each draw of means as (draw, request, arm)."""
+        weight, draws = program.weight, len(reward)
+        high, low, share = prices_at_rate(reward, cost, weight, state.rate)
+        price = np.where(rng.random(draws) < share, low, high)
+        if not 0.0 < state.requests < np.inf:
+            return np.asarray(price)
+        arm = (reward - high[:, None, None] * cost).argmax(axis=2)
+        planned = np.take_along_axis(cost, arm[..., None], axis=2)[..., 0]
+        noise = float(np.exp(min(fit.regressions.noise[LOG_COST].mean(), WIDEST_NOISE)))
+        variance = np.maximum(noise * (planned * planned @ weight) - np.square(planned @ weight), 0.0)
+        sample = 1.0 / len(weight) if len(weight) > 1 else 0.0
+        apart = np.sqrt(3.0 * variance * (1.0 / state.requests + sample))
+        rates = np.concatenate([np.maximum(state.rate - apart, 0.0), state.rate + apart])
+        ends = prices_at_rate(np.tile(reward, (2, 1, 1)), np.tile(cost, (2, 1, 1)), weight, rates).high
+        return np.asarray(2.0 / 3.0 * price + (ends[:draws] + ends[draws:]) / 6.0)
 
     def worth_trying(self, state: LinearState, fit: Fit, program: Program) -> Arms:
         """For each place its own, or that of the best arm by the means of the posteriors if a trial cannot pay."""
