@@ -298,7 +298,7 @@ def test_recorded_answers_say_what_a_policy_would_have_earned(recorded):
     before, _, _ = evenly(online, rng)
     log, rewards, costs = evenly(test, rng)
     log, rewards, costs = log.part(slice(400)), rewards[:400], costs[:400]
-    target = off_policy.held_still(log, parse_policy("bts-linear"), before, 6.6e-4, draws=10)
+    target = off_policy.held_still(log, parse_policy("bts-linear"), before, 2.3e-4, draws=10)
     chances = target.probability[target.rows(log)]
     assert np.unique(chances.argmax(axis=1)).size > 1
     found = off_policy.evaluate(log, target)
