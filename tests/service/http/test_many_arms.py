@@ -75,7 +75,7 @@ def test_arms_times_segments_are_bounded(monkeypatch):
         engine.decide("models", f"{number}", segment=segment)
     with pytest.raises(TooManySegments, match="would be number 3 among 3 arms; arms times segments are 6 at most"):
         engine.decide("models", "one more", segment="chat")
-    with pytest.raises(TooManySegments, match="number 4, with 2 segments and 0 features; arms times both are 6 at most"):
+    with pytest.raises(TooManySegments, match="4, with 2 segments and 0 features; arms times both are 6 at most"):
         engine.add_arm("models", "one more", 0.5)
     engine.decide("models", "none")
     engine.create("plain", "bts-paced", 100.0, {f"arm {number}": 1.0 for number in range(6)})
