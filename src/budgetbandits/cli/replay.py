@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -106,7 +107,15 @@ def _write_log(path: Path, columns: dict[str, list[Any]]) -> None:
         raise BadParameter(f"cannot write {str(path)!r}: {error.strerror or error}; choose another place") from None
 
 
+def _bounds(
+    bound: Callable[[ReplayTable, float], float], table: ReplayTable, found: list[ReplayResult]
+) -> dict[float, float]:
+    """A bound at each budget: policies share them."""
+    return {rate: bound(table, rate) for rate in {each.budget_per_request for each in found}}
+
+
 def _record(table: ReplayTable, found: list[ReplayResult], orders: int, seed: int) -> dict[str, Any]:
+    mixes, hindsight = (_bounds(bound, table, found) for bound in (fluid_reward_of, hindsight_reward_of))
     return {
         "requests": len(table),
         "arms": table.arms,
@@ -121,8 +130,8 @@ def _record(table: ReplayTable, found: list[ReplayResult], orders: int, seed: in
                 "reward": spread(each.reward),
                 "used": {"mean": float(each.used.mean()), "max": float(each.used.max())},
                 "unanswered": float(each.unanswered.mean()),
-                "best_mix_reward": fluid_reward_of(table, each.budget_per_request),
-                "hindsight_reward": hindsight_reward_of(table, each.budget_per_request),
+                "best_mix_reward": mixes[each.budget_per_request],
+                "hindsight_reward": hindsight[each.budget_per_request],
             }
             for each in found
         ],
@@ -143,7 +152,9 @@ def _show(title: str, table: ReplayTable, found: list[ReplayResult], policies: l
     )
     lines.add_column("policy", overflow="fold")
     unanswered = ["unanswered"] if any(each.unanswered.any() for each in found) else []
-    bounds = {"best mix": fluid_reward_of} | ({"hindsight": hindsight_reward_of} if features else {})
+    bounds = {"best mix": _bounds(fluid_reward_of, table, found)}
+    if features:
+        bounds["hindsight"] = _bounds(hindsight_reward_of, table, found)
     for column in ("budget", "reward", *bounds, "used", "at most", *unanswered):
         lines.add_column(column, justify="right", no_wrap=True)
     ranked = sorted(found, key=lambda each: (each.budget_per_request, -float(each.reward.mean())))
@@ -157,7 +168,7 @@ def _show(title: str, table: ReplayTable, found: list[ReplayResult], policies: l
             label(each.policy) + "".join(mark for mark, specs in blind.items() if each.policy in specs),
             f"{each.budget_per_request:g}",
             f"{each.reward.mean():.4f}" + ("" if error is None else f" ± {half_width(error, len(each.reward)):.4f}"),
-            *(f"{bound(table, each.budget_per_request):.4f}" for bound in bounds.values()),
+            *(f"{bound[each.budget_per_request]:.4f}" for bound in bounds.values()),
             f"{each.used.mean():.1%}",
             f"{each.used.max():.1%}",
             *([f"{each.unanswered.mean():,.1f}"] if unanswered else []),

@@ -4,6 +4,7 @@ arrays       array types for annotations, and functions that compile
 divergence   relative entropies, and how far an arm is from a ratio
 posteriors   laws of an arm's means and of their ratio
 fluid        the linear program of money and requests, for one set of means or for many draws at once
+regression   Bayesian linear regressions of arms that have a part in common
 intervals    confidence intervals
 stopping     how much evidence ends the trial of an arm
 numba_extension   makes `where`, `all_true` and `trial` known to Numba; imported by Numba alone

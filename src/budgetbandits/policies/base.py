@@ -46,6 +46,9 @@ KNOWLEDGE = {
 SMALLEST_PARAMETER, LARGEST_PARAMETER = 1e-9, 1e15
 """The range of hyper-parameters: any index of one stays a number."""
 
+FORGETTING_MAX = 0.5
+"""An outcome makes the earlier ones of its arm count at most half."""
+
 SMALLEST_KNOWN = 1e-100
 """What is known must be above this, for the same reason."""
 
@@ -308,6 +311,11 @@ NO_REQUEST_INFO = Request()
 @dataclass(frozen=True)
 class RequestPolicy(Policy[S]):
     """A policy that looks at the request."""
+
+    def check_forgetting(self, forget: float) -> None:
+        """Refuse a share by which each outcome makes earlier ones count less, if it is out of range."""
+        if not 0.0 <= forget <= FORGETTING_MAX:
+            raise BadParameter(f"{self.name}: forget is {forget}; use a share from 0 to {FORGETTING_MAX}")
 
     @abstractmethod
     def segments(self, state: S) -> int:

@@ -56,7 +56,6 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import ArmMask, Arms, Array
 from budgetbandits.numerics.fluid import prices_at_rate
 from budgetbandits.numerics.regression import Regressions, regressions
@@ -85,7 +84,7 @@ RECENT = 128
 FEWEST_RECENT = 4
 """... and of each at least."""
 
-FORGETTING_MAX, WEIGHT_MAX = 0.5, 1e6
+WEIGHT_MAX = 1e6
 
 FIRST_MEAN, FIRST_APART = 0.5, 0.5
 """The two rewards that a level begins with are 0 and 1; the two logarithms of costs are as far from their mean."""
@@ -199,8 +198,7 @@ class LinearThompson(RequestPolicy[LinearState]):
 
     def __post_init__(self) -> None:
         self.between(1e-3, WEIGHT_MAX, apart=self.apart, shared=self.shared)
-        if not 0.0 <= self.forget <= FORGETTING_MAX:
-            raise BadParameter(f"{self.name}: forget is {self.forget}; use a share from 0 to {FORGETTING_MAX}")
+        self.check_forgetting(self.forget)
 
     def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> LinearState:
         columns, slots = 1 + known.features, max(RECENT // arms, FEWEST_RECENT)

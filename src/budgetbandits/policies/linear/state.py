@@ -53,8 +53,8 @@ class LinearState(PlanState):
     responses  sums of row times reward, and of row times the logarithm of the cost, as (kind, column, arm)
     totals     sums of squares and of costs, as (row, arm)
     recent     rows of each arm's latest requests, as (slot, column, arm), to seven digits, which is enough for a price.
-               The first column is the number of the request, from 1 on, and 0 in a slot that is empty; the one before
-               the others says how far the estimates of its prices were from the usual ones
+               The first column is the number of the request, from 1 on, and 0 in a slot that is empty; the second says
+               how far the estimates of its prices were from the usual ones; the others are features and segments
     origin     the features of the first request
     estimates  of each arm's price: their number, and the sum of their logarithms
 

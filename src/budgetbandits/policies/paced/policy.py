@@ -82,7 +82,7 @@ from budgetbandits.policies.paced.statistics import (
     spend_weighted_cost,
 )
 
-POOLING_MAX, FORGETTING_MAX, HOPE_MAX = 1e6, 0.5, 1e3
+POOLING_MAX, HOPE_MAX = 1e6, 1e3
 
 RELATIVE_COST_MAX = 50.0
 """A cost counts as at most a hundred times its estimate: one such estimate must not outweigh all others."""
@@ -114,8 +114,7 @@ class PacedThompson(RequestPolicy[PacedState]):
 
     def __post_init__(self) -> None:
         self.between(1.0, POOLING_MAX, pooling=self.pooling)
-        if not 0.0 <= self.forget <= FORGETTING_MAX:
-            raise BadParameter(f"{self.name}: forget is {self.forget}; use a share from 0 to {FORGETTING_MAX}")
+        self.check_forgetting(self.forget)
         if not 0.0 <= self.hope <= HOPE_MAX:
             raise BadParameter(f"{self.name}: hope is {self.hope}; use 0 to draw means, or up to {HOPE_MAX:g}")
         if self.trials not in (0.0, 1.0):
