@@ -282,8 +282,8 @@ def test_a_stand_in_is_taken_to_cost_what_its_estimates_turned_out_to_mean(polic
     for name, cost in (("small", 0.01), ("large", 0.2)) * 40:
         spend.tell(spend.ask(arms=[name], prices={name: 0.01 if name == "small" else 0.02}), 0.5, cost)
     policy, state, request = spend.policy, spend._session.learner.state, Request(prices=np.array([0.01, 0.02]))
-    assert substitutes.known_cost(policy, state, 0, request) == pytest.approx(0.01, rel=0.1)
-    assert substitutes.known_cost(policy, state, 1, request) == pytest.approx(0.2, rel=0.1)
+    assert policy.expected_cost(state, request, 0) == pytest.approx(0.01, rel=0.1)
+    assert policy.expected_cost(state, request, 1) == pytest.approx(0.2, rel=0.1)
     rng, ready = np.random.default_rng(1), np.array([False, True])
     taken = [substitutes.by_plan(policy, state, 0, ready, rng, request) for _ in range(200)]
     assert 1 <= taken.count(1) <= 30  # one in twenty; it was one in two
@@ -300,8 +300,8 @@ def test_a_stand_in_is_taken_to_cost_what_the_features_of_the_request_say():
     policy, state, rng = spend.policy, spend._session.learner.state, np.random.default_rng(1)
     for length, cost in ((0.0, 0.1), (1.0, 0.4)):
         request = Request(features=np.array([length]))
-        assert substitutes.known_cost(policy, state, 1, request) == pytest.approx(cost, rel=0.3)
-        assert substitutes.known_cost(policy, state, 0, request) == pytest.approx(cost / 10, rel=0.3)
+        assert policy.expected_cost(state, request, 1) == pytest.approx(cost, rel=0.3)
+        assert policy.expected_cost(state, request, 0) == pytest.approx(cost / 10, rel=0.3)
         taken = [substitutes.by_plan(policy, state, 0, np.array([False, True]), rng, request) for _ in range(200)]
         assert 5 <= taken.count(1) <= 40  # about 20, by binomial odds 1 : 10⁵ to be outside
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from budgetbandits.numerics.fluid import best_mix, prices_at_rate
+from budgetbandits.numerics.fluid import best_mix, price_curve
 
 
 def spent_at(prices, draw, reward, cost, weight):
@@ -21,10 +21,12 @@ def test_the_two_prices_enclose_the_price_of_the_program(alike):
     reward, cost = rng.random((30, 1 if alike else 40, 4)), rng.random((30, 1 if alike else 40, 4)) ** 2 + 0.01
     reward, cost = (np.repeat(each, 40, axis=1) if alike else each for each in (reward, cost))
     weight = np.full(40, 1 / 40)
+    curve = price_curve(reward, cost, weight)
     for rate in (0.02, 0.1, 0.3, 0.9):
-        prices = prices_at_rate(reward, cost, weight, rate)
+        prices = curve.bracket(rate)
         for draw in range(30):
             mix = best_mix(reward[draw].tolist(), cost[draw].tolist(), weight.tolist(), rate)
+            assert curve.price(rate)[draw] == pytest.approx(mix.price, rel=1e-9)
             slack = 1e-9 * mix.price
             assert prices.low[draw] - slack <= mix.price <= prices.high[draw] + slack
             assert prices.high[draw] <= 1.0041 * prices.low[draw] or mix.price == 0.0
@@ -34,6 +36,24 @@ def test_the_two_prices_enclose_the_price_of_the_program(alike):
 
 
 def test_money_that_is_left_over_has_no_price():
-    reward, cost = np.array([[[0.2, 0.8]]]), np.array([[[0.1, 0.5]]])
-    assert prices_at_rate(reward, cost, np.ones(1), 0.5) == (0.0, 0.0, 0.0)
-    assert prices_at_rate(reward, cost, np.ones(1), 0.05) == (2.0, 2.0, 0.0)  # the best ratio
+    curve = price_curve(np.array([[[0.2, 0.8]]]), np.array([[[0.1, 0.5]]]), np.ones(1))
+    assert curve.bracket(0.5) == (0.0, 0.0, 0.0)
+    assert curve.bracket(0.05) == (2.0, 2.0, 0.0)  # the best ratio
+
+
+def test_each_draw_may_have_a_rate_of_its_own():
+    rng = np.random.default_rng(2)
+    reward, cost, weight = rng.random((3, 20, 4)), rng.random((3, 20, 4)), np.full(20, 0.05)
+    curve, rates = price_curve(reward, cost, weight), np.array([0.1, 0.3, 0.9])
+    assert curve.price(rates).tolist() == [curve.price(rate)[draw] for draw, rate in enumerate(rates)]
+
+
+@pytest.mark.parametrize("arms", [1, 2])
+def test_arms_that_are_equal_in_all_count_once(arms):
+    """Nothing is gained by a second one."""
+    reward, cost = np.full((1, 5, arms), 0.6), np.full((1, 5, arms), 0.3)
+    curve = price_curve(reward, cost, np.full(5, 0.2))
+    assert curve.ratio == pytest.approx(2.0)
+    assert curve.least == pytest.approx(0.3)
+    assert curve.price(0.31) == 0.0
+    assert curve.price(0.2) == curve.ratio

@@ -22,8 +22,9 @@ from budgetbandits.allocation.units import Units, checked_names
 from budgetbandits.errors import BadParameter, BadState, UnknownPolicy
 from budgetbandits.formatting.tables import MOST_ROWS, Table, column, left_out
 from budgetbandits.policies import label, parse_policy
-from budgetbandits.policies.base import PlanState, Policy
+from budgetbandits.policies.base import Policy
 from budgetbandits.policies.index import MoneyPolicy
+from budgetbandits.policies.planning import PlanState
 from budgetbandits.policies.posteriors import kept_posterior, posterior
 from budgetbandits.validation import positive
 

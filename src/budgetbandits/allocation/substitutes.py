@@ -31,13 +31,10 @@ import math
 
 import numpy as np
 
-from budgetbandits.numerics.arrays import ArmMask, Arms
-from budgetbandits.numerics.fluid import best_mix, mix_of_one, prices_at_rate
-from budgetbandits.policies.base import NO_REQUEST_INFO, PlanState, Policy, Request, State
-from budgetbandits.policies.linear import LinearThompson
-from budgetbandits.policies.linear.state import LinearState
-from budgetbandits.policies.paced.policy import PacedThompson
-from budgetbandits.policies.paced.statistics import COST, COUNT, REWARD, PacedState
+from budgetbandits.numerics.arrays import ArmMask
+from budgetbandits.numerics.fluid import mix_of_one
+from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, State
+from budgetbandits.policies.planning import PlanPolicy, PlanState
 from budgetbandits.policies.posteriors import kept_posterior
 from budgetbandits.policies.statistics import Tally
 
@@ -54,8 +51,7 @@ def share(policy: Policy, state: State, arm: int, other: int) -> float:
 
 def keeps_pace(policy: Policy, state: State) -> bool:
     """Whether the policy plans money for a number of requests."""
-    plans = isinstance(policy, PacedThompson | LinearThompson) and isinstance(state, PlanState)
-    return plans and math.isfinite(state.known.horizon)
+    return isinstance(policy, PlanPolicy) and math.isfinite(state.known.horizon)
 
 
 def by_plan(
@@ -67,9 +63,10 @@ def by_plan(
     request: Request = NO_REQUEST_INFO,
 ) -> int | None:
     """The available arm that answers in place of one cooling down, by a policy that keeps a pace; None if none does."""
+    assert isinstance(policy, PlanPolicy)
     assert isinstance(state, PlanState)
-    may = _may_cost(policy, state, arm, request)
-    arms, reward, cost = _drawn(policy, state, available, rng, request)
+    may, arms = _may_cost(policy, state, arm, request), np.flatnonzero(available)
+    reward, cost = (means.tolist() for means in policy.plausible_means(state, request, available, rng))
     first, upgrade, often, *_ = mix_of_one(reward, cost, may)
     lot = rng.random()
     if often > 0.0:
@@ -77,68 +74,20 @@ def by_plan(
     return int(arms[first]) if lot * cost[first] < may else None
 
 
-def _drawn(
-    policy: Policy, state: PlanState, available: ArmMask, rng: np.random.Generator, request: Request
-) -> tuple[Arms, list[float], list[float]]:
-    """The arms available, and plausible mean rewards and costs of each for a request."""
-    if isinstance(policy, LinearThompson) and isinstance(state, LinearState):
-        arms = np.flatnonzero(available)
-        means, prices = policy.drawn(state, request, rng)
-        return arms, means[arms].tolist(), prices[arms].tolist()
-    assert isinstance(policy, PacedThompson)
-    assert isinstance(state, PacedState)
-    active, state.active = state.active, available
-    try:
-        drawn = policy.draw(state, Request(request.segment), rng)
-    finally:
-        state.active = active
-    cost = drawn.cost[request.segment]
-    if request.prices is not None:
-        cost = policy.expected_prices(state, request)[drawn.arms]
-    return drawn.arms, drawn.reward[request.segment].tolist(), cost.tolist()
-
-
-def _may_cost(policy: Policy, state: PlanState, arm: int, request: Request) -> float:
+def _may_cost(policy: PlanPolicy[PlanState], state: PlanState, arm: int, request: Request) -> float:
     """The price that a request may have in place of an arm cooling down, by the plan for the posteriors' means."""
-    usual, rate = known_cost(policy, state, arm, request), state.rate
+    usual, rate = policy.expected_cost(state, request, arm), state.rate
     if usual is None:
         return rate
-    price, short = _plan(policy, state, request)
+    price, short = policy.plan(state, request)
     if price == 0.0:
         return max(usual, rate)
     return min(usual, rate) if short else usual
 
 
-def _plan(policy: Policy, state: PlanState, request: Request) -> tuple[float, bool]:
-    """The price on money by the posteriors' means, and whether all requests together cost more than there is."""
-    if isinstance(policy, LinearThompson) and isinstance(state, LinearState):
-        fit = policy.fit(state)
-        program = policy.program(state, fit.standard, request)
-        means, prices = policy.predicted(fit, program, fit.regressions.means[None], fit.mean_cost[None])
-        found = prices_at_rate(means, prices, program.weight, state.rate)
-        return float(found.high[0]), bool(found.high[0] == found.low[0] > 0.0)
-    assert isinstance(policy, PacedThompson)
-    assert isinstance(state, PacedState)
-    rate, arms = state.rate, np.flatnonzero(state.active)
-    a, b = policy.laws(state, arms)
-    scales = np.broadcast_to(state.scales, state.pulls.shape)[arms]
-    reward, cost = (a / (a + b))[0].tolist(), ((a / (a + b))[1] * scales).tolist()
-    answered = [number + 1.0 for number in state.answered]
-    weight = [number / sum(answered) for number in answered]
-    mix = best_mix(reward, cost, weight, rate)
-    return mix.price, mix.share == 0.0 and mix.spend(cost, weight) > rate
-
-
-def known_cost(policy: Policy, state: State, arm: int, request: Request = NO_REQUEST_INFO) -> float | None:
-    """The expected cost of a request with an arm, in units of the largest cost: by its features, by its estimate and
-    how right those were so far, or on average; None if nothing is known of it."""
-    if isinstance(policy, LinearThompson) and isinstance(state, LinearState) and request is not NO_REQUEST_INFO:
-        return float(policy.expected(state, request)[1][arm]) if state.counts[arm] > 0.0 else None
-    if request.prices is not None and not math.isnan(request.prices[arm]):
-        assert isinstance(policy, PacedThompson)
-        assert isinstance(state, PacedState)
-        return float(policy.expected_prices(state, request)[arm])
-    means = _known_means(policy, state, arm, request.segment)
+def known_cost(policy: Policy, state: State, arm: int) -> float | None:
+    """The mean cost of an arm, in units of the largest cost; None if nothing is known of it."""
+    means = _known_means(policy, state, arm)
     return None if means is None else means[1]
 
 
@@ -156,17 +105,12 @@ def likely(policy: Policy, state: State, arm: int, available: ArmMask) -> tuple[
     return other, known[1] / usual
 
 
-def _known_means(policy: Policy, state: State, arm: int, segment: int = 0) -> tuple[float, float] | None:
-    """The mean reward and cost of an arm, in the segment if anything is known of it there."""
+def _known_means(policy: Policy, state: State, arm: int) -> tuple[float, float] | None:
+    """The mean reward and cost of an arm."""
     means = None
-    if isinstance(state, PacedState):
-        counts = state.sums[COUNT, :, arm]
-        here = segment if counts[segment] > 0.0 else slice(None)
-        if counts.sum() > 0.0:
-            means = tuple(float(state.sums[row, here, arm].sum() / counts[here].sum()) for row in (REWARD, COST))
-    elif isinstance(state, LinearState) and state.counts[arm] > 0.0:
-        count, reward, cost = state.sums(arm)
-        means = reward / count, cost / count
+    if isinstance(state, PlanState):
+        count, reward, cost = state.arm_sums(arm)
+        means = (reward / count, cost / count) if count > 0.0 else None
     elif isinstance(state, Tally) and state.pulls[arm]:
         means = float(state.reward[arm] / state.pulls[arm]), float(state.cost[arm] / state.pulls[arm])
     elif state.pulls[arm]:

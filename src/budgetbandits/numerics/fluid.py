@@ -184,7 +184,8 @@ def arms_at_rate(reward: Array, cost: Array, weight: Array, rate: float, segment
     if arms == 1:
         only = first[:, segment]
         return Mixes(only, only, np.zeros(draws), np.where(spent >= rate, ratio, 0.0), ratio)
-    prices, more, to = _chains(reward, cost, weight, first)
+    prices, more, to = (np.moveaxis(each, 0, 2) for each in _chains(reward, cost, first))
+    more = weight[:, None] * more
     order = np.argsort(-prices.reshape(draws, -1), axis=1, kind="stable")
     price = np.take_along_axis(prices.reshape(draws, -1), order, axis=1)
     total = spent[:, None] + np.cumsum(np.take_along_axis(more.reshape(draws, -1), order, axis=1), axis=1)
@@ -194,15 +195,15 @@ def arms_at_rate(reward: Array, cost: Array, weight: Array, rate: float, segment
     taken = np.zeros(price.shape, dtype=bool)
     before = (np.arange(price.shape[1]) < ends[:, None]) & (price > 0.0)
     np.put_along_axis(taken, order, before, axis=1)
-    steps = taken.reshape(draws, segments, arms - 1)[:, segment].sum(axis=1)
+    steps = taken.reshape(draws, segments, -1)[:, segment].sum(axis=1)
     chain = np.concatenate([first[:, segment, None], to[:, segment]], axis=1)
     rows = np.arange(draws)
     chosen = chain[rows, steps]
     last = np.minimum(ends, price.shape[1] - 1)
-    mixes = over[rows, last] & ~scarce & (order[rows, last] // (arms - 1) == segment)
+    mixes = over[rows, last] & ~scarce & (order[rows, last] // to.shape[2] == segment)
     extra = more.reshape(draws, -1)[rows, order[rows, last]]
     share = np.where(mixes, (rate - (total[rows, last] - extra)) / np.where(mixes, extra, 1.0), 0.0)
-    upgraded = chain[rows, np.minimum(steps + 1, arms - 1)]
+    upgraded = chain[rows, np.minimum(steps + 1, to.shape[2])]
     paid = np.where(scarce, ratio, np.where(over[rows, last], price[rows, last], 0.0))
     steps = before.sum(axis=1)
     short = np.where(steps == 0, ratio, price[rows, np.maximum(steps, 1) - 1])
@@ -230,8 +231,8 @@ def price_for_varied(reward: Array, cost: Array, weight: Array, rate: float, spr
     if arms == 1:
         return np.where(scarce, ratio, 0.0)
     cheapest = cost.argmin(axis=2)
-    prices, more, _ = _chains(reward, cost, weight, cheapest)
-    prices, more = prices.reshape(draws, -1), more.reshape(draws, -1)
+    prices, more, _ = (np.moveaxis(each, 0, 2) for each in _chains(reward, cost, cheapest))
+    prices, more = prices.reshape(draws, -1), (weight[:, None] * more).reshape(draws, -1)
     pays = prices > 0.0
     logs, more = np.log(np.where(pays, prices, 1.0)), np.where(pays, more, 0.0)
     room = rate - (weight * _at(cost, cheapest)).sum(axis=1)
@@ -246,8 +247,8 @@ def price_for_varied(reward: Array, cost: Array, weight: Array, rate: float, spr
     return np.asarray(np.where(scarce, ratio, np.where(enough, 0.0, np.exp(high))))
 
 
-PRICE_STEPS, PRICE_RANGE = 12, 1e6
-"""Of the search for a price, and how far it goes below the largest: it ends within 0.4 %."""
+CLOSE = 0.002
+"""How far, relatively, the two prices of a bracket are from the price between them."""
 
 
 class PriceBracket(NamedTuple):
@@ -259,42 +260,63 @@ class PriceBracket(NamedTuple):
     share: Array
 
 
-def prices_at_rate(reward: Array, cost: Array, weight: Array, rate: float | Array) -> PriceBracket:
-    """The price on money of the program for many different requests; means are (draw, request, arm), and draws may have
-    rates of their own.
+class PriceCurve(NamedTuple):
+    """The spending of many requests as the price on money falls, for each draw: it rises in steps.
 
-    With one price the money of many requests is hardly ever just used up: they change arms one after the other as the
-    price falls, and those that are alike change together. So there are two prices, near each other, and a request is
-    answered at one of them by lot; the mean of what is spent is then ``rate``.
+    steps  the price of each step, falling; the best ratio before the first and 0 after the last
+    spent  by how many steps were taken
+    ratio  the best ratio of rewards to costs
+    least  the money for a request that it takes
+    """
+
+    steps: Array
+    spent: Array
+    ratio: Array
+    least: Array
+
+    def price(self, rate: float | Array) -> Array:
+        """The price on money at a rate for all draws, or one for each."""
+        rate = np.asarray(rate)
+        taken = (self.spent <= rate[..., None]).sum(axis=1)
+        return np.where(self.least >= rate, self.ratio, self.steps[np.arange(len(taken)), taken])
+
+    def bracket(self, rate: float) -> PriceBracket:
+        """With one price the money of many requests is hardly ever just used up: they change arms one after the other
+        as the price falls, and those that are alike change together. So there are two prices, near each other, and a
+        request is answered at one of them by lot; the mean of what is spent is then ``rate``."""
+        price = self.price(rate)
+        between = (price > 0.0) & (self.least < rate)
+        low, high = (1.0 - CLOSE) * price, np.minimum((1.0 + CLOSE) * price, self.ratio)
+        low, high = np.where(between, low, price), np.where(between, high, price)
+        draws = np.arange(len(price))
+        less, more = (self.spent[draws, (self.steps[:, 1:-1] > at[:, None]).sum(axis=1)] for at in (high, low))
+        share = np.where(between, (rate - less) / np.where(between, more - less, 1.0), 0.0)
+        return PriceBracket(high, low, share)
+
+
+def price_curve(reward: Array, cost: Array, weight: Array) -> PriceCurve:
+    """The program for many different requests at every rate; means are (draw, request, arm).
 
     >>> reward, cost = np.array([[[0.2, 0.8, 0.9]] * 2]), np.array([[[0.1, 0.5, 1.0]] * 2])
-    >>> high, low, share = prices_at_rate(reward, cost, np.array([0.5, 0.5]), 0.3)
-    >>> bool(low[0] < 1.5 < high[0] < 1.006 * low[0]), share.round(3).tolist()  # the second arm pays below 1.5
-    (True, [0.5])
+    >>> curve = price_curve(reward, cost, np.array([0.5, 0.5]))
+    >>> curve.price(0.3).round(3).tolist(), curve.price(0.6).round(3).tolist()
+    ([1.5], [0.2])
+    >>> curve.bracket(0.3).share.round(3).tolist()  # half of the requests are to take the second arm
+    [0.5]
     """
-    draws, requests, arms = reward.shape
-    first = np.arange(0, draws * requests * arms, arms).reshape(draws, requests)
-    flat = cost.reshape(-1)
-
-    def spend(price: Array) -> Array:
-        chosen = (reward - price[:, None, None] * cost).argmax(axis=2)
-        return np.asarray(flat[first + chosen] @ weight)
-
-    highest, _ = _best_ratio(reward, cost, weight)
-    low, high = highest / PRICE_RANGE, highest
-    spent_low, spent_high = spend(low), spend(high)
-    left_over, scarce = spent_low <= rate, spent_high >= rate
-    for _ in range(PRICE_STEPS):
-        middle = np.sqrt(low * high)
-        spent = spend(middle)
-        over = spent > rate
-        low, spent_low = np.where(over, middle, low), np.where(over, spent, spent_low)
-        high, spent_high = np.where(over, high, middle), np.where(over, spent_high, spent)
-    between = ~(left_over | scarce)
-    price = np.where(scarce, highest, 0.0)
-    high, low = np.where(between, high, price), np.where(between, low, price)
-    share = np.where(between, (rate - spent_high) / np.where(between, spent_low - spent_high, 1.0), 0.0)
-    return PriceBracket(high, low, share)
+    draws = np.arange(len(reward))
+    cheapest = cost.argmin(axis=2)
+    prices, more, _ = _chains(reward, cost, cheapest)
+    prices, more = (np.moveaxis(each, 0, 1).reshape(len(draws), -1) for each in (prices, weight * more))
+    order = np.argsort(-prices, axis=1)
+    prices, more = prices[draws[:, None], order], more[draws[:, None], order]
+    spent = np.concatenate([_at(cost, cheapest) @ weight[:, None], more], axis=1).cumsum(axis=1)
+    earned = np.concatenate([_at(reward, cheapest) @ weight[:, None], prices * more], axis=1).cumsum(axis=1)
+    best = (earned / spent).argmax(axis=1)
+    least = spent[draws, best]
+    ratio = earned[draws, best] / least
+    steps = np.concatenate([ratio[:, None], prices, np.zeros((len(draws), 1))], axis=1)
+    return PriceCurve(steps, spent, ratio, least)
 
 
 def _at(values: Array, arm: Arms) -> Array:
@@ -317,20 +339,28 @@ def _best_ratio(reward: Array, cost: Array, weight: Array) -> tuple[Array, Arms]
     return ratio, arm
 
 
-def _chains(reward: Array, cost: Array, weight: Array, first: Arms) -> tuple[Array, Array, Arms]:
-    """The steps of each segment's chain: the price at which each pays (0 where there is none), what it costs more for a
-    request of any segment, and the arm that it leads to."""
-    prices, more, to = [], [], []
-    arm = first
-    for _ in range(reward.shape[2] - 1):
-        gains, costs = reward - _at(reward, arm)[:, :, None], cost - _at(cost, arm)[:, :, None]
-        pays = (gains > 0.0) & (costs > 0.0)
-        slope = np.where(pays, gains / np.where(pays, costs, 1.0), 0.0)
-        best = slope.argmax(axis=2)
-        price = _at(slope, best)
-        best = np.where(price > 0.0, best, arm)
-        prices.append(price)
-        more.append(weight * (_at(cost, best) - _at(cost, arm)))
-        to.append(best)
-        arm = best
-    return np.stack(prices, axis=2), np.stack(more, axis=2), np.stack(to, axis=2)
+def _chains(reward: Array, cost: Array, first: Arms) -> tuple[Array, Array, Arms]:
+    """The steps of each segment's chain as (step, draw, segment): the price at which each pays (0 where there is none),
+    what it costs more, and the arm that it leads to."""
+    arms = reward.shape[2]
+    rows = np.arange(0, reward.size, arms)
+    rewards, costs = reward.reshape(-1), cost.reshape(-1)
+    at = rows + first.reshape(-1)
+    prices: list[Array] = []
+    more: list[Array] = []
+    to: list[Arms] = []
+    for _ in range(arms - 1):
+        paid = costs[at]
+        extra = costs.reshape(-1, arms) - paid[:, None]
+        slope = (rewards.reshape(-1, arms) - rewards[at][:, None]) / np.where(extra > 0.0, extra, np.inf)
+        best = rows + slope.argmax(axis=1)
+        price = slope.reshape(-1)[best]
+        pays = price > 0.0
+        if to and not pays.any():
+            break
+        at = np.where(pays, best, at)
+        prices.append(np.where(pays, price, 0.0))
+        more.append(costs[at] - paid)
+        to.append(at - rows)
+    shape = (len(to), *first.shape)
+    return np.array(prices).reshape(shape), np.array(more).reshape(shape), np.array(to, dtype=np.int64).reshape(shape)

@@ -86,10 +86,13 @@ def regressions(
     ``arm_weight`` is κ and ``shared_weight`` κ₀. The noise of an arm is the mean square of what the arm's own
     regression leaves over, these two outcomes included.
     """
-    columns = products.shape[1]
-    prior = np.full(columns, arm_weight)
-    prior[0] = LEVEL_WEIGHT
-    factor = inverse_factors(products + np.diag(prior))
+    arms, columns = products.shape[:2]
+    slopes = columns - 1
+    precision = products.copy()
+    diagonal = precision.reshape(arms, -1)[:, :: columns + 1]
+    diagonal += arm_weight
+    diagonal[:, 0] += LEVEL_WEIGHT - arm_weight
+    factor = inverse_factors(precision)
     inverse = factor.transpose(0, 2, 1) @ factor
     sums = responses.copy()
     sums[:, :, 0] += LEVEL_WEIGHT * level
@@ -98,11 +101,10 @@ def regressions(
     least = SMALLEST_SHARE * (squares + LEVEL_WEIGHT * first * first)
     noise = np.maximum(left, least) / (products[:, 0, 0] + LEVEL_WEIGHT)
     follow = arm_weight * inverse[:, :, 1:]
-    information = arm_weight * (np.eye(columns - 1) - follow[:, 1:, :])
     sure = 1.0 / noise
-    precision = (sure @ information.reshape(len(information), -1)).reshape(len(sure), columns - 1, columns - 1)
-    precision += (shared_weight * sure.mean(axis=1))[:, None, None] * np.eye(columns - 1)
-    shared_factor = inverse_factors(precision)
+    common = (sure @ follow[:, 1:].reshape(arms, -1)) * -arm_weight
+    common[:, ::columns] += (arm_weight * sure.sum(axis=1) + shared_weight * sure.mean(axis=1))[:, None]
+    shared_factor = inverse_factors(common.reshape(len(sure), slopes, slopes))
     pull = arm_weight * (alone[:, :, 1:] * sure[:, :, None]).sum(axis=1)
     shared = shared_factor.transpose(0, 2, 1) @ (shared_factor @ pull[..., None])
     return Regressions(factor, alone, follow, shared[..., 0], shared_factor, noise)
@@ -114,8 +116,8 @@ def inverse_factors(matrices: Array) -> Array:
 
     factors = np.linalg.cholesky(matrices)
     if factors.size:
-        for factor in factors:
-            factor[:] = dtrtri(factor, lower=1)[0]
+        for factor in factors.transpose(0, 2, 1):  # in the order of LAPACK's columns, so that nothing is copied
+            dtrtri(factor, lower=0, overwrite_c=1)
     return np.asarray(factors)
 
 

@@ -165,41 +165,6 @@ class State:
             self.known = replace(self.known, costs=np.concatenate([self.known.costs, other.known.costs]))
 
 
-@dataclass
-class PlanState(State):
-    """The state of a policy that plans money for a number of requests.
-
-    past_pulls  how many of the pulls were not made with this budget
-    """
-
-    past_pulls: int = 0
-
-    @property
-    def scales(self) -> Any:
-        """What a cost of 1 is for each arm, in units of the largest: 1, or the arm's own cap."""
-        return 1.0 if self.known.scales is None else self.known.scales
-
-    @property
-    def paid(self) -> float:
-        """The money spent out of this budget."""
-        raise NotImplementedError
-
-    @property
-    def left(self) -> float:
-        """The money left of the budget."""
-        return max(self.known.budget - self.paid, 0.0)
-
-    @property
-    def requests(self) -> float:
-        """How many are still to come; 0 or less past the horizon."""
-        return self.known.horizon - (int(self.pulls.sum()) - self.past_pulls + self.known.unlearned)
-
-    @property
-    def rate(self) -> float:
-        """Money for each request that is still to come; 0 without a horizon."""
-        return self.left / max(self.requests, 1.0)
-
-
 @dataclass(frozen=True)
 class Policy(ABC, Generic[S]):
     """Immutable hyper-parameters and the rule they parametrise; ``S`` is the kind of its states."""

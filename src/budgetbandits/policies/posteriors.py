@@ -48,8 +48,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Arms, Array, trial
 from budgetbandits.numerics.posteriors import ArmPosterior, BetaPosterior, JointRatioPosterior, RestrictedNormal
 from budgetbandits.policies.base import Policy, State
-from budgetbandits.policies.linear.state import LinearState
-from budgetbandits.policies.paced.statistics import COST, COUNT, REWARD, PacedState
+from budgetbandits.policies.planning import PlanState
 from budgetbandits.policies.sampling import Posterior, SamplingPolicy
 from budgetbandits.policies.statistics import Tally, corner_shares
 from budgetbandits.policies.thompson import PRIOR_MAX, PRIOR_MIN, BetaState
@@ -222,11 +221,8 @@ def posterior(policy: Policy, state: State, arm: int) -> ArmPosterior:
     sums = None
     if isinstance(state, Tally):
         sums = float(state.pulls[arm]), float(state.reward[arm]), float(state.cost[arm])
-    elif isinstance(state, PacedState):  # what it has forgotten counts in none of them
-        count, reward, cost = state.sums[[COUNT, REWARD, COST], :, arm].sum(axis=1).tolist()
-        sums = count, reward, cost
-    elif isinstance(state, LinearState):
-        sums = state.sums(arm)
+    elif isinstance(state, PlanState):
+        sums = state.arm_sums(arm)
     if sums is not None:
         count, *totals = sums
         return ArmPosterior.independent(*(BetaPosterior(1.0 + total, 1.0 + count - total) for total in totals))

@@ -26,8 +26,9 @@ from budgetbandits.allocation.session import ArmSession, Segments, chosen_from
 from budgetbandits.errors import BadState, BudgetBanditsError, TooManySegments
 from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.policies import parse_policy
-from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, PlanState, Policy, Request, RequestPolicy
+from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy
 from budgetbandits.policies.index import MoneyPolicy
+from budgetbandits.policies.planning import PlanState
 from budgetbandits.policies.primal_dual import PricedState
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.policies.statistics import Moments

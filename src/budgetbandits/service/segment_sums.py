@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.linear import LinearThompson
-from budgetbandits.policies.paced.policy import PacedThompson
+from budgetbandits.policies.planning import PlanPolicy
 
 SUMS_ENTRY = "answered"
 """The entry of an arm's row."""
@@ -26,9 +25,7 @@ class SegmentSums:
     @classmethod
     def kept_for(cls, policy: Policy, arms: int) -> SegmentSums | None:
         """Empty sums, or None where the policy's own will do."""
-        forgets = isinstance(policy, PacedThompson) and (policy.forget > 0.0 or policy.trials > 0.0)
-        needed = forgets or isinstance(policy, LinearThompson)
-        return cls(arms) if needed else None
+        return cls(arms) if isinstance(policy, PlanPolicy) and not policy.sums_by_segment else None
 
     def add_arm(self) -> None:
         self._sums.append([])

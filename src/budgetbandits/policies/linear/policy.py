@@ -30,15 +30,15 @@ Weights. Features explain a share of how outcomes vary, however many features th
 the others is worth ``apart`` outcomes for each column, and the guess that a feature has no effect at all ``shared``.
 
 Trials. With many features there is always one more thing to find out, and Thompson sampling finds out everything. So an
-arm that another is better than by x, by the means of the posteriors and the price for them, is tried only if that may
-pay. m trials would change what is known of its worth by about
+arm that another is better than by x, by the means of the posteriors at that price, is tried only if that may pay. m
+trials would change what is known of its worth by about
 
     s² = σ² m/(m + m₀),   m₀ = columns/h,
 
 where σ² is the variance of that worth and h the leverage zᵀG⁻¹z of the request: for one column, m₀ is the number of
-outcomes so far. They cost m x, and bring s (φ(x/s) − x/s Φ(−x/s)) for each of the T requests to come that are like
+outcomes so far. They cost m x, and earn s (φ(x/s) − x/s Φ(−x/s)) for each of the T requests to come that are like
 this one, of which a tenth are taken to be. If that is less than their cost for every m, the better arm answers. Arms
-that were never tried are, and so are more expensive ones where money is left over in any case.
+that were never tried are, and so are more expensive ones where money is left over by the draw.
 
 Estimates. Where the price of an arm is estimated before the choice, its costs are learned as if its estimate had been
 the usual one, the geometric mean of its estimates so far, and expected in proportion to the estimate. Recent requests
@@ -57,9 +57,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.numerics.arrays import ArmMask, Arms, Array
-from budgetbandits.numerics.fluid import prices_at_rate
+from budgetbandits.numerics.fluid import PriceCurve, price_curve
 from budgetbandits.numerics.regression import Regressions, regressions
-from budgetbandits.policies.base import NO_REQUEST_INFO, NOT_IN_PRINT, NOTHING_KNOWN, Knowledge, Request, RequestPolicy
+from budgetbandits.policies.base import NO_REQUEST_INFO, NOT_IN_PRINT, NOTHING_KNOWN, Knowledge, Request
 from budgetbandits.policies.linear.state import (
     COST,
     COST_SQUARED,
@@ -77,6 +77,7 @@ from budgetbandits.policies.paced.statistics import (
     prior_cost_scale,
     spend_weighted_cost,
 )
+from budgetbandits.policies.planning import PlanPolicy
 
 RECENT = 128
 """Recent requests that are kept, of all arms together ..."""
@@ -129,16 +130,15 @@ class Fit(NamedTuple):
     """What follows from a state: the regressions, and the laws of mean costs.
 
     shapes  the parameters of the Beta of each arm's mean cost
-    mean    the mean of the standardised rows that it was paid for, as (arm, slope)
-    square  and that of their products, as (arm, slope, slope)
+    rows    sums of products of the standardised rows that it was paid for and of two typical ones, as (arm, column,
+            column)
     scales  what a cost of 1 is for each arm
     """
 
     standard: Standard
     regressions: Regressions
     shapes: tuple[Array, Array]
-    mean: Array
-    square: Array
+    rows: Array
     scales: Array
 
     @property
@@ -171,7 +171,7 @@ class Program(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LinearThompson(RequestPolicy[LinearState]):
+class LinearThompson(PlanPolicy[LinearState]):
     """Thompson sampling for requests with features, and a budget that must last for a number of them.
 
     >>> policy, rng = LinearThompson(), np.random.default_rng(1)
@@ -189,7 +189,6 @@ class LinearThompson(RequestPolicy[LinearState]):
     label = "linear BTS"
     reference = NOT_IN_PRINT
     proven = "nothing"
-    needs = frozenset({"budget", "horizon"})
     own_scales: ClassVar[bool] = True
     uses_features: ClassVar[bool] = True
     apart: float = 12.0
@@ -217,6 +216,10 @@ class LinearThompson(RequestPolicy[LinearState]):
         arm.recent = np.zeros((len(state.recent), arm.columns + 1, 1), dtype=np.float32)
         arm.widen(state.columns)
         return arm
+
+    @property
+    def sums_by_segment(self) -> bool:
+        return False
 
     def segments(self, state: LinearState) -> int:
         return state.segments
@@ -250,60 +253,65 @@ class LinearThompson(RequestPolicy[LinearState]):
         """The places of the arms that answer the request at hand, by this many draws."""
         level = rng.beta(*fit.shapes, size=(draws, len(state.pulls)))
         reward, cost = self.predicted(fit, program, drawn_coefficients(fit.regressions, rng, draws), level)
-        price = self.money_value(state, fit, program, reward, cost, rng)[:, None]
-        chosen = np.where(program.may, reward[:, -1] - price * cost[:, -1], -np.inf).argmax(axis=1)
+        curve = price_curve(reward, cost, program.weight)
+        price = self.money_value(state, fit, program, reward, cost, curve, rng)
+        chosen = np.where(program.may, reward[:, -1] - price[:, None] * cost[:, -1], -np.inf).argmax(axis=1)
         if not 0.0 < state.requests < np.inf:
             return np.asarray(chosen)
         reward, cost = self.predicted(fit, program.at_hand, fit.regressions.means[None], fit.mean_cost[None])
-        best = np.where(program.may, reward[0, -1] - price * cost[0, -1], -np.inf).argmax(axis=1)
-        doubted = chosen != best
-        if doubted.any():
-            chosen = np.where(doubted, self.worth_trying(state, fit, program)[chosen], chosen)
+        worth = np.where(program.may, reward[0] - price[:, None] * cost[0], -np.inf)
+        best, cost = worth.argmax(axis=1), cost[0, 0]
+        free = (curve.price(state.rate) == 0.0) & (cost[chosen] > cost[best])
+        doubted = np.flatnonzero((chosen != best) & ~free)
+        if len(doubted):
+            pays = self.trial_pays(
+                state, fit, program, price[doubted] * cost[chosen[doubted]], worth[doubted], chosen[doubted]
+            )
+            chosen[doubted] = np.where(pays, chosen[doubted], best[doubted])
         return np.asarray(chosen)
 
     def money_value(
-        self, state: LinearState, fit: Fit, program: Program, reward: Array, cost: Array, rng: np.random.Generator
+        self,
+        state: LinearState,
+        fit: Fit,
+        program: Program,
+        reward: Array,
+        cost: Array,
+        curve: PriceCurve,
+        rng: np.random.Generator,
     ) -> Array:
         """What one more unit of money is worth on average, for each draw of means as (draw, request, arm)."""
-        weight, draws = program.weight, len(reward)
-        high, low, share = prices_at_rate(reward, cost, weight, state.rate)
-        price = np.where(rng.random(draws) < share, low, high)
+        weight, rate = program.weight, state.rate
+        high, low, share = curve.bracket(rate)
+        price = np.where(rng.random(len(reward)) < share, low, high)
         if not 0.0 < state.requests < np.inf:
             return np.asarray(price)
         arm = (reward - high[:, None, None] * cost).argmax(axis=2)
-        planned = np.take_along_axis(cost, arm[..., None], axis=2)[..., 0]
+        planned = cost.reshape(-1)[arm + np.arange(0, cost.size, cost.shape[2]).reshape(arm.shape)]
         noise = float(np.exp(min(fit.regressions.noise[LOG_COST].mean(), WIDEST_NOISE)))
         variance = np.maximum(noise * (planned * planned @ weight) - np.square(planned @ weight), 0.0)
         sample = 1.0 / len(weight) if len(weight) > 1 else 0.0
         apart = np.sqrt(3.0 * variance * (1.0 / state.requests + sample))
-        rates = np.concatenate([np.maximum(state.rate - apart, 0.0), state.rate + apart])
-        ends = prices_at_rate(np.tile(reward, (2, 1, 1)), np.tile(cost, (2, 1, 1)), weight, rates).high
-        return np.asarray(2.0 / 3.0 * price + (ends[:draws] + ends[draws:]) / 6.0)
+        return np.asarray(2.0 / 3.0 * price + (curve.price(rate - apart) + curve.price(rate + apart)) / 6.0)
 
-    def worth_trying(self, state: LinearState, fit: Fit, program: Program) -> Arms:
-        """For each place its own, or that of the best arm by the means of the posteriors if a trial cannot pay."""
+    def trial_pays(
+        self, state: LinearState, fit: Fit, program: Program, paid: Array, worth: Array, chosen: Arms
+    ) -> NDArray[np.bool_]:
+        """Whether a trial of the chosen arm may pay, for each of some draws: by what its mean cost is worth, and the
+        mean worth of all arms as (draw, arm)."""
         from scipy.special import ndtr  # takes long to import, and not every choice needs it
 
-        reward, cost = self.predicted(fit, program, fit.regressions.means[None], fit.mean_cost[None])
-        price = float(prices_at_rate(reward, cost, program.weight, state.rate).high[0])
-        arms, row = program.arms, program.rows[-1]
-        reward, cost = reward[0, -1], cost[0, -1]
-        worth = np.where(program.may, reward - price * cost, -np.inf)
-        best = int(worth.argmax())
-        a, b = (shape[arms] for shape in fit.shapes)
-        variance = fit.regressions.variance(row)[:, arms]
+        arm, row = program.arms[chosen], program.rows[-1]
+        a, b = (shape[arm] for shape in fit.shapes)
+        variance = fit.regressions.variance(row)[:, arm]
         relative = np.minimum(b / (a * (a + b + 1.0)) + variance[LOG_COST], WIDEST)
-        unsure = variance[REWARD] + np.square(price * cost) * relative
-        halved = state.columns / np.square(fit.regressions.factor[arms] @ row).sum(axis=1)
-        loss = (worth[best] - worth)[:, None]
-        learned = np.sqrt(unsure[:, None] * TRIALS / (TRIALS + halved[:, None]))
-        apart = np.where(program.may[:, None], loss, 0.0) / learned
+        halved = state.columns / np.square(fit.regressions.factor @ row).sum(axis=1)[arm, None]
+        learned = np.sqrt((variance[REWARD] + paid * paid * relative)[:, None] * TRIALS / (TRIALS + halved))
+        loss = (worth.max(axis=1) - worth[np.arange(len(chosen)), chosen])[:, None]
+        apart = loss / learned
         gain = learned * (np.exp(-0.5 * apart * apart) / np.sqrt(2.0 * np.pi) - apart * ndtr(-apart))
         pays = (ALIKE * np.maximum(state.requests - TRIALS, 0.0) * gain > TRIALS * loss).any(axis=1)
-        pays |= state.counts[arms] == 0.0
-        if price == 0.0:
-            pays |= cost > cost[best]
-        return np.where(pays, np.arange(len(arms)), best)
+        return np.asarray(pays | (state.counts[arm] == 0.0))
 
     def program(self, state: LinearState, standard: Standard, request: Request) -> Program:
         """The requests that the price on money is found with, and the one at hand."""
@@ -314,8 +322,8 @@ class LinearThompson(RequestPolicy[LinearState]):
             return Program(standard.row(row), here, np.ones(1), arms, state.active[arms])
         rows, factors, weight = state.recent_rows()
         weight = np.append(weight, 1.0 / (state.answered + 1.0))
-        factors = np.vstack([np.broadcast_to(factors[:, None], (len(rows), len(arms))), here])
-        rows = standard.row(np.vstack([rows, row]))
+        factors = np.concatenate([np.repeat(factors[:, None], len(arms), axis=1), here])
+        rows = standard.row(np.concatenate([rows, row]))
         return Program(rows, factors, weight / weight.sum(), arms, state.active[arms])
 
     def predicted(self, fit: Fit, program: Program, coefficients: Array, level: Array) -> tuple[Array, Array]:
@@ -324,27 +332,39 @@ class LinearThompson(RequestPolicy[LinearState]):
         rows, arms = program.rows, program.arms
         if len(arms) < level.shape[1]:
             coefficients, level = coefficients[:, :, arms], level[:, arms]
-            fit = fit._replace(mean=fit.mean[arms], square=fit.square[arms], scales=fit.scales[arms])
+            fit = fit._replace(rows=fit.rows[arms], scales=fit.scales[arms])
         reward = rows @ coefficients[:, REWARD].transpose(0, 2, 1)
         slopes = coefficients[:, LOG_COST, :, 1:]
-        middle = (slopes * fit.mean).sum(axis=2)
-        square = (slopes * (fit.square @ slopes[..., None])[..., 0]).sum(axis=2)
+        sums = (fit.rows[:, :, 1:] @ slopes[..., None])[..., 0] / fit.rows[:, :1, 0]
+        middle, square = sums[..., 0], (slopes * sums[..., 1:]).sum(axis=2)
         power = rows[:, 1:] @ slopes.transpose(0, 2, 1)
         power -= (middle + 0.5 * (square - middle * middle))[:, None, :]
         power += program.factors
-        cost = level[:, None, :] * np.exp(np.clip(power, -LARGEST_POWER, LARGEST_POWER))
-        return np.clip(reward, SMALLEST_COST, 1.0), np.clip(cost, SMALLEST_COST, 1.0) * fit.scales
+        cost = level[:, None, :] * np.exp(power.clip(-LARGEST_POWER, LARGEST_POWER))
+        return reward.clip(SMALLEST_COST, 1.0), cost.clip(SMALLEST_COST, 1.0) * fit.scales
 
     def expected(self, state: LinearState, request: Request) -> tuple[Array, Array]:
         """The mean reward and the mean cost of every arm for a request, by the means of the posteriors."""
         fit = self.fit(state)
         return self._for_one(fit, state, request, fit.regressions.means[None], fit.mean_cost[None])
 
-    def drawn(self, state: LinearState, request: Request, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Plausible ones."""
-        fit = self.fit(state)
+    def plausible_means(
+        self, state: LinearState, request: Request, available: ArmMask, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        fit, arms = self.fit(state), np.flatnonzero(available)
         level = rng.beta(*fit.shapes, size=(1, len(state.pulls)))
-        return self._for_one(fit, state, request, drawn_coefficients(fit.regressions, rng, 1), level)
+        reward, cost = self._for_one(fit, state, request, drawn_coefficients(fit.regressions, rng, 1), level)
+        return reward[arms], cost[arms]
+
+    def expected_cost(self, state: LinearState, request: Request, arm: int) -> float | None:
+        return float(self.expected(state, request)[1][arm]) if state.counts[arm] > 0.0 else None
+
+    def plan(self, state: LinearState, request: Request) -> tuple[float, bool]:
+        fit = self.fit(state)
+        program = self.program(state, fit.standard, request)
+        reward, cost = self.predicted(fit, program, fit.regressions.means[None], fit.mean_cost[None])
+        curve = price_curve(reward, cost, program.weight)
+        return float(curve.price(state.rate)[0]), bool(curve.least[0] >= state.rate)
 
     def _for_one(
         self, fit: Fit, state: LinearState, request: Request, coefficients: Array, level: Array
@@ -367,18 +387,17 @@ class LinearThompson(RequestPolicy[LinearState]):
         centred *= scale[:, None] * scale
         answers = (responses - responses[:, :, :1] * mean) * scale
         logs = responses[LOG_COST, :, 0]
-        usual = np.where(count > 0.0, logs / np.where(count > 0.0, count, 1.0), logs.sum() / max(count.sum(), 1.0))
-        level = np.stack([np.full(len(count), FIRST_MEAN), usual])
-        squares, slopes = state.totals[[REWARD_SQUARED, LOG_SQUARED]], max(state.columns - 1, 1)
+        level = np.full((2, len(count)), FIRST_MEAN)
+        level[LOG_COST] = logs.sum() / max(count.sum(), 1.0)
+        np.divide(logs, count, out=level[LOG_COST], where=count > 0.0)
+        squares, slopes = state.totals[REWARD_SQUARED : LOG_SQUARED + 1], max(state.columns - 1, 1)
         found = regressions(centred, answers, squares, level, FIRST_APART, self.apart * slopes, self.shared * slopes)
-        weight = (count + 2.0)[:, None]
-        square = (centred[:, 1:, 1:] + 2.0 * np.diag(np.isfinite(spread[1:]))) / weight[:, :, None]
+        centred.reshape(len(count), -1)[:, :: state.columns + 1] += 2.0 * (scale > 0.0)
         total, squares = state.totals[COST], state.totals[COST_SQUARED]
         size = prior_cost_scale(total, squares, spend_weighted_cost(total.sum(), squares.sum()))
         first = float(SQUARES[1, 0, 0]) / 2.0 * size * size
         shapes = beta_parameters(count, total, squares, 2.0, 0.5 * size, first)
-        scales = np.broadcast_to(state.scales, state.pulls.shape)
-        return Fit(standard, found, shapes, centred[:, 0, 1:] / weight, square, scales)
+        return Fit(standard, found, shapes, centred, state.scales * np.ones(len(count)))
 
     # --- learning ------------------------------------------------------------------------------------------------
 

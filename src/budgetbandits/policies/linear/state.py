@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from budgetbandits.errors import BadState
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import PlanState, Request
+from budgetbandits.policies.base import Request
+from budgetbandits.policies.planning import PlanState
 
 PAID, REWARD_SQUARED, LOG_SQUARED, COST, COST_SQUARED = range(5)
 """The rows of `LinearState.totals`: money paid; squares of rewards and of logarithms of costs; costs, their squares."""
@@ -56,9 +57,6 @@ class LinearState(PlanState):
                The first column is the number of the request, from 1 on, and 0 in a slot that is empty; the second says
                how far the estimates of its prices were from the usual ones; the others are features and segments
     origin     the features of the first request
-    estimates  of each arm's price: their number, and the sum of their logarithms
-
-    Lists are replaced at every change: others may hold those before.
     """
 
     symmetric: ClassVar[tuple[str, ...]] = ("products",)
@@ -67,7 +65,6 @@ class LinearState(PlanState):
     totals: Array = field(default_factory=lambda: np.zeros((5, 0)))
     recent: NDArray[np.float32] = field(default_factory=lambda: np.zeros((1, 2, 0), dtype=np.float32))
     origin: list[float] = field(default_factory=list)
-    estimates: list[list[float]] = field(default_factory=list)
 
     @property
     def columns(self) -> int:
@@ -92,8 +89,7 @@ class LinearState(PlanState):
         """Requests that were answered with this budget."""
         return int(self.pulls.sum()) - self.past_pulls
 
-    def sums(self, arm: int) -> tuple[float, float, float]:
-        """Outcomes of an arm, and the sums of their rewards and costs."""
+    def arm_sums(self, arm: int, segment: int | None = None) -> tuple[float, float, float]:
         return float(self.counts[arm]), float(self.responses[REWARD, 0, arm]), float(self.totals[COST, arm])
 
     def row(self, request: Request, standard: Standard) -> Array:
@@ -106,7 +102,7 @@ class LinearState(PlanState):
             row[1 : 1 + known] = request.features - origin
             if self.counts.sum() >= OUTCOMES_FOR_SPREAD:
                 far = FARTHEST * standard.spread
-                np.clip(row, standard.mean - far, standard.mean + far, out=row)
+                row = np.minimum(np.maximum(row, standard.mean - far), standard.mean + far)
         row[1 + known :] = 0.0
         if request.segment:
             row[known + request.segment] = 1.0
@@ -114,7 +110,7 @@ class LinearState(PlanState):
 
     def standard(self) -> Standard:
         """By the rows of all arms."""
-        sums = self.products.sum(axis=2)
+        sums = self.products @ np.ones(len(self.pulls))
         count = max(float(sums[0, 0]), 1.0)
         mean = sums[0] / count
         square = sums.diagonal() / count
@@ -128,25 +124,10 @@ class LinearState(PlanState):
         """The logarithm of the estimate of each arm's price in units of its usual one; 0 where there is none."""
         factors = np.zeros(len(self.pulls))
         if prices is not None and self.estimates:
-            count, total = self.estimate_sums
+            count, _, _, total = self.estimate_sums
             given = np.isfinite(prices) & (count > 0.0)
             factors[given] = np.log(prices[given]) - total[given] / count[given]
         return factors
-
-    def record_price_estimates(self, prices: Array) -> None:
-        """One more request has these estimates; NaN for an arm that it was not of."""
-        sums, given = self.estimate_sums, np.isfinite(prices)
-        sums[0, given] += 1.0
-        sums[1, given] += np.log(prices[given])
-        self.estimates = sums.tolist()
-
-    @property
-    def estimate_sums(self) -> Array:
-        """The sums of estimates as (row, arm)."""
-        sums = np.zeros((2, len(self.pulls)))
-        known = np.array(self.estimates).reshape(2, -1)  # arms may have come since
-        sums[:, : known.shape[1]] = known
-        return sums
 
     def remember(self, arm: int, row: Array, factors: Array) -> None:
         """Keep a request that the arm has answered, in the place of its oldest."""

@@ -51,16 +51,16 @@ estimates or κ > n + 2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.arrays import ArmMask, Array
 from budgetbandits.numerics.fluid import at_price, best_mix, price_for_varied
-from budgetbandits.policies.base import NO_REQUEST_INFO, NOTHING_KNOWN, Knowledge, Request, RequestPolicy
+from budgetbandits.policies.base import NO_REQUEST_INFO, NOTHING_KNOWN, Knowledge, Request
 from budgetbandits.policies.paced.hope import hoped_means, pulls_left
 from budgetbandits.policies.paced.pooling import MULTIPLES, pooled
 from budgetbandits.policies.paced.selection import DrawnMeans, most_worth, select, select_many
@@ -81,6 +81,7 @@ from budgetbandits.policies.paced.statistics import (
     prior_cost_scale,
     spend_weighted_cost,
 )
+from budgetbandits.policies.planning import PlanPolicy
 
 POOLING_MAX, HOPE_MAX = 1e6, 1e3
 
@@ -89,7 +90,7 @@ RELATIVE_COST_MAX = 50.0
 
 
 @dataclass(frozen=True)
-class PacedThompson(RequestPolicy[PacedState]):
+class PacedThompson(PlanPolicy[PacedState]):
     """Thompson sampling for a budget that must last for a number of requests, with segments and price estimates.
 
     >>> policy, rng = PacedThompson(), np.random.default_rng(1)
@@ -105,7 +106,6 @@ class PacedThompson(RequestPolicy[PacedState]):
     label = "paced BTS"
     reference = "after Ferreira, Simchi-Levi and Wang, Operations Research 2018"
     proven = "O(√T) in Bayes' mean, for outcomes 0 and 1 and one segment"
-    needs = frozenset({"budget", "horizon"})
     own_scales: ClassVar[bool] = True
     pooling: float = 8.0
     trials: float = 0.0
@@ -252,6 +252,36 @@ class PacedThompson(RequestPolicy[PacedState]):
         assert request.prices is not None
         shape, scale = self.relative_laws(state.sums[PRICED:])
         return np.asarray(request.prices * 2.0 * (shape * scale)[request.segment])
+
+    # --- what it plans -------------------------------------------------------------------------------------------
+
+    @property
+    def sums_by_segment(self) -> bool:
+        return self.forget == 0.0 and self.trials == 0.0
+
+    def plausible_means(
+        self, state: PacedState, request: Request, available: ArmMask, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        drawn = self.draw(replace(state, active=available), Request(request.segment), rng)
+        reward, cost = drawn.reward[request.segment], drawn.cost[request.segment]
+        return reward, cost if request.prices is None else self.expected_prices(state, request)[drawn.arms]
+
+    def expected_cost(self, state: PacedState, request: Request, arm: int) -> float | None:
+        if request.prices is not None and not np.isnan(request.prices[arm]):
+            return float(self.expected_prices(state, request)[arm])
+        count, _, cost = state.arm_sums(arm, request.segment)
+        return float(cost / count * np.broadcast_to(state.scales, state.pulls.shape)[arm]) if count > 0.0 else None
+
+    def plan(self, state: PacedState, request: Request) -> tuple[float, bool]:
+        rate, arms = state.rate, np.flatnonzero(state.active)
+        a, b = self.laws(state, arms)
+        scales = np.broadcast_to(state.scales, state.pulls.shape)[arms]
+        reward, cost = (a / (a + b))[0].tolist(), ((a / (a + b))[1] * scales).tolist()
+        weight = ((np.array(state.answered) + 1.0) / (sum(state.answered) + state.segments)).tolist()
+        mix = best_mix(reward, cost, weight, rate)
+        return mix.price, mix.share == 0.0 and mix.spend(cost, weight) > rate
+
+    # --- learning ------------------------------------------------------------------------------------------------
 
     def observe(
         self,

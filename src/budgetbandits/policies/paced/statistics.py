@@ -14,8 +14,8 @@ import numpy as np
 
 from budgetbandits.errors import BadState
 from budgetbandits.numerics.arrays import Array, trial
-from budgetbandits.policies.base import PlanState
 from budgetbandits.policies.paced.pooling import SegmentPrior
+from budgetbandits.policies.planning import PlanState
 
 PAID, COUNT, REWARD, COST, REWARD_SQUARED, COST_SQUARED, PRICED, RELATIVE, RELATIVE_SQUARED = range(9)
 """The rows of `PacedState.sums`: money paid; outcomes, rewards and costs; costs divided by twice their estimate."""
@@ -89,14 +89,10 @@ class PacedState(PlanState):
 
     sums        sums of outcomes as (row, segment, arm)
     answered    how many requests of each segment were answered with this budget
-    estimates   of each arm's price, for these requests: their number, their sum and the sum of their squares
-
-    Lists are replaced at every change: others may hold those before.
     """
 
     sums: Array = field(default_factory=lambda: np.zeros((9, 1, 0)))
     answered: list[int] = field(default_factory=lambda: [0])
-    estimates: list[list[float]] = field(default_factory=list)
 
     @property
     def segments(self) -> int:
@@ -110,24 +106,17 @@ class PacedState(PlanState):
         """One more request of this segment is answered."""
         self.answered = [number + (place == segment) for place, number in enumerate(self.answered)]
 
-    def record_price_estimates(self, prices: Array) -> None:
-        """What each arm was estimated to cost for one more request; NaN for an arm that it was not of."""
-        sums, given = self.estimate_sums, np.isfinite(prices)
-        sums[:, given] += np.array([np.ones_like(prices), prices, prices * prices])[:, given]
-        self.estimates = sums.tolist()
-
-    @property
-    def estimate_sums(self) -> Array:
-        """The sums of estimates as (row, arm)."""
-        sums = np.zeros((3, len(self.pulls)))
-        known = np.array(self.estimates).reshape(3, -1)  # arms may have come since
-        sums[:, : known.shape[1]] = known
-        return sums
+    def arm_sums(self, arm: int, segment: int | None = None) -> tuple[float, float, float]:
+        """In the segment if anything is known of it there. What is forgotten counts in none of them."""
+        sums = self.sums[[COUNT, REWARD, COST], :, arm]
+        known = segment is not None and sums[0, segment] > 0.0
+        count, reward, cost = (sums[:, segment] if known else sums.sum(axis=1)).tolist()
+        return count, reward, cost
 
     def typical_prices(self) -> tuple[Array, float]:
         """The mean estimate of each arm, NaN if there is none, and how much estimates vary from request to request: the
         standard deviation of their logarithm, with `JITTER`."""
-        count, total, squares = self.estimate_sums
+        count, total, squares, _ = self.estimate_sums
         seen = count > 0.0
         mean = np.where(seen, total / np.where(seen, count, 1.0), np.nan)
         if not seen.any():
@@ -151,8 +140,4 @@ class PacedState(PlanState):
         super().filled(values)
         if len(self.answered) != self.segments or not all(isinstance(n, int) and n >= 0 for n in self.answered):
             raise BadState("'answered' has no number of requests for each segment; the saved state is damaged")
-        sums = self.estimate_sums
-        self.check("estimates", sums)
-        if not np.isfinite(sums).all() or (sums[:, sums[0] > 0.0] <= 0.0).any():
-            raise BadState("'estimates' are no sums of prices; the saved state is damaged")
         return self

@@ -1,0 +1,116 @@
+"""Policies that plan: money for a number of requests, so that it lasts for all of them.
+
+They name an arm as every policy does. Besides that they say what they expect and what they plan, for those who have to
+answer in their place: substitutes of arms cooling down, and the pages of a campaign.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+
+from budgetbandits.errors import BadState
+from budgetbandits.numerics.arrays import ArmMask, Array
+from budgetbandits.policies.base import Request, RequestPolicy, State
+
+
+@dataclass
+class PlanState(State):
+    """The state of a policy that plans money for a number of requests.
+
+    past_pulls  how many of the pulls were not made with this budget
+    estimates   of each arm's price, where requests have some: their number, their sum, the sums of their squares and of
+                their logarithms
+
+    Lists are replaced at every change: others may hold those before.
+    """
+
+    past_pulls: int = 0
+    estimates: list[list[float]] = field(default_factory=list)
+
+    @property
+    def scales(self) -> Any:
+        """What a cost of 1 is for each arm, in units of the largest: 1, or the arm's own cap."""
+        return 1.0 if self.known.scales is None else self.known.scales
+
+    @property
+    def paid(self) -> float:
+        """The money spent out of this budget."""
+        raise NotImplementedError
+
+    @property
+    def left(self) -> float:
+        """The money left of the budget."""
+        return max(self.known.budget - self.paid, 0.0)
+
+    @property
+    def requests(self) -> float:
+        """How many are still to come; 0 or less past the horizon."""
+        return self.known.horizon - (int(self.pulls.sum()) - self.past_pulls + self.known.unlearned)
+
+    @property
+    def rate(self) -> float:
+        """Money for each request that is still to come; 0 without a horizon."""
+        return self.left / max(self.requests, 1.0)
+
+    def arm_sums(self, arm: int, segment: int | None = None) -> tuple[float, float, float]:
+        """Outcomes of an arm, and the sums of their rewards and costs: in a segment, if they are kept by segment."""
+        raise NotImplementedError
+
+    @property
+    def estimate_sums(self) -> Array:
+        """The sums of estimates as (row, arm)."""
+        sums = np.zeros((4, len(self.pulls)))
+        known = np.array(self.estimates).reshape(4, -1)  # arms may have come since
+        sums[:, : known.shape[1]] = known
+        return sums
+
+    def record_price_estimates(self, prices: Array) -> None:
+        """What each arm was estimated to cost for one more request; NaN for an arm that it was not of."""
+        sums, given = self.estimate_sums, np.isfinite(prices)
+        known = prices[given]
+        sums[:, given] += [np.ones_like(known), known, known * known, np.log(known)]
+        self.estimates = sums.tolist()
+
+    def filled(self, values: Mapping[str, Any]) -> Self:
+        super().filled(values)
+        try:
+            sums = self.estimate_sums
+        except ValueError:
+            raise BadState("'estimates' are no sums for each arm; the saved state is damaged") from None
+        if not np.isfinite(sums).all() or (sums[:3, sums[0] > 0.0] <= 0.0).any():
+            raise BadState("'estimates' are no sums of prices; the saved state is damaged")
+        return self
+
+
+P = TypeVar("P", bound=PlanState)
+
+
+@dataclass(frozen=True)
+class PlanPolicy(RequestPolicy[P]):
+    """A policy that plans money for a number of requests."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"budget", "horizon"})
+
+    @property
+    @abstractmethod
+    def sums_by_segment(self) -> bool:
+        """Whether its states hold the sums of all outcomes by arm and segment."""
+
+    @abstractmethod
+    def plausible_means(
+        self, state: P, request: Request, available: ArmMask, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """Plausible mean rewards and costs for a request, of the arms available."""
+
+    @abstractmethod
+    def expected_cost(self, state: P, request: Request, arm: int) -> float | None:
+        """What a request with an arm costs on average, in units of the largest cost; None if nothing is known of it."""
+
+    @abstractmethod
+    def plan(self, state: P, request: Request) -> tuple[float, bool]:
+        """The price on money by the posteriors' means, and whether all requests together cost more than there is."""
