@@ -423,9 +423,7 @@ class LinearThompson(PlanPolicy[LinearState]):
             state.products[..., arm] *= 1.0 - self.forget
             state.responses[..., arm] *= 1.0 - self.forget
             totals[REWARD_SQUARED:] *= 1.0 - self.forget
-        state.products[..., arm] += np.outer(row, row)
-        state.responses[REWARD, :, arm] += reward * row
-        state.responses[LOG_COST, :, arm] += log * row
+        state.add(arm, row, 1, reward, log)
         totals += (cost, reward * reward, log * log, usual, usual * usual)
         state.remember(arm, row, factors)
         if request.prices is not None:
@@ -438,8 +436,6 @@ class LinearThompson(PlanPolicy[LinearState]):
         log = float(np.log(max(cost / pulls, SMALLEST_COST)))
         state.pulls[arm] += pulls
         state.past_pulls += pulls
-        state.products[..., arm] += pulls * np.outer(row, row)
-        state.responses[REWARD, :, arm] += reward * row
-        state.responses[LOG_COST, :, arm] += pulls * log * row
+        state.add(arm, row, pulls, reward, log)
         # squares of numbers in [0, 1] are at most the numbers: the largest variance that the sums allow
         state.totals[REWARD_SQUARED:, arm] += (reward, pulls * log * log, cost, cost)

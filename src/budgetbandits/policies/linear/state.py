@@ -92,6 +92,12 @@ class LinearState(PlanState):
     def arm_sums(self, arm: int, segment: int | None = None) -> tuple[float, float, float]:
         return float(self.counts[arm]), float(self.responses[REWARD, 0, arm]), float(self.totals[COST, arm])
 
+    def add(self, arm: int, row: Array, outcomes: int, reward: float, log: float) -> None:
+        """Add outcomes of an arm with the same row: the sum of their rewards, and the logarithm of their mean cost."""
+        self.products[..., arm] += outcomes * np.outer(row, row)
+        self.responses[REWARD, :, arm] += reward * row
+        self.responses[LOG_COST, :, arm] += outcomes * log * row
+
     def row(self, request: Request, standard: Standard) -> Array:
         """The row of a request."""
         row = standard.mean.copy()
