@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cache
 from typing import Any, Literal, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from budgetbandits.errors import BadFeature, BadParameter
 from budgetbandits.formatting.datetimes import DAY, MINUTE, exact_duration
@@ -157,8 +158,12 @@ class Terms:
     """
 
     daily_cap: float | None = _term(
-        None, label="Daily cap", help="The most that the decisions of one day (UTC) may cost.", kind="money",
+        None, label="Daily cap", help="The most that the decisions of one day may cost.", kind="money",
         group="Spending", largest=AMOUNT_MAX, absent="a day has no cap", changeable=True, short="daily cap {}",
+    )  # fmt: skip
+    time_zone: str | None = _term(
+        None, label="Time zone", help="The time zone whose midnights begin a day, such as Europe/Berlin.", kind="text",
+        group="Spending", absent="days are UTC's", changeable=True,
     )  # fmt: skip
     pace_seconds: float | None = _term(
         None, label="Spread over", help="Spend the budget evenly over this time, from the campaign's start.",
@@ -176,7 +181,7 @@ class Terms:
     )  # fmt: skip
     reward_max: float = _term(
         1.0, label="Largest reward", help="The largest reward of one pull.", kind="number", group="Learning",
-        largest=1e12,
+        largest=1e12, changeable=True,
     )  # fmt: skip
     horizon: float | None = _term(
         None, label="Requests expected",
@@ -212,6 +217,17 @@ class Terms:
         if isinstance(self.features, list):  # as JSON has it
             object.__setattr__(self, "features", tuple(self.features))
 
+    def check_zone(self) -> None:
+        """Refuse a time zone that is not known here."""
+        try:
+            if self.time_zone is not None:
+                ZoneInfo(self.time_zone)
+        except (OSError, ValueError, ZoneInfoNotFoundError):
+            raise BadParameter(
+                f"time_zone is {self.time_zone!r:.60}, which is not known here; use a name such as Europe/Berlin or "
+                "America/New_York (and pip install tzdata where a system has none)"
+            ) from None
+
     def checked(self, only: Collection[str] | None = None) -> Self:
         """Check all terms, or those in ``only``, and return them. Every interface checks terms here.
 
@@ -221,6 +237,8 @@ class Terms:
             value = getattr(self, term.name)
             if (only is None or term.name in only) and not (value is None and term.optional):
                 term.check(value)
+        if only is None or "time_zone" in only:
+            self.check_zone()
         return self
 
 
@@ -235,4 +253,7 @@ TERMS = {term.name: term for term in _listed(Terms)}
 """All terms by name."""
 
 CHANGEABLE = tuple(term.name for term in TERMS.values() if term.changeable)
-"""The terms that `Campaigns.change_terms` accepts."""
+"""The terms that `Campaigns.change_terms` accepts ..."""
+
+CHANGEABLE_FACTS = ("name", "policy", "budget", "caps")
+"""... and what else it does."""

@@ -61,7 +61,12 @@ def test_a_campaigns_life(say, tmp_path):
     assert "wait for feedback 1 min 30 s" in said
     assert "daily cap" not in say("campaign", "change", "ads", "daily_cap=none")
     say("campaign", "change", "ads", "horizon=300", fails="leave horizon out, or use bts-paced")
-    say("campaign", "change", "ads", "lease=3", fails="write TERM=VALUE with one of daily_cap")
+    say("campaign", "change", "ads", "lease=3", fails="write TERM=VALUE with one of name, policy, budget, daily_cap")
+    said = say("campaign", "change", "ads", "budget=40", "name=Ads", "daily_cap=9", "time_zone=UTC", "--cap", "mail=3")
+    for words in ("Ads  active", "budget 40.00", "time zone UTC", "3.00"):
+        assert words in said
+    say("campaign", "change", "Ads", "daily_cap=none", "time_zone=none", "name=ads")
+    say("campaign", "change", "ads", fails="these are the terms already")
     say("campaign", "change", "ads", "daily_cap=much", fails="'much' is no number")
     assert "1 decisions in made.csv" in say("campaign", "export", "ads", "made.csv")
     assert polars.read_csv("made.csv")["cost"].to_list() == [0.25]

@@ -213,6 +213,8 @@ def test_what_operators_change_is_sent_again_and_changed_once(client, line):
     assert lost().bring_back_arm("ads", "tv").arms[-1].active
     assert lost().change_terms("ads", daily_cap=4.0, hold_seconds=9.0).daily_cap == 4.0
     assert lost().change_terms("ads", daily_cap=None).daily_cap is None
+    changed = lost().change_terms("ads", caps={"search": np.float32(2.5)}, budget=20, policy="kube", name="Ads")
+    assert (changed.arms[0].cost_cap, changed.budget, changed.policy, changed.name) == (2.5, 20.0, "kube", "Ads")
     assert lost().pause("ads").status == "paused"
     assert lost().resume("ads").status == "active"
     made = lost().create("other", 10.0, ARMS)
@@ -221,7 +223,7 @@ def test_what_operators_change_is_sent_again_and_changed_once(client, line):
     kinds = [event.kind for event in line.store.events if event.campaign != made.id]
     assert kinds == [
         "created", "topped up", "arm added", "arm retired", "arm brought back", "terms changed", "terms changed",
-        "paused", "active", "closed",
+        "terms changed", "paused", "active", "closed",
     ]  # fmt: skip
 
 

@@ -18,6 +18,7 @@ class MemoryStore(Store):
     def __init__(self):
         self.campaigns, self.arms, self.decisions, self.keys, self.events = {}, {}, {}, {}, []
         self.api_keys, self.heartbeat, self.leases, self.operations = {}, {}, {}, {}
+        self.former_names = {}
         self.breaks = None
         self.closed = False
 
@@ -76,8 +77,10 @@ class _Memory(Transaction):
         return OperatorsPage(self.store)
 
     def campaign(self, id_or_name):
-        named = (row for row in self.store.campaigns.values() if row.name == normal(id_or_name))
-        return self.store.campaigns.get(id_or_name) or next(named, None)
+        name = normal(id_or_name)
+        named = (row for row in self.store.campaigns.values() if row.name == name)
+        found = self.store.campaigns.get(id_or_name) or next(named, None)
+        return found or self.store.campaigns.get(self.store.former_names.get(name))
 
     def campaigns(self, limit=None, after=""):
         found = sorted(self.store.campaigns.values(), key=lambda each: (each.created_at, each.id))
@@ -94,7 +97,18 @@ class _Memory(Transaction):
         self._put(self.store.campaigns, campaign.id, campaign)
 
     def save_settings(self, campaign):
-        self.save_campaign(replace(self.campaign(campaign.id), settings=campaign.settings))
+        before = self.campaign(campaign.id)
+        if before.name != campaign.name:
+            self._put(self.store.former_names, before.name, campaign.id)
+        facts = {"settings": campaign.settings, "name": campaign.name, "policy": campaign.policy}
+        self.save_campaign(replace(before, **facts))
+
+    def former_names(self, campaign):
+        return [name for name, id in self.store.former_names.items() if id == campaign]
+
+    def save_caps(self, campaign, caps):
+        rows = [replace(arm, cost_cap=caps.get(arm.number, arm.cost_cap)) for arm in self.store.arms[campaign]]
+        self._put(self.store.arms, campaign, tuple(rows))
 
     def save_money(self, campaign):
         self.save_campaign(replace(self.campaign(campaign.id), account=campaign.account))

@@ -1,16 +1,30 @@
 """Terms that change while a campaign runs: the new ones hold from then on, and the replay knows which held when."""
 
 from dataclasses import replace
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from budgetbandits.errors import BadParameter, Conflict, HoldRefused, UnknownArm
+from budgetbandits.errors import (
+    BadParameter,
+    BudgetBanditsError,
+    Conflict,
+    HoldRefused,
+    MissingKnowledge,
+    RewardOutOfRange,
+    UnknownArm,
+)
+from budgetbandits.policies.transfer import totals
+from budgetbandits.service import ledger
 from budgetbandits.service.audit.audit import verify
+from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.rollups import History, roll_up
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from memory_store import MemoryStore
+from stores import STORES
 
 ARMS = {"search": 1.0, "mail": 1.0}
 
@@ -23,6 +37,12 @@ def clock():
 @pytest.fixture
 def store():
     return MemoryStore()
+
+
+@pytest.fixture(params=STORES)
+def real_store(request, tmp_path):
+    with STORES[request.param](tmp_path) as opener, opener() as store:
+        yield store
 
 
 @pytest.fixture
@@ -109,7 +129,7 @@ def test_campaigns_with_leases_change_what_they_can(store, clock):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"reward_max": 2.0}, "cannot be changed, only daily_cap, pace_seconds, hold_seconds"),
+        ({"features": ["a"]}, "cannot be changed, only daily_cap, time_zone, pace_seconds, hold_seconds"),
         ({"colour": "red"}, "cannot be changed"),
         ({}, "the terms already"),
         ({"daily_cap": 2}, "the terms already"),
@@ -131,7 +151,7 @@ def test_an_audit_misses_a_change_that_no_event_tells(engine, store):
     engine.decide("ads", "1")
     engine.change_terms("ads", {"daily_cap": 5.0})
     row = store.read(lambda tx: tx.campaign("ads"))
-    earlier = (*row.settings.earlier, row.settings.earlier[0])
+    earlier = (*row.settings.earlier, replace(row.settings.earlier[0], change=row.settings.change))
     store.write(lambda tx: tx.save_settings(replace(row, settings=replace(row.settings, earlier=earlier))))
     assert verify(store, "ads") == ["the campaign's row has 1 more changes of terms than its events"]
     store.write(lambda tx: tx.save_settings(replace(row, settings=replace(row.settings, earlier=()))))
@@ -193,3 +213,251 @@ def test_holds_expire_by_the_terms_of_that_moment(tmp_path, clock):
         assert sum(each.spent for each in totals.values()) == 750_000
         roll_up(store)
         assert verify(store, "ads") == []
+
+
+# --- money, caps, rewards, name and policy ----------------------------------------------------------------------------
+
+
+def pull(engine, key, reward, cost, campaign="ads", **request):
+    answer = engine.decide(campaign, key, **request)
+    engine.feedback(answer.decision, reward=reward, cost=cost)
+    return answer
+
+
+def learned(store, campaign="ads"):
+    """The mean reward and cost of each arm in the user's unit, as the campaign's own learner has them."""
+    row = store.read(lambda tx: tx.campaign(campaign))
+    learner = CampaignLearner.from_rows(row, store.read(lambda tx: tx.arms(row.id)))
+    found = {}
+    for arm, (name, cap) in enumerate(zip(learner.names, learner.caps.tolist(), strict=True)):
+        pulls, reward, cost = totals(learner.policy, learner.state, arm)
+        scale = row.settings.cost_scale(cap) / 1e6
+        found[name] = (pulls, reward * row.settings.terms.reward_max, cost * scale)
+    return found
+
+
+def told(store):
+    """Who changed what, by the events."""
+    return [(event.actor, event.request) for event in store.events if event.kind == "terms changed"]
+
+
+def test_a_budget_goes_down_to_what_is_spent_and_held(store, clock):
+    engine = DecisionService(store, clock)
+    engine.create("ads", "bts", 100.0, ARMS)
+    pull(engine, "1", 1.0, 0.25)
+    engine.decide("ads", "2")
+    with pytest.raises(BadParameter, match=r"budget is 1.00; use 1.25, which is spent and held, to"):
+        engine.change_terms("ads", {"budget": 1.0})
+    engine.change_terms("ads", {"budget": 1.25}, actor="mia")
+    assert engine.account("ads").left == 0
+    assert refused(engine, "3") == "blocked_by_holds"
+    engine.change_terms("ads", {"budget": 50.0})
+    engine.decide("ads", "3")
+    assert told(store)[0] == ("mia", '{"budget":[100000000,1250000]}')
+    assert verify(store, "ads") == []
+
+
+@pytest.mark.parametrize("policy", ["bts", "kube", "bts-paced", "bts-gaussian", "ucb-b2", "thompson", "pd-bwk"])
+def test_caps_go_up_and_down_and_means_stay(store, clock, policy):
+    engine = DecisionService(store, clock)
+    engine.create("ads", policy, 100.0, {"search": 2.0, "mail": 1.0}, known={"costs": {"search": 0.5, "mail": 0.25}})
+    for number in range(20):
+        pull(engine, str(number), float(number % 2), 0.5, arms=[("search", "mail")[number % 2]])
+    before = learned(store)
+    other = DecisionService(store, clock)
+    other.decide("ads", "of another server")
+    for caps in ({"search": 8.0}, {"mail": 4.0, "search": 2.5}, {"search": 4.0}, {"mail": 0.9}):
+        engine.change_terms("ads", {"caps": caps})
+        assert {arm: found[0] for arm, found in learned(store).items()} == dict.fromkeys(before, 10)
+        for arm, (_, reward, cost) in learned(store).items():
+            assert (reward, cost) == (pytest.approx(before[arm][1]), pytest.approx(before[arm][2]))
+        answer = other.decide("ads", f"after {caps}")
+        assert answer.hold == {arm["name"]: arm["cost_cap"] for arm in engine.describe("ads")["arms"]}[answer.arm]
+        engine.feedback(answer.decision, failed=True)
+    assert verify(store, "ads") == []
+
+
+def test_a_decision_of_before_keeps_its_hold(store, clock):
+    engine = DecisionService(store, clock)
+    engine.create("ads", "bts", 100.0, ARMS)
+    first, second = engine.decide("ads", "1", arms=["mail"]), engine.decide("ads", "2", arms=["mail"])
+    engine.change_terms("ads", {"caps": {"mail": 0.5}})
+    engine.feedback(first.decision, cost=0.9, reward=1.0)  # within what it holds
+    assert engine.account("ads").overrun == 0
+    engine.change_terms("ads", {"caps": {"mail": 3.0}})
+    engine.feedback(second.decision, cost=2.5, reward=1.0)  # within the cap of now
+    assert (engine.account("ads").overrun, engine.account("ads").spent) == (0, 3_400_000)
+    third = engine.decide("ads", "3", arms=["mail"])
+    engine.change_terms("ads", {"caps": {"mail": 1.0}})
+    engine.feedback(third.decision, cost=3.25, reward=1.0)
+    assert engine.account("ads").overrun == 250_000
+    assert verify(store, "ads") == []
+
+
+def test_an_arm_above_the_largest_cap_is_added(store, clock):
+    engine = DecisionService(store, clock)
+    engine.create("ads", "bts", 100.0, ARMS)
+    pull(engine, "1", 1.0, 1.0, arms=["mail"])
+    engine.add_arm("ads", "television", 20.0, actor="mia")
+    assert engine.decide("ads", "2", arms=["television"]).hold == 20.0
+    assert learned(store)["mail"] == (1, 1.0, 1.0)
+    assert told(store) == [("mia", '{"cost_max":[1000000,20000000]}')]
+    assert verify(store, "ads") == []
+
+
+def test_the_largest_reward_changes(store, clock):
+    engine = DecisionService(store, clock)
+    engine.create("ads", "bts-paced", 100.0, ARMS)
+    pull(engine, "1", 0.5, 0.25, arms=["mail"])
+    late = engine.decide("ads", "2", arms=["mail"])
+    engine.change_terms("ads", {"reward_max": 10.0})
+    pull(engine, "3", 8.0, 0.25, arms=["mail"])
+    engine.feedback(late.decision, reward=9.0)
+    assert learned(store)["mail"] == (2, pytest.approx(8.5), pytest.approx(0.5))
+    engine.change_terms("ads", {"reward_max": 5.0})
+    with pytest.raises(RewardOutOfRange):
+        pull(engine, "4", 6.0, 0.25)
+    engine.feedback(late.decision, cost=0.25)  # its reward was reported while it could be so large
+    assert learned(store)["mail"] == (3, pytest.approx(13.5), pytest.approx(0.75))
+    assert verify(store, "ads") == []
+
+
+def test_a_campaign_is_renamed_and_its_old_name_goes_on_meaning_it(real_store, clock):
+    store, engine = real_store, DecisionService(real_store, clock)
+    engine.create("ads", "bts", 100.0, ARMS)
+    clock.now += 1.0
+    engine.create("other", "bts", 100.0, ARMS)
+    engine.change_terms("ads", {"name": "Ads 2027"}, key="once")
+    engine.change_terms("ads", {"name": "Ads 2027"}, key="once")
+    one, again = engine.decide("ads", "1"), engine.decide("Ads 2027", "1")
+    assert one == again
+    assert engine.names() == ["Ads 2027", "other"]
+    for change in (
+        lambda: engine.change_terms("other", {"name": "Ads 2027"}),
+        lambda: engine.change_terms("other", {"name": "ads"}),
+        lambda: engine.create("ads", "bts", 100.0, ARMS),
+    ):
+        with pytest.raises(Conflict, match="there is a campaign 'Ads 2027' already"):
+            change()
+    with pytest.raises(BadParameter, match="looks like an id"):
+        engine.change_terms("other", {"name": "0" * 32})
+    engine.change_terms("ads", {"name": "ads"})
+    assert engine.decide("Ads 2027", "1") == one
+    assert [row["name"] for row in engine.overview()] == ["ads", "other"]
+    assert verify(store, "Ads 2027") == []
+
+
+def test_another_policy_goes_on_with_what_was_learned(store, clock):
+    engine = DecisionService(store, clock)
+    engine.create("ads", "bts-paced", 100.0, {"search": 2.0, "mail": 1.0}, horizon=200.0)
+    for number in range(30):
+        pull(engine, str(number), float(number % 2), 0.5, arms=[("search", "mail")[number % 2]], segment="code")
+    before = learned(store)
+    open_one = engine.decide("ads", "open", segment="mail")
+    with pytest.raises(BadParameter, match="bts does not plan for a number of requests; leave horizon out"):
+        engine.change_terms("ads", {"policy": "bts"})
+    other = DecisionService(store, clock)
+    assert other.describe("ads")["policy"] == "bts-paced"
+    engine.change_terms("ads", {"policy": "bts", "horizon": None}, actor="mia")
+    assert (engine.describe("ads")["policy"], other.describe("ads")["horizon"]) == ("bts", None)
+    assert learned(store) == {arm: (n, pytest.approx(r), pytest.approx(c)) for arm, (n, r, c) in before.items()}
+    engine.feedback(open_one.decision, reward=1.0, cost=0.25)
+    pull(other, "after", 1.0, 0.25)
+    with pytest.raises(BadParameter, match="looks at neither segments nor prices"):
+        other.decide("ads", "with a segment", segment="code")
+    for policy in ("kube", "bts-paced:forget=0.01", "epsilon-first", "bts-joint"):
+        engine.change_terms("ads", {"policy": policy})
+        pull(other, f"under {policy}", 0.0, 0.25)
+        pull(engine, f"again under {policy}", 1.0, 0.75)
+    assert verify(store, "ads") == []
+
+
+def test_a_policy_that_must_know_more_is_refused(engine, store):
+    with pytest.raises(MissingKnowledge):
+        engine.change_terms("ads", {"policy": "ucb-bv1"})
+    with pytest.raises(BudgetBanditsError, match="nothing"):
+        engine.change_terms("ads", {"policy": "nothing"})
+    assert verify(store, "ads") == []
+
+
+def test_an_audit_finds_a_cap_that_no_change_made(engine, store):
+    engine.change_terms("ads", {"caps": {"mail": 2.0}, "daily_cap": 5.0})
+    store.write(lambda tx: tx.save_caps(tx.campaign("ads").id, {1: 3_000_000}))
+    assert "the row says it may cost 3000000, the events 2000000" in verify(store, "ads")[0]
+
+
+# --- days in a time zone ---------------------------------------------------------------------------------------------
+
+
+def at(zone, *moment):
+    return datetime(*moment, tzinfo=ZoneInfo(zone)).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("zone", "day", "hours"),
+    [
+        ("Europe/Berlin", (2026, 3, 29), 23),
+        ("Europe/Berlin", (2026, 10, 25), 25),
+        ("America/New_York", (2026, 3, 8), 23),
+        ("America/Havana", (2026, 3, 8), 23),  # midnight itself does not exist
+        ("Asia/Kolkata", (2026, 3, 29), 24),
+        ("Australia/Lord_Howe", (2026, 4, 5), 24.5),
+    ],
+)
+def test_a_day_lasts_from_midnight_to_midnight(zone, day, hours):
+    noon = at(zone, *day, 12)
+    begin, end = ledger.day_of(noon, zone), ledger.next_day(noon, zone)
+    assert end - begin == hours * 3600
+    assert ledger.day_of(begin, zone) == ledger.day_of(end - 1.0, zone) == begin
+    assert ledger.day_of(begin - 1.0, zone) < begin
+
+
+def test_the_cap_is_of_the_days_in_its_zone(store, clock):
+    """Of two decisions a day, whichever day of the year it is; the next is made at midnight there."""
+    engine, zone = DecisionService(store, clock), "Europe/Berlin"
+    clock.now = at(zone, 2026, 3, 28, 10)
+    engine.create("ads", "bts", 100.0, ARMS, daily_cap=2.0, time_zone=zone)
+    for day in (28, 29, 30):
+        clock.now = at(zone, 2026, 3, day, 0)
+        engine.decide("ads", f"{day} first")
+        clock.now = at(zone, 2026, 3, day, 23, 30)
+        engine.decide("ads", f"{day} last")
+        with pytest.raises(HoldRefused, match=r"next day \(Europe/Berlin\)") as error:
+            engine.decide("ads", f"{day} one more")
+        assert error.value.retry_after == 1800.0
+    assert verify(store, "ads") == []
+
+
+def test_another_zone_counts_the_day_again(real_store, clock):
+    engine = DecisionService(real_store, clock)
+    clock.now = at("UTC", 2026, 6, 1, 20)
+    engine.create("ads", "bts", 100.0, ARMS, daily_cap=2.0)
+    engine.decide("ads", "1")
+    clock.now = at("UTC", 2026, 6, 1, 23)  # 2 June in Berlin since 22:00
+    second = engine.decide("ads", "2")
+    assert refused(engine, "3") == "daily_cap"
+    engine.change_terms("ads", {"time_zone": "Europe/Berlin"}, actor="mia")
+    assert engine.account("ads").today == 1_000_000
+    engine.decide("ads", "3")
+    assert refused(engine, "4") == "daily_cap"
+    engine.feedback(second.decision, cost=0.0, reward=0.0)  # of this day there
+    engine.decide("ads", "4")
+    engine.change_terms("ads", {"time_zone": "America/New_York"})  # 1 June there since 4:00
+    assert refused(engine, "5") == "daily_cap"
+    engine.change_terms("ads", {"time_zone": None})
+    assert engine.account("ads").today == 3_000_000
+    engine.change_terms("ads", {"daily_cap": None})
+    assert verify(real_store, "ads") == []
+
+
+@pytest.mark.parametrize(
+    ("terms", "words"),
+    [
+        ({"daily_cap": 2.0, "time_zone": "Europe/Berlyn"}, "use a name such as Europe/Berlin"),
+        ({"daily_cap": 2.0, "time_zone": "../etc"}, "use a name such as Europe/Berlin"),
+        ({"time_zone": "Europe/Berlin"}, "set a daily_cap, or leave time_zone out"),
+    ],
+)
+def test_zones_that_are_none(store, clock, terms, words):
+    with pytest.raises(BadParameter, match=words):
+        DecisionService(store, clock).create("ads", "bts", 100.0, ARMS, **terms)

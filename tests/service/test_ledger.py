@@ -146,7 +146,7 @@ def test_a_cost_that_no_book_can_hold_is_refused_before_anything_changes():
 def test_days_do_not_go_backwards():
     account, hold = place(Account(budget=100), 10, DAY * 5 + 1.0)
     later, slow = place(account, 10, DAY * 5 - 1.0, Limits(daily_cap=20))
-    assert (later.day, later.today, slow.day) == (5, 20, 5)
+    assert (later.day, later.today, slow.placed_at) == (5 * DAY, 20, 5 * DAY)
     with pytest.raises(HoldRefused):
         place(later, 10, DAY * 5 - 1.0, Limits(daily_cap=20))
     assert void(*void(later, hold)[:1], slow)[0].today == 0

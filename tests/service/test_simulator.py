@@ -9,6 +9,7 @@ import contextlib
 import math
 import random
 from collections import Counter
+from itertools import zip_longest
 
 import pytest
 
@@ -25,7 +26,7 @@ from budgetbandits.errors import (
 )
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.feedback import BookedFeedback, FeedbackReport
-from budgetbandits.service.ledger import day_of
+from budgetbandits.service.ledger import DAY, day_of
 from budgetbandits.service.service import DecisionService
 from deep import deep
 from memory_store import MemoryStore
@@ -62,7 +63,7 @@ class World:
             f"campaign {seed}", self.policy, budget=self.random.choice([3.0, 30.0, 300.0]), arms=self.caps,
             hold_seconds=20.0, on_expire=self.random.choice(["charge", "release"]), **self.limits,
         )  # fmt: skip
-        self.names = [self.campaign, f"campaign {seed}"]
+        self.names, self.cost_max = [self.campaign, f"campaign {seed}"], max(self.caps.values())
         self.released = self.engines[0].describe(self.campaign)["on_expire"] == "release"
         self.open, self.told, self.keys, self.asked, self.batched = [], [], {}, {}, set()
         self.unrewarded = []
@@ -75,7 +76,7 @@ class World:
         rare = ["many", "tell_many", "again", "void", "tick", "tick", "retry", "break", "restart", "steer", "fail"]
         self.move(["decide"] * 7 + ["feedback"] * 7 + rare)
         if self.random.random() < 0.2:
-            self.move(["cost_first", "reward_last", "fail_the_only_one"])
+            self.move(["cost_first", "reward_last", "fail_the_only_one", "rescale"])
         self.check_books()
 
     def move(self, kinds):
@@ -108,15 +109,16 @@ class World:
             self.happened["leased"] += 1
             self.happened["two leases"] += len(leases) > 1
         if "daily_cap" in self.limits and account.day == day_of(self.now):
-            today = [row.hold for row in rows if row.hold.day == account.day]
+            today = [row.hold for row in rows if 0 <= row.hold.placed_at - account.day < DAY]
             booked = [(hold, hold.amount if hold.state == "pending" else hold.charged) for hold in today]
             assert account.today == sum(taken for _, taken in booked)
             # what was released and then did cost something, or cost more than was held, is charged to its day as well
             assert sum(min(hold.amount, taken) for hold, taken in booked) <= 6_000_000 or self.released
 
     def cap_of(self, row):
-        if len(self.micros) < len(self.caps):  # arms are added, and never change
-            self.micros = [round(cap * 1e6) for cap in self.caps.values()]
+        """The largest that it has had: a decision may cost its cap of now, or the hold that was its cap of then."""
+        now = [round(cap * 1e6) for cap in self.caps.values()]
+        self.micros = [max(pair) for pair in zip_longest(now, self.micros, fillvalue=0)]
         return self.micros[row.arm]
 
     def decide(self, engine):
@@ -126,7 +128,8 @@ class World:
         if "pace_seconds" in self.limits:
             account = engine.account(self.campaign)
             share = min(1.0, (self.now - 1000.0) / 3600.0)
-            assert account.spent + account.held <= account.budget * share + 2_000_000
+            lowered = self.happened["changed budget"]  # then what was spent by then may be ahead of the pace
+            assert lowered or account.spent + account.held <= account.budget * share + self.cost_max * 1e6
         self.keys[key], self.asked[key] = answer, request
         self.open.append(answer)
 
@@ -330,6 +333,40 @@ class World:
                 self.released |= changes.get("on_expire") == "release"
                 self.happened["terms changed"] += 1
 
+    def rescale(self, engine):
+        """Caps, the largest reward, the budget, the name and the policy: each a change of terms."""
+        name, account = self.random.choice(list(self.caps)), engine.account(self.campaign)
+        kind = self.random.choice(["caps", "caps", "reward_max", "budget", "name", "policy"])
+        least = (account.spent + account.held + account.leased) / 1e6
+        made = {
+            "caps": lambda: {name: round(self.caps[name] * self.random.choice([0.5, 0.9, 1.5]), 6)},
+            "reward_max": lambda: self.random.choice([1.0, 2.0]),
+            "budget": lambda: least + self.random.choice([2.0, 5.0, 50.0]),
+            "name": lambda: f"{self.names[1]} renamed {self.random.randrange(3)}",
+            "policy": lambda: self.random.choice(self.policies()),
+        }  # fmt: skip
+        with contextlib.suppress(
+            BadParameter
+        ):  # the terms already, above the daily cap or the lease, or no plan for it
+            changes = {kind: made[kind]()}
+            engine.change_terms(self.campaign, changes, actor="an operator")
+            self.happened[f"changed {kind}"] += 1
+            if kind == "caps":
+                self.caps |= changes["caps"]
+                self.cost_max = max(self.cost_max, *self.caps.values())
+            elif kind == "name":
+                self.names.append(changes["name"])  # the names before go on meaning it
+            elif kind == "policy":
+                self.policy = changes["policy"]
+            elif kind == "budget":
+                assert engine.account(self.campaign).budget == round(changes["budget"] * 1e6)
+
+    def policies(self):
+        """Those that the campaign's requests can be asked of."""
+        if self.policy == "bts-linear":
+            return ["bts-linear"]
+        return ["bts-paced", "bts-paced:forget=0.01"] if self.paced else POLICIES[:6]
+
     def break_(self, engine):
         """The commit fails, or the answer is lost on the way: the retry finds out which."""
         key, request = f"key {len(self.keys)}", self.features()
@@ -386,6 +423,8 @@ def test_many_thousand_steps_in_memory(first, steps):
     assert happened["exhausted"] + happened["blocked_by_holds"] > steps / 2
     assert happened["brought back"] > (steps / 50 if whole else 0)
     assert happened["only one failed"] > steps / 500
+    for what in ("caps", "reward_max", "budget", "name", "policy"):
+        assert happened[f"changed {what}"] > steps / 50, (what, happened)
 
 
 @pytest.mark.parametrize("name", STORES)

@@ -154,25 +154,37 @@ def bring_back_arm_command(campaign: Name, arm: str, store: Address = DEFAULT_ST
     _change(store, campaign, as_json, lambda service, key: service.bring_back_arm(campaign, arm, key, ACTOR))
 
 
-@campaign_app.command("change", help=f"Change terms from now on: {', '.join(CHANGEABLE)}.")
+_CHANGEABLE = ("name", "policy", "budget", *CHANGEABLE)
+
+
+@campaign_app.command("change", help=f"Change terms from now on: {', '.join(_CHANGEABLE)}.")
 def change_command(
     campaign: Name,
-    term: Annotated[list[str], typer.Argument(help="TERM=VALUE, or TERM=none to remove a limit.")],
+    term: Annotated[list[str] | None, typer.Argument(help="TERM=VALUE, or TERM=none to remove a limit.")] = None,
+    cap: Annotated[
+        list[str] | None, typer.Option(help="NAME=CAP, another cap of an arm. Repeat it for each arm.")
+    ] = None,
     store: Address = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    changes = dict(map(_changed_term, term))
-    _change(store, campaign, as_json, lambda service, key: service.change_terms(campaign, changes, key, ACTOR))
+    changes = dict(map(_changed_term, term or []))
+    if cap:
+        changes["caps"] = _arms(cap)
+    with opened_service(store) as service:
+        once(lambda key: service.change_terms(campaign, changes, key, ACTOR))
+        show(service, changes.get("name", campaign), as_json)
 
 
 def _changed_term(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     name = name.strip().replace("-", "_")
-    if not equals or name not in CHANGEABLE:
-        raise BadParameter(f"{text!r:.60} is no change; write TERM=VALUE with one of {', '.join(CHANGEABLE)}")
+    if not equals or name not in _CHANGEABLE:
+        raise BadParameter(f"{text!r:.60} is no change; write TERM=VALUE with one of {', '.join(_CHANGEABLE)}")
+    if name in ("name", "policy"):
+        return name, value
     if value == "none":
         return name, None
-    if TERMS[name].kind == "choice":
+    if name in TERMS and TERMS[name].kind in ("choice", "text"):
         return name, value
     try:
         return name, float(value)

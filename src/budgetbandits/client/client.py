@@ -188,8 +188,9 @@ class Client:
         return self._do(protocol.change(campaign, f"arms/{quote(name, safe='')}/bring-back", key))
 
     def change_terms(self, campaign: str, *, key: str | None = None, **changes: Any) -> CampaignInfo:
-        """Change terms from now on, such as ``daily_cap`` or ``horizon``; None removes a limit."""
-        return self._do(protocol.change(campaign, "terms", key, changes))
+        """Change terms from now on, such as ``daily_cap`` or ``horizon``; None removes a limit. Also ``budget``,
+        ``caps`` by arm, ``policy`` and ``name``."""
+        return self._do(protocol.change_terms(campaign, key, changes))
 
     def verify(self, campaign: str) -> list[str]:
         """Replay the campaign's events, however long it takes, and list the differences from the store in words."""

@@ -141,6 +141,13 @@ def change(campaign: str, action: str, key: str | None, body: Mapping[str, Any] 
     return Call("POST", path_of(campaign, action), CampaignInfo.read, sent, _keyed(key))
 
 
+def change_terms(campaign: str, key: str | None, changes: Mapping[str, Any]) -> Call[CampaignInfo]:
+    """Other terms, budget, caps, policy or name."""
+    caps = {"caps": amounts("caps", changes["caps"])} if "caps" in changes else {}
+    body = _finite({name: value for name, value in changes.items() if name != "caps"}) | caps
+    return Call("POST", path_of(campaign, "terms"), CampaignInfo.read, body, _keyed(key))
+
+
 def campaigns(after: str | None) -> Call[list[CampaignInfo]]:
     """A page of campaigns, after the one with this id."""
     path = f"/v1/campaigns?limit={PAGE}" + ("" if after is None else f"&after={after}")

@@ -16,10 +16,10 @@ from budgetbandits.policies.base import RequestPolicy
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service import campaign_learner
 from budgetbandits.service.campaign_learner import CampaignLearner
-from budgetbandits.service.ledger import Account, in_words, to_micros, to_units
+from budgetbandits.service.ledger import Account, set_budget, to_micros, to_units
 from budgetbandits.service.names import checked_campaign_name, checked_name, is_id, normal
 from budgetbandits.service.stores.records import Campaign, CampaignSettings
-from budgetbandits.terms import CHANGEABLE, TERMS, Terms
+from budgetbandits.terms import CHANGEABLE, CHANGEABLE_FACTS, TERMS, Terms
 
 ARM_EVENTS = ("arm added", "arm retired", "arm brought back")
 """The events after which there are other arms to choose from."""
@@ -67,11 +67,8 @@ def planned_campaign(
     scaled = _scaled(known, list(arms), amount, max(caps))
     if features:
         scaled["features"] = len(features)
-    chooser = best_kind(rule, len(arms), repeatable=True)
-    # other choosers compare the arms' scores as they are drawn
-    own_scales = rule.own_scales and chooser == "plain" and min(caps) < max(caps)
-    settings = CampaignSettings(booked_terms(terms), max(caps), chooser, scaled, own_scales, POLICY_VERSION)
-    settings = checked_settings(settings, rule)
+    settings = CampaignSettings(booked_terms(terms), max(caps), "plain", scaled, False, POLICY_VERSION)
+    settings = checked_settings(_with_scales(settings, rule, caps), rule)
     learner = CampaignLearner.new(rule, list(arms), caps, settings)
     return learner, learner.campaign_row(Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), 0.0, settings))
 
@@ -146,6 +143,8 @@ def checked_settings(settings: CampaignSettings, policy: Policy) -> CampaignSett
         if limit is not None and limit < cost_max:
             given, most = same_decimals([to_units(limit), to_units(cost_max)])
             raise BadParameter(f"{name} is {given}, and the most expensive arm may cost {most}; raise it{remedy}")
+    if terms.time_zone is not None and terms.daily_cap is None:
+        raise BadParameter("time_zone is for days that are counted; set a daily_cap, or leave time_zone out")
     if terms.lease is not None and (terms.daily_cap is not None or terms.pace_seconds is not None):
         raise BadParameter("a lease cannot keep a daily_cap or pace_seconds; leave it out, or leave these out")
     return settings
@@ -159,18 +158,77 @@ def _check_policy(terms: Terms, policy: Policy) -> None:
         raise BadParameter(f"{policy.name} does not draw at random; leave propensity_draws out, or use bts")
 
 
-def changed_settings(row: Campaign, changes: Mapping[str, Any]) -> CampaignSettings:
-    """The settings with other terms, of those that can be changed; None takes a limit away."""
-    fixed = [name for name in changes if name not in CHANGEABLE]
+def changed_campaign(
+    row: Campaign, changes: Mapping[str, Any], names: Sequence[str] = (), caps: Sequence[int] = ()
+) -> Campaign:
+    """The campaign with other terms, of those that can be changed, another name, policy or budget, or other caps; None
+    takes a limit away. ``names`` and ``caps`` are those of its arms. What has changed is in its settings."""
+    able = (*CHANGEABLE, *CHANGEABLE_FACTS)
+    fixed = [name for name in changes if name not in able]
     if fixed:
-        raise BadParameter(
-            f"{fixed[0]!r:.40} cannot be changed, only {', '.join(CHANGEABLE)}; create a new campaign with it"
-        )
-    before = row.settings
-    terms = booked_terms(replace(before.terms, **changes).checked(changes))
-    if terms == before.terms:
+        raise BadParameter(f"{fixed[0]!r:.40} cannot be changed, only {', '.join(able)}; create a new campaign with it")
+    before, policy = row.settings, parse_policy(row.policy)
+    given = {name: value for name, value in changes.items() if name in CHANGEABLE}
+    terms = booked_terms(replace(before.terms, **given).checked(given))
+    change: dict[str, Any] = {
+        name: [getattr(each, name) for each in (before.terms, terms)]
+        for name in CHANGEABLE if getattr(before.terms, name) != getattr(terms, name)
+    }  # fmt: skip
+    after = row
+    if "name" in changes:
+        after = replace(after, name=checked_campaign_name("name", changes["name"]))
+        if is_id(after.name):
+            raise BadParameter(f"name {after.name!r} looks like an id; use a name that is not 32 hexadecimal digits")
+    if "policy" in changes:
+        policy = _own_policy(changes["policy"])
+        checked_features(policy, terms.features or ())
+        after = replace(after, policy=policy.spec)
+    change |= {
+        name: [getattr(row, name), getattr(after, name)]
+        for name in ("name", "policy") if getattr(row, name) != getattr(after, name)
+    }  # fmt: skip
+    if "budget" in changes:
+        after = replace(after, account=set_budget(row.account, to_micros(changes["budget"], "budget")))
+        if after.account != row.account:
+            change["budget"] = [row.account.budget, after.account.budget]
+    new_caps = _changed_caps(changes.get("caps") or {}, names, caps)
+    if new_caps:
+        change["caps"] = {str(arm): [caps[arm], cap] for arm, cap in new_caps.items()}
+    if not change:
         raise BadParameter("these are the terms already; name one to change, with another value")
-    return checked_settings(replace(before, terms=terms, earlier=before.versions), parse_policy(row.policy))
+    settings = replace(before, terms=terms, earlier=before.versions, change=change)
+    if "caps" in change or "policy" in change:
+        settings = _with_scales(settings, policy, [new_caps.get(arm, cap) for arm, cap in enumerate(caps)])
+    return replace(after, settings=checked_settings(settings, policy))
+
+
+def with_larger_cap(row: Campaign, cap: int, caps: Sequence[int]) -> Campaign:
+    """The campaign when it may have an arm with a cap above all others'."""
+    before, change = row.settings, {"cost_max": [row.settings.cost_max, cap]}
+    settings = replace(before, earlier=before.versions, change=change)
+    policy = parse_policy(row.policy)
+    return replace(row, settings=checked_settings(_with_scales(settings, policy, [*caps, cap]), policy))
+
+
+def _changed_caps(given: Mapping[str, float], names: Sequence[str], caps: Sequence[int]) -> dict[int, int]:
+    """The caps that are others than now, in micros, by the numbers of the arms."""
+    new = {arm_number(names, normal(name)): checked_cap(name, cap) for name, cap in given.items()}
+    return {arm: cap for arm, cap in sorted(new.items()) if cap != caps[arm]}
+
+
+def _with_scales(settings: CampaignSettings, policy: Policy, caps: Sequence[int]) -> CampaignSettings:
+    """The settings of a campaign whose arms have these caps; what its policy knows beforehand is in units of the
+    largest."""
+    chooser = best_kind(policy, len(caps), repeatable=True)
+    # other choosers compare the arms' scores as they are drawn
+    own_scales = policy.own_scales and chooser == "plain" and min(caps) < max(caps)
+    unit, known = settings.cost_max / max(caps), dict(settings.known)
+    for name in ("budget", "cost_floor"):
+        if name in known:
+            known[name] *= unit
+    if "costs" in known:
+        known["costs"] = [cost * unit for cost in known["costs"]]
+    return replace(settings, cost_max=max(caps), chooser=chooser, known=known, own_scales=own_scales)
 
 
 def check_not_closed(row: Campaign) -> None:
@@ -182,12 +240,10 @@ def check_new_arm(row: Campaign, names: Sequence[str], name: str, cap: int) -> N
     """Refuse an arm of this name and cap, in micros."""
     if name in names:
         raise Conflict(f"there is an arm {name!r:.60} already; give this one another name")
-    most = row.settings.cost_max
-    if cap > most:
-        asked, allowed = in_words(row.account, cap, most)
-        raise BadParameter(f"{name!r:.60} may cost {asked}, the campaign's most is {allowed}; lower it")
     if "costs" in row.settings.known:
         raise BadParameter(f"{row.policy} knows all costs beforehand; create a new campaign with the new arm")
+    if cap > row.settings.cost_max:
+        with_larger_cap(row, cap, [row.settings.cost_max])  # an error if it is above another limit
     number, segments, most = len(names) + 1, len(row.learned.get("segments", ())), campaign_learner.CELLS_MAX
     features = len(row.settings.terms.features or ())
     if number * (segments + features) > most:

@@ -14,6 +14,7 @@ import hashlib
 import math
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -32,6 +33,7 @@ from budgetbandits.policies.planning import PlanState
 from budgetbandits.policies.primal_dual import PricedState
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.policies.statistics import Moments
+from budgetbandits.policies.transfer import UnitChange, carried
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.request import Amounts, ResolvedRequest, resolve
 from budgetbandits.service.segment_sums import SegmentSums
@@ -177,6 +179,36 @@ class CampaignLearner(ArmSession):
         self._propensity_draws = settings.terms.propensity_draws
         self.learner.set_horizon(math.inf if settings.terms.horizon is None else settings.terms.horizon)
 
+    def changed(self, row: Campaign) -> CampaignLearner:
+        """The learner after the change of terms that led to this row: itself, or one that has learned in other units
+        or plays another policy. Nobody else may have it: what it has learned is handed over."""
+        old, new, caps = self._settings, row.settings, self.caps.copy()
+        for arm, (_, cap) in new.caps_changed.items():
+            caps[arm] = cap
+        scales = [
+            (old.cost_scale(before), new.cost_scale(after))
+            for before, after in zip(self.caps.tolist(), caps.tolist(), strict=True)
+        ]
+        rewards, costs = old.terms.reward_max / new.terms.reward_max, np.array([one / other for one, other in scales])
+        units, policy = UnitChange(rewards, costs, old.cost_max / new.cost_max), parse_policy(row.policy)
+        if units.same and policy == self.policy and not new.caps_changed:
+            self.set_terms(new)
+            self.set_budget(row.account.budget)
+            return self
+        known = Knowledge(**new.known)
+        state = carried(self.policy, self.state, policy, known, units, row.account.spent / new.cost_max)
+        if new.own_scales:
+            state.known = replace(state.known, scales=caps / new.cost_max)
+        made = CampaignLearner(Learner(policy, state, new.chooser), self.names, caps.tolist(), new)
+        made.cooldowns, made.draws, made.tag = self.cooldowns, self.draws, self.tag
+        if type(state) is type(self.state):
+            made.segments = self.segments
+        if made.sums is not None and self.sums is not None:
+            made.sums = self.sums
+        made.learner.chooser.reset(state)
+        made.set_budget(row.account.budget)
+        return made
+
     @property
     def smallest_cap(self) -> int:
         """The smallest cap of an arm that can be chosen."""
@@ -216,13 +248,14 @@ class CampaignLearner(ArmSession):
         self.set_budget(row.account.budget)
         self.tag = newest_tag(row)
 
-    def campaign_row(self, row: Campaign, arms: Sequence[int] = ()) -> Campaign:
-        """The campaign's row with what is known now, where these arms have changed.
+    def campaign_row(self, row: Campaign, arms: Sequence[int] | None = ()) -> Campaign:
+        """The campaign's row with what is known now, where these arms have changed, or, if it is None, everything.
 
         The tag is new: a change undone never passes for one that was made.
         """
         self.tag = os.urandom(6).hex()
-        change = [self.tag, [int(arm) for arm in arms] if len(arms) <= CHANGED_ARMS_MAX else None]
+        few = arms is not None and len(arms) <= CHANGED_ARMS_MAX
+        change = [self.tag, [int(arm) for arm in arms or ()] if few else None]
         changes = [change, *row.learned.get("changes", ())][:CHANGES_KEPT]
         learned = {"changes": changes, "single": self.learner.shared_state()}
         if self.segments:
@@ -365,7 +398,7 @@ class CampaignLearner(ArmSession):
             self.cooldowns.record_answer(arm, now, pull.created_at)
         if reward is None or cost is None:
             return [arm]
-        share = reward / self._settings.terms.reward_max
+        share = min(reward / self._settings.terms.reward_max, 1.0)  # it may have been lowered meanwhile
         price = min(cost / self._settings.cost_scale(int(self.caps[arm])), 1.0)
         request = self.request_info(ResolvedRequest.from_json(pull.request)) if self.by_request else NO_REQUEST_INFO
         before = dict(vars(self.state))
@@ -392,16 +425,17 @@ class CampaignLearner(ArmSession):
         if isinstance(state, PricedState):
             state.chosen = used  # a decision that was voided is not
         if isinstance(state, PlanState) and math.isfinite(state.known.horizon):
-            self.plan_with((account.budget - spent) / self._cost_max + state.paid, used - int(state.pulls.sum()))
+            learned = int(state.pulls.sum()) - state.past_pulls
+            self.plan_with((account.budget - spent) / self._cost_max + state.paid, used - learned)
         elif isinstance(self.policy, MoneyPolicy) and isinstance(state, Moments):
             self.learner.set_budget((account.budget - spent) / self._cost_max + state.spent)
 
     def add(self, name: str, cap: int) -> int:
         """One more arm; its number."""
-        self.caps = np.append(self.caps, cap)
+        self.caps, self.largest_cap = np.append(self.caps, cap), max(self.largest_cap, cap)
         if self.sums is not None:
             self.sums.add_arm()
-        return self.add_arm(name, scale=cap / self.largest_cap)  # the first arms have the largest cap
+        return self.add_arm(name, scale=cap / self._cost_max)
 
 
 class ArmStatus(NamedTuple):

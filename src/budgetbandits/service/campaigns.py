@@ -17,16 +17,16 @@ from typing import Any
 from pydantic_core import to_json
 
 from budgetbandits.errors import BadParameter, BadState, Conflict, StoreError
-from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_checks import (
     arm_to_bring_back,
     arm_to_retire,
-    changed_settings,
+    changed_campaign,
     check_new_arm,
     check_not_closed,
     checked_cap,
     planned_campaign,
+    with_larger_cap,
 )
 from budgetbandits.service.campaign_learner import ArmStatus
 from budgetbandits.service.leases.leases import Leases
@@ -272,7 +272,10 @@ class Campaigns:
         cap = checked_cap(name, cost_cap)
 
         def work(tx: Transaction, row: Campaign) -> None:
-            check_new_arm(row, self._learners.of(tx, row).names, name, cap)
+            learner = self._learners.of(tx, row)
+            check_new_arm(row, learner.names, name, cap)
+            if cap > row.settings.cost_max:
+                row = self._changed(tx, row, with_larger_cap(row, cap, learner.caps.tolist()), actor)
             with self._learners.changing(tx, row) as change:
                 arm = change.learner.add(name, cap)
                 change.added = [arm]
@@ -304,17 +307,35 @@ class Campaigns:
     def change_terms(
         self, campaign: str, changes: Mapping[str, Any], key: str | None = None, actor: str | None = None
     ) -> None:
-        """Other terms from now on, of those in `CHANGEABLE`; None takes a limit away. Open holds keep their time, and
-        expire by the terms of that moment."""
+        """Other terms from now on, of those in `CHANGEABLE`, or another name, policy or budget, or other ``caps`` by
+        arm; None takes a limit away. Open holds keep their time, and expire by the terms of that moment."""
 
         def work(tx: Transaction, row: Campaign) -> None:
-            row = replace(row, settings=changed_settings(row, changes))
-            tx.save_settings(row)
-            with self._learners.changing(tx, row) as change:  # so that all servers hear of another horizon
-                change.learner.set_terms(row.settings)
-            tx.add_event(Event(row.id, "terms changed", moment(tx, self._clock), actor=actor))
+            learner = self._learners.of(tx, row)
+            after = changed_campaign(row, changes, learner.names, learner.caps.tolist())
+            there = tx.campaign(after.name)
+            if there is not None and there.id != row.id:
+                raise Conflict(f"there is a campaign {there.name!r} already; give this one another name")
+            self._changed(tx, row, after, actor)
 
         self._change(campaign, Operation(key, ("change terms", dict(changes))), work)
+
+    def _changed(self, tx: Transaction, row: Campaign, after: Campaign, actor: str | None) -> Campaign:
+        """Write a campaign whose terms have changed; the row as it is then."""
+        now, settings, zone = moment(tx, self._clock), after.settings, row.settings.day_zone
+        if settings.day_zone != zone and after.account.day <= ledger.day_of(now, zone):
+            day, end = ledger.day_of(now, settings.day_zone), ledger.next_day(now, settings.day_zone)
+            after = after.with_money(ledger.set_day(after.account, day, tx.booked_between(after.id, day, end)))
+        change = self._learners.changing(tx, row)
+        tx.save_settings(after)
+        with change:
+            change.row, learner = after, change.learner
+            change.learner = learner.changed(after)
+            change.whole = change.learner is not learner
+        if settings.caps_changed:
+            tx.save_caps(after.id, {arm: cap for arm, (_, cap) in settings.caps_changed.items()})
+        tx.add_event(Event(after.id, "terms changed", now, actor=actor, request=to_json(settings.change).decode()))
+        return change.row
 
     def _change(self, campaign: str, operation: Operation, work: Callable[[Transaction, Campaign], None]) -> None:
         """Change a campaign that has not been closed, unless this was done before: all its leases end first."""
@@ -341,14 +362,15 @@ def _reset_clock(
     made under a lease have no day, so there may be such decisions though the campaign's day is not to come. And
     ``failed_ahead`` if arms have failed in that future.
     """
-    day, latest = ledger.day_of(now), now + campaign.settings.terms.hold_seconds
+    zone = campaign.settings.day_zone
+    day, latest = ledger.day_of(now, zone), now + campaign.settings.terms.hold_seconds
     late = [id for id, expires_at in tx.pending_decisions(campaign.id).items() if expires_at > latest]
     ahead = campaign.account.day > day
     if not ahead and not late and not failed_ahead:
         raise Conflict(f"the latest decision of {campaign.name!r} is not of a day to come; there is nothing to reset")
     if ahead:
-        booked = tx.booked_between(campaign.id, day * DAY, (day + 1) * DAY)
-        campaign = campaign.with_money(ledger.reset_clock(campaign.account, day, booked))
+        booked = tx.booked_between(campaign.id, day, ledger.next_day(now, zone))
+        campaign = campaign.with_money(ledger.set_day(campaign.account, day, booked))
         tx.save_money(campaign)
     for id in late:
         tx.set_expiry(id, latest)

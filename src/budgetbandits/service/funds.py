@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from datetime import UTC, datetime
 
 from budgetbandits.errors import WrongClock
-from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_learner import CampaignLearner, Choice, Offer
 from budgetbandits.service.learners import Learners
@@ -102,7 +101,7 @@ def time_of_decision(campaign: Campaign, now: float) -> float:
     by the clock alone which of the two was wrong. So no decision is made until it has caught up, or an operator has
     said that it is right now (`Campaigns.reset_clock`).
     """
-    begun = campaign.account.day * DAY
+    begun = float(campaign.account.day)
     if begun > now + CLOCK_LAG_SECONDS_MAX:
         latest, today = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC" for at in (begun, now))
         raise WrongClock(

@@ -75,6 +75,7 @@ class Change:
     row      the campaign as it will be written: set it if its money changes too
     arms     the arms of which something has changed
     added    the arms that are new
+    whole    whether all of it has changed, in such a way that every server must read it again
     """
 
     def __init__(self, learners: Learners, tx: DecisionTransaction, row: Campaign) -> None:
@@ -82,6 +83,7 @@ class Change:
         self.row = row
         self.arms: Sequence[int] = ()
         self.added: Sequence[int] = ()
+        self.whole = False
         self._kept = learners.kept
         self._tx = tx
 
@@ -95,7 +97,9 @@ class Change:
             self._kept[self.row.id] = self.learner
 
     def _write(self) -> None:
-        self.row = self.learner.campaign_row(self.row, [*self.arms, *self.added])
+        if self.whole:
+            self.arms = [arm for arm in range(len(self.learner.names)) if arm not in self.added]
+        self.row = self.learner.campaign_row(self.row, None if self.whole else [*self.arms, *self.added])
         if self.added:
             full(self._tx).add_arms([self.learner.arm_row(self.row, arm) for arm in self.added])
         self._tx.save_arms([self.learner.arm_row(self.row, arm) for arm in self.arms])

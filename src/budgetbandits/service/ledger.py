@@ -26,7 +26,7 @@ hold that was released counts as 0 in that sum.
 
 Two limits may be set on when money is spent, not only on how much. Both are checked when a hold is placed:
 
-    daily cap   whenever a decision is made, what the decisions of its day (UTC) hold and were charged is within it; a
+    daily cap   whenever a decision is made, what the decisions of its day hold and were charged is within it; a
                 charge counts for the day of its decision, whenever it is booked. Only what a decision costs above its
                 hold, or after it was released, is charged to its day whatever the cap. A day that was set back
                 (`reset_clock`) begins again with nothing, and what its first decisions give back is free in its second
@@ -38,10 +38,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
 from typing import Literal, NoReturn
+from zoneinfo import ZoneInfo
 
 from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused
-from budgetbandits.formatting.datetimes import DAY
+from budgetbandits.formatting.datetimes import DAY, MINUTE
 from budgetbandits.formatting.money import same_decimals
 from budgetbandits.formatting.numbers import written
 from budgetbandits.terms import AMOUNT_MAX
@@ -49,6 +52,10 @@ from budgetbandits.terms import AMOUNT_MAX
 MICROS = 1_000_000
 LARGEST = int(AMOUNT_MAX) * MICROS
 """The largest amount in micros: sums of several still fit into a database's 64-bit integers."""
+
+QUARTER = 15 * MINUTE
+DAY_SECONDS_MAX = 25 * 3600
+"""Seconds of the longest day: one on which clocks are set back."""
 
 Status = Literal["active", "paused", "frozen", "closed"]
 HoldState = Literal["pending", "settled", "voided", "expired"]
@@ -81,9 +88,26 @@ def in_words(account: Account, *micros: int) -> list[str]:
     return same_decimals([to_units(each) for each in micros], others=[to_units(each) for each in money])
 
 
-def day_of(now: float) -> int:
-    """The number of the day, UTC, that a moment is in."""
-    return int(now // DAY)
+def day_of(now: float, zone: str | None = None) -> int:
+    """When the day that a moment is in began, in seconds since 1970: midnight in a time zone, or UTC.
+
+    >>> day_of(1_774_746_000.0) - day_of(1_774_746_000.0, "Europe/Berlin")  # 2026-03-29, which has 23 hours there
+    3600
+    """
+    return int(now - now % DAY) if zone is None else _midnight(zone, int(now // QUARTER))
+
+
+def next_day(now: float, zone: str | None = None) -> int:
+    """When the next day begins."""
+    begun = day_of(now, zone)
+    return begun + int(DAY) if zone is None else day_of(begun + 1.5 * DAY, zone)
+
+
+@lru_cache(maxsize=4096)
+def _midnight(zone: str, quarter: int) -> int:
+    """The midnight before a quarter of an hour, in which no time zone begins a day but at its start."""
+    local = datetime.fromtimestamp(quarter * QUARTER, ZoneInfo(zone))
+    return int(local.replace(hour=0, minute=0, fold=0).timestamp())
 
 
 @dataclass(frozen=True)
@@ -97,6 +121,8 @@ class Limits:
     """... from here on."""
     slack: int = 0
     """Money that may be spent ahead of the pace: the largest cap."""
+    zone: str | None = None
+    """The time zone of its days; UTC if None."""
 
 
 @dataclass(slots=True)
@@ -109,7 +135,7 @@ class Account:
     overrun: int = 0
     status: Status = "active"
     day: int = 0
-    """The day of the latest decision ..."""
+    """When the day of the latest decision began, in seconds since 1970 ..."""
     today: int = 0
     """... and what the decisions of that day hold and were charged."""
     leased: int = 0
@@ -140,8 +166,8 @@ class Hold:
     """The part of its cost beyond that: above its arm's cap, or when the money was spent elsewhere."""
     reported: bool = False
     """Whether the real cost has been reported."""
-    day: int = 0
-    """The day it was placed."""
+    placed_at: float = 0.0
+    """When it was placed, in seconds since 1970."""
 
     @property
     def booked(self) -> int:
@@ -184,22 +210,23 @@ def place(account: Account, amount: int, now: float = 0.0, limits: Limits = NO_L
             raise HoldRefused("blocked_by_holds", f"{left} left next to {others}; try again later", RETRY_SECONDS)
         raise HoldRefused("exhausted", f"{left} left, {needed} needed; top up the budget")
     check_time(account, amount, now, limits)
-    day = _day(account, now)
+    day = _day(account, now, limits)
     if day != account.day:
         account = replace(account, day=day, today=0)
-    return _moved(account, day, held=amount), Hold(amount, day=day)
+    now = max(now, float(day))
+    return _moved(account, now, held=amount), Hold(amount, placed_at=now)
 
 
 def check_time(account: Account, amount: int, now: float, limits: Limits) -> None:
     """Refuse if a hold of this amount would be too early by the daily cap or the pace."""
     if limits.daily_cap is not None:
-        today = account.today if account.day == _day(account, now) else 0
+        today = account.today if account.day == _day(account, now, limits) else 0
         if today + amount > limits.daily_cap:
             left, cap, needed = in_words(account, limits.daily_cap - today, limits.daily_cap, amount)
             raise HoldRefused(
                 "daily_cap",
-                f"{left} of the day's {cap} left, {needed} needed; wait for the next day (UTC)",
-                DAY - now % DAY,
+                f"{left} of the day's {cap} left, {needed} needed; wait for the next day ({limits.zone or 'UTC'})",
+                next_day(now, limits.zone) - now,
             )
     if limits.pace_seconds is not None:
         wanted = account.spent + account.held + amount - limits.slack
@@ -224,9 +251,9 @@ def earliest_end(budget: int, limits: Limits) -> float:
     return limits.begun + limits.pace_seconds * max(budget - limits.slack, 0) / budget
 
 
-def _day(account: Account, now: float) -> int:
+def _day(account: Account, now: float, limits: Limits) -> int:
     """Clocks of different hosts differ a little: a day that has begun for one has begun for all."""
-    return max(account.day, day_of(now))
+    return max(account.day, day_of(now, limits.zone))
 
 
 def settle(account: Account, hold: Hold, cost: int, cap: int = 0) -> tuple[Account, Hold]:
@@ -244,18 +271,23 @@ def settle(account: Account, hold: Hold, cost: int, cap: int = 0) -> tuple[Accou
         [amount] = in_words(account, cost)
         raise BadParameter(f"a cost of {amount} is more than the books can hold; is its unit right?")
     account = _moved(
-        account, hold.day, held=-held, spent=charged - booked, overrun=overrun, requests_used=not hold.request_used
+        account,
+        hold.placed_at,
+        held=-held,
+        spent=charged - booked,
+        overrun=overrun,
+        requests_used=not hold.request_used,
     )
     if overrun and account.status != "closed":
         account = replace(account, status="frozen")
     # one that expired stays expired, for that is what happened
-    return account, Hold(hold.amount, "settled" if pending else "expired", charged, overrun, True, hold.day)
+    return account, Hold(hold.amount, "settled" if pending else "expired", charged, overrun, True, hold.placed_at)
 
 
 def void(account: Account, hold: Hold) -> tuple[Account, Hold]:
     """The call was never made."""
     _still_pending(hold)
-    return _moved(account, hold.day, held=-hold.amount), replace(hold, state="voided")
+    return _moved(account, hold.placed_at, held=-hold.amount), replace(hold, state="voided")
 
 
 def expire(account: Account, hold: Hold, charge: bool = True) -> tuple[Account, Hold]:
@@ -263,7 +295,9 @@ def expire(account: Account, hold: Hold, charge: bool = True) -> tuple[Account, 
     _still_pending(hold)
     charged = hold.amount if charge else 0
     expired = replace(hold, state="expired", charged=charged)
-    return _moved(account, hold.day, held=-hold.amount, spent=charged, requests_used=expired.request_used), expired
+    return _moved(
+        account, hold.placed_at, held=-hold.amount, spent=charged, requests_used=expired.request_used
+    ), expired
 
 
 def top_up(account: Account, amount: int) -> Account:
@@ -273,23 +307,30 @@ def top_up(account: Account, amount: int) -> Account:
     return replace(account, budget=account.budget + amount)
 
 
-def reset_clock(account: Account, day: int, booked: int) -> Account:
-    """An account of a day to come as one of this day, whose decisions hold and were charged so much."""
-    if day >= account.day:
-        raise ArithmeticError(f"day {day} is not before {account.day}")
+def set_budget(account: Account, budget: int) -> Account:
+    """Another budget; never less than what is spent and held."""
+    taken = account.spent + account.held + account.leased
+    if not taken <= budget <= LARGEST:
+        asked, least = in_words(account, budget, taken)
+        raise BadParameter(f"budget is {asked}; use {least}, which is spent and held, to {LARGEST // MICROS:,}")
+    return replace(account, budget=budget)
+
+
+def set_day(account: Account, day: int, booked: int) -> Account:
+    """The account on the day that began then, whose decisions hold and were charged so much."""
     return replace(account, day=day, today=booked)
 
 
 def _moved(
-    account: Account, day: int, held: int = 0, spent: int = 0, overrun: int = 0, requests_used: bool = False
+    account: Account, placed_at: float, held: int = 0, spent: int = 0, overrun: int = 0, requests_used: bool = False
 ) -> Account:
-    """The account with these changes, for a decision of this day; of earlier days nothing is kept.
+    """The account with these changes, for a decision of this moment; of earlier days nothing is kept.
 
     A day that was set back comes a second time, and begins with nothing booked although decisions of the first time may
     be open: what these give back may be more than what is booked.
     """
     a = account
-    today = max(a.today + held + spent, 0) if day == a.day else a.today
+    today = max(a.today + held + spent, 0) if 0 <= placed_at - a.day < DAY_SECONDS_MAX else a.today
     return Account(
         a.budget, a.spent + spent, a.held + held, a.overrun + overrun, a.status, a.day, today, a.leased,
         a.requests_used + requests_used,

@@ -19,6 +19,7 @@ def store(tmp_path_factory):
         engine = store.engine
         for name in ("plain", "paused", "closed", "one arm"):
             engine.create(name, "bts", 20.0, {"search": 1.0, "mail": 0.5})
+        engine.create("capped", "bts", 20.0, {"search": 1.0, "mail": 0.5}, daily_cap=1.5)
         engine.set_status("paused", "paused")
         engine.set_status("closed", "closed")
         engine.retire_arm("one arm", "mail")
@@ -35,7 +36,7 @@ REFUSED = [
     ("plain", "bring-back-arm", {"arm": "mail"}, "is not retired"),
     ("plain", "add-arm", {"name": "mail", "cap": "0.5"}, "already; give this one another name"),
     ("plain", "add-arm", {"name": "a\tb", "cap": "0.5"}, "printable characters"),
-    ("plain", "add-arm", {"name": "tv", "cap": "2"}, "most is 1.00; lower it"),
+    ("capped", "add-arm", {"name": "tv", "cap": "2"}, "aily cap is 1.50, and the most expensive arm may cost 2.00"),
     ("plain", "add-arm", {"name": "tv", "cap": "0"}, "is 0; give the most"),
     ("knows", "add-arm", {"name": "tv", "cap": "0.5"}, "knows all costs beforehand"),
     ("plain", "top-up", {"amount": "much"}, "type a number"),

@@ -184,6 +184,7 @@ def test_a_change_that_is_asked_for_again_gets_the_answer_it_had(service):
         (f"{ads}/top-up", {"amount": 5}),
         (f"{ads}/arms", {"name": "tv", "cost_cap": 0.75}),
         (f"{ads}/terms", {"hold_seconds": 60.0}),
+        (f"{ads}/terms", {"name": "Ads", "caps": {"mail": 2}, "budget": 30, "reward_max": 4, "policy": "bts-gaussian"}),
         (f"{ads}/arms/mail/retire", None),
         (f"{ads}/arms/mail/bring-back", None),
         (f"{ads}/pause", None),

@@ -225,7 +225,7 @@ def test_what_was_decided_under_leases_is_of_no_day(store, two, clock):
     engine.reset_clock("ads")
     own = [row.hold.amount for row in all_decisions(store, "ads") if row.key.startswith("of the campaign's own")]
     account = engine.account("ads")
-    assert (account.day, account.today) == (20_000, sum(own))
+    assert (account.day, account.today) == (20_000 * DAY, sum(own))
     assert verify(store, "ads") == []
     engine.void(engine.decide("ads", "open 0").decision)
     assert verify(store, "ads") == []

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import pytest
 
-from budgetbandits.errors import BadParameter, Conflict, HoldRefused, NotFound, OutcomeUnknown, StoreError
+from budgetbandits.errors import Conflict, HoldRefused, NotFound, OutcomeUnknown, StoreError
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.audit.slices import event_slices
 from budgetbandits.service.feedback import FeedbackReport
@@ -30,7 +30,7 @@ SETTINGS = CampaignSettings(Terms(currency="EUR"), 9, "plain", {"costs": [1.0, 2
 ONE = Campaign("c1", "ads", "bts", ACCOUNT, 7.5, SETTINGS, {"number": 3})
 ARMS = [ArmRow("c1", 0, "search", 40, {"pulls": 2}), ArmRow("c1", 1, "mail", 50, {}, active=False)]
 LEASE = Lease("l1", "c1", Account(90, 10, 30, requests_used=3), 30.0, 7, 4, "abc")
-MADE = DecisionRow("d1", "c1", 1, Hold(50), "key", "digest", 10.0, 20.0)
+MADE = DecisionRow("d1", "c1", 1, Hold(50, placed_at=10.0), "key", "digest", 10.0, 20.0)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_rows_come_back_as_they_went(filled):
 
 def test_changes_are_written(filled):
     changed = replace(ONE, account=Account(2000, 1, 2, 3, "frozen", 4, 3, 70, 12), learned={"tag": "y"})
-    told = replace(MADE, hold=Hold(50, "settled", 30, 0, True), cost=30, reward=0.5)
+    told = replace(MADE, hold=Hold(50, "settled", 30, 0, True, 10.0), cost=30, reward=0.5)
 
     def work(tx):
         tx.save_campaign(changed)
@@ -136,10 +136,10 @@ def test_decisions_come_in_the_order_they_were_made(filled):
 
 def test_totals_of_arms(filled):
     def work(tx):
-        told = Hold(50, "settled", 30, 20, True)
+        told = Hold(50, "settled", 30, 20, True, 10.0)
         tx.add_decision(replace(MADE, id="t1", key="1", arm=0, hold=told, cost=50, reward=0.5))
         tx.add_decision(replace(MADE, id="t2", key="2", arm=0, hold=told, cost=50))
-        tx.add_decision(replace(MADE, id="t3", key="3", arm=1, hold=Hold(50, "voided")))
+        tx.add_decision(replace(MADE, id="t3", key="3", arm=1, hold=Hold(50, "voided", placed_at=10.0)))
 
     filled.write(work)
     assert filled.read(lambda tx: tx.totals("c1")) == [(0, 0, 100, 0.5), (1, 1, 0, 0.0)]
@@ -380,7 +380,9 @@ def test_a_key_is_used_once_in_a_campaign(filled):
 def test_due_decisions_come_oldest_first_and_only_pending_ones(filled):
     def work(tx):
         for number, (expires, state) in enumerate([(15.0, "pending"), (12.0, "pending"), (11.0, "settled")]):
-            made = replace(MADE, id=f"e{number}", key=f"k{number}", expires_at=expires, hold=Hold(1, state))
+            made = replace(
+                MADE, id=f"e{number}", key=f"k{number}", expires_at=expires, hold=Hold(1, state, placed_at=10.0)
+            )
             tx.add_decision(made)
 
     filled.write(work)
@@ -715,8 +717,8 @@ def test_a_change_that_fails_leaves_its_key_free(opener):
     with opener() as store:
         engine = DecisionService(store)
         engine.create("ads", "bts", 10.0, {"search": 1.0, "mail": 0.5})
-        with pytest.raises(BadParameter):
-            engine.add_arm("ads", "tv", 2.0, key="one")
+        with pytest.raises(Conflict):
+            engine.add_arm("ads", "mail", 1.0, key="one")
         engine.add_arm("ads", "tv", 1.0, key="one")
 
 
@@ -1028,7 +1030,7 @@ def test_a_decision_at_hand_is_the_one_in_the_database(opener):
         one.write(lambda tx: tx.add_campaign(ONE))
         one.write(lambda tx: tx.add_decision(MADE))
         assert one.write(lambda tx: tx.decision("d1")) == MADE
-        told = replace(MADE, hold=Hold(50, "settled", 30, 0, True), cost=30, reward=0.5)
+        told = replace(MADE, hold=Hold(50, "settled", 30, 0, True, 10.0), cost=30, reward=0.5)
         two.write(lambda tx: tx.save_decision(told))
         assert one.write(lambda tx: tx.decision("d1")) == told
 
@@ -1073,5 +1075,5 @@ def test_every_optional_column_of_a_decision_is_kept(filled, field):
 def test_feedback_changes_nothing_else_of_a_decision():
     assert {each.name for each in fields(DecisionRow) if each.default is not MISSING} == OPTIONAL.keys()
     made = replace(MADE, **OPTIONAL)
-    hold = Hold(50, "settled", 5)
+    hold = Hold(50, "settled", 5, placed_at=10.0)
     assert made.with_feedback(hold, 5, 0.75) == replace(made, hold=hold, cost=5, reward=0.75)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from budgetbandits.errors import BadState, BudgetBanditsError, UnknownPolicy
 from budgetbandits.policies import parse_policy
 from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisions
-from budgetbandits.service.audit.replay import Replay
+from budgetbandits.service.audit.replay import Replay, first_caps, first_policy
 from budgetbandits.service.audit.slices import Cut, event_slices
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.rollups import Recount
@@ -86,8 +86,8 @@ class _Books:
     def first_learner(self) -> CampaignLearner:
         """The learner as it was in the beginning."""
         first = self.arms[: self.first]
-        names, caps = [arm.name for arm in first], [arm.cost_cap for arm in first]
-        return CampaignLearner.new(parse_policy(self.row.policy), names, caps, self.row.settings.versions[0])
+        names, caps = [arm.name for arm in first], first_caps(self.row, first)
+        return CampaignLearner.new(parse_policy(first_policy(self.row)), names, caps, self.row.settings.versions[0])
 
 
 class _Differences:
@@ -122,6 +122,9 @@ def _compare_books(books: _Books, replay: Replay, differences: _Differences) -> 
             differences.add(f"lease {id}: the row says {there.get(id)}, the events {made.get(id)}")
     for arm in books.arms:
         learned = learner.arm_state(arm.number)
+        cap = int(learner.caps[arm.number])
+        if arm.cost_cap != cap:
+            differences.add(f"arm {arm.name!r}: the row says it may cost {arm.cost_cap}, the events {cap}")
         if arm.learned != learned or arm.active != learner.state.active[arm.number]:
             differences.add(f"arm {arm.name!r}: the row says {arm.learned}, the events {learned}")
     kept = row.learned["single"] | {"segments": row.learned.get("segments", [])}

@@ -9,8 +9,10 @@ events of different leases are mixed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+
+from pydantic_core import from_json
 
 from budgetbandits.errors import BudgetBanditsError, Disagreement
 from budgetbandits.service import ledger
@@ -48,7 +50,7 @@ class Replay:
     finished: dict[str, OpenDecision] = field(default_factory=dict)
     """Decisions that are final, since this was cleared last."""
     booked: Counter[int] = field(default_factory=Counter)
-    """Micros that the decisions of each day hold and were charged."""
+    """Micros that the decisions of each quarter of an hour hold and were charged: days begin with one, in any zone."""
     leases: dict[str, _ReplayedLease] = field(default_factory=dict)
     """By lease."""
     changed: tuple[OpenDecision | None, OpenDecision] | None = None
@@ -56,7 +58,7 @@ class Replay:
 
     def __post_init__(self) -> None:
         first, *self._later = self.row.settings.versions
-        self.row = replace(self.row, settings=first)
+        self.row = replace(self.row, settings=first, policy=first_policy(self.row))
         self._handlers: dict[str, Callable[[Event], None]] = {
             "created": self._created,
             "topped up": self._topped_up,
@@ -104,16 +106,31 @@ class Replay:
 
     def _terms_changed(self, event: Event) -> None:
         _expect(len(self._later) > 0, "the row knows of no such change")
-        self.row = replace(self.row, settings=self._later.pop(0))
-        self.learner.set_terms(self.row.settings)
+        before, settings = self.row.settings, self._later.pop(0)
+        change = settings.change
+        _expect(from_json(_known(event.request)) == change, f"the row knows of another change, {change}")
+        if "budget" in change:
+            self.account = ledger.set_budget(self.account, change["budget"][1])
+        if settings.day_zone != before.day_zone and self.account.day <= ledger.day_of(event.at, before.day_zone):
+            self._set_day(event.at, settings.day_zone)
+        _, policy = change.get("policy", (None, self.row.policy))
+        self.row = replace(self.row, settings=settings, policy=policy, account=self.account)
+        self.learner = self.learner.changed(self.row)
+
+    def _set_day(self, now: float, zone: str | None) -> None:
+        """Count what the decisions of this day hold and were charged."""
+        begin, end = (int(at // ledger.QUARTER) for at in (ledger.day_of(now, zone), ledger.next_day(now, zone)))
+        self.account = ledger.set_day(
+            self.account, ledger.day_of(now, zone), sum(self.booked[quarter] for quarter in range(begin, end))
+        )
 
     def _status(self, event: Event) -> None:
         self.account = replace(self.account, status=event.kind)  # type: ignore[arg-type]
 
     def _reset_clock(self, event: Event) -> None:
-        day = ledger.day_of(event.at)
-        if self.account.day > day:  # or only pending decisions were given less time
-            self.account = ledger.reset_clock(self.account, day, self.booked[day])
+        zone = self.row.settings.day_zone
+        if self.account.day > ledger.day_of(event.at, zone):  # or only pending decisions were given less time
+            self._set_day(event.at, zone)
         self.learner.cooldowns.reset_clock(event.at)
 
     # --- decisions, of the campaign's own or under a lease -------------------------------------------------------
@@ -130,7 +147,7 @@ class Replay:
         else:
             account, hold = lending.place(lent.lease.account, amount)
         self._book(event, account)
-        self.booked[hold.day] += hold.booked
+        self.booked[int(hold.placed_at // ledger.QUARTER)] += hold.booked
         known = OpenDecision(
             hold, _known(event.arm), request=event.request, propensity=event.propensity, created_at=event.at
         )
@@ -215,7 +232,7 @@ class Replay:
             after = change(before)
         finally:
             self.changed = before, after
-            self.booked[before.hold.day] += after.hold.booked - before.hold.booked
+            self.booked[int(before.hold.placed_at // ledger.QUARTER)] += after.hold.booked - before.hold.booked
             if after.final:
                 self.finished[id] = after
             else:
@@ -284,6 +301,22 @@ class Replay:
     def changes_untold(self) -> int:
         """Changes of terms that the row knows of and no event records."""
         return len(self._later)
+
+
+def first_policy(row: Campaign) -> str:
+    """The policy that a campaign began with."""
+    changes = [each.change["policy"] for each in row.settings.versions if "policy" in each.change]
+    return str(changes[0][0]) if changes else row.policy
+
+
+def first_caps(row: Campaign, arms: Sequence[ArmRow]) -> list[int]:
+    """The caps that these arms began with."""
+    caps = [arm.cost_cap for arm in arms]
+    for settings in reversed(row.settings.versions):
+        for arm, (before, _) in settings.caps_changed.items():
+            if arm < len(caps):
+                caps[arm] = before
+    return caps
 
 
 def _expect(agrees: bool, otherwise: str) -> None:

@@ -24,8 +24,8 @@ FORM_TERMS = tuple(term for term in TERMS.values() if term.in_forms)
 """The terms that the form asks for."""
 TERM_FIELDS = tuple(replace(Field.of_term(term), optional=True) for term in FORM_TERMS)
 FIRST_FIELDS = (
-    Field("name", "Name", "How programs ask for it. It cannot be changed.", optional=True),
-    Field("budget", "Budget", "The most that may be spent. It can be topped up, never lowered.", "decimal", True),
+    Field("name", "Name", "How programs ask for it.", optional=True),
+    Field("budget", "Budget", "The most that may be spent. It can be topped up, or set to another.", "decimal", True),
 )
 FIELDS = ("name", "budget", "arms", "policy", *(term.name for term in FORM_TERMS))
 ARMS_SHOWN_MAX = 8

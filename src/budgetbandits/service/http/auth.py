@@ -162,7 +162,7 @@ def drop_key(store: Store, prefix: str, actor: str | None = None) -> None:
 class _CachedKey:
     key: Key
     campaign: tuple[str, ...]
-    """The id and the name of its only campaign; empty if it is for all."""
+    """The id and the names of its only campaign, former ones too; empty if it is for all."""
     until: float
 
 
@@ -210,7 +210,8 @@ class KeyRing:
             if key is None:
                 return None
             only = None if key.campaign is None else find_campaign(tx, key.campaign)
-            return _CachedKey(key, () if only is None else (only.id, only.name), self._clock() + KEY_CACHE_SECONDS)
+            names = () if only is None else (only.id, only.name, *tx.former_names(only.id))
+            return _CachedKey(key, names, self._clock() + KEY_CACHE_SECONDS)
 
         known = self._store.read(work, urgent=True) if prefix and secret else None
         # compared even if there is no such key, so that timing reveals nothing

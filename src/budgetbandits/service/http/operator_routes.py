@@ -54,6 +54,7 @@ from budgetbandits.service.http.schemas import (
 from budgetbandits.service.http.subprocess_reads import Reading, StreamedRead
 from budgetbandits.service.http.worker_routes import ServerState
 from budgetbandits.service.stores.contract import named_damage
+from budgetbandits.terms import CHANGEABLE_FACTS
 
 log = structlog.get_logger("budgetbandits")
 
@@ -309,7 +310,8 @@ def bring_back_arm(arm: ArmPath, change: ThisChange) -> Response:
 @change("/v1/campaigns/{campaign}/terms")
 def change_terms(body: TermChanges, change: ThisChange) -> Response:
     """Change the terms that are sent, from now on; null removes a limit."""
-    changes = body.model_dump(exclude_unset=True)
+    sent = body.model_dump(exclude_unset=True)
+    changes = {name: value for name, value in sent.items() if value is not None or name not in CHANGEABLE_FACTS}
     return change.make("terms changed", Campaigns.change_terms, changes, **changes)
 
 

@@ -87,7 +87,7 @@ class NewCampaign(_with_terms("CampaignTerms", RequestBody, _sent)):  # type: ig
         "How arms are chosen. Without it, bts-linear if there are features, bts-paced if there is a horizon, else bts.",
         None,
     )
-    budget: Money = _about("The most that may be spent. It can be topped up, never lowered.")
+    budget: Money = _about("The most that may be spent. It can be topped up, or set to another.")
     arms: Annotated[dict[Name, Money], Field(min_length=2, max_length=100_000)] = _about(
         "The most that one pull of each arm can cost."
     )
@@ -101,7 +101,19 @@ class NewCampaign(_with_terms("CampaignTerms", RequestBody, _sent)):  # type: ig
         return _wrong_amount(sent, "arms", "costs") or unknown
 
 
-TermChanges = _with_terms("TermChanges", RequestBody, _sent, CHANGEABLE)
+class TermChanges(_with_terms("ChangeableTerms", RequestBody, _sent, CHANGEABLE)):  # type: ignore[misc]
+    name: Name | None = _about("Another name; the old one goes on meaning this campaign.", None)
+    policy: Name | None = _about("Another policy, which begins with what was learned of each arm.", None)
+    budget: Money | None = _about("Another budget, at least what is spent and held.", None)
+    caps: Annotated[dict[Name, Money], Field(max_length=100_000)] | None = _about(
+        "Other caps: the most that one pull of these arms can cost.", None
+    )
+    max_bytes: ClassVar[int] = 1_000_000
+
+    @classmethod
+    def mistake(cls, sent: dict[str, Any]) -> str | None:
+        unknown: str | None = super().mistake(sent)
+        return _wrong_amount(sent, "caps") or unknown
 
 
 class DecisionRequest(RequestBody):

@@ -23,8 +23,8 @@ from functools import reduce
 
 from budgetbandits.service.ledger import Account, Hold
 
-NO_DAY = -1
-"""The day of a hold that was placed in a lease: a campaign that leases has no daily cap, so nobody counts its days."""
+NO_DAY = -1.0
+"""The time of a hold that was placed in a lease: a campaign that leases has no daily cap, so nobody counts its days."""
 
 SHARES = 4
 """A lease is at most this part of what is free, so that servers meet the end of the budget with small ones."""
@@ -43,7 +43,7 @@ def lend(account: Account, amount: int) -> tuple[Account, Account]:
 def place(lease: Account, amount: int) -> tuple[Account, Hold]:
     """Set the whole amount aside; the caller has seen that it fits."""
     return Account(lease.budget, lease.spent, lease.held + amount, requests_used=lease.requests_used), Hold(
-        amount, day=NO_DAY
+        amount, placed_at=NO_DAY
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Generic, NamedTuple, Self, TypeVar
@@ -144,7 +144,15 @@ class Transaction(DecisionTransaction):
 
     @abstractmethod
     def save_settings(self, campaign: Campaign) -> None:
-        """Write a campaign's settings, which change seldom."""
+        """Write a campaign's settings, its name and its policy, which change seldom."""
+
+    @abstractmethod
+    def former_names(self, campaign: str) -> list[str]:
+        """The names that a campaign had before; they go on meaning it."""
+
+    @abstractmethod
+    def save_caps(self, campaign: str, caps: Mapping[int, int]) -> None:
+        """Write the cost caps of these arms."""
 
     @abstractmethod
     def add_arms(self, arms: Sequence[ArmRow]) -> None: ...

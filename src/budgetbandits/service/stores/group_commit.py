@@ -88,7 +88,10 @@ class CachedTransaction(SqlTransaction):
         self._cache.unwritten.learned.add(campaign.id)
 
     def save_settings(self, campaign: Campaign) -> None:
+        before = self.campaign(campaign.id)
         super().save_settings(campaign)
+        if before is not None:
+            self._campaigns.pop(before.name, None)
         self._keep(campaign)
 
     def save_money(self, campaign: Campaign) -> None:

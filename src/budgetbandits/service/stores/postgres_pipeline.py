@@ -41,7 +41,7 @@ Call = tuple[str, Sequence[Value]]
 Rows = list[tuple[Any, ...]]
 
 
-_NAMED = "(SELECT id FROM campaign_name WHERE name = $1)"
+_NAMED = "COALESCE((SELECT id FROM campaign_name WHERE name = $1), (SELECT campaign FROM former_name WHERE name = $1))"
 _NOW = "extract(epoch FROM clock_timestamp())::double precision"
 _DECISIONS = (
     f"SELECT {listed(DECISION)} FROM json_array_elements_text({{}}) AS asked (value), "

@@ -31,6 +31,8 @@ class CampaignSettings:
     own_scales      whether an arm's costs are learned as shares of its own cap
     policy_version  the version of the policies that it plays
     earlier         the settings before each change of terms, the first ones first
+    change          what the change that led to them has changed, each with the value before and after: terms, name,
+                    policy, and in micros the budget and caps, by the numbers of the arms
     """
 
     terms: Terms
@@ -40,6 +42,7 @@ class CampaignSettings:
     own_scales: bool = False
     policy_version: int = 1
     earlier: tuple[CampaignSettings, ...] = ()
+    change: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CampaignSettings:
@@ -72,12 +75,22 @@ class CampaignSettings:
         """The settings from the beginning and after each change of terms, the present ones last."""
         return (*self.earlier, replace(self, earlier=()))
 
+    @property
+    def day_zone(self) -> str | None:
+        """The time zone of the days that are counted; None for UTC."""
+        return None if self.terms.daily_cap is None else self.terms.time_zone
+
     def limits(self, created_at: float) -> Limits:
         """How fast the campaign may spend."""
         pace_seconds = self.terms.pace_seconds
         if self.daily_cap is None and pace_seconds is None:
             return NO_LIMITS
-        return Limits(self.daily_cap, pace_seconds, created_at, self.cost_max)
+        return Limits(self.daily_cap, pace_seconds, created_at, self.cost_max, self.day_zone)
+
+    @property
+    def caps_changed(self) -> dict[int, tuple[int, int]]:
+        """The caps that the change has changed, before and after, by the numbers of the arms."""
+        return {int(arm): (before, after) for arm, (before, after) in self.change.get("caps", {}).items()}
 
     def cost_scale(self, cap: int) -> int:
         """The cost that is 1 to the policy, for an arm with this cap: the cap, or the largest of all arms."""

@@ -7,13 +7,12 @@ term stays to the last digit; so the form alone says what to change, even if it 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 from budgetbandits.formatting.money import MoneyFormat
 from budgetbandits.formatting.numbers import thousands
 from budgetbandits.service import ledger
-from budgetbandits.service.campaign_checks import changed_settings
+from budgetbandits.service.campaign_checks import changed_campaign
 from budgetbandits.service.dashboard.actions.consequences import CampaignSnapshot
 from budgetbandits.service.dashboard.actions.fields import Change, Field, Fields, term, typed
 from budgetbandits.service.dashboard.requests import stops_at_horizon
@@ -56,6 +55,8 @@ def terms_wanted(fields: Fields) -> dict[str, Any]:
             continue
         if field.choices:
             changes[field.name] = text
+        elif TERMS[field.name].kind == "text":
+            changes[field.name] = text or None
         else:
             changes[field.name] = term(fields, field.name) if text else None
     return changes
@@ -64,7 +65,7 @@ def terms_wanted(fields: Fields) -> dict[str, Any]:
 def terms_changed(subject: CampaignSnapshot, changes: dict[str, Any]) -> list[Change]:
     """The consequences of these changes."""
     row = subject.row
-    after = replace(row, settings=changed_settings(row, changes))
+    after = changed_campaign(row, changes)
     made = differences(row, after)
     if "pace_seconds" in changes:
         budget = row.account.budget

@@ -15,6 +15,12 @@ CREATE TABLE campaign_name (
     folded_name BYTEWISE_TEXT NOT NULL
 );
 
+-- Names that campaigns had before they were renamed: programs may go on using them.
+CREATE TABLE former_name (
+    name TEXT PRIMARY KEY,
+    campaign TEXT NOT NULL
+);
+
 CREATE TABLE arm_name (
     campaign TEXT NOT NULL REFERENCES campaign_name (id),
     number BIGINT NOT NULL,
@@ -24,7 +30,8 @@ CREATE TABLE arm_name (
 );
 
 -- Money is whole micros. The CHECK is the last line of defence: the rules in ledger.py keep it, the database enforces it.
--- day and today: the day of the latest decision, and what the decisions of that day hold and were charged, for daily caps.
+-- day and today: when the day of the latest decision began, in seconds since 1970, and what the decisions of that day hold
+-- and were charged, for daily caps.
 -- requests_used: requests whose cost was reported, or that were charged because nothing was reported. arms_down: which arms
 -- cool down because they failed many times in a row, as JSON; NULL for most campaigns.
 CREATE TABLE campaign (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -27,7 +27,10 @@ from budgetbandits.service.stores.sql.statements import IN_ORDER, Statements, be
 
 # run all the time, so put together once
 _CAMPAIGNS = f"SELECT {listed(rows.CAMPAIGN)} FROM campaign"
-_CAMPAIGN = f"{_CAMPAIGNS} WHERE id = COALESCE((SELECT id FROM campaign_name WHERE name = ?), ?)"
+_CAMPAIGN = (
+    f"{_CAMPAIGNS} WHERE id = COALESCE((SELECT id FROM campaign_name WHERE name = ?), "
+    "(SELECT campaign FROM former_name WHERE name = ?), ?)"
+)
 _SAVE_CAMPAIGN = f"UPDATE campaign SET {assigned([*rows.MONEY, 'learned', 'arms_down'])} WHERE id = ?"
 _SAVE_MONEY = f"UPDATE campaign SET {assigned(rows.MONEY)} WHERE id = ?"
 _SAVE_STATUS = "UPDATE campaign SET status = ? WHERE id = ?"
@@ -98,7 +101,8 @@ class SqlTransaction(Statements, Transaction):
     # --- campaigns and arms --------------------------------------------------------------------------------------
 
     def campaign(self, id_or_name: str) -> Campaign | None:
-        row = self.ask(_CAMPAIGN + self.LOCK, (normal(id_or_name), id_or_name)).fetchone()
+        name = normal(id_or_name)
+        row = self.ask(_CAMPAIGN + self.LOCK, (name, name, id_or_name)).fetchone()
         return None if row is None else rows.campaign_of(row)
 
     def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:
@@ -137,8 +141,23 @@ class SqlTransaction(Statements, Transaction):
         self._execute(_SAVE_CAMPAIGN, (*rows.money_of(campaign.account), *texts, campaign.id))
 
     def save_settings(self, campaign: Campaign) -> None:
-        text = json_text(campaign.settings.to_dict())
-        self.change("UPDATE campaign SET settings = ? WHERE id = ?", (text, campaign.id))
+        text, name = json_text(campaign.settings.to_dict()), campaign.name
+        statement = "UPDATE campaign SET settings = ?, name = ?, policy = ? WHERE id = ?"
+        self.change(statement, (text, name, campaign.policy, campaign.id))
+        statement = (
+            "INSERT INTO former_name (name, campaign) SELECT name, id FROM campaign_name WHERE id = ? AND name != ? "
+            "ON CONFLICT DO NOTHING"
+        )
+        self.change(statement, (campaign.id, name))
+        statement = "UPDATE campaign_name SET name = ?, folded_name = ?, cost_max = ? WHERE id = ?"
+        self.change(statement, (name, name.casefold(), campaign.settings.cost_max, campaign.id))
+
+    def former_names(self, campaign: str) -> list[str]:
+        return [name for (name,) in self.ask("SELECT name FROM former_name WHERE campaign = ?", (campaign,))]
+
+    def save_caps(self, campaign: str, caps: Mapping[int, int]) -> None:
+        rows = [(cap, campaign, arm) for arm, cap in caps.items()]
+        self.change_many("UPDATE arm SET cost_cap = ? WHERE campaign = ? AND number = ?", rows)
 
     def save_money(self, campaign: Campaign) -> None:
         self._execute(_SAVE_MONEY, (*rows.money_of(campaign.account), campaign.id))

@@ -15,7 +15,7 @@ from pydantic_core import to_json
 
 from budgetbandits.errors import BadState
 from budgetbandits.service.leases.lending import NO_DAY
-from budgetbandits.service.ledger import Account, Hold, day_of
+from budgetbandits.service.ledger import Account, Hold
 from budgetbandits.service.stores.records import (
     ArmRow,
     Campaign,
@@ -167,8 +167,8 @@ _decision_with = eval(f"lambda row, hold: DecisionRow(row[0], row[1], row[2], ho
 
 def decision_of(row: Sequence[Any]) -> DecisionRow:
     """A row of `DECISION`; SQLite has no booleans."""
-    day = day_of(row[_CREATED_AT]) if row[_LEASE_ID] is None else NO_DAY
-    decision: DecisionRow = _decision_with(row, Hold(row[3], row[4], row[5], row[6], bool(row[7]), day))
+    placed_at = row[_CREATED_AT] if row[_LEASE_ID] is None else NO_DAY
+    decision: DecisionRow = _decision_with(row, Hold(row[3], row[4], row[5], row[6], bool(row[7]), placed_at))
     return decision
 
 
