@@ -238,16 +238,6 @@ class Campaigns:
                 return good[:limit]
             last = ids[-1]
 
-    def damaged(self) -> list[str]:
-        """The names of campaigns that `overview` leaves out because they cannot be read."""
-
-        def work(tx: Transaction) -> list[str]:
-            rows = tx.campaigns()
-            good = {each["id"] for each in _summaries(rows)}
-            return [*tx.damaged_campaigns(), *(row.name for row in rows if row.id not in good)]
-
-        return self._store.read(work)
-
     def totals(self, campaign: str) -> dict[str, Total]:
         """Cost and reward of each arm, by name. Slow: every decision is read."""
 
@@ -394,6 +384,17 @@ def summary(row: Campaign) -> dict[str, Any]:
         "id": row.id, "name": row.name, "policy": row.policy, "status": row.account.status, **amounts,
         **vars(row.settings.terms), "created_at": float(row.created_at), "arms_down": len(row.learned.get("down", ())),
     }  # fmt: skip
+
+
+def damaged_campaigns(store: Store) -> list[str]:
+    """The names of campaigns that `Campaigns.overview` leaves out because they cannot be read."""
+
+    def work(tx: Transaction) -> list[str]:
+        rows = tx.campaigns()
+        good = {each["id"] for each in _summaries(rows)}
+        return [*tx.damaged_campaigns(), *(row.name for row in rows if row.id not in good)]
+
+    return store.read(work)
 
 
 def _id_of(tx: Transaction, campaign: str) -> str:

@@ -5,7 +5,7 @@ Pages, the API, the command line, the metrics and the webhooks all read it here 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -226,16 +226,24 @@ STANDINGS = (
 """Every `Outlook.name`, the most urgent first."""
 
 
-def outlooks(tx: Transaction, campaigns: Sequence[str]) -> list[Outlook]:
-    """How the campaigns with these ids do, in this order; those whose accounts are damaged are left out."""
+def outlooks(
+    tx: Transaction, campaigns: Sequence[str], projected: Mapping[str, RunsOut | None] | None = None
+) -> list[Outlook]:
+    """How the campaigns with these ids do, in this order; those whose accounts are damaged are left out.
+
+    Campaigns that are ``projected`` already are not projected again, which is most of the work.
+    """
     now, pages = tx.now(), tx.pages()
     since_hour = now - now % HOUR - DAY
     glances, by_hour = pages.summaries(campaigns), pages.spent_by(int(HOUR), campaigns, since_hour)
     standings = {glance.id: standing(glance, now) for glance in glances}
-    out = projections(pages, [each for each in glances if standings[each.id].runs], by_hour, now)
+    out = dict(projected or {})
+    new = [each for each in glances if standings[each.id].runs and each.id not in out]
+    out |= projections(pages, new, by_hour, now)
     rewards = tx.rollups().rewards(campaigns, since_hour)
     return [
-        Outlook(now, each, standings[each.id], pace(each, now), out.get(each.id), by_hour[each.id],
+        Outlook(now, each, standings[each.id], pace(each, now),
+                out.get(each.id) if standings[each.id].runs else None, by_hour[each.id],
                 *rewards.get(each.id, (0, 0.0)))
         for each in glances
     ]  # fmt: skip
