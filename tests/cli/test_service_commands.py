@@ -122,7 +122,7 @@ def test_small_money_is_shown_as_it_is(say, tmp_path):
     assert f"budget 0.050000  spent 0.000021  held {held:.6f}  left {left:.6f}  overrun 0.000000" in shown
     assert re.search(r"small +0.00005 ", shown)
     assert re.search(r" 0.000021 +0.04 +1,905", shown)
-    assert re.search(rf"llm +active +0.050000 +0.000021 +{held:.6f} +{left:.6f} +0.000000", listed)
+    assert re.search(rf"llm +running +0.050000 +0.000021 +{held:.6f} +{left:.6f} +0.000000", listed)
     assert max(len(line) for line in (shown + listed).splitlines()) <= 80
 
 

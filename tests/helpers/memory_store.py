@@ -12,6 +12,7 @@ from budgetbandits.errors import StoreError
 from budgetbandits.service.names import normal
 from budgetbandits.service.stores.contract import Store, Transaction
 from budgetbandits.service.stores.records import LEASE_MILESTONES, LeaseEvent, Watermark
+from budgetbandits.service.stores.sql.dashboard import CampaignPage
 
 
 class MemoryStore(Store):
@@ -265,6 +266,13 @@ class OperatorsPage:
     def operator_events(self, campaign, limit):
         own = [e for e in self.store.events if e.campaign == campaign and e.decision is None and e.lease is None]
         return own[::-1][:limit]
+
+    def campaign_list(self):
+        return self
+
+    def listed(self, *_):
+        """No campaigns: their series are tested on real stores."""
+        return CampaignPage([], {})
 
 
 class NoRollups:

@@ -89,10 +89,10 @@ def create_command(
 
 @campaign_app.command("list")
 def list_command(store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
-    """List all campaigns and their money."""
+    """List all campaigns: how they do, and their money."""
     with opened_service(store) as service:
-        rows = service.overview()
-    show_all(rows, as_json)
+        rows, ways = service.overview(), {each.glance.id: each.to_dict() for each in service.outlooks()}
+    show_all([row | {"outlook": ways.get(row["id"])} for row in rows], as_json)
 
 
 @campaign_app.command("show")
@@ -247,26 +247,35 @@ def _arm(text: str) -> tuple[str, float]:
 
 
 def show_all(rows: list[dict[str, Any]], as_json: bool) -> None:
-    """Print all campaigns and their money."""
+    """Print all campaigns, how they do and their money."""
     if as_json:
         print_json(rows)
         return
     console, table = Console(), plain_table()
-    for title in ("campaign", "status"):
+    for title in ("campaign", "standing"):
         table.add_column(title, overflow="fold")
     kinds = _kinds(rows)
     for title in kinds:
         table.add_column(title, justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(escape(row["name"]), row["status"], *_money(row, kinds))
+        table.add_row(escape(row["name"]), _standing(row), *_money(row, kinds))
     if not rows:
         console.print("No campaigns yet; create one with 'budgetbandits campaign create'.")
     elif fits(table, console):
         console.print(table)
     else:
         for row in rows:
-            console.print(f"[bold]{escape(row['name'])}[/]  {row['status']}", highlight=False)
+            console.print(f"[bold]{escape(row['name'])}[/]  {_standing(row)}", highlight=False)
             _print_money(console, row)
+
+
+def _standing(row: dict[str, Any]) -> str:
+    """How a campaign does, in words, and when its money is likely to end."""
+    outlook = row["outlook"]
+    if outlook is None:  # its account cannot be read
+        return str(row["status"])
+    said, out = outlook["standing"].replace("_", " "), outlook["runs_out"]
+    return said if out is None else f"{said}, until {local_time(out['median'])}"
 
 
 def show(service: DecisionService, campaign: str, as_json: bool) -> None:

@@ -101,15 +101,24 @@ def serve_command(
         int | None,
         typer.Option("--connections-per-address", min=1, help="The most from one client. Without it, half of all."),
     ] = None,
+    campaign_metrics: Annotated[
+        str | None,
+        typer.Option(help="Which series each campaign has in /metrics, separated by commas, or none. Without it, all."),
+    ] = None,
+    metrics_campaigns: Annotated[
+        int, typer.Option(min=0, help="How many campaigns have series in /metrics: the most urgent ones.")
+    ] = 1000,
 ) -> None:
     """Serve campaigns over HTTP; the first time, an admin key is made."""
     from budgetbandits.web.servers import listening
 
     # before the slow imports, and before a key is shown that would scroll away
     with listening(host, port) as listener:
+        from budgetbandits.service.http.campaign_metrics import CampaignSeries
         from budgetbandits.service.http.server import serve
 
-        serve(listener, store, _public(store), key_file, per_address)
+        series = CampaignSeries.parse(campaign_metrics, metrics_campaigns)
+        serve(listener, store, _public(store), key_file, per_address, series)
 
 
 def _public(store: str) -> str:

@@ -20,7 +20,16 @@ except ModuleNotFoundError as missing:
 
 from budgetbandits.client.async_client import AsyncClient, AsyncDecision
 from budgetbandits.client.client import Client, Decision
-from budgetbandits.client.models import ArmInfo, CampaignInfo
+from budgetbandits.client.models import ArmInfo, CampaignInfo, StandingInfo
 from budgetbandits.client.protocol import FeedbackResult
 
-__all__ = ["ArmInfo", "AsyncClient", "AsyncDecision", "CampaignInfo", "Client", "Decision", "FeedbackResult"]
+__all__ = [
+    "ArmInfo",
+    "AsyncClient",
+    "AsyncDecision",
+    "CampaignInfo",
+    "Client",
+    "Decision",
+    "FeedbackResult",
+    "StandingInfo",
+]

@@ -11,7 +11,7 @@ from typing import Any, Self, Unpack
 import httpx
 
 from budgetbandits.client import protocol
-from budgetbandits.client.models import CampaignInfo
+from budgetbandits.client.models import CampaignInfo, StandingInfo
 from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, T
 from budgetbandits.client.retries import DEADLINE, Retry
 from budgetbandits.validation import RequestFields
@@ -110,6 +110,10 @@ class AsyncClient:
     async def campaign(self, campaign: str) -> CampaignInfo:
         """One campaign with its arms."""
         return await self._do(protocol.show(campaign))
+
+    async def standing(self, campaign: str) -> StandingInfo:
+        """How a campaign does; see `client.Client.standing`."""
+        return await self._do(protocol.standing(campaign))
 
     async def close(self) -> None:
         """Close the connection."""

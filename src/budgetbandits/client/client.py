@@ -18,7 +18,7 @@ from urllib.parse import quote
 import httpx
 
 from budgetbandits.client import protocol
-from budgetbandits.client.models import CampaignInfo
+from budgetbandits.client.models import CampaignInfo, StandingInfo
 from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, T
 from budgetbandits.client.retries import DEADLINE, Retry
 from budgetbandits.errors import ServiceUnreachable
@@ -151,6 +151,19 @@ class Client:
         found: list[CampaignInfo] = []
         while True:
             page = self._do(protocol.campaigns(found[-1].id if found else None))
+            found += page
+            if len(page) < protocol.PAGE:
+                return found
+
+    def standing(self, campaign: str) -> StandingInfo:
+        """How a campaign does: its standing and the cause, its pace, its projected end and what it earned."""
+        return self._do(protocol.standing(campaign))
+
+    def standings(self) -> list[StandingInfo]:
+        """How all campaigns do, the oldest first."""
+        found: list[StandingInfo] = []
+        while True:
+            page = self._do(protocol.standings(found[-1].id if found else None))
             found += page
             if len(page) < protocol.PAGE:
                 return found

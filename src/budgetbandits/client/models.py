@@ -76,6 +76,35 @@ class CampaignInfo(Terms):
         return cls(**_known(cls, {**values, "arms": arms, "segments": tuple(values.get("segments", ()))}))
 
 
+@dataclass(frozen=True)
+class StandingInfo:
+    """How a campaign does: its standing in a word and the cause, and what is to be expected of it."""
+
+    id: str
+    campaign: str
+    at: float
+    """When it was read, in seconds since 1970."""
+    standing: str
+    cause: str
+    needs_attention: bool
+    spent: float
+    left: float
+    spent_24_hours: float
+    rewards_24_hours: int
+    reward_24_hours: float
+    runs_out: Mapping[str, float | None] | None = None
+    """When the money is likely to end: ``median``, ``low`` and ``high``, in seconds since 1970."""
+    pace: Mapping[str, Any] | None = None
+    """Against the plan: ``plan``, ``behind``, ``behind_share`` and ``verdict``; None without one."""
+    last_decision_at: float | None = None
+    last_feedback_at: float | None = None
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> StandingInfo:
+        """From an answer; fields that only a newer service knows are left out."""
+        return cls(**_known(cls, values))
+
+
 def _state(arm: ArmInfo) -> str:
     """Notes on an arm: retired, failed, down, cooling down."""
     said = [] if arm.active else ["retired"]

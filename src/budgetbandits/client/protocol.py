@@ -16,7 +16,7 @@ from urllib.parse import quote
 import httpx
 
 from budgetbandits import errors
-from budgetbandits.client.models import CampaignInfo
+from budgetbandits.client.models import CampaignInfo, StandingInfo
 from budgetbandits.errors import (
     BadParameter,
     BudgetBanditsError,
@@ -156,6 +156,16 @@ def campaigns(after: str | None) -> Call[list[CampaignInfo]]:
 
 def show(campaign: str) -> Call[CampaignInfo]:
     return Call("GET", path_of(campaign), CampaignInfo.read)
+
+
+def standing(campaign: str) -> Call[StandingInfo]:
+    return Call("GET", path_of(campaign, "standing"), StandingInfo.read)
+
+
+def standings(after: str | None) -> Call[list[StandingInfo]]:
+    """A page of standings, after the campaign with this id."""
+    path = f"/v1/standings?limit={PAGE}" + ("" if after is None else f"&after={after}")
+    return Call("GET", path, lambda rows: [StandingInfo.read(row) for row in rows])
 
 
 def path_of(campaign: str, *rest: str) -> str:

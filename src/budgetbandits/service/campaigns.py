@@ -32,6 +32,7 @@ from budgetbandits.service.campaign_learner import ArmStatus
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import check_text, checked_name, is_id, normal
+from budgetbandits.service.standing import Outlook, outlooks
 from budgetbandits.service.stores.contract import (
     UNREADABLE,
     Clock,
@@ -45,6 +46,9 @@ from budgetbandits.service.stores.contract import (
 )
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event
 from budgetbandits.terms import MONEY, Terms
+
+OUTLOOKS_AT_ONCE = 200
+"""Campaigns that are looked at in one transaction: each of them is a value in a statement."""
 
 
 @dataclass(frozen=True)
@@ -207,15 +211,32 @@ class Campaigns:
 
         return self._store.read(work)
 
-    def damaged(self) -> list[str]:
-        """The names of campaigns that `overview` leaves out because they cannot be read."""
+    def outlook(self, campaign: str) -> Outlook:
+        """How a campaign does."""
 
-        def work(tx: Transaction) -> list[str]:
-            rows = tx.campaigns()
-            good = {each["id"] for each in _summaries(rows)}
-            return [*tx.damaged_campaigns(), *(row.name for row in rows if row.id not in good)]
+        def work(tx: Transaction) -> Outlook:
+            found = outlooks(tx, [find_campaign(tx, campaign).id])
+            if not found:
+                raise ValueError("its account cannot be read")
+            return found[0]
 
-        return self._store.read(work)
+        return self._store.read(isolated(campaign, work))
+
+    def outlooks(self, limit: int | None = None, after: str | None = None) -> list[Outlook]:
+        """How every campaign that can be read does, the oldest first; or ``limit`` of them after this one."""
+        most = OUTLOOKS_AT_ONCE if limit is None else min(limit, OUTLOOKS_AT_ONCE)
+        last, good = "" if after is None else self._store.read(lambda tx: _id_of(tx, after)), list[Outlook]()
+        while True:
+
+            def work(tx: Transaction, last: str = last) -> tuple[list[str], list[Outlook]]:
+                ids = tx.pages().campaign_list().ids(most, last)
+                return ids, outlooks(tx, ids)
+
+            ids, some = self._store.read(work)
+            good += some
+            if len(ids) < most or (limit is not None and len(good) >= limit):
+                return good[:limit]
+            last = ids[-1]
 
     def totals(self, campaign: str) -> dict[str, Total]:
         """Cost and reward of each arm, by name. Slow: every decision is read."""
@@ -385,6 +406,17 @@ def summary(row: Campaign) -> dict[str, Any]:
         "id": row.id, "name": row.name, "policy": row.policy, "status": row.account.status, **amounts,
         **vars(row.settings.terms), "created_at": float(row.created_at), "arms_down": len(row.learned.get("down", ())),
     }  # fmt: skip
+
+
+def damaged_campaigns(store: Store) -> list[str]:
+    """The names of campaigns that `Campaigns.overview` leaves out because they cannot be read."""
+
+    def work(tx: Transaction) -> list[str]:
+        rows = tx.campaigns()
+        good = {each["id"] for each in _summaries(rows)}
+        return [*tx.damaged_campaigns(), *(row.name for row in rows if row.id not in good)]
+
+    return store.read(work)
 
 
 def _id_of(tx: Transaction, campaign: str) -> str:

@@ -14,6 +14,7 @@ from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.http import server
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.rollups import roll_up
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from served import pull, served, steps
 
@@ -148,7 +149,7 @@ def test_an_arm_that_is_down_is_an_alarm_that_names_who_stands_in_at_what_price(
     described = store.engine.describe("ads")
     assert described["arms_down"] == 1
     assert described["arms"][0]["down_since"] == pytest.approx(store.now - 1500.0, abs=0.002)
-    assert 'budgetbandits_campaign_arms_down{campaign="ads"} 1.0' in Metrics(store.engine.campaigns).page().decode()
+    assert 'budgetbandits_campaign_arms_down{campaign="ads"} 1.0' in Metrics(store).page().decode()
     pull(store.engine, "ads", "answers", arms=["cheap"], cost=0.01, reward=1.0)
     assert word(store, reader, "ads") == "Running"
 
@@ -179,17 +180,17 @@ def test_refusals_that_were_not_written_yet_are_when_a_server_ends(tmp_path, mon
     made = []
 
     class Counting(server.Metrics):
-        def __init__(self, campaigns):
-            super().__init__(campaigns)
-            made.append((campaigns, self))
+        def __init__(self, store, series):
+            super().__init__(store, series)
+            made.append((DecisionService(store), self))
 
     class Ends:
         def __init__(self, *_):
             pass
 
         def run(self, sockets):
-            [(campaigns, metrics)] = made
-            campaigns.create("ads", "bts", 1.0, {"a": 1.0, "b": 1.0})
+            [(engine, metrics)] = made
+            engine.create("ads", "bts", 1.0, {"a": 1.0, "b": 1.0})
             metrics.refused.count("ads", "closed", 7200.0)
 
     for name, value in (("Metrics", Counting), ("_Server", Ends), ("write_logs", lambda: None),

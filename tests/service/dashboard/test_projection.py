@@ -7,8 +7,8 @@ from budgetbandits.errors import HoldRefused
 from budgetbandits.service.dashboard.campaign import campaign_view
 from budgetbandits.service.dashboard.overview import ListQuery, overview
 from budgetbandits.service.dashboard.query import PageQuery
-from budgetbandits.service.dashboard.status import runs_out
 from budgetbandits.service.ledger import Account, Limits, earliest_end, place
+from budgetbandits.service.projection import runs_out
 from budgetbandits.service.rollups import roll_up
 from served import pull, served
 

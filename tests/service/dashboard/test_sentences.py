@@ -8,9 +8,9 @@ import pytest
 
 from browsing import Browser
 from budgetbandits.formatting.datetimes import Times
-from budgetbandits.service.dashboard.status import pace
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.rollups import roll_up
+from budgetbandits.service.standing import pace
 from served import pull
 
 

@@ -4,9 +4,9 @@ import random
 
 from budgetbandits.service.dashboard import overview as module
 from budgetbandits.service.dashboard.overview import ListQuery, overview
-from budgetbandits.service.dashboard.status import standing
 from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.service import DecisionService
+from budgetbandits.service.standing import standing
 from budgetbandits.service.stores.contract import Event
 from budgetbandits.service.stores.records import Lease
 from budgetbandits.service.stores.sql.dashboard import Rank

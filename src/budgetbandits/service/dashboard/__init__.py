@@ -5,8 +5,9 @@ events show, and their JSON), `keys` and `new_campaign`; `actions/` is everythin
 `pages` holds the routes, the sign-in and the live streams that all pages go through; `rendering` the templates, assets
 and responses.
 
-A campaign's page is made of `status` (state, pace, when the money runs out), `arms` and `beliefs` (what feedback says
-of each arm), `requests` and `charts/`. `query` reads and writes addresses, `sessions` knows who is signed in.
+A campaign's page is made of its `standing` and `projection`, which are the service's, `arms` and `beliefs` (what
+feedback says of each arm), `requests` and `charts/`. `query` reads and writes addresses, `sessions` knows who is
+signed in.
 
 Read `campaign` first, then `pages`. Outside this package only `service.http` uses it.
 """

@@ -25,6 +25,7 @@ import numpy as np
 
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.numerics.posteriors import BetaPosterior, RatioPosterior
+from budgetbandits.service.projection import MedianInterval
 
 RATIO_POINTS = 512
 _LEVELS = np.array([0.5, 0.025, 0.975])
@@ -67,15 +68,6 @@ class ArmFeedback:
 
     reward: ValueSums = ValueSums()
     cost: ValueSums = ValueSums()
-
-
-@dataclass(frozen=True)
-class MedianInterval:
-    """A median and the middle 95 %."""
-
-    median: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, eq=False)  # `belief` caches one per feedback, so identity is enough

@@ -22,11 +22,12 @@ from budgetbandits.service.dashboard.charts.timeline import prices_of
 from budgetbandits.service.dashboard.features import FeatureEffects, effects_of
 from budgetbandits.service.dashboard.query import RANGE_SECONDS, PageQuery
 from budgetbandits.service.dashboard.requests import Requests, requests_of
-from budgetbandits.service.dashboard.status import Overrun, Pace, RunsOut, Standing, pace, projections, standing
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.names import normal
+from budgetbandits.service.projection import RunsOut, projections
 from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.rollups import History
+from budgetbandits.service.standing import Pace, Standing, pace, standing
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSummary, DecisionRow, Event
 from budgetbandits.service.stores.sql.dashboard import DecisionFilter, DecisionPage, OpenHolds, Pages
@@ -41,6 +42,36 @@ REFUSAL_NAMES = {
 """Why a request is refused (`HoldRefused.reason`), in words."""
 HOLD_AGES = (60.0, 300.0, 900.0)
 """Of open holds, in seconds."""
+
+
+@dataclass(frozen=True)
+class Overrun:
+    """Amounts are in micros."""
+
+    reported_at: float
+    decision: DecisionRow
+    arm: ArmRow
+
+    @classmethod
+    def of(cls, tx: Transaction, event: Event, arms: Sequence[ArmRow]) -> Overrun | None:
+        made = None if event.decision is None else tx.decision(event.decision)
+        if made is None:
+            return None
+        return cls(event.at, made, next(arm for arm in arms if arm.number == made.arm))
+
+    @property
+    def cost(self) -> int:
+        return self.decision.cost or 0
+
+    @property
+    def above_hold(self) -> bool:
+        """If not, the hold had been released and its money spent elsewhere before the cost was reported."""
+        return self.cost > self.decision.hold.amount
+
+    @property
+    def above_cap(self) -> bool:
+        """A request may hold less than the arm's cap."""
+        return self.cost > self.arm.cost_cap
 
 
 @dataclass

@@ -20,8 +20,8 @@ from budgetbandits.policies.base import Request
 from budgetbandits.policies.linear import LinearThompson
 from budgetbandits.policies.linear.state import LOG_COST, REWARD, LinearState
 from budgetbandits.service.campaign_learner import CampaignLearner
-from budgetbandits.service.dashboard.beliefs import MedianInterval
 from budgetbandits.service.ledger import to_units
+from budgetbandits.service.projection import MedianInterval
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import ArmRow, Campaign
 from budgetbandits.validation import finite

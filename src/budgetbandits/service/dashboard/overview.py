@@ -6,19 +6,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from budgetbandits.formatting.datetimes import DAY, HOUR
+from budgetbandits.formatting.datetimes import HOUR
 from budgetbandits.service.dashboard.query import ListQuery
-from budgetbandits.service.dashboard.status import (
-    Pace,
-    RunsOut,
-    Standing,
-    lasts_for,
-    pace,
-    projections,
-    since,
-    standing,
-)
 from budgetbandits.service.ledger import to_units
+from budgetbandits.service.projection import RunsOut, lasts_for
+from budgetbandits.service.standing import Pace, Standing, outlooks, since
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import CampaignSummary
 from budgetbandits.terms import MONEY
@@ -93,15 +85,12 @@ def overview(tx: Transaction, query: ListQuery, only: str | None) -> Overview:
     for rank, count in listed.counts.items():
         counts[rank.group] += count
     counts["all"] = sum(listed.counts.values())
-    hour = now - now % HOUR
-    glances, by_hour = pages.summaries(listed.ids), pages.spent_by(int(HOUR), listed.ids, hour - DAY)
-    standings = {glance.id: standing(glance, now) for glance in glances}
-    out = projections(pages, [each for each in glances if standings[each.id].runs], by_hour, now)
-    squares = tx.rollups().cost_squares([each.id for each in glances if each.settings.terms.horizon is not None])
+    hour, each_one = now - now % HOUR, outlooks(tx, listed.ids)
+    squares = tx.rollups().cost_squares([each.glance.id for each in each_one if each.glance.settings.terms.horizon])
     lines = [
-        CampaignLine(glance, standings[glance.id], pace(glance, now), _hours(by_hour[glance.id], hour),
-                     out.get(glance.id), _lasts(glance, squares.get(glance.id, 0.0)))
-        for glance in glances
+        CampaignLine(each.glance, each.standing, each.pace, _hours(each.by_hour, hour), each.runs_out,
+                     _lasts(each.glance, squares.get(each.glance.id, 0.0)))
+        for each in each_one
     ]  # fmt: skip
     sums = lists.sums()
     one = len(sums.currencies) < 2

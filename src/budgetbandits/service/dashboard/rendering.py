@@ -15,6 +15,8 @@ from budgetbandits.formatting.numbers import in_full, percentage, plain, signifi
 from budgetbandits.service.dashboard import query
 from budgetbandits.service.dashboard.charts import cell_charts, time_charts
 from budgetbandits.service.ledger import to_units
+from budgetbandits.service.standing import Standing
+from budgetbandits.service.stores.sql.dashboard import Rank
 from budgetbandits.terms import TERMS, Terms
 from budgetbandits.web.assets import LivePages
 from budgetbandits.web.servers import BEAT
@@ -62,12 +64,23 @@ def terms_in_short(terms: Terms, digits: int, *names: str) -> list[str]:
     ]
 
 
+_SIGNS = {
+    Rank.FROZEN: "diamond", Rank.EXHAUSTED: "ring", Rank.RUNNING: "dot", Rank.PAUSED: "bars", Rank.SPENT: "ring",
+    Rank.CLOSED: "ring",
+}  # fmt: skip
+
+
+def sign(standing: Standing) -> str:
+    """The shape that is drawn next to the word, so that colour is not all that tells alarms apart."""
+    return _SIGNS.get(standing.rank, "triangle")
+
+
 PAGES = LivePages(
     "budgetbandits.service.dashboard", ("dashboard.js",),
     {"money": money, "exact": exact_money, "count": thousands, "share": percentage, "units": to_units,
      "digits": budget_decimals, "short": truncated, "significant": significant, "plain": plain, "in_full": in_full,
      "signed": signed, "duration": duration, "wait": wait, "size_class": size_class,
-     "terms": terms_in_short},
+     "terms": terms_in_short, "sign": sign},
     {"cell_charts": cell_charts, "time_charts": time_charts, "beat": BEAT, "address": query.address,
      "campaign_address": query.campaign_address, "when_expired": TERMS["on_expire"].text},
 )  # fmt: skip

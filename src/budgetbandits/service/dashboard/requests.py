@@ -10,9 +10,8 @@ from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import RequestPolicy
 from budgetbandits.policies.paced.statistics import COUNT, PAID, REWARD
 from budgetbandits.service.campaigns import answered_of
-from budgetbandits.service.dashboard.beliefs import MedianInterval
-from budgetbandits.service.dashboard.status import lasts_for
 from budgetbandits.service.ledger import to_units
+from budgetbandits.service.projection import MedianInterval, lasts_for
 from budgetbandits.service.segment_sums import SUMS_ENTRY, SegmentSums
 from budgetbandits.service.stores.records import ArmRow, Campaign, Counts
 

@@ -79,5 +79,5 @@ def create_app(
 ) -> Application:
     """The application; its server must call `DecisionService.expire_due` now and then."""
     parts = service.campaigns, service.decisions, service.reports
-    metrics, reads = metrics or Metrics(service.campaigns), reads or LongReads(store)
+    metrics, reads = metrics or Metrics(store), reads or LongReads(store)
     return Application(ServerState(*parts, store, metrics, KeyRing(store), reads))

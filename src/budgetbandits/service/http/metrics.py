@@ -1,21 +1,27 @@
-"""Prometheus metrics: requests and refusals as this server counted them, money as the store has it now."""
+"""Prometheus metrics: what this server has counted, its process, its store, and its campaigns (`campaign_metrics`)."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
+from importlib.metadata import version
 from itertools import accumulate
-from typing import Any, get_args
+from platform import python_version
 
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
-from budgetbandits.service.campaigns import Campaigns
-from budgetbandits.service.ledger import Status
+from budgetbandits.service.http.campaign_metrics import CampaignMetrics, CampaignSeries
 from budgetbandits.service.rollups import Refusals
-from budgetbandits.terms import MONEY
+from budgetbandits.service.stores.contract import Store
 
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
@@ -23,19 +29,25 @@ BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0
 class Metrics(Collector):
     """The counters of one server: plain numbers, each changed by one thread alone, which need no locks."""
 
-    def __init__(self, campaigns: Campaigns) -> None:
+    def __init__(self, store: Store, series: CampaignSeries | None = None) -> None:
+        self._store = store
+        self._campaigns = CampaignMetrics(store, series or CampaignSeries())
         self.decisions = self.feedback = self.failures = self.overruns = self.expired = 0
         self.refusals: Counter[str] = Counter()
         self.refused = Refusals()
         """The same by campaign, for the store."""
         self._requests: Counter[tuple[str, int]] = Counter()
         self._delays: dict[str, _Delays] = {}
+        self.task_failures: Counter[str] = Counter()
+        """Background tasks that have failed, by name ..."""
+        self.task_ends: dict[str, float] = {}
+        """... and when they have last succeeded, in seconds since 1970."""
         self._registry = CollectorRegistry()
         self._registry.register(self)
-        self._registry.register(_Money(campaigns))
+        ProcessCollector(registry=self._registry)
 
     def page(self) -> bytes:
-        return generate_latest(self._registry)
+        return generate_latest(self._registry) + self._campaigns.page()
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""
@@ -64,6 +76,31 @@ class Metrics(Collector):
         for route, delays in list(self._delays.items()):
             seconds.add_metric([route], delays.cumulated(), delays.total)
         yield seconds
+        yield from self._tasks()
+        yield from self._load()
+
+    def _tasks(self) -> Iterator[Metric]:
+        """What a server does by itself: holds that expire, rollups."""
+        failures = _count("background_failures", "Background tasks that failed.", labels=["task"])
+        ends = _gauge("background_success_timestamp_seconds", "When a background task last succeeded.", ["task"])
+        for task, count in list(self.task_failures.items()):
+            failures.add_metric([task], count)
+        for task, at in list(self.task_ends.items()):
+            ends.add_metric([task], at)
+        yield from (failures, ends)
+
+    def _load(self) -> Iterator[Metric]:
+        build = InfoMetricFamily("budgetbandits_build", "The program that runs.")
+        build.add_metric([], {"version": version("budgetbandits"), "python": python_version(),
+                              "store": type(self._store).__name__.removesuffix("Store").lower()})  # fmt: skip
+        yield build
+        connections = _gauge("store_connections", "Connections to the store.", ["pool", "state"])
+        waiting = _gauge("store_waiting", "Work that waits for the store.", ["pool"])
+        for pool in self._store.pools():
+            connections.add_metric([pool.name, "idle"], pool.idle)
+            connections.add_metric([pool.name, "busy"], pool.busy)
+            waiting.add_metric([pool.name], pool.waiting)
+        yield from (connections, waiting)
 
 
 class _Delays:
@@ -86,31 +123,5 @@ def _count(name: str, text: str, value: int | None = None, labels: list[str] | N
     return CounterMetricFamily(f"budgetbandits_{name}", text, value, labels)
 
 
-class _Money(Collector):
-    """Every campaign's money, read from the store when asked."""
-
-    def __init__(self, campaigns: Campaigns) -> None:
-        self._campaigns = campaigns
-
-    def describe(self) -> list[Any]:
-        return []  # read nothing from the store at registration
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        rows = self._campaigns.overview()
-        about = {name: f"A campaign's {name}." for name in MONEY}
-        about["arms_down"] = "Arms that are not asked because they failed too often in a row."
-        for name, text in about.items():
-            gauge = GaugeMetricFamily(f"budgetbandits_campaign_{name}", text, labels=["campaign"])
-            for row in rows:
-                gauge.add_metric([row["name"]], row[name])
-            yield gauge
-        yield GaugeMetricFamily(
-            "budgetbandits_damaged_campaigns", "Campaigns whose rows cannot be read.", len(self._campaigns.damaged())
-        )
-        gauge = GaugeMetricFamily(
-            "budgetbandits_campaign_status", "1 for the status a campaign has, else 0.", labels=["campaign", "status"]
-        )  # fmt: skip
-        for row in rows:
-            for status in get_args(Status):
-                gauge.add_metric([row["name"], status], float(row["status"] == status))
-        yield gauge
+def _gauge(name: str, text: str, labels: list[str]) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"budgetbandits_{name}", text, labels=labels)

@@ -48,6 +48,7 @@ from budgetbandits.service.http.schemas import (
     NewArm,
     NewCampaign,
     RequestBody,
+    StandingAnswer,
     TermChanges,
     TopUp,
 )
@@ -257,6 +258,18 @@ def show(campaign: CampaignPath, service: ThisService) -> CampaignDetailAnswer:
     found = service.campaigns.describe(campaign)
     with named_damage(campaign):
         return CampaignDetailAnswer(**found)
+
+
+@read.get("/v1/campaigns/{campaign}/standing")
+def show_standing(campaign: CampaignPath, service: ThisService) -> StandingAnswer:
+    """Show how a campaign does: its standing and the cause, its pace, its projected end and what it earned."""
+    return StandingAnswer(**service.campaigns.outlook(campaign).to_dict())
+
+
+@read.get("/v1/standings")
+def standings(service: ThisService, limit: Limit = None, after: After = None) -> list[StandingAnswer]:
+    """List how all campaigns do, the oldest first: all of them, or a page."""
+    return [StandingAnswer(**each.to_dict()) for each in service.campaigns.outlooks(limit, after)]
 
 
 @change("/v1/campaigns/{campaign}/pause")

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
 from budgetbandits.allocation.session import FEATURES_MAX
 from budgetbandits.service.request import BATCH_MAX, checked_options
+from budgetbandits.service.standing import STANDINGS
 from budgetbandits.terms import AMOUNT_MAX, CHANGEABLE, TERMS, TEXT_LENGTH_MAX, Term
 from budgetbandits.validation import RequestOptions
 
@@ -248,6 +249,37 @@ class CampaignDetailAnswer(CampaignAnswer):
     requests_used: int = _about("Requests whose cost is reported, or that expired and were charged.")
     segments: list[str] = _about("The segments that requests named, in the order in which they first came.")
     arms: list[ArmAnswer]
+
+
+class RunsOutAnswer(BaseModel):
+    median: float = _about("When the money is likely to end, in seconds since 1970 ...")
+    low: float = _about("... with the middle 95 %: not before this ...")
+    high: float | None = _about("... and not after this; null if that is more than ten years away.")
+
+
+class PaceAnswer(BaseModel):
+    plan: float = _about("What was to be spent by now, by pace_seconds or else by the horizon.")
+    behind: float = _about("How much less was spent; negative if more was.")
+    behind_share: float = _about("The same as a share of the budget.")
+    verdict: str = _about("In words.")
+
+
+class StandingAnswer(BaseModel):
+    id: str
+    campaign: str = _about("The campaign's name.")
+    at: float = _about("When this was read, in seconds since 1970. Times are as of a few seconds before.")
+    standing: Literal[STANDINGS] = _about("In a word.")  # type: ignore[valid-type]
+    cause: str = _about("Why, in words; empty for a campaign that runs.")
+    needs_attention: bool = _about("Whether an operator should look at it.")
+    runs_out: RunsOutAnswer | None = _about("Null if it does not run, or has spent too little to say anything.")
+    pace: PaceAnswer | None = _about("Null if it has no plan.")
+    spent: float = _about("Also by leases that are not merged yet.")
+    left: float
+    spent_24_hours: float = _about("Since the hour began that contains this time of yesterday, and so ...")
+    rewards_24_hours: int = _about("... the number of rewards reported ...")
+    reward_24_hours: float = _about("... and their sum.")
+    last_decision_at: float | None = _about("Seconds since 1970.")
+    last_feedback_at: float | None = _about("Seconds since 1970; when a cost was last reported.")
 
 
 class AuditAnswer(BaseModel):

@@ -24,6 +24,7 @@ from structlog.typing import ExcInfo
 from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.service.http.app import LazyApplication, create_app
 from budgetbandits.service.http.auth import hand_over_first_key
+from budgetbandits.service.http.campaign_metrics import CampaignSeries
 from budgetbandits.service.http.connections import BoundedConnection, Connections, connection_limit
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.http.subprocess_reads import LongReads
@@ -45,8 +46,9 @@ log = structlog.get_logger("budgetbandits")
 
 
 def serve(
-    listener: socket.socket, address: str, name: str, key_file: Path | None = None, per_address: int | None = None
-) -> None:
+    listener: socket.socket, address: str, name: str, key_file: Path | None = None, per_address: int | None = None,
+    series: CampaignSeries | None = None,
+) -> None:  # fmt: skip
     """Serve until SIGINT or SIGTERM, and finish requests that have begun. ``name`` is the store's, for display."""
     host, port = listener.getsockname()[:2]
     write_logs()
@@ -55,13 +57,15 @@ def serve(
         hand_over_first_key(store, key_file)
         print(f"Serving {name} on http://{host}:{port}", flush=True)
         service, stop = DecisionService(store), threading.Event()
-        metrics, reads = Metrics(service.campaigns), LongReads(store)
+        metrics, reads = Metrics(store, series), LongReads(store)
         sweepers = [
             threading.Thread(
-                target=_every, args=(EXPIRE_SECONDS, partial(_expire, service, metrics), stop), daemon=True
+                target=_every, args=(EXPIRE_SECONDS, partial(_expire, service, metrics), metrics, stop), daemon=True
             ),
             threading.Thread(
-                target=_every, args=(ROLL_UP_SECONDS, partial(_roll_up, store, metrics, stop), stop), daemon=True
+                target=_every,
+                args=(ROLL_UP_SECONDS, partial(_roll_up, store, metrics, stop), metrics, stop),
+                daemon=True,
             ),
         ]
         for each in sweepers:
@@ -76,7 +80,7 @@ def serve(
             stop.set()
             for each in sweepers:
                 each.join()
-            _once(partial(_count_refusals, store, metrics))
+            _once(partial(_count_refusals, store, metrics), metrics)
             log.info("stopped")
 
 
@@ -118,18 +122,22 @@ def _leave(_signal: int, _frame: object) -> None:
     raise SystemExit(0)
 
 
-def _every(seconds: float, work: Callable[[], None], stop: threading.Event) -> None:
+def _every(seconds: float, work: Callable[[], None], metrics: Metrics, stop: threading.Event) -> None:
     while not stop.wait(seconds):
-        _once(work)
+        _once(work, metrics)
 
 
-def _once(work: Callable[[], None]) -> None:
+def _once(work: Callable[[], None], metrics: Metrics) -> None:
     try:
         work()
     except BudgetBanditsError as error:  # the store may be back in a second
         log.warning("background task failed", task=_name(work), error=str(error))
     except Exception:  # a damaged campaign must not stop the others
         log.exception("background task failed", task=_name(work))
+    else:
+        metrics.task_ends[_name(work)] = time.time()
+        return
+    metrics.task_failures[_name(work)] += 1
 
 
 def _name(work: Any) -> str:

@@ -265,6 +265,15 @@ def full(transaction: DecisionTransaction) -> Transaction:
     return transaction
 
 
+class PoolLoad(NamedTuple):
+    """Connections that a store keeps for one purpose, and the work that waits for them."""
+
+    name: str
+    idle: int
+    busy: int
+    waiting: int
+
+
 class Store(ABC):
     """A place that keeps what was written."""
 
@@ -302,6 +311,10 @@ class Store(ABC):
 
         ``urgent`` work, which is short, does not wait for readers that are not urgent.
         """
+
+    def pools(self) -> list[PoolLoad]:
+        """How busy its connections are."""
+        return []
 
     @abstractmethod
     def close(self) -> None:

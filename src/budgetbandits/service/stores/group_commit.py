@@ -217,6 +217,11 @@ class WorkQueue:
             if scope in self._items:
                 self._changed.notify()
 
+    def load(self) -> tuple[int, int]:
+        """How many writers are busy, and how many items wait."""
+        with self._changed:
+            return len(self._taken), sum(map(len, self._items.values()))
+
     def stop(self) -> None:
         """Nothing more will be put in."""
         with self._changed:

@@ -37,6 +37,7 @@ from budgetbandits.service.stores.contract import (
     NO_SCOPE,
     DecisionTransaction,
     NeedsFullTransaction,
+    PoolLoad,
     Scope,
     Store,
     T,
@@ -134,6 +135,15 @@ class PostgresStore(Store):
                 return work(PostgresTransaction(connection))
         except psycopg.Error as error:
             raise StoreError(f"cannot read: {reason(error)}") from None
+
+    def pools(self) -> list[PoolLoad]:
+        busy, waiting = self._queue.load()
+        loads = [PoolLoad("writers", WRITERS - busy, busy, waiting)]
+        for name, pool in (("readers", self._pool), ("urgent readers", self._urgent)):
+            said = pool.get_stats()
+            idle = said.get("pool_available", 0)
+            loads.append(PoolLoad(name, idle, said.get("pool_size", 0) - idle, said.get("requests_waiting", 0)))
+        return loads
 
     def close(self) -> None:
         with self._gate:

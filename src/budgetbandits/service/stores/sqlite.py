@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.contract import NO_SCOPE, DecisionTransaction, Scope, Store, T, Transaction
+from budgetbandits.service.stores.contract import NO_SCOPE, DecisionTransaction, PoolLoad, Scope, Store, T, Transaction
 from budgetbandits.service.stores.group_commit import (
     GROUP_MAX,
     Answerable,
@@ -171,6 +171,10 @@ class SQLiteStore(Store):
         except sqlite3.Error as error:
             raise StoreError(f"cannot read {self._path}: {error}") from error
 
+    def pools(self) -> list[PoolLoad]:
+        busy = int(self._writer.busy.locked())
+        return [PoolLoad("writers", 1 - busy, busy, self._queue.load()[1] + len(self._waiting)), self._readers.load()]
+
     def close(self) -> None:
         with self._gate:
             if self._closed:
@@ -311,6 +315,7 @@ class _Readers:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._idle: list[sqlite3.Connection] = []
+        self._busy = 0
         self._closed = False
         self._gate = threading.Lock()
 
@@ -323,6 +328,8 @@ class _Readers:
             connection = self._idle.pop() if self._idle else None
         if connection is None:
             connection = connect(self._path)
+        with self._gate:
+            self._busy += 1
         try:
             connection.execute("BEGIN")
             try:
@@ -334,8 +341,13 @@ class _Readers:
             raise
         self._give_back(connection)
 
+    def load(self) -> PoolLoad:
+        with self._gate:
+            return PoolLoad("readers", len(self._idle), self._busy, 0)
+
     def _give_back(self, connection: sqlite3.Connection, keep: bool = True) -> None:
         with self._gate:
+            self._busy -= 1
             if keep and not self._closed and len(self._idle) < IDLE_READERS_MAX:
                 self._idle.append(connection)
                 return

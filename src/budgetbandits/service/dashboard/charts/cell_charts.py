@@ -11,7 +11,8 @@ from functools import lru_cache
 from markupsafe import Markup, escape
 
 from budgetbandits.formatting.numbers import axis_labels
-from budgetbandits.service.dashboard.beliefs import Belief, MedianInterval, Worth
+from budgetbandits.service.dashboard.beliefs import Belief, Worth
+from budgetbandits.service.projection import MedianInterval
 from budgetbandits.web.assets import SERIES
 
 ARM_COLOURS = len(SERIES)

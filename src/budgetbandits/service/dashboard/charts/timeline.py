@@ -12,9 +12,9 @@ from collections.abc import Collection, Container, Sequence
 from budgetbandits.numerics.fluid import best_mix
 from budgetbandits.service.campaign_checks import ARM_EVENTS
 from budgetbandits.service.dashboard.charts.shares import Slot
-from budgetbandits.service.dashboard.status import Standing
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import MINUTES_KEPT_SECONDS, History
+from budgetbandits.service.standing import Standing
 from budgetbandits.service.stores.contract import T, Transaction
 from budgetbandits.service.stores.records import ArmRow, Campaign, Counts, Event, Watermark
 from budgetbandits.service.stores.sql.dashboard import Rank

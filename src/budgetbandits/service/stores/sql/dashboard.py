@@ -1,7 +1,7 @@
 """What pages show, in SQL. Each query costs as much as its answer is long, however long a campaign is.
 
 The list of campaigns is filtered, counted and ordered where the rows are, and only the campaigns of one page are read.
-They are ordered by urgency first: the `Rank` that `dashboard.status.standing` gives the same row.
+They are ordered by urgency first: the `Rank` that `service.standing.standing` gives the same row.
 """
 
 from __future__ import annotations
@@ -171,6 +171,12 @@ class CampaignList:
         ).fetchall()
         page = sorted((number, id) for id, _, number in rows if id is not None)
         return CampaignPage([id for _, id in page], {Rank(rank): count for id, rank, count in rows if id is None})
+
+    def ids(self, limit: int, after: str = "") -> list[str]:
+        """The ids of campaigns, the oldest first, from the one after this id on."""
+        later = " WHERE (created_at, id) > (SELECT created_at, id FROM campaign WHERE id = ?)" if after else ""
+        query = f"SELECT id FROM campaign{later} ORDER BY created_at, id LIMIT {limit:d}"
+        return [id for (id,) in self._tx.ask(query, (after,) if after else ())]
 
     def sums(self) -> CampaignSums:
         """Over all campaigns of this list."""

@@ -228,6 +228,17 @@ class Rollups:
         )
         return dict(rows)
 
+    def rewards(self, campaigns: Sequence[str], since: float) -> dict[str, tuple[int, float]]:
+        """How many rewards were reported in the hours that begin at ``since`` or later, and their sum, by campaign."""
+        if not campaigns:
+            return {}  # PostgreSQL knows no empty list
+        rows = self._tx.ask(
+            "SELECT campaign, CAST(SUM(rewards_reported) AS BIGINT), SUM(reward) FROM rollup "
+            f"WHERE campaign IN ({places(campaigns)}) AND span = {HOUR} AND begins >= ? GROUP BY campaign",
+            (*campaigns, int(since)),
+        )
+        return {campaign: (count, reward) for campaign, count, reward in rows}
+
     def mismatch(self, campaign: str, span: int) -> tuple[int, int] | None:
         """When, and for which arm, the rows of this span do not make those of the next longer one; None if all do."""
         longer, first = SPANS[SPANS.index(span) + 1], 0

@@ -1,0 +1,183 @@
+"""Series of each campaign for Prometheus: its money, its standing, its projected end, as the store has them now.
+
+Bounded: closed campaigns have no series, `CampaignSeries` says how many campaigns have some and which, and amounts that
+are 0 for nearly every campaign are left out while they are. A scrape reads some campaigns at a time and rests in
+between, so that decisions, which wait for the same lock of Python's, wait for some campaigns and not for all.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from budgetbandits.errors import BadParameter
+from budgetbandits.service.campaigns import damaged_campaigns
+from budgetbandits.service.ledger import to_units
+from budgetbandits.service.projection import RunsOut
+from budgetbandits.service.standing import Outlook, outlooks, since
+from budgetbandits.service.stores.contract import Store, Transaction
+from budgetbandits.service.stores.sql.dashboard import CampaignPage, Rank
+
+CAMPAIGNS_MAX = 1000
+"""How many campaigns have series, if nothing else is said: the most urgent ones."""
+CAMPAIGNS_AT_ONCE = 20
+"""Campaigns that are read without a rest ..."""
+REST_SHARE = 3.0
+"""... which is this many times as long as the processor was busy with them."""
+PROJECTION_SECONDS = 60.0
+"""How often the end of a campaign's money is projected again."""
+DAMAGE_SECONDS = 60.0
+"""How often it is looked for damage, which takes reading all that campaigns have learned."""
+
+Value = Callable[[Outlook], float | None]
+
+
+def _amount(name: str, rare: bool = False) -> Value:
+    """A kind of money; a rare one only where there is any."""
+
+    def value(outlook: Outlook) -> float | None:
+        micros = getattr(outlook.glance.account, name)
+        return None if rare and not micros else to_units(micros)
+
+    return value
+
+
+SERIES: dict[str, tuple[str, str, Value]] = {
+    "budget": ("budget", "What may be spent in all.", _amount("budget")),
+    "spent": ("spent", "Spent, without what leases have not merged yet.", _amount("spent")),
+    "held": ("held", "Held for decisions whose cost is not reported yet.", _amount("held")),
+    "leased": ("leased", "Reserved by servers that decide by themselves; no series if 0.", _amount("leased", True)),
+    "left": ("left", "Neither spent, held nor leased.", _amount("left")),
+    "overrun": ("overrun", "Costs beyond caps or the money there was; no series if 0.", _amount("overrun", True)),
+    "arms_down": (
+        "arms_down", "Arms that are not asked because they failed too often in a row; no series if 0.",
+        lambda outlook: len(outlook.glance.arms_down) or None,
+    ),
+    "standing": ("standing", "1, labelled with the standing that the campaign has now.", lambda outlook: 1.0),
+    "projected_end": (
+        "projected_end_timestamp_seconds", "When the money is likely to end; no series if that is not known.",
+        lambda outlook: None if outlook.runs_out is None else outlook.runs_out.median,
+    ),
+    "behind_plan": (
+        "behind_plan_ratio", "What was spent less than planned, as a share of the budget; no series without a plan.",
+        lambda outlook: None if outlook.pace is None else outlook.pace.share,
+    ),
+    "spent_24_hours": (
+        "spent_24_hours", "Spent in the last 24 hours.", lambda outlook: to_units(outlook.spent_24_hours),
+    ),
+    "reward_24_hours": ("reward_24_hours", "Rewards reported in the last 24 hours.", lambda outlook: outlook.reward),
+}  # fmt: skip
+"""For each name that a setting may list: the metric after ``budgetbandits_campaign_``, its help and its value."""
+
+
+@dataclass(frozen=True)
+class CampaignSeries:
+    """Which series a campaign has, and how many campaigns have any."""
+
+    names: tuple[str, ...] = tuple(SERIES)
+    campaigns_max: int = CAMPAIGNS_MAX
+
+    @classmethod
+    def parse(cls, text: str | None, campaigns_max: int = CAMPAIGNS_MAX) -> CampaignSeries:
+        """From names separated by commas; None is all of them, and "none" none.
+
+        >>> CampaignSeries.parse("left, standing").names
+        ('left', 'standing')
+        """
+        if text is None or text.strip() == "none":
+            return cls(() if text else tuple(SERIES), campaigns_max)
+        names = tuple(each.strip() for each in text.split(","))
+        wrong = [each for each in names if each not in SERIES]
+        if wrong or len(set(names)) < len(names):
+            what = f"there is no series {wrong[0]!r:.40}" if wrong else f"{text!r:.60} has a name twice"
+            raise BadParameter(f"{what}; list some of {', '.join(SERIES)}, separated by commas, or none")
+        return cls(names, campaigns_max)
+
+
+class CampaignMetrics:
+    """The page of one server's campaigns, in Prometheus's text format."""
+
+    def __init__(self, store: Store, series: CampaignSeries) -> None:
+        self._store, self._series = store, series
+        self._turn = threading.Lock()
+        self._made = (float("-inf"), b"")
+        """When the latest page was begun, and the page."""
+        self._damaged = (float("-inf"), 0)
+        self._projected: dict[str, tuple[float, RunsOut | None]] = {}
+
+    def page(self) -> bytes:
+        """Made once for all who wait for it at the same time."""
+        asked = time.monotonic()
+        with self._turn:
+            if self._made[0] < asked:
+                begun = time.monotonic()
+                self._made = begun, "".join(self._lines()).encode()
+            return self._made[1]
+
+    def _lines(self) -> Iterator[str]:
+        listed = self._store.read(self._listed)
+        lines: dict[str, list[str]] = {name: [] for name in self._series.names}
+        lag = 0.0
+        for outlook in self._outlooks(listed.ids if self._series.names else []):
+            if outlook.glance.rolled_up_until is not None:
+                lag = max(lag, outlook.now - outlook.glance.rolled_up_until)
+            if outlook.standing.rank == Rank.CLOSED:
+                continue
+            label = f'campaign="{_escaped(outlook.glance.name)}"'
+            for name, some in lines.items():
+                value = SERIES[name][2](outlook)
+                if value is not None:
+                    more = f',standing="{outlook.name}"' if name == "standing" else ""
+                    some.append(f"budgetbandits_campaign_{SERIES[name][0]}{{{label}{more}}} {float(value)!r}\n")
+        for name, some in lines.items():
+            yield from _family(f"campaign_{SERIES[name][0]}", SERIES[name][1], some)
+        yield from self._sums(listed, lag)
+
+    def _listed(self, tx: Transaction) -> CampaignPage:
+        most = self._series.campaigns_max
+        return tx.pages().campaign_list().listed(since(tx.now()), "", "all", "alarm", most, 0)
+
+    def _outlooks(self, ids: list[str]) -> Iterator[Outlook]:
+        kept, self._projected = self._projected, {}
+        for first in range(0, len(ids), CAMPAIGNS_AT_ONCE):
+            begun, busy = time.monotonic(), time.thread_time()
+            some, oldest = ids[first : first + CAMPAIGNS_AT_ONCE], begun - PROJECTION_SECONDS
+            known = {id: kept[id] for id in some if id in kept and kept[id][0] > oldest}
+            projected = {id: end for id, (_, end) in known.items()}
+            for each in self._store.read(partial(outlooks, campaigns=some, projected=projected)):
+                id = each.glance.id
+                self._projected[id] = known.get(id, (begun, each.runs_out))
+                yield each
+            time.sleep(REST_SHARE * (time.thread_time() - busy))
+
+    def _sums(self, listed: CampaignPage, lag: float) -> Iterator[str]:
+        """Of all campaigns together: few series, however many campaigns there are."""
+        counts = {rank: listed.counts.get(rank, 0) for rank in Rank}
+        some = [f'budgetbandits_campaigns{{rank="{rank.name.lower()}"}} {count}.0\n' for rank, count in counts.items()]
+        yield from _family("campaigns", "Campaigns by how urgent they are on the page.", some)
+        running = sum(counts.values()) - counts[Rank.CLOSED]
+        left_out = max(0, running - self._series.campaigns_max) if self._series.names else running
+        for name, text, value in (
+            ("campaigns_left_out", "Campaigns that are not closed and have no series.", left_out),
+            ("damaged_campaigns", "Campaigns whose rows cannot be read.", self._damage()),
+            ("rollup_lag_seconds", "Age of the oldest event that pages and standings do not know of yet.", lag),
+        ):
+            yield from _family(name, text, [f"budgetbandits_{name} {float(value)!r}\n"])
+
+    def _damage(self) -> int:
+        now = time.monotonic()
+        if now - self._damaged[0] > DAMAGE_SECONDS:
+            self._damaged = now, len(damaged_campaigns(self._store))
+        return self._damaged[1]
+
+
+def _family(name: str, text: str, lines: Iterable[str]) -> Iterator[str]:
+    yield f"# HELP budgetbandits_{name} {text}\n# TYPE budgetbandits_{name} gauge\n"
+    yield from lines
+
+
+def _escaped(label: str) -> str:
+    return label.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
