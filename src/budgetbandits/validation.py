@@ -8,6 +8,7 @@ something happened; as amounts and counts they are mistakes.
     within      a number in a range             integer     an int, from some value upwards
     whole       a count, also written as 3.0    listed      a list of names
     amounts     positive numbers by name        finite      numbers by name
+    metadata    texts and numbers by name, a few
     RequestOptions  the fields that a request may carry
 
 Each raises `BadParameter`, or the ``error`` of the caller, with a message that says what to use.
@@ -15,6 +16,7 @@ Each raises `BadParameter`, or the ``error`` of the caller, with a message that 
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -31,6 +33,13 @@ LARGEST_FEATURE = 1e30
 
 MOST_COUNTED = 2**53
 """Up to here every whole number is a float."""
+
+METADATA_MAX = 16
+"""Entries of a decision's metadata ..."""
+METADATA_NAME_MAX = 64
+"""... characters of their names ..."""
+METADATA_BYTES_MAX = 2_000
+"""... and bytes of all of it, as JSON."""
 
 
 def number(value: Any, *, truth: bool = False) -> float:
@@ -154,6 +163,41 @@ def finite(name: str, values: Mapping[str, float]) -> dict[str, float]:
     return made
 
 
+def metadata(values: Mapping[str, str | float]) -> dict[str, str | float]:
+    """A caller's own notes on a decision: a few texts and finite numbers by name, in the order of the names.
+
+    >>> metadata({"user": "u-17", "tokens": 350})
+    {'tokens': 350, 'user': 'u-17'}
+    """
+    if not isinstance(values, Mapping):
+        raise BadParameter(f"metadata is {values!r:.60}; map names to texts and numbers")
+    if len(values) > METADATA_MAX:
+        raise BadParameter(f"metadata has {len(values):,} entries; give {METADATA_MAX} at most")
+    made: dict[str, str | float] = {}
+    for name, value in values.items():
+        good = isinstance(name, str) and 0 < len(name) <= METADATA_NAME_MAX and name.isprintable() and "=" not in name
+        if not good:
+            raise BadParameter(
+                f"metadata has the name {name!r:.80}; use 1 to {METADATA_NAME_MAX} printable characters without ="
+            )
+        if isinstance(value, str):
+            if "\0" in value or any("\ud800" <= each <= "\udfff" for each in value):
+                raise BadParameter(f"metadata: {name!r} has the character U+0000 or half of one; leave it out")
+            made[name] = value
+            continue
+        found = number(value)
+        if not abs(found) < LARGEST:
+            raise BadParameter(f"metadata: {name!r} is {value!r:.60}; use a text or a finite number")
+        made[name] = int(found) if found.is_integer() and abs(found) <= MOST_COUNTED else found
+    text = json.dumps(made, ensure_ascii=False)
+    if len(text.encode()) > METADATA_BYTES_MAX:
+        raise BadParameter(
+            f"metadata takes {len(text.encode()):,} bytes as JSON; {METADATA_BYTES_MAX:,} at most: keep what is longer "
+            "in a place of your own, and its name here"
+        )
+    return dict(sorted(made.items()))
+
+
 # --- the options of a request -----------------------------------------------------------------------------------------
 
 
@@ -168,6 +212,12 @@ class RequestFields(TypedDict, total=False):
     features: Mapping[str, float] | None
 
 
+class DecisionFields(RequestFields, total=False):
+    """Those of a decision of the service, which also keeps ``metadata`` for its caller."""
+
+    metadata: Mapping[str, str | float] | None
+
+
 @dataclass(frozen=True)
 class RequestOptions:
     """The options of one request, which a caller may state before its arm is chosen.
@@ -178,9 +228,10 @@ class RequestOptions:
     prices   what each of those arms is estimated to cost this time
     holds    what an answer by an arm holds in place of the usual amount
     features its features by name, for policies that look at them
+    metadata the caller's own notes, which no choice depends on
 
-    >>> RequestOptions.checked(exclude=["mail"], holds={"search": 2})
-    RequestOptions(segment=None, arms=None, exclude=('mail',), prices=None, holds={'search': 2.0}, features=None)
+    >>> RequestOptions.checked(segment="code", holds={"search": 2}).holds
+    {'search': 2.0}
     """
 
     segment: str | None = None
@@ -189,13 +240,14 @@ class RequestOptions:
     prices: Mapping[str, float] | None = None
     holds: Mapping[str, float] = field(default_factory=dict)
     features: Mapping[str, float] | None = None
+    metadata: Mapping[str, str | float] | None = None
 
     @classmethod
-    def checked(cls, **fields: Unpack[RequestFields]) -> RequestOptions:
+    def checked(cls, **fields: Unpack[DecisionFields]) -> RequestOptions:
         """Options whose names are text and whose amounts are positive; whether there are such arms is seen later."""
-        unknown = fields.keys() - RequestFields.__annotations__.keys()
+        unknown = fields.keys() - DecisionFields.__annotations__.keys()
         if unknown:
-            raise TypeError(f"unexpected argument {min(unknown)!r}; use {', '.join(RequestFields.__annotations__)}")
+            raise TypeError(f"unexpected argument {min(unknown)!r}; use {', '.join(DecisionFields.__annotations__)}")
         segment, arms, exclude = fields.get("segment"), fields.get("arms"), fields.get("exclude")
         prices, holds, features = fields.get("prices"), fields.get("holds"), fields.get("features")
         if segment is not None and (not isinstance(segment, str) or not segment):
@@ -207,6 +259,7 @@ class RequestOptions:
             None if prices is None else amounts("prices", prices),
             {} if holds is None else amounts("holds", holds),
             None if features is None else finite("features", features),
+            metadata(notes) if (notes := fields.get("metadata")) else None,
         )
 
     def price(self, arm: str, cap: float, unit: float = 1.0) -> float:

@@ -333,6 +333,73 @@ def test_a_block_that_is_left_by_an_exception_keeps_its_hold(client):
     assert client.campaign("ads").held == 0.0
 
 
+@pytest.mark.parametrize(("on_error", "failures", "held"), [("fail", 1, 0.0), ("void", 0, 0.0), ("leave", 0, 1.0)])
+def test_a_block_says_what_an_exception_means(client, on_error, failures, held):
+    with pytest.raises(ZeroDivisionError), client.decide("ads", on_error=on_error, arms=["search"]) as d:
+        raise ZeroDivisionError
+    info = client.campaign("ads")
+    assert (d.resolved, info.held, info.spent) == (on_error != "leave", held, 0.0)
+    assert [arm.failures for arm in info.arms] == [failures, 0]
+    for error in (KeyboardInterrupt, asyncio.CancelledError):  # these say nothing of the call
+        with pytest.raises(error), client.decide("ads", on_error=on_error) as d:
+            raise error
+        assert not d.resolved
+        d.void()
+    with contextlib.suppress(ZeroDivisionError), client.decide("ads", on_error=on_error) as d:
+        d.settle(cost=0.25)
+        raise ZeroDivisionError
+    assert client.campaign("ads").spent == 0.25
+
+
+def test_an_exception_that_cannot_be_reported_is_raised_with_a_note(client, line):
+    client._deadline = 0.1
+    d = client.decide("ads", on_error="void")
+    line.trouble = ["lost request"] * 1000
+    with pytest.raises(ZeroDivisionError) as caught, d:
+        raise ZeroDivisionError
+    assert caught.value.__notes__[0].startswith(f"decision {d.id} could not be reported (void)")
+    assert not d.resolved
+
+
+def test_a_function_that_decides(client, line):
+    @client.decides("ads", on_error="void", arms=["mail"], metadata={"by": "test"})
+    def pull(decision, value, *, cost=0.0):
+        decision.settle(reward=1 / value, cost=cost)
+        return decision.arm
+
+    assert pull(1, cost=0.25) == "mail"
+    with pytest.raises(ZeroDivisionError):
+        pull(0)
+    info = client.campaign("ads")
+    assert (pull.__name__, info.spent, info.held) == ("pull", 0.25, 0.0)
+    assert json.loads(line.requests[0].content)["metadata"] == {"by": "test"}
+
+    async def run():
+        async with AsyncClient("http://service", line.admin, transport=line) as other:
+
+            @other.decides("ads", on_error="fail", arms=["mail"])
+            async def pull_async(decision, value):
+                await decision.settle(reward=1 / value, cost=0.25)
+
+            await pull_async(1)
+            with pytest.raises(ZeroDivisionError):
+                await pull_async(0)
+            with pytest.raises(BadParameter, match="is not async; decorate it by a Client"):
+                other.decides("ads")(pull)
+            with pytest.raises(BadParameter, match="is async; decorate it by an AsyncClient"):
+                client.decides("ads")(pull_async)
+            for decides in (client.decides, other.decides):
+                with pytest.raises(BadParameter, match="on_error is 'ignore'; use leave, fail, void"):
+                    decides("ads", on_error="ignore")
+
+    asyncio.run(run())
+    info = client.campaign("ads")
+    assert (info.spent, info.held, info.arms[1].failures) == (0.5, 0.0, 1)
+    with pytest.raises(BadParameter, match="on_error is 'ignore'"):
+        client.decide("ads", on_error="ignore")
+    assert client.campaign("ads").held == 0.0
+
+
 def test_a_block_that_is_left_while_its_money_is_held_warns(client):
     with pytest.warns(RuntimeWarning, match=r"without settle\(cost=…\) or void\(\)"), client.decide("ads"):
         pass

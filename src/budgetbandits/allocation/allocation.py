@@ -350,6 +350,8 @@ class Allocation(AllocationState):
     ) -> tuple[ArmMask, Array | None, Array | float, Array | None]:
         """The arms that may answer a request, their prices if it says any, what an ask of each would hold, and the
         features of the request if there are any."""
+        if "metadata" in fields:
+            raise TypeError("unexpected argument 'metadata'; an allocation keeps none: decisions of the service do")
         options, names = RequestOptions.checked(**fields), self._session.names
         allowed = self._session.allowed(options)
         estimates = estimated(options, allowed, names, self._units)

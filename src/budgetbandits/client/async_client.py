@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Concatenate, Self, Unpack
 
 import httpx
 
 from budgetbandits.client import protocol
 from budgetbandits.client.models import CampaignInfo, StandingInfo
-from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, T
+from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, OnError, P, R, T, on_error_of
 from budgetbandits.client.retries import DEADLINE, Retry
-from budgetbandits.validation import RequestFields
+from budgetbandits.errors import BadParameter, BudgetBanditsError
+from budgetbandits.validation import DecisionFields
 
 
 @dataclass
@@ -46,7 +49,14 @@ class AsyncDecision(BaseDecision):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        self.leave(kind)
+        report = self.reported_after(error)
+        try:
+            if report == "fail":
+                await self.fail()
+            elif report == "void":
+                await self.void()
+        except BudgetBanditsError as unreported:
+            self.note(error, unreported)
 
 
 class AsyncClient:
@@ -68,10 +78,13 @@ class AsyncClient:
         key: str | None = None,
         context: Context = None,
         wait: float = 0.0,
-        **options: Unpack[RequestFields],
+        on_error: OnError = "leave",
+        **options: Unpack[DecisionFields],
     ) -> AsyncDecision:
         """Ask which arm to pull; see `client.Client.decide`."""
-        return AsyncDecision(*await self._do(protocol.decide(campaign, key, context, options), wait), _client=self)
+        how = on_error_of(on_error)
+        made = await self._do(protocol.decide(campaign, key, context, options), wait)
+        return AsyncDecision(*made, on_error=how, _client=self)
 
     async def decide_many(
         self,
@@ -81,11 +94,32 @@ class AsyncClient:
         key: str | None = None,
         context: Context = None,
         wait: float = 0.0,
-        **options: Unpack[RequestFields],
+        on_error: OnError = "leave",
+        **options: Unpack[DecisionFields],
     ) -> list[AsyncDecision]:
         """Make ``count`` decisions, all of them or none; see `client.Client.decide`."""
+        how = on_error_of(on_error)
         made = await self._do(protocol.decide_many(campaign, count, key, context, options), wait)
-        return [AsyncDecision(*each, _client=self) for each in made]
+        return [AsyncDecision(*each, on_error=how, _client=self) for each in made]
+
+    def decides(
+        self, campaign: str, *, wait: float = 0.0, on_error: OnError = "leave", **options: Unpack[DecisionFields]
+    ) -> Callable[[Callable[Concatenate[AsyncDecision, P], Awaitable[R]]], Callable[P, Awaitable[R]]]:
+        """Decorate an async function whose first parameter is a decision; see `client.Client.decides`."""
+
+        def decorate(function: Callable[Concatenate[AsyncDecision, P], Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+            if not inspect.iscoroutinefunction(function):
+                raise BadParameter(f"{getattr(function, '__name__', function)} is not async; decorate it by a Client")
+
+            @wraps(function)
+            async def call(*args: P.args, **kwargs: P.kwargs) -> R:
+                async with await self.decide(campaign, wait=wait, on_error=on_error, **options) as decision:
+                    return await function(decision, *args, **kwargs)
+
+            return call
+
+        on_error_of(on_error)
+        return decorate
 
     async def feedback(
         self,

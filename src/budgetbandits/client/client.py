@@ -1,28 +1,30 @@
 """The client that waits for each answer.
 
 A call whose answer was lost is repeated with the same idempotency key, so nothing is decided, booked or changed twice.
-A ``with`` block that ends in an exception does not void its decision, since the money may be spent: the hold stays
-until it expires, unless the program calls ``d.void()``.
+A ``with`` block that ends in an exception leaves its decision as it is, since the money may be spent: the hold stays
+until it expires, unless the program calls ``d.void()`` or has asked for ``on_error="fail"`` or ``"void"``.
 """
 
 from __future__ import annotations
 
+import inspect
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Concatenate, Self, Unpack
 from urllib.parse import quote
 
 import httpx
 
 from budgetbandits.client import protocol
 from budgetbandits.client.models import CampaignInfo, StandingInfo
-from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, T
+from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, OnError, P, R, T, on_error_of
 from budgetbandits.client.retries import DEADLINE, Retry
-from budgetbandits.errors import ServiceUnreachable
-from budgetbandits.validation import RequestFields
+from budgetbandits.errors import BadParameter, BudgetBanditsError, ServiceUnreachable
+from budgetbandits.validation import DecisionFields
 
 
 @dataclass
@@ -52,7 +54,14 @@ class Decision(BaseDecision):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        self.leave(kind)
+        report = self.reported_after(error)
+        try:
+            if report == "fail":
+                self.fail()
+            elif report == "void":
+                self.void()
+        except BudgetBanditsError as unreported:
+            self.note(error, unreported)
 
 
 class Client:
@@ -79,7 +88,8 @@ class Client:
         key: str | None = None,
         context: Context = None,
         wait: float = 0.0,
-        **options: Unpack[RequestFields],
+        on_error: OnError = "leave",
+        **options: Unpack[DecisionFields],
     ) -> Decision:
         """Ask which arm to pull, and hold what it may cost. The same ``key`` gives the same decision.
 
@@ -88,9 +98,14 @@ class Client:
 
         ``arms`` and ``exclude`` say which arms can answer this request, and ``segment`` names its kind. ``prices``
         estimates what each of these arms costs this time. ``features`` maps every feature that the campaign names to
-        its number. An arm holds its amount in ``holds``, else 1.5 times its price, else its cost cap.
+        its number. An arm holds its amount in ``holds``, else 1.5 times its price, else its cost cap. ``metadata`` is
+        kept with the decision: a few texts and numbers of your own.
+
+        ``on_error`` says what becomes of the decision if a ``with`` block on it ends in an exception: ``leave`` its
+        hold until it expires, ``fail`` it at no cost, or ``void`` it.
         """
-        return Decision(*self._do(protocol.decide(campaign, key, context, options), wait), _client=self)
+        how = on_error_of(on_error)
+        return Decision(*self._do(protocol.decide(campaign, key, context, options), wait), on_error=how, _client=self)
 
     def decide_many(
         self,
@@ -100,11 +115,38 @@ class Client:
         key: str | None = None,
         context: Context = None,
         wait: float = 0.0,
-        **options: Unpack[RequestFields],
+        on_error: OnError = "leave",
+        **options: Unpack[DecisionFields],
     ) -> list[Decision]:
         """Make ``count`` decisions, all of them or none; see `decide`."""
+        how = on_error_of(on_error)
         made = self._do(protocol.decide_many(campaign, count, key, context, options), wait)
-        return [Decision(*each, _client=self) for each in made]
+        return [Decision(*each, on_error=how, _client=self) for each in made]
+
+    def decides(
+        self, campaign: str, *, wait: float = 0.0, on_error: OnError = "leave", **options: Unpack[DecisionFields]
+    ) -> Callable[[Callable[Concatenate[Decision, P], R]], Callable[P, R]]:
+        """Decorate a function whose first parameter is a decision: each call makes one, in a block of its own.
+
+        @client.decides("models", on_error="fail")
+        def answer(decision, prompt): ...
+
+        answer("How far is the moon?")
+        """
+
+        def decorate(function: Callable[Concatenate[Decision, P], R]) -> Callable[P, R]:
+            if inspect.iscoroutinefunction(function):
+                raise BadParameter(f"{function.__name__} is async; decorate it by an AsyncClient")
+
+            @wraps(function)
+            def call(*args: P.args, **kwargs: P.kwargs) -> R:
+                with self.decide(campaign, wait=wait, on_error=on_error, **options) as decision:
+                    return function(decision, *args, **kwargs)
+
+            return call
+
+        on_error_of(on_error)
+        return decorate
 
     def feedback(
         self,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from numbers import Integral, Real
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, get_args
 from urllib.parse import quote
 
 import httpx
@@ -26,17 +26,22 @@ from budgetbandits.errors import (
     ServiceError,
     ServiceUnreachable,
 )
-from budgetbandits.validation import RequestFields, RequestOptions, amounts, listed, number
+from budgetbandits.validation import DecisionFields, RequestOptions, amounts, listed, number
 
 T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
 Context = Mapping[str, Any] | None
+OnError = Literal["leave", "fail", "void"]
 
 
 @dataclass
 class BaseDecision:
     """A decision: the arm to pull, and the money that is held for it.
 
-    ``resolved`` once its cost is reported, or it failed or was voided; until then its money is held.
+    ``resolved`` once its cost is reported, or it failed or was voided; until then its money is held. ``on_error`` says
+    what a block that ends in an exception does with a decision that is not resolved: leave its hold until it expires,
+    fail it, or void it.
     """
 
     id: str
@@ -45,13 +50,27 @@ class BaseDecision:
     hold: float
     expires_at: float
     resolved: bool = field(default=False, init=False)
+    on_error: OnError = field(default="leave", kw_only=True)
 
-    def leave(self, error: type[BaseException] | None) -> None:
+    def reported_after(self, error: BaseException | None) -> OnError:
+        """What to report when a block ends with this error; a block without one that reported nothing warns.
+
+        Ctrl-C and a cancelled task say nothing of the call: its hold stays.
+        """
+        if isinstance(error, Exception) and not self.resolved:
+            return self.on_error
         if error is None and not self.resolved:
             warnings.warn(
                 f"decision {self.id} was left without settle(cost=…) or void(); its hold stays until it expires",
                 RuntimeWarning, stacklevel=3,
             )  # fmt: skip
+        return "leave"
+
+    def note(self, error: BaseException | None, unreported: BudgetBanditsError) -> None:
+        """Add to the error that ended a block that it could not be reported; it is the one to raise."""
+        assert error is not None
+        said = f"decision {self.id} could not be reported ({self.on_error}), so its hold stays until it expires"
+        error.add_note(f"{said}: {unreported}")
 
 
 PAGE = 500
@@ -82,13 +101,13 @@ class Call(Generic[T]):
 # --- the calls -------------------------------------------------------------------------------------------------------
 
 
-def _request(fields: RequestFields) -> dict[str, Any]:
+def _request(fields: DecisionFields) -> dict[str, Any]:
     """The fields of a request as they are sent; those that say nothing are left out."""
     options, nothing = vars(RequestOptions.checked(**fields)), vars(RequestOptions())
     return {name: value for name, value in options.items() if value != nothing[name]}
 
 
-def decide(campaign: str, key: str | None, context: Context, options: RequestFields) -> Call[tuple[Any, ...]]:
+def decide(campaign: str, key: str | None, context: Context, options: DecisionFields) -> Call[tuple[Any, ...]]:
     body = {"context": _context(context), **_request(options)}
     return Call("POST", path_of(campaign, "decisions"), _read_decision, body, _keyed(key))
 
@@ -98,7 +117,7 @@ def verify(campaign: str) -> Call[list[str]]:
 
 
 def decide_many(
-    campaign: str, count: int, key: str | None, context: Context, options: RequestFields
+    campaign: str, count: int, key: str | None, context: Context, options: DecisionFields
 ) -> Call[list[tuple[Any, ...]]]:
     body: dict[str, Any] = {"context": _context(context), "count": _plain(count), **_request(options)}
     return Call(
@@ -170,6 +189,12 @@ def standings(after: str | None) -> Call[list[StandingInfo]]:
 
 def path_of(campaign: str, *rest: str) -> str:
     return "/".join(["/v1/campaigns", quote(campaign, safe=""), *rest])
+
+
+def on_error_of(value: str) -> OnError:
+    if value not in get_args(OnError):
+        raise BadParameter(f"on_error is {value!r:.40}; use {', '.join(get_args(OnError))}")
+    return value  # type: ignore[return-value]
 
 
 def _context(context: Context) -> dict[str, Any]:

@@ -48,7 +48,7 @@ from budgetbandits.service.stores.contract import (
     moment,
 )
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
-from budgetbandits.validation import RequestFields, RequestOptions
+from budgetbandits.validation import DecisionFields, RequestOptions
 
 NO_CONTEXT = hashlib.sha256(b"{}").hexdigest()
 
@@ -95,7 +95,7 @@ class Decisions:
         self._clock = clock
 
     def decide(
-        self, campaign: str, key: str, context: Mapping[str, Any] | None = None, **request: Unpack[RequestFields]
+        self, campaign: str, key: str, context: Mapping[str, Any] | None = None, **request: Unpack[DecisionFields]
     ) -> DecisionResult:
         """Choose an arm and hold its cost cap, or what the request says.
 
@@ -188,7 +188,7 @@ class Decisions:
         key: str,
         count: int,
         context: Mapping[str, Any] | None = None,
-        **request: Unpack[RequestFields],
+        **request: Unpack[DecisionFields],
     ) -> list[DecisionResult]:
         """As many decisions as ``count`` says, all of them or none; ``request`` is as for `decide`, for each."""
         steps = self._steps(campaign, key, count, context, checked_options(**request))
@@ -306,6 +306,8 @@ def _decision_keys(
         asked = f"{asked} {json.dumps(said, sort_keys=True)}"
         if options.features is not None:
             asked += to_json(sorted(options.features.items())).decode()  # a tenth of the time for many numbers
+        if options.metadata is not None:
+            asked += f" metadata {to_json(options.metadata).decode()}"
     if count is None:
         return [(key, _digest(asked) if context or options is not None else NO_CONTEXT)]
     # the first goes by the key itself, so that the key cannot be used for anything else

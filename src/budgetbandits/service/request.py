@@ -20,7 +20,7 @@ from budgetbandits.allocation.units import HOLD_MARGIN
 from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.service.ledger import MICROS, to_micros
 from budgetbandits.service.names import checked_name, normal
-from budgetbandits.validation import RequestFields, RequestOptions
+from budgetbandits.validation import DecisionFields, RequestOptions
 
 BATCH_MAX = 1000
 """Decisions, or outcomes, of one call."""
@@ -29,11 +29,11 @@ Amounts = NDArray[np.int64]
 """Micros, for each arm."""
 
 
-def checked_options(**fields: Unpack[RequestFields]) -> RequestOptions | None:
+def checked_options(**fields: Unpack[DecisionFields]) -> RequestOptions | None:
     """The options of a request, with names as they are kept and money in micros; None if there are none.
 
-    >>> checked_options(exclude=["mail"], holds={"search": 0.5})
-    RequestOptions(segment=None, arms=None, exclude=('mail',), prices=None, holds={'search': 500000}, features=None)
+    >>> checked_options(segment="code", holds={"search": 0.5}).holds
+    {'search': 500000}
     """
     if not fields or (sent := RequestOptions.checked(**fields)) == RequestOptions():
         return None
@@ -44,6 +44,7 @@ def checked_options(**fields: Unpack[RequestFields]) -> RequestOptions | None:
         None if sent.prices is None else _in_micros("price", sent.prices),
         _in_micros("hold", sent.holds),
         None if sent.features is None else {normal(name): value for name, value in sent.features.items()},
+        sent.metadata,
     )
 
 
@@ -55,8 +56,8 @@ def resolve(options: RequestOptions, session: ArmSession, caps: Amounts) -> Reso
     """A request by the numbers of the arms; an error if none may answer, or a price is missing or above its cap."""
     allowed, names, values = session.allowed(options), session.names, session.feature_values(options.features)
     features = None if values is None else values.tolist()
-    if options == RequestOptions(options.segment, features=options.features):
-        return ResolvedRequest(options.segment, features=features)
+    if options == RequestOptions(options.segment, features=options.features, metadata=options.metadata):
+        return ResolvedRequest(options.segment, features=features, metadata=options.metadata)
     arms = np.flatnonzero(allowed).tolist()
     usual, prices, holds = caps[arms].tolist(), None, None
     capped = [(names[arm], cap) for arm, cap in zip(arms, usual, strict=True)]
@@ -65,7 +66,7 @@ def resolve(options: RequestOptions, session: ArmSession, caps: Amounts) -> Reso
         usual = [min(math.ceil(HOLD_MARGIN * price), cap) for price, cap in zip(prices, usual, strict=True)]
     if prices is not None or options.holds:
         holds = [int(options.hold(*arm, amount, MICROS)) for arm, amount in zip(capped, usual, strict=True)]
-    return ResolvedRequest(options.segment, arms, prices, holds, features)
+    return ResolvedRequest(options.segment, arms, prices, holds, features, metadata=options.metadata)
 
 
 @dataclass(slots=True)
@@ -78,6 +79,7 @@ class ResolvedRequest:
     holds        what a decision for it holds, if that is not its cap
     features     its features, in the order in which the campaign names them
     unavailable  arms that could not be chosen, cooling down or not affordable; written down with the decision
+    metadata     the caller's own notes
     """
 
     segment: str | None = None
@@ -86,6 +88,7 @@ class ResolvedRequest:
     holds: list[int] | None = None
     features: list[float] | None = None
     unavailable: list[int] | None = None
+    metadata: Mapping[str, str | float] | None = None
 
     def to_json(self) -> str:
         values = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) is not None}

@@ -405,6 +405,24 @@ def test_no_text_with_the_character_nul_gets_in(store, admin, monkeypatch):
     assert answer.status_code in (303, 401)
 
 
+def test_decisions_are_found_by_their_metadata(store, reader):
+    engine = store.engine
+    engine.create("noted", "bts", 20.0, {"openai/a": 0.5, "b": 0.25})
+    made = [engine.decide("noted", key=f"{n}", metadata={"user": f"u&{n % 2}", "n": n}).decision for n in range(4)]
+    plain = engine.decide("noted", key="plain").decision
+    page = reader("GET", "/campaigns/noted").text
+    assert page.count("?metadata=user%3Du%261#decisions") == 2
+    assert ">n=3</a>" in page
+    found = reader("GET", "/campaigns/noted?metadata=user=u%261").text
+    shown = [each for each in (*made, plain) if f"<code>{each[:8]}</code>" in found]
+    assert shown == [made[1], made[3]]
+    assert "Metadata <strong>user=u&amp;1</strong>" in found
+    by_json = reader("GET", "/campaigns/noted?format=json&metadata=n=2").json()["decisions"]
+    assert [(each["id"], each["metadata"]) for each in by_json] == [(made[2], {"n": 2, "user": "u&0"})]
+    refused = reader("GET", "/campaigns/noted?metadata=user&format=json")
+    assert (refused.status_code, "write NAME=VALUE" in refused.text) == (422, True)
+
+
 def test_a_campaign_with_a_horizon_shows_its_requests_segments_and_failures(store, reader):
     engine = store.engine
     engine.create("routed", "bts-paced", 20.0, {"a": 0.5, "b": 0.25}, horizon=40, reward_max=2.0)

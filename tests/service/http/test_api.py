@@ -720,6 +720,36 @@ def test_a_name_that_is_refused_is_refused_in_words(service, body):
     assert "use 1 to 200 printable characters with no space at either end" in answer.json()["detail"]
 
 
+@pytest.mark.parametrize(
+    ("metadata", "says"),
+    [
+        ({"user": None}, "metadata"),
+        ({"user": True}, "metadata"),
+        ({"a=b": 1}, "without ="),
+        ({"x" * 65: 1}, "at most 64"),
+        ({str(n): 1 for n in range(17)}, "at most 16"),
+        ({str(n): "long" for n in range(3000)}, "give 16 at most"),
+        ("user", "should be an object"),
+    ],
+)
+def test_metadata_that_is_refused(service, campaign_path, metadata, says):
+    answer = service("POST", f"{campaign_path}/decisions", {"metadata": metadata}, Idempotency_Key="one")
+    assert answer.status_code == 422
+    assert says in answer.json()["detail"]
+
+
+def test_metadata_is_part_of_what_a_key_is_for(service, campaign_path):
+    asked = {"metadata": {"user": "u-1", "tokens": 350, "share": 0.5}}
+    first = service("POST", f"{campaign_path}/decisions", asked, Idempotency_Key="one")
+    assert (first.status_code, service("POST", f"{campaign_path}/decisions", asked, Idempotency_Key="one").json()) == (
+        201, first.json(),
+    )  # fmt: skip
+    other = service("POST", f"{campaign_path}/decisions", {"metadata": {"user": "u-2"}}, Idempotency_Key="one")
+    assert (other.status_code, other.json()["title"]) == (409, "Conflict")
+    rows = service("GET", f"{campaign_path}/export").text
+    assert '""tokens"": 350' in rows
+
+
 def test_arms_are_called_as_models_are(service):
     """With slashes, colons, dots and spaces: created, chosen, retired by their address and brought back."""
     arms = {"openai/gpt-4o-mini": 1.0, "a b/retire": 1.0, "https://x.y/z?q=1#f": 0.5, "ollama:llama3.1:8b": 0.5}

@@ -4,7 +4,8 @@ A table is read in slices and written as it is read, so it takes little memory, 
 was when the export began; each decision is as it was when its slice was read.
 
 A decision's ``arms`` are those that it was chosen from: active, allowed by the request, ready and affordable; empty if
-that was every arm. A propensity is the probability of the choice among these. Its ``features`` are a JSON object.
+that was every arm. A propensity is the probability of the choice among these. Its ``features`` and ``metadata`` are
+JSON objects.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ COLUMNS: dict[Table, dict[str, type]] = {
         "decision": TEXT, "key": TEXT, "arm": TEXT, "state": TEXT, "hold": NUMBER, "cost": NUMBER, "charged": NUMBER,
         "overrun": NUMBER, "reward": NUMBER, "created_at": NUMBER, "expires_at": NUMBER,
         "lease": TEXT, "segment": TEXT, "arms": TEXT, "price": NUMBER, "propensity": NUMBER, "failed": COUNT,
-        "features": TEXT,
+        "features": TEXT, "metadata": TEXT,
     },
     "events": {
         "seq": COUNT, "kind": TEXT, "at": NUMBER, "decision": TEXT, "arm": TEXT, "amount": NUMBER, "reward": NUMBER,
@@ -219,7 +220,8 @@ def _decision(d: DecisionRow, names: list[str], features: Sequence[str], present
     given = None
     if wanted.features is not None:
         given = json.dumps(dict(zip(features, wanted.features, strict=True)), ensure_ascii=False)
-    request = (wanted.segment, arms, _units(wanted.price(d.arm)), d.propensity, int(d.failed), given)
+    notes = None if wanted.metadata is None else json.dumps(wanted.metadata, ensure_ascii=False)
+    request = (wanted.segment, arms, _units(wanted.price(d.arm)), d.propensity, int(d.failed), given, notes)
     return d.id, d.key, names[d.arm], h.state, *money, d.reward, d.created_at, d.expires_at, d.lease, *request
 
 

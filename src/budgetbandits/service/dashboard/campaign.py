@@ -148,11 +148,20 @@ class CampaignView:
         return colour_class(self._colours.get(arm))
 
     @cached_property
+    def _requests(self) -> list[ResolvedRequest | None]:
+        return [ResolvedRequest.from_json(each.request) for each in self.latest.decisions]
+
+    @cached_property
     def segments(self) -> list[str | None]:
         """Of the latest decisions; empty if none of them names one."""
-        made = [ResolvedRequest.from_json(each.request) for each in self.latest.decisions]
-        named = [None if said is None else said.segment for said in made]
+        named = [None if said is None else said.segment for said in self._requests]
         return named if any(named) else []
+
+    @cached_property
+    def metadata(self) -> list[list[str]]:
+        """Of the latest decisions, as NAME=VALUE; empty if none of them has any."""
+        notes = [(said and said.metadata) or {} for said in self._requests]
+        return [[f"{name}={value}" for name, value in each.items()] for each in notes] if any(notes) else []
 
     @property
     def refused(self) -> list[tuple[str, int]]:
@@ -228,7 +237,8 @@ def _filter(query: PageQuery, rows: Sequence[ArmRow]) -> DecisionFilter:
         arm = next((each.number for each in rows if each.name == normal(query.arm)), None)
         if arm is None:
             raise UnknownArm(f"no arm {query.arm!r:.60} in this campaign; use the links of the page")
-    return DecisionFilter(query.show, arm, query.segment or None)
+    name, equals, value = query.metadata.partition("=")
+    return DecisionFilter(query.show, arm, query.segment or None, (name, value) if equals else None)
 
 
 def _runs_out(pages: Pages, glance: CampaignSummary, now: float) -> RunsOut | None:
@@ -291,6 +301,7 @@ def _decision(made: DecisionRow, names: Sequence[str]) -> dict[str, Any]:
     said = ResolvedRequest.from_json(made.request)
     return {
         "id": made.id, "at": made.created_at, "arm": names[made.arm], "segment": None if said is None else said.segment,
+        "metadata": None if said is None else said.metadata,
         "state": made.hold.state, "failed": made.failed, "hold": to_units(made.hold.amount),
         "cost": None if made.cost is None else to_units(made.cost), "reward": made.reward,
         "overrun": to_units(made.hold.overrun),

@@ -23,12 +23,14 @@ RANGE_SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("
 
 @dataclass(frozen=True)
 class PageQuery:
-    """The time that pictures are of, and which decisions: of a kind, an arm, a segment, from an event backwards."""
+    """The time that pictures are of, and which decisions: of a kind, an arm, a segment, with an entry of metadata
+    (``name=value``), from an event backwards."""
 
     range: Range = "all"
     show: DecisionKind = "all"
     arm: str = ""
     segment: str = ""
+    metadata: str = ""
     before: int | None = None
 
     @classmethod
@@ -38,12 +40,16 @@ class PageQuery:
         if range not in get_args(Range) or show not in DECISION_KINDS:
             ranges, kinds = " or ".join(get_args(Range)), ", ".join(DECISION_KINDS)
             raise BadParameter(f"range is {range!r:.20} and show {show!r:.20}; use {ranges}, and one of {kinds}")
-        return cls(range, show, query.get("arm", "")[:400], query.get("segment", "")[:400], event_of(query))  # type: ignore[arg-type]
+        metadata = query.get("metadata", "").strip()[:2_000]
+        if metadata and "=" not in metadata:
+            raise BadParameter(f"metadata is {metadata!r:.60}; write NAME=VALUE, such as user=u-17")
+        arm, segment = query.get("arm", "")[:400], query.get("segment", "")[:400]
+        return cls(range, show, arm, segment, metadata, event_of(query))  # type: ignore[arg-type]
 
     @property
     def filtered(self) -> bool:
         """Whether not all decisions are wanted."""
-        return self.show != "all" or bool(self.arm or self.segment)
+        return self.show != "all" or bool(self.arm or self.segment or self.metadata)
 
     def query(self, **others: Any) -> str:
         """The query of an address for this, with these changes; a list of decisions starts at the latest.

@@ -14,12 +14,14 @@ from budgetbandits.allocation.session import FEATURES_MAX
 from budgetbandits.service.request import BATCH_MAX, checked_options
 from budgetbandits.service.standing import STANDINGS
 from budgetbandits.terms import AMOUNT_MAX, CHANGEABLE, TERMS, TEXT_LENGTH_MAX, Term
-from budgetbandits.validation import RequestOptions
+from budgetbandits.validation import METADATA_MAX, METADATA_NAME_MAX, RequestOptions
 
 NAME_LENGTH_MAX = 200
 Money = Annotated[FiniteFloat, Field(ge=0.0, le=AMOUNT_MAX)]
 Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH_MAX)]
 """Which characters it may have is checked by `service.names`, whose message says more than a pattern."""
+
+MetadataName = Annotated[str, Field(min_length=1, max_length=METADATA_NAME_MAX)]
 
 
 def _about(text: str, default: Any = ...) -> Any:
@@ -129,6 +131,9 @@ class DecisionRequest(RequestBody):
     features: dict[Name, float] | None = _about(
         "The number of each feature that the campaign names; every request has them all.", None
     )
+    metadata: Annotated[dict[MetadataName, str | int | float], Field(max_length=METADATA_MAX)] | None = _about(
+        "Your own notes, texts and numbers by name, 2,000 bytes at most; kept, exported and searchable.", None
+    )
     max_bytes: ClassVar[int] = 64_000
 
     @classmethod
@@ -138,6 +143,9 @@ class DecisionRequest(RequestBody):
             for name in names if isinstance(names, list) else ():
                 if not isinstance(name, str) or not 0 < len(name) <= NAME_LENGTH_MAX:
                     return f"{field} has {name!r:.60}; give names of 1 to 200 characters"
+        notes = sent.get("metadata")
+        if isinstance(notes, dict) and len(notes) > METADATA_MAX:
+            return f"metadata has {len(notes):,} entries; give {METADATA_MAX} at most"
         return _wrong_amount(sent, "prices", "holds", "features") or super().mistake(sent)
 
     def options(self) -> RequestOptions | None:
@@ -146,7 +154,7 @@ class DecisionRequest(RequestBody):
             return None
         return checked_options(
             segment=self.segment, arms=self.arms, exclude=self.exclude, prices=self.prices, holds=self.holds,
-            features=self.features,
+            features=self.features, metadata=self.metadata,
         )  # fmt: skip
 
 

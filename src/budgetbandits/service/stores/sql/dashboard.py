@@ -233,11 +233,26 @@ DECISION_KINDS: dict[DecisionKind, str] = {
 
 @dataclass(frozen=True)
 class DecisionFilter:
-    """Which decisions to look for: of a kind, of the arm with this number, of a segment."""
+    """Which decisions to look for: of a kind, of the arm with this number, of a segment, with an entry of metadata."""
 
     kind: DecisionKind = "all"
     arm: int | None = None
     segment: str | None = None
+    metadata: tuple[str, str] | None = None
+    """The name of the entry, and its value as text."""
+
+    def matches(self, decision: DecisionRow) -> bool:
+        """Whether the request of a decision is as wanted."""
+        if self.segment is None and self.metadata is None:
+            return True
+        said = {} if decision.request is None else json.loads(decision.request)
+        if self.segment is not None and said.get("segment") != self.segment:
+            return False
+        if self.metadata is None:
+            return True
+        name, text = self.metadata
+        notes = said.get("metadata") or {}
+        return name in notes and str(notes[name]) == text
 
 
 ANY_DECISION = DecisionFilter()
@@ -333,7 +348,7 @@ class Pages:
     ) -> DecisionPage:
         """The latest decisions that were made before this event.
 
-        Those of a kind, an arm or a segment are looked for among the latest `DECISIONS_SEARCHED_MAX`.
+        Those that a filter asks for are looked for among the latest `DECISIONS_SEARCHED_MAX`.
         """
         searched = limit + 1 if which == ANY_DECISION else DECISIONS_SEARCHED_MAX
         newest = f"SELECT decision, seq FROM event WHERE {self._between} AND kind = 'decided' ORDER BY {LATEST_FIRST}"
@@ -349,7 +364,7 @@ class Pages:
             if len(found) > limit:
                 break
             made = decision_of(row)
-            if which.segment is None or _segment_of(made) == which.segment:
+            if which.matches(made):
                 found.append((seq, made))
         if len(found) > limit:
             return DecisionPage([each for _, each in found[:limit]], found[limit - 1][0])
@@ -422,9 +437,3 @@ def _summary(row: Sequence[Any]) -> CampaignSummary:
     values[3:_ACCOUNT_ENDS] = [Account(*row[3:_ACCOUNT_ENDS])]
     values[5], values[-1] = settings_of(values[5]), json.loads(values[-1] or "[]")
     return CampaignSummary(*values)
-
-
-def _segment_of(decision: DecisionRow) -> str | None:
-    """The segment that its request named."""
-    segment = None if decision.request is None else json.loads(decision.request).get("segment")
-    return None if segment is None else str(segment)
