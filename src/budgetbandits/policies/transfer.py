@@ -30,6 +30,7 @@ from budgetbandits.policies.paced.statistics import (
     REWARD_SQUARED,
     PacedState,
 )
+from budgetbandits.policies.planning import PlanState
 from budgetbandits.policies.posteriors import BOTH, CHARGED, GaussianThompson, JointThompson
 from budgetbandits.policies.posteriors import PAID as ONLY_PAID
 from budgetbandits.policies.prior import PriorMoments, PriorPolicy
@@ -85,10 +86,8 @@ def totals(policy: Policy, state: State, arm: int) -> tuple[int, float, float]:
     count = float(state.pulls[arm])
     if isinstance(state, Tally):
         reward, cost = state.reward[arm], state.cost[arm]
-    elif isinstance(state, PacedState):
-        count, reward, cost = state.sums[[COUNT, REWARD, COST], :, arm].sum(axis=1)
-    elif isinstance(state, LinearState):
-        count, reward, cost = state.sums(arm)
+    elif isinstance(state, PlanState):
+        count, reward, cost = state.arm_sums(arm)
     elif isinstance(policy, BetaThompson | GaussianThompson | JointThompson | NPTSRatio):
         assert isinstance(state, Posterior)
         seen = state.statistics[:, arm] - policy.first_statistics(range(len(state.pulls)))[:, arm]
