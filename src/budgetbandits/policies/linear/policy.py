@@ -37,8 +37,9 @@ trials would change what is known of its worth by about
 
 where σ² is the variance of that worth and h the leverage zᵀG⁻¹z of the request: for one column, m₀ is the number of
 outcomes so far. They cost m x, and earn s (φ(x/s) − x/s Φ(−x/s)) for each of the T requests to come that are like
-this one, of which a tenth are taken to be. If that is less than their cost for every m, the better arm answers. Arms
-that were never tried are, and so are more expensive ones where money is left over by the draw.
+this one, of which a tenth are taken to be. The level of the arm is that of all T requests: with its variance alone, and
+m₀ its outcomes, they may pay as well. If neither does for any m, the better arm answers. Arms that were never tried
+are, and so are more expensive ones where money is left over by the draw.
 
 Estimates. Where the price of an arm is estimated before the choice, its costs are learned as if its estimate had been
 the usual one, the geometric mean of its estimates so far, and expected in proportion to the estimate. Recent requests
@@ -58,7 +59,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.numerics.arrays import ArmMask, Arms, Array
 from budgetbandits.numerics.fluid import PriceCurve, price_curve
-from budgetbandits.numerics.regression import Regressions, regressions
+from budgetbandits.numerics.regression import LEVEL_WEIGHT, Regressions, regressions
 from budgetbandits.policies.base import NO_REQUEST_INFO, NOT_IN_PRINT, NOTHING_KNOWN, Knowledge, Request
 from budgetbandits.policies.linear.state import (
     COST,
@@ -303,15 +304,20 @@ class LinearThompson(PlanPolicy[LinearState]):
 
         arm, row = program.arms[chosen], program.rows[-1]
         a, b = (shape[arm] for shape in fit.shapes)
-        variance = fit.regressions.variance(row)[:, arm]
-        relative = np.minimum(b / (a * (a + b + 1.0)) + variance[LOG_COST], WIDEST)
-        halved = state.columns / np.square(fit.regressions.factor @ row).sum(axis=1)[arm, None]
-        learned = np.sqrt((variance[REWARD] + paid * paid * relative)[:, None] * TRIALS / (TRIALS + halved))
+        found, count = fit.regressions, state.counts[arm]
+        variance, paid = found.variance(row)[:, arm], paid * paid
+        relative = np.minimum([b / (a * (a + b + 1.0)), variance[LOG_COST]], WIDEST)
+        level = found.noise[REWARD, arm] / (count + LEVEL_WEIGHT) + paid * relative[0]
+        leverage = np.square(found.factor @ row).sum(axis=1)[arm]
+        # of the level, which is that of all requests, and of the worth of requests like this one
+        unsure = np.stack([level, variance[REWARD] + paid * relative.sum(axis=0)])[..., None]
+        halved = np.stack([count + LEVEL_WEIGHT, state.columns / leverage])[..., None]
+        learned = np.sqrt(unsure * TRIALS / (TRIALS + halved))
         loss = (worth.max(axis=1) - worth[np.arange(len(chosen)), chosen])[:, None]
         apart = loss / learned
         gain = learned * (np.exp(-0.5 * apart * apart) / np.sqrt(2.0 * np.pi) - apart * ndtr(-apart))
-        pays = (ALIKE * np.maximum(state.requests - TRIALS, 0.0) * gain > TRIALS * loss).any(axis=1)
-        return np.asarray(pays | (state.counts[arm] == 0.0))
+        gain *= np.array([1.0, ALIKE])[:, None, None] * np.maximum(state.requests - TRIALS, 0.0)
+        return np.asarray((gain > TRIALS * loss).any(axis=(0, 2)) | (count == 0.0))
 
     def program(self, state: LinearState, standard: Standard, request: Request) -> Program:
         """The requests that the price on money is found with, and the one at hand."""
