@@ -170,6 +170,10 @@ class Terms:
         kind="seconds", group="Spending", largest=1e9, absent="money is spent as fast as decisions are asked for",
         changeable=True, form_unit=("days", DAY), short="paced over {}",
     )  # fmt: skip
+    on_limit: str = _term(
+        "refuse", label="At a limit of time", kind="text", group="Spending", changeable=True,
+        help="Who answers when the daily cap or the pace would refuse: refuse (nobody), cheapest, or an arm's name.",
+    )  # fmt: skip
     hold_seconds: float = _term(
         3600.0, label="Wait for feedback", help="How long a decision waits for feedback before its hold expires.",
         kind="seconds", group="Feedback", largest=1e9, changeable=True, form_unit=("minutes", MINUTE),

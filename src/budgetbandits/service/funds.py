@@ -7,13 +7,14 @@ of a decision. Which rows are written depends on whose money it is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from budgetbandits.errors import WrongClock
+from budgetbandits.errors import HoldRefused, WrongClock
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_learner import CampaignLearner, Choice, Offer
 from budgetbandits.service.learners import Learners
-from budgetbandits.service.ledger import Account, Hold
+from budgetbandits.service.ledger import Account, Hold, Limits
 from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.stores.contract import DecisionTransaction
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
@@ -94,6 +95,24 @@ def affordable_arms(
     return offer
 
 
+def within_limits(
+    learner: CampaignLearner, offer: Offer, campaign: Campaign, account: Account, now: float
+) -> tuple[Offer, Limits]:
+    """The arms that the limits of time leave, and the limits for a hold: where they would refuse, those of the arm that
+    answers beyond them, if the campaign's terms name one."""
+    limits = campaign.settings.limits(campaign.created_at)
+    if limits is ledger.NO_LIMITS:
+        return offer, limits
+    try:
+        ledger.check_time(account, offer.largest_hold, now, limits)
+    except HoldRefused:
+        other = learner.fallback(offer, campaign.settings.terms.on_limit)
+        if other is None:
+            raise
+        return other, replace(limits, daily_cap=None, pace_seconds=None)
+    return offer, limits
+
+
 def time_of_decision(campaign: Campaign, now: float) -> float:
     """When a decision that is made now is made: a day that has begun for one has begun for all.
 
@@ -124,12 +143,11 @@ class CampaignFunds(Funds):
 
     def _choose(self, now: float, options: RequestOptions | None) -> tuple[Choice, Hold, float]:
         row, change = self.row, self._learners.choosing(self._tx, self.row)
-        learner, limits = change.learner, row.settings.limits(row.created_at)
+        learner = change.learner
         ledger.check_open(row.account)
         now = time_of_decision(row, now)
         offer = affordable_arms(learner, row.account, now, learner.resolve(options))
-        if limits is not ledger.NO_LIMITS:
-            ledger.check_time(row.account, offer.largest_hold, now, limits)
+        offer, limits = within_limits(learner, offer, row, row.account, now)
         with change:
             choice = learner.choose(offer, row.account)
             if choice is None:

@@ -18,9 +18,10 @@ from budgetbandits.errors import BudgetBanditsError, Disagreement
 from budgetbandits.service import ledger
 from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisions
 from budgetbandits.service.campaign_learner import CampaignLearner, Pull
+from budgetbandits.service.funds import within_limits
 from budgetbandits.service.leases import lending
 from budgetbandits.service.leases.leases import digest, learn_all
-from budgetbandits.service.ledger import Account
+from budgetbandits.service.ledger import NO_LIMITS, Account, Limits
 from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.stores.contract import UNREADABLE, T
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event, Lease, LeaseEvent
@@ -140,10 +141,10 @@ class Replay:
         if lent is not None:
             _expect(lent.lease.account.left >= lent.learner.largest_cap, "a lease decides only if it can pay every arm")
             lent.events.append(LeaseEvent(event))
-        self._choose_again(event, lent)
+        limits = self._choose_again(event, lent)
         self._learner(event).cooldowns.record_ask(_known(event.arm), event.at)
         if lent is None:
-            account, hold = ledger.place(self.account, amount, event.at, self.row.settings.limits(self.row.created_at))
+            account, hold = ledger.place(self.account, amount, event.at, limits)
         else:
             account, hold = lending.place(lent.lease.account, amount)
         self._book(event, account)
@@ -154,8 +155,9 @@ class Replay:
         self.open.put(id, known)
         self.changed = None, known
 
-    def _choose_again(self, event: Event, lent: _ReplayedLease | None) -> None:
-        """The choice that the event tells of, made again: the same arm, the same hold, as likely."""
+    def _choose_again(self, event: Event, lent: _ReplayedLease | None) -> Limits:
+        """The choice that the event tells of, made again: the same arm, the same hold, as likely. Returns the limits of
+        its hold."""
         learner, request = self._learner(event), ResolvedRequest.from_json(event.request)
         account, leased, left = self.account, None, self.account.left
         if lent is not None:
@@ -163,6 +165,9 @@ class Replay:
         offer = learner.offer(request, event.at, left)
         if offer is None:
             raise Disagreement("no arm could be paid")
+        limits = NO_LIMITS
+        if lent is None:
+            offer, limits = within_limits(learner, offer, self.row, self.account, event.at)
         choice = _known(learner.choose(offer, account, leased, _known(event.decision)))
         _expect(choice.arm == event.arm, f"the policy would have chosen arm {choice.arm}, not {event.arm}")
         _expect(choice.hold == event.amount, f"the decision would have held {choice.hold}, not {event.amount}")
@@ -170,6 +175,7 @@ class Replay:
         _expect(likely == event.propensity, f"the propensity would have been {likely}, not {event.propensity}")
         unavailable = choice.unavailable
         _expect(unavailable == written, f"the arms {unavailable} could not have been chosen, not {written}")
+        return limits
 
     def _settled(self, event: Event) -> None:
         def settle(known: OpenDecision) -> OpenDecision:

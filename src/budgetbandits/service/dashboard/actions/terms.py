@@ -65,7 +65,8 @@ def terms_wanted(fields: Fields) -> dict[str, Any]:
 def terms_changed(subject: CampaignSnapshot, changes: dict[str, Any]) -> list[Change]:
     """The consequences of these changes."""
     row = subject.row
-    after = changed_campaign(row, changes)
+    names, caps = [arm.name for arm in subject.arms], [arm.cost_cap for arm in subject.arms]
+    after = changed_campaign(row, changes, names, caps)
     made = differences(row, after)
     if "pace_seconds" in changes:
         budget = row.account.budget
