@@ -84,13 +84,21 @@ class Funds(ABC):
 
 
 def affordable_arms(
-    learner: CampaignLearner, account: Account, now: float, request: ResolvedRequest | None = None
+    learner: CampaignLearner, campaign: Campaign, now: float, request: ResolvedRequest | None = None
 ) -> Offer:
-    """The arms that this money can be spent on now, or the refusal."""
+    """The arms that a campaign's money can be spent on now, or the refusal."""
+    account, terms = campaign.account, campaign.settings.terms
     offer = learner.offer(request, now, account.left)
     if offer is None:
         holds, allowed = learner.holds(request)
-        ledger.place(account, int(holds[allowed].min()))  # always refuses, with the reason
+        try:
+            ledger.place(account, int(holds[allowed].min()))  # always refuses, with the reason
+        except HoldRefused as refused:
+            if refused.reason != "exhausted" or terms.period is None:
+                raise
+            text = f"the budget of this {terms.period} is spent: {refused}, or wait for the next {terms.period}"
+            wait = ledger.next_period(now, terms.period, terms.time_zone) - now
+            raise HoldRefused("period_spent", text, wait) from None
     assert offer is not None
     return offer
 
@@ -142,13 +150,18 @@ class CampaignFunds(Funds):
         return self.row.account
 
     def _choose(self, now: float, options: RequestOptions | None) -> tuple[Choice, Hold, float]:
-        row, change = self.row, self._learners.choosing(self._tx, self.row)
-        learner = change.learner
-        ledger.check_open(row.account)
-        now = time_of_decision(row, now)
-        offer = affordable_arms(learner, row.account, now, learner.resolve(options))
+        ledger.check_open(self.row.account)
+        now = time_of_decision(self.row, now)
+        row, renewed = self.row, self.row.settings.renewed(self.row.account, now)
+        change = (self._learners.choosing if renewed is None else self._learners.changing)(self._tx, row)
+        learner, change.whole = change.learner, renewed is not None
+        row = row if renewed is None else row.with_money(renewed)
+        offer = affordable_arms(learner, row, now, learner.resolve(options))
         offer, limits = within_limits(learner, offer, row, row.account, now)
         with change:
+            if renewed is not None:
+                learner.set_budget(renewed.budget)
+                self.add_event(Event(row.id, "renewed", now, amount=renewed.budget - self.row.account.budget))
             choice = learner.choose(offer, row.account)
             if choice is None:
                 ledger.stop(row.policy)

@@ -63,6 +63,7 @@ class Replay:
         self._handlers: dict[str, Callable[[Event], None]] = {
             "created": self._created,
             "topped up": self._topped_up,
+            "renewed": self._renewed_budget,
             "arm added": self._arm_added,
             "arm retired": self._arm_retired,
             "arm brought back": self._arm_brought_back,
@@ -90,11 +91,20 @@ class Replay:
         return None
 
     def _created(self, event: Event) -> None:
-        self.account = Account(_known(event.amount))
+        self.account = Account(_known(event.amount), period=self.row.settings.period_of(event.at))
 
     def _topped_up(self, event: Event) -> None:
         self.account = ledger.top_up(self.account, _known(event.amount))
         self.learner.set_budget(self.account.budget)
+
+    def _renewed_budget(self, event: Event) -> None:
+        account = self.row.settings.renewed(self.account, event.at)
+        _expect(account is not None, "no period had begun")
+        assert account is not None
+        granted = account.budget - self.account.budget
+        _expect(granted == event.amount, f"the period would have got {granted}, not {event.amount}")
+        self.account = account
+        self.learner.set_budget(account.budget)
 
     def _arm_added(self, event: Event) -> None:
         self.learner.add(self.arms[_known(event.arm)].name, _known(event.amount))
@@ -114,6 +124,8 @@ class Replay:
             self.account = ledger.set_budget(self.account, change["budget"][1])
         if settings.day_zone != before.day_zone and self.account.day <= ledger.day_of(event.at, before.day_zone):
             self._set_day(event.at, settings.day_zone)
+        if settings.period_of(event.at) != before.period_of(event.at):
+            self.account = replace(self.account, period=settings.period_of(event.at))
         _, policy = change.get("policy", (None, self.row.policy))
         self.row = replace(self.row, settings=settings, policy=policy, account=self.account)
         self.learner = self.learner.changed(self.row)
@@ -132,6 +144,8 @@ class Replay:
         zone = self.row.settings.day_zone
         if self.account.day > ledger.day_of(event.at, zone):  # or only pending decisions were given less time
             self._set_day(event.at, zone)
+            self.account = self.row.settings.period_reset(self.account, event.at)
+            self.learner.set_budget(self.account.budget)
         self.learner.cooldowns.reset_clock(event.at)
 
     # --- decisions, of the campaign's own or under a lease -------------------------------------------------------
@@ -144,6 +158,7 @@ class Replay:
         limits = self._choose_again(event, lent)
         self._learner(event).cooldowns.record_ask(_known(event.arm), event.at)
         if lent is None:
+            _expect(self.row.settings.renewed(self.account, event.at) is None, "a new period had begun")
             account, hold = ledger.place(self.account, amount, event.at, limits)
         else:
             account, hold = lending.place(lent.lease.account, amount)

@@ -141,7 +141,8 @@ def _decisions_then(subject: CampaignSnapshot) -> str:
     learner = CampaignLearner.from_rows(row, subject.arms)  # one of its own, to ask and to forget
     try:
         now = time_of_decision(row, subject.now)
-        offer = affordable_arms(learner, account, now)
+        account = row.settings.renewed(account, now) or account
+        offer = affordable_arms(learner, row.with_money(account), now)
     except WrongClock as wrong:
         return f"none for now: {wrong}"
     except HoldRefused:
