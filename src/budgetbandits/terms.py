@@ -21,6 +21,8 @@ from budgetbandits.formatting.money import same_decimals
 from budgetbandits.formatting.numbers import in_full, written
 
 OnExpire = Literal["charge", "release"]
+Period = Literal["week", "month"]
+Unspent = Literal["lapse", "carry"]
 Kind = Literal["money", "seconds", "number", "choice", "text", "names"]
 
 TEXT_LENGTH_MAX = 200
@@ -162,13 +164,31 @@ class Terms:
         group="Spending", largest=AMOUNT_MAX, absent="a day has no cap", changeable=True, short="daily cap {}",
     )  # fmt: skip
     time_zone: str | None = _term(
-        None, label="Time zone", help="The time zone whose midnights begin a day, such as Europe/Berlin.", kind="text",
-        group="Spending", absent="days are UTC's", changeable=True,
+        None, label="Time zone", kind="text", group="Spending", absent="days are UTC's", changeable=True,
+        help="The time zone whose midnights begin days and periods, such as Europe/Berlin.",
     )  # fmt: skip
     pace_seconds: float | None = _term(
         None, label="Spread over", help="Spend the budget evenly over this time, from the campaign's start.",
         kind="seconds", group="Spending", largest=1e9, absent="money is spent as fast as decisions are asked for",
         changeable=True, form_unit=("days", DAY), short="paced over {}",
+    )  # fmt: skip
+    period: Period | None = _term(  # noqa: RUF009 - it makes a field
+        None, label="Budget for each", help="How often the budget is renewed.", kind="choice", group="Spending",
+        changeable=True, absent="the budget is for all time",
+        choices=(("week", "week: from Monday"), ("month", "month: from the first")),
+    )  # fmt: skip
+    period_budget: float | None = _term(
+        None, label="Budget of a period", help="What each period gets.", kind="money", group="Spending",
+        largest=AMOUNT_MAX, changeable=True, absent="it is the budget that the campaign begins with",
+    )  # fmt: skip
+    unspent: Unspent = _term(  # noqa: RUF009 - it makes a field
+        "lapse", label="Unspent money", help="What becomes of the money of a period that is over: lapse or carry.",
+        kind="choice", group="Spending", changeable=True,
+        choices=(("lapse", "lapses: the next period has its own budget"), ("carry", "carries over: it is added")),
+    )  # fmt: skip
+    on_limit: str = _term(
+        "refuse", label="At a limit of time", kind="text", group="Spending", changeable=True,
+        help="Who answers when the daily cap or the pace would refuse: refuse (nobody), cheapest, or an arm's name.",
     )  # fmt: skip
     hold_seconds: float = _term(
         3600.0, label="Wait for feedback", help="How long a decision waits for feedback before its hold expires.",

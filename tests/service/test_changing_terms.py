@@ -129,7 +129,7 @@ def test_campaigns_with_leases_change_what_they_can(store, clock):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"features": ["a"]}, "cannot be changed, only daily_cap, time_zone, pace_seconds, hold_seconds"),
+        ({"features": ["a"]}, "cannot be changed, only daily_cap, time_zone, pace_seconds, on_limit"),
         ({"colour": "red"}, "cannot be changed"),
         ({}, "the terms already"),
         ({"daily_cap": 2}, "the terms already"),
@@ -461,3 +461,67 @@ def test_another_zone_counts_the_day_again(real_store, clock):
 def test_zones_that_are_none(store, clock, terms, words):
     with pytest.raises(BadParameter, match=words):
         DecisionService(store, clock).create("ads", "bts", 100.0, ARMS, **terms)
+
+
+# --- at a limit of time ----------------------------------------------------------------------------------------------
+
+MODELS = {"large": 1.0, "small": 0.25, "medium": 0.5}
+
+
+def test_the_cheapest_answers_when_the_day_is_spent(real_store, clock):
+    engine = DecisionService(real_store, clock)
+    engine.create("ads", "bts", 3.0, MODELS, daily_cap=1.0, on_limit="cheapest", propensity_draws=5)
+    engine.decide("ads", "1", arms=["large"])
+    row = engine.decide("ads", "2")
+    assert (row.arm, row.hold) == ("small", 0.25)
+    assert engine.decide("ads", "3", exclude=["small"]).arm == "medium"
+    assert engine.account("ads").today == 1_750_000  # beyond the cap, and counted
+    made = real_store.read(lambda tx: tx.decision(row.decision))
+    assert (made.propensity, made.request) == (1.0, '{"unavailable":[0,2]}')
+    for number in range(5):
+        engine.decide("ads", f"more {number}")
+    assert refused(engine, "the budget holds") == "blocked_by_holds"
+    engine.change_terms("ads", {"budget": 9.0})
+    clock.now += 86_400.0
+    engine.decide("ads", "the next day", arms=["large"])
+    assert verify(real_store, "ads") == []
+
+
+def test_an_arm_answers_when_the_campaign_is_ahead_of_its_pace(store, clock):
+    engine = DecisionService(store, clock)
+    engine.create("ads", "kube", 100.0, MODELS, pace_seconds=1e6, on_limit="medium")
+    engine.decide("ads", "1", arms=["large"])
+    assert [engine.decide("ads", f"ahead {number}").arm for number in range(3)] == ["medium"] * 3
+    with pytest.raises(HoldRefused) as error:
+        engine.decide("ads", "not allowed", exclude=["medium"])
+    assert error.value.reason == "paced"
+    engine.retire_arm("ads", "medium")
+    assert refused(engine, "retired") == "paced"
+    engine.change_terms("ads", {"on_limit": "small"})
+    assert engine.decide("ads", "small").arm == "small"
+    engine.change_terms("ads", {"on_limit": "refuse"})
+    assert refused(engine, "refuse") == "paced"
+    assert verify(store, "ads") == []
+
+
+def test_an_audit_finds_an_answer_beyond_a_limit_that_no_term_allows(store, clock):
+    engine = DecisionService(store, clock)
+    engine.create("ads", "bts", 100.0, MODELS, daily_cap=1.0, on_limit="small")
+    engine.decide("ads", "1", arms=["large"])
+    engine.decide("ads", "2")
+    row = store.read(lambda tx: tx.campaign("ads"))
+    refusing = replace(row.settings, terms=replace(row.settings.terms, on_limit="refuse"))
+    store.write(lambda tx: tx.save_settings(replace(row, settings=refusing)))
+    assert "cannot have happened: 0.00 of the day's 1.00 left" in verify(store, "ads")[0]
+
+
+@pytest.mark.parametrize(
+    ("terms", "error", "words"),
+    [
+        ({"on_limit": "cheapest"}, BadParameter, "set one, or let on_limit be refuse"),
+        ({"on_limit": "nobody", "daily_cap": 2.0}, UnknownArm, "no arm 'nobody'"),
+    ],
+)
+def test_nobody_answers_who_cannot(store, clock, terms, error, words):
+    with pytest.raises(error, match=words):
+        DecisionService(store, clock).create("ads", "bts", 100.0, MODELS, **terms)

@@ -53,6 +53,11 @@ class World:
             self.caps |= {f"arm {number}": 0.3 for number in range(260)}
         kinds = [{}, {"daily_cap": 6.0}, {"pace_seconds": 3600.0}, {"lease": 4.0, "lease_seconds": 10.0}]
         self.limits = kinds[seed % 4]
+        self.soft = seed % 4 in (1, 2) and seed % 8 > 4
+        if seed % 4 < 2 and seed % 3 == 1:
+            self.limits = self.limits | {"period": "week", "unspent": "carry" if seed % 2 else "lapse"}
+        if self.soft:
+            self.limits = self.limits | {"on_limit": "cheapest" if seed % 16 < 8 else "b"}
         if self.paced and seed % 3:
             self.limits = self.limits | {"horizon": 60.0}
         if self.policy == "bts-linear":
@@ -67,7 +72,7 @@ class World:
         self.released = self.engines[0].describe(self.campaign)["on_expire"] == "release"
         self.open, self.told, self.keys, self.asked, self.batched = [], [], {}, {}, set()
         self.unrewarded = []
-        self.happened = Counter()
+        self.happened, self.period = Counter(), self.engines[0].account(self.campaign).period
 
     def engine(self):
         return DecisionService(self.store, clock=lambda: self.now)
@@ -91,6 +96,8 @@ class World:
 
     def check_books(self):
         account = self.engines[0].account(self.campaign)  # reading checks spent + held + leased <= budget
+        self.happened["renewed"] += account.period != self.period
+        self.period = account.period
         assert account.spent + account.held + account.leased <= account.budget
         leases = self.store.read(lambda tx: tx.leases(self.campaign))
         assert account.leased == sum(lease.account.budget for lease in leases)
@@ -113,7 +120,8 @@ class World:
             booked = [(hold, hold.amount if hold.state == "pending" else hold.charged) for hold in today]
             assert account.today == sum(taken for _, taken in booked)
             # what was released and then did cost something, or cost more than was held, is charged to its day as well
-            assert sum(min(hold.amount, taken) for hold, taken in booked) <= 6_000_000 or self.released
+            assert sum(min(hold.amount, taken) for hold, taken in booked) <= 6_000_000 or self.released or self.soft
+            self.happened["beyond the limit"] += account.today > 6_000_000
 
     def cap_of(self, row):
         """The largest that it has had: a decision may cost its cap of now, or the hold that was its cap of then."""
@@ -125,7 +133,7 @@ class World:
         key, request = f"key {len(self.keys)}", self.request()
         answer = engine.decide(self.random.choice(self.names), key, **request)
         self.check(answer, request)
-        if "pace_seconds" in self.limits:
+        if "pace_seconds" in self.limits and not self.soft:
             account = engine.account(self.campaign)
             share = min(1.0, (self.now - 1000.0) / 3600.0)
             lowered = self.happened["changed budget"]  # then what was spent by then may be ahead of the pace
@@ -143,7 +151,7 @@ class World:
         made = {
             "arms": lambda: names, "exclude": lambda: names[:1],
             "segment": lambda: self.random.choice(["code", "mail", "chat"]),
-            "holds": lambda: {name: self.caps[name] / 2 for name in names},
+            "holds": lambda: {name: round(self.caps[name] / 2, 6) for name in names},
             "prices": lambda: {name: round(cap * self.random.uniform(0.1, 1), 6) for name, cap in self.caps.items()},
         }  # fmt: skip
         said = set(self.random.sample(kinds, 2))
@@ -275,7 +283,7 @@ class World:
         active = [arm for arm in engine.describe(self.campaign)["arms"] if arm["active"]]
         dear = [arm["name"] for arm in active if round(arm["cost_cap"] * 1e6) > account.left]
         payable = [arm["name"] for arm in active if arm["name"] not in dear]
-        waits = self.limits.keys() & {"lease", "daily_cap", "pace_seconds"}
+        waits = self.limits.keys() & {"lease", "daily_cap", "pace_seconds", "period"}
         if account.status != "active" or not dear or not payable or waits or self.policy == "primal-dual-bwk":
             return
         only, request = payable[0], {"arms": [payable[0], *dear]} | self.features()
@@ -296,7 +304,8 @@ class World:
                 self.happened["void too late"] += 1
 
     def tick(self, engine):
-        self.now += self.random.choice([0.1, 1.0, 15.0] + ([20_000.0] if "daily_cap" in self.limits else []))
+        longer = [20_000.0] * ("daily_cap" in self.limits) + [600_000.0] * ("period" in self.limits)
+        self.now += self.random.choice([0.1, 1.0, 15.0, *longer])
         engine.expire_due()
 
     def restart(self, _engine):
@@ -423,6 +432,8 @@ def test_many_thousand_steps_in_memory(first, steps):
     assert happened["exhausted"] + happened["blocked_by_holds"] > steps / 2
     assert happened["brought back"] > (steps / 50 if whole else 0)
     assert happened["only one failed"] > steps / 500
+    assert happened["renewed"] > steps / 20
+    assert happened["beyond the limit"] > steps / 10
     for what in ("caps", "reward_max", "budget", "name", "policy"):
         assert happened[f"changed {what}"] > steps / 50, (what, happened)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import get_type_hints
+from typing import Literal, get_type_hints
 
 import pytest
 from pydantic import ValidationError
@@ -14,7 +14,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.service.http.schemas import CampaignAnswer, NewCampaign
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
-from budgetbandits.terms import CHANGEABLE, TERMS, OnExpire, Term, Terms
+from budgetbandits.terms import CHANGEABLE, TERMS, Term, Terms
 from memory_store import MemoryStore
 
 MANUAL = Path(__file__).parents[2] / "docs/service.md"
@@ -31,9 +31,11 @@ def test_every_term_is_known_everywhere(term):
 
 
 def test_the_fields_have_the_types_that_their_terms_say():
-    kinds = {"choice": OnExpire, "text": str, "names": tuple[str, ...]}
-    kinds |= dict.fromkeys(("money", "seconds", "number"), float)
-    stated = {term.name: kinds[term.kind] | None if term.optional else kinds[term.kind] for term in TERMS.values()}
+    kinds = {"text": str, "names": tuple[str, ...]} | dict.fromkeys(("money", "seconds", "number"), float)
+    stated = {}
+    for term in TERMS.values():
+        kind = Literal[tuple(value for value, _ in term.choices)] if term.choices else kinds[term.kind]
+        stated[term.name] = kind | None if term.optional else kind
     assert get_type_hints(Terms) == stated
 
 

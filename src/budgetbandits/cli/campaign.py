@@ -315,6 +315,10 @@ def _terms(row: dict[str, Any]) -> list[str]:
     given = [term for term in TERMS.values() if row[term.name] is not None]
     if row["lease"] is None:
         given.remove(TERMS["lease_seconds"])
+    if row["on_limit"] == "refuse":
+        given.remove(TERMS["on_limit"])
+    if row["period"] is None:
+        given.remove(TERMS["unspent"])
     terms = [f"{term.label.lower()} {term.text(row[term.name])}" for term in given]
     if row["horizon"] is not None:
         answered, used = row["requests_answered"], row["requests_used"]

@@ -64,6 +64,9 @@ def planned_campaign(
             f"{campaign_learner.CELLS_MAX:,} at most: name fewer features, or have fewer arms"
         )
     terms = replace(terms, features=features or None)
+    if terms.period is not None and terms.period_budget is None:
+        terms = replace(terms, period_budget=budget)
+    _check_fallback(terms, list(arms))
     scaled = _scaled(known, list(arms), amount, max(caps))
     if features:
         scaled["features"] = len(features)
@@ -143,8 +146,18 @@ def checked_settings(settings: CampaignSettings, policy: Policy) -> CampaignSett
         if limit is not None and limit < cost_max:
             given, most = same_decimals([to_units(limit), to_units(cost_max)])
             raise BadParameter(f"{name} is {given}, and the most expensive arm may cost {most}; raise it{remedy}")
-    if terms.time_zone is not None and terms.daily_cap is None:
-        raise BadParameter("time_zone is for days that are counted; set a daily_cap, or leave time_zone out")
+    if terms.on_limit != "refuse" and terms.daily_cap is None and terms.pace_seconds is None:
+        raise BadParameter("on_limit is for a daily_cap or pace_seconds; set one, or let on_limit be refuse")
+    if terms.time_zone is not None and terms.daily_cap is None and terms.period is None:
+        raise BadParameter("time_zone is for days and periods; set a daily_cap or a period, or leave time_zone out")
+    if terms.period is None and (terms.period_budget is not None or terms.unspent != "lapse"):
+        raise BadParameter(
+            "period_budget and unspent are for a budget that is renewed; set a period, or leave them out"
+        )
+    if terms.period is not None and (terms.pace_seconds is not None or terms.lease is not None):
+        raise BadParameter("a budget that is renewed has no pace_seconds and no lease; leave these out, or the period")
+    if terms.period is not None and terms.period_budget is None:
+        raise BadParameter("period_budget is missing; say what each period gets")
     if terms.lease is not None and (terms.daily_cap is not None or terms.pace_seconds is not None):
         raise BadParameter("a lease cannot keep a daily_cap or pace_seconds; leave it out, or leave these out")
     return settings
@@ -156,6 +169,12 @@ def _check_policy(terms: Terms, policy: Policy) -> None:
         raise BadParameter(f"{policy.name} does not plan for a number of requests; leave horizon out, or use bts-paced")
     if terms.propensity_draws is not None and not isinstance(policy, SamplingPolicy | RequestPolicy):
         raise BadParameter(f"{policy.name} does not draw at random; leave propensity_draws out, or use bts")
+
+
+def _check_fallback(terms: Terms, names: Sequence[str]) -> None:
+    """Refuse to let an arm answer that is none."""
+    if terms.on_limit not in ("refuse", "cheapest"):
+        arm_number(names, terms.on_limit)
 
 
 def changed_campaign(
@@ -174,6 +193,8 @@ def changed_campaign(
         name: [getattr(each, name) for each in (before.terms, terms)]
         for name in CHANGEABLE if getattr(before.terms, name) != getattr(terms, name)
     }  # fmt: skip
+    if "on_limit" in change:
+        _check_fallback(terms, names)
     after = row
     if "name" in changes:
         after = replace(after, name=checked_campaign_name("name", changes["name"]))

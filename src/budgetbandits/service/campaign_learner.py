@@ -324,6 +324,18 @@ class CampaignLearner(ArmSession):
                 return None
         return Offer(request, holds, *self.cooldowns.available(payable, now))
 
+    def fallback(self, offer: Offer, on_limit: str) -> Offer | None:
+        """The arm alone that answers where a limit of time refuses all of these; None if none does."""
+        arms = np.flatnonzero(offer.available if offer.cooling is None else offer.available & ~offer.cooling)
+        if on_limit == "refuse":
+            return None
+        arm = arms[offer.holds[arms].argmin()] if on_limit == "cheapest" else self._numbers.get(on_limit)
+        if arm is None or not offer.available[arm]:
+            return None
+        alone = np.zeros_like(offer.available)
+        alone[arm] = True
+        return offer._replace(available=alone, cooling=None)
+
     def choose(
         self, offer: Offer, account: Account, leased: Account | None = None, decision: str | None = None
     ) -> Choice | None:

@@ -146,7 +146,8 @@ class Campaigns:
             if made is not None:
                 return made
             now = moment(tx, self._clock)
-            tx.add_campaign(replace(campaign, created_at=now))
+            account = replace(campaign.account, period=campaign.settings.period_of(now))
+            tx.add_campaign(replace(campaign, created_at=now, account=account))
             tx.add_arms([learner.arm_row(campaign, arm) for arm in range(len(caps))])
             tx.add_event(Event(campaign.id, "created", now, amount=campaign.account.budget, actor=actor))
             operation.note(tx, campaign.id, now, lambda: self._answer(tx, campaign.id))
@@ -282,6 +283,7 @@ class Campaigns:
             with change:
                 change.arms = change.learner.cooldowns.reset_clock(now)
                 change.row = _reset_clock(tx, row, now, actor, failed_ahead=len(change.arms) > 0)
+                change.learner.set_budget(change.row.account.budget)
 
         self._change(campaign, Operation(key, ("clock reset",)), work)
 
@@ -347,6 +349,8 @@ class Campaigns:
         if settings.day_zone != zone and after.account.day <= ledger.day_of(now, zone):
             day, end = ledger.day_of(now, settings.day_zone), ledger.next_day(now, settings.day_zone)
             after = after.with_money(ledger.set_day(after.account, day, tx.booked_between(after.id, day, end)))
+        if settings.period_of(now) != row.settings.period_of(now):
+            after = after.with_money(replace(after.account, period=settings.period_of(now)))
         change = self._learners.changing(tx, row)
         tx.save_settings(after)
         with change:
@@ -391,7 +395,8 @@ def _reset_clock(
         raise Conflict(f"the latest decision of {campaign.name!r} is not of a day to come; there is nothing to reset")
     if ahead:
         booked = tx.booked_between(campaign.id, day, ledger.next_day(now, zone))
-        campaign = campaign.with_money(ledger.set_day(campaign.account, day, booked))
+        account = ledger.set_day(campaign.account, day, booked)
+        campaign = campaign.with_money(campaign.settings.period_reset(account, now))
         tx.save_money(campaign)
     for id in late:
         tx.set_expiry(id, latest)

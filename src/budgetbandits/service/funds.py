@@ -7,13 +7,14 @@ of a decision. Which rows are written depends on whose money it is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from budgetbandits.errors import WrongClock
+from budgetbandits.errors import HoldRefused, WrongClock
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_learner import CampaignLearner, Choice, Offer
 from budgetbandits.service.learners import Learners
-from budgetbandits.service.ledger import Account, Hold
+from budgetbandits.service.ledger import Account, Hold, Limits
 from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.stores.contract import DecisionTransaction
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
@@ -83,15 +84,41 @@ class Funds(ABC):
 
 
 def affordable_arms(
-    learner: CampaignLearner, account: Account, now: float, request: ResolvedRequest | None = None
+    learner: CampaignLearner, campaign: Campaign, now: float, request: ResolvedRequest | None = None
 ) -> Offer:
-    """The arms that this money can be spent on now, or the refusal."""
+    """The arms that a campaign's money can be spent on now, or the refusal."""
+    account, terms = campaign.account, campaign.settings.terms
     offer = learner.offer(request, now, account.left)
     if offer is None:
         holds, allowed = learner.holds(request)
-        ledger.place(account, int(holds[allowed].min()))  # always refuses, with the reason
+        try:
+            ledger.place(account, int(holds[allowed].min()))  # always refuses, with the reason
+        except HoldRefused as refused:
+            if refused.reason != "exhausted" or terms.period is None:
+                raise
+            text = f"the budget of this {terms.period} is spent: {refused}, or wait for the next {terms.period}"
+            wait = ledger.next_period(now, terms.period, terms.time_zone) - now
+            raise HoldRefused("period_spent", text, wait) from None
     assert offer is not None
     return offer
+
+
+def within_limits(
+    learner: CampaignLearner, offer: Offer, campaign: Campaign, account: Account, now: float
+) -> tuple[Offer, Limits]:
+    """The arms that the limits of time leave, and the limits for a hold: where they would refuse, those of the arm that
+    answers beyond them, if the campaign's terms name one."""
+    limits = campaign.settings.limits(campaign.created_at)
+    if limits is ledger.NO_LIMITS:
+        return offer, limits
+    try:
+        ledger.check_time(account, offer.largest_hold, now, limits)
+    except HoldRefused:
+        other = learner.fallback(offer, campaign.settings.terms.on_limit)
+        if other is None:
+            raise
+        return other, replace(limits, daily_cap=None, pace_seconds=None)
+    return offer, limits
 
 
 def time_of_decision(campaign: Campaign, now: float) -> float:
@@ -123,14 +150,18 @@ class CampaignFunds(Funds):
         return self.row.account
 
     def _choose(self, now: float, options: RequestOptions | None) -> tuple[Choice, Hold, float]:
-        row, change = self.row, self._learners.choosing(self._tx, self.row)
-        learner, limits = change.learner, row.settings.limits(row.created_at)
-        ledger.check_open(row.account)
-        now = time_of_decision(row, now)
-        offer = affordable_arms(learner, row.account, now, learner.resolve(options))
-        if limits is not ledger.NO_LIMITS:
-            ledger.check_time(row.account, offer.largest_hold, now, limits)
+        ledger.check_open(self.row.account)
+        now = time_of_decision(self.row, now)
+        row, renewed = self.row, self.row.settings.renewed(self.row.account, now)
+        change = (self._learners.choosing if renewed is None else self._learners.changing)(self._tx, row)
+        learner, change.whole = change.learner, renewed is not None
+        row = row if renewed is None else row.with_money(renewed)
+        offer = affordable_arms(learner, row, now, learner.resolve(options))
+        offer, limits = within_limits(learner, offer, row, row.account, now)
         with change:
+            if renewed is not None:
+                learner.set_budget(renewed.budget)
+                self.add_event(Event(row.id, "renewed", now, amount=renewed.budget - self.row.account.budget))
             choice = learner.choose(offer, row.account)
             if choice is None:
                 ledger.stop(row.policy)

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Literal, NoReturn
 from zoneinfo import ZoneInfo
@@ -47,7 +47,7 @@ from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused
 from budgetbandits.formatting.datetimes import DAY, MINUTE
 from budgetbandits.formatting.money import same_decimals
 from budgetbandits.formatting.numbers import written
-from budgetbandits.terms import AMOUNT_MAX
+from budgetbandits.terms import AMOUNT_MAX, Period
 
 MICROS = 1_000_000
 LARGEST = int(AMOUNT_MAX) * MICROS
@@ -97,6 +97,33 @@ def day_of(now: float, zone: str | None = None) -> int:
     return int(now - now % DAY) if zone is None else _midnight(zone, int(now // QUARTER))
 
 
+def period_of(now: float, period: Period, zone: str | None = None) -> int:
+    """When the week or the month that a moment is in began, in seconds since 1970: on Monday, or on the first.
+
+    >>> [period_of(1_772_323_200.0, period) // 86_400 for period in ("week", "month")]  # Sunday, 2026-03-01
+    [20507, 20513]
+    """
+    local = datetime.fromtimestamp(day_of(now, zone), UTC if zone is None else ZoneInfo(zone)).replace(hour=12, fold=0)
+    first = local - timedelta(days=local.weekday() if period == "week" else local.day - 1)
+    return day_of(first.timestamp(), zone)
+
+
+def periods_between(begun: int, later: int, period: Period) -> int:
+    """How many periods begin after the one that began then, up to one that began later."""
+    if period == "week":
+        return round((later - begun) / (7 * DAY))
+    # the middle of a month is in it in every time zone
+    months = [
+        each.year * 12 + each.month for each in (datetime.fromtimestamp(at + 14 * DAY, UTC) for at in (begun, later))
+    ]
+    return months[1] - months[0]
+
+
+def next_period(now: float, period: Period, zone: str | None = None) -> int:
+    """When the next week or month begins."""
+    return period_of(period_of(now, period, zone) + (7.5 if period == "week" else 31.5) * DAY, period, zone)
+
+
 def next_day(now: float, zone: str | None = None) -> int:
     """When the next day begins."""
     begun = day_of(now, zone)
@@ -142,6 +169,8 @@ class Account:
     """Money that servers have taken to decide with by themselves (`leases.lending`); most campaigns lease nothing."""
     requests_used: int = 0
     """Requests that were charged, or whose cost was reported (`Hold.request_used`): no number of micros."""
+    period: int = 0
+    """When the present period of a budget that is renewed began, in seconds since 1970; 0 if it is not renewed."""
 
     def __post_init__(self) -> None:
         below = self.spent < 0 or self.held < 0 or self.overrun < 0 or self.today < 0 or self.leased < 0
@@ -316,6 +345,24 @@ def set_budget(account: Account, budget: int) -> Account:
     return replace(account, budget=budget)
 
 
+def renewed(account: Account, begun: int, amount: int, periods: int, carry: bool) -> Account:
+    """The account in the period that began then, the last of ``periods`` that began since the one before. Each of them
+    gets this amount, on top of what is left or in its place. Its requests are counted from 0."""
+    taken = account.spent + account.held + account.leased
+    budget = account.budget + periods * amount if carry else taken + amount
+    if budget > LARGEST:
+        [asked] = in_words(account, budget)
+        raise BadParameter(f"the budget would be {asked}; create a new campaign")
+    return replace(account, budget=budget, requests_used=0, period=begun)
+
+
+def set_period(account: Account, begun: int, granted: int = 0) -> Account:
+    """The account in the period that began then; what periods to come were ``granted`` too early is taken back as far
+    as it is not spent or held."""
+    taken = account.spent + account.held + account.leased
+    return replace(account, period=begun, budget=max(account.budget - granted, taken))
+
+
 def set_day(account: Account, day: int, booked: int) -> Account:
     """The account on the day that began then, whose decisions hold and were charged so much."""
     return replace(account, day=day, today=booked)
@@ -333,7 +380,7 @@ def _moved(
     today = max(a.today + held + spent, 0) if 0 <= placed_at - a.day < DAY_SECONDS_MAX else a.today
     return Account(
         a.budget, a.spent + spent, a.held + held, a.overrun + overrun, a.status, a.day, today, a.leased,
-        a.requests_used + requests_used,
+        a.requests_used + requests_used, a.period,
     )  # fmt: skip
 
 

@@ -308,7 +308,16 @@ def test_many_writers_at_once_lose_nothing(filled):
 def test_the_database_refuses_what_the_ledger_must_never_do(filled):
     """The rows are written past the ledger: the CHECK is the second lock on the door."""
     broken = object.__new__(Account)
-    numbers = {"budget": 100, "spent": 60, "overrun": 0, "day": 0, "today": 0, "status": "active", "requests_used": 0}
+    numbers = {
+        "budget": 100,
+        "spent": 60,
+        "overrun": 0,
+        "day": 0,
+        "today": 0,
+        "status": "active",
+        "requests_used": 0,
+        "period": 0,
+    }
     for tied in ({"held": 41, "leased": 0}, {"held": 20, "leased": 21}, {"held": 0, "leased": -1}):
         for name, value in (numbers | tied).items():
             object.__setattr__(broken, name, value)
@@ -939,7 +948,7 @@ def test_an_event_loop_notices_that_a_postgres_has_dropped_its_connections(tmp_p
 
 def test_what_a_database_refuses_an_event_loop_is_refused_alone(filled):
     broken = object.__new__(Account)
-    numbers = dict.fromkeys(["overrun", "day", "today", "leased", "requests_used"], 0)
+    numbers = dict.fromkeys(["overrun", "day", "today", "leased", "requests_used", "period"], 0)
     for name, value in ({"budget": 1, "spent": 1, "held": 1} | numbers).items():
         object.__setattr__(broken, name, value)
     broken.status = "active"

@@ -18,9 +18,10 @@ from budgetbandits.errors import BudgetBanditsError, Disagreement
 from budgetbandits.service import ledger
 from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisions
 from budgetbandits.service.campaign_learner import CampaignLearner, Pull
+from budgetbandits.service.funds import within_limits
 from budgetbandits.service.leases import lending
 from budgetbandits.service.leases.leases import digest, learn_all
-from budgetbandits.service.ledger import Account
+from budgetbandits.service.ledger import NO_LIMITS, Account, Limits
 from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.stores.contract import UNREADABLE, T
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event, Lease, LeaseEvent
@@ -62,6 +63,7 @@ class Replay:
         self._handlers: dict[str, Callable[[Event], None]] = {
             "created": self._created,
             "topped up": self._topped_up,
+            "renewed": self._renewed_budget,
             "arm added": self._arm_added,
             "arm retired": self._arm_retired,
             "arm brought back": self._arm_brought_back,
@@ -89,11 +91,20 @@ class Replay:
         return None
 
     def _created(self, event: Event) -> None:
-        self.account = Account(_known(event.amount))
+        self.account = Account(_known(event.amount), period=self.row.settings.period_of(event.at))
 
     def _topped_up(self, event: Event) -> None:
         self.account = ledger.top_up(self.account, _known(event.amount))
         self.learner.set_budget(self.account.budget)
+
+    def _renewed_budget(self, event: Event) -> None:
+        account = self.row.settings.renewed(self.account, event.at)
+        _expect(account is not None, "no period had begun")
+        assert account is not None
+        granted = account.budget - self.account.budget
+        _expect(granted == event.amount, f"the period would have got {granted}, not {event.amount}")
+        self.account = account
+        self.learner.set_budget(account.budget)
 
     def _arm_added(self, event: Event) -> None:
         self.learner.add(self.arms[_known(event.arm)].name, _known(event.amount))
@@ -113,6 +124,8 @@ class Replay:
             self.account = ledger.set_budget(self.account, change["budget"][1])
         if settings.day_zone != before.day_zone and self.account.day <= ledger.day_of(event.at, before.day_zone):
             self._set_day(event.at, settings.day_zone)
+        if settings.period_of(event.at) != before.period_of(event.at):
+            self.account = replace(self.account, period=settings.period_of(event.at))
         _, policy = change.get("policy", (None, self.row.policy))
         self.row = replace(self.row, settings=settings, policy=policy, account=self.account)
         self.learner = self.learner.changed(self.row)
@@ -131,6 +144,8 @@ class Replay:
         zone = self.row.settings.day_zone
         if self.account.day > ledger.day_of(event.at, zone):  # or only pending decisions were given less time
             self._set_day(event.at, zone)
+            self.account = self.row.settings.period_reset(self.account, event.at)
+            self.learner.set_budget(self.account.budget)
         self.learner.cooldowns.reset_clock(event.at)
 
     # --- decisions, of the campaign's own or under a lease -------------------------------------------------------
@@ -140,10 +155,11 @@ class Replay:
         if lent is not None:
             _expect(lent.lease.account.left >= lent.learner.largest_cap, "a lease decides only if it can pay every arm")
             lent.events.append(LeaseEvent(event))
-        self._choose_again(event, lent)
+        limits = self._choose_again(event, lent)
         self._learner(event).cooldowns.record_ask(_known(event.arm), event.at)
         if lent is None:
-            account, hold = ledger.place(self.account, amount, event.at, self.row.settings.limits(self.row.created_at))
+            _expect(self.row.settings.renewed(self.account, event.at) is None, "a new period had begun")
+            account, hold = ledger.place(self.account, amount, event.at, limits)
         else:
             account, hold = lending.place(lent.lease.account, amount)
         self._book(event, account)
@@ -154,8 +170,9 @@ class Replay:
         self.open.put(id, known)
         self.changed = None, known
 
-    def _choose_again(self, event: Event, lent: _ReplayedLease | None) -> None:
-        """The choice that the event tells of, made again: the same arm, the same hold, as likely."""
+    def _choose_again(self, event: Event, lent: _ReplayedLease | None) -> Limits:
+        """The choice that the event tells of, made again: the same arm, the same hold, as likely. Returns the limits of
+        its hold."""
         learner, request = self._learner(event), ResolvedRequest.from_json(event.request)
         account, leased, left = self.account, None, self.account.left
         if lent is not None:
@@ -163,6 +180,9 @@ class Replay:
         offer = learner.offer(request, event.at, left)
         if offer is None:
             raise Disagreement("no arm could be paid")
+        limits = NO_LIMITS
+        if lent is None:
+            offer, limits = within_limits(learner, offer, self.row, self.account, event.at)
         choice = _known(learner.choose(offer, account, leased, _known(event.decision)))
         _expect(choice.arm == event.arm, f"the policy would have chosen arm {choice.arm}, not {event.arm}")
         _expect(choice.hold == event.amount, f"the decision would have held {choice.hold}, not {event.amount}")
@@ -170,6 +190,7 @@ class Replay:
         _expect(likely == event.propensity, f"the propensity would have been {likely}, not {event.propensity}")
         unavailable = choice.unavailable
         _expect(unavailable == written, f"the arms {unavailable} could not have been chosen, not {written}")
+        return limits
 
     def _settled(self, event: Event) -> None:
         def settle(known: OpenDecision) -> OpenDecision:

@@ -36,6 +36,7 @@ DECISIONS_SHOWN, EVENTS_SHOWN, EVENTS_PER_PAGE = 12, 8, 50
 ARMS_LISTED_MAX = 200
 """Arms that are listed without being compared."""
 REFUSAL_NAMES = {
+    "period_spent": "Period spent",
     "paced": "Paced", "daily_cap": "Daily cap", "blocked_by_holds": "Blocked by holds", "exhausted": "Exhausted",
     "policy_stopped": "Policy stopped", "paused": "Paused", "frozen": "Frozen", "closed": "Closed",
 }  # fmt: skip
@@ -225,7 +226,7 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
         delays=[*delays, sum(each.costs_reported for each in day) - sum(delays)],
         latest=pages.decisions(row.id, DECISIONS_SHOWN, _filter(query, rows), query.before),
         events=operators[:EVENTS_SHOWN], more_events=len(operators) > EVENTS_SHOWN,
-        changes=changes_of_terms(row, [event.seq for event in changes if event.kind == "terms changed"]),
+        changes=changes_of_terms(row, rows, [event.seq for event in changes if event.kind == "terms changed"]),
         overran=Overrun.of(tx, overran, rows) if overran and state.word in ("Frozen", "Overran") else None,
     )  # fmt: skip
 
@@ -333,16 +334,18 @@ def events_view(tx: Transaction, row: Campaign, before: int | None) -> EventsVie
     pages = tx.pages()
     events = pages.operator_events(row.id, EVENTS_PER_PAGE + 1, before)
     older = events[EVENTS_PER_PAGE - 1].seq if len(events) > EVENTS_PER_PAGE else None
-    names = [arm.name for arm in tx.arms(row.id)]
-    changes = changes_of_terms(row, pages.event_numbers(row.id, "terms changed"))
+    arms = tx.arms(row.id)
+    names = [arm.name for arm in arms]
+    changes = changes_of_terms(row, arms, pages.event_numbers(row.id, "terms changed"))
     return EventsView(row, names, events[:EVENTS_PER_PAGE], changes, older)
 
 
-def changes_of_terms(row: Campaign, numbers: Sequence[int]) -> dict[int, str]:
+def changes_of_terms(row: Campaign, arms: Sequence[ArmRow], numbers: Sequence[int]) -> dict[int, str]:
     """What changed at the events of these numbers, which are those of the latest changes, the latest first."""
+    names = [arm.name for arm in arms]
     terms = [replace(row, settings=each) for each in reversed(row.settings.versions)]
     return {
-        seq: "; ".join(f"{label.lower()} {old} → {new}" for label, old, new in differences(before, after))
+        seq: "; ".join(f"{label.lower()} {old} → {new}" for label, old, new in differences(before, after, names))
         for seq, after, before in zip(numbers, terms, terms[1:], strict=False)
     }
 

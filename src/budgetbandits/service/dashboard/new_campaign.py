@@ -117,7 +117,7 @@ def consequences(given: Mapping[str, Any]) -> list[Change]:
         ("Name", given["name"], ""),
         ("Policy", given["policy"], ""),
         ("Arms and caps", _some_arms(given["arms"]), ""),
-        ("Budget", f"{unit.money(budget)} for {len(caps):,} arms; it can be topped up, never lowered", ""),
+        ("Budget", f"{unit.money(budget)} for {len(caps):,} arms; it can be topped up or set to another", ""),
         ("Decisions", f"{micros // max(caps):,} at least, if every pull cost the largest cap", ""),
         ("Each decision", f"holds {unit.money(least)} to {unit.money(most)} until its cost is reported", ""),
     ]

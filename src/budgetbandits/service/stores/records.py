@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from budgetbandits.allocation.choosers import Kind
 from budgetbandits.errors import BadParameter
+from budgetbandits.service import ledger
 from budgetbandits.service.ledger import NO_LIMITS, Account, Hold, Limits, to_micros
 from budgetbandits.terms import Terms
 
@@ -86,6 +87,30 @@ class CampaignSettings:
         if self.daily_cap is None and pace_seconds is None:
             return NO_LIMITS
         return Limits(self.daily_cap, pace_seconds, created_at, self.cost_max, self.day_zone)
+
+    @cached_property
+    def period_budget(self) -> int:
+        """What each period gets, in micros; 0 if the budget is not renewed."""
+        amount = self.terms.period_budget
+        return 0 if amount is None else to_micros(amount, "period_budget")
+
+    def period_of(self, now: float) -> int:
+        """When the period of a moment began; 0 if the budget is not renewed."""
+        return 0 if self.terms.period is None else ledger.period_of(now, self.terms.period, self.terms.time_zone)
+
+    def renewed(self, account: Account, now: float) -> Account | None:
+        """The account in the period that has begun since its latest one; None if none has."""
+        period = self.terms.period
+        if period is None or (begun := self.period_of(now)) <= account.period:
+            return None
+        periods = ledger.periods_between(account.period, begun, period)
+        return ledger.renewed(account, begun, self.period_budget, periods, self.terms.unspent == "carry")
+
+    def period_reset(self, account: Account, now: float) -> Account:
+        """The account in the period of this moment, after a clock that was ahead or a change of terms."""
+        begun, period = self.period_of(now), self.terms.period
+        ahead = 0 if period is None else max(ledger.periods_between(begun, account.period, period), 0)
+        return ledger.set_period(account, begun, ahead * self.period_budget if self.terms.unspent == "carry" else 0)
 
     @property
     def caps_changed(self) -> dict[int, tuple[int, int]]:

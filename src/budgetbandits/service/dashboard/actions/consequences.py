@@ -19,7 +19,7 @@ from budgetbandits.service import ledger
 from budgetbandits.service.campaign_checks import arm_to_bring_back, arm_to_retire, check_new_arm, checked_cap
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.dashboard.actions.fields import Change
-from budgetbandits.service.funds import affordable_arms, time_of_decision
+from budgetbandits.service.funds import affordable_arms, time_of_decision, within_limits
 from budgetbandits.service.leases.lending import all_given_back
 from budgetbandits.service.ledger import Account, Limits, to_micros, to_units
 from budgetbandits.service.stores.contract import Transaction, find_campaign
@@ -141,7 +141,8 @@ def _decisions_then(subject: CampaignSnapshot) -> str:
     learner = CampaignLearner.from_rows(row, subject.arms)  # one of its own, to ask and to forget
     try:
         now = time_of_decision(row, subject.now)
-        offer = affordable_arms(learner, account, now)
+        account = row.settings.renewed(account, now) or account
+        offer = affordable_arms(learner, row.with_money(account), now)
     except WrongClock as wrong:
         return f"none for now: {wrong}"
     except HoldRefused:
@@ -151,13 +152,13 @@ def _decisions_then(subject: CampaignSnapshot) -> str:
         said = f"none {until}: {left} is left, the smallest cap is {cap}"
         return said + _but_for("with smaller holds of their own", account, now, limits)
     try:
-        ledger.check_time(account, offer.largest_hold, now, limits)
+        offer, _ = within_limits(learner, offer, row, account, now)
     except HoldRefused as refused:
         time, said = f"about {wait(refused.retry_after or 0.0)}", "the campaign is ahead of its plan"
         if refused.reason == "daily_cap":
             cap, needed = subject.money(limits.daily_cap or 0, offer.largest_hold)
             time, said = (
-                f"{time}, until the next day by UTC",
+                f"{time}, until the next day by {limits.zone or 'UTC'}",
                 f"what is left of the daily cap of {cap} is below {needed}",
             )
         others = _but_for("for cheaper arms or with smaller holds of their own", account, now, limits)

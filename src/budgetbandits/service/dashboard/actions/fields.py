@@ -39,7 +39,8 @@ class Field:
         kind = {"choice": "choice", "text": "text", "names": "text"}.get(term.kind, "decimal")
         empty = f" Separate them by commas.{empty}" if term.kind == "names" else empty
         placeholder = "" if kind != "decimal" or term.optional else typed(term.default / term.form_unit[1])
-        return cls(term.name, label, term.help + empty, kind, term.optional, term.choices, placeholder)
+        choices = (("", "none"), *term.choices) if term.optional and term.choices else term.choices
+        return cls(term.name, label, term.help + empty, kind, term.optional, choices, placeholder)
 
 
 def number(fields: Fields, name: str, label: str) -> float:

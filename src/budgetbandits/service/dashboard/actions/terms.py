@@ -7,6 +7,7 @@ term stays to the last digit; so the form alone says what to change, even if it 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from budgetbandits.formatting.money import MoneyFormat
@@ -53,9 +54,7 @@ def terms_wanted(fields: Fields) -> dict[str, Any]:
         text = fields.get(field.name, "").strip()
         if not _touched(fields, field.name):
             continue
-        if field.choices:
-            changes[field.name] = text
-        elif TERMS[field.name].kind == "text":
+        if field.choices or TERMS[field.name].kind == "text":
             changes[field.name] = text or None
         else:
             changes[field.name] = term(fields, field.name) if text else None
@@ -65,7 +64,8 @@ def terms_wanted(fields: Fields) -> dict[str, Any]:
 def terms_changed(subject: CampaignSnapshot, changes: dict[str, Any]) -> list[Change]:
     """The consequences of these changes."""
     row = subject.row
-    after = changed_campaign(row, changes)
+    names, caps = [arm.name for arm in subject.arms], [arm.cost_cap for arm in subject.arms]
+    after = changed_campaign(row, changes, names, caps)
     made = differences(row, after)
     if "pace_seconds" in changes:
         budget = row.account.budget
@@ -88,8 +88,9 @@ def terms_changed(subject: CampaignSnapshot, changes: dict[str, Any]) -> list[Ch
     return made
 
 
-def differences(before: Campaign, after: Campaign) -> list[Change]:
-    """The terms in which two states of a campaign differ."""
+def differences(before: Campaign, after: Campaign, names: Sequence[str] = ()) -> list[Change]:
+    """The terms in which two states of a campaign differ, of which the second follows from a change of the first, and
+    what else that change has changed; ``names`` are those of the arms."""
     caps = [each for row in (before, after) if (each := row.settings.terms.daily_cap) is not None]
     unit = MoneyFormat.for_budget(to_units(before.account.budget), before.settings.terms.currency, *caps)
     made = []
@@ -98,4 +99,12 @@ def differences(before: Campaign, after: Campaign) -> list[Change]:
         if old != new:
             term = TERMS[name]
             made.append((term.label, term.text(old, unit.money), term.text(new, unit.money)))
+    change = after.settings.change
+    made += [(label.capitalize(), *change[label]) for label in ("name", "policy") if label in change]
+    money = {"Budget": change["budget"]} if "budget" in change else {}
+    money |= {f"Cap of {names[arm]}": amounts for arm, amounts in after.settings.caps_changed.items() if names}
+    for label, amounts in money.items():
+        old, new = map(to_units, amounts)
+        unit = MoneyFormat.for_budget(to_units(before.account.budget), before.settings.terms.currency, old, new)
+        made.append((label, unit.money(old), unit.money(new)))
     return made

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Sequence
 
+from pydantic_core import from_json
+
 from budgetbandits.numerics.fluid import best_mix
 from budgetbandits.service.campaign_checks import ARM_EVENTS
 from budgetbandits.service.dashboard.charts.shares import Slot
@@ -23,7 +25,7 @@ from budgetbandits.service.stores.sql.rollups import DAY, HOUR, MINUTE
 SLOT_SECONDS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
 FINE_SLOT_SECONDS = (1, 5, 15)
 SLOTS_MAX = 170
-CHANGE_EVENTS = ("topped up", "terms changed", *ARM_EVENTS)
+CHANGE_EVENTS = ("topped up", "renewed", "terms changed", *ARM_EVENTS)
 """The events by which what was planned is known of every time."""
 CHANGES_MAX = 2000
 """Of these; what held before them is taken to have held from the beginning."""
@@ -76,9 +78,10 @@ def budgets(row: Campaign, changes: Sequence[Event]) -> list[tuple[float, float]
     """The budget from when on, from the latest of these changes backwards."""
     budget, made = row.account.budget, []
     for event in changes:
-        if event.kind == "topped up":
+        before = from_json(event.request).get("budget") if event.kind == "terms changed" and event.request else None
+        if event.kind in ("topped up", "renewed") or before is not None:
             made.append((event.at, to_units(budget)))
-            budget -= event.amount or 0
+            budget = budget - (event.amount or 0) if before is None else before[0]
     return [(row.created_at, to_units(budget)), *reversed(made)]
 
 
