@@ -1,0 +1,120 @@
+"""A provider of language models on this machine: OpenAI's protocol, streams included, failures by plan, and a bill."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import threading
+import time
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, StreamingResponse
+from starlette.routing import Route
+
+from servers import free_port
+
+
+class Provider:
+    """Answers calls; each failure is one of ``kinds`` with this probability.
+
+    ``prices`` are for a million tokens, by model. ``billed`` is what it charges for: all that was answered, whether the
+    answer arrived or not. ``asked`` has the body of each call. No call is answered before ``gate`` of them wait.
+    """
+
+    def __init__(self, prices, failing=0.0, kinds=("500", "429", "lost", "cut"), seed=1, usage=True, gate=0):
+        self.prices, self.failing, self.kinds, self.usage, self.gate = prices, failing, kinds, usage, gate
+        self.billed, self.asked, self.at_once, self.most_at_once = 0.0, [], 0, 0
+        self.failed = dict.fromkeys(kinds, 0)
+        self._random = random.Random(seed)
+        self._open = asyncio.Event()
+        self.app = Starlette(
+            routes=[Route(f"{at}/chat/completions", self._answer, methods=["POST"]) for at in ("", "/v1")]
+        )
+
+    async def _answer(self, request):
+        self.at_once += 1
+        self.most_at_once = max(self.at_once, self.most_at_once)
+        try:
+            if self.at_once >= self.gate:
+                self._open.set()
+            await asyncio.wait_for(self._open.wait(), 60)
+            return self._answered(json.loads(await request.body()))
+        finally:
+            self.at_once -= 1
+
+    def _answered(self, body):
+        self.asked.append(body)
+        model = body["model"]
+        if model not in self.prices:
+            return _error(404, f"no model {model}")
+        if not body["messages"]:
+            return _error(400, "no messages")
+        kind = self._random.choice(self.kinds) if self._random.random() < self.failing else None
+        if kind is not None:
+            self.failed[kind] += 1
+        if kind in ("500", "429"):
+            return _error(int(kind), "not now")
+        words = min(body.get("max_tokens") or 40, self._random.randint(1, 40))
+        prompt = sum(len(str(each["content"])) for each in body["messages"]) // 4 + 5
+        usage = {"prompt_tokens": prompt, "completion_tokens": words, "total_tokens": prompt + words}
+        input, output = self.prices[model]
+        self.billed += (prompt * input + words * output) / 1e6
+        head = {"id": f"chatcmpl-{len(self.asked)}-{time.time_ns()}", "created": int(time.time()), "model": model}
+        if body.get("stream"):
+            with_usage = usage if (body.get("stream_options") or {}).get("include_usage") and self.usage else None
+            return StreamingResponse(_chunks(head, words, with_usage, kind), media_type="text/event-stream")
+        message = {"role": "assistant", "content": "word " * words}
+        content = head | {
+            "object": "chat.completion",
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        }
+        return _Lost(content) if kind in ("lost", "cut") else JSONResponse(content | self._with(usage))
+
+    def _with(self, usage):
+        return {"usage": usage} if self.usage else {}
+
+    @contextlib.contextmanager
+    def serving(self):
+        """Its address, while it is served by a thread."""
+        port = free_port()
+        server = uvicorn.Server(uvicorn.Config(self.app, port=port, log_level="critical", lifespan="off"))
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            while not server.started:
+                time.sleep(0.01)
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+class _Lost(JSONResponse):
+    """An answer that never arrives: the connection ends in the middle of it."""
+
+    async def __call__(self, scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"9999")]})
+        await send({"type": "http.response.body", "body": self.body[:10]})
+
+
+async def _chunks(head, words, usage, kind):
+    head = head | {"object": "chat.completion.chunk"}
+    for number in range(words):
+        if kind in ("lost", "cut") and number >= words // 2:
+            raise ConnectionAbortedError
+        yield _event(head | {"choices": [{"index": 0, "delta": {"role": "assistant", "content": "word "}}]})
+    yield _event(head | {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    if usage is not None:
+        yield _event(head | {"choices": [], "usage": usage})
+    yield "data: [DONE]\n\n"
+
+
+def _event(content):
+    return f"data: {json.dumps(content)}\n\n"
+
+
+def _error(status, message):
+    return JSONResponse({"error": {"message": message, "type": "error", "code": str(status)}}, status)
