@@ -101,15 +101,28 @@ def serve_command(
         int | None,
         typer.Option("--connections-per-address", min=1, help="The most from one client. Without it, half of all."),
     ] = None,
+    retention: Annotated[
+        float | None,
+        typer.Option(
+            min=1.0,
+            help="Days for which events and decisions are kept, and feedback is taken. Then they "
+            "move to --archive. Without it, for ever.",
+        ),
+    ] = None,
+    archive: Annotated[Path | None, typer.Option(help="The folder for what is older: Parquet files by month.")] = None,
 ) -> None:
     """Serve campaigns over HTTP; the first time, an admin key is made."""
+    if (retention is None) != (archive is None):
+        raise BadParameter("--retention and --archive go together; give the days and the folder, or neither")
     from budgetbandits.web.servers import listening
 
     # before the slow imports, and before a key is shown that would scroll away
     with listening(host, port) as listener:
+        from budgetbandits.service.audit.reader import Job
         from budgetbandits.service.http.server import serve
 
-        serve(listener, store, _public(store), key_file, per_address)
+        job = None if retention is None else Job("prune", archive=str(archive), days=retention)
+        serve(listener, store, _public(store), key_file, per_address, job)
 
 
 def _public(store: str) -> str:

@@ -53,10 +53,14 @@ class Replay:
     """By lease."""
     changed: tuple[OpenDecision | None, OpenDecision] | None = None
     """The decision that an event was about, before it and after it, since this was cleared last."""
+    version: int = 0
+    """How many changes of terms there have been."""
+    closed_before: float = 0.0
+    """Decisions made before this time take no more feedback once their holds are resolved."""
 
     def __post_init__(self) -> None:
-        first, *self._later = self.row.settings.versions
-        self.row = replace(self.row, settings=first)
+        self._versions = self.row.settings.versions
+        self.row = replace(self.row, settings=self._versions[self.version])
         self._handlers: dict[str, Callable[[Event], None]] = {
             "created": self._created,
             "topped up": self._topped_up,
@@ -74,6 +78,7 @@ class Replay:
             "leased": self._leased,
             "merged": self._merged,
             "returned": self._returned,
+            "archived": self._archived,
         }
 
     def apply(self, event: Event) -> str | None:
@@ -103,8 +108,9 @@ class Replay:
         self.learner.bring_back(_known(event.arm))
 
     def _terms_changed(self, event: Event) -> None:
-        _expect(len(self._later) > 0, "the row knows of no such change")
-        self.row = replace(self.row, settings=self._later.pop(0))
+        _expect(self.changes_untold > 0, "the row knows of no such change")
+        self.version += 1
+        self.row = replace(self.row, settings=self._versions[self.version])
         self.learner.set_terms(self.row.settings)
 
     def _status(self, event: Event) -> None:
@@ -115,6 +121,16 @@ class Replay:
         if self.account.day > day:  # or only pending decisions were given less time
             self.account = ledger.reset_clock(self.account, day, self.booked[day])
         self.learner.cooldowns.reset_clock(event.at)
+
+    def _archived(self, event: Event) -> None:
+        """The amount is the time from which on decisions still take feedback."""
+        self.closed_before = ledger.to_units(_known(event.amount))
+        for id in [id for chunk in self.open.chunks() for id, known in chunk.items() if self._final(known)]:
+            self.finished[id] = self.open.take(id)
+
+    def _final(self, known: OpenDecision) -> bool:
+        """Whether no more feedback can come."""
+        return known.final or (known.created_at < self.closed_before and known.hold.state != "pending")
 
     # --- decisions, of the campaign's own or under a lease -------------------------------------------------------
 
@@ -216,7 +232,7 @@ class Replay:
         finally:
             self.changed = before, after
             self.booked[before.hold.day] += after.hold.booked - before.hold.booked
-            if after.final:
+            if self._final(after):
                 self.finished[id] = after
             else:
                 self.open.put(id, after)
@@ -283,7 +299,7 @@ class Replay:
     @property
     def changes_untold(self) -> int:
         """Changes of terms that the row knows of and no event records."""
-        return len(self._later)
+        return len(self._versions) - 1 - self.version
 
 
 def _expect(agrees: bool, otherwise: str) -> None:

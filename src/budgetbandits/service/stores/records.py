@@ -31,6 +31,8 @@ class CampaignSettings:
     own_scales      whether an arm's costs are learned as shares of its own cap
     policy_version  the version of the policies that it plays
     earlier         the settings before each change of terms, the first ones first
+    archived_before decisions made before this time, in seconds since 1970, take no more feedback once their holds are
+                    resolved: they leave for the archive
     """
 
     terms: Terms
@@ -40,6 +42,7 @@ class CampaignSettings:
     own_scales: bool = False
     policy_version: int = 1
     earlier: tuple[CampaignSettings, ...] = ()
+    archived_before: float = 0.0
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CampaignSettings:
