@@ -34,6 +34,7 @@ BudgetBanditsError
 ├── HoldRefused (RuntimeError)
 ├── AlreadyResolved (RuntimeError)
 ├── NotFound (LookupError)
+│   └── DecisionArchived
 ├── Conflict (RuntimeError)
 ├── NotAllowed (PermissionError)
 ├── TooManyWrongKeys (PermissionError)
@@ -179,6 +180,10 @@ class AlreadyResolved(BudgetBanditsError, RuntimeError):
 
 class NotFound(BudgetBanditsError, LookupError):
     """No such campaign or decision."""
+
+
+class DecisionArchived(NotFound):
+    """A decision that is too old for feedback: it has left the store for the archive, or is about to."""
 
 
 class Conflict(BudgetBanditsError, RuntimeError):

@@ -5,6 +5,7 @@ It can be told to break: before the commit (nothing happened) or after it (it ha
 
 from __future__ import annotations
 
+from collections import Counter
 from concurrent.futures import Future
 from dataclasses import replace
 
@@ -77,6 +78,9 @@ class _Memory(Transaction):
     def pages(self):
         return OperatorsPage(self.store)
 
+    def pruning(self):
+        return NoPruning()
+
     def campaign(self, id_or_name):
         name = normal(id_or_name)
         named = (row for row in self.store.campaigns.values() if row.name == name)
@@ -90,6 +94,9 @@ class _Memory(Transaction):
 
     def add_campaign(self, campaign):
         self.save_campaign(campaign)
+
+    def drop_campaign(self, campaign):
+        raise NotImplementedError
 
     def save_campaign(self, campaign):
         account = campaign.account
@@ -172,16 +179,9 @@ class _Memory(Transaction):
         made = [event for event in self.events(campaign, after, 10**9) if event.kind == "decided"]
         return [(event.seq, self.decision(event.decision)) for event in made[:limit]]
 
-    def totals(self, campaign):
-        arm_state = {}
-        for made in self.store.decisions.values():
-            if made.campaign == campaign:
-                open, spent, reward = arm_state.get(made.arm, (0, 0, 0.0))
-                hold = made.hold
-                arm_state[made.arm] = (
-                    open + (hold.state == "pending"), spent + hold.charged + hold.overrun, reward + (made.reward or 0.0)
-                )  # fmt: skip
-        return [(arm, *total) for arm, total in sorted(arm_state.items())]
+    def pending_by_arm(self, campaign):
+        pending = [self.store.decisions[id] for id in self.pending_decisions(campaign)]
+        return Counter(made.arm for made in pending)
 
     def lease(self, id):
         return self.store.leases.get(id)
@@ -286,3 +286,10 @@ class NoRollups:
 
     def mismatch(self, campaign, span):
         return None
+
+
+class NoPruning:
+    """A store in memory keeps everything."""
+
+    def checkpoint(self, campaign):
+        return 0

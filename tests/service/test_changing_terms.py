@@ -129,7 +129,7 @@ def test_campaigns_with_leases_change_what_they_can(store, clock):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"features": ["a"]}, "cannot be changed, only daily_cap, time_zone, pace_seconds, on_limit"),
+        ({"features": ["a"]}, "cannot be changed, only daily_cap, time_zone, pace_seconds"),
         ({"colour": "red"}, "cannot be changed"),
         ({}, "the terms already"),
         ({"daily_cap": 2}, "the terms already"),

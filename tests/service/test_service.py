@@ -19,7 +19,6 @@ from budgetbandits.errors import (
 )
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.campaign_learner import CHANGED_ARMS_MAX, CampaignLearner, changed_since, newest_tag
-from budgetbandits.service.campaigns import Total
 from budgetbandits.service.learners import Change
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.service import DecisionService
@@ -280,7 +279,8 @@ def test_a_call_that_brought_something_was_made(engine, campaign):
     with pytest.raises(Conflict, match="so the call was made"):
         engine.void(answer.decision)
     engine.feedback(answer.decision, cost=0.25)
-    assert engine.totals(campaign) == {answer.arm: Total(0, 0.25, 1.0)}
+    made = engine._store.decisions[answer.decision]
+    assert (made.hold.charged, made.reward) == (250_000, 1.0)
 
 
 def test_closed_is_for_good(engine, campaign):

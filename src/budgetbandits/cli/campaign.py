@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -201,22 +202,62 @@ def export_command(
     as_json: AsJson = False,
 ) -> None:
     """Write all decisions, or all events, to a file."""
-    from budgetbandits.service.audit.export import export
+    from budgetbandits.service.audit.export import archived_rows, export
 
     if table not in ("decisions", "events"):
         raise BadParameter(f"table is {table!r}; use decisions or events")
+    which: Literal["decisions", "events"] = "decisions" if table == "decisions" else "events"
     with opened_store(store) as database:
-        count = export(database, campaign, file, "decisions" if table == "decisions" else "events")
-    say({"file": str(file), "table": table, "rows": count}, f"{count:,} {table} in {file}", as_json)
+        count, left = export(database, campaign, file, which), archived_rows(database, campaign, which)
+    said = f"{count:,} {table} in {file}" + (f"; {left:,} earlier ones are in the archive" if left else "")
+    say({"file": str(file), "table": table, "rows": count, "archived": left}, said, as_json)
+
+
+@campaign_app.command("prune")
+def prune_command(
+    campaign: Name,
+    days: Annotated[float, typer.Option(min=1.0, help="Keep what is younger than this many days.")],
+    archive: Annotated[Path, typer.Option(help="The folder for Parquet files.")],
+    store: Address = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Move old events and decisions to an archive of Parquet files. They take no more feedback."""
+    with opened_service(store) as service, Console(stderr=True).status(f"pruning {campaign}"):
+        moved = service.retention.prune(campaign, archive, days, ACTOR)
+    text = f"{moved.events:,} events and {moved.decisions:,} decisions of {campaign} are in {archive} now"
+    say({"campaign": campaign, "archive": str(archive)} | asdict(moved), text, as_json)
+
+
+@campaign_app.command("delete")
+def delete_command(
+    campaign: Name,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    archive: Annotated[Path | None, typer.Option(help="Delete its files in this archive folder, too.")] = None,
+    store: Address = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a closed campaign with everything that the store has of it."""
+    if not yes:
+        typer.confirm(f"Delete {campaign} for good?", abort=True)
+    with opened_service(store) as service:
+        service.retention.delete(campaign, archive, ACTOR)
+    say({"deleted": campaign}, f"{campaign} is deleted", as_json)
 
 
 @campaign_app.command("verify")
-def verify_command(campaign: Name, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
+def verify_command(
+    campaign: Name,
+    archive: Annotated[
+        Path | None, typer.Option(help="The archive folder: replay a pruned campaign from the beginning.")
+    ] = None,
+    store: Address = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
     """Replay the campaign's events, and compare money, holds, choices and everything learned."""
     from budgetbandits.service.audit.audit import verify
 
     with opened_store(store) as database, share_bar(f"replaying {campaign}") as progress:
-        differences = verify(database, campaign, progress)
+        differences = verify(database, campaign, progress, archive)
     said = f"{campaign} agrees with its events"
     if differences:
         said = "\n".join([*differences, f"{len(differences)} differences between {campaign} and its events"])

@@ -108,17 +108,30 @@ def serve_command(
     metrics_campaigns: Annotated[
         int, typer.Option(min=0, help="How many campaigns have series in /metrics: the most urgent ones.")
     ] = 1000,
+    retention: Annotated[
+        float | None,
+        typer.Option(
+            min=1.0,
+            help="Days for which events and decisions are kept, and feedback is taken. Then they "
+            "move to --archive. Without it, for ever.",
+        ),
+    ] = None,
+    archive: Annotated[Path | None, typer.Option(help="The folder for what is older: Parquet files by month.")] = None,
 ) -> None:
     """Serve campaigns over HTTP; the first time, an admin key is made."""
+    if (retention is None) != (archive is None):
+        raise BadParameter("--retention and --archive go together; give the days and the folder, or neither")
     from budgetbandits.web.servers import listening
 
     # before the slow imports, and before a key is shown that would scroll away
     with listening(host, port) as listener:
+        from budgetbandits.service.audit.reader import Job
         from budgetbandits.service.http.campaign_metrics import CampaignSeries
         from budgetbandits.service.http.server import serve
 
         series = CampaignSeries.parse(campaign_metrics, metrics_campaigns)
-        serve(listener, store, _public(store), key_file, per_address, series)
+        job = None if retention is None else Job("prune", archive=str(archive), days=retention)
+        serve(listener, store, _public(store), key_file, per_address, series, job)
 
 
 def _public(store: str) -> str:

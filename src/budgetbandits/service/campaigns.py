@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from budgetbandits.errors import BadParameter, BadState, Conflict, StoreError
+from budgetbandits.errors import BadParameter, BadState, Conflict, StoreError, WrongClock
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_checks import (
     arm_to_bring_back,
@@ -32,6 +32,7 @@ from budgetbandits.service.campaign_learner import ArmStatus
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import check_text, checked_name, is_id, normal
+from budgetbandits.service.rollups import History
 from budgetbandits.service.standing import Outlook, outlooks
 from budgetbandits.service.stores.contract import (
     UNREADABLE,
@@ -240,12 +241,15 @@ class Campaigns:
             last = ids[-1]
 
     def totals(self, campaign: str) -> dict[str, Total]:
-        """Cost and reward of each arm, by name. Slow: every decision is read."""
+        """Cost and reward of each arm that was ever chosen, by name."""
 
         def work(tx: Transaction) -> dict[str, Total]:
             row = find_campaign(tx, campaign)
-            names = [arm.name for arm in tx.arms(row.id)]
-            return {names[arm]: Total(open, to_units(cost), reward) for arm, open, cost, reward in tx.totals(row.id)}
+            names, open = [arm.name for arm in tx.arms(row.id)], tx.pending_by_arm(row.id)
+            return {
+                names[arm]: Total(open.get(arm, 0), to_units(each.spent + each.overrun), each.reward)
+                for arm, each in sorted(History.of(tx, row).totals().items())
+            }
 
         return self._store.read(isolated(campaign, work))
 
@@ -394,6 +398,8 @@ def _reset_clock(
     if not ahead and not late and not failed_ahead:
         raise Conflict(f"the latest decision of {campaign.name!r} is not of a day to come; there is nothing to reset")
     if ahead:
+        if day < campaign.settings.archived_before:
+            raise WrongClock("decisions of today are archived already, so the clock is wrong; set it right first")
         booked = tx.booked_between(campaign.id, day, ledger.next_day(now, zone))
         account = ledger.set_day(campaign.account, day, booked)
         campaign = campaign.with_money(campaign.settings.period_reset(account, now))

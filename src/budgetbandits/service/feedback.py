@@ -11,9 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 
-from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, NotFound, RewardOutOfRange
+from budgetbandits.errors import (
+    BadParameter,
+    BudgetBanditsError,
+    Conflict,
+    DecisionArchived,
+    NotFound,
+    RewardOutOfRange,
+)
 from budgetbandits.service import ledger
 from budgetbandits.service.funds import Funds
 from budgetbandits.service.leases.leases import Leases
@@ -30,6 +38,9 @@ from budgetbandits.service.stores.contract import (
     moment,
 )
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
+
+LAST_MOMENT = 253402300799.0
+"""The end of the year 9999."""
 
 
 @dataclass(slots=True)
@@ -124,6 +135,7 @@ class Feedback:
     def _book(self, tx: DecisionTransaction, report: FeedbackReport, campaign: str | None) -> BookedFeedback:
         """Book a report; one that is refused is refused before anything is written."""
         funds, made = locked(tx, self._leases, report.decision, campaign)
+        _check_not_archived(funds.row, made)
         reward, cost = report.checked()
         if made.hold.state == "voided":
             raise Conflict(f"decision {made.id} was voided; it takes no feedback")
@@ -203,6 +215,7 @@ class Feedback:
     def void_task(self, decision: str, campaign: str | None = None) -> Task[None]:
         def work(tx: DecisionTransaction) -> None:
             funds, made = locked(tx, self._leases, decision, campaign)
+            _check_not_archived(funds.row, made)
             if made.hold.state == "voided":
                 return
             if made.hold.state == "pending" and made.reward is not None:
@@ -238,11 +251,27 @@ def locked(tx: DecisionTransaction, leases: Leases, decision: str, campaign: str
                 made = tx.decision(decision)
                 assert made is not None
             return funds, made
+        if made is None and row.settings.archived_before:
+            raise _archived(decision, row)
     raise _no_decision(decision)
 
 
 def _no_decision(decision: str) -> NotFound:
     return NotFound(f"no decision {decision!r:.60}; pass the id that decide() answered with")
+
+
+def _check_not_archived(row: Campaign, made: DecisionRow) -> None:
+    """Refuse feedback for a decision that is too old: its row may have been archived as it is."""
+    if made.created_at < row.settings.archived_before and made.hold.state != "pending":
+        raise _archived(made.id, row)
+
+
+def _archived(decision: str, row: Campaign) -> DecisionArchived:
+    begun = datetime.fromtimestamp(min(row.settings.archived_before, LAST_MOMENT), UTC)
+    return DecisionArchived(
+        f"no decision {decision!r:.60} takes feedback: those of {row.name!r:.60} before {begun:%Y-%m-%d %H:%M} UTC "
+        "are archived, and their money stays as it was booked; report sooner, or keep them longer (retention)"
+    )
 
 
 def _settled(funds: Funds, made: DecisionRow, cost: int) -> tuple[ledger.Account, ledger.Hold]:

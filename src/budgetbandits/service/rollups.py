@@ -36,6 +36,9 @@ EVENTS_READ_MAX = 2000
 MINUTES_KEPT_SECONDS = 2 * DAY
 """How long rows of minutes are kept."""
 
+EARLIER = -DAY
+"""The day of what happened before `Recount.since`."""
+
 AUDITED_COUNTS = tuple(name for name in COUNTS if name not in SUMS and not name.startswith("delay"))
 """The counts that an audit makes again, besides the sums."""
 
@@ -49,7 +52,7 @@ def roll_up(store: Store, stopping: Callable[[], bool] = lambda: False) -> int:
     damage: BadState | None = None
     for campaign in campaigns:
         try:
-            _roll_up_one(store, campaign, stopping)
+            roll_up_campaign(store, campaign, stopping)
         except BadState as error:  # the others go on before it is raised
             damage = error
         if stopping():
@@ -59,7 +62,8 @@ def roll_up(store: Store, stopping: Callable[[], bool] = lambda: False) -> int:
     return len(campaigns)
 
 
-def _roll_up_one(store: Store, campaign: str, stopping: Callable[[], bool]) -> None:
+def roll_up_campaign(store: Store, campaign: str, stopping: Callable[[], bool] = lambda: False) -> None:
+    """Sum the events of one campaign since the last time."""
     row, cut, now = store.read(isolated(campaign, partial(_until, campaign=campaign)))
     while store.write(isolated(campaign, partial(_add_slice, row=row, upto=cut.first, now=now))) and not stopping():
         pass
@@ -123,8 +127,10 @@ class History:
     def fine_slots(self, slot: int) -> list[tuple[int, int, int, int]] | None:
         """(begins, arm, decided, spent) in slots shorter than a minute, from the campaign's first event on.
 
-        None if it has more than `EVENTS_READ_MAX` events.
+        None if it has more than `EVENTS_READ_MAX` events, or the first of them are in the archive.
         """
+        if self.row.settings.archived_before:
+            return None
         rollups, last = self._tx.rollups(), self._tx.last_event(self.row.id)
         if rollups.slice_end(self.row.id, 0, last, EVENTS_READ_MAX) < last:
             return None
@@ -190,6 +196,8 @@ class Recount:
     days: list[Counts]
     """The store's rollups by day, with all events up to the watermark."""
     mismatches: list[str] = field(default_factory=list)
+    since: int = 0
+    """Days before this are counted together, by arm: a checkpoint need not list them all."""
     _made: dict[tuple[int, int], Counts] = field(default_factory=dict)
 
     @classmethod
@@ -205,7 +213,7 @@ class Recount:
         """An event of a decision, and the decision before and after it."""
         if event.seq > self.seq or event.arm is None:
             return
-        begins = int(event.at) - int(event.at) % DAY
+        begins = self._day(int(event.at) - int(event.at) % DAY)
         counts = self._made.setdefault((begins, event.arm), Counts(begins, event.arm))
         hold = Hold(0) if before is None else before.hold
         counts.spent += after.hold.charged - hold.charged
@@ -226,14 +234,43 @@ class Recount:
             counts.failed_cost += after.cost or 0
             counts.failed_cost_squared += float(after.cost or 0) ** 2
 
+    @property
+    def made(self) -> list[Counts]:
+        """All counts so far."""
+        return [self._made[key] for key in sorted(self._made)]
+
+    @property
+    def latest_day(self) -> int:
+        return max((begins for begins, _ in self._made), default=0)
+
+    def begin_with(self, counts: Counts) -> None:
+        """Go on from counts that were made before."""
+        self._made[counts.begins, counts.arm] = counts
+
+    def sum_before(self, day: int) -> None:
+        """Count the days before this one together."""
+        self.since = max(self.since, day)
+        self._made = self._by_day(self.made)
+
+    def _day(self, begins: int) -> int:
+        return begins if begins >= self.since else EARLIER
+
+    def _by_day(self, counts: Iterable[Counts]) -> dict[tuple[int, int], Counts]:
+        summed: dict[tuple[int, int], Counts] = {}
+        for each in counts:
+            key = self._day(each.begins), each.arm
+            summed[key] = summed.get(key, Counts(*key)).plus(each)
+        return summed
+
     def differences(self) -> Iterable[str]:
         """Where the store's rollups and the events disagree."""
         yield from self.mismatches
-        there = {(each.begins, each.arm): each for each in self.days}
+        there = self._by_day(self.days)
         for key in sorted(there.keys() | self._made.keys()):
             kept, made = (each.get(key, Counts(*key)) for each in (there, self._made))
             if not _same(kept, made):
-                yield f"rollups of the day from {key[0]}: arm {key[1]} has {kept}, its events {made}"
+                day = f"the day from {key[0]}" if key[0] != EARLIER else f"all days before {self.since}"
+                yield f"rollups of {day}: arm {key[1]} has {kept}, its events {made}"
 
 
 def _same(one: Counts, other: Counts) -> bool:

@@ -8,6 +8,7 @@ from budgetbandits.service.expiry import Expiry
 from budgetbandits.service.feedback import Feedback
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases.leases import Leases
+from budgetbandits.service.retention import Retention
 from budgetbandits.service.stores.contract import Clock, Store
 
 
@@ -17,6 +18,7 @@ class DecisionService:
     campaigns  for operators
     decisions  for workers that ask, for one or many at once
     reports    for workers that report costs and rewards
+    retention  moves what is old to an archive
 
     >>> import tempfile
     >>> from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -51,3 +53,4 @@ class DecisionService:
         self.feedback_task, self.feedback_many_task = reports.feedback_task, reports.feedback_many_task
         self.void, self.void_task = reports.void, reports.void_task
         self.expire_due = Expiry(store, leases, clock).expire_due
+        self.retention = Retention(store, leases, clock)

@@ -142,8 +142,8 @@ def test_totals_of_arms(filled):
         tx.add_decision(replace(MADE, id="t3", key="3", arm=1, hold=Hold(50, "voided", placed_at=10.0)))
 
     filled.write(work)
-    assert filled.read(lambda tx: tx.totals("c1")) == [(0, 0, 100, 0.5), (1, 1, 0, 0.0)]
-    assert filled.read(lambda tx: tx.totals("none")) == []
+    assert filled.read(lambda tx: tx.pending_by_arm("c1")) == {1: 1}
+    assert filled.read(lambda tx: tx.pending_by_arm("none")) == {}
 
 
 def test_an_event_loop_performs_many_at_once_and_some_of_them_fail(filled):

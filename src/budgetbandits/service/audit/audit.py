@@ -13,49 +13,78 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 
-from budgetbandits.errors import BadState, BudgetBanditsError, UnknownPolicy
+from budgetbandits.errors import BadState, BudgetBanditsError, NotFound, UnknownPolicy
 from budgetbandits.policies import parse_policy
+from budgetbandits.service.audit.archive import Archive, EventDigest, Piece
+from budgetbandits.service.audit.checkpoint import Checkpoint
 from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisions
-from budgetbandits.service.audit.replay import Replay, first_caps, first_policy
-from budgetbandits.service.audit.slices import Cut, event_slices
+from budgetbandits.service.audit.replay import Replay, first_caps, policy_at
+from budgetbandits.service.audit.slices import ROWS_READ, Cut, event_slices
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.rollups import Recount
 from budgetbandits.service.stores.contract import UNREADABLE, Store, Transaction, find_campaign
-from budgetbandits.service.stores.records import ArmRow, Campaign
+from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, Event
 
 DIFFERENCES_LISTED_MAX = 1000
 """Differences that are put into words; the rest are counted."""
+
+ARCHIVED_COMPARED = 20_000
+"""Decisions that are looked up in the archive at once: each time its files are read."""
 
 Progress = Callable[[int, int], None]
 """Gets the number of the event that was replayed, and that of the last one."""
 
 
-def verify(store: Store, campaign: str, progress: Progress = lambda done, last: None) -> list[str]:
-    """The differences between rows and events, in words; empty if all agree."""
-    differences = _Differences()
-    try:
-        _replay(store, campaign, progress, differences)
-    except UNREADABLE as error:
-        if isinstance(error, BudgetBanditsError) and not isinstance(error, UnknownPolicy | BadState):
-            raise
-        differences.add(f"rows of campaign {campaign!r:.60} cannot be read: {error!r:.200}; restore an undamaged copy")
-    return differences.listed()
+def verify(
+    store: Store, campaign: str, progress: Progress = lambda done, last: None, archive: Path | None = None
+) -> list[str]:
+    """The differences between rows and events, in words; empty if all agree.
+
+    A campaign that was pruned is replayed from its checkpoint on; with the folder of its ``archive``, from the
+    beginning.
+    """
+    while True:
+        differences, before = _Differences(), _checkpoint_number(store, campaign)
+        try:
+            _replay(store, campaign, progress, differences, archive)
+        except UNREADABLE as error:
+            if isinstance(error, BudgetBanditsError) and not isinstance(error, UnknownPolicy | BadState):
+                raise
+            differences.add(
+                f"rows of campaign {campaign!r:.60} cannot be read: {error!r:.200}; restore an undamaged copy"
+            )
+        # what was pruned meanwhile was missing
+        if not differences.listed() or _checkpoint_number(store, campaign) == before:
+            return differences.listed()
 
 
-def _replay(store: Store, campaign: str, progress: Progress, differences: _Differences) -> None:
-    books = store.read(lambda tx: _Books.of(tx, campaign))
-    cut = books.cut
+def _checkpoint_number(store: Store, campaign: str) -> int:
+    def read(tx: Transaction) -> int:
+        try:
+            return tx.pruning().checkpoint(find_campaign(tx, campaign).id)
+        except UNREADABLE as error:
+            if isinstance(error, NotFound):
+                raise
+            return 0
+
+    return store.read(read)
+
+
+def _replay(store: Store, campaign: str, progress: Progress, differences: _Differences, folder: Path | None) -> None:
+    books = store.read(lambda tx: Books.of(tx, campaign))
+    cut, checkpoint = books.cut, books.checkpoint
     with OpenDecisions() as open:
-        replay = Replay(books.row, books.arms, books.first_learner(), open)
-        for events in event_slices(store, books.row.id, 0, cut.last):
+        replay = books.replay(store, open, books.recount, from_checkpoint=folder is None)
+        if checkpoint is not None and folder is not None:
+            _replay_archive(Archive(folder, books.row.id), checkpoint, replay, books.recount, differences)
+        for events in event_slices(store, books.row.id, 0 if checkpoint is None else checkpoint.seq, cut.last):
             for event in events:
                 if cut.has(event):
-                    replay.changed = None
-                    differences.add(replay.apply(event))
-                    if replay.changed is not None:
-                        books.recount.add(event, *replay.changed)
-            for _, text in _wrong_rows(store, replay.finished):
+                    apply(replay, event, books.recount, differences.add)
+            for _, text in wrong_rows(store, replay.finished):
                 differences.add(text)
             replay.finished.clear()
             progress(events[-1].seq if events else cut.last, cut.last)
@@ -65,8 +94,52 @@ def _replay(store: Store, campaign: str, progress: Progress, differences: _Diffe
         differences.add(text)
 
 
+def apply(replay: Replay, event: Event, recount: Recount, note: Callable[[str | None], None]) -> None:
+    """Replay an event and count it; ``note`` gets the reason if it cannot have happened."""
+    replay.changed = None
+    note(replay.apply(event))
+    if replay.changed is not None:
+        recount.add(event, *replay.changed)
+
+
+def _replay_archive(
+    archive: Archive, checkpoint: Checkpoint, replay: Replay, recount: Recount, differences: _Differences
+) -> None:
+    """Replay what the archive has, and compare its decisions and its digests."""
+    archive.check(checkpoint.pieces)
+    before = ""
+    for piece in checkpoint.pieces:
+        digest = EventDigest(before)
+        for events in archive.events(piece):
+            for event in events:
+                digest.add(event)
+                apply(replay, event, recount, differences.add)
+            if len(replay.finished) >= ARCHIVED_COMPARED:
+                _compare_archived(archive, piece, replay, differences)
+        _compare_archived(archive, piece, replay, differences)
+        _close_archived(archive, piece, replay.open, differences)
+        before = digest.text()
+        if before != piece.digest:
+            differences.add(f"the archive's events up to number {piece.seq} are not those that left the store")
+
+
+def _compare_archived(archive: Archive, piece: Piece, replay: Replay, differences: _Differences) -> None:
+    """Decisions that came to their end in this piece."""
+    there = {made.id: made for made in archive.decisions_of(piece, replay.finished)}
+    for id, known in replay.finished.items():
+        differences.add(row_difference(id, there.get(id), known))
+    replay.finished.clear()
+
+
+def _close_archived(archive: Archive, piece: Piece, open: OpenDecisions, differences: _Differences) -> None:
+    """Decisions that left without all their feedback, since they were too old for more."""
+    for ids in [list(chunk) for chunk in open.chunks(ARCHIVED_COMPARED)]:
+        for made in archive.decisions_of(piece, ids):
+            differences.add(row_difference(made.id, made, open.take(made.id)))
+
+
 @dataclass
-class _Books:
+class Books:
     """A campaign at one moment: its rows, how many arms it began with, its leases and events, and its rollups."""
 
     row: Campaign
@@ -74,20 +147,27 @@ class _Books:
     first: int
     cut: Cut
     recount: Recount
+    checkpoint: Checkpoint | None
 
     @classmethod
-    def of(cls, tx: Transaction, campaign: str) -> _Books:
+    def of(cls, tx: Transaction, campaign: str) -> Books:
         row = find_campaign(tx, campaign)
         arms = tx.arms(row.id)
         added = tx.events(row.id, limit=1, kind="arm added")
         first = added[0].arm if added else None
-        return cls(row, arms, len(arms) if first is None else first, Cut.of(tx, row.id), Recount.of(tx, row.id))
+        number = len(arms) if first is None else first
+        return cls(
+            row, arms, number, Cut.of(tx, row.id), Recount.of(tx, row.id), Checkpoint.latest(tx, row.id)
+        )  # fmt: skip
 
-    def first_learner(self) -> CampaignLearner:
-        """The learner as it was in the beginning."""
+    def replay(self, store: Store, open: OpenDecisions, recount: Recount, from_checkpoint: bool = True) -> Replay:
+        """A replay that begins at the checkpoint, if there is one, or at the beginning."""
+        if from_checkpoint and self.checkpoint is not None:
+            return self.checkpoint.replay(store, self.row, self.arms, open, recount)
         first = self.arms[: self.first]
         names, caps = [arm.name for arm in first], first_caps(self.row, first)
-        return CampaignLearner.new(parse_policy(first_policy(self.row)), names, caps, self.row.settings.versions[0])
+        learner = CampaignLearner.new(parse_policy(policy_at(self.row, 0)), names, caps, self.row.settings.versions[0])
+        return Replay(self.row, self.arms, learner, open)
 
 
 class _Differences:
@@ -109,11 +189,15 @@ class _Differences:
         return self._texts + ([f"and {self._more:,} more"] if self._more else [])
 
 
-def _compare_books(books: _Books, replay: Replay, differences: _Differences) -> None:
+def _compare_books(books: Books, replay: Replay, differences: _Differences) -> None:
     """The campaign's row, its arms and its leases."""
     row, learner = books.row, replay.learner
     if replay.account != row.account:
         differences.add(f"the campaign's row says {row.account}, its events {replay.account}")
+    if replay.closed_before != row.settings.archived_before:
+        differences.add(
+            f"decisions made before {row.settings.archived_before} are archived, by the events {replay.closed_before}"
+        )
     if replay.changes_untold:
         differences.add(f"the campaign's row has {replay.changes_untold} more changes of terms than its events")
     there, made = books.cut.leases, {id: lent.lease for id, lent in replay.leases.items()}
@@ -133,7 +217,7 @@ def _compare_books(books: _Books, replay: Replay, differences: _Differences) -> 
         differences.add(f"the campaign's row says {kept}, its events {known}")
 
 
-def _compare_open(store: Store, books: _Books, open: OpenDecisions, differences: _Differences) -> None:
+def _compare_open(store: Store, books: Books, open: OpenDecisions, differences: _Differences) -> None:
     """The rows of decisions that wait for feedback."""
     campaign, cut = books.row.id, books.cut
     ahead: set[str] = set()
@@ -141,7 +225,7 @@ def _compare_open(store: Store, books: _Books, open: OpenDecisions, differences:
     after = cut.first
     """... as far as has been looked."""
     for chunk in open.chunks():
-        wrong = _wrong_rows(store, chunk)
+        wrong = wrong_rows(store, chunk)
         if wrong:  # feedback before these rows were read has its event by now
             by_now = store.read(lambda tx: Cut.of(tx, campaign))
             for events in event_slices(store, campaign, after, by_now.last):
@@ -153,17 +237,27 @@ def _compare_open(store: Store, books: _Books, open: OpenDecisions, differences:
                 differences.add(text)
 
 
-def _wrong_rows(store: Store, decisions: Mapping[str, OpenDecision]) -> list[tuple[str, str]]:
+def wrong_rows(store: Store, decisions: Mapping[str, OpenDecision]) -> list[tuple[str, str]]:
     """Those of these decisions whose rows say something else, each with words for it."""
-    if not decisions:
-        return []
-    ids = list(decisions)
-    rows, pending = store.read(lambda tx: ({made.id: made for made in tx.decisions_of(ids)}, tx.pending_of(ids)))
-    wrong = []
-    for id, known in decisions.items():
-        made = rows.get(id)
-        if made is None or any(getattr(made, name) != getattr(known, name) for name in OpenDecision.__slots__):
-            wrong.append((id, f"decision {id}: the row says {made}, the events {known}"))
-        elif pending.get(id) != (made.expires_at if made.hold.state == "pending" else None):
-            wrong.append((id, f"decision {id} is {made.hold.state}, and the list of what may expire says otherwise"))
+    wrong, each = [], iter(decisions.items())
+    while chunk := dict(islice(each, ROWS_READ)):
+        ids = list(chunk)
+        rows, pending = store.read(
+            lambda tx, ids=ids: ({made.id: made for made in tx.decisions_of(ids)}, tx.pending_of(ids))  # type: ignore[misc]
+        )
+        for id, known in chunk.items():
+            made = rows.get(id)
+            text = row_difference(id, made, known)
+            if text is not None:
+                wrong.append((id, text))
+            elif made and pending.get(id) != (made.expires_at if made.hold.state == "pending" else None):
+                text = f"decision {id} is {made.hold.state}, and the list of what may expire says otherwise"
+                wrong.append((id, text))
     return wrong
+
+
+def row_difference(id: str, made: DecisionRow | None, known: OpenDecision) -> str | None:
+    """What a decision's row says that its events do not, in words."""
+    if made is None or any(getattr(made, name) != getattr(known, name) for name in OpenDecision.__slots__):
+        return f"decision {id}: the row says {made}, the events {known}"
+    return None

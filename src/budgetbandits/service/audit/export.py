@@ -22,14 +22,16 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
-from budgetbandits.errors import BadParameter, DiskFull, StoreError
+from budgetbandits.errors import BadParameter, Conflict, DiskFull, StoreError
 from budgetbandits.formatting.tables import csv_cell
+from budgetbandits.service.audit.checkpoint import Checkpoint
+from budgetbandits.service.audit.open_decisions import OpenDecisions
 from budgetbandits.service.audit.slices import decision_slices, event_slices
 from budgetbandits.service.campaign_checks import ARM_EVENTS
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.stores.contract import Store, Transaction, find_campaign, named_damage
-from budgetbandits.service.stores.records import DecisionRow, Event
+from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
 
 Table = Literal["decisions", "events"]
 Format = Literal["csv", "parquet"]
@@ -167,18 +169,51 @@ def _grouped(slices: Iterator[list[Row]]) -> Iterator[list[Row]]:
 def _slices(store: Store, campaign: str, table: Table) -> Iterator[list[Row]]:
     """The rows of a table. The campaign is looked up at once, not when the first of them is asked for."""
 
-    def begin(tx: Transaction) -> tuple[str, list[str], Sequence[str], _ArmTimeline, int]:
+    def begin(tx: Transaction) -> tuple[Campaign, list[str], _ArmTimeline, int, Checkpoint | None]:
         row = find_campaign(tx, campaign)
-        id, names = row.id, [arm.name for arm in tx.arms(row.id)]
-        return id, names, row.settings.terms.features or (), _ArmTimeline.of(tx, id, len(names)), tx.last_event(id)
+        names = [arm.name for arm in tx.arms(row.id)]
+        timeline, last = _ArmTimeline.of(tx, row.id, len(names)), tx.last_event(row.id)
+        return row, names, timeline, last, Checkpoint.latest(tx, row.id)
 
-    id, names, features, present, last = store.read(begin)
+    row, names, present, last, pruned = store.read(begin)
     if table == "events":
-        return ([_event(event, names) for event in page] for page in event_slices(store, id, 0, last))
-    return (
-        [_decision(made, names, features, present.at(number)) for number, made in page]
-        for page in decision_slices(store, id, last)
-    )  # fmt: skip
+        events = event_slices(store, row.id, pruned.seq if pruned else 0, last)
+        pages = ([_event(event, names) for event in page] for page in events)
+    else:
+        features = row.settings.terms.features or ()
+        pages = (
+            [_decision(made, names, features, present.at(number)) for number, made in page]
+            for page in _decisions(store, row.id, last, pruned)
+        )
+    return _whole(store, row.id, pages, pruned)
+
+
+def _decisions(
+    store: Store, campaign: str, last: int, pruned: Checkpoint | None
+) -> Iterator[list[tuple[int, DecisionRow]]]:
+    """The decisions that are not in the archive: of those before the checkpoint, the ones that were open."""
+    with OpenDecisions() as open:
+        if pruned is not None:
+            pruned.put_open(store, campaign, open)
+        for page in decision_slices(store, campaign, last):
+            yield [each for each in page if pruned is None or each[0] > pruned.seq or each[1].id in open]
+
+
+def _whole(store: Store, campaign: str, pages: Iterator[list[Row]], pruned: Checkpoint | None) -> Iterator[list[Row]]:
+    """The pages, and an error in place of the end if some of it has left for the archive meanwhile."""
+    yield from pages
+    if store.read(lambda tx: tx.pruning().checkpoint(campaign)) != (pruned.seq if pruned else 0):
+        raise Conflict("the campaign was pruned while it was exported, so rows are missing; export it again")
+
+
+def archived_rows(store: Store, campaign: str, table: Table) -> int:
+    """How many rows of a table are in the archive, and so in no export."""
+
+    def read(tx: Transaction) -> int:
+        made = Checkpoint.latest(tx, find_campaign(tx, campaign).id)
+        return 0 if made is None else sum(getattr(piece, table) for piece in made.pieces)
+
+    return store.read(read)
 
 
 class _ArmTimeline:

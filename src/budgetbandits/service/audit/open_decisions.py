@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from itertools import islice
 from typing import Any, Self
@@ -42,6 +42,17 @@ class OpenDecision:
         in_full = self.cost is not None and (self.reward is not None or self.failed)
         return in_full or self.hold.state == "voided"
 
+    def to_row(self, id: str) -> tuple[Any, ...]:
+        """As a row of a table, or for JSON."""
+        k = self
+        return (id, *astuple(k.hold), k.arm, k.cost, k.reward, k.request, k.propensity, k.created_at, k.failed)
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> OpenDecision:
+        """From what `to_row` made, whose first value is the id."""
+        _, amount, state, charged, overrun, reported, day, *rest = row
+        return cls(Hold(amount, state, charged, overrun, bool(reported), day), *rest)
+
 
 class OpenDecisions:
     """Decisions by id. The file is temporary, has no name, and ends with the ``with`` block."""
@@ -63,21 +74,21 @@ class OpenDecisions:
             row = self._ask("DELETE FROM known WHERE id = ? RETURNING *", id)
             if row is None:
                 raise KeyError(id)
-            known = _known(row)
+            known = OpenDecision.from_row(row)
         return known
 
     def __contains__(self, id: str) -> bool:
         return id in self._near or self._ask("SELECT id FROM known WHERE id = ?", id) is not None
 
-    def chunks(self) -> Iterator[dict[str, OpenDecision]]:
+    def chunks(self, size: int = CHUNK_DECISIONS) -> Iterator[dict[str, OpenDecision]]:
         """All of them, some at a time; nothing may be put or taken meanwhile."""
         near = iter(self._near.items())
-        while chunk := dict(islice(near, CHUNK_DECISIONS)):
+        while chunk := dict(islice(near, size)):
             yield chunk
         if self._far is not None:
             rows = self._far.execute("SELECT * FROM known")
-            while page := rows.fetchmany(CHUNK_DECISIONS):
-                yield {row[0]: _known(row) for row in page}
+            while page := rows.fetchmany(size):
+                yield {row[0]: OpenDecision.from_row(row) for row in page}
 
     def _ask(self, statement: str, id: str) -> Any:
         return None if self._far is None else self._far.execute(statement, (id,)).fetchone()
@@ -85,10 +96,7 @@ class OpenDecisions:
     def _move(self) -> None:
         """The older half of what is in memory goes to the file."""
         oldest = list(islice(self._near, self._size // 2 + 1))
-        rows = [
-            (id, *astuple(k.hold), k.arm, k.cost, k.reward, k.request, k.propensity, k.created_at, k.failed)
-            for id, k in _taken(self._near, oldest)
-        ]
+        rows = [known.to_row(id) for id, known in _taken(self._near, oldest)]
         try:
             if self._far is None:
                 self._far = sqlite3.connect("", isolation_level=None)  # a temporary file
@@ -117,8 +125,3 @@ class OpenDecisions:
 def _taken(known: dict[str, OpenDecision], ids: list[str]) -> Iterator[tuple[str, OpenDecision]]:
     for id in ids:
         yield id, known.pop(id)
-
-
-def _known(row: tuple[Any, ...]) -> OpenDecision:
-    _, amount, state, charged, overrun, reported, day, *rest = row
-    return OpenDecision(Hold(amount, state, charged, overrun, bool(reported), day), *rest)

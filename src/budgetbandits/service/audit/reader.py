@@ -1,4 +1,4 @@
-"""The program that a server starts for a long read, an audit or an export: a process of its own.
+"""The program that a server starts for what takes long, an audit, an export or a pruning: a process of its own.
 
 Python runs one thread at a time. A thread that reads a million rows in the server's process would take turns with the
 decisions, and each turn takes longer than a decision. Here it takes turns with nobody, gives way to all who need the
@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from budgetbandits.errors import BudgetBanditsError
@@ -29,17 +30,19 @@ PRIORITY = 15
 """As Unix counts, where 19 is the least: all three that a server may run take a tenth of a processor that others could
 fill, and whatever others leave."""
 
-JobKind = Literal["verify", "export"]
+JobKind = Literal["verify", "export", "prune"]
 
 
 @dataclass(frozen=True)
 class Job:
-    """An audit or an export, and its arguments."""
+    """An audit, an export, or a pruning of all campaigns, and its arguments."""
 
     kind: JobKind
-    campaign: str
+    campaign: str = ""
     table: Table = "decisions"
     format: Format = "csv"
+    archive: str = ""
+    days: float = 0.0
 
     def line(self, address: str) -> bytes:
         """This job on the store at this address, as standard input has it."""
@@ -47,11 +50,21 @@ class Job:
 
 
 def answer(store: Store, job: Job) -> Iterator[bytes]:
-    """The bytes that were asked for: a table, or the differences as JSON."""
+    """The bytes that were asked for: a table, or as JSON the differences, or what was archived of each campaign."""
     from budgetbandits.service.audit.audit import verify
     from budgetbandits.service.audit.export import pieces
     from budgetbandits.service.stores.contract import named_damage
 
+    if job.kind == "prune":
+        from budgetbandits.service.service import DecisionService
+
+        results = DecisionService(store).retention.prune_all(Path(job.archive), job.days)
+        yield json.dumps([
+            {"campaign": name, "error": str(each)} if isinstance(each, BudgetBanditsError) else
+            {"campaign": name, **asdict(each)}
+            for name, each in results.items()
+        ]).encode()  # fmt: skip
+        return
     with named_damage(job.campaign):
         if job.kind == "export":
             yield from pieces(store, job.campaign, job.table, job.format)

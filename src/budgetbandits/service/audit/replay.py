@@ -56,10 +56,15 @@ class Replay:
     """By lease."""
     changed: tuple[OpenDecision | None, OpenDecision] | None = None
     """The decision that an event was about, before it and after it, since this was cleared last."""
+    version: int = 0
+    """How many changes of terms there have been."""
+    closed_before: float = 0.0
+    """Decisions made before this time take no more feedback once their holds are resolved."""
 
     def __post_init__(self) -> None:
-        first, *self._later = self.row.settings.versions
-        self.row = replace(self.row, settings=first, policy=first_policy(self.row))
+        self._versions = self.row.settings.versions
+        settings, policy = self._versions[self.version], policy_at(self.row, self.version)
+        self.row = replace(self.row, settings=settings, policy=policy)
         self._handlers: dict[str, Callable[[Event], None]] = {
             "created": self._created,
             "topped up": self._topped_up,
@@ -78,6 +83,7 @@ class Replay:
             "leased": self._leased,
             "merged": self._merged,
             "returned": self._returned,
+            "archived": self._archived,
         }
 
     def apply(self, event: Event) -> str | None:
@@ -116,8 +122,9 @@ class Replay:
         self.learner.bring_back(_known(event.arm))
 
     def _terms_changed(self, event: Event) -> None:
-        _expect(len(self._later) > 0, "the row knows of no such change")
-        before, settings = self.row.settings, self._later.pop(0)
+        _expect(self.changes_untold > 0, "the row knows of no such change")
+        self.version += 1
+        before, settings = self.row.settings, self._versions[self.version]
         change = settings.change
         _expect(from_json(_known(event.request)) == change, f"the row knows of another change, {change}")
         if "budget" in change:
@@ -147,6 +154,16 @@ class Replay:
             self.account = self.row.settings.period_reset(self.account, event.at)
             self.learner.set_budget(self.account.budget)
         self.learner.cooldowns.reset_clock(event.at)
+
+    def _archived(self, event: Event) -> None:
+        """The amount is the time from which on decisions still take feedback."""
+        self.closed_before = ledger.to_units(_known(event.amount))
+        for id in [id for chunk in self.open.chunks() for id, known in chunk.items() if self._final(known)]:
+            self.finished[id] = self.open.take(id)
+
+    def _final(self, known: OpenDecision) -> bool:
+        """Whether no more feedback can come."""
+        return known.final or (known.created_at < self.closed_before and known.hold.state != "pending")
 
     # --- decisions, of the campaign's own or under a lease -------------------------------------------------------
 
@@ -254,7 +271,7 @@ class Replay:
         finally:
             self.changed = before, after
             self.booked[int(before.hold.placed_at // ledger.QUARTER)] += after.hold.booked - before.hold.booked
-            if after.final:
+            if self._final(after):
                 self.finished[id] = after
             else:
                 self.open.put(id, after)
@@ -321,12 +338,12 @@ class Replay:
     @property
     def changes_untold(self) -> int:
         """Changes of terms that the row knows of and no event records."""
-        return len(self._later)
+        return len(self._versions) - 1 - self.version
 
 
-def first_policy(row: Campaign) -> str:
-    """The policy that a campaign began with."""
-    changes = [each.change["policy"] for each in row.settings.versions if "policy" in each.change]
+def policy_at(row: Campaign, version: int) -> str:
+    """The policy of a campaign after this many changes of terms."""
+    changes = [each.change["policy"] for each in row.settings.versions[version + 1 :] if "policy" in each.change]
     return str(changes[0][0]) if changes else row.policy
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import io
+import json
 import logging
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -22,12 +24,13 @@ from starlette.types import ASGIApp
 from structlog.typing import ExcInfo
 
 from budgetbandits.errors import BudgetBanditsError
+from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.http.app import LazyApplication, create_app
 from budgetbandits.service.http.auth import hand_over_first_key
 from budgetbandits.service.http.campaign_metrics import CampaignSeries
 from budgetbandits.service.http.connections import BoundedConnection, Connections, connection_limit
 from budgetbandits.service.http.metrics import Metrics
-from budgetbandits.service.http.subprocess_reads import LongReads
+from budgetbandits.service.http.subprocess_reads import PROGRAM, LongReads
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores import open_store
@@ -37,6 +40,8 @@ EXPIRE_SECONDS = 1.0
 """Time between two sweeps of overdue holds ..."""
 ROLL_UP_SECONDS = 5.0
 """... and between two updates of the rollups."""
+PRUNE_SECONDS = 600.0
+"""Time between two looks for what is old enough for the archive. It is archived by whole days."""
 SETTLE_SECONDS = 0.2
 """Time for clients that waited for a new server, before it imports operators' routes."""
 SHUTDOWN_SECONDS_MAX = 10
@@ -46,10 +51,18 @@ log = structlog.get_logger("budgetbandits")
 
 
 def serve(
-    listener: socket.socket, address: str, name: str, key_file: Path | None = None, per_address: int | None = None,
+    listener: socket.socket,
+    address: str,
+    name: str,
+    key_file: Path | None = None,
+    per_address: int | None = None,
     series: CampaignSeries | None = None,
-) -> None:  # fmt: skip
-    """Serve until SIGINT or SIGTERM, and finish requests that have begun. ``name`` is the store's, for display."""
+    retention: Job | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM, and finish requests that have begun. ``name`` is the store's, for display.
+
+    ``retention`` is the job that archives what is old, if anything is to be.
+    """
     host, port = listener.getsockname()[:2]
     write_logs()
     signal.signal(signal.SIGTERM, _leave)  # uvicorn ends its requests and then passes the signal on to us
@@ -68,6 +81,11 @@ def serve(
                 daemon=True,
             ),
         ]
+        if retention is not None:
+            prune = partial(_prune, store, retention, stop)
+            sweepers.append(
+                threading.Thread(target=_every, args=(PRUNE_SECONDS, prune, metrics, stop, True), daemon=True)
+            )
         for each in sweepers:
             each.start()
         app = create_app(service, store, metrics, reads)
@@ -122,8 +140,11 @@ def _leave(_signal: int, _frame: object) -> None:
     raise SystemExit(0)
 
 
-def _every(seconds: float, work: Callable[[], None], metrics: Metrics, stop: threading.Event) -> None:
-    while not stop.wait(seconds):
+def _every(
+    seconds: float, work: Callable[[], None], metrics: Metrics, stop: threading.Event, at_once: bool = False
+) -> None:
+    while at_once or not stop.wait(seconds):
+        at_once = False
         _once(work, metrics)
 
 
@@ -160,6 +181,26 @@ def _roll_up(store: Store, metrics: Metrics, stop: threading.Event) -> None:
     roll_up(store, stop.is_set)
 
 
+def _prune(store: Store, job: Job, stop: threading.Event) -> None:
+    """Archive what is old, in a process of its own; one that is ended halfway goes on the next time."""
+    with subprocess.Popen(PROGRAM, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(job.line(store.address))
+        process.stdin.flush()
+        while process.poll() is None:
+            if stop.wait(1.0):
+                process.kill()
+        problem, _, answer = process.stdout.read().partition(b"\n")
+    if stop.is_set():
+        return
+    if process.returncode or json.loads(problem):
+        log.error("retention failed", error=problem.decode()[:500])
+        return
+    for each in json.loads(answer):
+        (log.error if "error" in each else log.info)("archived", **each)
+
+
 # --- logs on stderr: JSON, or plain text on a terminal, which must not act on text from outside ---
 
 
@@ -175,8 +216,8 @@ def write_logs() -> None:
         last: list[Any] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, _visible, words]
     else:
         shared.append(structlog.processors.format_exc_info)
-        json = structlog.processors.JSONRenderer()  # escapes what is not ASCII
-        last = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, json]
+        renderer = structlog.processors.JSONRenderer()  # escapes what is not ASCII
+        last = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer]
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

@@ -25,7 +25,7 @@ from budgetbandits.service.audit.reader import Job, JobKind
 from budgetbandits.service.stores.contract import Store, T
 
 CONCURRENT_MAX: dict[JobKind, int] = {"verify": 1, "export": 2}
-"""How many of each may run on one server: each takes an idle processor and about 100 MB."""
+"""How many of each may be asked for on one server: each takes an idle processor and about 100 MB."""
 
 PROGRAM = (sys.executable, "-P", "-m", "budgetbandits.service.audit.reader")
 """Without the working folder in the path, which may hold other people's modules."""

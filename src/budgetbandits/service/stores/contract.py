@@ -22,6 +22,7 @@ from typing import Generic, NamedTuple, Self, TypeVar
 from budgetbandits.errors import BadState, BudgetBanditsError, NotFound
 from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, Event, Key, KeyEvent, Lease, LeaseEvent
 from budgetbandits.service.stores.sql.dashboard import Pages
+from budgetbandits.service.stores.sql.pruning import Pruning
 from budgetbandits.service.stores.sql.rollups import Rollups
 
 T = TypeVar("T")
@@ -132,6 +133,10 @@ class Transaction(DecisionTransaction):
         """Queries for pages, in this transaction."""
 
     @abstractmethod
+    def pruning(self) -> Pruning:
+        """Checkpoints, and rows that leave for the archive, in this transaction."""
+
+    @abstractmethod
     def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:
         """All that can be read, the oldest first; or at most ``limit`` that come after the one with this id."""
 
@@ -141,6 +146,10 @@ class Transaction(DecisionTransaction):
 
     @abstractmethod
     def add_campaign(self, campaign: Campaign) -> None: ...
+
+    @abstractmethod
+    def drop_campaign(self, campaign: Campaign) -> None:
+        """Delete a campaign whose events and decisions have been deleted, with all else that belongs to it."""
 
     @abstractmethod
     def save_settings(self, campaign: Campaign) -> None:
@@ -193,8 +202,8 @@ class Transaction(DecisionTransaction):
         """Decisions in the order they were made, each with the number of the event of its making."""
 
     @abstractmethod
-    def totals(self, campaign: str) -> list[tuple[int, int, int, float]]:
-        """For each arm that was ever chosen its number, its open decisions, their cost and their reward."""
+    def pending_by_arm(self, campaign: str) -> dict[int, int]:
+        """How many decisions of each arm are pending, by the arm's number, if any are."""
 
     @abstractmethod
     def add_lease(self, lease: Lease) -> None: ...

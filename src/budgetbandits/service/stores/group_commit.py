@@ -87,6 +87,11 @@ class CachedTransaction(SqlTransaction):
         self._put(campaign)
         self._cache.unwritten.learned.add(campaign.id)
 
+    def drop_campaign(self, campaign: Campaign) -> None:
+        super().drop_campaign(campaign)
+        for each in (campaign.id, campaign.name):
+            self._campaigns.pop(each, None)
+
     def save_settings(self, campaign: Campaign) -> None:
         before = self.campaign(campaign.id)
         super().save_settings(campaign)

@@ -34,6 +34,8 @@ class CampaignSettings:
     earlier         the settings before each change of terms, the first ones first
     change          what the change that led to them has changed, each with the value before and after: terms, name,
                     policy, and in micros the budget and caps, by the numbers of the arms
+    archived_before decisions made before this time, in seconds since 1970, take no more feedback once their holds are
+                    resolved: they leave for the archive
     """
 
     terms: Terms
@@ -44,6 +46,7 @@ class CampaignSettings:
     policy_version: int = 1
     earlier: tuple[CampaignSettings, ...] = ()
     change: Mapping[str, Any] = field(default_factory=dict)
+    archived_before: float = 0.0
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CampaignSettings:

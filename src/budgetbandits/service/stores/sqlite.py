@@ -34,6 +34,7 @@ from budgetbandits.service.stores.group_commit import (
 )
 from budgetbandits.service.stores.schema import check_version, migrations
 from budgetbandits.service.stores.sql.core import SqlTransaction
+from budgetbandits.service.stores.sql.pruning import Pruning, SqlitePruning
 
 WRITE_WAIT_SECONDS = 8.0
 """How long to wait for another process that is writing."""
@@ -189,6 +190,9 @@ class SQLiteStore(Store):
 
 
 class SqliteTransaction(SqlTransaction):
+    def pruning(self) -> Pruning:
+        return SqlitePruning(self)
+
     def write_heartbeat(self, now: float) -> None:
         """More than a decision writes, and into pages that are free or new: one row that is written again and again
         finds its place on a full disk, too."""
@@ -292,8 +296,8 @@ def connect(path: Path) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(path, timeout=WRITE_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
         for setting in (
-            f"page_size = {PAGE_BYTES}", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON",
-            f"wal_autocheckpoint = {LOG_PAGES_MAX}",
+            f"page_size = {PAGE_BYTES}", "auto_vacuum = INCREMENTAL", "journal_mode = WAL", "synchronous = FULL",
+            "foreign_keys = ON", f"wal_autocheckpoint = {LOG_PAGES_MAX}",
         ):  # fmt: skip
             connection.execute(f"PRAGMA {setting}")
     except sqlite3.Error as error:

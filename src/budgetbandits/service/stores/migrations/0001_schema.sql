@@ -248,3 +248,13 @@ CREATE TABLE refusal (
     count BIGINT NOT NULL,
     PRIMARY KEY (campaign, begins, reason)
 ) OFTEN_CHANGED;
+
+-- A campaign after its event seq, as its events made it: money, what it had learned, open decisions. JSON in parts of
+-- bounded size. Part 0 is written last: without it the others do not count.
+CREATE TABLE checkpoint (
+    campaign TEXT NOT NULL,
+    seq BIGINT NOT NULL,
+    part BIGINT NOT NULL,
+    content TEXT NOT NULL,
+    PRIMARY KEY (campaign, seq, part)
+);

@@ -21,6 +21,7 @@ from budgetbandits.service.stores.records import (
 )
 from budgetbandits.service.stores.sql import rows
 from budgetbandits.service.stores.sql.dashboard import Pages
+from budgetbandits.service.stores.sql.pruning import Pruning
 from budgetbandits.service.stores.sql.rollups import Rollups
 from budgetbandits.service.stores.sql.rows import assigned, insertion, json_text, listed, places
 from budgetbandits.service.stores.sql.statements import IN_ORDER, Statements, between
@@ -98,6 +99,9 @@ class SqlTransaction(Statements, Transaction):
     def pages(self) -> Pages:
         return Pages(self)
 
+    def pruning(self) -> Pruning:
+        return Pruning(self)
+
     # --- campaigns and arms --------------------------------------------------------------------------------------
 
     def campaign(self, id_or_name: str) -> Campaign | None:
@@ -135,6 +139,9 @@ class SqlTransaction(Statements, Transaction):
             (campaign.id, campaign.name, *facts),
         )
         self.change(insertion("campaign", rows.CAMPAIGN), rows.campaign_values(campaign))
+
+    def drop_campaign(self, campaign: Campaign) -> None:
+        self.pruning().delete_campaign(campaign.id)
 
     def save_campaign(self, campaign: Campaign) -> None:
         texts = json_text(campaign.learned), rows.arms_down_text(campaign)
@@ -263,13 +270,13 @@ class SqlTransaction(Statements, Transaction):
         )
         return [(row[0], rows.decision_of(row[1:])) for row in found]
 
-    def totals(self, campaign: str) -> list[tuple[int, int, int, float]]:
+    def pending_by_arm(self, campaign: str) -> dict[int, int]:
         found = self.ask(
-            "SELECT arm, SUM(CASE state WHEN 'pending' THEN 1 ELSE 0 END), CAST(SUM(charged + overrun) AS BIGINT), "
-            "COALESCE(SUM(reward), 0.0) FROM decision WHERE campaign = ? GROUP BY arm ORDER BY arm",
+            "SELECT decision.arm, COUNT(*) FROM pending_decision AS pending JOIN decision "
+            "ON decision.id = pending.decision WHERE pending.campaign = ? GROUP BY decision.arm",
             (campaign,),
         )
-        return [(arm, int(open), spent, reward) for arm, open, spent, reward in found]
+        return dict(found)
 
     # --- leases --------------------------------------------------------------------------------------------------
 

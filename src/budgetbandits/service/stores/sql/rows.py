@@ -56,7 +56,7 @@ _arm, _event, _key, _key_event = map(_paths, (ArmRow, Event, Key, KeyEvent))
 _decision, _lease = _paths(DecisionRow, hold=_HOLD), _paths(Lease, account=_LEASE_ACCOUNT)
 
 CAMPAIGN, ARM, EVENT, KEY, KEY_EVENT, LEASE = map(tuple, (_campaign, _arm, _event, _key, _key_event, _lease))
-DECISION = tuple(_decision)
+DECISION, DECISION_PATHS = tuple(_decision), tuple(_decision.values())
 PLAIN_DECISION = DECISION[: DECISION.index("request")]
 """Without the columns that most decisions leave empty: NULLs that need not be written are felt at every decision."""
 FEEDBACK = ("state", "charged", "overrun", "reported", "cost", "reward")
@@ -102,7 +102,7 @@ def assigned(columns: Iterable[str], first: int | None = None) -> str:
     return ", ".join(f"{name} = ${number}" for number, name in enumerate(columns, first))
 
 
-def json_text(values: dict[str, Any]) -> str:
+def json_text(values: dict[str, Any] | list[Any]) -> str:
     """JSON, much faster than the standard library's; infinities and NaN are written as that does."""
     return to_json(values, inf_nan_mode="constants").decode()
 

@@ -1,0 +1,257 @@
+"""The archive: events and decisions that have left the store, as Parquet files in a folder that the operator names.
+
+    FOLDER/CAMPAIGN/2026-01/events-000000125000-0001.parquet
+
+A campaign's folder has its id, and in it a folder for each month (UTC). The columns are those of the store's tables,
+money in micros, and the names of the arms. What one pruning has written is a *piece*. The store's checkpoint lists the
+files of each piece: a file that it does not list is left over from a pruning that was interrupted, and is deleted by
+the next. Files are complete and durable before the checkpoint is written, and never changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+from pydantic_core import to_json
+
+from budgetbandits.errors import BadState, Conflict, DiskFull, MissingExtra, StoreError
+from budgetbandits.service.ledger import Hold
+from budgetbandits.service.names import is_id
+from budgetbandits.service.stores.records import DecisionRow, Event
+from budgetbandits.service.stores.sql import rows
+
+if TYPE_CHECKING:
+    import polars
+
+ROWS_PER_FILE = 50_000
+"""Rows that are kept in memory and written to one file."""
+
+ROWS_READ = 1000
+"""Events that are given at once, as from a store."""
+
+ArchiveTable = Literal["events", "decisions"]
+
+
+def _kinds(record: type, paths: Collection[str]) -> list[str]:
+    """The first word of the type of each of these fields: str, int, float or bool."""
+    own = {each.name: str(each.type) for each in fields(record)}
+    own |= {f"hold.{each.name}": str(each.type) for each in fields(Hold)}
+    return [own[path].split()[0] for path in paths]
+
+
+COLUMNS: dict[ArchiveTable, dict[str, str]] = {
+    "events": dict(zip(rows.NUMBERED_EVENT, _kinds(Event, rows.NUMBERED_EVENT), strict=True)),
+    "decisions": dict(zip(rows.DECISION, _kinds(DecisionRow, rows.DECISION_PATHS), strict=True)),
+}
+"""The columns of each table and their types."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The files that one pruning has written.
+
+    seq        the number of its last event
+    digest     of all events up to that one
+    events     how many it has
+    decisions  how many it has
+    files      their paths in the campaign's folder, those of events in order
+    """
+
+    seq: int
+    digest: str
+    events: int
+    decisions: int
+    files: tuple[str, ...]
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Piece:
+        return cls(**{**values, "files": tuple(values["files"])})
+
+    def files_of(self, table: ArchiveTable) -> list[str]:
+        return [name for name in self.files if f"/{table}-" in name]
+
+
+class EventDigest:
+    """A digest of events in order, which goes on from that of those before them."""
+
+    def __init__(self, before: str) -> None:
+        self._hash = hashlib.blake2b(before.encode(), digest_size=16)
+
+    def add(self, event: Event) -> None:
+        self._hash.update(to_json([*rows.event_values(event), event.seq]))
+
+    def text(self) -> str:
+        return self._hash.hexdigest()
+
+
+class Archive:
+    """The files of one campaign."""
+
+    def __init__(self, folder: Path, campaign: str) -> None:
+        if not is_id(campaign):
+            raise BadState(f"{campaign!r:.60} is no id of a campaign, so nothing is read or deleted by it")
+        self.folder = folder / campaign
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Only one process at a time prunes a campaign into this folder; it is made if need be."""
+        with _writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.folder / ".lock", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise Conflict(
+                    f"another process is archiving into {self.folder}; try again when it has ended"
+                ) from None
+            yield
+        finally:
+            os.close(handle)
+
+    def drop_strangers(self, pieces: Sequence[Piece]) -> None:
+        """Delete files of a pruning that did not come to its end."""
+        listed = {name for piece in pieces for name in piece.files}
+        for path in self.folder.glob("*/*.parquet*"):
+            if path.relative_to(self.folder).as_posix() not in listed:
+                path.unlink()
+
+    def delete(self) -> None:
+        """Delete all files of the campaign."""
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+
+    def check(self, pieces: Sequence[Piece]) -> None:
+        """Refuse if a file is missing."""
+        for name in (name for piece in pieces for name in piece.files):
+            if not (self.folder / name).is_file():
+                raise StoreError(
+                    f"{self.folder / name} is missing; name the folder that the campaign was pruned into, or restore it"
+                )
+
+    def events(self, piece: Piece) -> Iterator[list[Event]]:
+        """The events of a piece in order, some at a time."""
+        for name in piece.files_of("events"):
+            frame = _polars().read_parquet(self.folder / name, columns=list(COLUMNS["events"]))
+            for part in frame.iter_slices(ROWS_READ):
+                yield [Event(*row) for row in part.iter_rows()]
+
+    def decisions_of(self, piece: Piece, ids: Collection[str]) -> list[DecisionRow]:
+        """Those of these decisions that the piece has."""
+        files = [self.folder / name for name in piece.files_of("decisions")]
+        if not files or not ids:
+            return []
+        polars = _polars()
+        wanted = polars.Series(list(ids))
+        found = (
+            polars.scan_parquet(files).filter(polars.col("id").is_in(wanted.implode())).select(*COLUMNS["decisions"])
+        )
+        return [rows.decision_of(row) for row in found.collect().iter_rows()]
+
+
+@dataclass
+class PieceWriter:
+    """Writes a piece: events in order, and decisions in any; at the end `finish`."""
+
+    archive: Archive
+    names: Sequence[str]
+    """Of the arms."""
+    upto: int
+    """The number of the last event there will be."""
+    _waiting: dict[tuple[ArchiveTable, str], list[tuple[Any, ...]]] = field(default_factory=dict)
+    _files: list[str] = field(default_factory=list)
+    _counts: dict[ArchiveTable, int] = field(default_factory=lambda: {"events": 0, "decisions": 0})
+    _month: str = ""
+
+    def add_event(self, event: Event) -> None:
+        month = _month_of(event.at)
+        if month > self._month:  # an event that comes late goes with the month that has begun: files are in order
+            self._flush("events", self._month)
+            self._month = month
+        self._add("events", self._month, (*rows.event_values(event), event.seq), event.arm)
+
+    def add_decision(self, decision: DecisionRow) -> None:
+        self._add("decisions", _month_of(decision.created_at), rows.decision_values(decision), decision.arm)
+
+    def finish(self, digest: str) -> Piece:
+        """Write the rest; the piece, when all of it is durable."""
+        for table, month in list(self._waiting):
+            self._flush(table, month)
+        with _writing(self.archive.folder):
+            for folder in {self.archive.folder / name.partition("/")[0] for name in self._files}:
+                _sync_folder(folder)
+            _sync_folder(self.archive.folder)
+        return Piece(self.upto, digest, self._counts["events"], self._counts["decisions"], tuple(self._files))
+
+    def _add(self, table: ArchiveTable, month: str, values: tuple[Any, ...], arm: int | None) -> None:
+        waiting = self._waiting.setdefault((table, month), [])
+        waiting.append((*values, None if arm is None else self.names[arm]))
+        self._counts[table] += 1
+        if len(waiting) >= ROWS_PER_FILE:
+            self._flush(table, month)
+
+    def _flush(self, table: ArchiveTable, month: str) -> None:
+        waiting = self._waiting.pop((table, month), [])
+        if not waiting:
+            return
+        polars = _polars()
+        kinds = {"int": polars.Int64(), "float": polars.Float64(), "bool": polars.Boolean()}
+        schema = {name: kinds.get(kind, polars.String()) for name, kind in COLUMNS[table].items()}
+        frame = polars.DataFrame(waiting, schema=schema | {"arm_name": polars.String()}, orient="row")
+        name = f"{month}/{table}-{self.upto:012d}-{len(self._files):04d}.parquet"
+        path = self.archive.folder / name
+        partial = path.with_name(f"{path.name}.partial")
+        with _writing(path):
+            path.parent.mkdir(exist_ok=True)
+            with partial.open("wb") as file:
+                _write(frame, file)
+            partial.replace(path)
+        self._files.append(name)
+
+
+def _write(frame: polars.DataFrame, file: IO[bytes]) -> None:
+    frame.write_parquet(file)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the names of new files durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Errors of the system with the path and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise DiskFull(f"no room to write {path}: {error.strerror}; make room, nothing was deleted") from None
+        raise StoreError(f"cannot write {path}: {error.strerror or error}; choose another archive folder") from None
+
+
+def _month_of(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m}"
+
+
+def _polars() -> Any:
+    try:
+        import polars
+    except ImportError:
+        raise MissingExtra("the archive needs polars; pip install 'budgetbandits[lab]'") from None
+    return polars

@@ -1,0 +1,165 @@
+"""A checkpoint: a campaign after one of its events, as a replay of all events up to it has made it.
+
+It holds everything that a replay needs to go on: money, what was learned, which terms held, the decisions that were
+open, and the counts that rollups are compared with. So an audit begins there, and what came before can leave the store
+for the archive. It is made from events alone, never from the rows that an audit compares them with.
+
+A checkpoint is JSON in parts of bounded size, written in as many transactions. The first part is written last and makes
+the others count, so one that was interrupted is none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from typing import Any
+
+from budgetbandits.errors import BadState, Conflict
+from budgetbandits.formatting.datetimes import DAY
+from budgetbandits.service import ledger
+from budgetbandits.service.audit.archive import Piece
+from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisions
+from budgetbandits.service.audit.replay import Replay
+from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.ledger import Account
+from budgetbandits.service.rollups import Recount
+from budgetbandits.service.stores.contract import Store, Transaction
+from budgetbandits.service.stores.records import ArmRow, Campaign, Counts
+from budgetbandits.service.stores.sql.rows import json_text
+
+ARMS_IN_PART, COUNTS_IN_PART, DECISIONS_IN_PART = 200, 2000, 1000
+"""Rows of a part: a few hundred kilobytes."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The first part of a checkpoint.
+
+    seq            the number of the last event it knows of
+    digest         of all events up to that one
+    policy         the campaign's policy then
+    version        which of its terms held, of `CampaignSettings.versions`
+    closed_before  decisions made before this time took no more feedback
+    account        the money
+    learned        what was learned that does not belong to one arm
+    booked         micros that the decisions of each quarter of an hour hold and were charged, of the last days
+    counted_since  days before this are counted together, by arm
+    pieces         what the archive has, the oldest first
+    parts          how many parts follow
+    """
+
+    seq: int
+    digest: str
+    policy: str
+    version: int
+    closed_before: float
+    account: Account
+    learned: dict[str, Any]
+    booked: dict[int, int]
+    counted_since: int
+    pieces: tuple[Piece, ...]
+    parts: int
+
+    @classmethod
+    def latest(cls, tx: Transaction, campaign: str) -> Checkpoint | None:
+        pruning = tx.pruning()
+        seq = pruning.checkpoint(campaign)
+        text = pruning.part(campaign, seq, 0) if seq else None
+        if text is None:
+            return None
+        values = json.loads(text)
+        parsed = {
+            "account": Account(**values["account"]),
+            "booked": {int(day): micros for day, micros in values["booked"].items()},
+            "pieces": tuple(Piece.from_json(each) for each in values["pieces"]),
+        }
+        return cls(**{**values, **parsed})
+
+    def replay(self, store: Store, row: Campaign, arms: list[ArmRow], open: OpenDecisions, recount: Recount) -> Replay:
+        """A replay that goes on from here; ``row`` and ``arms`` are as they are now. Fills the other two."""
+        known: list[ArmRow] = []
+        for kind, values in self._rows(store, row.id):
+            if kind == "arms":
+                number, cap, active, learned = values
+                known.append(ArmRow(row.id, number, arms[number].name, cap, learned, active))
+            elif kind == "counts":
+                recount.begin_with(Counts(*values))
+        self.put_open(store, row.id, open)
+        recount.since = self.counted_since
+        was = replace(row, policy=self.policy, account=self.account, learned=self.learned)
+        settings = row.settings.versions[self.version]
+        learner = CampaignLearner.from_rows(replace(was, settings=settings), known)
+        return Replay(
+            was, arms, learner, open, self.account, booked=Counter(self.booked), version=self.version,
+            closed_before=self.closed_before,
+        )  # fmt: skip
+
+    def put_open(self, store: Store, campaign: str, open: OpenDecisions) -> None:
+        """The decisions that were open."""
+        for kind, values in self._rows(store, campaign):
+            if kind == "open":
+                open.put(values[0], OpenDecision.from_row(values))
+
+    def _rows(self, store: Store, campaign: str) -> Iterator[tuple[str, list[Any]]]:
+        for part in range(1, self.parts + 1):
+            text = store.read(lambda tx, part=part: tx.pruning().part(campaign, self.seq, part))  # type: ignore[misc]
+            if text is None:
+                raise BadState(
+                    f"part {part} of the checkpoint at event {self.seq} is missing; restore an undamaged copy"
+                )
+            kind, rows = json.loads(text)
+            for values in rows:
+                yield kind, values
+
+
+def write_checkpoint(
+    store: Store, replay: Replay, recount: Recount, pieces: Sequence[Piece], base: int
+) -> Iterator[int]:
+    """Write a checkpoint of this replay after the last event of the last piece; yields after each transaction.
+
+    ``base`` is the checkpoint that the replay went on from: if there is another one by now, this one is given up.
+    """
+    campaign, seq, parts = replay.row.id, pieces[-1].seq, 0
+    recount.sum_before(recount.latest_day)
+    for content in _contents(replay, recount):
+        parts += 1
+        store.write(lambda tx, part=parts, content=content: tx.pruning().add_part(campaign, seq, part, content))  # type: ignore[misc]
+        yield parts
+    head = Checkpoint(
+        seq, pieces[-1].digest, replay.row.policy, replay.version, replay.closed_before, replay.account,
+        replay.learner.campaign_row(replay.row).learned, _lately(replay), recount.since, tuple(pieces), parts,
+    )  # fmt: skip
+
+    def commit(tx: Transaction) -> None:
+        if tx.pruning().checkpoint(campaign) != base:
+            raise Conflict("another process has pruned this campaign meanwhile; nothing was deleted by this one")
+        tx.pruning().add_part(campaign, seq, 0, json_text(asdict(head)))
+
+    store.write(commit)
+    yield 0
+
+
+def _lately(replay: Replay) -> dict[int, int]:
+    """What is booked for quarters that a day which has not ended can have: those before take no more decisions."""
+    since = replay.closed_before - 2.0 * DAY
+    return {quarter: micros for quarter, micros in replay.booked.items() if quarter * ledger.QUARTER >= since}
+
+
+def _contents(replay: Replay, recount: Recount) -> Iterator[str]:
+    learner = replay.learner
+    arms = ((arm, int(learner.caps[arm]), bool(learner.state.active[arm]), learner.arm_state(arm))
+            for arm in range(len(learner.names)))  # fmt: skip
+    yield from _parts("arms", arms, ARMS_IN_PART)
+    counts = ((each.begins, each.arm, *each.values()) for each in recount.made)
+    yield from _parts("counts", counts, COUNTS_IN_PART)
+    open = (known.to_row(id) for chunk in replay.open.chunks() for id, known in chunk.items())
+    yield from _parts("open", open, DECISIONS_IN_PART)
+
+
+def _parts(kind: str, rows: Iterable[Sequence[Any]], size: int) -> Iterator[str]:
+    rest = iter(rows)
+    while chunk := list(islice(rest, size)):
+        yield json_text([kind, chunk])

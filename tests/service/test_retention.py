@@ -1,0 +1,418 @@
+"""Retention on both stores: what leaves for the archive and what stays. Wherever a pruning is interrupted, nothing is
+lost and nothing is there twice."""
+
+import contextlib
+import random
+from collections import Counter
+from itertools import count
+
+import polars
+import pytest
+
+from budgetbandits.errors import (
+    BadParameter,
+    Conflict,
+    DecisionArchived,
+    Disagreement,
+    NotFound,
+    StoreError,
+    WrongClock,
+)
+from budgetbandits.service.audit import archive
+from budgetbandits.service.audit.archive import Archive
+from budgetbandits.service.audit.audit import verify
+from budgetbandits.service.audit.export import archived_rows, export
+from budgetbandits.service.http.auth import make_key
+from budgetbandits.service.learners import Learners
+from budgetbandits.service.leases.leases import Leases
+from budgetbandits.service.retention import Retention
+from budgetbandits.service.rollups import History, roll_up
+from stores import all_events, tamper
+
+DAY = 86_400.0
+ARMS = {"search": 1.0, "mail": 0.5, "shop": 1.5}
+
+
+class Interrupted(BaseException):
+    """Like a kill: nobody catches it."""
+
+
+def retention(store, clock, **given):
+    return Retention(store, Leases(Learners(), clock), clock, rest=0.0, **given)
+
+
+def live(engine, clock, days, per_day=6, seed=0):
+    """Decisions of some days: most reported at once, some late, some never; voided, failed, expired, overrun."""
+    lots, late, numbers = random.Random(seed), [], count(int(clock.now * 1000))
+    for _ in range(days * per_day):
+        clock.now += DAY / per_day
+        engine.expire_due()
+        if engine.account("ads").status == "frozen":
+            engine.set_status("ads", "active")
+        made = engine.decide("ads", f"key {next(numbers)}")
+        what, cost = lots.random(), lots.choice([0.1, 0.25, made.hold])
+        if what < 0.55:
+            engine.feedback(made.decision, reward=float(lots.random() < 0.5), cost=cost)
+        elif what < 0.65:
+            engine.feedback(made.decision, cost=cost)  # no reward ever
+        elif what < 0.8:
+            engine.feedback(made.decision, cost=cost)
+            late.append(made.decision)
+        elif what < 0.85:
+            engine.void(made.decision)
+        elif what < 0.9:
+            engine.feedback(made.decision, failed=True, cost=cost)
+        elif what < 0.92:
+            engine.feedback(made.decision, reward=1.0, cost=made.hold * 1.5)
+        if late and lots.random() < 0.3:
+            with contextlib.suppress(DecisionArchived):
+                engine.feedback(late.pop(0), reward=0.5)
+
+
+def campaign(engine, policy="bts", **terms):
+    engine.create("ads", policy, budget=10_000.0, arms=ARMS, **{"hold_seconds": 5000.0} | terms)
+
+
+def archived(folder, table):
+    """The rows of the archive, in the order of its files."""
+    files = sorted(folder.glob(f"*/*/{table}-*.parquet"))
+    return [row for each in files for row in polars.read_parquet(each).iter_rows(named=True)]
+
+
+def stored_decisions(store):
+    """All rows of decisions, by id; also of those whose events have left."""
+
+    def read(tx):
+        return [id for (id,) in tx.ask("SELECT id FROM decision")]
+
+    ids = store.read(read)
+    return {
+        made.id: made for first in range(0, len(ids), 500) for made in decisions_of(store, ids[first : first + 500])
+    }
+
+
+def decisions_of(store, ids):
+    return store.read(lambda tx: tx.decisions_of(ids))
+
+
+def check_whole(store, folder, events, decisions):
+    """Each of these events and decisions is in the store or in the archive, and as it was."""
+    in_archive = {row["seq"]: row for row in archived(folder, "events")}
+    assert len(in_archive) == len(archived(folder, "events"))
+    in_store = {event.seq: event for event in all_events(store, "ads")}
+    for event in events:
+        if event.seq in in_archive:
+            row = in_archive[event.seq]
+            assert (event.kind, event.at, event.amount) == (row["kind"], row["at"], row["amount"])
+            assert row["arm_name"] == (None if event.arm is None else list(ARMS)[event.arm])
+        else:
+            assert in_store[event.seq] == event
+    assert len(in_store) < len(events) or not in_archive
+    rows, left = {row["id"]: row for row in archived(folder, "decisions")}, stored_decisions(store)
+    assert len(rows) == len(archived(folder, "decisions"))
+    for made in decisions.values():
+        assert (made.id in rows) != (made.id in left)
+        if made.id in rows:
+            assert (made.hold.charged, made.reward) == (rows[made.id]["charged"], rows[made.id]["reward"])
+    return rows
+
+
+TERMS = [{}, {"policy": "bts-paced", "horizon": 5000.0}, {"lease": 20.0}, {"daily_cap": 30.0, "on_expire": "release"}]
+
+
+@pytest.mark.parametrize("terms", TERMS)
+def test_what_is_old_leaves_and_both_audits_agree(store, engine, clock, tmp_path, terms):
+    campaign(engine, **terms)
+    live(engine, clock, 20)
+    events, decisions, totals = all_events(store, "ads"), stored_decisions(store), engine.totals("ads")
+    result = retention(store, clock).prune("ads", tmp_path, days=10.0)
+    assert result.events > 60
+    assert verify(store, "ads") == []
+    assert verify(store, "ads", archive=tmp_path) == []
+    rows = check_whole(store, tmp_path, events, decisions)
+    assert result.decisions == len(rows) > 30
+    cutoff = clock.now - 10.0 * DAY
+    assert all(decisions[id].created_at < cutoff for id in rows)
+    # an event of before that stays is an operator's, or the latest overrun
+    id = engine.describe("ads")["id"]
+    last = store.read(lambda tx: tx.pruning().checkpoint(id))
+    overrun = store.read(lambda tx: tx.rollups().watermark(id).last_overrun_event)
+    stayed = [event for event in all_events(store, "ads") if event.seq <= last and event.seq != overrun]
+    left = stored_decisions(store)
+    assert all(event.decision in left if event.decision else event.lease is None for event in stayed)
+    for table, moved in (("events", result.events), ("decisions", result.decisions)):  # an export has the rest
+        there = export(store, "ads", tmp_path / f"{table}.csv", table)
+        assert moved == archived_rows(store, "ads", table)
+        assert moved + there == {"events": all_events(store, "ads")[-1].seq, "decisions": len(decisions)}[table]
+    assert sum(event.at < cutoff and event.seq > last for event in events) < 10  # while a lease was open
+    for name, total in engine.totals("ads").items():
+        assert (total.cost, total.reward) == pytest.approx((totals[name].cost, totals[name].reward))
+    for _ in range(3):  # it goes on, and is pruned again and again
+        live(engine, clock, 9, seed=1)
+        assert retention(store, clock).prune("ads", tmp_path, days=10.0).events > 0
+        roll_up(store)
+        assert verify(store, "ads") == []
+        assert verify(store, "ads", archive=tmp_path) == []
+    assert len({path.parent.name for path in tmp_path.glob("*/*/*.parquet")}) > 1  # by month
+
+
+def test_a_policy_with_features_and_segments_goes_on_from_its_checkpoint(store, engine, clock, tmp_path):
+    campaign(engine, "bts-linear", features=("length",), propensity_draws=3.0)
+    for number in range(40):
+        clock.now += DAY / 4
+        made = engine.decide("ads", f"{number}", segment=f"kind {number % 3}", features={"length": number / 7})
+        engine.feedback(made.decision, reward=float(number % 2), cost=0.25)
+        if number == 5:
+            engine.change_terms("ads", {"horizon": 500.0})
+            engine.add_arm("ads", "radio", 0.75)
+            engine.retire_arm("ads", "mail")
+    retention(store, clock).prune("ads", tmp_path, days=5.0)
+    assert verify(store, "ads") == []
+    assert verify(store, "ads", archive=tmp_path) == []
+    export(store, "ads", tmp_path / "left.csv")
+    assert "radio" in (tmp_path / "left.csv").read_text()
+
+
+def test_feedback_that_comes_too_late_is_refused_and_moves_no_money(store, engine, clock, tmp_path):
+    campaign(engine, hold_seconds=50 * DAY)
+    settled, held, lost = (engine.decide("ads", key).decision for key in ("settled", "held", "lost"))
+    engine.feedback(settled, cost=0.25)
+    engine.void(lost)
+    clock.now += 40 * DAY
+    waiting = engine.decide("ads", "waiting").decision
+    engine.feedback(waiting, cost=0.25)
+    assert retention(store, clock).prune("ads", tmp_path, days=30.0).decisions == 2
+    before = engine.account("ads")
+    for report in ({"reward": 1.0}, {"cost": 0.25}, {"failed": True}):
+        for where in ("ads", None):
+            with pytest.raises(NotFound):  # without the campaign nobody knows whether there was such a decision
+                engine.feedback(settled, campaign=where, **report)
+    with pytest.raises(DecisionArchived, match="before 1970-01-11"):
+        engine.feedback(settled, reward=1.0, campaign="ads")
+    with pytest.raises(DecisionArchived):
+        engine.void(lost, "ads")
+    assert engine.account("ads") == before
+    engine.feedback(held, cost=0.1)  # its money was held, so it takes its cost ...
+    with pytest.raises(DecisionArchived):  # ... and then it is too old
+        engine.feedback(held, reward=1.0, campaign="ads")
+    engine.feedback(waiting, reward=1.0)
+    assert verify(store, "ads") == []
+    clock.now += 10 * DAY
+    assert retention(store, clock).prune("ads", tmp_path, days=9.0).decisions == 2
+    assert verify(store, "ads") == []
+    assert verify(store, "ads", archive=tmp_path) == []
+    assert engine.decide("ads", "settled").decision != settled  # its key is forgotten with it
+
+
+def test_closed_decisions_take_no_feedback_while_their_rows_are_still_there(store, engine, clock, tmp_path):
+    campaign(engine)
+    made = engine.decide("ads", "one").decision
+    engine.feedback(made, cost=0.25)
+    clock.now += 40 * DAY
+
+    def interrupt(step):
+        raise Interrupted
+
+    with pytest.raises(Interrupted):
+        retention(store, clock, reached=interrupt).prune("ads", tmp_path, days=30.0)
+    assert made in stored_decisions(store)
+    with pytest.raises(DecisionArchived):
+        engine.feedback(made, reward=1.0)
+    assert verify(store, "ads") == []
+    assert retention(store, clock).prune("ads", tmp_path, days=30.0).decisions == 1
+
+
+def test_interrupted_anywhere_nothing_is_lost_or_doubled(store, engine, clock, tmp_path, monkeypatch):
+    """After every transaction and file of a pruning, and in the middle of writing one."""
+    monkeypatch.setattr(archive, "ROWS_PER_FILE", 30)
+    monkeypatch.setattr("budgetbandits.service.retention.SLICE_EVENTS", 20)
+    monkeypatch.setattr("budgetbandits.service.audit.checkpoint.DECISIONS_IN_PART", 2)
+    campaign(engine, lease=20.0)
+    stopped = Counter()
+    for number in range(12):
+        live(engine, clock, 7, seed=number)
+        events, decisions = all_events(store, "ads"), stored_decisions(store)
+        known = {row["seq"] for row in archived(tmp_path, "events")}
+        budget = number
+
+        def reached(step):
+            nonlocal budget
+            budget -= 1
+            if budget < 0:
+                stopped[step] += 1
+                raise Interrupted
+
+        with pytest.raises(Interrupted):
+            retention(store, clock, reached=reached).prune("ads", tmp_path, days=2.0)
+        assert verify(store, "ads") == []
+        live(engine, clock, 1, seed=number)
+        while True:  # killed again and again, each time a step later
+            budget = 3 + number
+            with contextlib.suppress(Interrupted):
+                retention(store, clock, reached=reached).prune("ads", tmp_path, days=3.0)
+                break
+            number += 1
+        check_whole(store, tmp_path, [each for each in events if each.seq not in known], decisions)
+        assert verify(store, "ads") == []
+    assert verify(store, "ads", archive=tmp_path) == []
+    assert {"close", "archive", "files", "checkpoint", "delete"} <= stopped.keys()
+
+
+def test_a_file_that_cannot_be_finished_changes_nothing(store, engine, clock, tmp_path, monkeypatch):
+    campaign(engine)
+    live(engine, clock, 10)
+    events, write = all_events(store, "ads"), archive._write
+
+    def full(frame, file):
+        write(frame, file)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(archive, "_write", full)
+    with pytest.raises(StoreError, match="nothing was deleted"):
+        retention(store, clock).prune("ads", tmp_path, days=5.0)
+    assert all_events(store, "ads")[:-1] == events
+    monkeypatch.undo()
+    retention(store, clock).prune("ads", tmp_path, days=5.0)
+    assert not list(tmp_path.glob("*/*/*.partial"))
+    assert verify(store, "ads", archive=tmp_path) == []
+
+
+FIRST = "(SELECT {} FROM event WHERE kind = 'settled' ORDER BY seq LIMIT 1)"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"UPDATE event SET amount = amount + 1 WHERE seq = {FIRST.format('seq')}",
+        f"UPDATE decision SET charged = charged + 1 WHERE id = {FIRST.format('decision')}",
+    ],
+)
+def test_what_does_not_agree_is_not_archived(tmp_path, clock, statement):
+    from budgetbandits.service.service import DecisionService
+    from budgetbandits.service.stores.sqlite import SQLiteStore
+
+    with SQLiteStore(tmp_path / "money.db") as store:
+        engine = DecisionService(store, clock)
+        campaign(engine)
+        live(engine, clock, 10)
+        assert tamper(tmp_path / "money.db", statement) == 1
+        count = len(all_events(store, "ads"))
+        with pytest.raises(Disagreement, match="nothing was archived"):
+            retention(store, clock).prune("ads", tmp_path / "archive", days=5.0)
+        assert len(all_events(store, "ads")) == count + 1  # that decisions are closed
+        assert not store.read(lambda tx: tx.pruning().checkpoint(tx.campaign("ads").id))
+
+
+def test_a_changed_archive_a_missing_file_and_a_changed_checkpoint_are_found(tmp_path, clock):
+    from budgetbandits.service.service import DecisionService
+    from budgetbandits.service.stores.sqlite import SQLiteStore
+
+    with SQLiteStore(tmp_path / "money.db") as store:
+        engine = DecisionService(store, clock)
+        campaign(engine)
+        live(engine, clock, 10)
+        folder = tmp_path / "archive"
+        retention(store, clock).prune("ads", folder, days=5.0)
+        for table, column in (("events", "at"), ("decisions", "charged")):
+            [path] = folder.glob(f"*/*/{table}-*.parquet")
+            kept, frame = path.read_bytes(), polars.read_parquet(path)
+            frame.with_columns((polars.col(column) + 1).alias(column)).write_parquet(path)
+            assert verify(store, "ads") == []
+            assert verify(store, "ads", archive=folder) != []
+            path.write_bytes(kept)
+        assert verify(store, "ads", archive=folder) == []
+        with pytest.raises(StoreError, match="is missing"):
+            verify(store, "ads", archive=tmp_path / "elsewhere")
+        assert tamper(
+            tmp_path / "money.db",
+            "UPDATE checkpoint SET content = REPLACE(content, '\"spent\":', '\"spent\":1') WHERE part = 0",
+        )
+        assert verify(store, "ads") != []
+
+
+def test_a_pruned_rollup_that_was_changed_is_found(tmp_path, clock):
+    from budgetbandits.service.service import DecisionService
+    from budgetbandits.service.stores.sqlite import SQLiteStore
+
+    with SQLiteStore(tmp_path / "money.db") as store:
+        engine = DecisionService(store, clock)
+        campaign(engine)
+        live(engine, clock, 10)
+        retention(store, clock).prune("ads", tmp_path / "archive", days=2.0)
+        assert verify(store, "ads") == []
+        first = "(SELECT MIN(begins) FROM rollup WHERE span = 86400)"
+        assert tamper(
+            tmp_path / "money.db", f"UPDATE rollup SET decided = decided + 1 WHERE span = 86400 AND begins = {first}"
+        )
+        assert any("rollups" in text for text in verify(store, "ads"))
+
+
+def test_what_nobody_may_ask_for(store, engine, clock, tmp_path):
+    campaign(engine)
+    live(engine, clock, 5)
+    with pytest.raises(BadParameter, match="not negative"):
+        retention(store, clock).prune("ads", tmp_path, days=-1.0)
+    with pytest.raises(NotFound):
+        retention(store, clock).prune("shop", tmp_path, days=1.0)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="choose another"):
+        retention(store, clock).prune("ads", tmp_path / "file", days=1.0)
+    id = engine.describe("ads")["id"]
+    with Archive(tmp_path, id).locked(), pytest.raises(Conflict, match="another process"):
+        retention(store, clock).prune("ads", tmp_path, days=1.0)
+    assert retention(store, clock).prune("ads", tmp_path, days=1.0).events > 0
+    clock.now -= 4 * DAY
+    with pytest.raises(WrongClock, match="archived already"):
+        engine.reset_clock("ads")
+
+
+def test_a_closed_campaign_is_deleted_with_its_archive(store, engine, clock, tmp_path):
+    campaign(engine)
+    engine.create("other", "bts", budget=10.0, arms=ARMS)
+    kept = engine.decide("other", "kept").decision
+    live(engine, clock, 10)
+    held = engine.decide("ads", "held").decision
+    make_key(store, ["decide"], clock.now, "ads")
+    retention(store, clock).prune("ads", tmp_path, days=5.0)
+    with pytest.raises(Conflict, match="close it first"):
+        retention(store, clock).delete("ads", tmp_path)
+    engine.set_status("ads", "closed")
+    with pytest.raises(Conflict, match="are open"):
+        retention(store, clock).delete("ads", tmp_path)
+    engine.void(held)
+
+    def interrupt(step):
+        raise Interrupted
+
+    with pytest.raises(Interrupted):
+        retention(store, clock, reached=interrupt).delete("ads", tmp_path)
+    retention(store, clock).delete("ads", tmp_path)
+    assert engine.names() == ["other"]
+    assert not [each for each in tmp_path.iterdir() if each.is_dir()]
+    with pytest.raises(NotFound):
+        engine.describe("ads")
+
+    def rows(tx):
+        tables = ("campaign", "arm", "arm_name", "rollup", "checkpoint", "api_key")
+        return {table: tx.ask(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables}
+
+    assert store.read(rows) == {"campaign": 1, "arm": 3, "arm_name": 3, "rollup": 0, "checkpoint": 0, "api_key": 0}
+    assert list(stored_decisions(store)) == [kept]
+    assert verify(store, "other") == []
+    engine.create("ads", "bts", budget=10.0, arms=ARMS)  # the name is free again
+    engine.decide("ads", "one")
+    assert verify(store, "ads") == []
+
+
+def test_pages_of_a_pruned_campaign_have_its_whole_history(store, engine, clock, tmp_path):
+    campaign(engine)
+    live(engine, clock, 10)
+    roll_up(store)
+
+    def history(tx):
+        made = History.of(tx, tx.campaign("ads"))
+        return made.by(86_400), made.totals(), made.fine_slots(15)
+
+    days, totals, _ = store.read(history)
+    retention(store, clock).prune("ads", tmp_path, days=5.0)
+    assert store.read(history) == (days, totals, None)
