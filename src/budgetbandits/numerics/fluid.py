@@ -230,7 +230,7 @@ def price_for_varied(reward: Array, cost: Array, weight: Array, rate: float, spr
     scarce = (weight * _at(cost, best)).sum(axis=1) >= rate
     if arms == 1:
         return np.where(scarce, ratio, 0.0)
-    cheapest = cost.argmin(axis=2)
+    cheapest = _cheapest(reward, cost)
     prices, more, _ = (np.moveaxis(each, 0, 2) for each in _chains(reward, cost, cheapest))
     prices, more = prices.reshape(draws, -1), (weight[:, None] * more).reshape(draws, -1)
     pays = prices > 0.0
@@ -305,7 +305,7 @@ def price_curve(reward: Array, cost: Array, weight: Array) -> PriceCurve:
     [0.5]
     """
     draws = np.arange(len(reward))
-    cheapest = cost.argmin(axis=2)
+    cheapest = _cheapest(reward, cost)
     prices, more, _ = _chains(reward, cost, cheapest)
     prices, more = (np.moveaxis(each, 0, 1).reshape(len(draws), -1) for each in (prices, weight * more))
     order = np.argsort(-prices, axis=1)
@@ -323,6 +323,11 @@ def _at(values: Array, arm: Arms) -> Array:
     """Of each draw and segment, the entry of its arm."""
     draws, segments = arm.shape
     return np.asarray(values[np.arange(draws)[:, None], np.arange(segments), arm])
+
+
+def _cheapest(reward: Array, cost: Array) -> Arms:
+    """The cheapest arm of each draw and segment; of several the one that earns most."""
+    return np.asarray(np.where(cost == cost.min(axis=2, keepdims=True), reward, -np.inf).argmax(axis=2))
 
 
 def _best_ratio(reward: Array, cost: Array, weight: Array) -> tuple[Array, Arms]:

@@ -82,8 +82,6 @@ def coefficients(rows: Array, arm: NDArray[np.int64], outcome: Array, arms: int)
         shares = outcome[mine] / unit[each]
         products[each] = rows[mine].T @ rows[mine]
         responses[0, each], squares[0, each] = rows[mine].T @ shares, shares @ shares
-    policy = LinearThompson()
-    fit = regressions(
-        products, responses, squares, np.ones((1, arms)), FIRST_APART, policy.apart, policy.shared
-    )  # fmt: skip
+    weights = LinearThompson().weights(columns)
+    fit = regressions(products, responses, squares, np.ones((1, arms)), FIRST_APART, *weights)
     return np.asarray(fit.means[0] * unit[:, None])

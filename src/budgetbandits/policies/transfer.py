@@ -154,26 +154,33 @@ def _rescale_paced(policy: Policy, state: PacedState, units: UnitChange) -> None
             sums[squares] = np.minimum(sums[squares] * factor**2, sums[total])
     state.sums = sums
     if state.estimates:
-        count, total, squares = state.estimate_sums
-        state.estimates = np.array([count, total * units.money, squares * units.money**2]).tolist()
+        state.estimates = _rescaled_estimates(state, units)
+
+
+def _rescaled_estimates(state: PlanState, units: UnitChange) -> list[list[float]]:
+    count, total, squares, logs = state.estimate_sums
+    money = units.money
+    return [each.tolist() for each in (count, total * money, squares * money**2, logs + count * np.log(money))]
 
 
 def _rescale_linear(state: LinearState, units: UnitChange) -> None:
-    counts, logs, rewards, costs = state.counts, *state.responses[[LOG_COST, LINEAR_REWARD], 0], state.totals[3]
+    sums, past, costs = state.responses[:, 0] + state.past[1:], state.past.copy(), state.totals[3]
+    counts, rewards, logs = state.counts, sums[LINEAR_REWARD], sums[LOG_COST]
     reward, cost = _at_most(units.reward, counts, rewards), _at_most(units.costs, counts, costs)
     log, responses = np.log(cost), state.responses.copy()
     responses[LINEAR_REWARD] *= reward
     responses[LOG_COST] += state.products[0] * log  # whose first column is 1 in every row
+    past[1] *= reward
+    past[2] += past[0] * log
     paid, reward_squared, log_squared, _, cost_squared = state.totals
     state.totals = np.array([
-        paid * units.costs, np.minimum(reward_squared * reward**2, responses[LINEAR_REWARD, 0]),
+        paid * units.costs, np.minimum(reward_squared * reward**2, rewards * reward),
         np.maximum(log_squared + 2.0 * log * logs + counts * log**2, 0.0),
         costs * cost, np.minimum(cost_squared * cost**2, costs * cost),
     ])  # fmt: skip
-    state.responses = responses
+    state.responses, state.past = responses, past
     if state.estimates:
-        count, total = state.estimate_sums
-        state.estimates = np.array([count, total + count * np.log(units.money)]).tolist()
+        state.estimates = _rescaled_estimates(state, units)
 
 
 def _at_most(factor: float | Array, counts: Array, sums: Array) -> Array:

@@ -208,7 +208,9 @@ class LinearThompson(PlanPolicy[LinearState]):
             known=replace(self.select_knowledge(known), features=known.features),
             products=np.zeros((columns, columns, arms)),
             responses=np.zeros((2, columns, arms)),
+            powers=np.zeros((2, columns, arms)),
             totals=np.zeros((5, arms)),
+            past=np.zeros((3, arms)),
             recent=np.zeros((slots, columns + 1, arms), dtype=np.float32),
         )
 
@@ -382,28 +384,35 @@ class LinearThompson(PlanPolicy[LinearState]):
 
     def fit(self, state: LinearState) -> Fit:
         """The regressions and the laws of mean costs that follow from a state."""
-        standard, count = state.standard(), state.counts
+        standard, count, past = state.standard(), state.counts, state.past
         mean, spread = standard
         centred, responses = np.moveaxis(state.products, 2, 0).copy(), np.moveaxis(state.responses, 2, 1)
         # Σ (z − m)(z − m)ᵀ = Σ z zᵀ − u mᵀ − m uᵀ with u = Σ z − n m / 2
-        shift = (centred[:, 0] - 0.5 * count[:, None] * mean)[:, :, None] * mean
+        shift = (centred[:, 0] - 0.5 * state.products[0, 0][:, None] * mean)[:, :, None] * mean
         centred -= shift
         centred -= shift.transpose(0, 2, 1)
         scale = 1.0 / spread
         centred *= scale[:, None] * scale
         answers = (responses - responses[:, :, :1] * mean) * scale
-        logs = responses[LOG_COST, :, 0]
+        centred[:, 0, 0] += past[0]
+        answers[:, :, 0] += past[1:]
+        logs = answers[LOG_COST, :, 0]
         level = np.full((2, len(count)), FIRST_MEAN)
         level[LOG_COST] = logs.sum() / max(count.sum(), 1.0)
         np.divide(logs, count, out=level[LOG_COST], where=count > 0.0)
-        squares, slopes = state.totals[REWARD_SQUARED : LOG_SQUARED + 1], max(state.columns - 1, 1)
-        found = regressions(centred, answers, squares, level, FIRST_APART, self.apart * slopes, self.shared * slopes)
+        squares = state.totals[REWARD_SQUARED : LOG_SQUARED + 1]
+        found = regressions(centred, answers, squares, level, FIRST_APART, *self.weights(state.columns))
         centred.reshape(len(count), -1)[:, :: state.columns + 1] += 2.0 * (scale > 0.0)
         total, squares = state.totals[COST], state.totals[COST_SQUARED]
         size = prior_cost_scale(total, squares, spend_weighted_cost(total.sum(), squares.sum()))
         first = float(SQUARES[1, 0, 0]) / 2.0 * size * size
         shapes = beta_parameters(count, total, squares, 2.0, 0.5 * size, first)
         return Fit(standard, found, shapes, centred, state.scales * np.ones(len(count)))
+
+    def weights(self, columns: int) -> tuple[float, float]:
+        """The outcomes that the guess that an arm is like the others is worth, and that a feature has no effect."""
+        slopes = max(columns - 1, 1)
+        return self.apart * slopes, self.shared * slopes
 
     # --- learning ------------------------------------------------------------------------------------------------
 
@@ -426,10 +435,10 @@ class LinearThompson(PlanPolicy[LinearState]):
         typical = float(spend_weighted_cost(totals[COST] + usual, totals[COST_SQUARED] + usual * usual))
         log = float(np.log(max(usual, SMALLEST_SHARE * typical, SMALLEST_COST)))
         if self.forget > 0.0:
-            state.products[..., arm] *= 1.0 - self.forget
-            state.responses[..., arm] *= 1.0 - self.forget
+            for sums in (state.products, state.responses, state.powers, state.past):
+                sums[..., arm] *= 1.0 - self.forget
             totals[REWARD_SQUARED:] *= 1.0 - self.forget
-        state.add(arm, row, 1, reward, log)
+        state.add(arm, row, reward, log)
         totals += (cost, reward * reward, log * log, usual, usual * usual)
         state.remember(arm, row, factors)
         if request.prices is not None:
@@ -438,10 +447,9 @@ class LinearThompson(PlanPolicy[LinearState]):
     def add_history(self, state: LinearState, arm: int, pulls: int, reward: float, cost: float) -> None:
         if pulls == 0:
             return
-        row = state.row(NO_REQUEST_INFO, state.standard())
         log = float(np.log(max(cost / pulls, SMALLEST_COST)))
         state.pulls[arm] += pulls
         state.past_pulls += pulls
-        state.add(arm, row, pulls, reward, log)
+        state.past[:, arm] += (pulls, reward, pulls * log)
         # squares of numbers in [0, 1] are at most the numbers: the largest variance that the sums allow
         state.totals[REWARD_SQUARED:, arm] += (reward, pulls * log * log, cost, cost)

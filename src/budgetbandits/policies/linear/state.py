@@ -31,12 +31,17 @@ FARTHEST = 10.0
 OUTCOMES_FOR_SPREAD = 20
 """... once there are this many outcomes to know that by."""
 
-NO_VARIANCE = 1e-12
-"""Of the mean square: a feature that varies less is a constant."""
+NO_VARIANCE, TINY_VARIANCE = 1e-12, 1e-280
+"""Of the mean square: a feature that varies less is a constant. So is one whose square is hardly a number."""
 
 
 class Standard(NamedTuple):
-    """The means and standard deviations of the columns of all rows so far; 0 and 1 for the first column."""
+    """The means and the spreads of the columns of all rows so far; 0 and 1 for the first column.
+
+    The spread is the standard deviation, or more where tails are longer than a normal law's: √(m₄/3m₂) by the central
+    moments. A flag that one request in a thousand has is 32 standard deviations from its mean, and so is all that it
+    may change, before anything is known of it. By its spread it is 1.7 from its mean, however rare it is.
+    """
 
     mean: Array
     spread: Array
@@ -52,7 +57,10 @@ class LinearState(PlanState):
 
     products   sums of row times row, as (column, column, arm)
     responses  sums of row times reward, and of row times the logarithm of the cost, as (kind, column, arm)
+    powers     sums of third and of fourth powers of rows, as (power, column, arm)
     totals     sums of squares and of costs, as (row, arm)
+    past       of outcomes that came without requests, and count as those of the mean request: their number, the sums of
+               rewards and of logarithms of costs, as (row, arm)
     recent     rows of each arm's latest requests, as (slot, column, arm), to seven digits, which is enough for a price.
                The first column is the number of the request, from 1 on, and 0 in a slot that is empty; the second says
                how far the estimates of its prices were from the usual ones; the others are features and segments
@@ -62,7 +70,9 @@ class LinearState(PlanState):
     symmetric: ClassVar[tuple[str, ...]] = ("products",)
     products: Array = field(default_factory=lambda: np.zeros((1, 1, 0)))
     responses: Array = field(default_factory=lambda: np.zeros((2, 1, 0)))
+    powers: Array = field(default_factory=lambda: np.zeros((2, 1, 0)))
     totals: Array = field(default_factory=lambda: np.zeros((5, 0)))
+    past: Array = field(default_factory=lambda: np.zeros((3, 0)))
     recent: NDArray[np.float32] = field(default_factory=lambda: np.zeros((1, 2, 0), dtype=np.float32))
     origin: list[float] = field(default_factory=list)
 
@@ -78,7 +88,7 @@ class LinearState(PlanState):
     @property
     def counts(self) -> Array:
         """Outcomes of each arm, with those that are half forgotten as halves."""
-        return np.asarray(self.products[0, 0])
+        return np.asarray(self.products[0, 0] + self.past[0])
 
     @property
     def paid(self) -> float:
@@ -90,13 +100,17 @@ class LinearState(PlanState):
         return int(self.pulls.sum()) - self.past_pulls
 
     def arm_sums(self, arm: int, segment: int | None = None) -> tuple[float, float, float]:
-        return float(self.counts[arm]), float(self.responses[REWARD, 0, arm]), float(self.totals[COST, arm])
+        reward = self.responses[REWARD, 0, arm] + self.past[1, arm]
+        return float(self.counts[arm]), float(reward), float(self.totals[COST, arm])
 
-    def add(self, arm: int, row: Array, outcomes: int, reward: float, log: float) -> None:
-        """Add outcomes of an arm with the same row: the sum of their rewards, and the logarithm of their mean cost."""
-        self.products[..., arm] += outcomes * np.outer(row, row)
+    def add(self, arm: int, row: Array, reward: float, log: float) -> None:
+        """Add an outcome of an arm: its reward, and the logarithm of its cost."""
+        self.products[..., arm] += np.outer(row, row)
         self.responses[REWARD, :, arm] += reward * row
-        self.responses[LOG_COST, :, arm] += outcomes * log * row
+        self.responses[LOG_COST, :, arm] += log * row
+        cube = row * row * row
+        self.powers[0, :, arm] += cube
+        self.powers[1, :, arm] += cube * row
 
     def row(self, request: Request, standard: Standard) -> Array:
         """The row of a request."""
@@ -106,7 +120,7 @@ class LinearState(PlanState):
         if request.features is not None and known:
             origin = np.array(self.origin) if self.origin else request.features
             row[1 : 1 + known] = request.features - origin
-            if self.counts.sum() >= OUTCOMES_FOR_SPREAD:
+            if self.answered >= OUTCOMES_FOR_SPREAD:
                 far = FARTHEST * standard.spread
                 row = np.minimum(np.maximum(row, standard.mean - far), standard.mean + far)
         row[1 + known :] = 0.0
@@ -116,14 +130,17 @@ class LinearState(PlanState):
 
     def standard(self) -> Standard:
         """By the rows of all arms."""
-        sums = self.products @ np.ones(len(self.pulls))
+        ones = np.ones(len(self.pulls))
+        sums = self.products @ ones
         count = max(float(sums[0, 0]), 1.0)
-        mean = sums[0] / count
-        square = sums.diagonal() / count
-        variance = square - mean * mean
-        mean[0] = 0.0
-        spread = np.sqrt(np.where(variance > NO_VARIANCE * square, variance, np.inf))
-        spread[0] = 1.0
+        mean, second, (third, fourth) = sums[0] / count, sums.diagonal() / count, self.powers @ ones / count
+        square = mean * mean
+        variance = second - square
+        varies = (variance > NO_VARIANCE * second) & (variance > TINY_VARIANCE)
+        variance[~varies] = np.inf
+        tails = (fourth - mean * (4.0 * third - mean * (6.0 * second - 3.0 * square))) / (3.0 * variance)
+        spread = np.sqrt(np.maximum(variance, tails))
+        mean[0], spread[0] = 0.0, 1.0
         return Standard(mean, spread)
 
     def factors(self, prices: Array | None) -> Array:
@@ -160,7 +177,9 @@ class LinearState(PlanState):
         more = segments - self.columns
         if more > 0:
             self.products = np.pad(self.products, ((0, more), (0, more), (0, 0)))
-            self.responses = np.pad(self.responses, ((0, 0), (0, more), (0, 0)))
+            self.responses, self.powers = (
+                np.pad(each, ((0, 0), (0, more), (0, 0))) for each in (self.responses, self.powers)
+            )
             self.recent = np.pad(self.recent, ((0, 0), (0, more), (0, 0)))
 
     def make_room(self, name: str, shape: tuple[int, ...]) -> None:
@@ -174,10 +193,16 @@ class LinearState(PlanState):
                 self.make_room(name, np.shape(values[name]))
         except (KeyError, IndexError, ValueError):
             raise BadState("'products' are no sums of rows; the saved state is damaged") from None
-        return super().filled(values)
+        super().filled(values)
+        given = np.array(self.origin, dtype=object)
+        if given.shape not in ((0,), (self.known.features,)) or not all(isinstance(each, float) for each in given):
+            raise BadState("'origin' are no features of a request; the saved state is damaged")
+        if (self.products.diagonal() < 0.0).any():
+            raise BadState("'products' has negative squares; the saved state is damaged")
+        return self
 
     def check(self, name: str, array: NDArray[Any]) -> None:
-        if name in ("products", "responses", "recent"):
+        if name in ("products", "responses", "powers", "past", "recent"):
             if not np.isfinite(array).all():
                 raise BadState(f"{name!r} holds no number; the saved state is damaged")
         else:
