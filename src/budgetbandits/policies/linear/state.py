@@ -35,12 +35,16 @@ NO_VARIANCE, TINY_VARIANCE = 1e-12, 1e-280
 """Of the mean square: a feature that varies less is a constant. So is one whose square is hardly a number."""
 
 
+LONGEST_TAIL = 9.0
+"""The kurtosis of the exponential law, whose tails are the longest for which standard deviations are the measure."""
+
+
 class Standard(NamedTuple):
     """The means and the spreads of the columns of all rows so far; 0 and 1 for the first column.
 
-    The spread is the standard deviation, or more where tails are longer than a normal law's: √(m₄/3m₂) by the central
-    moments. A flag that one request in a thousand has is 32 standard deviations from its mean, and so is all that it
-    may change, before anything is known of it. By its spread it is 1.7 from its mean, however rare it is.
+    The spread is the standard deviation, or more where tails are longer than an exponential law's: √(m₄/9m₂) by the
+    central moments. A flag that one request in a thousand has is 32 standard deviations from its mean, and as large is
+    what it may change, before anything is known of it. By its spread it is 3 from its mean, however rare it is.
     """
 
     mean: Array
@@ -138,7 +142,7 @@ class LinearState(PlanState):
         variance = second - square
         varies = (variance > NO_VARIANCE * second) & (variance > TINY_VARIANCE)
         variance[~varies] = np.inf
-        tails = (fourth - mean * (4.0 * third - mean * (6.0 * second - 3.0 * square))) / (3.0 * variance)
+        tails = (fourth - mean * (4.0 * third - mean * (6.0 * second - 3.0 * square))) / (LONGEST_TAIL * variance)
         spread = np.sqrt(np.maximum(variance, tails))
         mean[0], spread[0] = 0.0, 1.0
         return Standard(mean, spread)
