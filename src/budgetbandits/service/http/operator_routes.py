@@ -44,6 +44,7 @@ from budgetbandits.service.http.request_checks import check_mistakes, check_no_n
 from budgetbandits.service.http.schemas import (
     AuditAnswer,
     CampaignAnswer,
+    CampaignClone,
     CampaignDetailAnswer,
     NewArm,
     NewCampaign,
@@ -257,6 +258,16 @@ def show(campaign: CampaignPath, service: ThisService) -> CampaignDetailAnswer:
     found = service.campaigns.describe(campaign)
     with named_damage(campaign):
         return CampaignDetailAnswer(**found)
+
+
+@change("/v1/campaigns/{source}/clone", status_code=201)
+def clone(
+    body: CampaignClone, source: CampaignPath, service: ThisService, actor: Actor, key: IdempotencyKey = None
+) -> Response:
+    """Create a campaign like this one, with or without what it has learned; the key must be for all campaigns."""
+    service.campaigns.clone(source, body.name, body.budget, body.learned, key=key, actor=actor)
+    change = OperatorChange(service, body.name, actor, key)
+    return change.answer("campaign cloned", 201, source=source, learned=body.learned)
 
 
 @change("/v1/campaigns/{campaign}/pause")
