@@ -277,6 +277,16 @@ def test_requests_and_failures_are_shown(say, tmp_path):
     assert "agrees with its events" in say("campaign", "verify", "models")
 
 
+def test_a_campaign_begins_with_a_table_or_another_campaign(say, tmp_path):
+    (tmp_path / "past.csv").write_text("arm,reward,cost\nmail,1,0.25\nmail,0,0.25\n")
+    say("campaign", "create", "known", *ADS[3:], "--history", "past.csv")
+    say("campaign", "clone", "known", "copy", "--budget", "3")
+    copied = json.loads(say("campaign", "clone", "known", "empty", "--no-learned", "--json"))
+    assert [arm["pulls"] for arm in copied["arms"]] == [0, 0]
+    assert [arm["pulls"] for arm in json.loads(say("campaign", "show", "copy", "--json"))["arms"]] == [0, 2]
+    assert "agrees with its events" in say("campaign", "verify", "copy")
+
+
 def test_a_campaign_may_name_features(say):
     said = say(*ADS, "--features", "log_length, code", "--horizon", "100")
     assert "bts-linear" in said

@@ -217,10 +217,15 @@ def test_what_operators_change_is_sent_again_and_changed_once(client, line):
     assert (changed.arms[0].cost_cap, changed.budget, changed.policy, changed.name) == (2.5, 20.0, "kube", "Ads")
     assert lost().pause("ads").status == "paused"
     assert lost().resume("ads").status == "active"
-    made = lost().create("other", 10.0, ARMS)
-    assert client.create("other", 10.0, ARMS, key=line.requests[-1].headers["idempotency-key"]).id == made.id
+    past = {"mail": (4, 2, np.float32(0.5))}
+    made = lost().create("other", 10.0, ARMS, history=past, key="made once")
+    assert client.create("other", 10.0, ARMS, history=past, key="made once").id == made.id
+    copied = lost().clone("other", "third", budget=5)
+    assert (copied.budget, [arm.pulls for arm in copied.arms]) == (5.0, [0, 4])
+    assert [arm.pulls for arm in client.clone("other", "fourth", learned=False).arms] == [0, 0]
     assert lost().close_campaign("ads").status == "closed"
-    kinds = [event.kind for event in line.store.events if event.campaign != made.id]
+    ads = client.campaign("ads").id
+    kinds = [event.kind for event in line.store.events if event.campaign == ads]
     assert kinds == [
         "created", "topped up", "arm added", "arm retired", "arm brought back", "terms changed", "terms changed",
         "terms changed", "paused", "active", "closed",

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from budgetbandits.cli.history import read_history
 from budgetbandits.cli.screen import AsJson, filled, fits, local_time, plain_table, print_json, share_bar
 from budgetbandits.cli.service import ACTOR, DEFAULT_STORE, Address, once, opened_service, opened_store, say
 from budgetbandits.errors import BadParameter
@@ -73,18 +74,43 @@ def create_command(
     cost: Annotated[
         list[str] | None, typer.Option(help="NAME=COST, the mean cost of an arm, for policies that must know it.")
     ] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(
+            help="Past outcomes to learn from: a .csv or .parquet file with the columns arm, reward and cost."
+        ),
+    ] = None,
     store: Address = DEFAULT_STORE,
     as_json: AsJson = False,
     **terms: Any,
 ) -> None:
     """Create a campaign."""
+    past = None if history is None else read_history(history)
     known: dict[str, Any] = {} if cost_floor is None else {"cost_floor": cost_floor}
     if cost:
         known["costs"] = _arms(cost)
     if terms["features"] is not None:
         terms["features"] = tuple(each.strip() for each in terms["features"].split(","))
     with opened_service(store) as service:
-        once(lambda key: service.create(name, policy, budget, _arms(arm), known=known, key=key, actor=ACTOR, **terms))
+        arms = _arms(arm)
+        once(lambda key: service.create(
+            name, policy, budget, arms, known=known, history=past, key=key, actor=ACTOR, **terms
+        ))  # fmt: skip
+        show(service, name, as_json)
+
+
+@campaign_app.command("clone")
+def clone_command(
+    campaign: Name,
+    name: Annotated[str, typer.Argument(help="The name of the new campaign.")],
+    budget: Annotated[float | None, typer.Option(help="Its budget; without it, as much as the other's.")] = None,
+    learned: Annotated[bool, typer.Option(help="Whether it begins with what the other has learned.")] = True,
+    store: Address = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Create a campaign like another one."""
+    with opened_service(store) as service:
+        once(lambda key: service.clone(campaign, name, budget, learned, key, ACTOR))
         show(service, name, as_json)
 
 

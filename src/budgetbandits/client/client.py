@@ -180,9 +180,16 @@ class Client:
     ) -> CampaignInfo:
         """Create a campaign; ``arms`` maps each arm to the most that one pull of it can cost.
 
-        ``settings`` are the fields of `Terms`, ``policy``, and ``cost_floor`` or ``costs`` for policies that need them.
+        ``settings`` are the fields of `Terms`, ``policy``, ``cost_floor`` or ``costs`` for policies that need them, and
+        ``history``: (pulls, total reward, total cost) of arms, to learn from.
         """
         return self._do(protocol.create(name, budget, arms, key, settings))
+
+    def clone(
+        self, campaign: str, name: str, *, budget: float | None = None, learned: bool = True, key: str | None = None
+    ) -> CampaignInfo:
+        """Create a campaign like this one; with ``learned``, it begins with what that has learned of each arm."""
+        return self._do(protocol.clone(campaign, name, budget, learned, key))
 
     def campaign(self, campaign: str) -> CampaignInfo:
         """One campaign with its arms."""

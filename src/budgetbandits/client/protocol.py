@@ -149,9 +149,16 @@ def create(
     body = _finite({"name": name, "budget": budget, **settings}) | {"arms": amounts("arms", arms)}
     if isinstance(settings.get("costs"), Mapping):
         body["costs"] = amounts("costs", settings["costs"])
+    if isinstance(settings.get("history"), Mapping):
+        body["history"] = {name: [_plain(each) for each in past] for name, past in settings["history"].items()}
     if settings.get("features") is not None:
         body["features"] = listed("features", settings["features"])
     return Call("POST", "/v1/campaigns", CampaignInfo.read, body, _keyed(key))
+
+
+def clone(campaign: str, name: str, budget: float | None, learned: bool, key: str | None) -> Call[CampaignInfo]:
+    body = _finite({"name": name, "budget": budget}) | {"learned": learned}
+    return Call("POST", path_of(campaign, "clone"), CampaignInfo.read, body, _keyed(key))
 
 
 def change(campaign: str, action: str, key: str | None, body: Mapping[str, Any] | None = None) -> Call[CampaignInfo]:

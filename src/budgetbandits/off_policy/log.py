@@ -116,13 +116,14 @@ def read_log(source: str | Path | Any, columns: Mapping[str, str] | None = None)
     if not isinstance(source, str | Path):
         return _read(source, columns)
     try:
-        return _read(_columns(Path(source)), columns)
+        return _read(table_columns(Path(source)), columns)
     except ProblemError as error:
         text = str(error)
         raise ProblemError(text if str(source) in text else f"{source}: {text}") from None
 
 
-def _columns(path: Path) -> Any:
+def table_columns(path: Path) -> Any:
+    """The columns of a CSV or Parquet file, as `named_columns` takes them."""
     if path.suffix != ".parquet":
         return {name: [csv_text(cell) for cell in cells] for name, cells in csv_columns(path).items()}
     try:

@@ -5,11 +5,19 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from budgetbandits.allocation.choosers import best_kind
 from budgetbandits.allocation.session import arm_number, checked_features
-from budgetbandits.errors import BadFeature, BadParameter, Conflict, NoArmLeft, TooManySegments
+from budgetbandits.errors import (
+    BadFeature,
+    BadParameter,
+    Conflict,
+    CostOutOfRange,
+    NoArmLeft,
+    RewardOutOfRange,
+    TooManySegments,
+)
 from budgetbandits.formatting.money import same_decimals
 from budgetbandits.policies import POLICIES, POLICY_REGISTRY, Policy, parse_policy
 from budgetbandits.policies.base import RequestPolicy
@@ -20,13 +28,32 @@ from budgetbandits.service.ledger import Account, set_budget, to_micros, to_unit
 from budgetbandits.service.names import checked_campaign_name, checked_name, is_id, normal
 from budgetbandits.service.stores.records import Campaign, CampaignSettings
 from budgetbandits.terms import CHANGEABLE, CHANGEABLE_FACTS, TERMS, Terms
+from budgetbandits.validation import number, whole
 
 ARM_EVENTS = ("arm added", "arm retired", "arm brought back")
 """The events after which there are other arms to choose from."""
 
+ROUNDING = 1e-9
+"""By which share a sum of floating-point numbers may be above what it should be."""
+
 POLICY_VERSION = 1
 """Which version of the policies a new campaign plays. An audit repeats every choice, so a release that changes how a
 policy chooses must keep the version before it for the campaigns that were created with it."""
+
+
+ArmHistory = Sequence[float]
+"""Past outcomes of an arm: how many, their total reward, and their total cost."""
+
+
+class PlannedCampaign(NamedTuple):
+    """A campaign that nobody has written down yet.
+
+    history  the past outcomes that it begins with, by the numbers of the arms as text, costs in micros
+    """
+
+    learner: CampaignLearner
+    campaign: Campaign
+    history: dict[str, tuple[int, float, int]]
 
 
 def check_new_campaign(
@@ -42,8 +69,14 @@ def check_new_campaign(
 
 
 def planned_campaign(
-    name: str, policy: str | None, budget: float, arms: Mapping[str, float], known: Mapping[str, Any], terms: Terms
-) -> tuple[CampaignLearner, Campaign]:
+    name: str,
+    policy: str | None,
+    budget: float,
+    arms: Mapping[str, float],
+    known: Mapping[str, Any],
+    terms: Terms,
+    history: Mapping[str, ArmHistory] | None = None,
+) -> PlannedCampaign:
     """A campaign that nobody has written down yet, if there can be one like this."""
     name = checked_campaign_name("name", name)
     if is_id(name):
@@ -73,7 +106,52 @@ def planned_campaign(
     settings = CampaignSettings(booked_terms(terms), max(caps), "plain", scaled, False, POLICY_VERSION)
     settings = checked_settings(_with_scales(settings, rule, caps), rule)
     learner = CampaignLearner.new(rule, list(arms), caps, settings)
-    return learner, learner.campaign_row(Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), 0.0, settings))
+    past = _checked_history(history or {}, list(arms), caps, terms.reward_max)
+    learner.add_history(past)
+    row = learner.campaign_row(Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), 0.0, settings))
+    return PlannedCampaign(learner, row, past)
+
+
+def planned_clone(
+    row: Campaign, learner: CampaignLearner, name: str, budget: float | None, learned: bool
+) -> PlannedCampaign:
+    """A campaign like this one, with what it has learned of its active arms or with nothing."""
+    settings, terms, scale = row.settings, row.settings.terms, to_units(row.settings.cost_max)
+    active = [arm for arm in range(len(learner.names)) if learner.state.active[arm]]
+    arms = {learner.names[arm]: to_units(int(learner.caps[arm])) for arm in active}
+    known: dict[str, Any] = {}
+    if "cost_floor" in settings.known:
+        known["cost_floor"] = settings.known["cost_floor"] * scale
+    if "costs" in settings.known:
+        known["costs"] = {learner.names[arm]: settings.known["costs"][arm] * scale for arm in active}
+    if budget is None:
+        budget = to_units(row.account.budget) if terms.period_budget is None else terms.period_budget
+    history = {learner.names[arm]: learner.history(arm) for arm in active} if learned else {}
+    return planned_campaign(name, row.policy, budget, arms, known, terms, history)
+
+
+def _checked_history(
+    history: Mapping[str, ArmHistory], names: Sequence[str], caps: Sequence[int], reward_max: float
+) -> dict[str, tuple[int, float, int]]:
+    """Past outcomes by the numbers of the arms, with costs in micros."""
+    past: dict[str, tuple[int, float, int]] = {}
+    for name, outcomes in history.items():
+        arm, of = arm_number(names, normal(name)), f"the history of {name!r:.60}"
+        try:
+            pulls, reward, cost = outcomes
+        except (TypeError, ValueError):
+            raise BadParameter(f"{of} is {outcomes!r:.60}; give how many pulls, total reward, total cost") from None
+        count = whole(f"{of}: pulls", pulls)
+        amount, rewards = to_micros(cost, f"{of}: the total cost"), number(reward)
+        if not 0.0 <= rewards <= count * reward_max * (1.0 + ROUNDING):
+            raise RewardOutOfRange(
+                f"{of}: a total reward of {rewards:g} in {count:,} pulls; each has 0 to {reward_max:g}"
+            )
+        if amount > count * caps[arm] * (1.0 + ROUNDING):
+            raise CostOutOfRange(f"{of}: a total cost of {cost:g} in {count:,} pulls is above the cap; raise the cap")
+        if count:
+            past[str(arm)] = (count, rewards, amount)
+    return past
 
 
 def default_policy(terms: Terms) -> str:

@@ -33,8 +33,8 @@ from budgetbandits.policies.planning import PlanState
 from budgetbandits.policies.primal_dual import PricedState
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.policies.statistics import Moments
-from budgetbandits.policies.transfer import UnitChange, carried
-from budgetbandits.service.ledger import Account
+from budgetbandits.policies.transfer import UnitChange, carried, totals
+from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.request import Amounts, ResolvedRequest, resolve
 from budgetbandits.service.segment_sums import SegmentSums
 from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSettings, DecisionRow, Event
@@ -208,6 +208,19 @@ class CampaignLearner(ArmSession):
         made.learner.chooser.reset(state)
         made.set_budget(row.account.budget)
         return made
+
+    def add_history(self, history: Mapping[str, tuple[int, float, int]]) -> None:
+        """Learn from past outcomes, by the numbers of the arms as text: how many, their total reward and cost."""
+        for text, (pulls, reward, cost) in history.items():
+            arm = int(text)
+            share, scale = reward / self._settings.terms.reward_max, self._settings.cost_scale(int(self.caps[arm]))
+            self.learner.add_history(arm, pulls, min(share, pulls), min(cost / scale, pulls))
+
+    def history(self, arm: int) -> tuple[int, float, float]:
+        """The pulls of an arm, and the totals of their rewards and costs in the user's unit."""
+        pulls, reward, cost = totals(self.policy, self.state, arm)
+        scale = to_units(self._settings.cost_scale(int(self.caps[arm])))
+        return pulls, reward * self._settings.terms.reward_max, cost * scale
 
     @property
     def smallest_cap(self) -> int:

@@ -19,6 +19,8 @@ from pydantic_core import to_json
 from budgetbandits.errors import BadParameter, BadState, Conflict, StoreError, WrongClock
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_checks import (
+    ArmHistory,
+    PlannedCampaign,
     arm_to_bring_back,
     arm_to_retire,
     changed_campaign,
@@ -26,9 +28,10 @@ from budgetbandits.service.campaign_checks import (
     check_not_closed,
     checked_cap,
     planned_campaign,
+    planned_clone,
     with_larger_cap,
 )
-from budgetbandits.service.campaign_learner import ArmStatus
+from budgetbandits.service.campaign_learner import ArmStatus, CampaignLearner
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import check_text, checked_name, is_id, normal
@@ -119,6 +122,7 @@ class Campaigns:
         arms: Mapping[str, float],
         *,
         known: Mapping[str, Any] | None = None,
+        history: Mapping[str, ArmHistory] | None = None,
         key: str | None = None,
         actor: str | None = None,
         **terms: Any,
@@ -127,13 +131,34 @@ class Campaigns:
 
         Without a ``policy`` it is bts-linear if requests have features, bts-paced if it has a horizon, and else bts.
         ``terms`` are the fields of `Terms`. ``known`` is for policies that must know something: cost_floor, or costs by
-        arm, in the user's unit. Asked again under the same ``key`` it gives the same campaign. ``actor`` is
-        who the event says has done it.
+        arm, in the user's unit. ``history`` are past outcomes by arm, which are learned from and were not paid out of
+        this budget: how many, their total reward and their total cost. Asked again under the same ``key`` it gives the
+        same campaign. ``actor`` is who the event says has done it.
         """
-        learner, campaign = planned_campaign(name, policy, budget, arms, known or {}, Terms(**terms).checked())
+        planned = planned_campaign(name, policy, budget, arms, known or {}, Terms(**terms).checked(), history or {})
+        learner, campaign, past = planned
         caps = list(zip(learner.names, map(int, learner.caps), strict=True))
         asked = ("create", campaign.name, campaign.policy, campaign.account.budget, caps, campaign.settings.to_dict())
-        operation = Operation(key, asked)
+        return self._add(planned, Operation(key, (*asked, past) if past else asked), actor)
+
+    def clone(
+        self,
+        campaign: str,
+        name: str,
+        budget: float | None = None,
+        learned: bool = True,
+        key: str | None = None,
+        actor: str | None = None,
+    ) -> str:
+        """A new campaign with the policy, the terms and the active arms of another, and its budget if none is given.
+        With ``learned`` it begins with the pulls, the total reward and the total cost of each arm. Gives its id."""
+        row, learner = self._store.read(isolated(campaign, lambda tx: _with_learner(tx, campaign)))
+        planned = planned_clone(row, learner, name, budget, learned)
+        return self._add(planned, Operation(key, ("clone", row.id, planned.campaign.name, budget, learned)), actor)
+
+    def _add(self, planned: PlannedCampaign, operation: Operation, actor: str | None) -> str:
+        """Write a new campaign; its id, or that of the one that this operation made before."""
+        learner, campaign, past = planned
 
         def before(tx: Transaction) -> str | None:
             """The campaign that was made by this, or under this key; a conflict if another one has the name."""
@@ -149,8 +174,10 @@ class Campaigns:
             now = moment(tx, self._clock)
             account = replace(campaign.account, period=campaign.settings.period_of(now))
             tx.add_campaign(replace(campaign, created_at=now, account=account))
-            tx.add_arms([learner.arm_row(campaign, arm) for arm in range(len(caps))])
-            tx.add_event(Event(campaign.id, "created", now, amount=campaign.account.budget, actor=actor))
+            tx.add_arms([learner.arm_row(campaign, arm) for arm in range(len(learner.names))])
+            event = Event(campaign.id, "created", now, amount=campaign.account.budget, actor=actor)
+            event.request = to_json({"history": past}).decode() if past else None
+            tx.add_event(event)
             operation.note(tx, campaign.id, now, lambda: self._answer(tx, campaign.id))
             return campaign.id
 
@@ -380,6 +407,11 @@ class Campaigns:
             operation.note(tx, row.id, moment(tx, self._clock), lambda: self._answer(tx, row.id))
 
         self._store.write(isolated(campaign, once), Scope(campaign))
+
+
+def _with_learner(tx: Transaction, campaign: str) -> tuple[Campaign, CampaignLearner]:
+    row = find_campaign(tx, campaign)
+    return row, CampaignLearner.from_rows(row, tx.arms(row.id))
 
 
 def _reset_clock(

@@ -41,6 +41,7 @@ class DecisionService:
         self.reports = reports = Feedback(store, leases, clock)
 
         self.create, self.top_up, self.change_terms = campaigns.create, campaigns.top_up, campaigns.change_terms
+        self.clone = campaigns.clone
         self.set_status, self.reset_clock = campaigns.set_status, campaigns.reset_clock
         self.add_arm, self.retire_arm = campaigns.add_arm, campaigns.retire_arm
         self.bring_back_arm = campaigns.bring_back_arm

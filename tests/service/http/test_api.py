@@ -965,3 +965,23 @@ def test_features_that_are_missing_unknown_or_no_numbers_are_refused_with_a_reme
     for features in (["a"] * 2, [f"x{number}" for number in range(65)], "length", []):
         refused = service("POST", "/v1/campaigns", CAMPAIGN | {"name": "more", "features": features})
         assert refused.status_code == 422
+
+
+def test_a_campaign_from_history_and_from_another(service):
+    past = {"search": [4, 2, 1.5], "mail": [2, 0, 0.5]}
+    made = service("POST", "/v1/campaigns", CAMPAIGN | {"history": past})
+    assert [arm["pulls"] for arm in made.json()["arms"]] == [4, 2]
+    for wrong in ({"mail": [1, 2]}, {"mail": [1, "a", 2]}, {"mail": {}}, {"mail": [1, 5, 0.1]}, {"nobody": [1, 0, 0]}):
+        assert service("POST", "/v1/campaigns", CAMPAIGN | {"name": "x", "history": wrong}).status_code in (404, 422)
+    for learned, pulls in ((True, [4, 2]), (False, [0, 0])):
+        body = {"name": f"copy {learned}", "budget": 3, "learned": learned}
+        copied = service("POST", "/v1/campaigns/ads/clone", body, Idempotency_Key="one")
+        assert (copied.status_code, copied.json()["budget"]) == (201, 3.0)
+        assert [arm["pulls"] for arm in copied.json()["arms"]] == pulls
+        assert service("POST", "/v1/campaigns/ads/clone", body, Idempotency_Key="one").content == copied.content
+    assert service("POST", "/v1/campaigns/nobody/clone", {"name": "y"}).status_code == 404
+    # who may change one campaign alone may not create others
+    key = make_key(service.store, ["admin"], 0.0, "ads")
+    assert service("POST", "/v1/campaigns/ads/clone", {"name": "y"}, key=key).status_code == 403
+    assert service("POST", "/v1/campaigns/ads/terms", {"budget": 8, "caps": {"mail": 0.75}}, key=key).status_code == 200
+    assert service("POST", "/v1/campaigns/ads/terms", {"name": None}, key=key).status_code == 422

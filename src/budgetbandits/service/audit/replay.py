@@ -98,6 +98,8 @@ class Replay:
 
     def _created(self, event: Event) -> None:
         self.account = Account(_known(event.amount), period=self.row.settings.period_of(event.at))
+        if event.request is not None:
+            self.learner.add_history(from_json(event.request)["history"])
 
     def _topped_up(self, event: Event) -> None:
         self.account = ledger.top_up(self.account, _known(event.amount))

@@ -44,6 +44,7 @@ from budgetbandits.service.http.request_checks import check_mistakes, check_no_n
 from budgetbandits.service.http.schemas import (
     AuditAnswer,
     CampaignAnswer,
+    CampaignClone,
     CampaignDetailAnswer,
     NewArm,
     NewCampaign,
@@ -270,6 +271,16 @@ def show_standing(campaign: CampaignPath, service: ThisService) -> StandingAnswe
 def standings(service: ThisService, limit: Limit = None, after: After = None) -> list[StandingAnswer]:
     """List how all campaigns do, the oldest first: all of them, or a page."""
     return [StandingAnswer(**each.to_dict()) for each in service.campaigns.outlooks(limit, after)]
+
+
+@change("/v1/campaigns/{source}/clone", status_code=201)
+def clone(
+    body: CampaignClone, source: CampaignPath, service: ThisService, actor: Actor, key: IdempotencyKey = None
+) -> Response:
+    """Create a campaign like this one, with or without what it has learned; the key must be for all campaigns."""
+    service.campaigns.clone(source, body.name, body.budget, body.learned, key=key, actor=actor)
+    change = OperatorChange(service, body.name, actor, key)
+    return change.answer("campaign cloned", 201, source=source, learned=body.learned)
 
 
 @change("/v1/campaigns/{campaign}/pause")

@@ -96,12 +96,32 @@ class NewCampaign(_with_terms("CampaignTerms", RequestBody, _sent)):  # type: ig
     )
     cost_floor: Money | None = _about("The least mean cost, for policies that must know it.", None)
     costs: dict[Name, Money] | None = _about("The mean cost of each arm, for policies that must know it.", None)
+    history: dict[Name, Annotated[list[Money], Field(min_length=3, max_length=3)]] | None = _about(
+        "Past outcomes of arms to learn from: how many, their total reward and their total cost.", None
+    )
     max_bytes: ClassVar[int] = 1_000_000
 
     @classmethod
     def mistake(cls, sent: dict[str, Any]) -> str | None:
         unknown: str | None = super().mistake(sent)
-        return _wrong_amount(sent, "arms", "costs") or unknown
+        return _wrong_amount(sent, "arms", "costs") or _wrong_history(sent.get("history")) or unknown
+
+
+def _wrong_history(history: Any) -> str | None:
+    """The first mistake in a field that should map names to three numbers."""
+    for name, past in history.items() if isinstance(history, dict) else ():
+        numbers = isinstance(past, list) and len(past) == 3 and all(type(each) in (int, float) for each in past)
+        if not numbers or not 0 < len(name) <= NAME_LENGTH_MAX:
+            return (
+                f"history: {name!r:.60} is {past!r:.60}; give [pulls, total reward, total cost] for the name of an arm"
+            )
+    return None
+
+
+class CampaignClone(RequestBody):
+    name: Name = _about("A name that no other campaign has.")
+    budget: Money | None = _about("The most that may be spent; without it, as much as the other campaign's.", None)
+    learned: bool = _about("Whether it begins with what the other has learned of each arm.", True)
 
 
 class TermChanges(_with_terms("ChangeableTerms", RequestBody, _sent, CHANGEABLE)):  # type: ignore[misc]
