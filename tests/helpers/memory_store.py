@@ -76,6 +76,10 @@ class _Memory(Transaction):
     def pages(self):
         return OperatorsPage(self.store)
 
+    def webhooks(self):
+        """This store has none."""
+        raise NotImplementedError
+
     def campaign(self, id_or_name):
         named = (row for row in self.store.campaigns.values() if row.name == normal(id_or_name))
         return self.store.campaigns.get(id_or_name) or next(named, None)

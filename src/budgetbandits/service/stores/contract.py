@@ -23,6 +23,7 @@ from budgetbandits.errors import BadState, BudgetBanditsError, NotFound
 from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, Event, Key, KeyEvent, Lease, LeaseEvent
 from budgetbandits.service.stores.sql.dashboard import Pages
 from budgetbandits.service.stores.sql.rollups import Rollups
+from budgetbandits.service.stores.sql.webhooks import Webhooks
 
 T = TypeVar("T")
 
@@ -130,6 +131,10 @@ class Transaction(DecisionTransaction):
     @abstractmethod
     def pages(self) -> Pages:
         """Queries for pages, in this transaction."""
+
+    @abstractmethod
+    def webhooks(self) -> Webhooks:
+        """Webhooks and their outbox, in this transaction."""
 
     @abstractmethod
     def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:
