@@ -204,6 +204,7 @@ def scoped_route(scope: str) -> type[APIRoute]:
                 client = request.scope.get("client")
                 key = await check_header(service_of(request).keys, header, scope, campaign, client)
                 request.state.actor = actor_of(key.prefix)
+                structlog.contextvars.bind_contextvars(actor=request.state.actor)
                 check_query(request.scope["query_string"], known)
                 content = await request.body()
                 check_size(len(content), UNUSED_BODY_BYTES_MAX if body is None else body.max_bytes)

@@ -185,8 +185,8 @@ def write_logs() -> None:
     """Write one line per log entry to stderr: JSON, or plain text on a terminal."""
     person = sys.stderr.isatty()
     shared: list[Any] = [
-        structlog.stdlib.add_log_level, structlog.processors.TimeStamper(fmt="iso"),
-        structlog.processors.StackInfoRenderer(),
+        structlog.contextvars.merge_contextvars, structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso"), structlog.processors.StackInfoRenderer(),
     ]  # fmt: skip
     if person:
         words = structlog.dev.ConsoleRenderer(exception_formatter=_traceback)

@@ -112,8 +112,8 @@ CREATE TABLE decision (
 -- and by campaign.
 PENDING_DECISIONS;
 
--- lease_seq: the number of an event of a lease among that lease's events. actor: the public part of an operator's key, or
--- the command line.
+-- lease_seq: the number of an event of a lease among that lease's events. actor: the public part of the key of an
+-- operator, or of a worker who reported on a decision; or the command line.
 CREATE TABLE event (
     seq COUNTED_KEY,
     campaign TEXT NOT NULL,
