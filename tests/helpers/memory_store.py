@@ -81,6 +81,10 @@ class _Memory(Transaction):
     def pruning(self):
         return NoPruning()
 
+    def webhooks(self):
+        """This store has none."""
+        raise NotImplementedError
+
     def campaign(self, id_or_name):
         name = normal(id_or_name)
         named = (row for row in self.store.campaigns.values() if row.name == name)

@@ -20,8 +20,8 @@ except ModuleNotFoundError as missing:
 
 from budgetbandits.client.async_client import AsyncClient, AsyncDecision
 from budgetbandits.client.client import Client, Decision
-from budgetbandits.client.models import ArmInfo, CampaignInfo, StandingInfo
-from budgetbandits.client.protocol import FeedbackResult
+from budgetbandits.client.models import ArmInfo, CampaignInfo, StandingInfo, WebhookInfo
+from budgetbandits.client.protocol import FeedbackResult, check_signature
 
 __all__ = [
     "ArmInfo",
@@ -32,4 +32,6 @@ __all__ = [
     "Decision",
     "FeedbackResult",
     "StandingInfo",
+    "WebhookInfo",
+    "check_signature",
 ]

@@ -20,7 +20,7 @@ from urllib.parse import quote
 import httpx
 
 from budgetbandits.client import protocol
-from budgetbandits.client.models import CampaignInfo, StandingInfo
+from budgetbandits.client.models import CampaignInfo, StandingInfo, WebhookInfo
 from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, OnError, P, R, T, on_error_of
 from budgetbandits.client.retries import DEADLINE, Retry
 from budgetbandits.errors import BadParameter, BudgetBanditsError, ServiceUnreachable
@@ -216,6 +216,21 @@ class Client:
             found += page
             if len(page) < protocol.PAGE:
                 return found
+
+    def create_webhook(self, url: str, campaign: str | None = None) -> WebhookInfo:
+        """Have changes of campaigns, or of one, reported to an address; keep the ``secret``, it is shown once.
+
+        If the answer is lost and the call repeated, there may be two: `webhooks` lists them.
+        """
+        return self._do(protocol.create_webhook(url, campaign))
+
+    def webhooks(self) -> list[WebhookInfo]:
+        """All addresses that are notified, without their secrets."""
+        return self._do(protocol.webhooks())
+
+    def drop_webhook(self, id: str) -> None:
+        """Notify an address no more."""
+        self._do(protocol.drop_webhook(id))
 
     def top_up(self, campaign: str, amount: float, *, key: str | None = None) -> CampaignInfo:
         """Raise the budget."""

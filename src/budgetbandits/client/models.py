@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from budgetbandits.formatting.money import same_decimals as amounts
@@ -101,6 +101,28 @@ class StandingInfo:
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> StandingInfo:
+        """From an answer; fields that only a newer service knows are left out."""
+        return cls(**_known(cls, values))
+
+
+@dataclass(frozen=True)
+class WebhookInfo:
+    """An address that is notified of campaigns."""
+
+    id: str
+    url: str
+    campaign: str | None
+    """The name of the only campaign it is for; None for all."""
+    created_at: float
+    waiting: int = 0
+    """Notifications that it has not accepted yet ..."""
+    tries: int = 0
+    """... and how often one of them was tried."""
+    secret: str = field(default="", repr=False)
+    """What notifications are signed with; only the answer that makes a webhook has it."""
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> WebhookInfo:
         """From an answer; fields that only a newer service knows are left out."""
         return cls(**_known(cls, values))
 

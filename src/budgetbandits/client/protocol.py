@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import math
 import time
 import uuid
@@ -16,7 +18,7 @@ from urllib.parse import quote
 import httpx
 
 from budgetbandits import errors
-from budgetbandits.client.models import CampaignInfo, StandingInfo
+from budgetbandits.client.models import CampaignInfo, StandingInfo, WebhookInfo
 from budgetbandits.errors import (
     BadParameter,
     BudgetBanditsError,
@@ -192,6 +194,31 @@ def standings(after: str | None) -> Call[list[StandingInfo]]:
     """A page of standings, after the campaign with this id."""
     path = f"/v1/standings?limit={PAGE}" + ("" if after is None else f"&after={after}")
     return Call("GET", path, lambda rows: [StandingInfo.read(row) for row in rows])
+
+
+def create_webhook(url: str, campaign: str | None) -> Call[WebhookInfo]:
+    return Call("POST", "/v1/webhooks", WebhookInfo.read, {"url": url, "campaign": campaign})
+
+
+def webhooks() -> Call[list[WebhookInfo]]:
+    return Call("GET", "/v1/webhooks", lambda rows: [WebhookInfo.read(row) for row in rows])
+
+
+def drop_webhook(id: str) -> Call[None]:
+    return Call("DELETE", f"/v1/webhooks/{quote(id, safe='')}", lambda _: None)
+
+
+def check_signature(secret: str, header: str, body: bytes, tolerance: float = 300.0) -> None:
+    """Refuse a notification that was not signed with this secret, or more than ``tolerance`` seconds ago.
+
+    ``header`` is Budgetbandits-Signature, ``body`` the bytes that came.
+    """
+    at, _, signed = header.removeprefix("t=").partition(",v1=")
+    wanted = hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
+    if not hmac.compare_digest(signed.encode(), wanted.encode()):
+        raise NotAllowed("the signature is not of this body and secret; refuse it with status 401", known=False)
+    if abs(time.time() - float(at)) > tolerance:
+        raise NotAllowed("the signature is too old, or a clock is wrong; refuse it with status 401", known=False)
 
 
 def path_of(campaign: str, *rest: str) -> str:

@@ -52,6 +52,8 @@ class FeedbackReport:
     cost: float | None = None
     failed: bool = False
     """There was no answer."""
+    actor: str | None = None
+    """Who reports it, as events name them."""
 
     def checked(self) -> tuple[float | None, int | None]:
         """The reward, which is checked against its campaign later, and the cost in micros."""
@@ -140,11 +142,17 @@ class Feedback:
         if made.hold.state == "voided":
             raise Conflict(f"decision {made.id} was voided; it takes no feedback")
         if report.failed:
-            return self._fail(tx, funds, made, cost)
-        return self._tell(tx, funds, made, reward, cost)
+            return self._fail(tx, funds, made, cost, report.actor)
+        return self._tell(tx, funds, made, reward, cost, report.actor)
 
     def _tell(
-        self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, reward: float | None, cost: int | None
+        self,
+        tx: DecisionTransaction,
+        funds: Funds,
+        made: DecisionRow,
+        reward: float | None,
+        cost: int | None,
+        actor: str | None,
     ) -> BookedFeedback:
         if made.failed and reward is not None:
             raise Conflict(f"decision {made.id} was reported as failed; it takes no other feedback")
@@ -164,10 +172,11 @@ class Feedback:
             funds = self._leases.for_cost(tx, funds, made, cost)
             account, hold = _settled(funds, made, cost)
             updated = made.with_feedback(hold, cost, reward if new_reward else made.reward)
-            event = Event(made.campaign, "settled", now, made.id, made.arm, cost, reward if new_reward else None)
+            news = reward if new_reward else None
+            event = Event(made.campaign, "settled", now, made.id, made.arm, cost, news, actor=actor)
         else:
             updated = made.with_feedback(made.hold, made.cost, reward)
-            event = Event(made.campaign, "rewarded", now, made.id, made.arm, reward=reward)
+            event = Event(made.campaign, "rewarded", now, made.id, made.arm, reward=reward, actor=actor)
         in_full = updated.cost is not None and updated.reward is not None
         froze = account.status != funds.account.status
         funds.book(account, event, updated if new_cost or in_full else None)
@@ -178,7 +187,9 @@ class Feedback:
             self._store.prefetch = funds.learner.prefetch_choice  # a worker usually asks again after feedback
         return BookedFeedback(made.id, to_units(updated.hold.overrun), new_cost, refused)
 
-    def _fail(self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, cost: int | None) -> BookedFeedback:
+    def _fail(
+        self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, cost: int | None, actor: str | None
+    ) -> BookedFeedback:
         """There was no answer: settled with what it cost, and the arm cools down."""
         if made.reward is not None:
             raise Conflict(f"the reward of decision {made.id} was reported, so it has not failed")
@@ -190,10 +201,11 @@ class Feedback:
             cost = cost or 0
             funds = self._leases.for_cost(tx, funds, made, cost)
             account, hold = _settled(funds, made, cost)
-            settled = Event(made.campaign, "settled", now, made.id, made.arm, cost)
+            settled = Event(made.campaign, "settled", now, made.id, made.arm, cost, actor=actor)
         updated = replace(made.with_feedback(hold, made.cost if cost is None else cost, None), failed=True)
         froze = account.status != funds.account.status
-        funds.fail(account, Event(made.campaign, "failed", now, made.id, made.arm), settled, made.created_at)
+        failure = Event(made.campaign, "failed", now, made.id, made.arm, actor=actor)
+        funds.fail(account, failure, settled, made.created_at)
         if froze:
             _note_freeze(funds, updated, now)
         tx.save_decision(updated)
@@ -212,7 +224,7 @@ class Feedback:
         """The call was never made: the money is free again. Voiding twice changes nothing."""
         self._store.write(*self.void_task(decision, campaign))
 
-    def void_task(self, decision: str, campaign: str | None = None) -> Task[None]:
+    def void_task(self, decision: str, campaign: str | None = None, actor: str | None = None) -> Task[None]:
         def work(tx: DecisionTransaction) -> None:
             funds, made = locked(tx, self._leases, decision, campaign)
             _check_not_archived(funds.row, made)
@@ -222,7 +234,8 @@ class Feedback:
                 raise Conflict(f"the reward of decision {made.id} was reported, so the call was made; report its cost")
             account, hold = ledger.void(funds.account, made.hold)
             tx.save_decision(replace(made, hold=hold))
-            funds.book(account, Event(made.campaign, "voided", moment(tx, self._clock), decision, made.arm))
+            now = moment(tx, self._clock)
+            funds.book(account, Event(made.campaign, "voided", now, decision, made.arm, actor=actor))
 
         return Task(isolated(campaign, work), self._scope(campaign, [decision]))
 

@@ -38,6 +38,8 @@ class Metrics(Collector):
         """The same by campaign, for the store."""
         self._requests: Counter[tuple[str, int]] = Counter()
         self._delays: dict[str, _Delays] = {}
+        self.notifications: Counter[str] = Counter()
+        """Notifications of webhooks: accepted, and tries that were refused."""
         self.task_failures: Counter[str] = Counter()
         """Background tasks that have failed, by name ..."""
         self.task_ends: dict[str, float] = {}
@@ -87,7 +89,10 @@ class Metrics(Collector):
             failures.add_metric([task], count)
         for task, at in list(self.task_ends.items()):
             ends.add_metric([task], at)
-        yield from (failures, ends)
+        notifications = _count("notifications", "Notifications sent to webhooks, by result.", labels=["result"])
+        for result in ("accepted", "refused"):
+            notifications.add_metric([result], self.notifications[result])
+        yield from (failures, ends, notifications)
 
     def _load(self) -> Iterator[Metric]:
         build = InfoMetricFamily("budgetbandits_build", "The program that runs.")

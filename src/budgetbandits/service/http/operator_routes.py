@@ -23,6 +23,7 @@ from starlette.routing import Match, Mount, Router
 from starlette.types import Message
 
 from budgetbandits.errors import BadState
+from budgetbandits.service import webhooks
 from budgetbandits.service.audit.export import Format, Table
 from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.campaigns import Campaigns
@@ -48,10 +49,13 @@ from budgetbandits.service.http.schemas import (
     CampaignDetailAnswer,
     NewArm,
     NewCampaign,
+    NewWebhook,
+    NewWebhookAnswer,
     RequestBody,
     StandingAnswer,
     TermChanges,
     TopUp,
+    WebhookAnswer,
 )
 from budgetbandits.service.http.subprocess_reads import Reading, StreamedRead
 from budgetbandits.service.http.worker_routes import ServerState
@@ -202,6 +206,7 @@ def scoped_route(scope: str) -> type[APIRoute]:
                 client = request.scope.get("client")
                 key = await check_header(service_of(request).keys, header, scope, campaign, client)
                 request.state.actor = actor_of(key.prefix)
+                structlog.contextvars.bind_contextvars(actor=request.state.actor)
                 check_query(request.scope["query_string"], known)
                 content = await request.body()
                 check_size(len(content), UNUSED_BODY_BYTES_MAX if body is None else body.max_bytes)
@@ -357,6 +362,30 @@ async def read_verify(request: Request, campaign: CampaignPath, service: ThisSer
     finally:
         await reading.close()
     return AuditAnswer(agrees=not differences, differences=differences)
+
+
+@admin.post("/v1/webhooks", status_code=201)
+def create_webhook(body: NewWebhook, service: ThisService, actor: Actor) -> NewWebhookAnswer:
+    """Have changes of campaigns reported to an address."""
+    made = webhooks.make_webhook(service.store, body.url, body.campaign)
+    log.info("webhook made", webhook=made.id, url=made.url, actor=actor)
+    return NewWebhookAnswer(**vars(made) | {"campaign": body.campaign})
+
+
+@admin.get("/v1/webhooks")
+def list_webhooks(service: ThisService) -> list[WebhookAnswer]:
+    """List webhooks, and how many notifications each has not accepted."""
+    return [WebhookAnswer(**each) for each in service.store.read(webhooks.listed)]  # type: ignore[arg-type]
+
+
+@admin.delete("/v1/webhooks/{webhook}")
+def drop_webhook(
+    webhook: Annotated[str, Path(min_length=1, max_length=200)], service: ThisService, actor: Actor
+) -> dict[str, str]:
+    """Notify an address no more; what it has not accepted is dropped."""
+    webhooks.drop_webhook(service.store, webhook)
+    log.info("webhook dropped", webhook=webhook, actor=actor)
+    return {"id": webhook}
 
 
 async def _long_read(request: Request, service: ServerState, job: Job) -> Reading:

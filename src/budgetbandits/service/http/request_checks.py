@@ -8,6 +8,7 @@ that can occur very often; the search ends at the first.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import time
 from collections.abc import Sequence
@@ -38,8 +39,24 @@ log = structlog.get_logger("budgetbandits")
 # --- middleware ------------------------------------------------------------------------------------------------------
 
 
+_REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
+_TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}.*")
+
+
+def request_ids(scope: Scope) -> dict[str, str]:
+    """What logs say of a request: the id that its caller gave or a new one, and the caller's W3C trace, if any."""
+    ids = {}
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
+            ids["request_id"] = value.decode()
+        elif name == b"traceparent" and (trace := _TRACEPARENT.fullmatch(value)) is not None:
+            ids["trace_id"], ids["parent_id"] = trace[1].decode(), trace[2].decode()
+    ids.setdefault("request_id", os.urandom(8).hex())
+    return ids
+
+
 class RequestCounter:
-    """Count every request with its status and its time, and log unexpected errors."""
+    """Count every request with its status and its time, give it an id, and log unexpected errors."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self.app = app
@@ -49,12 +66,15 @@ class RequestCounter:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        begun, status = time.perf_counter(), 500
+        begun, status, ids = time.perf_counter(), 500, request_ids(scope)
+        structlog.contextvars.bind_contextvars(**ids)
+        sent_back = (b"x-request-id", ids["request_id"].encode())
 
         async def note(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                message["headers"] = [*message["headers"], sent_back]
             await send(message)
 
         try:

@@ -214,6 +214,11 @@ class NewArm(RequestBody):
     cost_cap: Money = _about("The most that one pull of it can cost.")
 
 
+class NewWebhook(RequestBody):
+    url: Annotated[str, Field(min_length=1, max_length=2000)] = _about("Where notifications are sent: http or https.")
+    campaign: Name | None = _about("Its name or id, to be notified of this campaign only.", None)
+
+
 # --- answers ---------------------------------------------------------------------------------------------------------
 
 
@@ -308,6 +313,19 @@ class StandingAnswer(BaseModel):
     reward_24_hours: float = _about("... and their sum.")
     last_decision_at: float | None = _about("Seconds since 1970.")
     last_feedback_at: float | None = _about("Seconds since 1970; when a cost was last reported.")
+
+
+class WebhookAnswer(BaseModel):
+    id: str
+    url: str
+    campaign: str | None = _about("The name of the only campaign it is for; null for all.")
+    created_at: float = _about("Seconds since 1970.")
+    waiting: int = _about("Notifications that it has not accepted yet ...", 0)
+    tries: int = _about("... and how often one of them was tried.", 0)
+
+
+class NewWebhookAnswer(WebhookAnswer):
+    secret: str = _about("What notifications are signed with; it is shown this one time.")
 
 
 class AuditAnswer(BaseModel):

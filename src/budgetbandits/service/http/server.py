@@ -18,12 +18,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import httpx
 import structlog
 import uvicorn
 from starlette.types import ASGIApp
 from structlog.typing import ExcInfo
 
 from budgetbandits.errors import BudgetBanditsError
+from budgetbandits.service import webhooks
 from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.http.app import LazyApplication, create_app
 from budgetbandits.service.http.auth import hand_over_first_key
@@ -42,6 +44,8 @@ ROLL_UP_SECONDS = 5.0
 """... and between two updates of the rollups."""
 PRUNE_SECONDS = 600.0
 """Time between two looks for what is old enough for the archive. It is archived by whole days."""
+NOTIFY_SECONDS = 5.0
+"""Time between two looks at campaigns for webhooks, if there are any."""
 SETTLE_SECONDS = 0.2
 """Time for clients that waited for a new server, before it imports operators' routes."""
 SHUTDOWN_SECONDS_MAX = 10
@@ -71,7 +75,13 @@ def serve(
         print(f"Serving {name} on http://{host}:{port}", flush=True)
         service, stop = DecisionService(store), threading.Event()
         metrics, reads = Metrics(store, series), LongReads(store)
+        sender = webhooks.sender()
         sweepers = [
+            threading.Thread(
+                target=_every,
+                args=(NOTIFY_SECONDS, partial(_notify, store, metrics, sender, stop), metrics, stop),
+                daemon=True,
+            ),
             threading.Thread(
                 target=_every, args=(EXPIRE_SECONDS, partial(_expire, service, metrics), metrics, stop), daemon=True
             ),
@@ -98,6 +108,7 @@ def serve(
             stop.set()
             for each in sweepers:
                 each.join()
+            sender.close()
             _once(partial(_count_refusals, store, metrics), metrics)
             log.info("stopped")
 
@@ -172,6 +183,13 @@ def _expire(service: DecisionService, metrics: Metrics) -> None:
             log.warning("holds expired", campaign=campaign, count=count)
 
 
+def _notify(store: Store, metrics: Metrics, sender: httpx.Client, stop: threading.Event) -> None:
+    webhooks.look(store, stop.is_set)
+    accepted, refused = webhooks.deliver(store, sender, stop.is_set)
+    metrics.notifications["accepted"] += accepted
+    metrics.notifications["refused"] += refused
+
+
 def _count_refusals(store: Store, metrics: Metrics) -> None:
     metrics.refused.flush(store)
 
@@ -208,8 +226,8 @@ def write_logs() -> None:
     """Write one line per log entry to stderr: JSON, or plain text on a terminal."""
     person = sys.stderr.isatty()
     shared: list[Any] = [
-        structlog.stdlib.add_log_level, structlog.processors.TimeStamper(fmt="iso"),
-        structlog.processors.StackInfoRenderer(),
+        structlog.contextvars.merge_contextvars, structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso"), structlog.processors.StackInfoRenderer(),
     ]  # fmt: skip
     if person:
         words = structlog.dev.ConsoleRenderer(exception_formatter=_traceback)

@@ -23,7 +23,7 @@ from budgetbandits.errors import BadParameter, BadState, BudgetBanditsError, Hol
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.decisions import DecisionResult, Decisions
 from budgetbandits.service.feedback import BookedFeedback, Feedback, FeedbackReport
-from budgetbandits.service.http.auth import KeyRing, check_header
+from budgetbandits.service.http.auth import KeyRing, actor_of, check_header
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.http.problem_json import CALLER_ERRORS, InvalidRequest, answer, describe, openapi_extra
 from budgetbandits.service.http.request_checks import (
@@ -99,9 +99,10 @@ async def feedback(service: ServerState, request: Request) -> Response:
     """Report the reward of a decision, its cost, or both; in any order, any number of times."""
     campaign = await _allowed(service, request, "feedback")
     decision, body = request.path_params["decision"], await _body(request, FeedbackRequest)
-    task = service.reports.feedback_task(FeedbackReport(decision, body.reward, body.cost, bool(body.failed)), campaign)
+    report = FeedbackReport(decision, body.reward, body.cost, bool(body.failed), request.scope["actor"])
+    task = service.reports.feedback_task(report, campaign)
     booked = await service.decisions.perform(campaign, task)
-    _count(service, campaign, booked)
+    _count(service, campaign, booked, request.scope["actor"])
     if booked.refused is not None:
         raise booked.refused
     return _Json({"decision": decision, "overrun": booked.overrun})
@@ -111,7 +112,8 @@ async def feedback_many(service: ServerState, request: Request) -> Response:
     """Report the outcomes of many decisions; one that is refused says why and does not stop the others."""
     campaign = await _allowed(service, request, "feedback")
     body = await _body(request, FeedbackBatchRequest)
-    outcomes = [FeedbackReport(item.decision, item.reward, item.cost, bool(item.failed)) for item in body.outcomes]
+    actor = request.scope["actor"]
+    outcomes = [FeedbackReport(o.decision, o.reward, o.cost, bool(o.failed), actor) for o in body.outcomes]
     found: list[BookedFeedback | BudgetBanditsError] = []
     for first in range(0, len(outcomes), OUTCOMES_PER_TRANSACTION):  # each counts by itself: others may come between
         some = outcomes[first : first + OUTCOMES_PER_TRANSACTION]
@@ -121,7 +123,7 @@ async def feedback_many(service: ServerState, request: Request) -> Response:
     for outcome, result in zip(outcomes, found, strict=True):
         refused, overrun = (result, 0.0) if isinstance(result, BudgetBanditsError) else (result.refused, result.overrun)
         if not isinstance(result, BudgetBanditsError):
-            _count(service, campaign, result)
+            _count(service, campaign, result, actor)
         problem = None if refused is None else describe(refused)
         results.append({"decision": outcome.decision, "overrun": overrun, "problem": problem})
     return _Json({"results": results})
@@ -131,7 +133,7 @@ async def void(service: ServerState, request: Request) -> Response:
     """Report that the call was never made: its money is free again."""
     campaign = await _allowed(service, request, "feedback")
     decision = request.path_params["decision"]
-    await service.store.perform(*service.reports.void_task(decision, campaign))
+    await service.store.perform(*service.reports.void_task(decision, campaign, request.scope["actor"]))
     return _Json({"decision": decision, "overrun": 0.0})
 
 
@@ -220,14 +222,15 @@ def document(app: FastAPI) -> None:
 
 
 async def _allowed(service: ServerState, request: Request, scope: str) -> str:
-    """The campaign of a request whose key has this scope for it."""
+    """The campaign of a request whose key has this scope for it; the key's holder is the ``actor`` of the scope."""
     for name, value in request.path_params.items():
         if len(value) > 200 or not value.isprintable():
             raise BadParameter(f"{name} is {value!r:.60}; use its name or id as the service gave it")
     check_query(request.scope["query_string"])
     campaign: str = request.path_params["campaign"]
     client = request.scope.get("client")
-    await check_header(service.keys, _header(request, b"authorization"), scope, campaign, client)
+    key = await check_header(service.keys, _header(request, b"authorization"), scope, campaign, client)
+    request.scope["actor"] = actor_of(key.prefix)
     return campaign
 
 
@@ -244,12 +247,15 @@ async def _counted(
     return [vars(answer) for answer in answers]
 
 
-def _count(service: ServerState, campaign: str, booked: BookedFeedback) -> None:
+def _count(service: ServerState, campaign: str, booked: BookedFeedback, actor: str) -> None:
     service.metrics.feedback += 1
     service.metrics.failures += booked.failed
     if booked.overrun and booked.cost_is_new:
         service.metrics.overruns += 1
-        log.warning("campaign frozen by overrun", campaign=campaign, decision=booked.decision, overrun=booked.overrun)
+        log.warning(
+            "campaign frozen by overrun", campaign=campaign, decision=booked.decision, overrun=booked.overrun,
+            actor=actor,
+        )  # fmt: skip
 
 
 async def _body(request: Request, kind: type[B]) -> B:

@@ -24,6 +24,7 @@ from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, 
 from budgetbandits.service.stores.sql.dashboard import Pages
 from budgetbandits.service.stores.sql.pruning import Pruning
 from budgetbandits.service.stores.sql.rollups import Rollups
+from budgetbandits.service.stores.sql.webhooks import Webhooks
 
 T = TypeVar("T")
 
@@ -135,6 +136,10 @@ class Transaction(DecisionTransaction):
     @abstractmethod
     def pruning(self) -> Pruning:
         """Checkpoints, and rows that leave for the archive, in this transaction."""
+
+    @abstractmethod
+    def webhooks(self) -> Webhooks:
+        """Webhooks and their outbox, in this transaction."""
 
     @abstractmethod
     def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:

@@ -237,7 +237,7 @@ class Event:
     lease_seq: int | None = None
     """... and its number among the events of that lease."""
     actor: str | None = None
-    """The operator who did it, if one did."""
+    """Who did it: an operator, or the worker who reported a cost, a reward or a failure; None if nobody is known."""
     request: str | None = None
     """Of a decision: as in its row ..."""
     propensity: float | None = None

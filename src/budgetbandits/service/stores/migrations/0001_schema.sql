@@ -120,8 +120,8 @@ CREATE TABLE decision (
 -- and by campaign.
 PENDING_DECISIONS;
 
--- lease_seq: the number of an event of a lease among that lease's events. actor: the public part of an operator's key, or
--- the command line.
+-- lease_seq: the number of an event of a lease among that lease's events. actor: the public part of the key of an
+-- operator, or of a worker who reported on a decision; or the command line.
 CREATE TABLE event (
     seq COUNTED_KEY,
     campaign TEXT NOT NULL,
@@ -258,3 +258,32 @@ CREATE TABLE checkpoint (
     content TEXT NOT NULL,
     PRIMARY KEY (campaign, seq, part)
 );
+
+-- Addresses that want to hear of campaigns: of one, or of all. secret: what notifications are signed with, so it is kept
+-- as it is.
+CREATE TABLE webhook (
+    id TEXT PRIMARY KEY,
+    url TEXT NOT NULL,
+    secret TEXT NOT NULL,
+    created_at DOUBLE PRECISION NOT NULL,
+    campaign TEXT REFERENCES campaign_name (id)
+);
+
+-- What was last notified of a campaign: its standing, and its overrun.
+CREATE TABLE webhook_state (
+    campaign TEXT PRIMARY KEY,
+    standing TEXT,
+    overrun BIGINT NOT NULL
+) OFTEN_CHANGED;
+
+-- Notifications that an address has not accepted yet. due_at: when to try again.
+CREATE TABLE webhook_delivery (
+    id TEXT PRIMARY KEY,
+    webhook TEXT NOT NULL,
+    body TEXT NOT NULL,
+    made_at DOUBLE PRECISION NOT NULL,
+    due_at DOUBLE PRECISION NOT NULL,
+    tries BIGINT NOT NULL
+);
+
+CREATE INDEX webhook_delivery_due ON webhook_delivery (due_at);

@@ -25,6 +25,7 @@ from budgetbandits.service.stores.sql.pruning import Pruning
 from budgetbandits.service.stores.sql.rollups import Rollups
 from budgetbandits.service.stores.sql.rows import assigned, insertion, json_text, listed, places
 from budgetbandits.service.stores.sql.statements import IN_ORDER, Statements, between
+from budgetbandits.service.stores.sql.webhooks import Webhooks
 
 # run all the time, so put together once
 _CAMPAIGNS = f"SELECT {listed(rows.CAMPAIGN)} FROM campaign"
@@ -101,6 +102,9 @@ class SqlTransaction(Statements, Transaction):
 
     def pruning(self) -> Pruning:
         return Pruning(self)
+
+    def webhooks(self) -> Webhooks:
+        return Webhooks(self)
 
     # --- campaigns and arms --------------------------------------------------------------------------------------
 

@@ -1,0 +1,237 @@
+"""Webhooks: campaigns that change their standing, or overrun, are reported to addresses that operators name.
+
+A server looks at all campaigns every few seconds (`look`) and compares with what was last notified, which the store
+keeps. What is new goes to the store's outbox in the same transaction, and from there to its address (`deliver`), until
+that accepts it with a status of 200 to 299. So a notification may come twice, after a crash or a lost answer, and is
+never lost: its ``id`` tells doubles apart. An overrun is compared by its sum, so one that freezes a campaign is
+notified even if the campaign is resumed before anybody has looked.
+
+The header ``Budgetbandits-Signature: t=SECONDS,v1=HEX`` has an HMAC-SHA256 of ``SECONDS.BODY`` under the secret that
+was shown when the webhook was made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict
+from urllib.parse import urlsplit
+
+import httpx
+import structlog
+from pydantic_core import to_json
+
+from budgetbandits.errors import BadParameter, NotFound
+from budgetbandits.service.ledger import to_units
+from budgetbandits.service.names import check_text
+from budgetbandits.service.standing import Outlook, outlooks
+from budgetbandits.service.stores.contract import Store, Transaction, find_campaign
+from budgetbandits.service.stores.sql.webhooks import Delivery, Notified, Webhook
+
+WEBHOOKS_MAX = 20
+CAMPAIGNS_AT_ONCE = 100
+"""Campaigns that are looked at in one transaction."""
+URL_LENGTH_MAX = 2000
+TRY_SECONDS = 10.0
+"""How long an address may take to answer."""
+CLAIM_SECONDS = 60.0
+"""How long a delivery is a server's own: if that dies, another one tries after this time."""
+DELIVERIES_AT_ONCE = 5
+"""Fewer than a server can try in `CLAIM_SECONDS` if none is answered."""
+FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 5.0, 3600.0
+"""After a failure it is tried again in the first; after each further one, in twice that time, up to the last."""
+GIVE_UP_SECONDS = 7 * 86_400.0
+"""A notification that was not accepted in this time is dropped, which is logged."""
+
+log = structlog.get_logger("budgetbandits")
+
+
+# --- made and dropped ------------------------------------------------------------------------------------------------
+
+
+def make_webhook(store: Store, url: str, campaign: str | None = None) -> Webhook:
+    """A new address; its secret is shown this one time."""
+    check_text("url", url)
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and url.isprintable() and " " not in url
+    except ValueError:
+        good = False
+    if not good or len(url) > URL_LENGTH_MAX:
+        raise BadParameter(f"url is {url!r:.60}; give an address that begins with http:// or https://")
+
+    def work(tx: Transaction) -> Webhook:
+        hooks = tx.webhooks()
+        if not hooks.all():  # nobody has looked since the last one was dropped
+            hooks.forget_notified()
+        if len(hooks.all()) >= WEBHOOKS_MAX:
+            raise BadParameter(f"there are {WEBHOOKS_MAX} webhooks already; drop one first")
+        only = None if campaign is None else find_campaign(tx, campaign).id
+        made = Webhook(uuid.uuid4().hex, url, secrets.token_urlsafe(32), tx.now(), only)
+        hooks.add(made)
+        return made
+
+    return store.write(work)
+
+
+def drop_webhook(store: Store, id: str) -> None:
+    """Delete an address and all that it has not accepted."""
+
+    def work(tx: Transaction) -> None:
+        hooks = tx.webhooks()
+        if id not in {each.id for each in hooks.all()}:
+            raise NotFound(f"no webhook {id!r:.60}; GET /v1/webhooks lists all")
+        hooks.drop(id)
+
+    store.write(work)
+
+
+# --- from campaigns to the outbox ------------------------------------------------------------------------------------
+
+
+def look(store: Store, stopping: Callable[[], bool] = lambda: False) -> int:
+    """Compare all campaigns with what was last notified, if there are webhooks; the number of campaigns with news."""
+    hooks = store.read(lambda tx: tx.webhooks().all())
+    if not hooks:
+        return 0
+    count, last = 0, ""
+    while not stopping():
+
+        def some(tx: Transaction, last: str = last) -> tuple[list[str], list[tuple[Outlook, Notified | None]]]:
+            ids = tx.pages().campaign_list().ids(CAMPAIGNS_AT_ONCE, last)
+            return ids, [(each, tx.webhooks().notified(each.glance.id)) for each in outlooks(tx, ids)]
+
+        ids, found = store.read(some)
+        for outlook, before in found:
+            if before != _state(outlook):
+                store.write(lambda tx, outlook=outlook, before=before: _note(tx, outlook, before))  # type: ignore[misc]
+                count += 1
+        if len(ids) < CAMPAIGNS_AT_ONCE:
+            break
+        last = ids[-1]
+    return count
+
+
+def _state(outlook: Outlook) -> Notified:
+    return Notified(outlook.name, outlook.glance.account.overrun)
+
+
+def _note(tx: Transaction, outlook: Outlook, before: Notified | None) -> None:
+    """Write what is new to the outbox, unless another server was quicker."""
+    hooks, glance, now = tx.webhooks(), outlook.glance, _state(outlook)
+    if hooks.notified(glance.id) != before:
+        return
+    hooks.set_notified(glance.id, now)
+    for each in hooks.all():
+        if each.campaign not in (None, glance.id):
+            continue
+        # of a campaign from before the webhook, the state when it is first seen is no news
+        known = before or (Notified("running", 0) if glance.created_at >= each.created_at else now)
+        hooks.add_deliveries([_delivery(each, outlook, kind, known) for kind in _news(known, now)])
+
+
+def _news(before: Notified, now: Notified) -> list[str]:
+    news = ["overrun"] if now.overrun > before.overrun else []
+    return [*news, "standing"] if now.standing != before.standing else news
+
+
+def _delivery(webhook: Webhook, outlook: Outlook, kind: str, before: Notified) -> Delivery:
+    id, account = uuid.uuid4().hex, outlook.glance.account
+    body = outlook.to_dict() | {
+        "id": id, "type": kind, "campaign_id": outlook.glance.id, "before": before.standing,
+        "overrun": to_units(account.overrun), "overrun_before": to_units(before.overrun),
+    }  # fmt: skip
+    return Delivery(id, webhook.id, to_json(body).decode(), outlook.now, outlook.now)
+
+
+# --- from the outbox to the addresses --------------------------------------------------------------------------------
+
+
+def signature(secret: str, body: bytes, at: float) -> str:
+    """The header that goes with a body.
+
+    >>> signature("secret", b"{}", 1.0)[:17]
+    't=1,v1=1122767b19'
+    """
+    signed = hmac.new(secret.encode(), f"{at:.0f}.".encode() + body, hashlib.sha256).hexdigest()
+    return f"t={at:.0f},v1={signed}"
+
+
+def deliver(store: Store, client: httpx.Client, stopping: Callable[[], bool] = lambda: False) -> tuple[int, int]:
+    """Send what is due; how many were accepted, and how many were not."""
+    accepted = refused = 0
+    failed: set[str] = set()  # an address that has just failed is not tried again and again
+    while not stopping():
+
+        def take(tx: Transaction) -> tuple[list[Delivery], dict[str, Webhook]]:
+            now, hooks = tx.now(), tx.webhooks()
+            return hooks.take_due(now, now + CLAIM_SECONDS, DELIVERIES_AT_ONCE), {each.id: each for each in hooks.all()}
+
+        due, hooks = store.write(take)
+        for each in due:
+            hook = hooks.get(each.webhook)
+            problem = "it was dropped" if hook is None else "it has just failed" if hook.id in failed else None
+            if hook is not None and problem is None:
+                problem = _send(client, hook, each)
+            done = hook is None or problem is None
+            accepted, refused = accepted + (problem is None), refused + (not done)
+            if not done:
+                failed.add(each.webhook)
+            _settle(store, each, done, problem)
+        if not due:
+            break
+    return accepted, refused
+
+
+def _settle(store: Store, delivery: Delivery, done: bool, problem: str | None) -> None:
+    def work(tx: Transaction) -> None:
+        now, hooks = tx.now(), tx.webhooks()
+        over = now - delivery.made_at > GIVE_UP_SECONDS
+        if done or over:
+            hooks.remove(delivery)
+        else:
+            hooks.put_off(delivery, now + min(FIRST_PAUSE_SECONDS * 2.0**delivery.tries, LAST_PAUSE_SECONDS))
+        if over and not done:
+            log.error("notification given up", webhook=delivery.webhook, delivery=delivery.id, error=problem)
+
+    store.write(work)
+
+
+def _send(client: httpx.Client, hook: Webhook, delivery: Delivery) -> str | None:
+    """Why it was not accepted; None if it was."""
+    body = delivery.body.encode()
+    headers = {
+        "Content-Type": "application/json", "Budgetbandits-Delivery": delivery.id,
+        "Budgetbandits-Signature": signature(hook.secret, body, time.time()),
+    }  # fmt: skip
+    try:
+        with client.stream("POST", hook.url, content=body, headers=headers) as answer:  # its body is not read
+            problem = None if answer.is_success else f"status {answer.status_code}"
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        problem = str(error) or type(error).__name__
+    if problem is not None:
+        log.warning("notification not accepted", webhook=hook.id, delivery=delivery.id, tries=delivery.tries + 1,
+                    error=problem)  # fmt: skip
+    return problem
+
+
+def sender() -> httpx.Client:
+    """A client for `deliver`; it follows no redirects, since a body is signed for one address."""
+    return httpx.Client(timeout=TRY_SECONDS, follow_redirects=False)
+
+
+def listed(tx: Transaction) -> list[dict[str, object]]:
+    """All webhooks without their secrets, and how many notifications each has not accepted."""
+    hooks, waiting = tx.webhooks(), tx.webhooks().waiting()
+    names = tx.pages().names([each.campaign for each in hooks.all() if each.campaign is not None])
+    made: list[dict[str, object]] = []
+    for each in hooks.all():
+        count, tries = waiting.get(each.id, (0, 0))
+        only = None if each.campaign is None else names[each.campaign]
+        shown = {name: value for name, value in asdict(each).items() if name != "secret"}
+        made.append(shown | {"campaign": only, "waiting": count, "tries": tries})
+    return made

@@ -1,0 +1,274 @@
+"""Webhooks on both stores: what is notified, signed and sent again; addresses that fail, servers that are killed."""
+
+import hashlib
+import hmac
+import json
+import random
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import httpx
+import pytest
+
+from budgetbandits.client import Client, check_signature
+from budgetbandits.errors import BadParameter, NotAllowed
+from budgetbandits.service import webhooks
+from budgetbandits.service.service import DecisionService
+from called import Service
+from servers import admin_key, free_port, serving
+
+ARMS = {"search": 1.0, "mail": 0.5}
+
+
+class Address:
+    """An address that answers with these statuses in turn, and then with 200."""
+
+    def __init__(self, *statuses):
+        self.statuses, self.got = list(statuses), []
+        self.client = httpx.Client(transport=httpx.MockTransport(self.answer))
+
+    def answer(self, request):
+        self.got.append((request, json.loads(request.content)))
+        status = self.statuses.pop(0) if self.statuses else 200
+        if status is None:
+            raise httpx.ConnectError("nobody there")
+        return httpx.Response(status)
+
+    @property
+    def bodies(self):
+        return [body for _, body in self.got]
+
+
+def overrun(engine, name, key, cost=3.0):
+    made = engine.decide(name, key)
+    engine.feedback(made.decision, cost=made.hold + cost)
+
+
+def later(store, seconds):
+    """As if this much time had passed for what waits in the outbox."""
+    store.write(lambda tx: tx.change("UPDATE webhook_delivery SET due_at = due_at - ?", (seconds,)))
+
+
+def test_a_change_of_standing_and_an_overrun_are_notified_once(store):
+    engine, address = DecisionService(store), Address()
+    engine.create("ads", "bts", 10.0, ARMS)
+    engine.create("other", "bts", 10.0, ARMS)
+    overrun(engine, "other", "1")
+    assert webhooks.look(store) == 0  # nobody wants to hear of it
+    hook = webhooks.make_webhook(store, "https://example.com/hook")
+    webhooks.look(store)
+    assert webhooks.deliver(store, address.client) == (0, 0)  # what was so before is no news
+    overrun(engine, "ads", "1")
+    assert (webhooks.look(store), webhooks.look(store)) == (1, 0)
+    assert webhooks.deliver(store, address.client) == (2, 0)
+    first, second = address.bodies
+    assert {each["type"]: each["standing"] for each in address.bodies} == {"overrun": "frozen", "standing": "frozen"}
+    assert first["id"] != second["id"]
+    for request, body in address.got:
+        assert (body["campaign"], body["before"]) == ("ads", "running")
+        assert (body["overrun_before"], body["overrun"]) == (0.0, 3.0)
+        assert request.headers["budgetbandits-delivery"] == body["id"]
+        at, signed = request.headers["budgetbandits-signature"].removeprefix("t=").split(",v1=")
+        wanted = hmac.new(hook.secret.encode(), f"{at}.".encode() + request.content, hashlib.sha256).hexdigest()
+        assert signed == wanted
+        check_signature(hook.secret, request.headers["budgetbandits-signature"], request.content)
+    engine.set_status("ads", "paused")
+    webhooks.look(store)
+    webhooks.deliver(store, address.client)
+    assert [(body["type"], body["before"], body["standing"]) for body in address.bodies[2:]] == [
+        ("standing", "frozen", "paused")
+    ]
+
+
+def test_an_overrun_is_notified_even_if_the_campaign_was_resumed_at_once(store):
+    engine, address = DecisionService(store), Address()
+    webhooks.make_webhook(store, "http://example.com")
+    engine.create("ads", "bts", 10.0, ARMS)  # never looked at before
+    overrun(engine, "ads", "1")
+    engine.set_status("ads", "active")
+    webhooks.look(store)
+    webhooks.deliver(store, address.client)
+    assert ("overrun", 3.0) in [(body["type"], body["overrun"]) for body in address.bodies]
+    overrun(engine, "ads", "2", cost=1.0)
+    webhooks.look(store)
+    webhooks.deliver(store, address.client)
+    sums = [(body["overrun_before"], body["overrun"]) for body in address.bodies if body["type"] == "overrun"]
+    assert sums == [(0.0, 3.0), (3.0, 4.0)]
+
+
+def test_an_address_that_fails_is_tried_again_later_and_later_until_it_accepts(store):
+    engine = DecisionService(store)
+    webhooks.make_webhook(store, "http://example.com")
+    engine.create("ads", "bts", 10.0, ARMS)
+    engine.set_status("ads", "paused")
+    address = Address(500, None, 302, 404)
+    webhooks.look(store)
+    for tries, pause in enumerate((5.0, 10.0, 20.0, 40.0)):
+        assert webhooks.deliver(store, address.client) == (0, 1)
+        assert len(address.got) == tries + 1
+        assert store.read(webhooks.listed)[0]["tries"] == tries + 1
+        later(store, pause - 1.0)
+        assert webhooks.deliver(store, address.client) == (0, 0)  # not yet
+        later(store, 1.0)
+    assert webhooks.deliver(store, address.client) == (1, 0)
+    assert len({body["id"] for body in address.bodies}) == 1
+    assert store.read(webhooks.listed)[0]["waiting"] == 0
+
+
+def test_a_server_that_dies_after_sending_leaves_a_double_and_loses_nothing(store, monkeypatch):
+    engine, address = DecisionService(store), Address()
+    webhooks.make_webhook(store, "http://example.com")
+    engine.create("ads", "bts", 10.0, ARMS)
+    engine.set_status("ads", "paused")
+    webhooks.look(store)
+
+    def dies(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(webhooks, "_settle", dies)
+        with pytest.raises(KeyboardInterrupt):
+            webhooks.deliver(store, address.client)
+    assert webhooks.deliver(store, address.client) == (0, 0)  # it is still the dead server's
+    later(store, webhooks.CLAIM_SECONDS)
+    assert webhooks.deliver(store, address.client) == (1, 0)
+    assert len(address.got) == 2
+    assert len({body["id"] for body in address.bodies}) == 1
+
+
+def test_two_servers_that_look_at_once_notify_once(store, opener):
+    engine, address = DecisionService(store), Address()
+    webhooks.make_webhook(store, "http://example.com")
+    engine.create("ads", "bts", 10.0, ARMS)
+    webhooks.look(store)
+    engine.set_status("ads", "paused")
+    outlook = engine.outlook("ads")
+    before = store.read(lambda tx: tx.webhooks().notified(outlook.glance.id))
+    with opener() as other:
+        for each in (store, other):
+            each.write(lambda tx: webhooks._note(tx, outlook, before))
+        assert webhooks.deliver(other, address.client) == (1, 0)
+        assert webhooks.deliver(store, address.client) == (0, 0)
+
+
+def test_a_webhook_of_one_campaign_hears_of_no_other_and_a_dropped_one_of_none(store):
+    engine, address = DecisionService(store), Address()
+    for name in ("ads", "mails"):
+        engine.create(name, "bts", 10.0, ARMS)
+    hook = webhooks.make_webhook(store, "http://example.com", "mails")
+    webhooks.look(store)
+    for name in ("ads", "mails"):
+        engine.set_status(name, "paused")
+    webhooks.look(store)
+    webhooks.deliver(store, address.client)
+    assert [body["campaign"] for body in address.bodies] == ["mails"]
+    engine.set_status("mails", "closed")
+    webhooks.look(store)
+    webhooks.drop_webhook(store, hook.id)
+    assert webhooks.deliver(store, address.client) == (0, 0)
+
+
+def test_what_is_never_accepted_is_given_up_after_a_week(store):
+    engine, address = DecisionService(store), Address(500)
+    webhooks.make_webhook(store, "http://example.com")
+    engine.create("ads", "bts", 10.0, ARMS)
+    engine.set_status("ads", "paused")
+    webhooks.look(store)
+    store.write(lambda tx: tx.change("UPDATE webhook_delivery SET made_at = made_at - ?", (8 * 86_400.0,)))
+    assert webhooks.deliver(store, address.client) == (0, 1)
+    assert store.read(webhooks.listed)[0]["waiting"] == 0
+
+
+def test_signatures_that_are_wrong_or_old_are_refused():
+    header = webhooks.signature("secret", b"{}", time.time())
+    check_signature("secret", header, b"{}")
+    old = webhooks.signature("secret", b"{}", time.time() - 600.0)
+    for secret, given, body in (("other", header, b"{}"), ("secret", header, b"{ }"), ("secret", old, b"{}"),
+                                ("secret", "t=x,v1=y", b"{}"), ("secret", "", b"{}")):  # fmt: skip
+        with pytest.raises(NotAllowed):
+            check_signature(secret, given, body)
+
+
+def test_webhooks_over_http(store):
+    service = Service(store)
+    service.engine.create("ads", "bts", 10.0, ARMS)
+    made = service("POST", "/v1/webhooks", {"url": "https://example.com/a", "campaign": "ads"})
+    assert made.status_code == 201
+    listed = service("GET", "/v1/webhooks").json()
+    assert listed == [{name: value for name, value in made.json().items() if name != "secret"}]
+    assert (listed[0]["campaign"], listed[0]["waiting"]) == ("ads", 0)
+    for url in ("ftp://example.com", "example.com", "http://", "http://a b", "http://[", "http://a\n"):
+        assert service("POST", "/v1/webhooks", {"url": url}).status_code == 422, url
+    assert service("POST", "/v1/webhooks", {"url": "http://x", "campaign": "nobody"}).status_code == 404
+    assert service("DELETE", f"/v1/webhooks/{listed[0]['id']}").json() == {"id": listed[0]["id"]}
+    assert service("DELETE", f"/v1/webhooks/{listed[0]['id']}").status_code == 404
+    for _ in range(webhooks.WEBHOOKS_MAX):
+        webhooks.make_webhook(store, "http://example.com")
+    with pytest.raises(BadParameter, match="drop one first"):
+        webhooks.make_webhook(store, "http://example.com")
+
+
+class Receiver(ThreadingHTTPServer):
+    """A real address on this machine that fails every other time."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.got, self.rng = {}, random.Random(5)
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.server.rng.random() < 0.5:
+            self.send_response(500)
+        else:
+            self.server.got[body["id"]] = body
+            self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+FAST = """
+from budgetbandits.service import webhooks
+from budgetbandits.service.http import server
+webhooks.CLAIM_SECONDS, webhooks.FIRST_PAUSE_SECONDS, webhooks.LAST_PAUSE_SECONDS = 0.5, 0.1, 0.2
+server.NOTIFY_SECONDS = 0.1
+"""
+
+
+@pytest.mark.crashes
+def test_servers_that_are_killed_lose_no_notification(tmp_path):
+    """Nine campaigns freeze while the server is killed three times and the address fails every other time."""
+    receiver, port = Receiver(), free_port()
+    threading.Thread(target=receiver.serve_forever, daemon=True).start()
+    server = serving(tmp_path, port, first=FAST)
+    try:
+        with Client(f"http://127.0.0.1:{port}", admin_key(tmp_path), deadline=60.0) as client:
+            client.create_webhook(f"http://127.0.0.1:{receiver.server_port}/")
+            names = {f"campaign {number}" for number in range(9)}
+            for number, name in enumerate(sorted(names)):
+                client.create(name, budget=10.0, arms=ARMS)
+                with client.decide(name) as d:
+                    d.settle(cost=d.hold + 1.0)
+                if number % 3 == 2:
+                    time.sleep(0.05 * number)
+                    server.kill()
+                    server.wait()
+                    server = serving(tmp_path, port, first=FAST)
+            end = time.monotonic() + 60.0
+            wanted = {(name, kind) for name in names for kind in ("overrun", "standing")}
+            while time.monotonic() < end:
+                heard = [(body["campaign"], body["type"]) for body in list(receiver.got.values())]
+                if set(heard) == wanted:
+                    break
+                time.sleep(0.1)
+            assert set(heard) == wanted
+            assert len(heard) == len(wanted)  # doubles have the same id
+    finally:
+        server.kill()
+        server.wait()
+        receiver.shutdown()
+        receiver.server_close()
