@@ -155,7 +155,7 @@ def finite(name: str, values: Mapping[str, float]) -> dict[str, float]:
         if not isinstance(key, str):
             raise BadFeature(f"{name} has {key!r:.60}, which is no name; map the names of features to numbers")
         made[key] = number(value, truth=True)
-        if not abs(made[key]) < LARGEST_FEATURE:
+        if not abs(made[key]) <= LARGEST_FEATURE:
             raise BadFeature(
                 f"feature {key!r:.60} is {value!r:.40}; use a number between -{LARGEST_FEATURE:g} and "
                 f"{LARGEST_FEATURE:g}, and one of your choice, such as 0, where it is not known"

@@ -57,3 +57,14 @@ def test_arms_that_are_equal_in_all_count_once(arms):
     assert curve.least == pytest.approx(0.3)
     assert curve.price(0.31) == 0.0
     assert curve.price(0.2) == curve.ratio
+
+
+def test_of_the_cheapest_arms_the_better_one_comes_first():
+    """Against the exact solution, with many ties."""
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        reward, cost = rng.random((1, 4, 3)), rng.integers(1, 3, (1, 4, 3)) / 2.0
+        curve = price_curve(reward, cost, np.full(4, 0.25))
+        for rate in (0.2, 0.55, 0.8, 1.2):
+            price = best_mix(reward[0].tolist(), cost[0].tolist(), [0.25] * 4, rate).price
+            assert curve.price(rate)[0] == pytest.approx(price, rel=1e-9)

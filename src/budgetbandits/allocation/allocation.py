@@ -37,7 +37,7 @@ from budgetbandits.validation import RequestFields, RequestOptions, integer, pos
 
 def default_policy(cost_max: float | Mapping[str, float], horizon: float | None, features: Sequence[str]) -> str:
     """The policy of an allocation that names none."""
-    if features:
+    if len(features):
         return "bts-linear"
     if horizon is not None:
         return "bts-paced"

@@ -15,6 +15,7 @@ from rich.table import Table
 from budgetbandits import plugins
 from budgetbandits.cli.screen import AsJson, fits, plain_table, print_json
 from budgetbandits.errors import BadParameter
+from budgetbandits.formatting.numbers import count
 from budgetbandits.off_policy import Estimate, Evaluation, Log, Target, evaluate, even, held_still, mix, one_arm
 from budgetbandits.off_policy.estimates import Value, mean_of
 from budgetbandits.off_policy.log import MEANINGS, read_log
@@ -136,7 +137,7 @@ def _value(value: Value | None) -> dict[str, Any] | None:
 def _show(title: str, whole: Log, log: Log, found: list[Evaluation]) -> None:
     console = Console()
     head = f"{escape(title)}\n{len(log):,} decisions" + (f", {len(log.segments)} segments" if log.segments else "")
-    head += f", {len(log.feature_names)} features" if log.feature_names else ""
+    head += f", {count(len(log.feature_names), 'feature')}" if log.feature_names else ""
     if len(log) < len(whole):
         head += f"; policies have learned from the {len(whole) - len(log):,} before them"
     if whole.left_out:

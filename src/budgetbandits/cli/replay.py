@@ -15,6 +15,7 @@ from budgetbandits import plugins
 from budgetbandits.cli.screen import AsJson, plain_table, print_json, share_bar
 from budgetbandits.cli.simulate import spread
 from budgetbandits.errors import BadParameter
+from budgetbandits.formatting.numbers import count
 from budgetbandits.formatting.tables import csv_cell
 from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies import label
@@ -140,7 +141,7 @@ def _record(table: ReplayTable, found: list[ReplayResult], orders: int, seed: in
 
 def _show(title: str, table: ReplayTable, found: list[ReplayResult], policies: list[Policy], orders: int) -> None:
     segments = f", {len(table.segments)} segments" if table.segments else ""
-    features = f", {len(table.feature_names)} features" if table.feature_names else ""
+    features = f", {count(len(table.feature_names), 'feature')}" if table.feature_names else ""
     lines = plain_table(
         title=f"{escape(title)}\n{len(table):,} requests, {len(table.arms)} arms{segments}{features}, {orders} orders",
         title_justify="left",

@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from budgetbandits import plugins
 from budgetbandits.cli.screen import AsJson, plain_table, print_json, progress_bar, show_slower
+from budgetbandits.formatting.numbers import count
 from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies import label
 from budgetbandits.policies.base import Policy
@@ -158,7 +159,7 @@ def _headline(problem: Environment, outcome: Outcome) -> str:
                 if len(each) > 1]  # fmt: skip
         return f"{', '.join([f'{len(problem)} arms', *many])}{requests}"
     if isinstance(problem, LinearStream):
-        return f"{len(problem)} arms, {len(problem.features)} features{requests}"
+        return f"{len(problem)} arms, {count(len(problem.features), 'feature')}{requests}"
     best = ", ".join(problem.names[arm] for arm in best_arms(problem))
     return f"{len(problem)} arms, best {best} ({best_ratio(problem):.3f} reward per cost){requests}"
 

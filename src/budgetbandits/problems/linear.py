@@ -311,6 +311,8 @@ class LinearStream:
         spreads = {name: document[name] for name in KEYS[2:] if name in document}
         features = tuple(_parse_feature(entry) for entry in _tables(document, "features"))
         names = [feature.name for feature in features]
+        if len(set(names)) < len(names):
+            raise ProblemError(f"two features have the same name, of {', '.join(names):.200}; give each its own")
         return cls(features, tuple(_parse_arm(entry, names) for entry in _tables(document, "arms")), **spreads)
 
     @classmethod

@@ -17,6 +17,7 @@ from pydantic_core import from_json, to_json
 
 from budgetbandits.allocation.session import ArmSession
 from budgetbandits.allocation.units import HOLD_MARGIN
+from budgetbandits.errors import BadFeature
 from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.service.ledger import MICROS, to_micros
 from budgetbandits.service.names import checked_name, normal
@@ -43,9 +44,16 @@ def checked_options(**fields: Unpack[DecisionFields]) -> RequestOptions | None:
         tuple(map(normal, sent.exclude)),
         None if sent.prices is None else _in_micros("price", sent.prices),
         _in_micros("hold", sent.holds),
-        None if sent.features is None else {normal(name): value for name, value in sent.features.items()},
+        _by_normal_name(sent.features),
         sent.metadata,
     )
+
+
+def _by_normal_name(features: Mapping[str, float] | None) -> dict[str, float] | None:
+    made = None if features is None else {normal(name): value for name, value in features.items()}
+    if features is not None and made is not None and len(made) < len(features):
+        raise BadFeature("two names of features differ only in how they are encoded; give each feature once")
+    return made
 
 
 def _in_micros(kind: str, amounts: Mapping[str, float]) -> dict[str, int]:

@@ -212,6 +212,55 @@ def test_history_is_that_of_the_mean_request():
     assert cost[0] == pytest.approx(0.1, rel=0.15)
 
 
+@pytest.mark.parametrize("past", [0, 100, 10_000])
+def test_history_before_the_first_request_says_nothing_of_features(past):
+    """The first request is far off, and its features are not those of the history."""
+    policy, rng = LinearThompson(), np.random.default_rng(0)
+    state = policy.start(2, Knowledge(**KNOWN, features=1))
+    for arm in (0, 1):
+        policy.add_history(state, arm, past, 0.5 * past, 0.1 * past)
+    for number in range(600):
+        arm, x = number % 2, 3.0 if number == 0 else rng.normal()
+        mean = np.clip(0.5 + (-0.2, 0.2)[arm] * x, 0.0, 1.0)
+        policy.observe(state, arm, float(rng.random() < mean), 0.1, rng, Request(features=np.array([x])))
+    assert policy.expected(state, Request(features=np.ones(1)))[0] == pytest.approx([0.3, 0.7], abs=0.06)
+
+
+def test_one_outcome_of_a_new_segment_does_not_overrule_all_others():
+    policy, rng = LinearThompson(), np.random.default_rng(0)
+    state = policy.start(2, Knowledge(**KNOWN, features=5))
+    for number in range(2000):
+        reward = float(rng.random() < (0.5, 0.7)[number % 2])
+        policy.observe(state, number % 2, reward, 0.1, rng, Request(features=rng.normal(size=5)))
+    request = Request(policy.open_segment(state), features=np.zeros(5))
+    assert policy.expected(state, request)[0] == pytest.approx([0.5, 0.7], abs=0.05)
+    policy.observe(state, 1, 0.0, 0.1, rng, request)
+    known = policy.expected(state, request)[0]
+    assert 0.2 < known[0] < 0.4  # what all arms share
+    assert 0.3 < known[1] < 0.6
+
+
+def test_a_rare_flag_is_learned_as_a_segment_is():
+    policy, rng = LinearThompson(), np.random.default_rng(0)
+    state = policy.start(2, Knowledge(**KNOWN, features=1))
+    for number in range(5000):
+        arm, flag = number % 2, float(rng.random() < 0.004)
+        policy.observe(state, arm, 0.5 + flag * (-0.4, 0.4)[arm], 0.1, rng, Request(features=np.array([flag])))
+    assert policy.expected(state, Request(features=np.ones(1)))[0] == pytest.approx([0.1, 0.9], abs=0.15)
+    assert state.standard().spread[1] == pytest.approx(1 / 3, rel=0.02)
+
+
+def test_an_arm_that_failed_once_is_tried_again():
+    """Its level is that of all requests to come, however many features there are."""
+    policy, rng = LinearThompson(), np.random.default_rng(0)
+    state = policy.start(2, Knowledge(budget=1e6, horizon=2000.0, features=25))
+    for number in range(60):
+        arm, features = int(number > 0), rng.normal(size=25)
+        policy.observe(state, arm, 0.9 * arm, 0.1, rng, Request(features=features))
+    chosen = [policy.choose(state, rng, Request(features=rng.normal(size=25))) for _ in range(300)]
+    assert 0 in chosen
+
+
 @pytest.mark.parametrize("text", ["bts-linear:apart=0", "bts-linear:forget=0.7", "bts-linear:shared=-1"])
 def test_parameters_out_of_range_are_refused(text):
     with pytest.raises(BadParameter, match="use a"):
@@ -221,6 +270,9 @@ def test_parameters_out_of_range_are_refused(text):
 def test_a_damaged_state_is_refused():
     policy = LinearThompson()
     state = learned(policy, 2, 1, 10)
-    for name, value in (("products", [1.0]), ("responses", [[[np.nan, 0.0]] * 2] * 2), ("totals", [[-1.0, 0.0]] * 5)):
+    for name, value in (
+        ("products", [1.0]), ("responses", [[[np.nan, 0.0]] * 2] * 2), ("totals", [[-1.0, 0.0]] * 5),
+        ("origin", [1.0, 2.0]), ("origin", ["q"]), ("products", [[[-1.0, 0.0]] * 2] * 2),
+    ):  # fmt: skip
         with pytest.raises(BadState):
             policy.start(2, Knowledge(**KNOWN, features=1)).filled(state.to_dict() | {name: value})

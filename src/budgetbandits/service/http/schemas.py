@@ -79,7 +79,8 @@ def _wrong_amount(sent: dict[str, Any], *fields: str) -> str | None:
     for field in fields:
         amounts = sent.get(field)
         for name, amount in amounts.items() if isinstance(amounts, dict) else ():
-            if type(amount) not in (int, float) or not 0 < len(name) <= NAME_LENGTH_MAX:
+            numbers = (int, float, bool) if field == "features" else (int, float)
+            if type(amount) not in numbers or not 0 < len(name) <= NAME_LENGTH_MAX:
                 return f"{field}: {name!r:.60} is {amount!r:.60}; give a name of 1 to 200 characters and a number"
     return None
 
@@ -148,7 +149,7 @@ class DecisionRequest(RequestBody):
     exclude: list[Name] | None = _about("Arms that cannot answer this request.", None)
     prices: dict[Name, Money] | None = _about("What each of these arms is estimated to cost this time.", None)
     holds: dict[Name, Money] | None = _about("What to hold for an arm instead of its cost cap.", None)
-    features: dict[Name, float] | None = _about(
+    features: dict[Name, float | bool] | None = _about(
         "The number of each feature that the campaign names; every request has them all.", None
     )
     metadata: Annotated[dict[MetadataName, str | int | float], Field(max_length=METADATA_MAX)] | None = _about(
