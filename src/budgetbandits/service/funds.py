@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from datetime import UTC, datetime
 
-from budgetbandits.errors import WrongClock
+from budgetbandits.errors import HoldRefused, WrongClock
 from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_learner import CampaignLearner, Choice, Offer
@@ -126,6 +126,8 @@ class CampaignFunds(Funds):
     def _choose(self, now: float, options: RequestOptions | None) -> tuple[Choice, Hold, float]:
         row, change = self.row, self._learners.choosing(self._tx, self.row)
         learner, limits = change.learner, row.settings.limits(row.created_at)
+        if row.account.status == "paused" and row.settings.restored_from is not None:
+            raise HoldRefused("paused", "restored from a copy; no decisions until it is said what was spent since")
         ledger.check_open(row.account)
         now = time_of_decision(row, now)
         offer = affordable_arms(learner, row.account, now, learner.resolve(options))

@@ -79,6 +79,8 @@ class Replay:
             "merged": self._merged,
             "returned": self._returned,
             "archived": self._archived,
+            "restored": self._restored,
+            "spent elsewhere": self._spent_elsewhere,
         }
 
     def apply(self, event: Event) -> str | None:
@@ -121,6 +123,13 @@ class Replay:
         if self.account.day > day:  # or only pending decisions were given less time
             self.account = ledger.reset_clock(self.account, day, self.booked[day])
         self.learner.cooldowns.reset_clock(event.at)
+
+    def _restored(self, event: Event) -> None:
+        if self.account.status == "active":
+            self.account = replace(self.account, status="paused")
+
+    def _spent_elsewhere(self, event: Event) -> None:
+        self.account = ledger.charge(self.account, _known(event.amount))
 
     def _archived(self, event: Event) -> None:
         """The amount is the time from which on decisions still take feedback."""

@@ -33,6 +33,8 @@ class CampaignSettings:
     earlier         the settings before each change of terms, the first ones first
     archived_before decisions made before this time, in seconds since 1970, take no more feedback once their holds are
                     resolved: they leave for the archive
+    restored_from   the time of the copy that the store was restored from, until an operator has said what was spent
+                    since; None for most
     """
 
     terms: Terms
@@ -43,6 +45,7 @@ class CampaignSettings:
     policy_version: int = 1
     earlier: tuple[CampaignSettings, ...] = ()
     archived_before: float = 0.0
+    restored_from: float | None = None
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CampaignSettings:
