@@ -17,11 +17,11 @@ def free_port():
         return free.getsockname()[1]
 
 
-def serving(folder, port, store=None, first=""):
+def serving(folder, port, store=None, first="", options=()):
     """A server on the database of this folder or the one at this address, ready when this returns; what it says goes
     into the file ``said``. Its process runs the statements ``first`` before anything else."""
     start = f"{first}\nfrom budgetbandits.__main__ import main; main()"
-    command = [sys.executable, "-c", start, "serve", "--port", str(port)]
+    command = [sys.executable, "-c", start, "serve", "--port", str(port), *options]
     if store is not None:
         command += ["--store", store]
     with (folder / "said").open("w") as said:

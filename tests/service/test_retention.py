@@ -3,12 +3,14 @@ lost and nothing is there twice."""
 
 import contextlib
 import random
+import time
 from collections import Counter
 from itertools import count
 
 import polars
 import pytest
 
+from budgetbandits.client import Client
 from budgetbandits.errors import (
     BadParameter,
     Conflict,
@@ -27,7 +29,11 @@ from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.retention import Retention
 from budgetbandits.service.rollups import History, roll_up
-from stores import all_events, tamper
+from budgetbandits.service.service import DecisionService
+from budgetbandits.service.stores.sqlite import SQLiteStore
+from clock import Clock
+from servers import admin_key, running
+from stores import all_decisions, all_events, tamper
 
 DAY = 86_400.0
 ARMS = {"search": 1.0, "mail": 0.5, "shop": 1.5}
@@ -288,9 +294,6 @@ FIRST = "(SELECT {} FROM event WHERE kind = 'settled' ORDER BY seq LIMIT 1)"
     ],
 )
 def test_what_does_not_agree_is_not_archived(tmp_path, clock, statement):
-    from budgetbandits.service.service import DecisionService
-    from budgetbandits.service.stores.sqlite import SQLiteStore
-
     with SQLiteStore(tmp_path / "money.db") as store:
         engine = DecisionService(store, clock)
         campaign(engine)
@@ -304,9 +307,6 @@ def test_what_does_not_agree_is_not_archived(tmp_path, clock, statement):
 
 
 def test_a_changed_archive_a_missing_file_and_a_changed_checkpoint_are_found(tmp_path, clock):
-    from budgetbandits.service.service import DecisionService
-    from budgetbandits.service.stores.sqlite import SQLiteStore
-
     with SQLiteStore(tmp_path / "money.db") as store:
         engine = DecisionService(store, clock)
         campaign(engine)
@@ -331,9 +331,6 @@ def test_a_changed_archive_a_missing_file_and_a_changed_checkpoint_are_found(tmp
 
 
 def test_a_pruned_rollup_that_was_changed_is_found(tmp_path, clock):
-    from budgetbandits.service.service import DecisionService
-    from budgetbandits.service.stores.sqlite import SQLiteStore
-
     with SQLiteStore(tmp_path / "money.db") as store:
         engine = DecisionService(store, clock)
         campaign(engine)
@@ -416,3 +413,26 @@ def test_pages_of_a_pruned_campaign_have_its_whole_history(store, engine, clock,
     days, totals, _ = store.read(history)
     retention(store, clock).prune("ads", tmp_path, days=5.0)
     assert store.read(history) == (days, totals, None)
+
+
+def test_a_server_archives_by_itself(tmp_path):
+    clock = Clock(time.time() - 200 * DAY)
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        engine = DecisionService(store, clock)
+        campaign(engine)
+        live(engine, clock, 195, per_day=2)
+        DecisionService(store).create("young", "bts", budget=10.0, arms=ARMS)
+    with running(tmp_path, options=["--retention", "90", "--archive", "archive"]) as (address, _):
+        with Client(address, admin_key(tmp_path)) as client, client.decide("ads") as made:
+            made.settle(cost=0.1, reward=1.0)
+        while '"events": ' not in (tmp_path / "said").read_text():
+            time.sleep(0.05)
+    folder = tmp_path / "archive"
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        [kept] = {folder.name for folder in folder.iterdir()}
+        assert kept == store.read(lambda tx: tx.campaign("ads").id)
+        assert verify(store, "ads") == []
+        assert verify(store, "ads", archive=folder) == []
+        oldest = min(each.created_at for each in all_decisions(store, "ads"))
+        assert 90 * DAY < time.time() - oldest < 91.1 * DAY
+        assert DecisionService(store).retention.prune_all(folder, 90.0) == {}  # until the next day

@@ -18,6 +18,7 @@ from budgetbandits.errors import (
     BadParameter,
     BudgetBanditsError,
     Conflict,
+    DecisionArchived,
     HoldRefused,
     NoArmLeft,
     NotFound,
@@ -26,7 +27,11 @@ from budgetbandits.errors import (
 )
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.feedback import BookedFeedback, FeedbackReport
+from budgetbandits.service.learners import Learners
+from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import DAY, day_of
+from budgetbandits.service.retention import Retention
+from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
 from deep import deep
 from memory_store import MemoryStore
@@ -475,3 +480,79 @@ def test_leases_from_an_event_loop_on_a_real_store(name, tmp_path, monkeypatch):
             happened += play(looped, seed, 150)
         looped.loop.close()
     assert happened["leased"] > happened["two leases"] > 50
+
+
+class PrunedWorld(World):
+    """The simulator's world, of which the past leaves every now and then."""
+
+    folder = None
+    left = 0
+    spent_before = 0
+
+    def move(self, kinds):
+        try:
+            super().move([kind for kind in kinds if kind != "tell_many"])
+        except DecisionArchived:
+            self.happened["archived"] += 1
+
+    def step(self):
+        super().step()
+        if self.random.random() < 0.06:
+            self.prune()
+
+    def prune(self):
+        before = self.rows()
+        Retention(self.store, Leases(Learners(), lambda: self.now), lambda: self.now, rest=0.0).prune(
+            self.campaign,
+            self.folder,
+            self.random.choice([0.0, 0.0005]),
+        )
+        there = self.rows()
+        gone = {id: row for id, row in before.items() if id not in there}
+        assert all(row.hold.state != "pending" for row in gone.values())
+        self.left += len(gone)
+        self.spent_before += sum(row.hold.charged for row in gone.values())
+        # their keys are not asked for again, as those of batches are not
+        self.batched |= {key for key, answer in self.keys.items() if answer.decision in gone}
+        closed = self.store.read(lambda tx: tx.campaign(self.campaign).settings.archived_before)
+        takes = {id for id, row in there.items() if row.created_at >= closed or row.hold.state == "pending"}
+        for answers in (self.open, self.unrewarded):
+            answers[:] = [each for each in answers if each.decision in takes]
+        self.told = [each for each in self.told if each[0] in takes]
+
+    def rows(self):
+        ids = [answer.decision for answer in self.keys.values()]
+        return {row.id: row for row in self.store.read(lambda tx: tx.decisions_of(ids))}
+
+    def check_books(self):
+        account = self.engines[0].account(self.campaign)
+        leases = self.store.read(lambda tx: tx.leases(self.campaign))
+        rows = self.rows().values()
+        assert account.leased == sum(lease.account.budget for lease in leases)
+        held = account.held + sum(lease.account.held for lease in leases)
+        assert held == sum(row.hold.amount for row in rows if row.hold.state == "pending")
+        spent = account.spent + sum(lease.account.spent for lease in leases)
+        assert spent == self.spent_before + sum(row.hold.charged for row in rows)
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_the_simulator_with_a_past_that_leaves(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(World, "break", World.decide)
+    left = 0
+    for seed in range(9):
+        (tmp_path / str(seed)).mkdir()
+        with STORES[name](tmp_path / str(seed)) as opener, opener() as store:
+            world = PrunedWorld(store, seed)
+            world.folder = tmp_path / str(seed) / "archive"
+            for number in range(80):
+                try:
+                    world.step()
+                except BaseException as error:
+                    error.add_note(f"seed {seed}, step {number}")
+                    raise
+            world.prune()
+            roll_up(store)
+            assert verify(store, world.campaign) == []
+            assert verify(store, world.campaign, archive=world.folder) == []
+            left += world.left
+    assert left > 100

@@ -27,7 +27,7 @@ from budgetbandits.cli.evaluate import evaluate_command
 from budgetbandits.cli.leaderboard import leaderboard_command, recommend_command
 from budgetbandits.cli.replay import replay_command
 from budgetbandits.cli.screen import print_json
-from budgetbandits.cli.service import key_app, serve_command
+from budgetbandits.cli.service import backup_command, key_app, restore_command, serve_command
 from budgetbandits.cli.simulate import simulate_command
 from budgetbandits.errors import BudgetBanditsError, missing_extra
 
@@ -71,7 +71,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "compare": compare_command, "plot": study.plot_command, "view": study.view_command,
         "leaderboard": leaderboard_command, "recommend": recommend_command,
     },
-    "The decision service": {"serve": serve_command},
+    "The decision service": {"serve": serve_command, "backup": backup_command, "restore": restore_command},
 }  # fmt: skip
 for _panel, _commands in COMMANDS.items():
     for _name, _command in _commands.items():

@@ -135,7 +135,7 @@ def top_up_command(campaign: Name, amount: float, store: Address = DEFAULT_STORE
     _change(store, campaign, as_json, lambda service, key: service.top_up(campaign, amount, key, ACTOR))
 
 
-def _status_command(word: str, status: Literal["paused", "active", "closed"], text: str) -> None:
+def _status_command(word: str, status: Literal["paused", "closed"], text: str) -> None:
     def command(campaign: Name, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
         with opened_service(store) as service:
             once(lambda key: service.set_status(campaign, status, key, ACTOR))
@@ -145,7 +145,23 @@ def _status_command(word: str, status: Literal["paused", "active", "closed"], te
 
 
 _status_command("pause", "paused", "Make no decisions until it is resumed; feedback is still accepted.")
-_status_command("resume", "active", "Make decisions again, after a pause or a freeze.")
+
+
+@campaign_app.command("resume")
+def resume_command(
+    campaign: Name,
+    spent_since: Annotated[
+        float | None, typer.Option(help="After a restore: what it has spent since the copy was made.")
+    ] = None,
+    store: Address = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Make decisions again, after a pause, a freeze or a restore."""
+    with opened_service(store) as service:
+        once(lambda key: service.set_status(campaign, "active", key, ACTOR, spent_since))
+    say({"campaign": campaign, "status": "active"}, f"{campaign} is active", as_json)
+
+
 _status_command("close", "closed", "Close for good; feedback for open decisions is still accepted.")
 
 

@@ -134,6 +134,39 @@ def serve_command(
         serve(listener, store, _public(store), key_file, per_address, series, job)
 
 
+def backup_command(
+    file: Annotated[Path, typer.Argument(help="The file to write; it must be new.")],
+    store: Address = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Copy a SQLite store to a file, also while servers use it."""
+    from budgetbandits.service.backup import back_up
+
+    if "://" in store:
+        raise BadParameter("PostgreSQL is copied by its own programs; use pg_dump --format=custom --file FILE")
+    back_up(Path(store), file)
+    say({"file": str(file)}, f"{store} is copied to {file}", as_json)
+
+
+def restore_command(
+    file: Annotated[
+        Path | None, typer.Argument(help="A copy of a SQLite store. Without it, --store itself was restored already.")
+    ] = None,
+    store: Address = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Make a store from a copy, and pause its campaigns until it is said what they have spent since."""
+    from budgetbandits.service.backup import back_up
+
+    if file is not None:
+        if "://" in store:
+            raise BadParameter("PostgreSQL is restored by pg_restore; run this command without a file after it")
+        back_up(file, Path(store))
+    with opened_service(store) as service:
+        paused = service.mark_restored(actor=ACTOR)
+    say({"store": _public(store), "paused": paused}, f"paused until resumed: {', '.join(paused) or 'none'}", as_json)
+
+
 def _public(store: str) -> str:
     """An address without the password that may be in it."""
     address = urlsplit(store)

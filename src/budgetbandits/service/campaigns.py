@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic_core import to_json
@@ -295,16 +296,30 @@ class Campaigns:
 
         self._change(campaign, Operation(key, ("top up", micros)), work)
 
-    def set_status(self, campaign: str, status: Status, key: str | None = None, actor: str | None = None) -> None:
-        """Pause, resume (also after a freeze), or close for good."""
+    def set_status(
+        self,
+        campaign: str,
+        status: Status,
+        key: str | None = None,
+        actor: str | None = None,
+        spent_since: float | None = None,
+    ) -> None:
+        """Pause, resume (also after a freeze), or close for good.
+
+        A campaign that was restored from a copy is resumed with what it has ``spent_since`` that copy was made.
+        """
+        micros = None if spent_since is None else to_micros(spent_since, "spent_since")
 
         def work(tx: Transaction, row: Campaign) -> None:
+            if micros is not None or (status == "active" and row.settings.restored_from is not None):
+                row = _booked_since(tx, row, micros, moment(tx, self._clock), actor)
             if row.account.status == status:
                 return  # it is so already, which is no event
             tx.save_campaign(replace(row, account=replace(row.account, status=status)))
             tx.add_event(Event(row.id, status, moment(tx, self._clock), actor=actor))
 
-        self._change(campaign, Operation(key, ("status", status)), work)
+        asked = ("status", status) if micros is None else ("status", status, micros)
+        self._change(campaign, Operation(key, asked), work)
 
     def reset_clock(self, campaign: str, key: str | None = None, actor: str | None = None) -> None:
         """Go on today, after a clock that was far ahead has made decisions of a day to come."""
@@ -412,6 +427,26 @@ class Campaigns:
 def _with_learner(tx: Transaction, campaign: str) -> tuple[Campaign, CampaignLearner]:
     row = find_campaign(tx, campaign)
     return row, CampaignLearner.from_rows(row, tx.arms(row.id))
+
+
+def _booked_since(tx: Transaction, row: Campaign, micros: int | None, now: float, actor: str | None) -> Campaign:
+    """A campaign that was restored from a copy, with what was spent since on its books."""
+    copied_at = row.settings.restored_from
+    if copied_at is None:
+        raise Conflict(f"{row.name!r:.60} was not restored from a copy; resume it without saying what was spent since")
+    if micros is None:
+        date = datetime.fromtimestamp(copied_at, UTC)
+        raise Conflict(
+            f"{row.name!r:.60} was restored from a copy of {date:%Y-%m-%d %H:%M} UTC; "
+            f"say what it has spent since: budgetbandits campaign resume {row.name!r:.60} --spent-since AMOUNT"
+        )
+    row = replace(row, settings=replace(row.settings, restored_from=None)).with_money(
+        ledger.charge(row.account, micros)
+    )
+    tx.save_settings(row)
+    tx.save_money(row)
+    tx.add_event(Event(row.id, "spent elsewhere", now, amount=micros, actor=actor))
+    return row
 
 
 def _reset_clock(

@@ -150,6 +150,8 @@ class CampaignFunds(Funds):
         return self.row.account
 
     def _choose(self, now: float, options: RequestOptions | None) -> tuple[Choice, Hold, float]:
+        if self.row.account.status == "paused" and self.row.settings.restored_from is not None:
+            raise HoldRefused("paused", "restored from a copy; no decisions until it is said what was spent since")
         ledger.check_open(self.row.account)
         now = time_of_decision(self.row, now)
         row, renewed = self.row, self.row.settings.renewed(self.row.account, now)

@@ -336,6 +336,15 @@ def top_up(account: Account, amount: int) -> Account:
     return replace(account, budget=account.budget + amount)
 
 
+def charge(account: Account, amount: int) -> Account:
+    """The account after so much was spent without a decision; what is more than is left is an overrun."""
+    charged = min(amount, account.left)
+    if account.overrun + amount - charged > LARGEST:
+        [asked] = in_words(account, amount)
+        raise BadParameter(f"{asked} is more than the books can hold; is its unit right?")
+    return replace(account, spent=account.spent + charged, overrun=account.overrun + amount - charged)
+
+
 def set_budget(account: Account, budget: int) -> Account:
     """Another budget; never less than what is spent and held."""
     taken = account.spent + account.held + account.leased

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from budgetbandits.service.backup import mark_restored
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.decisions import Decisions
 from budgetbandits.service.expiry import Expiry
@@ -55,3 +58,4 @@ class DecisionService:
         self.void, self.void_task = reports.void, reports.void_task
         self.expire_due = Expiry(store, leases, clock).expire_due
         self.retention = Retention(store, leases, clock)
+        self.mark_restored = partial(mark_restored, store, leases, clock)

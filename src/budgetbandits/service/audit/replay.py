@@ -84,6 +84,8 @@ class Replay:
             "merged": self._merged,
             "returned": self._returned,
             "archived": self._archived,
+            "restored": self._restored,
+            "spent elsewhere": self._spent_elsewhere,
         }
 
     def apply(self, event: Event) -> str | None:
@@ -156,6 +158,13 @@ class Replay:
             self.account = self.row.settings.period_reset(self.account, event.at)
             self.learner.set_budget(self.account.budget)
         self.learner.cooldowns.reset_clock(event.at)
+
+    def _restored(self, event: Event) -> None:
+        if self.account.status == "active":
+            self.account = replace(self.account, status="paused")
+
+    def _spent_elsewhere(self, event: Event) -> None:
+        self.account = ledger.charge(self.account, _known(event.amount))
 
     def _archived(self, event: Event) -> None:
         """The amount is the time from which on decisions still take feedback."""

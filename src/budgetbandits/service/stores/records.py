@@ -36,6 +36,8 @@ class CampaignSettings:
                     policy, and in micros the budget and caps, by the numbers of the arms
     archived_before decisions made before this time, in seconds since 1970, take no more feedback once their holds are
                     resolved: they leave for the archive
+    restored_from   the time of the copy that the store was restored from, until an operator has said what was spent
+                    since; None for most
     """
 
     terms: Terms
@@ -47,6 +49,7 @@ class CampaignSettings:
     earlier: tuple[CampaignSettings, ...] = ()
     change: Mapping[str, Any] = field(default_factory=dict)
     archived_before: float = 0.0
+    restored_from: float | None = None
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CampaignSettings:

@@ -1,0 +1,78 @@
+"""Backups of a store, and what it means to go on from one.
+
+A copy of a SQLite store is made while servers use it. A PostgreSQL is copied by its own programs (``pg_dump``).
+
+A store that goes on from a copy has lost what happened since: decisions that were made, and money that was spent. It
+cannot know how much, so no campaign goes on by itself. `mark_restored` pauses each one, as an event, and it is resumed
+only together with what it has spent since the copy was made (`Campaigns.set_status`), which is booked first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+from budgetbandits.errors import StoreError
+from budgetbandits.service.leases.leases import Leases
+from budgetbandits.service.stores.contract import Clock, Scope, Store, Transaction, find_campaign, isolated, moment
+from budgetbandits.service.stores.records import Event
+
+PAGES_AT_ONCE = 1000
+"""Pages that are copied before others have their turn."""
+
+PAUSE_SECONDS = 0.01
+
+
+def back_up(source: Path, target: Path) -> None:
+    """Copy a SQLite store as it is at one moment, all of it or nothing; servers may use it meanwhile."""
+    if target.exists():
+        raise StoreError(f"{target} is there already; give the name of a new file")
+    partial = target.with_name(f".{target.name}.partial")
+    try:
+        os.close(os.open(partial, os.O_CREAT | os.O_RDWR | os.O_TRUNC, 0o600))  # a reader of it needs no key
+        with (
+            contextlib.closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)) as original,
+            contextlib.closing(sqlite3.connect(partial)) as copy,
+        ):
+            original.execute("BEGIN")  # one state to the end: a copy would begin again after each change by others
+            original.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+            original.backup(copy, pages=PAGES_AT_ONCE, sleep=PAUSE_SECONDS)
+            if copy.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
+                raise StoreError(f"the copy of {source} is damaged, and so is {source}; restore an undamaged one")
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())
+        partial.replace(target)
+        handle = os.open(target.parent, os.O_RDONLY)
+        os.fsync(handle)
+        os.close(handle)
+    except (sqlite3.Error, OSError) as error:
+        raise StoreError(f"cannot copy {source} to {target}: {error}; is it a store, and is there room?") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def mark_restored(store: Store, leases: Leases, clock: Clock | None = None, actor: str | None = None) -> list[str]:
+    """Pause every campaign that is not closed, since money may have been spent that the store does not know of.
+
+    Their names. What was lent to servers is given back first.
+    """
+
+    def work(tx: Transaction, id: str) -> str | None:
+        row = find_campaign(tx, id)
+        last = max((event.at for event in tx.events(id, tx.last_event(id) - 1)), default=row.created_at)
+        row = leases.recalled(tx, row)
+        if row.account.status == "closed" or row.settings.restored_from is not None:
+            return None
+        row = replace(row, settings=replace(row.settings, restored_from=last))
+        tx.save_settings(row)
+        if row.account.status == "active":
+            tx.save_campaign(replace(row, account=replace(row.account, status="paused")))
+        tx.add_event(Event(id, "restored", moment(tx, clock), actor=actor))
+        return row.name
+
+    ids = store.read(lambda tx: [row.id for row in tx.campaigns()])
+    marked = [store.write(isolated(id, lambda tx, id=id: work(tx, id)), Scope(id)) for id in ids]  # type: ignore[misc]
+    return [name for name in marked if name is not None]
