@@ -3,8 +3,8 @@
 A copy of a SQLite store is made while servers use it. A PostgreSQL is copied by its own programs (``pg_dump``).
 
 A store that goes on from a copy has lost what happened since: decisions that were made, and money that was spent. It
-cannot know how much, so no campaign goes on by itself. `mark_restored` pauses each one, as an event, and it is resumed only
-together with what it has spent since the copy was made (`Campaigns.set_status`), which is booked first.
+cannot know how much, so no campaign goes on by itself. `mark_restored` pauses each one, as an event, and it is resumed
+only together with what it has spent since the copy was made (`Campaigns.set_status`), which is booked first.
 """
 
 from __future__ import annotations
