@@ -33,7 +33,7 @@ DAY = 86_400.0
 
 
 def fill(store: Store, decisions: int, age: float) -> None:
-    """This many decisions with feedback, made so many seconds ago."""
+    """This many decisions with feedback, made ``age`` seconds ago."""
     engine = DecisionService(store, clock=lambda: time.time() - age)
     if not engine.names():
         engine.create("ads", "bts", budget=1e9, arms={f"arm {number}": 1.0 for number in range(10)})
