@@ -38,6 +38,7 @@ BudgetBanditsError
 ├── Conflict (RuntimeError)
 ├── NotAllowed (PermissionError)
 ├── TooManyWrongKeys (PermissionError)
+├── TooManyRequests (RuntimeError)
 ├── Disagreement (RuntimeError)
 ├── StoreError (RuntimeError)
 │   ├── OutcomeUnknown
@@ -200,6 +201,14 @@ class NotAllowed(BudgetBanditsError, PermissionError):
 
 class TooManyWrongKeys(BudgetBanditsError, PermissionError):
     """Too many wrong keys from one address. ``retry_after`` is when to try again, in seconds."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class TooManyRequests(BudgetBanditsError, RuntimeError):
+    """More requests than a key may make. ``retry_after`` is when to try again, in seconds."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)

@@ -235,6 +235,9 @@ class _Memory(Transaction):
     def keys(self):
         return list(self.store.api_keys.values())
 
+    def note_key_used(self, prefix, at):
+        self.store.api_keys[prefix] = replace(self.store.api_keys[prefix], last_used_at=at)
+
     def drop_key(self, prefix):
         self.store.api_keys.pop(prefix, None)
 

@@ -339,4 +339,4 @@ def test_the_command(tmp_path):
     assert (small["draws"], policy["draws"]) == (None, 10)
     assert policy["problem"] is None
     assert policy["reward"]["direct"] == pytest.approx(policy["reward"]["doubly_robust"]["value"], abs=0.05)
-    assert " decisions, 1 features" in CliRunner().invoke(app, words).output
+    assert " decisions, 1 feature" in CliRunner().invoke(app, words).output

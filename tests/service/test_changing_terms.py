@@ -455,7 +455,7 @@ def test_another_zone_counts_the_day_again(real_store, clock):
     [
         ({"daily_cap": 2.0, "time_zone": "Europe/Berlyn"}, "use a name such as Europe/Berlin"),
         ({"daily_cap": 2.0, "time_zone": "../etc"}, "use a name such as Europe/Berlin"),
-        ({"time_zone": "Europe/Berlin"}, "set a daily_cap, or leave time_zone out"),
+        ({"time_zone": "Europe/Berlin"}, "set a daily_cap or a period, or leave time_zone out"),
     ],
 )
 def test_zones_that_are_none(store, clock, terms, words):

@@ -180,6 +180,13 @@ key_app = typer.Typer(no_args_is_help=True, help="Create, list and drop API keys
 def create_key_command(
     scope: Annotated[list[str], typer.Option(help="decide, feedback, read or admin. May be repeated.")],
     campaign: Annotated[str | None, typer.Option(help="For this campaign only.")] = None,
+    name: Annotated[str | None, typer.Option(help="What it is for.")] = None,
+    owner: Annotated[str | None, typer.Option(help="Who has it.")] = None,
+    days: Annotated[float | None, typer.Option(min=0.0, help="It expires after this time. Without it, never.")] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(help="The most requests a second to a server. Without it, any number."),
+    ] = None,
     store: Address = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
@@ -187,7 +194,11 @@ def create_key_command(
     from budgetbandits.service.http.auth import make_key
 
     with opened_store(store) as database:
-        key = make_key(database, scope, time.time(), campaign, actor=ACTOR)
+        now = time.time()
+        key = make_key(
+            database, scope, now, campaign, actor=ACTOR, name=name, owner=owner,
+            expires_at=None if days is None else now + 86_400.0 * days, requests_per_second=rate,
+        )  # fmt: skip
     say({"key": key}, key, as_json)
 
 
@@ -201,7 +212,7 @@ def list_keys_command(store: Address = DEFAULT_STORE, as_json: AsJson = False) -
         print_json(
             [
                 {
-                    "prefix": key.prefix, "scopes": key.scopes, "created_at": key.created_at,
+                    **{field: value for field, value in vars(key).items() if field != "digest"},
                     "campaign": None if key.campaign is None else names[key.campaign],
                 }
                 for key in keys
@@ -209,11 +220,15 @@ def list_keys_command(store: Address = DEFAULT_STORE, as_json: AsJson = False) -
         )  # fmt: skip
         return
     table = plain_table()
-    for title in ("key", "scopes", "campaign", "created"):
+    for title in ("key", "scopes", "campaign", "name", "owner", "created", "expires", "last used"):
         table.add_column(title, overflow="fold")
     for key in keys:
         only = "all" if key.campaign is None else names[key.campaign]
-        table.add_row(f"bb_{key.prefix}_…", " ".join(key.scopes), escape(only), local_time(key.created_at))
+        times = ["never" if at is None else local_time(at) for at in (key.expires_at, key.last_used_at)]
+        table.add_row(
+            f"bb_{key.prefix}_…", " ".join(key.scopes), escape(only), escape(key.name or ""), escape(key.owner or ""),
+            local_time(key.created_at), *times,
+        )  # fmt: skip
     Console().print(table)
 
 

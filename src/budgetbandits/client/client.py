@@ -20,7 +20,7 @@ from urllib.parse import quote
 import httpx
 
 from budgetbandits.client import protocol
-from budgetbandits.client.models import CampaignInfo, StandingInfo, WebhookInfo
+from budgetbandits.client.models import CampaignInfo, KeyInfo, StandingInfo, WebhookInfo
 from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, OnError, P, R, T, on_error_of
 from budgetbandits.client.retries import DEADLINE, Retry
 from budgetbandits.errors import BadParameter, BudgetBanditsError, ServiceUnreachable
@@ -216,6 +216,34 @@ class Client:
             found += page
             if len(page) < protocol.PAGE:
                 return found
+
+    def decision(self, campaign: str, decision: str) -> dict[str, Any]:
+        """A decision as it is now: its arm, state, hold, cost and reward."""
+        return self._do(protocol.decision(campaign, decision))
+
+    def decisions(self, campaign: str, *, limit: int = 100, before: int | None = None) -> dict[str, Any]:
+        """A page of ``decisions``, the newest first, and the cursor ``before`` of the next; None after the last."""
+        return self._do(protocol.decisions(campaign, limit, before))
+
+    def events(self, campaign: str, *, limit: int = 100, after: int = 0) -> dict[str, Any]:
+        """A page of ``events``, the oldest first, and the cursor ``after`` of the next, to be kept if it is empty."""
+        return self._do(protocol.events(campaign, limit, after))
+
+    def create_key(self, *scopes: str, key: str | None = None, **terms: Any) -> str:
+        """Make an API key of these scopes; it is shown this one time.
+
+        ``terms`` are ``campaign``, ``name``, ``owner``, ``expires_at`` (seconds since 1970) and
+        ``requests_per_second``. If the answer was lost, a repeated call is a `Conflict`: drop that key, make another.
+        """
+        return self._do(protocol.create_key(scopes, key, terms))
+
+    def keys(self) -> list[KeyInfo]:
+        """All API keys, by their public part."""
+        return self._do(protocol.keys())
+
+    def drop_key(self, prefix: str) -> None:
+        """Drop an API key by its public part; servers refuse it within five seconds."""
+        self._do(protocol.drop_key(prefix))
 
     def create_webhook(self, url: str, campaign: str | None = None) -> WebhookInfo:
         """Have changes of campaigns, or of one, reported to an address; keep the ``secret``, it is shown once.

@@ -106,6 +106,28 @@ class StandingInfo:
 
 
 @dataclass(frozen=True)
+class KeyInfo:
+    """An API key without its secret; times are seconds since 1970."""
+
+    prefix: str
+    scopes: tuple[str, ...]
+    created_at: float
+    campaign: str | None = None
+    """The name of the only campaign it is for; None for all."""
+    name: str | None = None
+    owner: str | None = None
+    expires_at: float | None = None
+    requests_per_second: float | None = None
+    last_used_at: float | None = None
+    """As of about a minute ago; None if never."""
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> KeyInfo:
+        """From an answer; fields that only a newer service knows are left out."""
+        return cls(**_known(cls, {**values, "scopes": tuple(values["scopes"])}))
+
+
+@dataclass(frozen=True)
 class WebhookInfo:
     """An address that is notified of campaigns."""
 

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import httpx
 
 from budgetbandits import errors
-from budgetbandits.client.models import CampaignInfo, StandingInfo, WebhookInfo
+from budgetbandits.client.models import CampaignInfo, KeyInfo, StandingInfo, WebhookInfo
 from budgetbandits.errors import (
     BadParameter,
     BudgetBanditsError,
@@ -194,6 +194,35 @@ def standings(after: str | None) -> Call[list[StandingInfo]]:
     """A page of standings, after the campaign with this id."""
     path = f"/v1/standings?limit={PAGE}" + ("" if after is None else f"&after={after}")
     return Call("GET", path, lambda rows: [StandingInfo.read(row) for row in rows])
+
+
+def decision(campaign: str, id: str) -> Call[dict[str, Any]]:
+    return Call("GET", path_of(campaign, "decisions", quote(id, safe="")), dict)
+
+
+def decisions(campaign: str, limit: int, before: int | None) -> Call[dict[str, Any]]:
+    """A page of decisions, the newest first."""
+    cursor = "" if before is None else f"&before={before:d}"
+    return Call("GET", path_of(campaign, f"decisions?limit={limit:d}{cursor}"), dict)
+
+
+def events(campaign: str, limit: int, after: int) -> Call[dict[str, Any]]:
+    """A page of events, the oldest first."""
+    return Call("GET", path_of(campaign, f"events?limit={limit:d}&after={after:d}"), dict)
+
+
+def create_key(scopes: Sequence[str], key: str | None, terms: Mapping[str, Any]) -> Call[str]:
+    body = {"scopes": listed("scopes", scopes), **_finite(terms)}
+    return Call("POST", "/v1/keys", lambda answer: str(answer["key"]), body, _keyed(key))
+
+
+def keys() -> Call[list[KeyInfo]]:
+    return Call("GET", "/v1/keys", lambda rows: [KeyInfo.read(row) for row in rows])
+
+
+def drop_key(prefix: str) -> Call[None]:
+    prefix = prefix.removeprefix("bb_").partition("_")[0]  # never send a secret where none is needed
+    return Call("DELETE", f"/v1/keys/{quote(prefix, safe='')}", lambda _: None)
 
 
 def create_webhook(url: str, campaign: str | None) -> Call[WebhookInfo]:

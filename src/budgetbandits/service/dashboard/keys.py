@@ -12,13 +12,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from budgetbandits.errors import BudgetBanditsError, Conflict, NotFound
-from budgetbandits.formatting.datetimes import Times
+from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, NotFound
+from budgetbandits.formatting.datetimes import DAY, Times, duration
+from budgetbandits.service.dashboard.actions.fields import number
 from budgetbandits.service.dashboard.actions.flow import FormFlow, Preview, follow, operation
 from budgetbandits.service.dashboard.pages import Dashboard, wants_json
 from budgetbandits.service.dashboard.query import address, event_of
 from budgetbandits.service.dashboard.sessions import Session, sent
-from budgetbandits.service.http.auth import SCOPES, check_scopes, drop_key, make_key, prefix_of
+from budgetbandits.service.http.auth import SCOPES, check_scopes, checked_words, drop_key, make_key, prefix_of
 from budgetbandits.service.stores.contract import Transaction, find_campaign
 from budgetbandits.service.stores.records import Key, KeyEvent
 
@@ -44,7 +45,8 @@ class KeysView:
     def as_json(self) -> dict[str, Any]:
         return {
             "keys": [
-                {"prefix": key.prefix, "scopes": key.scopes, "campaign": self.campaign(key), "made_at": key.created_at}
+                {"prefix": key.prefix, "scopes": key.scopes, "campaign": self.campaign(key), "made_at": key.created_at,
+                 "name": key.name, "owner": key.owner, "expires_at": key.expires_at, "last_used_at": key.last_used_at}
                 for key in self.keys
             ],
             "events": [
@@ -84,20 +86,24 @@ class KeyPages:
         view = await self._dashboard.read(lambda tx: keys_view(tx, before))
         if wants_json(request):
             return JSONResponse(view.as_json())
-        return self._dashboard.filled("keys.html", request, session, view=view, before=before)
+        return self._dashboard.filled("keys.html", request, session, view=view, before=before, now=time.time())
 
     async def _make(self, request: Request, session: Session) -> Response:
         form = await self._sent(request, session)
-        scopes, campaign = [scope for scope in SCOPES if form.get(scope)], form.get("campaign", "").strip()
+        wanted = _WantedKey.of(form)
 
         def do() -> Response:
-            self._store.read(lambda tx: _to_make(tx, scopes, campaign)).check(form)
-            text = make_key(self._store, scopes, time.time(), campaign or None, session.name, operation(form))
-            log.info("key made", key=prefix_of(text), scopes=scopes, actor=session.name)
+            self._store.read(lambda tx: _to_make(tx, wanted)).check(form)
+            now, days = time.time(), wanted.seconds
+            text = make_key(
+                self._store, wanted.scopes, now, wanted.campaign or None, session.name, operation(form),
+                name=wanted.name or None, owner=wanted.owner or None, expires_at=None if days is None else now + days,
+            )  # fmt: skip
+            log.info("key made", key=prefix_of(text), scopes=wanted.scopes, actor=session.name)
             return self._dashboard.filled("key_made.html", request, session, key=text)
 
         def preview(tx: Transaction, in_full: bool) -> Preview:
-            return _to_make(tx, scopes, campaign, in_full)
+            return _to_make(tx, wanted, in_full)
 
         step = FormFlow(
             "Make a key", address("keys", "make"), CRUMBS, "key_change.html", {"scopes": SCOPES}, preview, do
@@ -130,22 +136,55 @@ CRUMBS = [(address("keys"), "Keys")]
 OWN_KEY = "this is the key that you have signed in with; sign in with another one to drop it"
 
 
-def _to_make(tx: Transaction, scopes: list[str], campaign: str, in_full: bool = True) -> Preview:
-    button = "Make the key"
+@dataclass(frozen=True)
+class _WantedKey:
+    """A key as the form describes it; empty texts say nothing."""
+
+    scopes: list[str]
+    campaign: str
+    name: str
+    owner: str
+    days: str
+
+    @classmethod
+    def of(cls, form: Mapping[str, str]) -> _WantedKey:
+        words = [form.get(name, "").strip() for name in ("campaign", "name", "owner", "days")]
+        return cls([scope for scope in SCOPES if form.get(scope)], *words)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it lasts; None for ever."""
+        if not self.days:
+            return None
+        days = number(vars(self), "days", "days")
+        if not 0.0 < days <= DAYS_MAX:
+            raise BadParameter(f"days is {days:g}; give more than 0 and at most {DAYS_MAX:,}, or nothing")
+        return days * DAY
+
+
+DAYS_MAX = 10_000
+
+
+def _to_make(tx: Transaction, wanted: _WantedKey, in_full: bool = True) -> Preview:
+    button, scopes, campaign = "Make the key", wanted.scopes, wanted.campaign
     if not in_full and not scopes and not campaign:
         return Preview(button, [])
     try:
         check_scopes(scopes)
         only = find_campaign(tx, campaign).name if campaign else None
+        name, owner = checked_words(wanted.name or None, wanted.owner or None)
+        seconds = wanted.seconds
     except BudgetBanditsError as error:
-        return Preview(button, [], error, fixable=True, fields=("scopes", "campaign"))
+        return Preview(button, [], error, fixable=True, fields=("scopes", "campaign", "name", "owner", "days"))
     may = "everything, and make and drop keys" if only is None else "everything that is done to it"
     changes = [
         ("It may", may if "admin" in scopes else " and ".join(scopes), ""),
         ("For", "all campaigns, those to come too" if only is None else f"{only} alone", ""),
+        *([] if name is None and owner is None else [("Name", f"{name or '–'}, owner {owner or '–'}", "")]),
+        ("Expires", "never" if seconds is None else f"in {duration(seconds)}", ""),
         ("Shown", "once, on the next page; the store keeps a digest of it", ""),
     ]
-    return Preview(button, changes, relies_on=[scopes, campaign], dangerous="admin" in scopes)
+    return Preview(button, changes, relies_on=[scopes, campaign, name, owner, seconds], dangerous="admin" in scopes)
 
 
 def _to_drop(tx: Transaction, prefix: str, session: Session, times: Times) -> Preview:

@@ -75,9 +75,10 @@ class Application(Router):
 
 
 def create_app(
-    service: DecisionService, store: Store, metrics: Metrics | None = None, reads: LongReads | None = None
-) -> Application:
+    service: DecisionService, store: Store, metrics: Metrics | None = None, reads: LongReads | None = None,
+    keys: KeyRing | None = None,
+) -> Application:  # fmt: skip
     """The application; its server must call `DecisionService.expire_due` now and then."""
     parts = service.campaigns, service.decisions, service.reports
     metrics, reads = metrics or Metrics(store), reads or LongReads(store)
-    return Application(ServerState(*parts, store, metrics, KeyRing(store), reads))
+    return Application(ServerState(*parts, store, metrics, keys or KeyRing(store), reads))

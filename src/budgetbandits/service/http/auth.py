@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import hashlib
 import hmac
+import math
 import os
 import secrets
 import sys
@@ -19,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from budgetbandits.errors import BadParameter, Conflict, NotAllowed, NotFound
-from budgetbandits.service.http.rate_limit import KeyFailures, network
-from budgetbandits.service.names import normal
+from budgetbandits.service.http.rate_limit import KeyFailures, KeyRates, network
+from budgetbandits.service.names import checked_name, normal
 from budgetbandits.service.stores.contract import Scope, Store, Transaction, find_campaign
 from budgetbandits.service.stores.records import Key, KeyEvent
 
@@ -29,19 +30,30 @@ SCOPES = ("decide", "feedback", "read", "admin")
 KEY_CACHE_SECONDS = 5.0
 """How long a server trusts a key without looking it up again, and so how long a dropped key may still work."""
 
+USE_SECONDS = 60.0
+"""How often it is written down at most that a key was used."""
+
+EXPIRY_SECONDS_MAX = 1e9
+
 KEY_FILE = Path("budgetbandits-admin.key")
 """Where the first key goes without a terminal: all that a server prints ends in the log of its container."""
 
 
 def make_key(
     store: Store, scopes: Sequence[str], now: float, campaign: str | None = None, actor: str | None = None,
-    operation: str | None = None,
+    operation: str | None = None, *, name: str | None = None, owner: str | None = None,
+    expires_at: float | None = None, requests_per_second: float | None = None,
 ) -> str:  # fmt: skip
-    """Make a key; its secret is returned this one time.
+    """Make a key; its secret is returned this one time. It may have a name and an owner, expire, and have a limit.
 
     A repeated call with the same ``operation``, an idempotency key, is refused: the first key cannot be shown again.
     """
     check_scopes(scopes)
+    name, owner = checked_words(name, owner)
+    if expires_at is not None and not now < expires_at < now + EXPIRY_SECONDS_MAX:
+        raise BadParameter(f"expires_at is {expires_at!r:.40}; give a time in the future, in seconds since 1970")
+    if requests_per_second is not None and not 0.001 <= requests_per_second <= 1e6:
+        raise BadParameter(f"requests_per_second is {requests_per_second!r:.40}; give 0.001 to 1,000,000, or none")
     prefix, secret, text = _new()
 
     def work(tx: Transaction) -> None:
@@ -53,10 +65,19 @@ def make_key(
                 "another"
             )
         only = None if campaign is None else find_campaign(tx, campaign).id
-        _add(tx, Key(prefix, _digest(secret), tuple(scopes), now, only), actor, operation)
+        key = Key(prefix, _digest(secret), tuple(scopes), now, only, name, owner, expires_at, requests_per_second)
+        _add(tx, key, actor, operation)
 
     store.write(work, Scope(campaign or ""))
     return text
+
+
+def checked_words(name: str | None, owner: str | None) -> tuple[str | None, str | None]:
+    """What a key is for and who has it, as they are kept."""
+    return (
+        None if name is None else checked_name("name", name),
+        None if owner is None else checked_name("owner", owner),
+    )
 
 
 def check_scopes(scopes: Sequence[str]) -> None:
@@ -164,6 +185,8 @@ class _CachedKey:
     campaign: tuple[str, ...]
     """The id and the names of its only campaign, former ones too; empty if it is for all."""
     until: float
+    read_at: float
+    """The store's time when it was read."""
 
 
 class KeyRing:
@@ -173,6 +196,11 @@ class KeyRing:
         self._store = store
         self._clock = clock
         self.failures = KeyFailures(clock)
+        self._rates = KeyRates(clock)
+        self._used: dict[str, float] = {}
+        """When keys were last looked up, which is `KEY_CACHE_SECONDS` before a use at most, until it is written ..."""
+        self._noted: dict[str, float] = {}
+        """... and when it was written last, by our clock."""
         self._known: dict[str, _CachedKey] = {}
         """By their whole text: a digest takes too long for every request."""
 
@@ -194,6 +222,8 @@ class KeyRing:
             raise NotAllowed(
                 f"this key has the scopes {' and '.join(key.scopes)}, not {scope}; use another one", known=True
             )
+        if key.requests_per_second is not None:
+            self._rates.take(key.prefix, key.requests_per_second)
         if anywhere:
             return key
         if known.campaign and campaign is None:
@@ -209,9 +239,10 @@ class KeyRing:
             key = tx.key(prefix)
             if key is None:
                 return None
-            only = None if key.campaign is None else find_campaign(tx, key.campaign)
+            only, now = None if key.campaign is None else find_campaign(tx, key.campaign), tx.now()
+            seconds = KEY_CACHE_SECONDS if key.expires_at is None else min(KEY_CACHE_SECONDS, key.expires_at - now)
             names = () if only is None else (only.id, only.name, *tx.former_names(only.id))
-            return _CachedKey(key, names, self._clock() + KEY_CACHE_SECONDS)
+            return _CachedKey(key, names, self._clock() + seconds, now)
 
         known = self._store.read(work, urgent=True) if prefix and secret else None
         # compared even if there is no such key, so that timing reveals nothing
@@ -219,8 +250,28 @@ class KeyRing:
         if known is None or not right:
             self._known.pop(text, None)
             raise NotAllowed("no such key; send 'Authorization: Bearer bb_…' with a key of this service", known=False)
+        if known.key.expired(known.read_at):
+            self._known.pop(text, None)
+            raise NotAllowed("this key has expired; ask an operator for a new one", known=False)
         self._known[text] = known
+        self._used[prefix] = known.read_at
         return known
+
+    def note_used(self) -> None:
+        """Write down when keys were last used, of each once in `USE_SECONDS` at most."""
+        now = self._clock()
+        due = {p: at for p, at in list(self._used.items()) if now - self._noted.get(p, -math.inf) >= USE_SECONDS}
+        if not due:
+            return
+
+        def work(tx: Transaction) -> None:
+            for prefix, at in sorted(due.items()):  # in order: of servers that write at once, none waits in a circle
+                tx.note_key_used(prefix, at)
+
+        self._store.write(work)
+        for prefix in due:
+            self._noted[prefix] = now
+            self._used.pop(prefix, None)
 
 
 async def check_header(

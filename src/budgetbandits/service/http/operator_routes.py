@@ -7,6 +7,7 @@ service, so a server imports this module when it is ready to decide.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +23,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match, Mount, Router
 from starlette.types import Message
 
-from budgetbandits.errors import BadState
+from budgetbandits.errors import BadState, Conflict
 from budgetbandits.service import webhooks
 from budgetbandits.service.audit.export import Format, Table
 from budgetbandits.service.audit.reader import Job
@@ -32,7 +33,7 @@ from budgetbandits.service.dashboard.keys import KeyPages
 from budgetbandits.service.dashboard.pages import Dashboard
 from budgetbandits.service.dashboard.sessions import Sessions
 from budgetbandits.service.http import worker_routes
-from budgetbandits.service.http.auth import actor_of, check_header
+from budgetbandits.service.http.auth import actor_of, check_header, drop_key, make_key, prefix_of
 from budgetbandits.service.http.problem_json import (
     CALLER_ERRORS,
     PROBLEMS,
@@ -47,8 +48,14 @@ from budgetbandits.service.http.schemas import (
     CampaignAnswer,
     CampaignClone,
     CampaignDetailAnswer,
+    DecisionDetailAnswer,
+    DecisionPageAnswer,
+    EventPageAnswer,
+    KeyAnswer,
     NewArm,
     NewCampaign,
+    NewKey,
+    NewKeyAnswer,
     NewWebhook,
     NewWebhookAnswer,
     RequestBody,
@@ -59,7 +66,9 @@ from budgetbandits.service.http.schemas import (
 )
 from budgetbandits.service.http.subprocess_reads import Reading, StreamedRead
 from budgetbandits.service.http.worker_routes import ServerState
-from budgetbandits.service.stores.contract import named_damage
+from budgetbandits.service.reading import read_decision, read_decisions, read_events
+from budgetbandits.service.stores.contract import Transaction, isolated, named_damage
+from budgetbandits.service.stores.sql.dashboard import DecisionKind
 from budgetbandits.terms import CHANGEABLE_FACTS
 
 log = structlog.get_logger("budgetbandits")
@@ -113,6 +122,12 @@ UNUSED_BODY_BYTES_MAX = 1_000
 """Bytes of a body that is sent to a route without one."""
 
 CampaignPath = Annotated[str, Path(min_length=1, max_length=200, description="A campaign's name or id.")]
+
+DecisionPath = Annotated[str, Path(min_length=1, max_length=200, description="A decision's id.")]
+
+PageLimit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
+
+Cursor = Annotated[int, Query(ge=0, le=2**62, description="The cursor that ended the previous page.")]
 
 ArmPath = Annotated[str, Path(min_length=1, max_length=200, description="An arm's name.")]
 
@@ -362,6 +377,64 @@ async def read_verify(request: Request, campaign: CampaignPath, service: ThisSer
     finally:
         await reading.close()
     return AuditAnswer(agrees=not differences, differences=differences)
+
+
+@read.get("/v1/campaigns/{campaign}/decisions")
+def list_decisions(
+    campaign: CampaignPath, service: ThisService, limit: PageLimit = 100, before: Cursor | None = None,
+    kind: DecisionKind = "all", arm: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
+) -> DecisionPageAnswer:  # fmt: skip
+    """List decisions, the newest first, page by page."""
+    work = partial(read_decisions, campaign=campaign, limit=limit, before=before, kind=kind, arm=arm)
+    return DecisionPageAnswer(**service.store.read(isolated(campaign, work)))
+
+
+@read.get("/v1/campaigns/{campaign}/decisions/{decision}")
+def show_decision(campaign: CampaignPath, decision: DecisionPath, service: ThisService) -> DecisionDetailAnswer:
+    """Show a decision."""
+    work = partial(read_decision, campaign=campaign, id=decision)
+    return DecisionDetailAnswer(**service.store.read(isolated(campaign, work)))
+
+
+@read.get("/v1/campaigns/{campaign}/events")
+def list_events(
+    campaign: CampaignPath, service: ThisService, limit: PageLimit = 100, after: Cursor = 0
+) -> EventPageAnswer:
+    """List events, the oldest first, page by page; a program that keeps the cursor hears of each once."""
+    work = partial(read_events, campaign=campaign, limit=limit, after=after)
+    return EventPageAnswer(**service.store.read(isolated(campaign, work)))
+
+
+@admin.get("/v1/keys")
+def list_keys(service: ThisService) -> list[KeyAnswer]:
+    """List all keys by their public part."""
+
+    def work(tx: Transaction) -> list[KeyAnswer]:
+        keys = tx.keys()
+        names = tx.pages().names(sorted({key.campaign for key in keys if key.campaign is not None}))
+        return [KeyAnswer(**vars(key) | {"campaign": names.get(key.campaign or "")}) for key in keys]
+
+    return service.store.read(work)
+
+
+@admin.post("/v1/keys", status_code=201)
+def create_key(body: NewKey, service: ThisService, actor: Actor, key: IdempotencyKey = None) -> NewKeyAnswer:
+    """Make a key; asked again under the same Idempotency-Key, a conflict, since a key is shown once."""
+    text = make_key(service.store, now=time.time(), actor=actor, operation=key, **body.model_dump())
+    log.info("key made", key=prefix_of(text), scopes=body.scopes)
+    return NewKeyAnswer(prefix=prefix_of(text), key=text)
+
+
+@admin.delete("/v1/keys/{prefix}")
+def delete_key(
+    prefix: Annotated[str, Path(pattern="^[0-9a-zA-Z]{1,40}$")], service: ThisService, actor: Actor
+) -> dict[str, str]:
+    """Drop a key: servers refuse it within five seconds."""
+    if actor_of(prefix) == actor:
+        raise Conflict("this is the key that you are using; drop it with another one")
+    drop_key(service.store, prefix, actor)
+    log.info("key dropped", key=prefix)
+    return {"prefix": prefix}
 
 
 @admin.post("/v1/webhooks", status_code=201)

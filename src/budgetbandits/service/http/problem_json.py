@@ -35,6 +35,7 @@ from budgetbandits.errors import (
     ServerBusy,
     ServiceError,
     StoreError,
+    TooManyRequests,
     TooManyWrongKeys,
     UnknownArm,
     WrongClock,
@@ -48,6 +49,7 @@ STATUS_CODES: dict[type[BudgetBanditsError], int] = {
     NoArmLeft: 409,
     DiskFull: 507,
     TooManyWrongKeys: 429,
+    TooManyRequests: 429,
     StoreError: 503,
     WrongClock: 503,
     BadState: 503,
@@ -74,7 +76,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         411: "Content-Length is missing.",
         413: "The body is too large.",
         422: "A field is missing, unknown or out of its range.",
-        429: "Too many wrong keys.",
+        429: "Too many wrong keys, or too many requests with this one.",
         503: "The store cannot write, a clock is wrong, or the server is busy. Nothing was decided.",
         507: "The disk is full.",
     }.items()
@@ -134,7 +136,10 @@ CALLER_ERRORS = (BudgetBanditsError, InvalidRequest, HTTPException, ClientDiscon
 
 
 def _headers(error: BudgetBanditsError) -> dict[str, str]:
-    if isinstance(error, HoldRefused | ServerBusy | TooManyWrongKeys) and error.retry_after is not None:
+    if (
+        isinstance(error, HoldRefused | ServerBusy | TooManyWrongKeys | TooManyRequests)
+        and error.retry_after is not None
+    ):
         return {"Retry-After": str(math.ceil(error.retry_after))}
     if isinstance(error, NotAllowed) and not error.known:
         return {"WWW-Authenticate": "Bearer"}

@@ -1,4 +1,6 @@
-"""Slow down clients that guess keys, by address; a good key always passes.
+"""Slow down clients that guess keys, by address, and keys that have a limit (`KeyRates`).
+
+Of wrong keys: a good key always passes.
 
 Only failures count. The keys of an address with many failures are looked up one at a time, so that guessing occupies
 at most one thread, and further failures are answered with a time to try again. A good key still passes, because many
@@ -13,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from budgetbandits.errors import TooManyWrongKeys
+from budgetbandits.errors import TooManyRequests, TooManyWrongKeys
 
 WRONG_KEYS_MAX = 20
 WINDOW_SECONDS = 60.0
@@ -65,6 +67,27 @@ class KeyFailures:
             self._by_address = {address: each for address, each in self._by_address.items() if now < each.until}
         if len(self._by_address) >= ADDRESSES_MAX:
             del self._by_address[next(iter(self._by_address))]  # the oldest
+
+
+class KeyRates:
+    """Requests of keys that have a limit: a second's worth at once, and then as many a second as the key may make."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._left: dict[str, tuple[float, float]] = {}
+        """How many requests a key may make at once, and when that was so."""
+
+    def take(self, prefix: str, rate: float) -> None:
+        """Count a request of a key; an error if it has made too many."""
+        now, most = self._clock(), max(rate, 1.0)
+        left, at = self._left.get(prefix, (most, now))
+        left = min(most, left + rate * (now - at))
+        if left < 1.0:
+            raise TooManyRequests(
+                f"this key may make {rate:g} requests a second to a server; wait, or ask for a key that may make more",
+                (1.0 - left) / rate,
+            )
+        self._left[prefix] = left - 1.0, now
 
 
 def network(address: str) -> str:

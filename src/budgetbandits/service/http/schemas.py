@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
 from budgetbandits.allocation.session import FEATURES_MAX
+from budgetbandits.service.http.auth import SCOPES
 from budgetbandits.service.request import BATCH_MAX, checked_options
 from budgetbandits.service.standing import STANDINGS
 from budgetbandits.terms import AMOUNT_MAX, CHANGEABLE, TERMS, TEXT_LENGTH_MAX, Term
@@ -215,6 +216,15 @@ class NewArm(RequestBody):
     cost_cap: Money = _about("The most that one pull of it can cost.")
 
 
+class NewKey(RequestBody):
+    scopes: Annotated[list[Literal[SCOPES]], Field(min_length=1, max_length=4)]  # type: ignore[valid-type]
+    campaign: Name | None = _about("Its name or id, for a key that is for this campaign only.", None)
+    name: Name | None = _about("What the key is for.", None)
+    owner: Name | None = _about("Who has it.", None)
+    expires_at: FiniteFloat | None = _about("From when on it is refused, in seconds since 1970.", None)
+    requests_per_second: FiniteFloat | None = _about("How many requests each server takes from it.", None)
+
+
 class NewWebhook(RequestBody):
     url: Annotated[str, Field(min_length=1, max_length=2000)] = _about("Where notifications are sent: http or https.")
     campaign: Name | None = _about("Its name or id, to be notified of this campaign only.", None)
@@ -314,6 +324,60 @@ class StandingAnswer(BaseModel):
     reward_24_hours: float = _about("... and their sum.")
     last_decision_at: float | None = _about("Seconds since 1970.")
     last_feedback_at: float | None = _about("Seconds since 1970; when a cost was last reported.")
+
+
+class DecisionDetailAnswer(BaseModel):
+    decision: str = _about("The decision's id.")
+    arm: str
+    segment: str | None
+    state: Literal["pending", "settled", "voided", "expired"]
+    failed: bool
+    hold: float = _about("What was held for it.")
+    cost: float | None = _about("What was reported; null if nothing was.")
+    charged: float = _about("What was booked as spent.")
+    overrun: float = _about("What it cost beyond that.")
+    reward: float | None
+    created_at: float = _about("Seconds since 1970.")
+    expires_at: float = _about("When its hold expires, or would have, in seconds since 1970.")
+    propensity: float | None = _about("How likely the choice was, where that is recorded.")
+
+
+class DecisionPageAnswer(BaseModel):
+    decisions: list[DecisionDetailAnswer] = _about("The newest first.")
+    before: int | None = _about("The cursor of the next page; null if this is the last.")
+
+
+class EventAnswer(BaseModel):
+    seq: int = _about("Its number; higher ones are later.")
+    at: float = _about("Seconds since 1970.")
+    kind: str
+    decision: str | None
+    arm: str | None
+    amount: float | None
+    reward: float | None
+    actor: str | None = _about("Who did it, where that is known.")
+
+
+class EventPageAnswer(BaseModel):
+    events: list[EventAnswer] = _about("The oldest first.")
+    after: int = _about("The cursor of the next page, also if there is nothing after this one yet.")
+
+
+class KeyAnswer(BaseModel):
+    prefix: str = _about("The public part: the key begins with bb_ and this.")
+    scopes: list[str]
+    campaign: str | None = _about("The name of the only campaign it is for; null for all.")
+    name: str | None
+    owner: str | None
+    created_at: float = _about("Seconds since 1970, as all times.")
+    expires_at: float | None = _about("Null for never.")
+    requests_per_second: float | None = _about("Null for any number.")
+    last_used_at: float | None = _about("As of about a minute ago; null if never.")
+
+
+class NewKeyAnswer(BaseModel):
+    prefix: str
+    key: str = _about("The whole key, which is shown this one time.")
 
 
 class WebhookAnswer(BaseModel):

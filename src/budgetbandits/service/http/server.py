@@ -28,7 +28,7 @@ from budgetbandits.errors import BudgetBanditsError
 from budgetbandits.service import webhooks
 from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.http.app import LazyApplication, create_app
-from budgetbandits.service.http.auth import hand_over_first_key
+from budgetbandits.service.http.auth import KeyRing, hand_over_first_key
 from budgetbandits.service.http.campaign_metrics import CampaignSeries
 from budgetbandits.service.http.connections import BoundedConnection, Connections, connection_limit
 from budgetbandits.service.http.metrics import Metrics
@@ -74,7 +74,7 @@ def serve(
         hand_over_first_key(store, key_file)
         print(f"Serving {name} on http://{host}:{port}", flush=True)
         service, stop = DecisionService(store), threading.Event()
-        metrics, reads = Metrics(store, series), LongReads(store)
+        metrics, reads, keys = Metrics(store, series), LongReads(store), KeyRing(store)
         sender = webhooks.sender()
         sweepers = [
             threading.Thread(
@@ -87,7 +87,7 @@ def serve(
             ),
             threading.Thread(
                 target=_every,
-                args=(ROLL_UP_SECONDS, partial(_roll_up, store, metrics, stop), metrics, stop),
+                args=(ROLL_UP_SECONDS, partial(_roll_up, store, metrics, keys, stop), metrics, stop),
                 daemon=True,
             ),
         ]
@@ -98,7 +98,7 @@ def serve(
             )
         for each in sweepers:
             each.start()
-        app = create_app(service, store, metrics, reads)
+        app = create_app(service, store, metrics, reads, keys)
         gc.collect()
         gc.freeze()  # all this stays until the end: spare the collector from scanning it again
         log.info("serving", host=host, port=port)
@@ -194,8 +194,9 @@ def _count_refusals(store: Store, metrics: Metrics) -> None:
     metrics.refused.flush(store)
 
 
-def _roll_up(store: Store, metrics: Metrics, stop: threading.Event) -> None:
+def _roll_up(store: Store, metrics: Metrics, keys: KeyRing, stop: threading.Event) -> None:
     _count_refusals(store, metrics)
+    keys.note_used()
     roll_up(store, stop.is_set)
 
 

@@ -242,6 +242,9 @@ class Transaction(DecisionTransaction):
     def keys(self) -> list[Key]: ...
 
     @abstractmethod
+    def note_key_used(self, prefix: str, at: float) -> None: ...
+
+    @abstractmethod
     def drop_key(self, prefix: str) -> None: ...
 
     @abstractmethod

@@ -273,6 +273,19 @@ class Key:
     created_at: float
     campaign: str | None = None
     """The only campaign it is for; None for all."""
+    name: str | None = None
+    """What it is for, in the words of who made it ..."""
+    owner: str | None = None
+    """... and who has it."""
+    expires_at: float | None = None
+    """From when on it is refused; None for never."""
+    requests_per_second: float | None = None
+    """How many requests a server takes from it; None for any number."""
+    last_used_at: float | None = None
+    """As of a minute ago; None if never."""
+
+    def expired(self, now: float) -> bool:
+        return self.expires_at is not None and now >= self.expires_at
 
 
 @dataclass(frozen=True)

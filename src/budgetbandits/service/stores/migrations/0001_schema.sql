@@ -162,13 +162,19 @@ CREATE TABLE operation (
 -- The answers of a campaign that are kept, the latest last.
 CREATE INDEX operation_answers ON operation (campaign, at) WHERE answer IS NOT NULL;
 
--- Keys are kept as digests: a reader of the database cannot use them.
+-- Keys are kept as digests: a reader of the database cannot use them. name, owner: in words; last_used_at: written once a
+-- minute at most.
 CREATE TABLE api_key (
     prefix TEXT PRIMARY KEY,
     digest TEXT NOT NULL,
     scopes TEXT NOT NULL,
     campaign TEXT REFERENCES campaign_name (id),
-    created_at DOUBLE PRECISION NOT NULL
+    created_at DOUBLE PRECISION NOT NULL,
+    name TEXT,
+    owner TEXT,
+    expires_at DOUBLE PRECISION,
+    requests_per_second DOUBLE PRECISION,
+    last_used_at DOUBLE PRECISION
 );
 
 -- Who has made and dropped which key. The key itself may not exist any more. operation: the idempotency key of a form, so

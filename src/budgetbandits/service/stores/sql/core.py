@@ -350,7 +350,7 @@ class SqlTransaction(Statements, Transaction):
         self.change(_FORGET_ANSWERS, (campaign, campaign, ANSWERS_KEPT - 1))
 
     def add_key(self, key: Key) -> None:
-        values = (key.prefix, key.digest, " ".join(key.scopes), key.created_at, key.campaign)
+        values = [" ".join(key.scopes) if name == "scopes" else getattr(key, name) for name in rows.KEY]
         self.change(insertion("api_key", rows.KEY), values)
 
     def key(self, prefix: str) -> Key | None:
@@ -359,6 +359,9 @@ class SqlTransaction(Statements, Transaction):
 
     def keys(self) -> list[Key]:
         return [rows.key_of(row) for row in self.ask(f"{_KEYS} ORDER BY created_at, prefix")]
+
+    def note_key_used(self, prefix: str, at: float) -> None:
+        self.change("UPDATE api_key SET last_used_at = ? WHERE prefix = ?", (at, prefix))
 
     def drop_key(self, prefix: str) -> None:
         self.change("DELETE FROM api_key WHERE prefix = ?", (prefix,))

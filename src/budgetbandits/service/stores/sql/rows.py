@@ -182,8 +182,8 @@ def lease_event_of(row: Sequence[Any]) -> LeaseEvent:
 
 
 def key_of(row: Sequence[Any]) -> Key:
-    prefix, digest, scopes, created_at, campaign = row
-    return Key(prefix, digest, tuple(scopes.split()), created_at, campaign)
+    prefix, digest, scopes, *rest = row
+    return Key(prefix, digest, tuple(scopes.split()), *rest)
 
 
 def key_event_of(row: Sequence[Any]) -> KeyEvent:

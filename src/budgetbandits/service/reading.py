@@ -1,0 +1,75 @@
+"""Decisions and events of a campaign as programs read them, page by page, in the order of time.
+
+A page ends with a cursor for the next. Decisions come newest first, since the latest are asked for most; they change
+while they are open. Events come oldest first and never change, so a program that keeps the cursor hears of each once.
+Under leases an event may be committed after others with higher numbers; a page of events ends before the first number
+where that can still happen, so none is missed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from budgetbandits.errors import NotFound, UnknownArm
+from budgetbandits.service.audit.slices import Cut
+from budgetbandits.service.ledger import to_units
+from budgetbandits.service.names import normal
+from budgetbandits.service.request import ResolvedRequest
+from budgetbandits.service.stores.contract import Transaction, find_campaign
+from budgetbandits.service.stores.records import DecisionRow, Event
+from budgetbandits.service.stores.sql.dashboard import DecisionFilter, DecisionKind
+
+Page = dict[str, Any]
+
+
+def read_decision(tx: Transaction, campaign: str, id: str) -> Page:
+    """One decision."""
+    row = find_campaign(tx, campaign)
+    made = tx.decision(id) if id.isprintable() else None
+    if made is None or made.campaign != row.id:
+        raise NotFound(f"no decision {id!r:.60}; pass the id that decide() answered with")
+    return _decision(made, [arm.name for arm in tx.arms(row.id)])
+
+
+def read_decisions(
+    tx: Transaction, campaign: str, limit: int, before: int | None, kind: DecisionKind, arm: str | None
+) -> Page:
+    """A page of decisions, the newest first; those of a kind or an arm are looked for among the next 2,000."""
+    row = find_campaign(tx, campaign)
+    names, number = [each.name for each in tx.arms(row.id)], None
+    if arm is not None:
+        if normal(arm) not in names:
+            raise UnknownArm(f"no arm {arm!r:.60} in this campaign; GET /v1/campaigns/{row.name:.60} lists them")
+        number = names.index(normal(arm))
+    page = tx.pages().decisions(row.id, limit, DecisionFilter(kind, number), before)
+    return {"decisions": [_decision(made, names) for made in page.decisions], "before": page.older}
+
+
+def read_events(tx: Transaction, campaign: str, limit: int, after: int) -> Page:
+    """A page of events, the oldest first."""
+    row = find_campaign(tx, campaign)
+    names, upto = [each.name for each in tx.arms(row.id)], Cut.of(tx, row.id).first
+    events = [event for event in tx.events(row.id, after, limit) if event.seq <= upto]
+    return {"events": [_event(event, names) for event in events], "after": events[-1].seq if events else after}
+
+
+def _units(micros: int | None) -> float | None:
+    return None if micros is None else to_units(micros)
+
+
+def _decision(made: DecisionRow, names: list[str]) -> Page:
+    said = ResolvedRequest.from_json(made.request)
+    return {
+        "decision": made.id, "arm": names[made.arm], "segment": None if said is None else said.segment,
+        "state": made.hold.state, "failed": made.failed, "hold": to_units(made.hold.amount), "cost": _units(made.cost),
+        "charged": to_units(made.hold.charged), "overrun": to_units(made.hold.overrun), "reward": made.reward,
+        "created_at": made.created_at, "expires_at": made.expires_at, "propensity": made.propensity,
+    }  # fmt: skip
+
+
+def _event(event: Event, names: list[str]) -> Page:
+    return {
+        "seq": event.seq, "at": event.at, "kind": event.kind, "decision": event.decision,
+        "arm": None if event.arm is None else names[event.arm], "amount": _units(event.amount), "reward": event.reward,
+        "actor": event.actor,
+    }  # fmt: skip
