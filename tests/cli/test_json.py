@@ -110,7 +110,8 @@ def test_campaigns_and_keys(said, tmp_path):
     assert [arm["name"] for arm in said("campaign", "add-arm", "ads", "tv=2")["arms"]] == ["search", "mail", "tv"]
     assert said("campaign", "retire-arm", "ads", "tv")["arms"][2]["active"] is False
     assert said("campaign", "show", "ads")["status"] == said("campaign", "list")[0]["status"] == "active"
-    assert said("campaign", "export", "ads", "made.csv") == {"file": "made.csv", "table": "decisions", "rows": 0}
+    made = {"file": "made.csv", "table": "decisions", "rows": 0, "archived": 0}
+    assert said("campaign", "export", "ads", "made.csv") == made
     assert said("campaign", "verify", "ads") == {"campaign": "ads", "agrees": True, "differences": []}
     assert said("campaign", "close", "ads") == {"campaign": "ads", "status": "closed"}
     key = said("key", "create", "--scope", "read", "--campaign", "ads")["key"]

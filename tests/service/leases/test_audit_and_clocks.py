@@ -79,7 +79,7 @@ def changes_nothing(_engine, _other):
     pass
 
 
-@pytest.mark.parametrize("reads", [1, 2, 3])
+@pytest.mark.parametrize("reads", [2, 3, 4])  # the first is of the number of its checkpoint
 @pytest.mark.parametrize("change", [tells, decides, leases_anew, ends_all, changes_nothing])
 def test_an_audit_leaves_out_what_was_committed_later_with_a_lower_number(tmp_path, clock, change, reads):
     """As PostgreSQL numbers events: what was begun under one lock before, and committed after, what another had."""
