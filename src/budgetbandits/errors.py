@@ -258,6 +258,7 @@ EXTRAS = {
         "rich",
     ),
     "client": ("httpx",),
+    "litellm": ("litellm",),
     "postgres": ("psycopg", "psycopg_pool"),
     "dask": ("distributed", "dask"),
     "ray": ("ray",),
