@@ -9,7 +9,7 @@ INSTALL = UV_HTTP_TIMEOUT=10 $(BIN)/python -m uv pip install --quiet --python $(
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 
-.PHONY: help paper leaderboard demo test compile-thompson compile-index compile-paced compile-tests crashes attack browser clusters dist postgres examples lint deep mutants benchmark clean
+.PHONY: help paper leaderboard demo test compile-thompson compile-index compile-paced compile-tests crashes attack browser clusters adapters dist postgres examples lint deep mutants benchmark clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -72,6 +72,11 @@ clusters: WHAT = --editable '.[lab,test,dask,ray]'
 clusters: .venv/ready  ## the same study on a local Dask cluster and a local Ray (installs both into .venv)
 	@$(INSTALL)
 	$(BIN)/python -m pytest tests/clusters
+
+adapters: WHAT = --editable '.[lab,service,test,litellm]'
+adapters: .venv/ready  ## LiteLLM's router on a budget, against a provider on this machine (installs LiteLLM into .venv)
+	@$(INSTALL)
+	$(BIN)/python -m pytest -p no:unraisableexception tests/adapters
 
 dist: WHAT = build twine
 dist: .venv/lab  ## build the source archive and the wheel, install the wheel alone and use it (about three minutes)

@@ -272,6 +272,7 @@ EXTRAS = {
         "rich",
     ),
     "client": ("httpx",),
+    "litellm": ("litellm",),
     "postgres": ("psycopg", "psycopg_pool"),
     "dask": ("distributed", "dask"),
     "ray": ("ray",),

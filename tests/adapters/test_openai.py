@@ -292,6 +292,38 @@ def test_what_errors_mean():
     assert failure_of(KeyError("mine")).report == "leave"
 
 
+class _Mapped(Exception):
+    """An error of a package that hides the SDK's, as LiteLLM does."""
+
+    status_code = 500
+
+
+@pytest.mark.parametrize(("cause", "charged"), [(httpx.ReadError("cut"), True), (httpx.ConnectError("no"), False)])
+def test_what_led_to_an_error_counts_and_an_earlier_attempt_does_not(cause, charged):
+    request = httpx.Request("POST", "http://x")
+
+    def attempt(kind):
+        try:
+            try:
+                if kind == "status":
+                    raise openai.APIStatusError("no", response=httpx.Response(500, request=request), body=None)
+                raise openai.APIConnectionError(request=request) from cause
+            except openai.APIError:
+                raise RuntimeError("hidden once")  # noqa: B904
+        except RuntimeError:
+            raise _Mapped  # noqa: B904
+
+    with pytest.raises(_Mapped) as lost:
+        attempt("connection")
+    assert (failure_of(lost.value).report, failure_of(lost.value).charged) == ("fail", charged)
+    try:
+        attempt("connection")
+    except _Mapped:
+        with pytest.raises(_Mapped) as again:
+            attempt("status")
+    assert (failure_of(again.value).report, failure_of(again.value).charged) == ("fail", False)
+
+
 def test_the_example_of_the_manual_is_eight_lines():
     page = (Path(__file__).parents[2] / "docs/models.md").read_text()
     [example] = re.findall(r"```python\n(from openai import OpenAI.*?)```", page, re.DOTALL)

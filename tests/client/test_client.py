@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import json
+import subprocess
+import sys
 import time
 import warnings
 from email.utils import formatdate
@@ -633,3 +635,12 @@ def test_requests_have_the_features_that_their_campaign_names(line):
                 await client.decide("models", features={"length": 1.5})
 
     asyncio.run(run())
+
+
+def test_the_client_and_the_adapter_need_neither_numpy_nor_scipy():
+    code = (
+        "import sys, budgetbandits.client, budgetbandits.adapters.openai; "
+        "print([name for name in ('numpy', 'scipy', 'pydantic', 'openai') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -55,7 +55,7 @@ class Provider:
         kind = self._random.choice(self.kinds) if self._random.random() < self.failing else None
         if kind is not None:
             self.failed[kind] += 1
-        if kind in ("500", "429"):
+        if kind in ("400", "500", "429"):
             return _error(int(kind), "not now")
         words = min(body.get("max_tokens") or 40, self._random.randint(1, 40))
         prompt = sum(len(str(each["content"])) for each in body["messages"]) // 4 + 5

@@ -175,9 +175,12 @@ def failure_of(error: BaseException) -> Failure:
     key or the model has failed at no cost. If the answer was lost, it may have been charged: the hold is. Anything else
     is no error of a call, and the hold stays until it expires.
     """
-    names = {kind.__name__ for kind in type(error).__mro__}
-    causes = {type(each).__name__ for each in (error, error.__cause__, error.__context__) if each is not None}
-    if causes & NEVER_SENT:
+    causes, cause = [error], _cause(error)
+    while cause is not None and cause not in causes:
+        causes.append(cause)
+        cause = _cause(cause)
+    names = {kind.__name__ for each in causes for kind in type(each).__mro__}
+    if names & NEVER_SENT:
         return Failure("fail", again=True)
     if names & MAYBE_SENT:
         return Failure("fail", charged=True, again=True)
@@ -185,6 +188,12 @@ def failure_of(error: BaseException) -> Failure:
     if not isinstance(status, int):
         return Failure("leave")
     return Failure("void") if status in REQUEST_IS_WRONG else Failure("fail", again=True)
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    """What led to an error. A context of the SDK's own error is not looked at: it may be that of an earlier attempt."""
+    is_last = type(error).__module__.partition(".")[0] in ("openai", "httpx")
+    return error.__cause__ or (None if is_last else error.__context__)
 
 
 # --- answers ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,185 @@
+"""LiteLLM on a budget, against a provider on this machine: its router, with 200 calls at once."""
+
+import asyncio
+import os
+
+import pytest
+
+from budgetbandits.adapters.calls import TokenPrice
+from budgetbandits.client import Client
+from budgetbandits.errors import BadParameter, HoldRefused
+from llm_provider import Provider
+from servers import admin_key, running
+
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it is fetched from the network
+litellm = pytest.importorskip("litellm", reason="no LiteLLM: 'make adapters' installs it")
+adapter = pytest.importorskip("budgetbandits.adapters.litellm")
+pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM's own, of which there are many
+
+PRICES = {"small": (1.0, 4.0), "lab/large": (10.0, 40.0)}
+MESSAGES = [{"role": "user", "content": "How far is the moon? " * 5}]
+MOST = TokenPrice(*PRICES["small"]).most({"messages": MESSAGES, "max_tokens": 40})
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("service")
+    with running(folder) as (address, _):
+        yield address, admin_key(folder)
+
+
+@pytest.fixture
+def client(service):
+    with Client(*service) as client:
+        yield client
+
+
+def create(client, name, budget=1.0):
+    client.create(name, budget, {"openai/small": 0.01, "openai/lab/large": 0.02})
+
+
+def group(name, address, models=PRICES, **more):
+    """The model list of a router: a deployment for each model."""
+    return [
+        {
+            "model_name": name,
+            "litellm_params": {
+                "model": f"openai/{model}", "api_base": address, "api_key": "none",
+                "input_cost_per_token": PRICES[model][0] / 1e6, "output_cost_per_token": PRICES[model][1] / 1e6, **more,
+            },
+        }
+        for model in models
+    ]  # fmt: skip
+
+
+def calls(service, name, address, work, **options):
+    """What `work` returns for a router whose calls are decided by the campaign of this name."""
+
+    async def run():
+        litellm.callbacks = [adapter.BudgetCallback(*service, [name])]
+        options.setdefault("num_retries", 0)
+        router = litellm.Router(group(name, address), disable_cooldowns=True, **options)
+        try:
+            result = await work(router, litellm.callbacks[0])
+            await quiet(service, name)
+            return result
+        finally:
+            await litellm.callbacks[0].close()
+            litellm.callbacks = []
+
+    return asyncio.run(run())
+
+
+async def quiet(service, name):
+    """Wait until nothing is held: LiteLLM reports calls when they are over, in the background."""
+    with Client(*service) as client:
+        for _ in range(300):
+            if (await asyncio.to_thread(client.campaign, name)).held == 0.0:
+                return
+            await asyncio.sleep(0.1)
+
+
+def test_a_call_pays_its_price_and_is_rewarded_by_its_id(service, client):
+    create(client, "plain")
+    provider = Provider(PRICES)
+
+    async def work(router, callback):
+        answer = await router.acompletion("plain", messages=MESSAGES, max_tokens=40)
+        stream = await router.acompletion("plain", messages=MESSAGES, max_tokens=40, stream=True)
+        async for chunk in stream:
+            id = chunk.id
+        await quiet(service, "plain")
+        await callback.reward(answer.id, 1.0)
+        await callback.reward(id, 0.5)
+
+    with provider.serving() as address:
+        calls(service, "plain", address, work)
+    info = client.campaign("plain")
+    assert (info.held, info.overrun) == (0.0, 0.0)
+    assert info.spent == pytest.approx(provider.billed, abs=3e-6)
+    assert sum(arm.pulls for arm in info.arms) == 2
+    assert client.verify("plain") == []
+
+
+def test_other_groups_are_left_alone(service, client):
+    provider = Provider(PRICES)
+    with provider.serving() as address:
+
+        async def work(router, callback):
+            litellm.callbacks[0]._campaigns = frozenset()
+            return await router.acompletion("other", messages=MESSAGES, max_tokens=40)
+
+        create(client, "other")
+        assert calls(service, "other", address, work).choices
+    assert client.campaign("other").spent == 0.0
+
+
+@pytest.mark.parametrize(("stream", "budget"), [(False, 0.015), (True, 9.0)])
+def test_two_hundred_calls_at_once_never_cost_more_than_the_budget(service, client, stream, budget):
+    name = f"busy {stream}"
+    create(client, name, budget)
+    provider = Provider(PRICES, failing=0.05, seed=30, gate=200 if budget > 1.0 else 1)
+
+    async def call(router):
+        answer = await router.acompletion(name, messages=MESSAGES, max_tokens=40, stream=stream)
+        if stream:
+            async for _ in answer:
+                pass
+        return True
+
+    async def work(router, _callback):
+        return await asyncio.gather(*(call(router) for _ in range(200)), return_exceptions=True)
+
+    with provider.serving() as address:
+        results = calls(service, name, address, work)
+    info = client.campaign(name)
+    refused = [each for each in results if isinstance(each, HoldRefused)]
+    assert info.spent + info.held <= budget
+    assert (info.overrun, info.held, info.status) == (0.0, 0.0, "active")
+    assert provider.billed <= info.spent + 1e-9
+    assert bool(refused) == (budget < 1.0)
+    assert provider.most_at_once >= provider.gate
+    assert results.count(True) >= 0.85 * (200 - len(refused))
+    assert client.verify(name) == []
+
+
+@pytest.mark.parametrize(("kind", "failures", "charged"), [("500", 1, False), ("400", 0, False), ("lost", 1, True)])
+def test_errors_fail_or_void(service, client, kind, failures, charged):
+    name = f"error {kind}"
+    create(client, name)
+
+    async def ask(router, _callback):
+        try:
+            await router.acompletion(name, messages=MESSAGES, max_tokens=40)
+        except litellm.exceptions.APIError as error:
+            return error
+        except litellm.exceptions.BadRequestError as error:
+            return error
+
+    with Provider(PRICES, failing=1.0, kinds=(kind,)).serving() as address:
+        assert calls(service, name, address, ask) is not None
+    info = client.campaign(name)
+    assert (info.held, info.overrun, sum(arm.failures for arm in info.arms)) == (0.0, 0.0, failures)
+    assert (info.spent >= MOST - 1e-6) if charged else info.spent == 0.0
+
+
+def test_a_retry_is_a_decision_of_its_own(service, client):
+    create(client, "retries")
+    provider = Provider(PRICES, failing=0.5, kinds=("500",), seed=3)
+
+    async def work(router, _callback):
+        return [await router.acompletion("retries", messages=MESSAGES, max_tokens=40) for _ in range(5)]
+
+    with provider.serving() as address:
+        assert len(calls(service, "retries", address, work, num_retries=6, retry_after=0)) == 5
+    info = client.campaign("retries")
+    assert sum(arm.failures for arm in info.arms) == provider.failed["500"] >= 1
+    assert info.spent == pytest.approx(provider.billed, abs=6e-6)
+    assert info.held == 0.0
+
+
+def test_the_callback_of_the_configuration_needs_its_variables(monkeypatch):
+    for name in ("BUDGETBANDITS_URL", "BUDGETBANDITS_KEY", "BUDGETBANDITS_CAMPAIGNS"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(BadParameter, match="BUDGETBANDITS_URL, BUDGETBANDITS_KEY, BUDGETBANDITS_CAMPAIGNS not set"):
+        _ = adapter.callback
