@@ -304,7 +304,7 @@ def test_recorded_answers_say_what_a_policy_would_have_earned(recorded):
     assert np.unique(chances.argmax(axis=1)).size > 1
     found = off_policy.evaluate(log, target)
     arm = np.asarray(log.arm)
-    for value, outcomes, logged in ((found.reward, rewards, log.reward), (found.cost, costs, log.cost)):
+    for value, outcomes, seen in ((found.reward, rewards, log.reward), (found.cost, costs, log.cost)):
         true = (chances * outcomes).sum(axis=1).mean()
         for each in (value.doubly_robust, value.self_normalised):
             assert each.value == pytest.approx(true, abs=4.0 * each.error)
@@ -312,7 +312,7 @@ def test_recorded_answers_say_what_a_policy_would_have_earned(recorded):
             assert value.direct == pytest.approx(true, rel=0.02)
             continue
         # costs follow the prompts: what features explain is most of what the means of the arms leave over
-        means = np.array([logged[arm == each].mean() for each in range(chances.shape[1])])
+        means = np.array([seen[arm == each].mean() for each in range(chances.shape[1])])
         assert abs(value.direct - true) < 0.6 * abs((chances @ means).mean() - true)
 
 
