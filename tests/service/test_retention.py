@@ -30,6 +30,7 @@ from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.retention import Retention
 from budgetbandits.service.rollups import History, roll_up
 from budgetbandits.service.service import DecisionService
+from budgetbandits.service.stores.sql.webhooks import Delivery, Webhook
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from servers import admin_key, running
@@ -370,6 +371,11 @@ def test_a_closed_campaign_is_deleted_with_its_archive(store, engine, clock, tmp
     live(engine, clock, 10)
     held = engine.decide("ads", "held").decision
     make_key(store, ["decide"], clock.now, "ads")
+    engine.change_terms("ads", {"name": "adverts"})
+    engine.change_terms("adverts", {"name": "ads"})
+    hook = Webhook("hook", "https://example.org", "secret", clock.now, engine.describe("ads")["id"])
+    store.write(lambda tx: tx.webhooks().add(hook))
+    store.write(lambda tx: tx.webhooks().add_deliveries([Delivery("one", "hook", "{}", clock.now, clock.now)]))
     retention(store, clock).prune("ads", tmp_path, days=5.0)
     with pytest.raises(Conflict, match="close it first"):
         retention(store, clock).delete("ads", tmp_path)
@@ -385,6 +391,8 @@ def test_a_closed_campaign_is_deleted_with_its_archive(store, engine, clock, tmp
         retention(store, clock, reached=interrupt).delete("ads", tmp_path)
     retention(store, clock).delete("ads", tmp_path)
     assert engine.names() == ["other"]
+    assert store.read(lambda tx: tx.webhooks().all()) == []
+    assert store.read(lambda tx: tx.webhooks().waiting()) == {}
     assert not [each for each in tmp_path.iterdir() if each.is_dir()]
     with pytest.raises(NotFound):
         engine.describe("ads")
@@ -396,7 +404,8 @@ def test_a_closed_campaign_is_deleted_with_its_archive(store, engine, clock, tmp
     assert store.read(rows) == {"campaign": 1, "arm": 3, "arm_name": 3, "rollup": 0, "checkpoint": 0, "api_key": 0}
     assert list(stored_decisions(store)) == [kept]
     assert verify(store, "other") == []
-    engine.create("ads", "bts", budget=10.0, arms=ARMS)  # the name is free again
+    engine.create("ads", "bts", budget=10.0, arms=ARMS)  # the names are free again
+    engine.create("adverts", "bts", budget=10.0, arms=ARMS)
     engine.decide("ads", "one")
     assert verify(store, "ads") == []
 

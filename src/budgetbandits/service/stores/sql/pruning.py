@@ -9,8 +9,9 @@ from budgetbandits.service.stores.sql.statements import IN_ORDER, Statements, be
 
 CAMPAIGN_TABLES = (
     ("rollup", "campaign"), ("rollup_watermark", "campaign"), ("refusal", "campaign"), ("operation", "campaign"),
-    ("api_key", "campaign"), ("checkpoint", "campaign"), ("arm", "campaign"), ("arm_name", "campaign"),
-    ("campaign", "id"), ("campaign_name", "id"),
+    ("api_key", "campaign"), ("checkpoint", "campaign"), ("webhook", "campaign"), ("webhook_state", "campaign"),
+    ("former_name", "campaign"), ("arm", "campaign"), ("arm_name", "campaign"), ("campaign", "id"),
+    ("campaign_name", "id"),
 )  # fmt: skip
 """The tables that know a campaign, besides its events and decisions, in the order in which they can be emptied."""
 
@@ -77,7 +78,9 @@ class Pruning:
         return limit in (len(numbers), len(sums))
 
     def delete_campaign(self, campaign: str) -> None:
-        """Delete a campaign that has no events and decisions any more; its keys are dropped with it."""
+        """Delete a campaign that has no events and decisions any more; its keys and webhooks are dropped with it."""
+        of_it = "SELECT id FROM webhook WHERE campaign = ?"
+        self._tx.change(f"DELETE FROM webhook_delivery WHERE webhook IN ({of_it})", (campaign,))
         for table, column in CAMPAIGN_TABLES:
             self._tx.change(f"DELETE FROM {table} WHERE {column} = ?", (campaign,))
 
