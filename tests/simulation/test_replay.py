@@ -150,7 +150,7 @@ def test_the_command_reads_features_from_a_file_or_from_columns(tmp_path):
         best = [each["hindsight_reward"] for each in documents[0]["results"]]
         assert best == [hindsight_reward_of(made_up(30), 0.05)] * 2
     shown = run(tmp_path, "--features", "worth").output
-    assert "1 features" in shown
+    assert "1 feature" in shown
     assert "hindsight" in shown
     assert "paced BTS†" in shown
     assert "does not look at features" not in run(tmp_path).output

@@ -221,7 +221,7 @@ def list_keys_command(store: Address = DEFAULT_STORE, as_json: AsJson = False) -
         return
     table = plain_table()
     for title in ("key", "scopes", "campaign", "name", "owner", "created", "expires", "last used"):
-        table.add_column(title, overflow="fold")
+        table.add_column(title, overflow="fold", no_wrap=title == "key")
     for key in keys:
         only = "all" if key.campaign is None else names[key.campaign]
         times = ["never" if at is None else local_time(at) for at in (key.expires_at, key.last_used_at)]

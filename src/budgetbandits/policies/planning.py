@@ -61,6 +61,11 @@ class PlanState(State):
         """Outcomes of an arm, and the sums of their rewards and costs: in a segment, if they are kept by segment."""
         raise NotImplementedError
 
+    def mean_cost(self, arm: int, segment: int | None = None) -> float | None:
+        """Of the outcomes of an arm, in units of the largest cost; None if there are none."""
+        count, _, cost = self.arm_sums(arm, segment)
+        return float(cost / count * np.broadcast_to(self.scales, self.pulls.shape)[arm]) if count > 0.0 else None
+
     @property
     def estimate_sums(self) -> Array:
         """The sums of estimates as (row, arm)."""

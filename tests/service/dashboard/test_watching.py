@@ -257,7 +257,8 @@ def test_a_page_is_told_until_its_session_ends(store, monkeypatch, ending):
     monkeypatch.setattr(sessions.Sessions, "of", counted)
     answer = browser("GET", "/campaigns/ads/live")
     assert len(asked) == 4
-    why = {"key": rf"the key bb_{key.split('_')[1]} that you had signed in with was dropped; sign in with another one",
+    prefix = key.split("_")[1]
+    why = {"key": f"the key bb_{prefix} that you had signed in with was dropped or has expired; sign in with another",
            "time": "your session is over: it lasts for 12 hours; sign in again"}[ending]  # fmt: skip
     assert re.fullmatch(rf"event: changed\ndata: \d+\n\nevent: over\ndata: {why}\n\n", answer.text)
     passes_proxies(answer.headers)

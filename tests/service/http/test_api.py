@@ -554,7 +554,7 @@ def test_the_document_tells_of_every_route(service):
     assert {each["name"] for each in decide["parameters"]} == {"campaign", "Idempotency-Key"}
     assert "context" in decide["requestBody"]["content"]["application/json"]["schema"]["properties"]
     assert decide["responses"]["201"]["content"]["application/json"]["schema"]
-    assert len(document["paths"]) == 29
+    assert len(document["paths"]) == 30
 
 
 def test_the_document_is_put_together_once(service, monkeypatch):
@@ -581,10 +581,10 @@ def test_ids_that_are_none(service):
 
 def test_a_worker_route_with_another_method(service, campaign_path):
     """Workers' routes are not FastAPI's, and refuse as its routes do."""
-    answer = service("GET", f"{campaign_path}/decisions")
+    answer = service("GET", f"{campaign_path}/feedback")
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
     assert answer.headers["content-type"] == "application/problem+json"
-    route = 'route="/v1/campaigns/{campaign}/decisions"'
+    route = 'route="/v1/campaigns/{campaign}/feedback"'
     assert f'budgetbandits_requests_total{{{route},status="405"}} 1.0' in service("GET", "/metrics").text
 
 

@@ -365,6 +365,8 @@ class LinearThompson(PlanPolicy[LinearState]):
         return reward[arms], cost[arms]
 
     def expected_cost(self, state: LinearState, request: Request, arm: int) -> float | None:
+        if request.features is None and request.prices is None:
+            return state.mean_cost(arm)
         return float(self.expected(state, request)[1][arm]) if state.counts[arm] > 0.0 else None
 
     def plan(self, state: LinearState, request: Request) -> tuple[float, bool]:

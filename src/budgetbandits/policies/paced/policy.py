@@ -269,8 +269,7 @@ class PacedThompson(PlanPolicy[PacedState]):
     def expected_cost(self, state: PacedState, request: Request, arm: int) -> float | None:
         if request.prices is not None and not np.isnan(request.prices[arm]):
             return float(self.expected_prices(state, request)[arm])
-        count, _, cost = state.arm_sums(arm, request.segment)
-        return float(cost / count * np.broadcast_to(state.scales, state.pulls.shape)[arm]) if count > 0.0 else None
+        return state.mean_cost(arm, request.segment)
 
     def plan(self, state: PacedState, request: Request) -> tuple[float, bool]:
         rate, arms = state.rate, np.flatnonzero(state.active)
