@@ -11,14 +11,18 @@ import threading
 import time
 from pathlib import Path
 
+import polars
 import pytest
 
 from budgetbandits.client import Client
-from budgetbandits.errors import HoldRefused, ServiceUnreachable
+from budgetbandits.errors import HoldRefused, ServiceUnreachable, StoreError
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.feedback import FeedbackReport
+from budgetbandits.service.learners import Learners
+from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.request import checked_options
+from budgetbandits.service.retention import Retention
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores import open_store
 from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -32,7 +36,7 @@ processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(["budgetbandits.service.service", "budgetbandits.service.stores.sqlite"])
 
 
-def spend(address, campaign, worker, acknowledged):
+def spend(address, campaign, worker, acknowledged, pause=0.0):
     """Decide and settle until the money is gone; every answer is written down once it has been given."""
     with open_store(address) as store, Path(acknowledged).open("a", buffering=1) as notes:
         engine, number = DecisionService(store), 0
@@ -48,6 +52,7 @@ def spend(address, campaign, worker, acknowledged):
             engine.feedback(answer.decision, reward=float(number % 2), cost=answer.hold)
             notes.write(f"told {answer.decision}\n")
             number += 1
+            time.sleep(pause)
 
 
 def spend_in_a_loop(address, campaign, worker, acknowledged):
@@ -212,3 +217,61 @@ def test_a_server_that_is_killed_under_load_loses_nothing_acknowledged(tmp_path)
         assert {row.id for row in rows} == set(decided)  # nothing lost, and nothing decided twice
         assert all(row.hold.state == "settled" for row in rows)
         assert verify(store, "ads") == []
+
+
+def spend_slowly(address, campaign, worker, acknowledged):
+    spend(address, campaign, worker, acknowledged, 0.02)
+
+
+def prune_until_killed(address, folder, steps):
+    """Prune, and end by `kill -9` after this many steps."""
+    left = steps
+
+    def reached(_step):
+        nonlocal left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    # on a busy machine another process may keep the file for too long
+    with open_store(address) as store, contextlib.suppress(StoreError):
+        Retention(store, Leases(Learners(), None), reached=reached, rest=0.5).prune("ads", folder, 0.0)
+
+
+@pytest.mark.parametrize("terms", [{}, {"lease": 30.0, "lease_seconds": 0.3}], ids=["plain", "leases"])
+@pytest.mark.parametrize("name", STORES)
+def test_prunings_that_are_killed_at_ten_points_under_load_lose_and_double_nothing(name, terms, tmp_path, folder):
+    archive = tmp_path / "archive"
+    with STORES[name](tmp_path) as opener:
+        address = str(next(iter(opener.keywords.values())))
+        with opener() as store:
+            campaign = DecisionService(store).create("ads", "bts", 1e6, {"a": 1.0, "b": 0.75}, **terms)
+        workers = started(spend_slowly, address, "ads", ["w0", "w1"], folder)
+        for steps in (0, 1, 2, 3, 4, 5, 6, 8, 10, 13):
+            time.sleep(0.5)
+            pruning = processes.Process(target=prune_until_killed, args=(address, archive, steps), daemon=True)
+            pruning.start()
+            pruning.join()
+            assert pruning.exitcode in (-signal.SIGKILL, 0)
+        for worker in workers:
+            os.kill(worker.pid, signal.SIGKILL)
+            worker.join()
+        time.sleep(1.1)  # what happened in this second stays
+        with opener() as store:
+            DecisionService(store).retention.prune("ads", archive, 0.0)
+            assert verify(store, "ads") == []
+            assert verify(store, "ads", archive=archive) == []
+            there = {row.id: row.hold for row in all_decisions(store, "ads")}
+            account = DecisionService(store).account("ads")
+            pending = sum(hold.amount for hold in there.values() if hold.state == "pending")
+            assert account.held + account.leased == pending
+        rows = polars.concat(polars.read_parquet(each) for each in (archive / campaign).glob("*/decisions-*.parquet"))
+        assert rows["id"].n_unique() == len(rows)
+        assert there.keys().isdisjoint(rows["id"])
+        # what ended under a lease that was open at the last checkpoint stays for the next one
+        assert account.spent == rows["charged"].sum() + sum(hold.charged for hold in there.values())
+        notes = [line.split() for file in folder.iterdir() for line in file.read_text().splitlines()]
+        told, settled = {id for kind, id in notes if kind == "told"}, rows.filter(polars.col("state") == "settled")
+        assert len(told) > 100
+        assert told <= set(settled["id"]) | {id for id, hold in there.items() if hold.state == "settled"}
+        assert {id for _, id in notes} <= set(rows["id"]) | there.keys()
