@@ -1,6 +1,9 @@
 """Schemathesis sends whatever the OpenAPI document allows, and much that it does not: nothing may end in a 5xx."""
 
+import atexit
 import itertools
+import tempfile
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -10,10 +13,13 @@ from schemathesis.specs.openapi import checks
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.service import DecisionService
-from memory_store import MemoryStore
+from budgetbandits.service.stores.sqlite import SQLiteStore
 from reads_here import ReadsHere
 
-store = MemoryStore()
+folder = tempfile.TemporaryDirectory()
+store = SQLiteStore(Path(folder.name) / "budgetbandits.db")
+atexit.register(folder.cleanup)
+atexit.register(store.close)  # before its folder goes
 engine = DecisionService(store)
 app = create_app(engine, store, reads=ReadsHere(store))
 key = make_key(store, ["admin"], 0.0)
