@@ -555,4 +555,4 @@ def test_the_simulator_with_a_past_that_leaves(name, tmp_path, monkeypatch):
             assert verify(store, world.campaign) == []
             assert verify(store, world.campaign, archive=world.folder) == []
             left += world.left
-    assert left > 100
+    assert left > 50  # decisions in the archive: the games are not without any
