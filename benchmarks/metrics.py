@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import statistics
 import tempfile
 import time
-from pathlib import Path
 
-from service import PORT, POSTGRES, Connection, Load, create, drive, pair, server
+from service import PORT, Connection, Load, create, drive, pair, server, stores
 
 from budgetbandits.service.stores import open_store
 from budgetbandits.service.stores.contract import Transaction
@@ -73,10 +71,7 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=3)
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        stores = {"SQLite": str(Path(folder) / "money.db")}
-        if POSTGRES in os.environ:
-            stores["PostgreSQL"] = os.environ[POSTGRES]
-        for kind, store in stores.items():
+        for kind, store in stores(folder).items():
             with server(store) as key:
                 campaigns = [create(key, f"campaign {number}", 10, budget=1e3) for number in range(given.campaigns)]
                 age(store, campaigns)

@@ -170,16 +170,19 @@ def create(key: str, name: str, arms: int, budget: float = 1e9, **terms: Any) ->
         return str(json.load(answer)["id"])
 
 
+def stores(folder: str) -> dict[str, str]:
+    """The addresses of the stores to measure by kind: a SQLite in this folder, and a PostgreSQL if one is set."""
+    postgres = {"PostgreSQL": os.environ[POSTGRES]} if POSTGRES in os.environ else {}
+    return {"SQLite": str(Path(folder) / "money.db"), **postgres}
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seconds", type=float, default=5.0)
     options.add_argument("--snapshot", type=float, default=10.0, help="seconds of load before the snapshot is measured")
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        stores = {"SQLite": str(Path(folder) / "money.db")}
-        if POSTGRES in os.environ:
-            stores["PostgreSQL"] = os.environ[POSTGRES]
-        for kind, store in stores.items():
+        for kind, store in stores(folder).items():
             with server(store) as key:
                 measure(kind, key, given.seconds)
                 if kind == "PostgreSQL":

@@ -9,7 +9,6 @@ from budgetbandits.adapters.calls import TokenPrice
 from budgetbandits.client import Client
 from budgetbandits.errors import BadParameter, HoldRefused
 from llm_provider import Provider
-from servers import admin_key, running
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it is fetched from the network
 litellm = pytest.importorskip("litellm", reason="no LiteLLM: 'make adapters' installs it")
@@ -19,19 +18,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM's own, of which the
 PRICES = {"small": (1.0, 4.0), "lab/large": (10.0, 40.0)}
 MESSAGES = [{"role": "user", "content": "How far is the moon? " * 5}]
 MOST = TokenPrice(*PRICES["small"]).most({"messages": MESSAGES, "max_tokens": 40})
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("service")
-    with running(folder) as (address, _):
-        yield address, admin_key(folder)
-
-
-@pytest.fixture
-def client(service):
-    with Client(*service) as client:
-        yield client
 
 
 def create(client, name, budget=1.0):

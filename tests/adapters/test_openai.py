@@ -15,25 +15,10 @@ from budgetbandits.adapters.openai import AsyncBudgetedOpenAI, BudgetedOpenAI
 from budgetbandits.client import AsyncClient, Client
 from budgetbandits.errors import BadParameter, HoldRefused, NotFound
 from llm_provider import Provider
-from servers import admin_key, running
 
 PRICES = {"small": (1.0, 4.0), "lab/large": (10.0, 40.0)}
 MESSAGES = [{"role": "user", "content": "How far is the moon? " * 5}]
 MOST = {name: TokenPrice(*price).most({"messages": MESSAGES, "max_tokens": 40}) for name, price in PRICES.items()}
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory):
-    """The address and the admin key of a real server."""
-    folder = tmp_path_factory.mktemp("service")
-    with running(folder) as (address, _):
-        yield address, admin_key(folder)
-
-
-@pytest.fixture
-def client(service):
-    with Client(*service) as client:
-        yield client
 
 
 def create(client, name, budget=1.0, **more):

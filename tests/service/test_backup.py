@@ -18,7 +18,7 @@ ARMS = {"search": 1.0, "mail": 0.5}
 
 def test_a_copy_of_a_store_in_use_is_of_one_moment(tmp_path, monkeypatch):
     monkeypatch.setattr("budgetbandits.service.backup.PAGES_AT_ONCE", 5)
-    over = threading.Event()
+    over, decided = threading.Event(), threading.Event()
     with SQLiteStore(tmp_path / "money.db") as store:
         engine = DecisionService(store)
         engine.create("ads", "bts", budget=1e6, arms=ARMS)
@@ -29,6 +29,7 @@ def test_a_copy_of_a_store_in_use_is_of_one_moment(tmp_path, monkeypatch):
                 made = engine.decide("ads", f"{number}")
                 engine.feedback(made.decision, reward=1.0, cost=0.1)
                 number += 1
+                decided.set()
 
         for number in range(100):
             engine.decide("ads", f"before {number}")
@@ -36,6 +37,8 @@ def test_a_copy_of_a_store_in_use_is_of_one_moment(tmp_path, monkeypatch):
         worker.start()
         try:
             for number in range(3):
+                decided.clear()
+                assert decided.wait(30.0)
                 back_up(tmp_path / "money.db", tmp_path / f"copy {number}.db")
         finally:
             over.set()

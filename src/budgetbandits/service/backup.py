@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from budgetbandits.errors import StoreError
+from budgetbandits.service.audit.archive import sync_folder
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.stores.contract import Clock, Scope, Store, Transaction, find_campaign, isolated, moment
 from budgetbandits.service.stores.records import Event
@@ -45,9 +46,7 @@ def back_up(source: Path, target: Path) -> None:
         with partial.open("rb") as file:
             os.fsync(file.fileno())
         partial.replace(target)
-        handle = os.open(target.parent, os.O_RDONLY)
-        os.fsync(handle)
-        os.close(handle)
+        sync_folder(target.parent)
     except (sqlite3.Error, OSError) as error:
         raise StoreError(f"cannot copy {source} to {target}: {error}; is it a store, and is there room?") from None
     finally:

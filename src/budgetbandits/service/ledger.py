@@ -82,6 +82,11 @@ def to_units(micros: float) -> float:
     return micros / MICROS
 
 
+def known_units(micros: int | None) -> float | None:
+    """The same of an amount that may not be known."""
+    return None if micros is None else to_units(micros)
+
+
 def in_words(account: Account, *micros: int) -> list[str]:
     """Amounts as this account's money is shown: with as many decimals as any of it needs."""
     money = (account.budget, account.spent, account.held, account.overrun, account.leased)

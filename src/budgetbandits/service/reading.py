@@ -12,7 +12,7 @@ from typing import Any
 
 from budgetbandits.errors import NotFound, UnknownArm
 from budgetbandits.service.audit.slices import Cut
-from budgetbandits.service.ledger import to_units
+from budgetbandits.service.ledger import known_units, to_units
 from budgetbandits.service.names import normal
 from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.stores.contract import Transaction, find_campaign
@@ -53,23 +53,20 @@ def read_events(tx: Transaction, campaign: str, limit: int, after: int) -> Page:
     return {"events": [_event(event, names) for event in events], "after": events[-1].seq if events else after}
 
 
-def _units(micros: int | None) -> float | None:
-    return None if micros is None else to_units(micros)
-
-
 def _decision(made: DecisionRow, names: list[str]) -> Page:
     said = ResolvedRequest.from_json(made.request)
     return {
         "decision": made.id, "arm": names[made.arm], "segment": None if said is None else said.segment,
-        "state": made.hold.state, "failed": made.failed, "hold": to_units(made.hold.amount), "cost": _units(made.cost),
-        "charged": to_units(made.hold.charged), "overrun": to_units(made.hold.overrun), "reward": made.reward,
-        "created_at": made.created_at, "expires_at": made.expires_at, "propensity": made.propensity,
+        "state": made.hold.state, "failed": made.failed, "hold": to_units(made.hold.amount),
+        "cost": known_units(made.cost), "charged": to_units(made.hold.charged), "overrun": to_units(made.hold.overrun),
+        "reward": made.reward, "created_at": made.created_at, "expires_at": made.expires_at,
+        "propensity": made.propensity,
     }  # fmt: skip
 
 
 def _event(event: Event, names: list[str]) -> Page:
     return {
         "seq": event.seq, "at": event.at, "kind": event.kind, "decision": event.decision,
-        "arm": None if event.arm is None else names[event.arm], "amount": _units(event.amount), "reward": event.reward,
-        "actor": event.actor,
+        "arm": None if event.arm is None else names[event.arm], "amount": known_units(event.amount),
+        "reward": event.reward, "actor": event.actor,
     }  # fmt: skip

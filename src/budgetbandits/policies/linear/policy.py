@@ -58,7 +58,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.numerics.arrays import ArmMask, Arms, Array
-from budgetbandits.numerics.fluid import PriceCurve, price_curve
+from budgetbandits.numerics.fluid import price_curve
 from budgetbandits.numerics.regression import LEVEL_WEIGHT, Regressions, regressions
 from budgetbandits.policies.base import NO_REQUEST_INFO, NOT_IN_PRINT, NOTHING_KNOWN, Knowledge, Request
 from budgetbandits.policies.linear.state import (
@@ -256,15 +256,14 @@ class LinearThompson(PlanPolicy[LinearState]):
         """The places of the arms that answer the request at hand, by this many draws."""
         level = rng.beta(*fit.shapes, size=(draws, len(state.pulls)))
         reward, cost = self.predicted(fit, program, drawn_coefficients(fit.regressions, rng, draws), level)
-        curve = price_curve(reward, cost, program.weight)
-        price = self.money_value(state, fit, program, reward, cost, curve, rng)
+        price, left_over = self.money_value(state, fit, program, reward, cost, rng)
         chosen = np.where(program.may, reward[:, -1] - price[:, None] * cost[:, -1], -np.inf).argmax(axis=1)
         if not 0.0 < state.requests < np.inf:
             return np.asarray(chosen)
         reward, cost = self.predicted(fit, program.at_hand, fit.regressions.means[None], fit.mean_cost[None])
         worth = np.where(program.may, reward[0] - price[:, None] * cost[0], -np.inf)
         best, cost = worth.argmax(axis=1), cost[0, 0]
-        free = (curve.price(state.rate) == 0.0) & (cost[chosen] > cost[best])
+        free = left_over & (cost[chosen] > cost[best])
         doubted = np.flatnonzero((chosen != best) & ~free)
         if len(doubted):
             pays = self.trial_pays(
@@ -274,28 +273,23 @@ class LinearThompson(PlanPolicy[LinearState]):
         return np.asarray(chosen)
 
     def money_value(
-        self,
-        state: LinearState,
-        fit: Fit,
-        program: Program,
-        reward: Array,
-        cost: Array,
-        curve: PriceCurve,
-        rng: np.random.Generator,
-    ) -> Array:
-        """What one more unit of money is worth on average, for each draw of means as (draw, request, arm)."""
+        self, state: LinearState, fit: Fit, program: Program, reward: Array, cost: Array, rng: np.random.Generator
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """What one more unit of money is worth on average, and whether some is left over by the program, for each draw
+        of means as (draw, request, arm)."""
         weight, rate = program.weight, state.rate
+        curve = price_curve(reward, cost, weight)
         high, low, share = curve.bracket(rate)
-        price = np.where(rng.random(len(reward)) < share, low, high)
+        price, left_over = np.where(rng.random(len(reward)) < share, low, high), high == 0.0
         if not 0.0 < state.requests < np.inf:
-            return np.asarray(price)
+            return price, left_over
         arm = (reward - high[:, None, None] * cost).argmax(axis=2)
         planned = cost.reshape(-1)[arm + np.arange(0, cost.size, cost.shape[2]).reshape(arm.shape)]
         noise = float(np.exp(min(fit.regressions.noise[LOG_COST].mean(), WIDEST_NOISE)))
         variance = np.maximum(noise * (planned * planned @ weight) - np.square(planned @ weight), 0.0)
         sample = 1.0 / len(weight) if len(weight) > 1 else 0.0
         apart = np.sqrt(3.0 * variance * (1.0 / state.requests + sample))
-        return np.asarray(2.0 / 3.0 * price + (curve.price(rate - apart) + curve.price(rate + apart)) / 6.0)
+        return 2.0 / 3.0 * price + (curve.price(rate - apart) + curve.price(rate + apart)) / 6.0, left_over
 
     def trial_pays(
         self, state: LinearState, fit: Fit, program: Program, paid: Array, worth: Array, chosen: Arms

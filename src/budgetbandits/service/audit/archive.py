@@ -189,8 +189,8 @@ class PieceWriter:
             self._flush(table, month)
         with _writing(self.archive.folder):
             for folder in {self.archive.folder / name.partition("/")[0] for name in self._files}:
-                _sync_folder(folder)
-            _sync_folder(self.archive.folder)
+                sync_folder(folder)
+            sync_folder(self.archive.folder)
         return Piece(self.upto, digest, self._counts["events"], self._counts["decisions"], tuple(self._files))
 
     def _add(self, table: ArchiveTable, month: str, values: tuple[Any, ...], arm: int | None) -> None:
@@ -225,7 +225,7 @@ def _write(frame: polars.DataFrame, file: IO[bytes]) -> None:
     os.fsync(file.fileno())
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the names of new files durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:

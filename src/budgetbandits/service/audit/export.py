@@ -28,7 +28,7 @@ from budgetbandits.service.audit.checkpoint import Checkpoint
 from budgetbandits.service.audit.open_decisions import OpenDecisions
 from budgetbandits.service.audit.slices import decision_slices, event_slices
 from budgetbandits.service.campaign_checks import ARM_EVENTS
-from budgetbandits.service.ledger import to_units
+from budgetbandits.service.ledger import known_units, to_units
 from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.stores.contract import Store, Transaction, find_campaign, named_damage
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
@@ -241,12 +241,24 @@ class _ArmTimeline:
 
 def _event(e: Event, names: list[str]) -> Row:
     arm = None if e.arm is None else names[e.arm]
-    return e.seq, e.kind, e.at, e.decision, arm, _units(e.amount), e.reward, e.lease, e.actor, e.request, e.propensity
+    return (
+        e.seq,
+        e.kind,
+        e.at,
+        e.decision,
+        arm,
+        known_units(e.amount),
+        e.reward,
+        e.lease,
+        e.actor,
+        e.request,
+        e.propensity,
+    )
 
 
 def _decision(d: DecisionRow, names: list[str], features: Sequence[str], present: set[int]) -> Row:
     h, wanted = d.hold, ResolvedRequest.from_json(d.request) or ResolvedRequest()
-    money = (to_units(h.amount), _units(d.cost), to_units(h.charged), to_units(h.overrun))
+    money = (to_units(h.amount), known_units(d.cost), to_units(h.charged), to_units(h.overrun))
     could = present if wanted.arms is None else present.intersection(wanted.arms)
     could = could.difference(wanted.unavailable or ())
     arms = None
@@ -256,9 +268,5 @@ def _decision(d: DecisionRow, names: list[str], features: Sequence[str], present
     if wanted.features is not None:
         given = json.dumps(dict(zip(features, wanted.features, strict=True)), ensure_ascii=False)
     notes = None if wanted.metadata is None else json.dumps(wanted.metadata, ensure_ascii=False)
-    request = (wanted.segment, arms, _units(wanted.price(d.arm)), d.propensity, int(d.failed), given, notes)
+    request = (wanted.segment, arms, known_units(wanted.price(d.arm)), d.propensity, int(d.failed), given, notes)
     return d.id, d.key, names[d.arm], h.state, *money, d.reward, d.created_at, d.expires_at, d.lease, *request
-
-
-def _units(micros: int | None) -> float | None:
-    return None if micros is None else to_units(micros)

@@ -22,7 +22,7 @@ from budgetbandits.service.dashboard.charts.timeline import prices_of
 from budgetbandits.service.dashboard.features import FeatureEffects, effects_of
 from budgetbandits.service.dashboard.query import RANGE_SECONDS, PageQuery
 from budgetbandits.service.dashboard.requests import Requests, requests_of
-from budgetbandits.service.ledger import to_units
+from budgetbandits.service.ledger import known_units, to_units
 from budgetbandits.service.names import normal
 from budgetbandits.service.projection import RunsOut, projections
 from budgetbandits.service.request import ResolvedRequest
@@ -304,7 +304,7 @@ def _decision(made: DecisionRow, names: Sequence[str]) -> dict[str, Any]:
         "id": made.id, "at": made.created_at, "arm": names[made.arm], "segment": None if said is None else said.segment,
         "metadata": None if said is None else said.metadata,
         "state": made.hold.state, "failed": made.failed, "hold": to_units(made.hold.amount),
-        "cost": None if made.cost is None else to_units(made.cost), "reward": made.reward,
+        "cost": known_units(made.cost), "reward": made.reward,
         "overrun": to_units(made.hold.overrun),
     }  # fmt: skip
 
@@ -353,5 +353,5 @@ def changes_of_terms(row: Campaign, arms: Sequence[ArmRow], numbers: Sequence[in
 def event_json(event: Event, names: Sequence[str]) -> dict[str, Any]:
     return {
         "at": event.at, "kind": event.kind, "by": event.actor, "arm": None if event.arm is None else names[event.arm],
-        "amount": None if event.amount is None else to_units(event.amount),
+        "amount": known_units(event.amount),
     }  # fmt: skip
