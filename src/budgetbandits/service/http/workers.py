@@ -14,7 +14,6 @@ import multiprocessing
 import os
 import signal
 import socket
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -109,23 +108,29 @@ class WorkerPool:
         self._context = multiprocessing.get_context("spawn")  # forks would share the threads' locks, held or not
         self._processes: list[BaseProcess] = []
         self._started_at = [0.0] * count
-        self._stopping, self._replacing = threading.Event(), threading.Event()
+        self._stopping = self._replacing = False
+        """Set by signals; events would not do, since a handler may run while the same thread has their lock."""
 
     def run(self) -> None:
         """Until SIGTERM or SIGINT."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._stopping.set())
-        signal.signal(signal.SIGHUP, lambda *_: self._replacing.set())
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._note)
         self._processes = [self._start(number)[0] for number in range(len(self._started_at))]
         try:
-            while not self._stopping.is_set():
+            while not self._stopping:
                 wait([each.sentinel for each in self._processes], TICK_SECONDS)
                 self._restart_ended()
-                if self._replacing.is_set():
-                    self._replacing.clear()
+                if self._replacing:
+                    self._replacing = False
                     self._replace_all()
         finally:
-            self._stop()
+            _end(self._processes, STOP_SECONDS_MAX)
+
+    def _note(self, number: int, _frame: object) -> None:
+        if number == signal.SIGHUP:
+            self._replacing = True
+        else:
+            self._stopping = True
 
     def _start(self, number: int) -> tuple[BaseProcess, Connection]:
         ready, parent = self._context.Pipe(duplex=False)
@@ -138,10 +143,10 @@ class WorkerPool:
 
     def _restart_ended(self) -> None:
         for number, process in enumerate(self._processes):
-            if process.exitcode is not None and not self._stopping.is_set():
+            if process.exitcode is not None and not self._stopping:
                 log.error("worker ended", worker=number, pid=process.pid, exitcode=process.exitcode)
-                self._stopping.wait(max(0.0, self._started_at[number] + RESTART_SECONDS - time.monotonic()))
-                if not self._stopping.is_set():
+                time.sleep(max(0.0, self._started_at[number] + RESTART_SECONDS - time.monotonic()))
+                if not self._stopping:
                     self._processes[number] = self._start(number)[0]
 
     def _replace_all(self) -> None:
@@ -149,7 +154,7 @@ class WorkerPool:
         for number, old in enumerate(self._processes):
             new, ready = self._start(number)
             if not self._serves(ready):
-                _end([new], STOP_SECONDS_MAX if self._stopping.is_set() else 0.0)
+                _end([new], STOP_SECONDS_MAX if self._stopping else 0.0)
                 log.error("new worker does not serve; the old one goes on", worker=number, exitcode=new.exitcode)
                 return
             self._processes[number] = new
@@ -159,15 +164,12 @@ class WorkerPool:
     def _serves(self, ready: Connection) -> bool:
         """Whether a new process says so in time."""
         end = time.monotonic() + READY_SECONDS_MAX
-        while not self._stopping.is_set() and time.monotonic() < end:
+        while not self._stopping and time.monotonic() < end:
             if ready.poll(TICK_SECONDS):
                 with contextlib.suppress(EOFError):  # it has ended
                     return ready.recv() is not None
                 return False
         return False
-
-    def _stop(self) -> None:
-        _end(self._processes, STOP_SECONDS_MAX)
 
 
 def _end(processes: list[BaseProcess], seconds: float) -> None:
