@@ -260,9 +260,16 @@ class LinearThompson(PlanPolicy[LinearState]):
         chosen = np.where(program.may, reward[:, -1] - price[:, None] * cost[:, -1], -np.inf).argmax(axis=1)
         if not 0.0 < state.requests < np.inf:
             return np.asarray(chosen)
-        reward, cost = self.predicted(fit, program.at_hand, fit.regressions.means[None], fit.mean_cost[None])
-        worth = np.where(program.may, reward[0] - price[:, None] * cost[0], -np.inf)
-        best, cost = worth.argmax(axis=1), cost[0, 0]
+        means = fit.regressions.means[None], fit.mean_cost[None]
+        reward, cost = (each[0, 0] for each in self.predicted(fit, program.at_hand, *means))
+        worth = np.where(program.may, reward - price[:, None] * cost, -np.inf)
+        best = worth.argmax(axis=1)
+        upgraded = cost[best] > cost[chosen]
+        if upgraded.any():  # where little is worth its money by the draw, its price is not that of what the means say
+            usual, _ = self.money_value(state, fit, program, *self.predicted(fit, program, *means), rng)
+            price = np.where(upgraded, np.maximum(price, usual), price)
+            worth = np.where(program.may, reward - price[:, None] * cost, -np.inf)
+            best = worth.argmax(axis=1)
         free = left_over & (cost[chosen] > cost[best])
         doubted = np.flatnonzero((chosen != best) & ~free)
         if len(doubted):
