@@ -39,7 +39,8 @@ where σ² is the variance of that worth and h the leverage zᵀG⁻¹z of the r
 outcomes so far. They cost m x, and earn s (φ(x/s) − x/s Φ(−x/s)) for each of the T requests to come that are like
 this one, of which a tenth are taken to be. The level of the arm is that of all T requests: with its variance alone, and
 m₀ its outcomes, they may pay as well. If neither does for any m, the better arm answers. Arms that were never tried
-are, and so are more expensive ones where money is left over by the draw.
+are, and so are more expensive ones where money is left over by the draw. Where the better arm costs more than the
+chosen one, the price is at least that of the means: by a draw in which nothing expensive is worth its money, it is low.
 
 Estimates. Where the price of an arm is estimated before the choice, its costs are learned as if its estimate had been
 the usual one, the geometric mean of its estimates so far, and expected in proportion to the estimate. Recent requests
