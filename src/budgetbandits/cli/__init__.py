@@ -2,8 +2,8 @@
 
 A module is named like its command. Commands that belong together share one: `study` has run, paper, report, plot and
 view; `catalogue` has policies, distributions, families, problem and check; `leaderboard` has leaderboard and
-recommend; `service` has serve and key. `screen` is what commands share. Read this module first: it lists all commands,
-and turns errors into one line on stderr and an exit code. Other packages import only `app` and `main`.
+recommend; `service` has key, backup and restore. `screen` is what commands share. Read this module first: it lists all
+commands, and turns errors into one line on stderr and an exit code. Other packages import only `app` and `main`.
 
 Commands import heavy packages inside their functions, so that ``--help`` is quick.
 """
@@ -27,7 +27,8 @@ from budgetbandits.cli.evaluate import evaluate_command
 from budgetbandits.cli.leaderboard import leaderboard_command, recommend_command
 from budgetbandits.cli.replay import replay_command
 from budgetbandits.cli.screen import print_json
-from budgetbandits.cli.service import backup_command, key_app, restore_command, serve_command
+from budgetbandits.cli.serve import serve_command
+from budgetbandits.cli.service import backup_command, key_app, restore_command
 from budgetbandits.cli.simulate import simulate_command
 from budgetbandits.errors import BudgetBanditsError, missing_extra
 

@@ -16,6 +16,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.service.names import normal
 from budgetbandits.service.stores.sql.dashboard import DECISION_KINDS, DecisionKind, Group, Order
+from budgetbandits.web.servers import root_path
 
 Range = Literal["day", "week", "all"]
 RANGE_SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("inf")}
@@ -104,12 +105,12 @@ def event_of(query: Mapping[str, str]) -> int | None:
 
 
 def address(*segments: str, **query: Any) -> str:
-    """The address of a page of this server, by the segments of its path as they are called.
+    """The address of a page of this server, by the segments of its path as they are called, below its root path.
 
     >>> address(), address("campaigns", "50% off?", "retire-arm", arm="a & b")
     ('/', '/campaigns/50%25%20off%3F/retire-arm?arm=a%20%26%20b')
     """
-    path = "/" + "/".join(quote(each, safe="") for each in segments)
+    path = f"{root_path.get()}/" + "/".join(quote(each, safe="") for each in segments)
     return f"{path}?{urlencode(query, quote_via=quote)}" if query else path
 
 
@@ -120,7 +121,12 @@ def campaign_address(name: str, *segments: str, **query: Any) -> str:
 
 def path_of(request: Request) -> str:
     """The path that was asked for, as an address: servers hand it over unquoted."""
-    return address(*request.scope["path"].split("/")[1:])
+    return address(*request.scope["path"].removeprefix(root_path.get()).split("/")[1:])
+
+
+def cookie_path() -> str:
+    """The path of the pages, for cookies: those of two servers behind one host do not meet."""
+    return root_path.get() or "/"
 
 
 def address_of(request: Request) -> str:

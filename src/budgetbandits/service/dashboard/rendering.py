@@ -82,7 +82,8 @@ PAGES = LivePages(
      "signed": signed, "duration": duration, "wait": wait, "size_class": size_class,
      "terms": terms_in_short, "sign": sign},
     {"cell_charts": cell_charts, "time_charts": time_charts, "beat": BEAT, "address": query.address,
-     "campaign_address": query.campaign_address, "when_expired": TERMS["on_expire"].text},
+     "campaign_address": query.campaign_address, "cookie_path": query.cookie_path,
+     "when_expired": TERMS["on_expire"].text},
 )  # fmt: skip
 render = PAGES.render
 
@@ -109,4 +110,6 @@ def html_response(text: str, status: int = 200, headers: Mapping[str, str] | Non
 def problem_page(status: int, kind: str, detail: str) -> Response:
     """A page that says what is wrong, to a visitor who may not be signed in."""
     fields = {"status": status, "title": kind, "detail": detail}
-    return html_response(render("problem.html", session=None, live="", path="/", inline=False, problem=fields), status)
+    return html_response(
+        render("problem.html", session=None, live="", path=query.address(), inline=False, problem=fields), status
+    )

@@ -40,6 +40,7 @@ from budgetbandits.errors import (
     UnknownArm,
     WrongClock,
 )
+from budgetbandits.web.servers import root_path
 
 STATUS_CODES: dict[type[BudgetBanditsError], int] = {
     NotFound: 404,
@@ -165,7 +166,8 @@ class OpenApiDocument:
 
     @cached_property
     def content(self) -> bytes:
-        return to_json(self._make())
+        path = root_path.get()
+        return to_json(self._make() | ({"servers": [{"url": path}]} if path else {}))
 
     @cached_property
     def tag(self) -> str:

@@ -5,7 +5,7 @@
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 const kept = document.cookie.split("; ").find((each) => each.startsWith("zone="));
 if (kept !== `zone=${zone}`) {
-  document.cookie = `zone=${zone}; path=/; max-age=31536000; samesite=strict`;
+  document.cookie = `zone=${zone}; path=${document.body.dataset.cookies}; max-age=31536000; samesite=strict`;
   if (document.cookie.includes(`zone=${zone}`) && document.getElementById("live")) location.reload();
 }
 
@@ -25,7 +25,7 @@ document.addEventListener("input", (event) => {
   if (!filter) return;
   clearTimeout(waiting);
   waiting = setTimeout(() => {
-    history.replaceState(null, "", `/?${new URLSearchParams(new FormData(filter))}`);
+    history.replaceState(null, "", `${filter.getAttribute("action")}?${new URLSearchParams(new FormData(filter))}`);
     draw();
   }, 150);
 });
