@@ -21,6 +21,7 @@ from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.http.problem_json import not_found
 from budgetbandits.service.http.request_checks import BodyLimit, NulFilter, RequestCounter
 from budgetbandits.service.http.subprocess_reads import LongReads
+from budgetbandits.service.http.tracing import RequestTracing, Tracing
 from budgetbandits.service.http.worker_routes import ServerState
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import Store
@@ -68,6 +69,7 @@ class Application(Router):
             default=not_found,
             middleware=[
                 Middleware(RequestCounter, metrics=state.metrics),
+                *([] if state.tracing is None else [Middleware(RequestTracing, tracing=state.tracing)]),
                 Middleware(BodyLimit),
                 Middleware(NulFilter),
             ],
@@ -76,9 +78,10 @@ class Application(Router):
 
 def create_app(
     service: DecisionService, store: Store, metrics: Metrics | None = None, reads: LongReads | None = None,
-    keys: KeyRing | None = None,
+    keys: KeyRing | None = None, tracing: Tracing | None = None,
 ) -> Application:  # fmt: skip
     """The application; its server must call `DecisionService.expire_due` now and then."""
     parts = service.campaigns, service.decisions, service.reports
     metrics, reads = metrics or Metrics(store), reads or LongReads(store)
-    return Application(ServerState(*parts, store, metrics, keys or KeyRing(store), reads))
+    tracing = tracing or Tracing.from_environment()
+    return Application(ServerState(*parts, store, metrics, keys or KeyRing(store), reads, tracing))
