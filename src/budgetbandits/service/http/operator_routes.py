@@ -331,8 +331,8 @@ def pause(change: ThisChange) -> Response:
 @change("/v1/campaigns/{campaign}/resume")
 def resume(change: ThisChange, body: Resumption = PLAIN_RESUMPTION) -> Response:
     """Make decisions again, after a pause, a freeze or a restore."""
-    method = partial(Campaigns.set_status, spent_since=body.spent_since)
-    return change.make("status set", method, "active", status="active", spent_since=body.spent_since)
+    method, given = partial(Campaigns.set_status, spent_since=body.spent_since), body.model_dump(exclude_unset=True)
+    return change.make("status set", method, "active", status="active", **given)
 
 
 @change("/v1/campaigns/{campaign}/close")
