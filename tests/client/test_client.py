@@ -518,7 +518,7 @@ def test_operators(client, tmp_path):
     client.export("ads", tmp_path / "all.parquet", table="events")
     assert polars.read_csv(tmp_path / "made.csv").height == 1
     assert polars.read_parquet(tmp_path / "all.parquet")["kind"].to_list()[-1] == "decided"
-    with pytest.raises(BadParameter, match="format"):
+    with pytest.raises(BadParameter, match=r"use \.csv or \.parquet"):
         client.export("ads", tmp_path / "made.txt")
     assert [info.name for info in client.campaigns()] == ["ads"]
     assert client.close_campaign("ads").status == "closed"

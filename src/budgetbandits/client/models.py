@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from budgetbandits.formatting.money import same_decimals as amounts
@@ -24,6 +24,15 @@ class ArmInfo:
     """When it is asked again after failures, in seconds since 1970; None if it is asked now."""
     down_since: float | None = None
     """When its present row of failures began, in seconds since 1970; None if it is not down."""
+
+
+@dataclass(frozen=True)
+class ArmTotal:
+    """Totals of an arm's decisions: how many are open, their cost with overruns, and their reward."""
+
+    open: int
+    cost: float
+    reward: float
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -98,6 +107,10 @@ class StandingInfo:
     """Against the plan: ``plan``, ``behind``, ``behind_share`` and ``verdict``; None without one."""
     last_decision_at: float | None = None
     last_feedback_at: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the service has sent it."""
+        return asdict(self)
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> StandingInfo:

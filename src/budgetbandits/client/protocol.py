@@ -18,7 +18,7 @@ from urllib.parse import quote
 import httpx
 
 from budgetbandits import errors
-from budgetbandits.client.models import CampaignInfo, KeyInfo, StandingInfo, WebhookInfo
+from budgetbandits.client.models import ArmTotal, CampaignInfo, KeyInfo, StandingInfo, WebhookInfo
 from budgetbandits.errors import (
     BadParameter,
     BudgetBanditsError,
@@ -186,6 +186,13 @@ def show(campaign: str) -> Call[CampaignInfo]:
     return Call("GET", path_of(campaign), CampaignInfo.read)
 
 
+def totals(campaign: str) -> Call[dict[str, ArmTotal]]:
+    def read(rows: Any) -> dict[str, ArmTotal]:
+        return {row["arm"]: ArmTotal(row["open"], row["cost"], row["reward"]) for row in rows}
+
+    return Call("GET", path_of(campaign, "totals"), read)
+
+
 def standing(campaign: str) -> Call[StandingInfo]:
     return Call("GET", path_of(campaign, "standing"), StandingInfo.read)
 
@@ -235,6 +242,10 @@ def webhooks() -> Call[list[WebhookInfo]]:
 
 def drop_webhook(id: str) -> Call[None]:
     return Call("DELETE", f"/v1/webhooks/{quote(id, safe='')}", lambda _: None)
+
+
+def test_webhook(id: str) -> Call[str | None]:
+    return Call("POST", f"/v1/webhooks/{quote(id, safe='')}/test", lambda answer: answer["problem"], takes_long=True)
 
 
 def check_signature(secret: str, header: str, body: bytes, tolerance: float = 300.0) -> None:

@@ -49,7 +49,7 @@ from budgetbandits.service.stores.contract import (
     moment,
     named_damage,
 )
-from budgetbandits.service.stores.records import ArmRow, Campaign, Event
+from budgetbandits.service.stores.records import ArmRow, Campaign, Event, EventKind
 from budgetbandits.terms import MONEY, Terms
 
 OUTLOOKS_AT_ONCE = 200
@@ -368,7 +368,7 @@ class Campaigns:
             with change:
                 (learner.bring_back if active else learner.retire)(arm)
                 change.arms = [arm]
-            kind = "arm brought back" if active else "arm retired"
+            kind: EventKind = "arm brought back" if active else "arm retired"
             tx.add_event(Event(row.id, kind, moment(tx, self._clock), arm=arm, actor=actor))
 
         self._change(campaign, operation, work)

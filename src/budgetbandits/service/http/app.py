@@ -23,6 +23,7 @@ from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.http.problem_json import not_found
 from budgetbandits.service.http.request_checks import BodyLimit, NulFilter, RequestCounter
 from budgetbandits.service.http.subprocess_reads import LongReads
+from budgetbandits.service.http.tracing import RequestTracing, Tracing
 from budgetbandits.service.http.worker_routes import ServerState
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import Store
@@ -114,6 +115,7 @@ class Application(Router):
             middleware=[
                 *([Middleware(RootPath, path=path)] if path else []),
                 Middleware(RequestCounter, metrics=state.metrics),
+                *([] if state.tracing is None else [Middleware(RequestTracing, tracing=state.tracing)]),
                 Middleware(BodyLimit),
                 Middleware(NulFilter),
             ],
@@ -122,9 +124,10 @@ class Application(Router):
 
 def create_app(
     service: DecisionService, store: Store, metrics: Metrics | None = None, reads: LongReads | None = None,
-    keys: KeyRing | None = None, path: str = "",
+    keys: KeyRing | None = None, path: str = "", tracing: Tracing | None = None,
 ) -> Application:  # fmt: skip
     """The application, below a path; its server must call `DecisionService.expire_due` now and then."""
     parts = service.campaigns, service.decisions, service.reports
     metrics, reads = metrics or Metrics(store), reads or LongReads(store)
-    return Application(ServerState(*parts, store, metrics, keys or KeyRing(store), reads), path)
+    tracing = tracing or Tracing.from_environment()
+    return Application(ServerState(*parts, store, metrics, keys or KeyRing(store), reads, tracing), path)

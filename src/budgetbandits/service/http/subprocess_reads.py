@@ -11,7 +11,7 @@ import json
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any, Protocol
 
 import structlog
@@ -150,8 +150,9 @@ class _ReadingProcess:
 class StreamedRead(Response):
     """A response that passes on the pieces of a read as they come."""
 
-    def __init__(self, reading: Reading, media_type: str, name: str) -> None:
-        super().__init__(media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+    def __init__(self, reading: Reading, media_type: str, name: str, headers: Mapping[str, str]) -> None:
+        disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
+        super().__init__(media_type=media_type, headers=disposition | dict(headers))
         del self.headers["content-length"]  # not known yet
         self._reading = reading
 

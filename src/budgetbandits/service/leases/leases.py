@@ -272,14 +272,15 @@ class Leases:
         if lease is None:
             account, lent = lending.lend(row.account, free)
             row = row.with_money(account)
-            lease, kind, new = Lease(os.urandom(16).hex(), row.id, lent, 0.0), "leased", True
+            lease, new = Lease(os.urandom(16).hex(), row.id, lent, 0.0), True
         else:
             account, lent = lending.merge(row.account, lease.account)
             account, lent = lending.resize(account, lent, lent.held + free)
             row = self._learn(tx, row.with_money(account), lease)
-            lease, kind, new = replace(lease, account=lent), "merged", False
+            lease, new = replace(lease, account=lent), False
         lease = replace(lease, expires_at=now + row.settings.terms.lease_seconds, merged_seq=lease.lease_seq + 1)
-        lease = add_lease_event(tx, lease, Event(row.id, kind, now, amount=lease.account.budget), new)
+        event = Event(row.id, "leased" if new else "merged", now, amount=lease.account.budget)
+        lease = add_lease_event(tx, lease, event, new)
         if new:
             tx.save_money(row)
         learner = self.learners.of(tx, row).copy(lease.digest)

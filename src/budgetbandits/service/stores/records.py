@@ -224,12 +224,19 @@ def copied(row: RowT) -> RowT:
     return kind(*_values[kind](row))
 
 
+EventKind = Literal[
+    "created", "topped up", "renewed", "arm added", "arm retired", "arm brought back", "terms changed", "decided",
+    "settled", "rewarded", "failed", "voided", "expired", "active", "paused", "frozen", "closed", "clock reset",
+    "leased", "merged", "returned", "archived", "restored", "spent elsewhere",
+]  # fmt: skip
+
+
 @dataclass(slots=True)
 class Event:
     """Something that happened to a campaign's money or knowledge; never changed, never deleted."""
 
     campaign: str
-    kind: str
+    kind: EventKind
     at: float
     decision: str | None = None
     arm: int | None = None
