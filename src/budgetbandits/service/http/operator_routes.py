@@ -29,6 +29,8 @@ from budgetbandits.service.audit.export import Format, Table, archived_rows
 from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.dashboard.actions.routes import ActionPages
+from budgetbandits.service.dashboard.connect import ConnectPages
+from budgetbandits.service.dashboard.decision import DecisionPages
 from budgetbandits.service.dashboard.keys import KeyPages
 from budgetbandits.service.dashboard.pages import Dashboard
 from budgetbandits.service.dashboard.sessions import Sessions
@@ -100,7 +102,8 @@ def operators(service: ServerState) -> Router:
     api.add_route("/openapi.json", document.__call__, methods=["GET"], include_in_schema=False)
     api.add_route("/docs", document.show, methods=["GET"], include_in_schema=False)
     dashboard = Dashboard(service, Sessions(service.store, service.keys))
-    pages = [*dashboard.routes(), *KeyPages(dashboard).routes(), *ActionPages(dashboard).routes()]
+    pages = [*dashboard.routes(), *DecisionPages(dashboard).routes(), *KeyPages(dashboard).routes()]
+    pages += [*ConnectPages(dashboard).routes(), *ActionPages(dashboard).routes()]
     return Router([*pages, Mount("/", api)], redirect_slashes=False, default=not_found)
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.stores.records import CampaignSummary, DecisionRow, Event
+from budgetbandits.service.stores.sql.decision_search import DecisionSearch
 from budgetbandits.service.stores.sql.rows import (
     ACCOUNT,
     DECISION,
@@ -74,12 +75,11 @@ class CampaignPage:
 
 @dataclass(frozen=True)
 class CampaignSums:
-    """Sums over campaigns: their number, their money in micros, and their currency."""
+    """Sums over the campaigns of one currency: their number, and their money in micros."""
 
+    currency: str | None
     campaigns: int
     money: dict[str, int]
-    currencies: list[str | None]
-    """Two at most: money in several currencies has no sum."""
 
 
 _HALF = 2**32
@@ -178,19 +178,29 @@ class CampaignList:
         query = f"SELECT id FROM campaign{later} ORDER BY created_at, id LIMIT {limit:d}"
         return [id for (id,) in self._tx.ask(query, (after,) if after else ())]
 
-    def sums(self) -> CampaignSums:
-        """Over all campaigns of this list."""
-        which, values = ("", ()) if self._only is None else (" WHERE id = ?", (self._only,))
-        names = ("budget", "spent", "held", "leased", "overrun")
-        sums = ", ".join(map(_sum, names))
-        count, *halves = self._tx.ask(f"SELECT COUNT(*), {sums} FROM campaign{which}", values).fetchone()
-        money = dict(zip(names, _whole(halves), strict=True))
-        money["left"] = money["budget"] - money["spent"] - money["held"] - money["leased"]
-        of_one = "" if self._only is None else " WHERE campaign = ?"
-        [in_leases] = _whole(self._tx.ask(f"SELECT {_sum('spent')} FROM lease{of_one}", values).fetchone())
-        money["spent_with_leases"] = money["spent"] + in_leases
-        found = self._tx.ask(f"SELECT DISTINCT currency FROM campaign_name{which} LIMIT 2", values)
-        return CampaignSums(count, money, [currency for (currency,) in found])
+    def sums(self) -> list[CampaignSums]:
+        """Over all campaigns of this list, by currency; those with the most campaigns first."""
+        names, values = ("budget", "spent", "held", "leased", "overrun"), () if self._only is None else (self._only,)
+        which = "" if self._only is None else " WHERE f.id = ?"
+        rows = self._tx.ask(
+            f"SELECT f.currency, COUNT(*), {', '.join(_sum(f'c.{name}') for name in names)} FROM campaign c "
+            f"JOIN campaign_name f ON f.id = c.id{which} GROUP BY f.currency "
+            "ORDER BY COUNT(*) DESC, COALESCE(f.currency, '')",
+            values,
+        ).fetchall()
+        leases = self._tx.ask(
+            f"SELECT f.currency, {_sum('l.spent')} FROM lease l JOIN campaign_name f ON f.id = l.campaign{which} "
+            "GROUP BY f.currency",
+            values,
+        )
+        in_leases = {currency: _whole(halves)[0] for currency, *halves in leases}
+        made = []
+        for currency, count, *halves in rows:
+            money = dict(zip(names, _whole(halves), strict=True))
+            money["left"] = money["budget"] - money["spent"] - money["held"] - money["leased"]
+            money["spent_with_leases"] = money["spent"] + in_leases.get(currency, 0)
+            made.append(CampaignSums(currency, count, money))
+        return made
 
     def _table(self, since: AlarmTimes, text: str) -> tuple[str, list[Any]]:
         """A query for the columns that the list is ordered by, and its values."""
@@ -292,6 +302,10 @@ class Pages:
     def campaign_list(self, only: str | None = None) -> CampaignList:
         """The list of campaigns, or of one."""
         return CampaignList(self._tx, only)
+
+    def search(self) -> DecisionSearch:
+        """Queries for single decisions."""
+        return DecisionSearch(self._tx)
 
     def summaries(self, campaigns: Sequence[str]) -> list[CampaignSummary]:
         """These campaigns, in this order, except those whose accounts are damaged."""
