@@ -28,6 +28,7 @@ from budgetbandits.cli.leaderboard import leaderboard_command, recommend_command
 from budgetbandits.cli.replay import replay_command
 from budgetbandits.cli.screen import print_json
 from budgetbandits.cli.service import backup_command, key_app, restore_command, serve_command
+from budgetbandits.cli.shared_budget import shared_budget_app
 from budgetbandits.cli.simulate import simulate_command
 from budgetbandits.errors import BudgetBanditsError, missing_extra
 
@@ -76,7 +77,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
 for _panel, _commands in COMMANDS.items():
     for _name, _command in _commands.items():
         app.command(_name, rich_help_panel=_panel)(_command)
-for _name, _group in (("campaign", campaign_app), ("key", key_app)):
+for _name, _group in (("campaign", campaign_app), ("shared-budget", shared_budget_app), ("key", key_app)):
     app.add_typer(_group, name=_name, rich_help_panel="The decision service")
 
 

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import httpx
 
 from budgetbandits import errors
-from budgetbandits.client.models import CampaignInfo, KeyInfo, StandingInfo, WebhookInfo
+from budgetbandits.client.models import CampaignInfo, KeyInfo, SharedBudgetInfo, StandingInfo, WebhookInfo
 from budgetbandits.errors import (
     BadParameter,
     BudgetBanditsError,
@@ -235,6 +235,29 @@ def webhooks() -> Call[list[WebhookInfo]]:
 
 def drop_webhook(id: str) -> Call[None]:
     return Call("DELETE", f"/v1/webhooks/{quote(id, safe='')}", lambda _: None)
+
+
+def create_shared_budget(name: str, budget: float, terms: Mapping[str, Any]) -> Call[SharedBudgetInfo]:
+    body = _finite({"name": name, "budget": budget, **terms})
+    return Call("POST", "/v1/shared-budgets", SharedBudgetInfo.read, body)
+
+
+def change_shared_budget(name: str, changes: Mapping[str, Any]) -> Call[SharedBudgetInfo]:
+    path = f"/v1/shared-budgets/{quote(name, safe='')}/terms"
+    return Call("POST", path, SharedBudgetInfo.read, _finite(changes))
+
+
+def shared_budget(name: str) -> Call[SharedBudgetInfo]:
+    return Call("GET", f"/v1/shared-budgets/{quote(name, safe='')}", SharedBudgetInfo.read)
+
+
+def shared_budgets() -> Call[list[SharedBudgetInfo]]:
+    return Call("GET", "/v1/shared-budgets", lambda rows: [SharedBudgetInfo.read(row) for row in rows])
+
+
+def verify_shared_budget(name: str) -> Call[list[str]]:
+    path = f"/v1/shared-budgets/{quote(name, safe='')}/verify"
+    return Call("GET", path, lambda answer: list(answer["differences"]), takes_long=True)
 
 
 def check_signature(secret: str, header: str, body: bytes, tolerance: float = 300.0) -> None:

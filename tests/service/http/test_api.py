@@ -554,7 +554,7 @@ def test_the_document_tells_of_every_route(service):
     assert {each["name"] for each in decide["parameters"]} == {"campaign", "Idempotency-Key"}
     assert "context" in decide["requestBody"]["content"]["application/json"]["schema"]["properties"]
     assert decide["responses"]["201"]["content"]["application/json"]["schema"]
-    assert len(document["paths"]) == 30
+    assert len(document["paths"]) == 34
 
 
 def test_the_document_is_put_together_once(service, monkeypatch):

@@ -56,8 +56,9 @@ class Application(Router):
     def __init__(self, state: ServerState) -> None:
         def make() -> ASGIApp:
             from budgetbandits.service.http.operator_routes import operators
+            from budgetbandits.service.http.shared_budget_routes import ROUTERS
 
-            return operators(state)
+            return operators(state, ROUTERS)
 
         self.operators = LazyApplication(make)
         # no redirects: they would lead to the address in the header Host
