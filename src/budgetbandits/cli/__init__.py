@@ -32,6 +32,7 @@ from budgetbandits.cli.replay import replay_command
 from budgetbandits.cli.screen import print_json
 from budgetbandits.cli.serve import serve_command
 from budgetbandits.cli.service import backup_command, key_app, restore_command
+from budgetbandits.cli.shared_budget import shared_budget_app
 from budgetbandits.cli.simulate import simulate_command
 from budgetbandits.cli.webhook import webhook_app
 from budgetbandits.errors import BudgetBanditsError, missing_extra
@@ -83,7 +84,12 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
 for _panel, _commands in COMMANDS.items():
     for _name, _command in _commands.items():
         app.command(_name, rich_help_panel=_panel)(_command)
-for _name, _group in (("campaign", campaign_app), ("key", key_app), ("webhook", webhook_app)):
+for _name, _group in (
+    ("campaign", campaign_app),
+    ("shared-budget", shared_budget_app),
+    ("key", key_app),
+    ("webhook", webhook_app),
+):
     for _each in _group.registered_commands:
         assert _each.callback is not None
         _each.callback = on_server(_each.callback)

@@ -212,6 +212,8 @@ def booked_terms(terms: Terms) -> Terms:
             booked[term.name] = to_units(to_micros(value, term.name))
         elif isinstance(value, int):
             booked[term.name] = float(value)
+    if terms.shared_budget is not None:
+        booked["shared_budget"] = normal(terms.shared_budget)
     return replace(terms, **booked)
 
 

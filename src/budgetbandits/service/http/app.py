@@ -55,8 +55,8 @@ class LazyApplication:
 
 
 OWN_SEGMENTS = (
-    "assets", "campaigns", "docs", "healthz", "keys", "live", "metrics", "new", "openapi.json", "readyz", "sign-in",
-    "sign-out", "v1",
+    "assets", "campaigns", "docs", "healthz", "keys", "live", "metrics", "new", "new-shared-budget",
+    "openapi.json", "readyz", "shared-budgets", "sign-in", "sign-out", "v1",
 )  # fmt: skip
 """The first segments of this server's own addresses."""
 
@@ -102,8 +102,9 @@ class Application(Router):
     def __init__(self, state: ServerState, path: str = "") -> None:
         def make() -> ASGIApp:
             from budgetbandits.service.http.operator_routes import operators
+            from budgetbandits.service.http.shared_budget_routes import ROUTERS
 
-            return operators(state)
+            return operators(state, ROUTERS)
 
         self.operators = LazyApplication(make)
         # no redirects: they would lead to the address in the header Host

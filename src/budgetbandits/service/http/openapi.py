@@ -53,6 +53,7 @@ DESCRIPTION = (
 TAGS = {
     "decisions": "What workers call: ask for a decision, then report its cost and its reward.",
     "campaigns": "Create, read and change campaigns.",
+    "shared-budgets": "One budget over several campaigns.",
     "records": "Decisions and events of a campaign, exported, and checked against each other.",
     "keys": "API keys.",
     "webhooks": "Addresses that are notified of changes.",
@@ -147,7 +148,7 @@ def _tag(path: str, method: str) -> str:
     parts = path.strip("/").split("/")
     if parts[0] != "v1":
         return "server"
-    if parts[1] in ("keys", "webhooks"):
+    if parts[1] in ("keys", "webhooks", "shared-budgets"):
         return parts[1]
     if {"decisions", "feedback"} & set(parts) and method == "post":
         return "decisions"

@@ -25,6 +25,7 @@ from budgetbandits.service.stores.sql.rows import (
     places,
     settings_of,
 )
+from budgetbandits.service.stores.sql.shared_budgets import SharedBudgetRows
 from budgetbandits.service.stores.sql.statements import EVENT_NUMBER_MAX, LATEST_FIRST, Statements, between
 
 Order = Literal["alarm", "name", "left", "newest"]
@@ -83,7 +84,12 @@ class CampaignSums:
 
 
 _HALF = 2**32
-_LEFT = "(c.budget - c.spent - c.held - c.leased)"
+_OWN_LEFT = "(c.budget - c.spent - c.held - c.leased)"
+_BY_SHARED = f"(s.name IS NOT NULL AND s.budget - s.spent - s.held - s.leased < {_OWN_LEFT})"
+"""Whether the shared budget s of a campaign c has less left than the campaign itself."""
+_LEFT = f"(CASE WHEN {_BY_SHARED} THEN s.budget - s.spent - s.held - s.leased ELSE {_OWN_LEFT} END)"
+_OPEN = f"(CASE WHEN {_BY_SHARED} THEN s.held + s.leased ELSE c.held + c.leased END)"
+"""What keeps the money from being left that may come back: open holds and leases."""
 _HEARD = "(CASE WHEN m.last_feedback_at > c.created_at THEN m.last_feedback_at ELSE c.created_at END)"
 _LATEST = f"(CASE WHEN m.last_decision_at > {_HEARD} THEN m.last_decision_at ELSE {_HEARD} END)"
 _HELD_IN_LEASES = "(SELECT CAST(COALESCE(SUM(l.held), 0) AS BIGINT) FROM lease l WHERE l.campaign = c.id)"
@@ -138,15 +144,15 @@ _RANK = (
     f"CASE WHEN c.status = 'frozen' THEN {Rank.FROZEN:d} WHEN c.status = 'paused' THEN {Rank.PAUSED:d} "
     f"WHEN c.status = 'closed' THEN {Rank.CLOSED:d} "
     f"WHEN {_below('MIN')} AND {_FREE_IN_LEASES} < {_cap('MIN')} "
-    f"THEN CASE WHEN c.held + c.leased > 0 THEN {Rank.BLOCKED:d} "
+    f"THEN CASE WHEN {_OPEN} > 0 THEN {Rank.BLOCKED:d} "
     f"WHEN {_LATEST} > ? THEN {Rank.EXHAUSTED:d} ELSE {Rank.SPENT:d} END "
     f"WHEN {_SILENT} THEN {Rank.SILENT:d} "
     f"WHEN c.overrun > 0 AND {{resumed}} > ? THEN {Rank.OVERRAN:d} "
     f"WHEN c.arms_down IS NOT NULL THEN {Rank.DOWN:d} "
     f"WHEN {_below('MAX')} THEN {Rank.NEARLY_EXHAUSTED:d} ELSE {Rank.RUNNING:d} END"
 )
-"""The rank of a campaign c with its name f and its watermark m, with `_resumed` to fill in. The values are of
-`AlarmTimes`: ``recent``, ``silent`` twice and ``recent`` again."""
+"""The rank of a campaign c with its name f, its watermark m and its shared budget s, with `_resumed` to fill in. The
+values are of `AlarmTimes`: ``recent``, ``silent`` twice and ``recent`` again."""
 
 
 class CampaignList:
@@ -213,9 +219,9 @@ class CampaignList:
             which.append("c.id = ?")
             values.append(self._only)
         table = (
-            f"SELECT c.id, c.name, c.created_at, c.budget, {_LEFT} AS unspent, m.last_decision_at, "
+            f"SELECT c.id, c.name, c.created_at, c.budget, {_OWN_LEFT} AS unspent, m.last_decision_at, "
             f"f.folded_name, {_RANK.format(resumed=_resumed(self._tx))} AS rank "
-            "FROM campaign c JOIN campaign_name f ON f.id = c.id "
+            "FROM campaign c JOIN campaign_name f ON f.id = c.id LEFT JOIN shared_budget s ON s.name = f.shared_budget "
             f"LEFT JOIN rollup_watermark m ON m.campaign = c.id{' WHERE ' if which else ''}{' AND '.join(which)}"
         )
         return table, values
@@ -333,6 +339,9 @@ class Pages:
             if id in by_id:
                 each = by_id[id]
                 each.arms, each.smallest_cap, each.largest_cap = caps
+        for id, shared in SharedBudgetRows(tx).of_campaigns(list(by_id)).items():
+            each, account = by_id[id], shared.account
+            each.shared_left, each.shared_open = account.left, account.held + account.leased
         return [by_id[id] for id in campaigns if id in by_id]
 
     def names(self, campaigns: Sequence[str]) -> dict[str, str]:
