@@ -180,8 +180,8 @@ def test_refusals_that_were_not_written_yet_are_when_a_server_ends(tmp_path, mon
     made = []
 
     class Counting(server.Metrics):
-        def __init__(self, store, series):
-            super().__init__(store, series)
+        def __init__(self, store, *others):
+            super().__init__(store, *others)
             made.append((DecisionService(store), self))
 
     class Ends:
@@ -199,7 +199,7 @@ def test_refusals_that_were_not_written_yet_are_when_a_server_ends(tmp_path, mon
     monkeypatch.setattr(server.signal, "signal", lambda *_: None)
     monkeypatch.setattr(server.gc, "freeze", lambda: None)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server.serve(listener, str(tmp_path / "money.db"), "here")
+        server.serve(listener, server.ServerOptions(str(tmp_path / "money.db"), "here"))
     with SQLiteStore(tmp_path / "money.db") as store:
         id = store.read(lambda tx: tx.campaign("ads").id)
         assert store.read(lambda tx: tx.rollups().refusals(id, 0)) == {"closed": 1}

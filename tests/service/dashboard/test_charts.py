@@ -403,7 +403,7 @@ def test_values_under_the_pointer_are_those_of_the_picture(store):
     engine, clock = begun(store, 5 * HOUR, "bts", 100.0, {"a": 1.0, "b": 1.0}, pace_seconds=10 * HOUR)
     for number in range(20):
         clock.now += 600.0
-        pull(engine, "ads", f"{number}", arms=["a" if number < 15 else "b"], cost=0.5, reward=1.0)
+        pull(engine, "ads", f"{number}", arms=["a" if number < 8 else "b"], cost=0.5, reward=1.0)
     view = seen(store)
     times = Times.of("UTC", view.now)
     values = money_values(view, times)

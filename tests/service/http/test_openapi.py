@@ -98,7 +98,7 @@ def test_statuses_are_those_of_the_route(operations):
     assert {name for name in codes if "507" in codes[name]} == {"export", "verify"}
     assert {name for name in codes if "409" in codes[name]} == {n for n in codes if operations[n]["method"] != "get"}
     assert {name for name in codes if "201" in codes[name]} == {
-        "create", "clone", "add_arm", "create_key", "create_webhook", "decide", "decide_many",
+        "create", "clone", "add_arm", "create_key", "create_webhook", "create_shared_budget", "decide", "decide_many",
     }  # fmt: skip
 
 

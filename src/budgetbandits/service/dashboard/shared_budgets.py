@@ -30,7 +30,6 @@ from budgetbandits.service.stores.records import CampaignSummary, Event
 
 log = structlog.get_logger("budgetbandits")
 EVENTS_SHOWN = 50
-CRUMBS = [(address("shared-budgets"), "Shared budgets")]
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class SharedBudgetPages:
             return self._done("created", name, session)
 
         step = FormFlow(
-            "New shared budget", address("new-shared-budget"), CRUMBS, "shared_budget_form.html", {"new": True},
+            "New shared budget", address("new-shared-budget"), _crumbs(), "shared_budget_form.html", {"new": True},
             lambda _, in_full: _to_create(form, in_full), do,
         )  # fmt: skip
         return await follow(self._dashboard, request, session, form, step)
@@ -122,7 +121,7 @@ class SharedBudgetPages:
 
         step = FormFlow(
             f"Change the budget of {shared.name}", address("shared-budgets", name, "change"),
-            [*CRUMBS, (address("shared-budgets", name), shared.name)], "shared_budget_form.html", {"new": False},
+            [*_crumbs(), (address("shared-budgets", name), shared.name)], "shared_budget_form.html", {"new": False},
             preview, do,
         )  # fmt: skip
         return await follow(self._dashboard, request, session, form, step)
@@ -169,3 +168,7 @@ def _to_change(shared: SharedBudget, form: Mapping[str, str]) -> Preview:
     lefts = [unit.money(to_units(each.left)) for each in (account, after)]
     changes = [("Budget", *map(unit.money, budgets)), ("Left", lefts[0], lefts[1])]
     return Preview(f"Set the budget to {unit.money(budgets[1])}", changes, relies_on=[shared.name, budgets])  # type: ignore[arg-type]
+
+
+def _crumbs() -> list[tuple[str, str]]:
+    return [(address("shared-budgets"), "Shared budgets")]

@@ -19,7 +19,7 @@ from budgetbandits.errors import BadParameter, BadState, Conflict, NotFound
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.shared_budgets.rules import SharedBudget, capped
 from budgetbandits.service.stores.contract import DecisionTransaction, Transaction
-from budgetbandits.service.stores.records import Campaign, Event, EventKind
+from budgetbandits.service.stores.records import Campaign, Event, MemberEventKind
 
 
 def shared_of(tx: DecisionTransaction, row: Campaign) -> SharedBudget | None:
@@ -147,7 +147,9 @@ def own_events(tx: Transaction, shared: SharedBudget) -> list[Event]:
     return found
 
 
-def _note(tx: Transaction, shared: SharedBudget, kind: EventKind, row: Campaign, now: float, actor: str | None) -> None:
+def _note(
+    tx: Transaction, shared: SharedBudget, kind: MemberEventKind, row: Campaign, now: float, actor: str | None
+) -> None:
     account = row.account
     facts = {"campaign": row.id, "name": row.name, "overrun": account.overrun}
     event = Event(shared.event_key, kind, now, amount=account.spent, actor=actor, request=to_json(facts).decode())

@@ -233,8 +233,11 @@ def copied(row: RowT) -> RowT:
 EventKind = Literal[
     "created", "topped up", "renewed", "arm added", "arm retired", "arm brought back", "terms changed", "decided",
     "settled", "rewarded", "failed", "voided", "expired", "active", "paused", "frozen", "closed", "clock reset",
-    "leased", "merged", "returned", "archived", "restored", "spent elsewhere", "joined", "left",
+    "leased", "merged", "returned", "archived", "restored", "spent elsewhere",
 ]  # fmt: skip
+
+MemberEventKind = Literal["joined", "left"]
+"""Of shared budgets, whose events are in the same table."""
 
 
 @dataclass(slots=True)
@@ -242,7 +245,7 @@ class Event:
     """Something that happened to a campaign's money or knowledge; never changed, never deleted."""
 
     campaign: str
-    kind: EventKind
+    kind: EventKind | MemberEventKind
     at: float
     decision: str | None = None
     arm: int | None = None
