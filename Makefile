@@ -64,7 +64,7 @@ attack: .venv/ready  ## hostile clients, long exports and audits against a serve
 	$(BIN)/python -m pytest --durations=5 -m attack tests
 
 browser: WHAT = --editable '.[lab,service,test,browser]'
-browser: .venv/ready  ## the dashboard in a real Chromium (needs Debian's packages chromium and nginx; installs Playwright into .venv)
+browser: .venv/ready  ## the dashboard in a real Chromium and through the whole stack of deploy/ (needs Debian's packages chromium, nginx, postgresql and prometheus; installs Playwright into .venv)
 	@$(INSTALL)
 	$(BIN)/python -m pytest --durations=5 -m browser tests/browser
 

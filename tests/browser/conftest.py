@@ -23,11 +23,11 @@ def chromium():
 class Watched:
     """A page, with whatever its console complained about and whichever other hosts it has asked."""
 
-    def __init__(self, browser, base, width=1280, scheme="light", scripts=True):
+    def __init__(self, browser, base, width=1280, scheme="light", scripts=True, **more):
         self.base, self.width, self.scheme = base, width, scheme
         self.context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, timezone_id="Europe/Berlin",
-            java_script_enabled=scripts,
+            java_script_enabled=scripts, **more,
         )  # fmt: skip
         self.page = self.context.new_page()
         self.complaints, self.elsewhere = [], []
