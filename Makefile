@@ -86,10 +86,11 @@ typescript: .venv/ready  ## a TypeScript client generated from the API's documen
 	PATH="$$PATH:$(CURDIR)/$(BIN)" $(BIN)/python -m pytest tests/typescript
 
 dist: WHAT = build twine
-dist: .venv/lab  ## build the source archive and the wheel, install the wheel alone and use it (about three minutes)
+dist: .venv/lab  ## build source archives and wheels, of the client too, install each wheel alone and use it (about three minutes)
 	@$(INSTALL)
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m build --outdir dist client
 	$(BIN)/python -m twine check --strict dist/*
 	$(BIN)/python tests/dist/smoke.py dist
 

@@ -281,6 +281,7 @@ EXTRAS = {
     "client": ("httpx",),
     "litellm": ("litellm",),
     "postgres": ("psycopg", "psycopg_pool"),
+    "archive": ("polars",),
     "dask": ("distributed", "dask"),
     "ray": ("ray",),
 }  # fmt: skip
@@ -290,8 +291,8 @@ EXTRAS = {
 def missing_extra(missing: ImportError) -> MissingExtra | None:
     """The error that says what to install if a missing package belongs to an extra, else None.
 
-    >>> missing_extra(ModuleNotFoundError("No module named 'polars'", name="polars"))
-    MissingExtra("this needs polars, which is not installed; pip install 'budgetbandits[lab]'")
+    >>> missing_extra(ModuleNotFoundError("No module named 'numba'", name="numba"))
+    MissingExtra("this needs numba, which is not installed; pip install 'budgetbandits[lab]'")
     >>> missing_extra(ModuleNotFoundError("No module named 'mine'", name="mine"))
     """
     package = (missing.name or "").partition(".")[0]

@@ -186,6 +186,11 @@ class Terms:
         kind="choice", group="Spending", changeable=True,
         choices=(("lapse", "lapses: the next period has its own budget"), ("carry", "carries over: it is added")),
     )  # fmt: skip
+    shared_budget: str | None = _term(
+        None, label="Shared budget", kind="text", group="Spending", changeable=True, short="shares {}",
+        help="The name of a budget over several campaigns that the money also comes from.",
+        absent="the money is the campaign's own",
+    )  # fmt: skip
     on_limit: str = _term(
         "refuse", label="At a limit of time", kind="text", group="Spending", changeable=True,
         help="Who answers when the daily cap or the pace would refuse: refuse (nobody), cheapest, or an arm's name.",

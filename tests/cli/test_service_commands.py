@@ -194,7 +194,7 @@ def test_mistakes_have_remedies(say, tmp_path, words, message):
 )
 def test_a_password_on_the_command_line_is_refused(tmp_path, words, address):
     result = CliRunner().invoke(app, [*words, "--store", address])
-    assert "set PGPASSWORD or PGPASSFILE" in str(result.exception)
+    assert "set PGPASSWORD, PGPASSFILE or" in str(result.exception)
     assert "s3cret" not in str(result.exception) + result.output
 
 
@@ -203,8 +203,8 @@ def test_a_password_in_the_environment_is_used(monkeypatch):
     monkeypatch.setattr("budgetbandits.service.http.server.serve", lambda *all: given.extend(all))
     address = "postgresql://me:s3cret@127.0.0.1:1/x"
     CliRunner().invoke(app, ["serve", "--port", str(free_port())], env={"BUDGETBANDITS_STORE": address})
-    assert given[1] == address
-    assert "s3cret" not in given[2]  # what the server says it serves
+    assert given[1].address == address
+    assert "s3cret" not in repr(given[1])  # its name too, which the server says
 
 
 def test_keys(say, tmp_path):

@@ -1,8 +1,10 @@
-"""The wheel, installed alone into fresh environments and used there as its users do: the core, the lab, the service.
+"""Each wheel, installed alone into fresh environments and used there as its users do: the core, the lab, the service
+and its client.
 
     python tests/dist/smoke.py DIST
 
-DIST holds one wheel. Nothing of the checkout is within reach: commands run in temporary folders, without PYTHONPATH.
+DIST holds the wheel of the package and that of the client. Nothing of the checkout is within reach: commands run in
+temporary folders, without PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -34,6 +36,21 @@ try:
 except MissingExtra as error:
     print(error)
 """
+CLIENT = """
+import sys
+from budgetbandits_client import AsyncClient, Client, adapters
+from budgetbandits_client.adapters.openai import BudgetedOpenAI
+from budgetbandits_client.errors import HoldRefused, NotFound
+with Client(sys.argv[1], open(sys.argv[2]).read().strip()) as client:
+    try:
+        client.campaign("nothing")
+    except NotFound as error:
+        print(type(error).__module__)
+    with client.decide("ads") as decision:
+        decision.settle(reward=1.0, cost=0.5)
+    print(client.campaign("ads"))
+assert not {"budgetbandits", "numpy", "scipy"} & set(sys.modules)
+"""
 SERVICE = """
 import sys
 from budgetbandits.client import Client
@@ -47,17 +64,23 @@ with Client(sys.argv[1], open(sys.argv[2]).read().strip()) as client:
 
 
 def main(dist: Path) -> None:
-    [wheel] = dist.glob("*.whl")
+    [wheel] = dist.glob("budgetbandits-*.whl")
+    [client] = dist.glob("budgetbandits_client-*.whl")
+    expect(wheel.name.split("-")[1] == client.name.split("-")[1], "the client is of another version")
     check_content(wheel)
     for use, extra in ((use_core, ""), (use_service, "[service]"), (use_lab, "[lab]")):
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="budgetbandits-smoke-") as folder:
             here = Path(folder)
             environment(here / "env", f"{wheel}{extra}")
+            if use is use_service:
+                environment(here / "client", str(client))
             installed = time.monotonic()
+            size = megabytes(here / "env")
             use(here)
         print(
-            f"{extra or 'the core'}: installed in {installed - began:.0f} s, used in {time.monotonic() - installed:.0f} s"
+            f"{extra or 'the core'}: {size:.0f} MB, installed in {installed - began:.0f} s, "
+            f"used in {time.monotonic() - installed:.0f} s"
         )
 
 
@@ -94,12 +117,28 @@ def use_lab(here: Path) -> None:
 
 
 def use_service(here: Path) -> None:
+    for needless in ("numba", "polars", "matplotlib", "joblib"):
+        expect(not list(here.glob(f"env/lib/*/site-packages/{needless}")), f"the service installs {needless}")
     with serving(here) as address:
         said = run(here, "python", "-c", SERVICE, address, "admin.key")
+        use_client(here, address)
     expect(said == "0.75 []\n", said)
     expect("agrees" in run(here, "budgetbandits", "campaign", "verify", "ads"), "the audit does not agree")
     said = run(here, "budgetbandits", "run", "paper", "--out", "paper", code=2)
     expect("pip install 'budgetbandits[lab]'" in said, said)
+
+
+def use_client(here: Path, address: str) -> None:
+    """The client's own distribution, in an environment without any other: NumPy and SciPy are not there."""
+    for needless in ("numpy", "scipy", "budgetbandits"):
+        expect(not list(here.glob(f"client/lib/*/site-packages/{needless}")), f"the client installs {needless}")
+    said = run(here, "python", "-c", CLIENT, address, "admin.key", environment="client")
+    expect(said.startswith("budgetbandits_client.errors\n") and "spent 1.25" in said, said)
+    print(f"the client: {megabytes(here / 'client'):.0f} MB")
+
+
+def megabytes(folder: Path) -> float:
+    return sum(each.stat().st_size for each in folder.rglob("*") if each.is_file() and not each.is_symlink()) / 1e6
 
 
 @contextlib.contextmanager
@@ -109,7 +148,10 @@ def serving(here: Path) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     command = [here / "env/bin/budgetbandits", "serve", "--port", port, "--key-file", "admin.key"]
-    with open(here / "log", "w") as log, subprocess.Popen(command, cwd=here, env=OUTSIDE, stdout=log, stderr=log) as server:
+    with (
+        open(here / "log", "w") as log,
+        subprocess.Popen(command, cwd=here, env=OUTSIDE, stdout=log, stderr=log) as server,
+    ):
         try:
             end = time.monotonic() + 60
             while not (here / "admin.key").exists():
@@ -125,15 +167,17 @@ def environment(folder: Path, what: str) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     python = folder / "bin/python"
     by_uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python, what]
-    if subprocess.run(by_uv, env=OUTSIDE | {"UV_HTTP_TIMEOUT": "10"}, stderr=subprocess.DEVNULL, check=False).returncode:
+    if subprocess.run(
+        by_uv, env=OUTSIDE | {"UV_HTTP_TIMEOUT": "10"}, stderr=subprocess.DEVNULL, check=False
+    ).returncode:
         subprocess.run([python, "-m", "ensurepip"], env=OUTSIDE, stdout=subprocess.DEVNULL, check=True)
         by_pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", what]
         subprocess.run(by_pip, env=OUTSIDE, check=True)
 
 
-def run(here: Path, program: str, *arguments: str, code: int = 0) -> str:
+def run(here: Path, program: str, *arguments: str, code: int = 0, environment: str = "env") -> str:
     """What a program of the environment prints; it must end with this code."""
-    command = [here / "env/bin" / program, *arguments]
+    command = [here / environment / "bin" / program, *arguments]
     done = subprocess.run(command, cwd=here, env=OUTSIDE, capture_output=True, text=True, check=False)
     expect(done.returncode == code, f"{program} {' '.join(arguments)} ends with {done.returncode}:\n{done.stderr}")
     return done.stdout + (done.stderr if code else "")

@@ -87,7 +87,7 @@ def serve_demo(port: int, open_page: bool) -> None:
 
     with listening("127.0.0.1", port) as listener:
         from budgetbandits.service.http.auth import make_first_key
-        from budgetbandits.service.http.server import serve
+        from budgetbandits.service.http.server import ServerOptions, serve
         from budgetbandits.service.rollups import roll_up
         from budgetbandits.service.service import DecisionService
         from budgetbandits.service.stores import open_store
@@ -108,7 +108,7 @@ def serve_demo(port: int, open_page: bool) -> None:
             if open_page:
                 threading.Thread(target=webbrowser.open, args=(page,), daemon=True).start()
             try:
-                serve(listener, address, "a demo that is not kept")
+                serve(listener, ServerOptions(address, "a demo that is not kept"))
             finally:
                 stop.set()
                 worker.join(5.0)

@@ -133,6 +133,10 @@ class RemoteService:
         """Its archive is a folder next to the store."""
         raise BadParameter(STORE_NEEDED)
 
+    @property
+    def shared_budgets(self) -> RemoteSharedBudgets:
+        return RemoteSharedBudgets(self._client)
+
     # --- change --------------------------------------------------------------------------------------------------
 
     def create(
@@ -169,6 +173,27 @@ class RemoteService:
 
     def change_terms(self, campaign: str, changes: Mapping[str, Any], key: str, actor: str) -> None:
         self._client.change_terms(campaign, key=key, **changes)
+
+
+class RemoteSharedBudgets:
+    """The same for budgets over several campaigns."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def create(self, name: str, budget: float, actor: str, **terms: Any) -> None:
+        sent = {name: value for name, value in terms.items() if value is not None}
+        self._client.create_shared_budget(name, budget, **sent)
+
+    def change(self, name: str, changes: Mapping[str, Any], actor: str) -> None:
+        self._client.change_shared_budget(name, **changes)
+
+    def describe(self, name: str) -> dict[str, Any]:
+        return asdict(self._client.shared_budget(name))
+
+    def overview(self) -> list[dict[str, Any]]:
+        rows = [asdict(each) for each in self._client.shared_budgets()]
+        return [{name: value for name, value in row.items() if name != "campaigns"} for row in rows]
 
 
 def row_count(path: Path) -> int | None:

@@ -1,10 +1,11 @@
-"""The commands ``serve`` and ``key``, and what commands on a service's store share: the option ``--store``, and changes
-that are made once.
+"""The commands ``key``, ``backup`` and ``restore``, and what commands on a service's store share: the option
+``--store``, and changes that are made once.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -33,15 +34,32 @@ RETRY_PAUSES = (0.5, 1.0, 2.0)
 """Seconds between tries of a change whose outcome is unknown."""
 
 
+PASSWORD_FILE = "BUDGETBANDITS_STORE_PASSWORD_FILE"
+
+
+def use_password(file: Path) -> None:
+    """Have connections to PostgreSQL use the password in a file, those of processes that are started later too."""
+    try:
+        os.environ["PGPASSWORD"] = file.read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise BadParameter(
+            f"cannot read the store's password from {file}: {getattr(error, 'strerror', None) or error}; "
+            f"correct {PASSWORD_FILE}, or leave it out"
+        ) from None
+
+
 def _without_password(context: typer.Context, store: str) -> str:
     """The store's address, refused with a password: every user of a machine can list its processes."""
+    if file := os.environ.get(PASSWORD_FILE):
+        use_password(Path(file))
     source = context.get_parameter_source("store")
     if source is not None and source.name == "COMMANDLINE" and "://" in store:
         address = urlsplit(store)
         if address.password is not None or "password" in parse_qs(address.query):
             raise BadParameter(
                 "--store has a password, which the list of processes shows to all users; leave it out and set "
-                "PGPASSWORD or PGPASSFILE, or set BUDGETBANDITS_STORE to the whole address instead"
+                "PGPASSWORD, PGPASSFILE or BUDGETBANDITS_STORE_PASSWORD_FILE, or set BUDGETBANDITS_STORE to the whole "
+                "address instead"
             )
     return store
 
@@ -98,50 +116,6 @@ def say(document: dict[str, Any], text: str, as_json: bool) -> None:
         print(text)
 
 
-def serve_command(
-    store: Address = DEFAULT_STORE,
-    host: Annotated[str, typer.Option(help="The address to listen on; 127.0.0.1 is this machine only.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="The port.")] = 8000,
-    key_file: Annotated[
-        Path | None, typer.Option(help="The file for the first admin key. Without it, a terminal shows the key.")
-    ] = None,
-    per_address: Annotated[
-        int | None,
-        typer.Option("--connections-per-address", min=1, help="The most from one client. Without it, half of all."),
-    ] = None,
-    campaign_metrics: Annotated[
-        str | None,
-        typer.Option(help="Which series each campaign has in /metrics, separated by commas, or none. Without it, all."),
-    ] = None,
-    metrics_campaigns: Annotated[
-        int, typer.Option(min=0, help="How many campaigns have series in /metrics: the most urgent ones.")
-    ] = 1000,
-    retention: Annotated[
-        float | None,
-        typer.Option(
-            min=1.0,
-            help="Days for which events and decisions are kept, and feedback is taken. Then they "
-            "move to --archive. Without it, for ever.",
-        ),
-    ] = None,
-    archive: Annotated[Path | None, typer.Option(help="The folder for what is older: Parquet files by month.")] = None,
-) -> None:
-    """Serve campaigns over HTTP; the first time, an admin key is made."""
-    if (retention is None) != (archive is None):
-        raise BadParameter("--retention and --archive go together; give the days and the folder, or neither")
-    from budgetbandits.web.servers import listening
-
-    # before the slow imports, and before a key is shown that would scroll away
-    with listening(host, port) as listener:
-        from budgetbandits.service.audit.reader import Job
-        from budgetbandits.service.http.campaign_metrics import CampaignSeries
-        from budgetbandits.service.http.server import serve
-
-        series = CampaignSeries.parse(campaign_metrics, metrics_campaigns)
-        job = None if retention is None else Job("prune", archive=str(archive), days=retention)
-        serve(listener, store, _public(store), key_file, per_address, series, job)
-
-
 def backup_command(
     file: Annotated[Path, typer.Argument(help="The file to write; it must be new.")],
     store: Address = DEFAULT_STORE,
@@ -172,10 +146,14 @@ def restore_command(
         back_up(file, Path(store))
     with opened_service(store) as service:
         paused = service.mark_restored(actor=ACTOR)
-    say({"store": _public(store), "paused": paused}, f"paused until resumed: {', '.join(paused) or 'none'}", as_json)
+    say(
+        {"store": public_address(store), "paused": paused},
+        f"paused until resumed: {', '.join(paused) or 'none'}",
+        as_json,
+    )
 
 
-def _public(store: str) -> str:
+def public_address(store: str) -> str:
     """An address without the password that may be in it."""
     address = urlsplit(store)
     return store if not address.netloc else f"{address.scheme}://{address.hostname or ''}{address.path}"

@@ -20,7 +20,14 @@ from urllib.parse import quote
 import httpx
 
 from budgetbandits.client import protocol
-from budgetbandits.client.models import ArmTotal, CampaignInfo, KeyInfo, StandingInfo, WebhookInfo
+from budgetbandits.client.models import (
+    ArmTotal,
+    CampaignInfo,
+    KeyInfo,
+    SharedBudgetInfo,
+    StandingInfo,
+    WebhookInfo,
+)
 from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, OnError, P, R, T, on_error_of
 from budgetbandits.client.retries import DEADLINE, Retry
 from budgetbandits.errors import BadParameter, BudgetBanditsError, ServiceUnreachable
@@ -267,6 +274,29 @@ class Client:
     def test_webhook(self, id: str) -> str | None:
         """Send a test notification to an address; why it was not accepted, or None if it was."""
         return self._do(protocol.test_webhook(id))
+
+    def create_shared_budget(self, name: str, budget: float, **terms: Any) -> SharedBudgetInfo:
+        """Create a budget over campaigns, which join it by their term ``shared_budget``. Repeated, it changes nothing.
+
+        ``terms`` are ``currency``, ``period``, ``period_budget``, ``unspent`` and ``time_zone``, as of campaigns.
+        """
+        return self._do(protocol.create_shared_budget(name, budget, terms))
+
+    def change_shared_budget(self, name: str, **changes: Any) -> SharedBudgetInfo:
+        """Set another ``budget``, or other terms than ``currency``; None removes one."""
+        return self._do(protocol.change_shared_budget(name, changes))
+
+    def shared_budget(self, name: str) -> SharedBudgetInfo:
+        """One shared budget with its campaigns."""
+        return self._do(protocol.shared_budget(name))
+
+    def shared_budgets(self) -> list[SharedBudgetInfo]:
+        """All shared budgets, without their campaigns."""
+        return self._do(protocol.shared_budgets())
+
+    def verify_shared_budget(self, name: str) -> list[str]:
+        """Replay the events of all its campaigns, and list the differences from the store in words."""
+        return self._do(protocol.verify_shared_budget(name))
 
     def top_up(self, campaign: str, amount: float, *, key: str | None = None) -> CampaignInfo:
         """Raise the budget."""

@@ -162,6 +162,50 @@ class WebhookInfo:
         return cls(**_known(cls, values))
 
 
+@dataclass(frozen=True)
+class MemberInfo:
+    """A campaign of a shared budget, and its own money."""
+
+    id: str
+    name: str
+    status: str
+    budget: float
+    spent: float
+    held: float
+    leased: float
+    left: float
+    overrun: float
+
+
+@dataclass(frozen=True)
+class SharedBudgetInfo:
+    """A budget over several campaigns, in the user's unit; its money is that of all of them together."""
+
+    name: str
+    budget: float
+    spent: float
+    held: float
+    leased: float
+    left: float
+    overrun: float
+    created_at: float
+    currency: str | None = None
+    period: str | None = None
+    period_budget: float | None = None
+    unspent: str = "lapse"
+    time_zone: str | None = None
+    unreported: int = 0
+    """Campaigns that were restored from a copy and have not said what they have spent since."""
+    campaigns: tuple[MemberInfo, ...] = ()
+    """Empty in a list of shared budgets."""
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> SharedBudgetInfo:
+        """From an answer; fields that only a newer service knows are left out."""
+        members = tuple(MemberInfo(**_known(MemberInfo, each)) for each in values.get("campaigns", ()))
+        return cls(**_known(cls, {**values, "campaigns": members}))
+
+
 def _state(arm: ArmInfo) -> str:
     """Notes on an arm: retired, failed, down, cooling down."""
     said = [] if arm.active else ["retired"]

@@ -18,7 +18,14 @@ from urllib.parse import quote
 import httpx
 
 from budgetbandits import errors
-from budgetbandits.client.models import ArmTotal, CampaignInfo, KeyInfo, StandingInfo, WebhookInfo
+from budgetbandits.client.models import (
+    ArmTotal,
+    CampaignInfo,
+    KeyInfo,
+    SharedBudgetInfo,
+    StandingInfo,
+    WebhookInfo,
+)
 from budgetbandits.errors import (
     BadParameter,
     BudgetBanditsError,
@@ -246,6 +253,29 @@ def drop_webhook(id: str) -> Call[None]:
 
 def test_webhook(id: str) -> Call[str | None]:
     return Call("POST", f"/v1/webhooks/{quote(id, safe='')}/test", lambda answer: answer["problem"], takes_long=True)
+
+
+def create_shared_budget(name: str, budget: float, terms: Mapping[str, Any]) -> Call[SharedBudgetInfo]:
+    body = _finite({"name": name, "budget": budget, **terms})
+    return Call("POST", "/v1/shared-budgets", SharedBudgetInfo.read, body)
+
+
+def change_shared_budget(name: str, changes: Mapping[str, Any]) -> Call[SharedBudgetInfo]:
+    path = f"/v1/shared-budgets/{quote(name, safe='')}/terms"
+    return Call("POST", path, SharedBudgetInfo.read, _finite(changes))
+
+
+def shared_budget(name: str) -> Call[SharedBudgetInfo]:
+    return Call("GET", f"/v1/shared-budgets/{quote(name, safe='')}", SharedBudgetInfo.read)
+
+
+def shared_budgets() -> Call[list[SharedBudgetInfo]]:
+    return Call("GET", "/v1/shared-budgets", lambda rows: [SharedBudgetInfo.read(row) for row in rows])
+
+
+def verify_shared_budget(name: str) -> Call[list[str]]:
+    path = f"/v1/shared-budgets/{quote(name, safe='')}/verify"
+    return Call("GET", path, lambda answer: list(answer["differences"]), takes_long=True)
 
 
 def check_signature(secret: str, header: str, body: bytes, tolerance: float = 300.0) -> None:

@@ -12,6 +12,8 @@ from functools import cache, cached_property
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from budgetbandits.web.servers import root_path
+
 if TYPE_CHECKING:
     import jinja2
 
@@ -103,8 +105,8 @@ class LivePages:
         files = ("icon.svg", "live.js", "style.css", *scripts)
         self.media_types = {name: MEDIA_TYPES[name.rpartition(".")[2]] for name in files}
         """Of all assets, by name."""
-        self.asset_path = cache(self._asset_path)
         self._package, self._filters = package, filters
+        self._digest = cache(lambda name: hashlib.sha256(self.asset(name).encode()).hexdigest()[:12])
         self._names = {**names, "asset": self.asset, "asset_path": self.asset_path}
 
     def asset(self, name: str) -> str:
@@ -116,9 +118,9 @@ class LivePages:
         own = text(self._package, "assets", name)
         return style_sheet() + text(_PACKAGE, "live.css") + own if name == "style.css" else own
 
-    def _asset_path(self, name: str) -> str:
+    def asset_path(self, name: str) -> str:
         """The address of a file, with a digest of its content, so that browsers may cache it forever."""
-        return f"/assets/{hashlib.sha256(self.asset(name).encode()).hexdigest()[:12]}/{name}"
+        return f"{root_path.get()}/assets/{self._digest(name)}/{name}"
 
     @cached_property
     def environment(self) -> jinja2.Environment:

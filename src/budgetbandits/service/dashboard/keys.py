@@ -106,7 +106,7 @@ class KeyPages:
             return _to_make(tx, wanted, in_full)
 
         step = FormFlow(
-            "Make a key", address("keys", "make"), CRUMBS, "key_change.html", {"scopes": SCOPES}, preview, do
+            "Make a key", address("keys", "make"), _crumbs(), "key_change.html", {"scopes": SCOPES}, preview, do
         )
         return await follow(self._dashboard, request, session, form, step)
 
@@ -123,7 +123,9 @@ class KeyPages:
             log.info("key dropped", key=prefix, actor=session.name)
             return RedirectResponse(address("keys"), 303)
 
-        step = FormFlow("Drop a key", address("keys", "drop"), CRUMBS, "key_change.html", {"scopes": ()}, preview, do)
+        step = FormFlow(
+            "Drop a key", address("keys", "drop"), _crumbs(), "key_change.html", {"scopes": ()}, preview, do
+        )
         return await follow(self._dashboard, request, session, form, step)
 
     async def _sent(self, request: Request, session: Session) -> dict[str, str]:
@@ -132,8 +134,11 @@ class KeyPages:
         return form
 
 
-CRUMBS = [(address("keys"), "Keys")]
 OWN_KEY = "this is the key that you have signed in with; sign in with another one to drop it"
+
+
+def _crumbs() -> list[tuple[str, str]]:
+    return [(address("keys"), "Keys")]
 
 
 @dataclass(frozen=True)

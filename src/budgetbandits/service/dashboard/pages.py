@@ -24,6 +24,7 @@ from budgetbandits.service.dashboard.query import (
     address,
     address_of,
     campaign_address,
+    cookie_path,
     event_of,
     path_of,
 )
@@ -251,9 +252,9 @@ class Dashboard:
     # --- sign in and out -----------------------------------------------------------------------------------------
 
     async def _sign_in(self, request: Request) -> Response:
-        target = request.query_params.get("next", "/")
+        target = request.query_params.get("next", "")
         if not target.startswith("/") or target.startswith(("//", "/\\")):
-            target = "/"
+            target = address()
         values: dict[str, Any] = {"target": target, "error": "", "over": ""}
         if request.method in ("GET", "HEAD"):
             await asyncio.to_thread(warm)
@@ -271,14 +272,15 @@ class Dashboard:
         response = RedirectResponse(target, 303)
         secure = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
         response.set_cookie(
-            COOKIE, token, max_age=COOKIE_SECONDS, httponly=True, samesite="strict", secure=secure, path="/"
-        )
+            COOKIE, token, max_age=COOKIE_SECONDS, httponly=True, samesite="strict", secure=secure,
+            path=cookie_path(),
+        )  # fmt: skip
         return secured(response)
 
     async def _sign_out(self, request: Request, session: Session) -> Response:
         session.check_form((await read_form(request)).get("code", ""))
         response = RedirectResponse(address("sign-in"), 303)
-        response.delete_cookie(COOKIE, path="/")
+        response.delete_cookie(COOKIE, path=cookie_path())
         return response
 
 

@@ -16,7 +16,10 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.service.names import normal
 from budgetbandits.service.stores.sql.dashboard import DECISION_KINDS, DecisionKind, Group, Order
+from budgetbandits.web.servers import root_path
 
+ARM_ORDERS = ("chance", "name", "share", "pulls", "reward", "price", "ratio")
+"""What the arms of a page can be sorted by."""
 Range = Literal["day", "week", "all"]
 RANGE_SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("inf")}
 
@@ -24,7 +27,7 @@ RANGE_SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("
 @dataclass(frozen=True)
 class PageQuery:
     """The time that pictures are of, and which decisions: of a kind, an arm, a segment, with an entry of metadata
-    (``name=value``), from an event backwards."""
+    (``name=value``), from an event backwards; and what arms are sorted by."""
 
     range: Range = "all"
     show: DecisionKind = "all"
@@ -32,6 +35,7 @@ class PageQuery:
     segment: str = ""
     metadata: str = ""
     before: int | None = None
+    sort: str = "chance"
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> PageQuery:
@@ -44,7 +48,10 @@ class PageQuery:
         if metadata and "=" not in metadata:
             raise BadParameter(f"metadata is {metadata!r:.60}; write NAME=VALUE, such as user=u-17")
         arm, segment = query.get("arm", "")[:400], query.get("segment", "")[:400]
-        return cls(range, show, arm, segment, metadata, event_of(query))  # type: ignore[arg-type]
+        sort = query.get("sort", "chance")
+        if sort.removeprefix("-") not in ARM_ORDERS:
+            raise BadParameter(f"sort is {sort!r:.20}; use one of {', '.join(ARM_ORDERS)}, perhaps with - before it")
+        return cls(range, show, arm, segment, metadata, event_of(query), sort)  # type: ignore[arg-type]
 
     @property
     def filtered(self) -> bool:
@@ -104,12 +111,12 @@ def event_of(query: Mapping[str, str]) -> int | None:
 
 
 def address(*segments: str, **query: Any) -> str:
-    """The address of a page of this server, by the segments of its path as they are called.
+    """The address of a page of this server, by the segments of its path as they are called, below its root path.
 
     >>> address(), address("campaigns", "50% off?", "retire-arm", arm="a & b")
     ('/', '/campaigns/50%25%20off%3F/retire-arm?arm=a%20%26%20b')
     """
-    path = "/" + "/".join(quote(each, safe="") for each in segments)
+    path = f"{root_path.get()}/" + "/".join(quote(each, safe="") for each in segments)
     return f"{path}?{urlencode(query, quote_via=quote)}" if query else path
 
 
@@ -118,9 +125,30 @@ def campaign_address(name: str, *segments: str, **query: Any) -> str:
     return address("campaigns", name, *segments, **query)
 
 
+def campaign_path(name: str) -> str:
+    """The path of a campaign in the API, below the address of a server.
+
+    >>> campaign_path("50% off?")
+    '/v1/campaigns/50%25%20off%3F'
+    """
+    return f"/v1/campaigns/{quote(name, safe='')}"
+
+
+def server_address(request: Request) -> str:
+    """The address of this server as the request came, with the prefix that a proxy serves it under."""
+    said = request.headers.get("x-forwarded-proto", "")
+    scheme = said if said in ("http", "https") else request.url.scheme
+    return str(request.base_url.replace(scheme=scheme)).rstrip("/")
+
+
 def path_of(request: Request) -> str:
     """The path that was asked for, as an address: servers hand it over unquoted."""
-    return address(*request.scope["path"].split("/")[1:])
+    return address(*request.scope["path"].removeprefix(root_path.get()).split("/")[1:])
+
+
+def cookie_path() -> str:
+    """The path of the pages, for cookies: those of two servers behind one host do not meet."""
+    return root_path.get() or "/"
 
 
 def address_of(request: Request) -> str:

@@ -13,7 +13,7 @@ from budgetbandits.formatting.datetimes import duration, wait
 from budgetbandits.formatting.money import budget_decimals, exact_money, money
 from budgetbandits.formatting.numbers import in_full, percentage, plain, significant, thousands, truncated
 from budgetbandits.service.dashboard import query
-from budgetbandits.service.dashboard.charts import cell_charts, time_charts
+from budgetbandits.service.dashboard.charts import cell_charts, pointer, time_charts
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.standing import Standing
 from budgetbandits.service.stores.sql.dashboard import Rank
@@ -81,8 +81,9 @@ PAGES = LivePages(
      "digits": budget_decimals, "short": truncated, "significant": significant, "plain": plain, "in_full": in_full,
      "signed": signed, "duration": duration, "wait": wait, "size_class": size_class,
      "terms": terms_in_short, "sign": sign},
-    {"cell_charts": cell_charts, "time_charts": time_charts, "beat": BEAT, "address": query.address,
-     "campaign_address": query.campaign_address, "when_expired": TERMS["on_expire"].text},
+    {"cell_charts": cell_charts, "time_charts": time_charts, "pointer": pointer, "beat": BEAT, "address": query.address,
+     "campaign_address": query.campaign_address, "cookie_path": query.cookie_path, "currencies_shown": 8,
+     "when_expired": TERMS["on_expire"].text},
 )  # fmt: skip
 render = PAGES.render
 
@@ -109,4 +110,6 @@ def html_response(text: str, status: int = 200, headers: Mapping[str, str] | Non
 def problem_page(status: int, kind: str, detail: str) -> Response:
     """A page that says what is wrong, to a visitor who may not be signed in."""
     fields = {"status": status, "title": kind, "detail": detail}
-    return html_response(render("problem.html", session=None, live="", path="/", inline=False, problem=fields), status)
+    return html_response(
+        render("problem.html", session=None, live="", path=query.address(), inline=False, problem=fields), status
+    )

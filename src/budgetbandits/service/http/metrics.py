@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from itertools import accumulate
 from platform import python_version
@@ -17,9 +17,11 @@ from prometheus_client.core import (
     InfoMetricFamily,
     Metric,
 )
+from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from budgetbandits.service.http.campaign_metrics import CampaignMetrics, CampaignSeries
+from budgetbandits.service.http.workers import Worker
 from budgetbandits.service.rollups import Refusals
 from budgetbandits.service.stores.contract import Store
 
@@ -27,10 +29,13 @@ BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0
 
 
 class Metrics(Collector):
-    """The counters of one server: plain numbers, each changed by one thread alone, which need no locks."""
+    """The counters of one process: plain numbers, each changed by one thread alone, which need no locks.
 
-    def __init__(self, store: Store, series: CampaignSeries | None = None) -> None:
-        self._store = store
+    ``worker`` says which one it is, if a server has several.
+    """
+
+    def __init__(self, store: Store, series: CampaignSeries | None = None, worker: Worker | None = None) -> None:
+        self._store, self._worker = store, worker
         self._campaigns = CampaignMetrics(store, series or CampaignSeries())
         self.decisions = self.feedback = self.failures = self.overruns = self.expired = 0
         self.refusals: Counter[str] = Counter()
@@ -49,7 +54,14 @@ class Metrics(Collector):
         ProcessCollector(registry=self._registry)
 
     def page(self) -> bytes:
-        return generate_latest(self._registry) + self._campaigns.page()
+        """The counters of all processes of this server, and the campaigns."""
+        worker = self._worker
+        own = self.own() if worker is None else joined(worker.peers.answers(worker.number, self.own))
+        return own + self._campaigns.page()
+
+    def own(self) -> bytes:
+        """The counters of this process."""
+        return generate_latest(self._registry)
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""
@@ -106,6 +118,31 @@ class Metrics(Collector):
             connections.add_metric([pool.name, "busy"], pool.busy)
             waiting.add_metric([pool.name], pool.waiting)
         yield from (connections, waiting)
+
+
+class _Families(Collector):
+    """Metrics that are at hand."""
+
+    def __init__(self, families: list[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> list[Metric]:
+        return self._families
+
+
+def joined(pages: Mapping[int, bytes]) -> bytes:
+    """The metrics of several processes as one page: each sample says by its label ``worker`` whose it is.
+
+    Not as sums: a process that is started again counts from 0, which Prometheus can only see series by series.
+    """
+    families: dict[str, Metric] = {}
+    for number, page in pages.items():
+        for each in text_string_to_metric_families(page.decode()):
+            family = families.setdefault(each.name, Metric(each.name, each.documentation, each.type))
+            family.samples += [s._replace(labels={**s.labels, "worker": str(number)}) for s in each.samples]
+    registry = CollectorRegistry()
+    registry.register(_Families(list(families.values())))
+    return generate_latest(registry)
 
 
 class _Delays:

@@ -21,6 +21,7 @@ from starlette.responses import Response
 
 from budgetbandits.service.dashboard.rendering import html_response, render
 from budgetbandits.service.http.worker_routes import ROUTES, WorkerRoute
+from budgetbandits.web.servers import root_path
 
 CampaignPath = Annotated[str, Path(min_length=1, max_length=200, description="A campaign's name or id.")]
 
@@ -52,6 +53,7 @@ DESCRIPTION = (
 TAGS = {
     "decisions": "What workers call: ask for a decision, then report its cost and its reward.",
     "campaigns": "Create, read and change campaigns.",
+    "shared-budgets": "One budget over several campaigns.",
     "records": "Decisions and events of a campaign, exported, and checked against each other.",
     "keys": "API keys.",
     "webhooks": "Addresses that are notified of changes.",
@@ -148,7 +150,7 @@ def _tag(path: str, method: str) -> str:
     parts = path.strip("/").split("/")
     if parts[0] != "v1":
         return "server"
-    if parts[1] in ("keys", "webhooks"):
+    if parts[1] in ("keys", "webhooks", "shared-budgets"):
         return parts[1]
     if {"decisions", "feedback"} & set(parts) and method == "post":
         return "decisions"
@@ -177,7 +179,8 @@ class OpenApiDocument:
 
     @cached_property
     def content(self) -> bytes:
-        return to_json(document(self._app))
+        path = root_path.get()
+        return to_json(document(self._app) | ({"servers": [{"url": path}]} if path else {}))
 
     @cached_property
     def tag(self) -> str:

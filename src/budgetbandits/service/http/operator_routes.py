@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -23,15 +23,18 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match, Mount, Router
 from starlette.types import Message
 
-from budgetbandits.errors import BadState, Conflict
+from budgetbandits.errors import BadState, Conflict, NotAllowed
 from budgetbandits.service import webhooks
 from budgetbandits.service.audit.export import Format, Table, archived_rows
 from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.dashboard.actions.routes import ActionPages
+from budgetbandits.service.dashboard.connect import ConnectPages
+from budgetbandits.service.dashboard.decision import DecisionPages
 from budgetbandits.service.dashboard.keys import KeyPages
 from budgetbandits.service.dashboard.pages import Dashboard
 from budgetbandits.service.dashboard.sessions import Sessions
+from budgetbandits.service.dashboard.shared_budgets import SharedBudgetPages
 from budgetbandits.service.http.auth import actor_of, check_header, drop_key, make_key, prefix_of
 from budgetbandits.service.http.openapi import (
     DESCRIPTION,
@@ -85,22 +88,26 @@ log = structlog.get_logger("budgetbandits")
 # --- the application -------------------------------------------------------------------------------------------------
 
 
-def operators(service: ServerState) -> Router:
-    """The application of operators: FastAPI's routes and the dashboard."""
+def operators(service: ServerState, others: Sequence[APIRouter]) -> Router:
+    """The application of operators: FastAPI's routes, these and ``others``, and the dashboard."""
     api = FastAPI(
         title="budgetbandits", version=version("budgetbandits"), description=DESCRIPTION, docs_url=None,
         redoc_url=None, openapi_url=None, responses=PROBLEM_RESPONSES, exception_handlers=HANDLERS,
         redirect_slashes=False, generate_unique_id_function=lambda route: route.name,
     )  # fmt: skip
     api.state.service = service
-    for routes in (read, admin):
+    for routes in (read, admin, *others):
         api.include_router(routes)
     add_worker_routes(api)
     document = OpenApiDocument(api)
     api.add_route("/openapi.json", document.__call__, methods=["GET"], include_in_schema=False)
     api.add_route("/docs", document.show, methods=["GET"], include_in_schema=False)
     dashboard = Dashboard(service, Sessions(service.store, service.keys))
-    pages = [*dashboard.routes(), *KeyPages(dashboard).routes(), *ActionPages(dashboard).routes()]
+    parts = (
+        DecisionPages(dashboard), KeyPages(dashboard), SharedBudgetPages(dashboard), ConnectPages(dashboard),
+        ActionPages(dashboard),
+    )  # fmt: skip
+    pages = [*dashboard.routes(), *(route for part in parts for route in part.routes())]
     return Router([*pages, Mount("/", api)], redirect_slashes=False, default=not_found)
 
 
@@ -220,7 +227,7 @@ def scoped_route(scope: str) -> type[APIRoute]:
                 header, campaign = request.headers.get("authorization", ""), request.path_params.get("campaign")
                 client = request.scope.get("client")
                 key = await check_header(service_of(request).keys, header, scope, campaign, client)
-                request.state.actor = actor_of(key.prefix)
+                request.state.actor, request.state.only = actor_of(key.prefix), key.campaign
                 structlog.contextvars.bind_contextvars(actor=request.state.actor)
                 check_query(request.scope["query_string"], known)
                 content = await request.body() or (b"" if body is None else b"{}")
@@ -372,9 +379,12 @@ def bring_back_arm(arm: ArmPath, change: ThisChange) -> Response:
 
 
 @change("/v1/campaigns/{campaign}/terms")
-def change_terms(body: TermChanges, change: ThisChange) -> Response:
-    """Change the terms that are sent, from now on; null removes a limit."""
+def change_terms(body: TermChanges, change: ThisChange, request: Request) -> Response:
+    """Change the terms that are sent, from now on; null removes a limit. For shared_budget the key must be for all
+    campaigns."""
     sent = body.model_dump(exclude_unset=True)
+    if "shared_budget" in sent and request.state.only is not None:
+        raise NotAllowed("a shared budget is of several campaigns, and this key for one; use one for all", known=True)
     changes = {name: value for name, value in sent.items() if value is not None or name not in CHANGEABLE_FACTS}
     return change.make("terms changed", Campaigns.change_terms, changes, **changes)
 

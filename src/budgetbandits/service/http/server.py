@@ -6,13 +6,16 @@ import gc
 import io
 import json
 import logging
+import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -24,7 +27,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from structlog.typing import ExcInfo
 
-from budgetbandits.errors import BudgetBanditsError
+from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.service import webhooks
 from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.http.app import LazyApplication, create_app
@@ -33,6 +36,7 @@ from budgetbandits.service.http.campaign_metrics import CampaignSeries
 from budgetbandits.service.http.connections import BoundedConnection, Connections, connection_limit
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.http.subprocess_reads import PROGRAM, LongReads
+from budgetbandits.service.http.workers import Worker, WorkerPool
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores import open_store
@@ -54,86 +58,148 @@ SHUTDOWN_SECONDS_MAX = 10
 log = structlog.get_logger("budgetbandits")
 
 
-def serve(
-    listener: socket.socket,
-    address: str,
-    name: str,
-    key_file: Path | None = None,
-    per_address: int | None = None,
-    series: CampaignSeries | None = None,
-    retention: Job | None = None,
-) -> None:
-    """Serve until SIGINT or SIGTERM, and finish requests that have begun. ``name`` is the store's, for display.
+@dataclass(frozen=True)
+class ServerOptions:
+    """How a server is started; all its processes get the same.
 
-    ``retention`` is the job that archives what is old, if anything is to be.
+    ``name`` is the store's, for display. ``retention`` is the job that archives what is old, if anything is to be.
+    ``root_path`` is empty, or begins with a slash and ends without. ``tls`` are the files of a certificate and its key.
     """
-    host, port = listener.getsockname()[:2]
+
+    address: str = field(repr=False)  # it may hold a password
+    name: str
+    key_file: Path | None = None
+    per_address: int | None = None
+    series: CampaignSeries | None = None
+    retention: Job | None = None
+    root_path: str = ""
+    tls: tuple[Path, Path] | None = None
+    unix_socket: Path | None = None
+    workers: int = 1
+
+    def url(self, listener: socket.socket) -> str:
+        """Where it serves."""
+        if self.unix_socket is not None:
+            return f"unix:{self.unix_socket}"
+        host, port = listener.getsockname()[:2]
+        return f"{'https' if self.tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}{self.root_path}"
+
+
+def serve(listener: socket.socket, options: ServerOptions) -> None:
+    """Serve until SIGINT or SIGTERM, and finish requests that have begun."""
     write_logs()
     signal.signal(signal.SIGTERM, _leave)  # uvicorn ends its requests and then passes the signal on to us
-    with open_store(address) as store:
-        hand_over_first_key(store, key_file)
-        print(f"Serving {name} on http://{host}:{port}", flush=True)
-        service, stop = DecisionService(store), threading.Event()
-        metrics, reads, keys = Metrics(store, series), LongReads(store), KeyRing(store)
-        sender = webhooks.sender()
-        sweepers = [
-            threading.Thread(
-                target=_every,
-                args=(NOTIFY_SECONDS, partial(_notify, store, metrics, sender, stop), metrics, stop),
-                daemon=True,
-            ),
-            threading.Thread(
-                target=_every, args=(EXPIRE_SECONDS, partial(_expire, service, metrics), metrics, stop), daemon=True
-            ),
-            threading.Thread(
-                target=_every,
-                args=(ROLL_UP_SECONDS, partial(_roll_up, store, metrics, keys, stop), metrics, stop),
-                daemon=True,
-            ),
+    with open_store(options.address) as store:
+        hand_over_first_key(store, options.key_file)
+        print(f"Serving {options.name} on {options.url(listener)}", flush=True)
+        if options.workers == 1:
+            if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # not under nohup
+                signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
+            _serve(listener, options, store)
+            return
+    WorkerPool(options.workers, _work, listener, options).run()
+    log.info("all workers stopped")
+
+
+def _work(worker: Worker, listener: socket.socket, options: ServerOptions) -> None:
+    """One of several processes."""
+    write_logs(worker=worker.number)
+    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the parent's
+    threading.Thread(target=worker.stop_with_parent, daemon=True).start()
+    try:
+        with open_store(options.address) as store:
+            _serve(listener, options, store, worker)
+    except BudgetBanditsError as error:  # the parent tries again
+        log.error("worker cannot serve", error=str(error))  # noqa: TRY400 - the message says all
+        sys.exit(1)
+    except KeyboardInterrupt:
+        pass
+
+
+def _serve(listener: socket.socket, options: ServerOptions, store: Store, worker: Worker | None = None) -> None:
+    service, stop = DecisionService(store), threading.Event()
+    metrics, reads, keys = Metrics(store, options.series, worker), LongReads(store), KeyRing(store)
+    sender = webhooks.sender()
+    tasks: list[tuple[float, partial[None], bool]] = []
+    if worker is None or worker.number == 0:  # of several processes one is enough
+        tasks = [
+            (NOTIFY_SECONDS, partial(_notify, store, metrics, sender, stop), False),
+            (EXPIRE_SECONDS, partial(_expire, service, metrics), False),
+            (ROLL_UP_SECONDS, partial(_roll_up, store, metrics, keys, stop), False),
         ]
-        if retention is not None:
-            prune = partial(_prune, store, retention, stop)
-            sweepers.append(
-                threading.Thread(target=_every, args=(PRUNE_SECONDS, prune, metrics, stop, True), daemon=True)
-            )
-        for each in sweepers:
-            each.start()
-        app = create_app(service, store, metrics, reads, keys)
-        gc.collect()
-        gc.freeze()  # all this stays until the end: spare the collector from scanning it again
-        log.info("serving", host=host, port=port)
-        try:
-            _Server(_config(app, per_address), reads, app.operators).run(sockets=[listener])
-        finally:
-            stop.set()
-            for each in sweepers:
-                each.join()
-            sender.close()
-            _once(partial(_count_refusals, store, metrics), metrics)
-            log.info("stopped")
+        if options.retention is not None:
+            tasks.append((PRUNE_SECONDS, partial(_prune, store, options.retention, stop), True))
+    else:
+        tasks = [(ROLL_UP_SECONDS, partial(_note_use, store, metrics, keys), False)]
+    threads = [
+        threading.Thread(target=_every, args=(seconds, work, metrics, stop, at_once), daemon=True)
+        for seconds, work, at_once in tasks
+    ]
+    if worker is not None:
+        threading.Thread(target=worker.peers.answer, args=(worker.number, metrics.own), daemon=True).start()
+    for each in threads:
+        each.start()
+    app = create_app(service, store, metrics, reads, keys, options.root_path)
+    gc.collect()
+    gc.freeze()  # all this stays until the end: spare the collector from scanning it again
+    log.info("serving", url=options.url(listener), pid=os.getpid())
+    try:
+        _Server(_config(app, options), reads, app.operators, worker).run(sockets=[listener])
+    finally:
+        stop.set()
+        for each in threads:
+            each.join()
+        sender.close()
+        _once(partial(_count_refusals, store, metrics), metrics)
+        log.info("stopped")
 
 
-def _config(app: ASGIApp, per_address: int | None) -> uvicorn.Config:
+def check_tls(certificate: Path, key: Path) -> None:
+    """Refuse files that no TLS connection could be made with."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")  # asks nobody for one
+    except ssl.SSLError as error:
+        raise BadParameter(
+            f"{certificate} and {key} are no certificate and its key: {error.reason or error}; give PEM files that "
+            "belong together, the certificate first and then those that have signed it"
+        ) from None
+    except OSError as error:
+        raise BadParameter(
+            f"cannot read {certificate} or {key}: {error.strerror}; the server's user must be able to"
+        ) from None
+
+
+def _config(app: ASGIApp, options: ServerOptions) -> uvicorn.Config:
     limit = connection_limit()
-    connections = Connections(limit, per_address or limit // 2)
+    # all who connect to a file have the same address
+    per_address = options.per_address or (limit // 2 if options.unix_socket is None else limit)
+    certificate, key = options.tls or (None, None)
+    connections = Connections(limit, per_address)
     return uvicorn.Config(
         app, log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=SHUTDOWN_SECONDS_MAX,
         http=partial(BoundedConnection, connections=connections),  # type: ignore[arg-type] # any factory will do
         callback_notify=connections.sweep, timeout_notify=0,  # as often as uvicorn looks, which is once a second
         ws="none",  # a WebSocket left open would keep the server from ending as it should
+        ssl_certfile=certificate, ssl_keyfile=key,
     )  # fmt: skip
 
 
 class _Server(uvicorn.Server):
     """A server that imports operators' routes once workers are served, and ends long reads when it stops."""
 
-    def __init__(self, config: uvicorn.Config, reads: LongReads, operators: LazyApplication) -> None:
+    def __init__(
+        self, config: uvicorn.Config, reads: LongReads, operators: LazyApplication, worker: Worker | None
+    ) -> None:
         super().__init__(config)
         self._reads = reads
         self._operators = operators
+        self._worker = worker
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        if self._worker is not None:
+            self._worker.serving()
         threading.Thread(target=_make_ready, args=(self._operators,), daemon=True).start()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -194,9 +260,13 @@ def _count_refusals(store: Store, metrics: Metrics) -> None:
     metrics.refused.flush(store)
 
 
-def _roll_up(store: Store, metrics: Metrics, keys: KeyRing, stop: threading.Event) -> None:
+def _note_use(store: Store, metrics: Metrics, keys: KeyRing) -> None:
     _count_refusals(store, metrics)
     keys.note_used()
+
+
+def _roll_up(store: Store, metrics: Metrics, keys: KeyRing, stop: threading.Event) -> None:
+    _note_use(store, metrics, keys)
     roll_up(store, stop.is_set)
 
 
@@ -223,11 +293,12 @@ def _prune(store: Store, job: Job, stop: threading.Event) -> None:
 # --- logs on stderr: JSON, or plain text on a terminal, which must not act on text from outside ---
 
 
-def write_logs() -> None:
-    """Write one line per log entry to stderr: JSON, or plain text on a terminal."""
+def write_logs(**always: Any) -> None:
+    """Write one line per log entry to stderr: JSON, or plain text on a terminal. ``always`` is part of every entry."""
     person = sys.stderr.isatty()
     shared: list[Any] = [
-        structlog.contextvars.merge_contextvars, structlog.stdlib.add_log_level,
+        lambda _logger, _name, entry: {**entry, **always}, structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso"), structlog.processors.StackInfoRenderer(),
     ]  # fmt: skip
     if person:

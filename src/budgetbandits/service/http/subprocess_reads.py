@@ -24,7 +24,7 @@ from budgetbandits.errors import BudgetBanditsError, ServerBusy, ServiceError
 from budgetbandits.service.audit.reader import Job, JobKind
 from budgetbandits.service.stores.contract import Store, T
 
-CONCURRENT_MAX: dict[JobKind, int] = {"verify": 1, "export": 2}
+CONCURRENT_MAX: dict[JobKind, int] = {"verify": 1, "verify shared budget": 1, "export": 2}
 """How many of each may be asked for on one server: each takes an idle processor and about 100 MB."""
 
 PROGRAM = (sys.executable, "-P", "-m", "budgetbandits.service.audit.reader")

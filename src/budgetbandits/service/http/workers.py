@@ -1,0 +1,182 @@
+"""Several processes that serve one listening socket (`serve --workers`).
+
+Each is a server of its own on the same PostgreSQL, as on several hosts. Their parent serves nothing. It starts each
+process again that has ended, replaces all on SIGHUP, one after another and without a pause, and stops them on SIGTERM.
+If the parent itself is killed, they stop too: nobody would start them again.
+
+A scrape of the metrics reaches any one of the processes, which asks the others for theirs (`Peers`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+import structlog
+
+TICK_SECONDS = 0.5
+"""Time between two looks at signals."""
+RESTART_SECONDS = 1.0
+"""The least time between two starts of the same process: a store that is away is not asked without a pause."""
+READY_SECONDS_MAX = 60.0
+"""Time for a new process to serve before it replaces another."""
+STOP_SECONDS_MAX = 20.0
+"""Time for a process to stop before it is killed: longer than requests may take to end."""
+ASK_SECONDS_MAX = 1.0
+"""Time for a process to answer another."""
+
+log = structlog.get_logger("budgetbandits")
+
+
+class Peers:
+    """The processes of one server, as each of them sees the others.
+
+    To ask is to send one end of a new connection to the process, which writes its answer to it. A process that was
+    started again takes over the questions to the one before.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(count)]
+
+    def answers(self, number: int, own: Callable[[], bytes]) -> dict[int, bytes]:
+        """What all processes answer, this one's ``own`` answer included; those that give none in time are left out."""
+        found = {number: own()}
+        for each in range(len(self._pairs)):
+            if each != number:
+                with contextlib.suppress(OSError):
+                    found[each] = self._ask(each)
+        return dict(sorted(found.items()))
+
+    def _ask(self, number: int) -> bytes:
+        mine, its = socket.socketpair()
+        with mine:
+            with its:
+                socket.send_fds(self._pairs[number][0], [b"?"], [its.fileno()], socket.MSG_DONTWAIT)
+            end, pieces = time.monotonic() + ASK_SECONDS_MAX, list[bytes]()
+            while True:
+                mine.settimeout(max(end - time.monotonic(), 0.001))
+                piece = mine.recv(1 << 16)
+                if not piece:
+                    return b"".join(pieces)
+                pieces.append(piece)
+
+    def answer(self, number: int, own: Callable[[], bytes]) -> None:
+        """Answer the others, for ever; for a thread."""
+        while True:
+            _, given, _, _ = socket.recv_fds(self._pairs[number][1], 1, 1)
+            for each in given:
+                with contextlib.suppress(OSError), socket.socket(fileno=each) as reply:  # who asked may have left
+                    reply.settimeout(ASK_SECONDS_MAX)
+                    reply.sendall(own())
+
+
+@dataclass(frozen=True)
+class Worker:
+    """One of the processes: its number, the others, and how it says that it serves."""
+
+    number: int
+    peers: Peers
+    parent: Connection = field(repr=False)
+
+    def serving(self) -> None:
+        with contextlib.suppress(OSError):
+            self.parent.send(self.number)
+
+    def stop_with_parent(self) -> None:
+        """End as on SIGTERM when the parent has ended; for a thread."""
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            wait([parent.sentinel])
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+class WorkerPool:
+    """The processes, as their parent sees them; each calls ``work`` with its `Worker` and these arguments."""
+
+    def __init__(self, count: int, work: Callable[..., None], *arguments: Any) -> None:
+        self._work, self._arguments = work, arguments
+        self._peers = Peers(count)
+        self._context = multiprocessing.get_context("spawn")  # forks would share the threads' locks, held or not
+        self._processes: list[BaseProcess] = []
+        self._started_at = [0.0] * count
+        self._stopping, self._replacing = threading.Event(), threading.Event()
+
+    def run(self) -> None:
+        """Until SIGTERM or SIGINT."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._stopping.set())
+        signal.signal(signal.SIGHUP, lambda *_: self._replacing.set())
+        self._processes = [self._start(number)[0] for number in range(len(self._started_at))]
+        try:
+            while not self._stopping.is_set():
+                wait([each.sentinel for each in self._processes], TICK_SECONDS)
+                self._restart_ended()
+                if self._replacing.is_set():
+                    self._replacing.clear()
+                    self._replace_all()
+        finally:
+            self._stop()
+
+    def _start(self, number: int) -> tuple[BaseProcess, Connection]:
+        ready, parent = self._context.Pipe(duplex=False)
+        arguments = (Worker(number, self._peers, parent), *self._arguments)
+        process = self._context.Process(target=self._work, args=arguments, name=f"worker {number}")
+        process.start()
+        parent.close()
+        self._started_at[number] = time.monotonic()
+        return process, ready
+
+    def _restart_ended(self) -> None:
+        for number, process in enumerate(self._processes):
+            if process.exitcode is not None and not self._stopping.is_set():
+                log.error("worker ended", worker=number, pid=process.pid, exitcode=process.exitcode)
+                self._stopping.wait(max(0.0, self._started_at[number] + RESTART_SECONDS - time.monotonic()))
+                if not self._stopping.is_set():
+                    self._processes[number] = self._start(number)[0]
+
+    def _replace_all(self) -> None:
+        """New processes, of the program as it is installed now; if one does not serve, the old ones go on."""
+        for number, old in enumerate(self._processes):
+            new, ready = self._start(number)
+            if not self._serves(ready):
+                _end([new], STOP_SECONDS_MAX if self._stopping.is_set() else 0.0)
+                log.error("new worker does not serve; the old one goes on", worker=number, exitcode=new.exitcode)
+                return
+            self._processes[number] = new
+            _end([old], STOP_SECONDS_MAX)
+            log.info("worker replaced", worker=number, pid=new.pid)
+
+    def _serves(self, ready: Connection) -> bool:
+        """Whether a new process says so in time."""
+        end = time.monotonic() + READY_SECONDS_MAX
+        while not self._stopping.is_set() and time.monotonic() < end:
+            if ready.poll(TICK_SECONDS):
+                with contextlib.suppress(EOFError):  # it has ended
+                    return ready.recv() is not None
+                return False
+        return False
+
+    def _stop(self) -> None:
+        _end(self._processes, STOP_SECONDS_MAX)
+
+
+def _end(processes: list[BaseProcess], seconds: float) -> None:
+    """Ask processes to stop, and kill those that have not after this time."""
+    for each in processes:
+        each.terminate()
+    end = time.monotonic() + seconds
+    for each in processes:
+        each.join(max(0.0, end - time.monotonic()))
+        if each.exitcode is None:
+            each.kill()
+            each.join()
