@@ -134,6 +134,8 @@ def document(app: FastAPI) -> dict[str, Any]:
         operation["summary"] = re.split(r"[:;.](?: |$)", operation["description"], maxsplit=1)[0]
         good = {code: each for code, each in operation["responses"].items() if code.startswith("2")}
         problems = {str(code): PROBLEM_RESPONSES[code] for code in _problem_codes(path, method, operation)}
+        for each in good.values():
+            each["description"] = each["description"].replace("Successful Response", "Done.")
         operation["responses"] = good | problems
     return made
 
@@ -217,7 +219,8 @@ def _page(made: dict[str, Any]) -> str:
 def _shown(path: str, method: str, operation: dict[str, Any]) -> dict[str, Any]:
     """An operation as the page shows it."""
     security = operation["security"]
-    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    sent = operation.get("requestBody", {})
+    body = sent.get("content", {}).get("application/json", {}).get("schema")
     answers = []
     for code, each in operation["responses"].items():
         kinds = [kind_of(content.get("schema", {})) for content in each.get("content", {}).values()]
@@ -229,7 +232,8 @@ def _shown(path: str, method: str, operation: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": operation["operationId"], "tag": operation["tags"][0], "method": method.upper(), "path": path,
         "about": operation["description"], "scope": security[0]["key"][0] if security else None,
-        "parameters": parameters, "body": None if body is None else kind_of(body), "answers": answers,
+        "parameters": parameters, "body": None if body is None else kind_of(body),
+        "body_required": sent.get("required", False), "answers": answers,
     }  # fmt: skip
 
 
