@@ -137,9 +137,10 @@ class SqlTransaction(Statements, Transaction):
             after = found[-1][0]
 
     def add_campaign(self, campaign: Campaign) -> None:
-        facts = campaign.settings.cost_max, campaign.settings.terms.currency, campaign.name.casefold()
+        terms = campaign.settings.terms
+        facts = campaign.settings.cost_max, terms.currency, campaign.name.casefold(), rows.tags_text(terms.tags)
         self.change(
-            insertion("campaign_name", ("id", "name", "cost_max", "currency", "folded_name")),
+            insertion("campaign_name", ("id", "name", "cost_max", "currency", "folded_name", "tags")),
             (campaign.id, campaign.name, *facts),
         )
         self.change(insertion("campaign", rows.CAMPAIGN), rows.campaign_values(campaign))
@@ -160,8 +161,9 @@ class SqlTransaction(Statements, Transaction):
             "ON CONFLICT DO NOTHING"
         )
         self.change(statement, (campaign.id, name))
-        statement = "UPDATE campaign_name SET name = ?, folded_name = ?, cost_max = ? WHERE id = ?"
-        self.change(statement, (name, name.casefold(), campaign.settings.cost_max, campaign.id))
+        statement = "UPDATE campaign_name SET name = ?, folded_name = ?, cost_max = ?, tags = ? WHERE id = ?"
+        tags = rows.tags_text(campaign.settings.terms.tags)
+        self.change(statement, (name, name.casefold(), campaign.settings.cost_max, tags, campaign.id))
 
     def former_names(self, campaign: str) -> list[str]:
         return [name for (name,) in self.ask("SELECT name FROM former_name WHERE campaign = ?", (campaign,))]
