@@ -21,7 +21,8 @@ pytestmark = pytest.mark.browser
 CAPS = {"cedar-70b": 1.2, "atlas-mini": 1.2, "a model with a rather long name": 0.6}
 
 PAGES = {
-    "overview": "/", "filtered": "/?q=nothing", "running": "/campaigns/running", "day": "/campaigns/running?range=day",
+    "overview": "/", "filtered": "/?q=nothing", "tagged": "/?tag=team+a",
+    "running": "/campaigns/running", "day": "/campaigns/running?range=day",
     "frozen": "/campaigns/frozen", "exhausted": "/campaigns/exhausted", "paused": "/campaigns/paused",
     "silent": "/campaigns/silent", "fresh": "/campaigns/fresh", "closed": "/campaigns/closed",
     "blocked": "/campaigns/blocked", "nearly": "/campaigns/nearly", "routed": "/campaigns/routed",
@@ -116,7 +117,12 @@ def served(tmp_path_factory):
         ]:  # fmt: skip
             clock.now = now - hours * 3600 - 10
             pace, currency = 3.6e5 if name == "running" else None, "EUR" if name == "exhausted" else None
-            terms = {"hold_seconds": 1e6, "pace_seconds": pace, "currency": currency}
+            tags = {
+                "running": ("search", "team a"),
+                "fresh": ("team a",),
+                "frozen": ("a team with a rather long name",),
+            }
+            terms = {"hold_seconds": 1e6, "pace_seconds": pace, "currency": currency, "tags": tags.get(name)}
             engine.create(name, "bts", budget, CAPS, actor="bb_tester", **terms)
             if name == "running":  # its plan bends
                 clock.now = now - 50 * 3600

@@ -59,6 +59,8 @@ def test_a_campaigns_life(say, tmp_path):
     assert "daily cap 50.00" in said
     assert "wait for feedback 1 min 30 s" in said
     assert "daily cap" not in say("campaign", "change", "ads", "daily_cap=none")
+    assert json.loads(say("campaign", "change", "ads", "tags=zoo, team a", "--json"))["tags"] == ["team a", "zoo"]
+    assert json.loads(say("campaign", "change", "ads", "tags=none", "--json"))["tags"] is None
     say("campaign", "change", "ads", "horizon=300", fails="leave horizon out, or use bts-paced")
     say("campaign", "change", "ads", "lease=3", fails="write TERM=VALUE with one of name, policy, budget, daily_cap")
     said = say("campaign", "change", "ads", "budget=40", "name=Ads", "daily_cap=9", "time_zone=UTC", "--cap", "mail=3")

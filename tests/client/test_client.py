@@ -221,6 +221,8 @@ def test_what_operators_change_is_sent_again_and_changed_once(client, line):
     assert lost().resume("ads").status == "active"
     past = {"mail": (4, 2, np.float32(0.5))}
     made = lost().create("other", 10.0, ARMS, history=past, key="made once")
+    assert client.change_terms("other", tags=("zoo", "a")).tags == ("a", "zoo")
+    assert client.change_terms("other", tags=None).tags is None
     assert client.create("other", 10.0, ARMS, history=past, key="made once").id == made.id
     copied = lost().clone("other", "third", budget=5)
     assert (copied.budget, [arm.pulls for arm in copied.arms]) == (5.0, [0, 4])

@@ -91,8 +91,9 @@ def create_command(
     known: dict[str, Any] = {} if cost_floor is None else {"cost_floor": cost_floor}
     if cost:
         known["costs"] = _arms(cost)
-    if terms["features"] is not None:
-        terms["features"] = tuple(each.strip() for each in terms["features"].split(","))
+    for each in ("features", "tags"):
+        if terms[each] is not None:
+            terms[each] = tuple(name.strip() for name in terms[each].split(","))
     with opened_service(store) as service:
         arms = _arms(arm)
         once(lambda key: service.create(
@@ -231,6 +232,8 @@ def _changed_term(text: str) -> tuple[str, Any]:
         return name, None
     if name in TERMS and TERMS[name].kind in ("choice", "text"):
         return name, value
+    if name == "tags":
+        return name, [each.strip() for each in value.split(",")]
     try:
         return name, float(value)
     except ValueError:

@@ -160,8 +160,7 @@ def create(
         body["costs"] = amounts("costs", settings["costs"])
     if isinstance(settings.get("history"), Mapping):
         body["history"] = {name: [_plain(each) for each in past] for name, past in settings["history"].items()}
-    if settings.get("features") is not None:
-        body["features"] = listed("features", settings["features"])
+    body |= {name: listed(name, settings[name]) for name in ("features", "tags") if settings.get(name) is not None}
     return Call("POST", "/v1/campaigns", CampaignInfo.read, body, _keyed(key))
 
 
@@ -179,7 +178,9 @@ def change(campaign: str, action: str, key: str | None, body: Mapping[str, Any] 
 def change_terms(campaign: str, key: str | None, changes: Mapping[str, Any]) -> Call[CampaignInfo]:
     """Other terms, budget, caps, policy or name."""
     caps = {"caps": amounts("caps", changes["caps"])} if "caps" in changes else {}
-    body = _finite({name: value for name, value in changes.items() if name != "caps"}) | caps
+    body = _finite({name: value for name, value in changes.items() if name not in ("caps", "tags")}) | caps
+    if "tags" in changes:
+        body["tags"] = None if changes["tags"] is None else listed("tags", changes["tags"])
     return Call("POST", path_of(campaign, "terms"), CampaignInfo.read, body, _keyed(key))
 
 

@@ -203,6 +203,9 @@ def _scaled(known: Mapping[str, Any], arms: list[str], budget: int, cost_max: in
     return scaled
 
 
+TAGS_MAX = 16
+
+
 def booked_terms(terms: Terms) -> Terms:
     """The terms as they are kept: money rounded to micros, as it is booked, and every number a float."""
     booked: dict[str, Any] = {}
@@ -214,7 +217,19 @@ def booked_terms(terms: Terms) -> Terms:
             booked[term.name] = float(value)
     if terms.shared_budget is not None:
         booked["shared_budget"] = normal(terms.shared_budget)
+    if terms.tags is not None:
+        booked["tags"] = _checked_tags(terms.tags)
     return replace(terms, **booked)
+
+
+def _checked_tags(tags: Sequence[str]) -> tuple[str, ...]:
+    """The tags of a campaign as they are kept: each once, in the order of the alphabet."""
+    if len(tags) > TAGS_MAX:
+        raise BadParameter(f"there are {len(tags)} tags; give {TAGS_MAX} at most")
+    for each in tags:
+        if "," in each:
+            raise BadParameter(f"a tag is {each!r:.60}; use one without a comma, which forms put between them")
+    return tuple(sorted({checked_name("a tag", each) for each in tags}))
 
 
 def checked_settings(settings: CampaignSettings, policy: Policy) -> CampaignSettings:
@@ -269,7 +284,7 @@ def changed_campaign(
     given = {name: value for name, value in changes.items() if name in CHANGEABLE}
     terms = booked_terms(replace(before.terms, **given).checked(given))
     change: dict[str, Any] = {
-        name: [getattr(each, name) for each in (before.terms, terms)]
+        name: [_as_json(getattr(each, name)) for each in (before.terms, terms)]
         for name in CHANGEABLE if getattr(before.terms, name) != getattr(terms, name)
     }  # fmt: skip
     if "on_limit" in change:
@@ -300,6 +315,10 @@ def changed_campaign(
     if "caps" in change or "policy" in change:
         settings = _with_scales(settings, policy, [new_caps.get(arm, cap) for arm, cap in enumerate(caps)])
     return replace(after, settings=checked_settings(settings, policy))
+
+
+def _as_json(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def with_larger_cap(row: Campaign, cap: int, caps: Sequence[int]) -> Campaign:

@@ -2,6 +2,10 @@
 
 import random
 
+import pytest
+
+from budgetbandits.errors import BadParameter
+from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.dashboard import overview as module
 from budgetbandits.service.dashboard.overview import ListQuery, overview
 from budgetbandits.service.ledger import Account, to_units
@@ -149,3 +153,36 @@ def test_budgets_may_sum_up_to_more_than_the_largest_number_of_a_database(store)
         "left": budget - 30 - 10 * (10**17 - 7), "spent_with_leases": 30 + 10 * (2**62 - 1),
     }  # fmt: skip
     assert store.read(lambda tx: overview(tx, ListQuery(), None)).as_json()["sums"]
+
+
+def test_a_list_is_filtered_by_tag_and_a_tag_can_change(store):
+    engine = DecisionService(store, Clock(1e9))
+    ids = {}
+    for name, tags in {"first": ["search", "team a"], "second": ["team a"], "third": ["team"], "fourth": None}.items():
+        ids[name] = engine.create(name, "bts", 10.0, {"a": 1.0, "b": 1.0}, tags=tags)
+
+    def found(tag, only=None, text=""):
+        view = store.read(lambda tx: overview(tx, ListQuery(text, order="name", tag=tag), only))
+        assert view.found == len(view.lines)
+        return [line.glance.name for line in view.lines], view.tags
+
+    every = ["search", "team", "team a"]
+    assert found("team a") == (["first", "second"], every)
+    assert found("team") == (["third"], every)  # and not what begins with it
+    assert found("nobody's") == ([], every)
+    assert found("team a", text="sec") == (["second"], every)
+    assert found("", ids["first"]) == (["first"], ["search", "team a"])
+    engine.change_terms("second", {"tags": ["zoo", "e\u0301"]}, actor="bb_maker")
+    engine.change_terms("first", {"tags": None})
+    assert found("é") == (["second"], ["team", "zoo", "é"])
+    assert engine.describe("second")["tags"] == ("zoo", "é")
+    assert engine.describe("first")["tags"] is None
+    assert verify(store, "second") == []
+    refused = [
+        (["a,b"], "without a comma"), ([], "give a list"), ([""], "a name of its own"), ("zoo", "give a list"),
+        ([f"t{n}" for n in range(17)], "16 at most"), (["x", "x"], "a name of its own"),
+        ([" x"], "no space at either end"),
+    ]  # fmt: skip
+    for tags, words in refused:
+        with pytest.raises(BadParameter, match=words):
+            engine.change_terms("third", {"tags": tags})

@@ -68,6 +68,8 @@ class Overview:
     """By currency: amounts in different ones are not added up."""
     decisions: list[tuple[str, str]]
     """(campaign, id) of decisions whose ids begin with the text that was typed."""
+    tags: list[str]
+    """All that campaigns have."""
 
     @property
     def campaigns(self) -> int:
@@ -85,6 +87,7 @@ class Overview:
             "campaigns": [
                 {"id": line.glance.id, "name": line.glance.name, "policy": line.glance.policy,
                  "status": line.glance.account.status, "currency": line.glance.settings.terms.currency,
+                 "tags": list(line.glance.settings.terms.tags or ()),
                  "standing": {"word": line.standing.word, "cause": line.standing.cause, "group": line.standing.group},
                  **{name: to_units(getattr(line.glance.account, name)) for name in MONEY},
                  "spent_with_leases": to_units(line.glance.spent),
@@ -101,8 +104,9 @@ def overview(tx: Transaction, query: ListQuery, only: str | None) -> Overview:
     now, pages = tx.now(), tx.pages()
     lists = pages.campaign_list(only)
     listed = lists.listed(
-        since(now), query.text, query.group, query.order, CAMPAIGNS_PER_PAGE, (query.page - 1) * CAMPAIGNS_PER_PAGE
-    )
+        since(now), query.text, query.group, query.order, CAMPAIGNS_PER_PAGE, (query.page - 1) * CAMPAIGNS_PER_PAGE,
+        query.tag,
+    )  # fmt: skip
     counts: Counter[str] = Counter()
     for rank, count in listed.counts.items():
         counts[rank.group] += count
@@ -118,7 +122,9 @@ def overview(tx: Transaction, query: ListQuery, only: str | None) -> Overview:
         CurrencySums(each.currency, each.campaigns, **{name: to_units(amount) for name, amount in each.money.items()})
         for each in lists.sums()
     ]
-    return Overview(now, query, lines, counts[query.group], counts, sums, _decisions(tx, query.text, only))
+    return Overview(
+        now, query, lines, counts[query.group], counts, sums, _decisions(tx, query.text, only), lists.tags()
+    )
 
 
 def _decisions(tx: Transaction, text: str, only: str | None) -> list[tuple[str, str]]:

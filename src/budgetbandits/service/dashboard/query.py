@@ -75,6 +75,7 @@ class ListQuery:
     group: Group | Literal["all"] = "all"
     order: Order = "alarm"
     page: int = 1
+    tag: str = ""
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> ListQuery:
@@ -84,7 +85,8 @@ class ListQuery:
         number = whole_number(page[:9])
         if group not in ("all", *get_args(Group)) or order not in get_args(Order) or number is None:
             raise BadParameter("there is no such list; use the links of the page")
-        return cls(normal(text[:200]), group, order, min(max(number, 1), 10**6))  # type: ignore[arg-type]
+        tag = normal(query.get("tag", "")[:200])
+        return cls(normal(text[:200]), group, order, min(max(number, 1), 10**6), tag)  # type: ignore[arg-type]
 
     def query(self, **others: Any) -> str:
         """The query of an address for this, with these others.
@@ -92,8 +94,8 @@ class ListQuery:
         >>> ListQuery("a b", page=3).query(group="stopped")
         '?q=a+b&group=stopped'
         """
-        values = {"q": self.text, "group": self.group, "order": self.order, "page": 1, **others}
-        return _query(values, {"q": "", "group": "all", "order": "alarm", "page": 1})
+        values = {"q": self.text, "tag": self.tag, "group": self.group, "order": self.order, "page": 1, **others}
+        return _query(values, {"q": "", "tag": "", "group": "all", "order": "alarm", "page": 1})
 
 
 def _query(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:

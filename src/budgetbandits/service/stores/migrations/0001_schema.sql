@@ -6,14 +6,16 @@
 -- campaign by a foreign key, which would look it up and lock it once more; under leases nobody has it locked.
 
 -- folded_name: the name without a difference between upper and lower case, as Python folds it in every alphabet; the list
--- of campaigns is filtered and ordered by it. cost_max, currency and shared_budget: the settings that the list looks at.
+-- of campaigns is filtered and ordered by it. cost_max, currency, shared_budget and tags: the settings that the list looks
+-- at; each tag between two line breaks, NULL without any.
 CREATE TABLE campaign_name (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
     cost_max BIGINT NOT NULL,
     currency TEXT,
     folded_name BYTEWISE_TEXT NOT NULL,
-    shared_budget TEXT
+    shared_budget TEXT,
+    tags TEXT
 );
 
 CREATE INDEX campaign_name_shared_budget ON campaign_name (shared_budget) WHERE shared_budget IS NOT NULL;

@@ -152,9 +152,12 @@ class SqlTransaction(Statements, Transaction):
 
     def add_campaign(self, campaign: Campaign) -> None:
         terms = campaign.settings.terms
-        facts = campaign.settings.cost_max, terms.currency, campaign.name.casefold(), terms.shared_budget
+        facts = (
+            campaign.settings.cost_max, terms.currency, campaign.name.casefold(), terms.shared_budget,
+            rows.tags_text(terms.tags),
+        )  # fmt: skip
         self.change(
-            insertion("campaign_name", ("id", "name", "cost_max", "currency", "folded_name", "shared_budget")),
+            insertion("campaign_name", ("id", "name", "cost_max", "currency", "folded_name", "shared_budget", "tags")),
             (campaign.id, campaign.name, *facts),
         )
         self.change(insertion("campaign", rows.CAMPAIGN), rows.campaign_values(campaign))
@@ -175,9 +178,10 @@ class SqlTransaction(Statements, Transaction):
             "ON CONFLICT DO NOTHING"
         )
         self.change(statement, (campaign.id, name))
-        statement = "UPDATE campaign_name SET name = ?, folded_name = ?, cost_max = ?, shared_budget = ? WHERE id = ?"
-        facts = campaign.settings.cost_max, campaign.settings.terms.shared_budget
-        self.change(statement, (name, name.casefold(), *facts, campaign.id))
+        terms = campaign.settings.terms
+        facts = name, name.casefold(), campaign.settings.cost_max, terms.shared_budget, rows.tags_text(terms.tags)
+        changes = "name = ?, folded_name = ?, cost_max = ?, shared_budget = ?, tags = ?"
+        self.change(f"UPDATE campaign_name SET {changes} WHERE id = ?", (*facts, campaign.id))
 
     def former_names(self, campaign: str) -> list[str]:
         return [name for (name,) in self.ask("SELECT name FROM former_name WHERE campaign = ?", (campaign,))]

@@ -24,6 +24,7 @@ from budgetbandits.service.stores.sql.rows import (
     listed,
     places,
     settings_of,
+    tags_text,
 )
 from budgetbandits.service.stores.sql.shared_budgets import SharedBudgetRows
 from budgetbandits.service.stores.sql.statements import EVENT_NUMBER_MAX, LATEST_FIRST, Statements, between
@@ -162,10 +163,11 @@ class CampaignList:
         self._tx, self._only = tx, only
 
     def listed(
-        self, since: AlarmTimes, text: str, group: Group | Literal["all"], order: Order, limit: int, offset: int
-    ) -> CampaignPage:
-        """Campaigns of a group with this text in their names, from ``offset`` on."""
-        table, values = self._table(since, text)
+        self, since: AlarmTimes, text: str, group: Group | Literal["all"], order: Order, limit: int, offset: int,
+        tag: str = "",
+    ) -> CampaignPage:  # fmt: skip
+        """Campaigns of a group with this text in their names and with this tag, if any, from ``offset`` on."""
+        table, values = self._table(since, text, tag)
         ranks = [rank for rank in Rank if group in ("all", rank.group)]
         # ranked once for both: the counts, and the page
         rows = self._tx.ask(
@@ -177,6 +179,12 @@ class CampaignList:
         ).fetchall()
         page = sorted((number, id) for id, _, number in rows if id is not None)
         return CampaignPage([id for _, id in page], {Rank(rank): count for id, rank, count in rows if id is None})
+
+    def tags(self) -> list[str]:
+        """All tags of the campaigns of this list, in the order of the alphabet."""
+        which, values = ("", ()) if self._only is None else (" AND id = ?", (self._only,))
+        rows = self._tx.ask(f"SELECT DISTINCT tags FROM campaign_name WHERE tags IS NOT NULL{which}", values)
+        return sorted({tag for (text,) in rows for tag in text.strip("\n").split("\n")})
 
     def ids(self, limit: int, after: str = "") -> list[str]:
         """The ids of campaigns, the oldest first, from the one after this id on."""
@@ -208,13 +216,16 @@ class CampaignList:
             made.append(CampaignSums(currency, count, money))
         return made
 
-    def _table(self, since: AlarmTimes, text: str) -> tuple[str, list[Any]]:
+    def _table(self, since: AlarmTimes, text: str, tag: str) -> tuple[str, list[Any]]:
         """A query for the columns that the list is ordered by, and its values."""
         values: list[Any] = [since.recent, since.silent, since.silent, since.recent]
         which = []
         if text:
             which.append(self._tx.contains("f.folded_name"))
             values.append(text.casefold())
+        if tag:
+            which.append(self._tx.contains("f.tags"))
+            values.append(tags_text([tag]))
         if self._only is not None:
             which.append("c.id = ?")
             values.append(self._only)

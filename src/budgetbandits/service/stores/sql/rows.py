@@ -204,3 +204,12 @@ def key_of(row: Sequence[Any]) -> Key:
 
 def key_event_of(row: Sequence[Any]) -> KeyEvent:
     return KeyEvent(row[0], row[1], tuple(row[2].split()), *row[3:])
+
+
+def tags_text(tags: Sequence[str] | None) -> str | None:
+    """The tags of a campaign as the list looks for them: each between two line breaks, which no tag has.
+
+    >>> tags_text(["search", "team a"]), tags_text(None)
+    ('\\nsearch\\nteam a\\n', None)
+    """
+    return "\n{}\n".format("\n".join(tags)) if tags else None
