@@ -82,8 +82,8 @@ PAGES = LivePages(
      "signed": signed, "duration": duration, "wait": wait, "size_class": size_class,
      "terms": terms_in_short, "sign": sign},
     {"cell_charts": cell_charts, "time_charts": time_charts, "pointer": pointer, "beat": BEAT, "address": query.address,
-     "campaign_address": query.campaign_address, "cookie_path": query.cookie_path, "currencies_shown": 8, "tags_shown": 24,
-     "when_expired": TERMS["on_expire"].text},
+     "campaign_address": query.campaign_address, "cookie_path": query.cookie_path, "currencies_shown": 8,
+     "tags_shown": 24, "when_expired": TERMS["on_expire"].text},
 )  # fmt: skip
 render = PAGES.render
 
