@@ -185,6 +185,9 @@ def test_campaigns_join_and_leave(store, marketing):
     engine.change_terms("autumn", {"shared_budget": "marketing"})  # what it had spent here counts once
     assert shared(engine) == Account(5_000_000, 2_000_000)
     check(store, engine)
+    engine.shared_budgets.create("sales", 50.0)
+    with pytest.raises(Conflict, match="leave that first"):  # two locks at once could be waited for in a circle
+        engine.change_terms("autumn", {"shared_budget": "sales"})
     changes = [event for event in all_events(store, "autumn") if event.kind == "terms changed"]
     assert [event.actor for event in changes] == ["an operator", "an operator", None]
 

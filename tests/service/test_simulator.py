@@ -643,8 +643,8 @@ def play_shared(store, seed, steps):
 def test_campaigns_that_share_a_budget(seeds, steps):
     happened = sum((play_shared(MemoryStore(), seed, steps) for seed in range(seeds)), Counter())
     for what in ("changed", "left", "joined", "stayed", "leased", "decide", "many", "break", "frozen"):
-        assert happened[what] > seeds, (what, happened)
-    assert happened["exhausted"] + happened["blocked_by_holds"] > 20 * seeds
+        assert happened[what] > seeds / 2, (what, happened)
+    assert happened["exhausted"] + happened["blocked_by_holds"] + happened["period_spent"] > 10 * seeds
     assert happened["short"] > seeds * steps / 2
 
 

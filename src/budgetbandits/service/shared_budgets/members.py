@@ -100,6 +100,10 @@ def move(tx: Transaction, before: Campaign, after: Campaign, now: float, actor: 
     old, new = before.settings.terms.shared_budget, after.settings.terms.shared_budget
     if old == new:
         return
+    if old is not None and new is not None:  # both would be locked, in an order that others may reverse
+        raise Conflict(
+            f"{before.name!r:.60} takes its money from {old!r:.60}; let it leave that first, then join {new!r:.60}"
+        )
     if before.settings.restored_from is not None:
         raise Conflict(f"{before.name!r:.60} was restored from a copy; resume it first, with what it has spent since")
     leave(tx, before, now, actor)

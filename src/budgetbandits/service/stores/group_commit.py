@@ -131,7 +131,8 @@ class CachedTransaction(SqlTransaction):
 
     def _put(self, campaign: Campaign) -> None:
         before = self._campaigns.get(campaign.id)
-        self.move_shared(before, campaign)
+        if campaign.settings.terms.shared_budget is not None:
+            self.move_shared(before or self.campaign(campaign.id), campaign)
         waiting = self._waiting()
         waiting.money[campaign.id] = None
         # only if it changed: SQLite takes longer to check that it is one of four than to write all the money
