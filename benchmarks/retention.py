@@ -24,6 +24,7 @@ import service
 
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.feedback import FeedbackReport
+from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores import open_store
 from budgetbandits.service.stores.contract import Store
@@ -87,6 +88,7 @@ def measure(address: str, folder: str, given: argparse.Namespace) -> None:
     with open_store(address) as store:
         fill(store, given.decisions - given.keep, 100 * DAY)
         fill(store, given.keep, 0.0)
+        roll_up(store)  # as a server does all the time
     report_size(address, "before", given.decisions)
     if given.clients:
         measure_load(address, folder, given)

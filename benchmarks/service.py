@@ -161,13 +161,17 @@ def server(store: str, port: int = PORT) -> Iterator[str]:
 
 def create(key: str, name: str, arms: int, budget: float = 1e9, **terms: Any) -> str:
     body = {"name": name, "budget": budget, "arms": {f"arm {number}": 1.0 for number in range(arms)}, **terms}
+    return str(post(key, "/v1/campaigns", body)["id"])
+
+
+def post(key: str, path: str, body: dict[str, Any]) -> Any:
     request = urllib.request.Request(
-        f"http://127.0.0.1:{PORT}/v1/campaigns",
+        f"http://127.0.0.1:{PORT}{path}",
         json.dumps(body).encode(),
         {"Authorization": f"Bearer {key}", "Content-Type": "application/json"},
     )
     with urllib.request.urlopen(request) as answer:
-        return str(json.load(answer)["id"])
+        return json.load(answer)
 
 
 def stores(folder: str) -> dict[str, str]:

@@ -11,6 +11,8 @@ PostgreSQL and of the clients; the medians of the turns are printed, and every t
 leases. A version may name its policy, and the number of features of each request, which is compared so:
 
     python benchmarks/service_versions.py paced=src,bts-paced linear=src,bts-linear,32
+
+and of how many campaigns, which share a budget, it decides in turn: ``shared=src,,,1``.
 """
 
 from __future__ import annotations
@@ -97,8 +99,8 @@ def postgres_processes() -> list[int]:
 
 @contextlib.contextmanager
 def served(name: str, about: str, ports: list[int], folder: Path, arms: int, **terms: Any) -> Iterator[Version]:
-    """Servers of this version on a database of its own, with a campaign."""
-    source, policy, features = [*about.split(","), "", ""][:3]
+    """Servers of this version on a database of its own, with a campaign, or some that share a budget."""
+    source, policy, features, members = [*about.split(","), "", "", ""][:4]
     store, key_file = database(name, folder), folder / f"{name}.key"
     start = [sys.executable, "-c", "from budgetbandits.__main__ import main; main()", "serve", "--store", store]
     environment = os.environ | {"PYTHONPATH": str(Path(source).resolve())}
@@ -119,7 +121,12 @@ def served(name: str, about: str, ports: list[int], folder: Path, arms: int, **t
             terms |= {"policy": policy, "horizon": 1e9}
         if features:
             terms["features"] = service.features(int(features))
-        yield Version(name, ports, servers, key, [service.create(key, "arms", arms, **terms)], int(features or 0))
+        if members:
+            service.post(key, "/v1/shared-budgets", {"name": "all", "budget": 1e10})
+            terms["shared_budget"] = "all"
+        names = [f"arms {number}" for number in range(int(members or 1))]
+        campaigns = [service.create(key, each, arms, **terms) for each in names]
+        yield Version(name, ports, servers, key, campaigns, int(features or 0))
 
 
 def database(name: str, folder: Path) -> str:
@@ -145,7 +152,7 @@ def wait_for(port: int) -> None:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("versions", nargs="+", help="NAME=FOLDER[,POLICY[,FEATURES]] of the package's source")
+    options.add_argument("versions", nargs="+", help="NAME=FOLDER[,POLICY[,FEATURES[,MEMBERS]]] of its source")
     options.add_argument("--arms", type=int, default=10)
     options.add_argument("--clients", type=int, default=8, help="of each server")
     options.add_argument("--servers", type=int, default=1)

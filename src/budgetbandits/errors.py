@@ -175,6 +175,13 @@ class HoldRefused(BudgetBanditsError, RuntimeError):
         self.retry_after = retry_after
 
 
+REFUSALS = (
+    "exhausted", "blocked_by_holds", "period_spent", "daily_cap", "paced", "paused", "frozen", "closed",
+    "policy_stopped",
+)  # fmt: skip
+"""Every ``reason`` of a `HoldRefused`."""
+
+
 class AlreadyResolved(BudgetBanditsError, RuntimeError):
     """A hold that was settled, voided or expired before; that happens once."""
 

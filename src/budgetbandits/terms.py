@@ -99,13 +99,14 @@ class Term:
             self._check_number(value)
 
     def _check_names(self, values: Any) -> None:
+        error = BadFeature if self.name == "features" else BadParameter
         if not isinstance(values, tuple) or not values:
-            raise BadFeature(f"{self.name} is {values!r:.40}; give a list of names, or leave it out")
+            raise error(f"{self.name} is {values!r:.40}; give a list of names, or leave it out")
         for number, name in enumerate(values):
             good = isinstance(name, str) and 0 < len(name) <= TEXT_LENGTH_MAX and name.isprintable()
             if not good or name in values[:number]:
                 use = f"1 to {TEXT_LENGTH_MAX} printable characters"
-                raise BadFeature(f"{self.name} has {name!r:.60}; give each a name of its own, of {use}")
+                raise error(f"{self.name} has {name!r:.60}; give each a name of its own, of {use}")
 
     def _check_number(self, value: Any, unit: float = 1.0) -> None:
         smallest, largest = self.smallest / unit, self.largest / unit
@@ -186,6 +187,11 @@ class Terms:
         kind="choice", group="Spending", changeable=True,
         choices=(("lapse", "lapses: the next period has its own budget"), ("carry", "carries over: it is added")),
     )  # fmt: skip
+    shared_budget: str | None = _term(
+        None, label="Shared budget", kind="text", group="Spending", changeable=True, short="shares {}",
+        help="The name of a budget over several campaigns that the money also comes from.",
+        absent="the money is the campaign's own",
+    )  # fmt: skip
     on_limit: str = _term(
         "refuse", label="At a limit of time", kind="text", group="Spending", changeable=True,
         help="Who answers when the daily cap or the pace would refuse: refuse (nobody), cheapest, or an arm's name.",
@@ -232,10 +238,15 @@ class Terms:
         None, label="Currency", help="The unit of amounts, for display only: EUR, tokens, ...", kind="text",
         group="Display",
     )  # fmt: skip
+    tags: tuple[str, ...] | None = _term(
+        None, label="Tags", help="Words to find the campaign by on pages: its team, its product.", kind="names",
+        group="Display", changeable=True, absent="it has none",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
-        if isinstance(self.features, list):  # as JSON has it
-            object.__setattr__(self, "features", tuple(self.features))
+        for name in ("features", "tags"):
+            if isinstance(getattr(self, name), list):  # as JSON has it
+                object.__setattr__(self, name, tuple(getattr(self, name)))
 
     def check_zone(self) -> None:
         """Refuse a time zone that is not known here."""

@@ -21,7 +21,8 @@ pytestmark = pytest.mark.browser
 CAPS = {"cedar-70b": 1.2, "atlas-mini": 1.2, "a model with a rather long name": 0.6}
 
 PAGES = {
-    "overview": "/", "filtered": "/?q=nothing", "running": "/campaigns/running", "day": "/campaigns/running?range=day",
+    "overview": "/", "filtered": "/?q=nothing", "tagged": "/?tag=team+a",
+    "running": "/campaigns/running", "day": "/campaigns/running?range=day",
     "frozen": "/campaigns/frozen", "exhausted": "/campaigns/exhausted", "paused": "/campaigns/paused",
     "silent": "/campaigns/silent", "fresh": "/campaigns/fresh", "closed": "/campaigns/closed",
     "blocked": "/campaigns/blocked", "nearly": "/campaigns/nearly", "routed": "/campaigns/routed",
@@ -33,6 +34,9 @@ PAGES = {
     "overran": "/campaigns/overran", "tail": "/campaigns/routed?segment=code",
     "events": "/campaigns/running/events", "refused": "/campaigns/paused/pause",
     "no-such-arm": "/campaigns/running/retire-arm?arm=nobody", "make-key": "/keys/make?read=1",
+    "connect": "/campaigns/featured/connect", "found": "/campaigns/routed/decisions?q=user=u-1",
+    "nothing-found": "/campaigns/routed/decisions?q=nobody", "decision": "/campaigns/routed/decisions?q=7",
+    "decision-held": "/campaigns/running/decisions?q=open", "sorted": "/campaigns/routed?sort=-price",
 }  # fmt: skip
 
 STATES = {
@@ -45,7 +49,7 @@ STATES = {
 
 IN_DARK = (
     "overran", "make-key", "overview", "running", "frozen", "exhausted", "blocked", "routed", "top-up", "terms", "new",
-    "keys", "featured", "request",
+    "keys", "featured", "request", "connect", "found", "decision",
 )  # fmt: skip
 """The others have the colours of these."""
 
@@ -78,7 +82,9 @@ def route(engine, clock, rng):
     engine.create("routed", "bts-paced", 60.0, CAPS, horizon=250, hold_seconds=1e6, actor="bb_tester")
     for number in range(60):
         clock.now += 5.0
-        made = engine.decide("routed", key=f"{number}", segment=rng.choice(["code", "chat", "search"]))
+        note = {"user": f"u-{number % 5}"}
+        segment, arms = rng.choice(["code", "chat", "search"]), [[*CAPS][number % 3]] if number < 6 else None
+        made = engine.decide("routed", key=f"{number}", segment=segment, arms=arms, metadata=note)
         failed = number in (45, 50)
         cost = None if failed else round(rng.uniform(0.2, 0.6) * made.hold, 6)
         reward = None if failed else float(rng.random() < 0.6)
@@ -111,7 +117,12 @@ def served(tmp_path_factory):
         ]:  # fmt: skip
             clock.now = now - hours * 3600 - 10
             pace, currency = 3.6e5 if name == "running" else None, "EUR" if name == "exhausted" else None
-            terms = {"hold_seconds": 1e6, "pace_seconds": pace, "currency": currency}
+            tags = {
+                "running": ("search", "team a"),
+                "fresh": ("team a",),
+                "frozen": ("a team with a rather long name",),
+            }
+            terms = {"hold_seconds": 1e6, "pace_seconds": pace, "currency": currency, "tags": tags.get(name)}
             engine.create(name, "bts", budget, CAPS, actor="bb_tester", **terms)
             if name == "running":  # its plan bends
                 clock.now = now - 50 * 3600
@@ -241,6 +252,104 @@ def test_a_list_can_be_filtered_by_keyboard_alone(browser):
     page.get_by_role("link", name="frozen").press("Enter")
     page.wait_for_selector("text=Frozen by an overrun")
     assert "CET" in page.inner_text("footer")
+    browser.sound()
+
+
+def test_arms_are_sorted_by_their_heads_and_on_a_phone_by_words(served, watched):
+    base, key = served
+    orders = []
+    for width in (1280, 412):
+        browser = watched(base, width=width)
+        browser.sign_in(key)
+        page = browser.page
+        page.goto(base + "/campaigns/routed")
+        names = page.locator("table.arms tbody th .name")
+        if width == 1280:
+            head = page.get_by_role("columnheader", name="Price")
+            head.get_by_role("link").click()
+            browser.until(lambda head=head: head.get_attribute("aria-sort") == "ascending")
+            up = names.all_inner_texts()
+            head.get_by_role("link").press("Enter")
+            browser.until(lambda head=head: head.get_attribute("aria-sort") == "descending")
+            assert names.all_inner_texts() == up[::-1]
+            head.get_by_role("link").click()
+            browser.until(lambda head=head: head.get_attribute("aria-sort") == "ascending")
+        else:
+            page.get_by_role("navigation", name="Sort arms by").get_by_role("link", name="Price").click()
+            page.wait_for_selector(".sorts [aria-current]:has-text('Price')")
+        orders.append(names.all_inner_texts())
+        browser.sound()
+    assert orders[0] == orders[1]
+    assert len(orders[0]) == 3
+
+
+@pytest.mark.parametrize("width", [1280, 412])
+def test_a_chart_says_its_values_under_the_pointer_and_by_keys(served, watched, axe, width):
+    base, key = served
+    browser = watched(base, width=width)
+    browser.sign_in(key)
+    page = browser.page
+    page.goto(base + "/campaigns/routed")
+    for id, words in [("money", "spent"), ("requests", "requests: "), ("price", ": "), ("share-spend", "%")]:
+        figure = page.locator(f"#plot-{id}")
+        said = figure.locator(".readout")
+        assert said.inner_text() == ""
+        figure.scroll_into_view_if_needed()
+        box = figure.locator("svg:visible").bounding_box()
+        page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + box["height"] / 2)
+        browser.until(lambda said=said, words=words: words in said.inner_text())
+        first = said.inner_text()
+        assert figure.locator("svg:visible .pointer").count() == 1
+        page.evaluate("draw()")  # as when there is news
+        page.wait_for_timeout(300)
+        assert said.inner_text() == first
+        page.mouse.move(box["x"] + 0.1 * box["width"], box["y"] + box["height"] / 2)
+        assert said.inner_text() != first
+        page.mouse.move(1, 1)
+        browser.until(lambda said=said: said.inner_text() == "")
+        figure.focus()
+        page.keyboard.press("End")
+        last = said.inner_text()
+        page.keyboard.press("ArrowLeft")
+        assert said.inner_text() not in ("", last)
+        page.evaluate("draw()")
+        page.wait_for_timeout(300)
+        assert page.evaluate("document.activeElement.id") == f"plot-{id}"
+        page.keyboard.press("Home")
+        assert said.inner_text() != last
+        if id == "requests":
+            browser.check(axe, "pointed")
+        page.evaluate("document.activeElement.blur()")
+    browser.sound()
+
+
+@pytest.mark.parametrize("width", [1280, 412])
+def test_a_decision_is_found_and_its_texts_are_copied(served, watched, width):
+    base, key = served
+    browser = watched(base, width=width)
+    browser.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    browser.sign_in(key)
+    page = browser.page
+    page.goto(base + "/campaigns/routed")
+    field = page.get_by_role("searchbox", name="Find a decision by id, key or metadata")
+    field.fill("user=u-3")
+    field.press("Enter")
+    page.wait_for_selector("h1:has-text('Decisions of routed')")
+    assert page.locator("table.decisions tbody tr").count() == 12
+    page.locator("table.decisions tbody a").first.click()
+    page.wait_for_selector("h2:has-text('Life')")
+    id = page.url.rpartition("/")[2]
+    page.get_by_role("button", name="Copy the id").click()
+    page.wait_for_selector("button:has-text('Copied')")
+    assert page.evaluate("navigator.clipboard.readText()") == id
+    page.get_by_role("link", name="find others with user u-3").click()
+    page.wait_for_selector("h1:has-text('Decisions of routed')")
+    page.goto(base + "/campaigns/routed/connect")
+    page.get_by_role("button", name="Copy the lines for Python").click()
+    page.wait_for_selector("button:has-text('Copied')")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert f'Client("{base}", ' in copied
+    assert 'client.decide("routed")' in copied
     browser.sound()
 
 
@@ -430,8 +539,8 @@ def test_a_page_too_many_says_that_it_is_not_live_and_tries_again(tmp_path, watc
         first.sign_in(key)
         first.until(lambda: first.page.inner_text("#live-state") == "Live")
         second.sign_in(key)
-        second.page.wait_for_selector("text=Live updates are off")
-        assert second.page.inner_text("#live-state") == "Not live"
+        second.page.wait_for_selector("text=Too many pages are open")
+        assert second.page.inner_text("#live-state") == "Delayed"
         assert second.page.locator("#disconnected").is_hidden()
         second.keep("not-live", second.page)
         first.page.goto("about:blank")

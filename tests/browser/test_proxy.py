@@ -82,8 +82,8 @@ def test_behind_nginx_a_page_is_live_or_says_that_it_is_not(behind, tmp_path, wa
         page.goto(base + here)
         if more == DEAF:
             assert state.inner_text() != "Live"
-            page.wait_for_selector("text=This page is not live.")
-            assert state.inner_text() == "Not live"
+            page.wait_for_selector("#silent >> text=Updates are delayed.")
+            assert state.inner_text() == "Delayed"
             assert page.locator("#disconnected").is_hidden()
             browser.keep("silent", page)
         else:
@@ -125,11 +125,36 @@ def test_a_page_that_hears_nothing_says_so_until_it_hears_again(behind, watched)
     page.goto(base + here)
     browser.until(lambda: state.inner_text() == "Live")
     page.evaluate("window.deaf = true")
-    page.wait_for_selector("text=This page is not live.")
-    assert state.inner_text() == "Not live"
+    page.wait_for_selector("#silent >> text=Updates are delayed.")
+    assert state.inner_text() == "Delayed"
     spend()
     page.wait_for_selector("text=0.50 of 20.00", timeout=40_000)
     page.evaluate("window.deaf = false")
     browser.until(lambda: state.inner_text() == "Live")
     assert page.locator("#silent").is_hidden()
+    browser.sound()
+
+
+def test_a_page_whose_numbers_do_not_come_is_not_called_live(behind, watched):
+    """The stream works, and the answer with the numbers hangs: patience ends, and the page says since when."""
+    port, key, engine = behind
+    here, spend = campaign(engine, "hanging")
+    base = f"http://127.0.0.1:{port}"
+    browser = watched(base)
+    browser.sign_in(key)
+    page, state = browser.page, browser.page.locator("#live-state")
+    page.goto(base + here)
+    browser.until(lambda: state.inner_text() == "Live")
+    held = []
+    page.route("**/campaigns/hanging", lambda route: held.append(route))
+    spend()
+    browser.until(lambda: state.inner_text() == "Loading")
+    browser.until(lambda: state.inner_text().startswith("Offline since "))
+    page.wait_for_timeout(1000)  # beats come meanwhile
+    assert state.inner_text() != "Live"
+    assert page.locator("#disconnected").is_visible()
+    page.unroute_all(behavior="ignoreErrors")
+    page.wait_for_selector("text=0.50 of 20.00")
+    browser.until(lambda: state.inner_text() == "Live")
+    browser.complaints = [each for each in browser.complaints if "ERR_" not in each]
     browser.sound()

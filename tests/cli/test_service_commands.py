@@ -15,7 +15,6 @@ from budgetbandits.cli import app
 from budgetbandits.errors import BadParameter, OutcomeUnknown
 from budgetbandits.service.http.auth import KeyRing, prefix_meant
 from budgetbandits.service.service import DecisionService
-from budgetbandits.service.stores.records import Key
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from servers import free_port
 
@@ -60,6 +59,8 @@ def test_a_campaigns_life(say, tmp_path):
     assert "daily cap 50.00" in said
     assert "wait for feedback 1 min 30 s" in said
     assert "daily cap" not in say("campaign", "change", "ads", "daily_cap=none")
+    assert json.loads(say("campaign", "change", "ads", "tags=zoo, team a", "--json"))["tags"] == ["team a", "zoo"]
+    assert json.loads(say("campaign", "change", "ads", "tags=none", "--json"))["tags"] is None
     say("campaign", "change", "ads", "horizon=300", fails="leave horizon out, or use bts-paced")
     say("campaign", "change", "ads", "lease=3", fails="write TERM=VALUE with one of name, policy, budget, daily_cap")
     said = say("campaign", "change", "ads", "budget=40", "name=Ads", "daily_cap=9", "time_zone=UTC", "--cap", "mail=3")
@@ -235,7 +236,7 @@ def test_a_key_is_dropped_as_it_is_listed(say):
 
 
 def test_a_beginning_that_several_keys_have_names_them():
-    keys = [Key(prefix, "", ("read",), 0.0, None) for prefix in ("1a2b3c4d", "1a2b0000", "99999999")]
+    keys = ["1a2b3c4d", "1a2b0000", "99999999"]
     assert prefix_meant(keys, "bb_99") == "99999999"
     with pytest.raises(
         BadParameter, match="bb_1a2b may be any of 2 keys: bb_1a2b0000, bb_1a2b3c4d; give more characters"

@@ -30,6 +30,7 @@ CAMPAIGNS = {
     "planned": {"policy": "bts-paced", "budget": 20.0, "horizon": 100, "propensity_draws": 100},
     "leased": {"policy": "bts", "budget": 20.0, "lease": 4.0, "lease_seconds": 60.0},
     "capped": {"policy": "kube", "budget": 20.0, "daily_cap": 5.0, "on_expire": "release"},
+    "shared": {"policy": "bts", "budget": 20.0, "shared_budget": "all"},
 }
 
 
@@ -37,6 +38,7 @@ def play(store: SQLiteStore) -> None:
     """Decisions that are open, settled, failed, voided, expired and beyond their caps, in every campaign."""
     clock, rng = Clock(BEGIN), random.Random(20)
     service = DecisionService(store, clock)
+    service.shared_budgets.create("all", 10.0, "maker")
     for name, terms in CAMPAIGNS.items():
         service.create(name, terms["policy"], arms={"search": 1.0, "mail": 0.5}, actor="maker",
                        **{term: value for term, value in terms.items() if term != "policy"})  # fmt: skip

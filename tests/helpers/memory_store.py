@@ -20,7 +20,7 @@ class MemoryStore(Store):
     def __init__(self):
         self.campaigns, self.arms, self.decisions, self.keys, self.events = {}, {}, {}, {}, []
         self.api_keys, self.heartbeat, self.leases, self.operations = {}, {}, {}, {}
-        self.former_names = {}
+        self.former_names, self.shared_budgets = {}, {}
         self.breaks = None
         self.closed = False
 
@@ -85,6 +85,17 @@ class _Memory(Transaction):
         """This store has none."""
         raise NotImplementedError
 
+    def shared_budgets(self):
+        return SharedRows(self)
+
+    def shared_budget(self, name):
+        return self.store.shared_budgets.get(name)
+
+    def save_shared_budget(self, shared):
+        self._put(self.store.shared_budgets, shared.name, shared)
+
+    save_shared_settings = save_shared_budget
+
     def campaign(self, id_or_name):
         name = normal(id_or_name)
         named = (row for row in self.store.campaigns.values() if row.name == name)
@@ -106,6 +117,7 @@ class _Memory(Transaction):
         account = campaign.account
         if account.spent + account.held + account.leased > account.budget:
             raise StoreError("the store refused: spent + held + leased > budget; nothing was written")
+        self.move_shared(self.store.campaigns.get(campaign.id), campaign)
         self._put(self.store.campaigns, campaign.id, campaign)
 
     def save_settings(self, campaign):
@@ -280,6 +292,22 @@ class OperatorsPage:
     def listed(self, *_):
         """No campaigns: their series are tested on real stores."""
         return CampaignPage([], {})
+
+
+class SharedRows:
+    """The shared budgets and who is a member."""
+
+    def __init__(self, tx):
+        self.tx = tx
+
+    def add(self, shared):
+        self.tx.save_shared_budget(shared)
+
+    def all(self, limit=None):
+        return sorted(self.tx.store.shared_budgets.values(), key=lambda each: each.name)
+
+    def members(self, name):
+        return [row.id for row in self.tx.campaigns() if row.settings.terms.shared_budget == name]
 
 
 class NoRollups:

@@ -11,6 +11,7 @@ from budgetbandits.service.backup import back_up
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from called import Service
 from stores import all_events
 
 ARMS = {"search": 1.0, "mail": 0.5}
@@ -114,4 +115,20 @@ def test_more_than_is_left_was_spent_since(store, engine):
     assert to_units(account.spent + account.overrun) == 12.0
     with pytest.raises(HoldRefused):
         engine.decide("ads", "two")
+    assert verify(store, "ads") == []
+
+
+def test_a_restored_campaign_is_resumed_over_http(store, engine):
+    """Only with what was spent since; asked again under the same key, once."""
+    service, path = Service(store), "/v1/campaigns/ads/resume"
+    engine.create("ads", "bts", budget=10.0, arms=ARMS)
+    engine.mark_restored()
+    assert service("POST", path).status_code == 409
+    for body in ({"spent_since": -1}, {"spent_since": "1"}, {"spent": 1}):
+        assert service("POST", path, body).status_code == 422
+    answers = [service("POST", path, {"spent_since": 7.5}, Idempotency_Key="one") for _ in range(2)]
+    assert [each.json()["spent"] for each in answers] == [7.5, 7.5]
+    assert service("POST", path, {"spent_since": 2.5}, Idempotency_Key="one").status_code == 409
+    assert service("POST", path, {"spent_since": 2.5}).status_code == 409  # it is not restored any more
+    assert service("POST", path).json()["status"] == "active"
     assert verify(store, "ads") == []

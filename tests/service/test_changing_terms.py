@@ -340,7 +340,7 @@ def test_a_campaign_is_renamed_and_its_old_name_goes_on_meaning_it(real_store, c
         with pytest.raises(Conflict, match="there is a campaign 'Ads 2027' already"):
             change()
     with pytest.raises(BadParameter, match="looks like an id"):
-        engine.change_terms("other", {"name": "0" * 32})
+        engine.change_terms("other", {"name": "c" + "0" * 11})
     engine.change_terms("ads", {"name": "ads"})
     assert engine.decide("Ads 2027", "1") == one
     assert [row["name"] for row in engine.overview()] == ["ads", "other"]

@@ -24,6 +24,7 @@ from budgetbandits.service.ledger import to_units
 from budgetbandits.service.request import checked_options
 from budgetbandits.service.retention import Retention
 from budgetbandits.service.service import DecisionService
+from budgetbandits.service.shared_budgets.audit import verify_shared_budget
 from budgetbandits.service.stores import open_store
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from servers import admin_key, free_port, serving
@@ -89,7 +90,10 @@ def started(work, address, campaign, names, folder):
 
 def killed(work, address, campaign, names, folder, pauses):
     """Start the workers, wait until each has had something acknowledged, and kill one after the other."""
-    workers = started(work, address, campaign, names, folder)
+    kill_all(started(work, address, campaign, names, folder), names, folder, pauses)
+
+
+def kill_all(workers, names, folder, pauses):
     while not all((folder / name).exists() and "told" in (folder / name).read_text() for name in names):
         time.sleep(0.005)
     for worker, pause in zip(workers, pauses, strict=True):
@@ -170,6 +174,64 @@ def test_kills_under_leases_lose_nothing_and_leave_nothing_leased(name, features
             kinds = [event.kind for event in all_events(store, "ads")]
             assert kinds.count("leased") >= 15
             assert kinds.count("returned") == kinds.count("leased")
+
+
+@pytest.mark.parametrize("terms", [{}, {"lease": 30.0, "lease_seconds": 0.3}], ids=["plain", "leases"])
+@pytest.mark.parametrize("name", STORES)
+def test_kills_of_workers_of_two_campaigns_that_share_a_budget(name, terms, tmp_path, folder):
+    """The shared account is the sum of both after every kill, and in the end nothing is held or leased there."""
+    chance, members = random.Random(7), ("spring", "summer")
+    folders = {member: folder / member for member in members}
+    for each in folders.values():
+        each.mkdir()
+    with STORES[name](tmp_path) as opener:
+        address = str(next(iter(opener.keywords.values())))
+        with opener() as store:
+            engine = DecisionService(store)
+            engine.shared_budgets.create("marketing", 1e6)
+            for member in members:
+                arms = {"a": 1.0, "b": 0.75}
+                engine.create(member, "bts", 1e6, arms, hold_seconds=1.0, shared_budget="marketing", **terms)
+        for batch in range(4):
+            workers, names = [], []
+            for member in members:
+                names += (mine := [f"{member}/w{batch}-{number}" for number in range(2)])
+                workers += started(spend_in_a_loop, address, member, mine, folder)
+            kill_all(workers, names, folder, [chance.random() * 0.03 for _ in names])
+            with opener() as store:
+                assert verify_shared_budget(store, "marketing") == []
+        with opener() as store:
+            for member in members:
+                checked(store, member, folders[member])
+            engine = DecisionService(store, clock=lambda: time.time() + 10.0)
+            while engine.expire_due():
+                pass
+            account, own = engine.shared_budgets.account("marketing"), [engine.account(each) for each in members]
+            assert (account.held, account.leased, account.overrun) == (0, 0, 0)
+            assert account.spent == own[0].spent + own[1].spent > 0
+            assert verify_shared_budget(store, "marketing") == []
+
+
+def test_processes_on_two_campaigns_spend_what_they_share_to_the_last_hold(tmp_path, folder):
+    path = str(tmp_path / "money.db")
+    with SQLiteStore(path) as store:
+        engine = DecisionService(store)
+        engine.shared_budgets.create("marketing", 200.0)
+        for member in ("spring", "summer"):
+            engine.create(member, "bts", 150.0, {"a": 1.0, "b": 1.0}, shared_budget="marketing")
+    workers = [
+        worker
+        for member in ("spring", "summer")
+        for worker in started(spend, path, member, [f"{member}{n}" for n in range(3)], folder)
+    ]
+    for worker in workers:
+        worker.join(timeout=120)
+        assert worker.exitcode == 0
+    with SQLiteStore(path) as store:
+        account = DecisionService(store).shared_budgets.account("marketing")
+        assert (account.spent, account.held) == (200_000_000, 0)
+        assert sum("decided" in line for file in folder.iterdir() for line in file.read_text().splitlines()) == 200
+        assert verify_shared_budget(store, "marketing") == []
 
 
 def test_a_server_that_is_killed_under_load_loses_nothing_acknowledged(tmp_path):

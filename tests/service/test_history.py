@@ -3,7 +3,7 @@
 import pytest
 
 from budgetbandits import Allocation
-from budgetbandits.cli.history import read_history
+from budgetbandits.cli.outcomes import read_history
 from budgetbandits.errors import BadParameter, Conflict, CostOutOfRange, RewardOutOfRange, UnknownArm
 from budgetbandits.policies import POLICIES
 from budgetbandits.service.audit.audit import verify
@@ -164,7 +164,7 @@ def test_an_export_is_a_history(engine, tmp_path, suffix):
     ("text", "words"),
     [
         ("arm,reward\na,1\n", "no column 'cost'"),
-        ("arm,reward,cost\na,1,much\n", "row 1: 'much' is no number"),
+        ("arm,reward,cost\na,1,much\n", "row 1: 'much' is no number from 0 upwards"),
         ("arm,reward,cost\na,,1\n", "no row has an arm, a reward and a cost"),
     ],
 )

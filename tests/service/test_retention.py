@@ -32,6 +32,7 @@ from budgetbandits.service.rollups import History, roll_up
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sql.webhooks import Delivery, Webhook
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from called import Service
 from clock import Clock
 from servers import admin_key, running
 from stores import all_decisions, all_events, tamper
@@ -150,6 +151,8 @@ def test_what_is_old_leaves_and_both_audits_agree(store, engine, clock, tmp_path
     for table, moved in (("events", result.events), ("decisions", result.decisions)):  # an export has the rest
         there = export(store, "ads", tmp_path / f"{table}.csv", table)
         assert moved == archived_rows(store, "ads", table)
+        exported = Service(store)("GET", f"/v1/campaigns/ads/export?table={table}")
+        assert int(exported.headers["budgetbandits-archived"]) == moved > 0
         assert moved + there == {"events": all_events(store, "ads")[-1].seq, "decisions": len(decisions)}[table]
     assert sum(event.at < cutoff and event.seq > last for event in events) < 10  # while a lease was open
     for name, total in engine.totals("ads").items():

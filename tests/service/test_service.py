@@ -323,7 +323,7 @@ def test_arms_come_and_go(engine, campaign):
         ({"name": " "}, "name is ' '"),
         ({"name": "a/b"}, "without a slash"),
         ({"name": ".."}, "without . or .. alone"),
-        ({"name": "0" * 32}, "looks like an id"),
+        ({"name": "c" + "0" * 11}, "looks like an id"),
         ({"daily_cap": 0.9}, "most expensive arm"),
         ({"pace_seconds": 0}, "pace_seconds is 0"),
         ({"name": "ads"}, "already"),

@@ -33,6 +33,9 @@ from budgetbandits.service.ledger import DAY, day_of
 from budgetbandits.service.retention import Retention
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
+from budgetbandits.service.shared_budgets.audit import verify_shared_budget
+from budgetbandits.service.shared_budgets.members import former_members
+from budgetbandits.service.stores.contract import NO_SCOPE
 from deep import deep
 from memory_store import MemoryStore
 from stores import STORES
@@ -46,6 +49,8 @@ DRAWING = ("bts", "thompson", "bts-paced", "bts-paced:trials=1", "bts-linear")
 
 class World:
     """One campaign and the people around it."""
+
+    shared_budget = None
 
     def __init__(self, store, seed):
         self.random = random.Random(seed)
@@ -72,6 +77,7 @@ class World:
         self.campaign = self.engines[0].create(
             f"campaign {seed}", self.policy, budget=self.random.choice([3.0, 30.0, 300.0]), arms=self.caps,
             hold_seconds=20.0, on_expire=self.random.choice(["charge", "release"]), **self.limits,
+            shared_budget=self.shared_budget,
         )  # fmt: skip
         self.names, self.cost_max = [self.campaign, f"campaign {seed}"], max(self.caps.values())
         self.released = self.engines[0].describe(self.campaign)["on_expire"] == "release"
@@ -459,7 +465,7 @@ class InLoop:
     def __init__(self, store):
         self.store, self.loop, self.read = store, asyncio.new_event_loop(), store.read
 
-    def write(self, work, about):
+    def write(self, work, about=NO_SCOPE):
         return self.loop.run_until_complete(self.store.perform(work, about))
 
 
@@ -556,3 +562,107 @@ def test_the_simulator_with_a_past_that_leaves(name, tmp_path, monkeypatch):
             assert verify(store, world.campaign, archive=world.folder) == []
             left += world.left
     assert left > 50  # decisions in the archive: the games are not without any
+
+
+class MemberWorld(World):
+    """A campaign of the simulator that shares a budget with others."""
+
+    shared_budget = "marketing"
+
+    def fail_the_only_one(self, engine):
+        """By the campaign's own money alone nobody can say which arms can be paid."""
+
+
+class SharedWorld:
+    """Three campaigns and the budget that they share; one of them may leave and come back."""
+
+    def __init__(self, store, seed):
+        self.random, self.store = random.Random(seed), store
+        service = DecisionService(store, clock=lambda: 1000.0)
+        self.budgets = service.shared_budgets
+        terms = {"period": "week", "unspent": "carry" if seed % 4 else "lapse"} if seed % 2 else {}
+        self.budgets.create("marketing", self.random.choice([8.0, 40.0]), **terms)
+        self.members = [MemberWorld(store, 3 * seed + number) for number in range(3)]
+        self.happened = Counter()
+
+    def step(self):
+        member = self.random.choice(self.members)
+        member.now = max(each.now for each in self.members)
+        member.step()
+        what = self.random.random()
+        if what < 0.02:
+            taken = self.account().budget - self.account().left
+            self.budgets.change("marketing", {"budget": taken / 1e6 + self.random.choice([0.5, 3.0, 12.0])})
+            self.happened["changed"] += 1
+        elif what < 0.06:
+            inside = member.engines[0].describe(member.campaign)["shared_budget"] is not None
+            try:
+                change = {"shared_budget": None if inside else "marketing"}
+                member.engines[0].change_terms(member.campaign, change)
+                self.happened["left" if inside else "joined"] += 1
+            except (Conflict, BadParameter):  # it holds something, or more than what is left
+                self.happened["stayed"] += 1
+        self.check_books()
+
+    def account(self):
+        return self.budgets.account("marketing")
+
+    def check_books(self):
+        """What its members have is what it has, with what those that have left had spent."""
+
+        def read(tx):
+            rows = [tx.campaign(each.campaign) for each in self.members]
+            shared = tx.shared_budget("marketing")
+            inside = [row.account for row in rows if row.settings.terms.shared_budget is not None]
+            return shared.account, inside, list(former_members(tx, shared).values())
+
+        account, inside, former = self.store.read(read)
+        for name in ("spent", "held", "leased", "overrun"):
+            assert getattr(account, name) == sum(getattr(each, name) for each in [*inside, *former])
+        assert account.spent + account.held + account.leased <= account.budget
+        short = [each for each in inside if account.left < each.left]
+        self.happened["short"] += len(short)
+
+
+def play_shared(store, seed, steps):
+    world = SharedWorld(store, seed)
+    for number in range(steps):
+        try:
+            world.step()
+        except BaseException as error:
+            error.add_note(f"seed {seed}, step {number}")
+            raise
+    for member in world.members:
+        assert verify(store, member.campaign) == []
+        world.happened += member.happened
+    assert verify_shared_budget(store, "marketing") == []
+    return world.happened
+
+
+@pytest.mark.parametrize(("seeds", "steps"), [(8, 300), *deep((40, 600))])
+def test_campaigns_that_share_a_budget(seeds, steps):
+    happened = sum((play_shared(MemoryStore(), seed, steps) for seed in range(seeds)), Counter())
+    for what in ("changed", "left", "joined", "stayed", "leased", "decide", "many", "break", "frozen"):
+        assert happened[what] > seeds / 2, (what, happened)
+    assert happened["exhausted"] + happened["blocked_by_holds"] + happened["period_spent"] > 10 * seeds
+    assert happened["short"] > seeds * steps / 2
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_campaigns_that_share_a_budget_on_a_real_store(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(World, "break", World.decide)
+    for seed in range(4):
+        (tmp_path / str(seed)).mkdir()
+        with STORES[name](tmp_path / str(seed)) as opener, opener() as store:
+            play_shared(store, seed, 150)
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_campaigns_that_share_a_budget_from_an_event_loop(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(World, "break", World.decide)
+    for seed in range(2):
+        (tmp_path / str(seed)).mkdir()
+        with STORES[name](tmp_path / str(seed)) as opener, opener() as store:
+            looped = InLoop(store)
+            play_shared(looped, seed, 150)
+        looped.loop.close()

@@ -2,8 +2,9 @@
 
 A module is named like its command. Commands that belong together share one: `study` has run, paper, report, plot and
 view; `catalogue` has policies, distributions, families, problem and check; `leaderboard` has leaderboard and
-recommend; `service` has key, backup and restore. `screen` is what commands share. Read this module first: it lists all
-commands, and turns errors into one line on stderr and an exit code. Other packages import only `app` and `main`.
+recommend; `service` has key, backup and restore; `outcomes` has import. `screen` is what commands share,
+`remote` sends those of operators to a server. Read this module first: it lists all commands, and turns errors into one
+line on stderr and an exit code. Other packages import only `app` and `main`.
 
 Commands import heavy packages inside their functions, so that ``--help`` is quick.
 """
@@ -25,11 +26,15 @@ from budgetbandits.cli.compare import compare_command
 from budgetbandits.cli.demo import demo_command
 from budgetbandits.cli.evaluate import evaluate_command
 from budgetbandits.cli.leaderboard import leaderboard_command, recommend_command
+from budgetbandits.cli.outcomes import import_command
+from budgetbandits.cli.remote import on_server
 from budgetbandits.cli.replay import replay_command
 from budgetbandits.cli.screen import print_json
 from budgetbandits.cli.serve import serve_command
 from budgetbandits.cli.service import backup_command, key_app, restore_command
+from budgetbandits.cli.shared_budget import shared_budget_app
 from budgetbandits.cli.simulate import simulate_command
+from budgetbandits.cli.webhook import webhook_app
 from budgetbandits.errors import BudgetBanditsError, missing_extra
 
 app = typer.Typer(
@@ -72,12 +77,22 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "compare": compare_command, "plot": study.plot_command, "view": study.view_command,
         "leaderboard": leaderboard_command, "recommend": recommend_command,
     },
-    "The decision service": {"serve": serve_command, "backup": backup_command, "restore": restore_command},
+    "The decision service": {
+        "serve": serve_command, "import": import_command, "backup": backup_command, "restore": restore_command,
+    },
 }  # fmt: skip
 for _panel, _commands in COMMANDS.items():
     for _name, _command in _commands.items():
         app.command(_name, rich_help_panel=_panel)(_command)
-for _name, _group in (("campaign", campaign_app), ("key", key_app)):
+for _name, _group in (
+    ("campaign", campaign_app),
+    ("shared-budget", shared_budget_app),
+    ("key", key_app),
+    ("webhook", webhook_app),
+):
+    for _each in _group.registered_commands:
+        assert _each.callback is not None
+        _each.callback = on_server(_each.callback)
     app.add_typer(_group, name=_name, rich_help_panel="The decision service")
 
 

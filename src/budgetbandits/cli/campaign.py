@@ -1,6 +1,7 @@
 """The command ``campaign``: what operators do with campaigns, from a terminal.
 
-It works on the store itself, next to the servers that use it: access to the database replaces an API key.
+It works on the store itself, next to the servers that use it: access to the database replaces an API key. With
+``--url`` it works on a server instead (`remote`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from budgetbandits.cli.history import read_history
+from budgetbandits.cli.outcomes import read_history
+from budgetbandits.cli.remote import ServerAddress, row_count
 from budgetbandits.cli.screen import AsJson, filled, fits, local_time, plain_table, print_json, share_bar
 from budgetbandits.cli.service import ACTOR, DEFAULT_STORE, Address, once, opened_service, opened_store, say
 from budgetbandits.errors import BadParameter
@@ -89,8 +91,9 @@ def create_command(
     known: dict[str, Any] = {} if cost_floor is None else {"cost_floor": cost_floor}
     if cost:
         known["costs"] = _arms(cost)
-    if terms["features"] is not None:
-        terms["features"] = tuple(each.strip() for each in terms["features"].split(","))
+    for each in ("features", "tags"):
+        if terms[each] is not None:
+            terms[each] = tuple(name.strip() for name in terms[each].split(","))
     with opened_service(store) as service:
         arms = _arms(arm)
         once(lambda key: service.create(
@@ -118,7 +121,7 @@ def clone_command(
 def list_command(store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """List all campaigns: how they do, and their money."""
     with opened_service(store) as service:
-        rows, ways = service.overview(), {each.glance.id: each.to_dict() for each in service.outlooks()}
+        rows, ways = service.overview(), {each["id"]: each for each in (o.to_dict() for o in service.outlooks())}
     show_all([row | {"outlook": ways.get(row["id"])} for row in rows], as_json)
 
 
@@ -229,6 +232,8 @@ def _changed_term(text: str) -> tuple[str, Any]:
         return name, None
     if name in TERMS and TERMS[name].kind in ("choice", "text"):
         return name, value
+    if name == "tags":
+        return name, [each.strip() for each in value.split(",")]
     try:
         return name, float(value)
     except ValueError:
@@ -244,14 +249,22 @@ def export_command(
     as_json: AsJson = False,
 ) -> None:
     """Write all decisions, or all events, to a file."""
-    from budgetbandits.service.audit.export import archived_rows, export
-
     if table not in ("decisions", "events"):
         raise BadParameter(f"table is {table!r}; use decisions or events")
     which: Literal["decisions", "events"] = "decisions" if table == "decisions" else "events"
-    with opened_store(store) as database:
-        count, left = export(database, campaign, file, which), archived_rows(database, campaign, which)
-    said = f"{count:,} {table} in {file}" + (f"; {left:,} earlier ones are in the archive" if left else "")
+    count: int | None
+    if isinstance(store, ServerAddress):
+        with store.client() as client:
+            left = client.export(campaign, file, table)
+        count = row_count(file)
+    else:
+        from budgetbandits.service.audit.export import archived_rows, export
+
+        with opened_store(store) as database:
+            count, left = export(database, campaign, file, which), archived_rows(database, campaign, which)
+    said = f"{table if count is None else f'{count:,} {table}'} in {file}" + (
+        f"; {left:,} earlier ones are in the archive" if left else ""
+    )
     say({"file": str(file), "table": table, "rows": count, "archived": left}, said, as_json)
 
 
@@ -296,10 +309,14 @@ def verify_command(
     as_json: AsJson = False,
 ) -> None:
     """Replay the campaign's events, and compare money, holds, choices and everything learned."""
-    from budgetbandits.service.audit.audit import verify
+    if isinstance(store, ServerAddress) and archive is None:
+        with store.client() as client:
+            differences = client.verify(campaign)
+    else:
+        from budgetbandits.service.audit.audit import verify
 
-    with opened_store(store) as database, share_bar(f"replaying {campaign}") as progress:
-        differences = verify(database, campaign, progress, archive)
+        with opened_store(store) as database, share_bar(f"replaying {campaign}") as progress:
+            differences = verify(database, campaign, progress, archive)
     said = f"{campaign} agrees with its events"
     if differences:
         said = "\n".join([*differences, f"{len(differences)} differences between {campaign} and its events"])
@@ -363,8 +380,6 @@ def _standing(row: dict[str, Any]) -> str:
 
 def show(service: DecisionService, campaign: str, as_json: bool) -> None:
     """Print one campaign, its terms and its arms."""
-    from budgetbandits.service.campaigns import Total
-
     row = service.describe(campaign)
     if as_json:
         print_json(row)
@@ -382,12 +397,13 @@ def show(service: DecisionService, campaign: str, as_json: bool) -> None:
     for title in ("cost cap", "pulls", "open", "cost", "reward", "reward per cost"):
         table.add_column(title, justify="right", overflow="fold")
     table.add_column("")
-    of_arms = [totals.get(arm["name"], Total()) for arm in row["arms"]]
-    caps, costs = decimals(arm["cost_cap"] for arm in row["arms"]), decimals(total.cost for total in of_arms)
-    rewards = decimals((total.reward for total in of_arms), fewest=1)
-    for arm, total in zip(row["arms"], of_arms, strict=True):
-        ratio = f"{total.reward / total.cost:,.4g}" if total.cost else ""
-        money = (f"{total.open:,}", f"{total.cost:,.{costs}f}", f"{total.reward:,.{rewards}f}", ratio)
+    found = [totals.get(arm["name"]) for arm in row["arms"]]
+    sums = [(0, 0.0, 0.0) if each is None else (each.open, each.cost, each.reward) for each in found]
+    caps, costs = decimals(arm["cost_cap"] for arm in row["arms"]), decimals(cost for _, cost, _ in sums)
+    rewards = decimals((reward for _, _, reward in sums), fewest=1)
+    for arm, (open, cost, reward) in zip(row["arms"], sums, strict=True):
+        ratio = f"{reward / cost:,.4g}" if cost else ""
+        money = (f"{open:,}", f"{cost:,.{costs}f}", f"{reward:,.{rewards}f}", ratio)
         state = _state(arm)
         table.add_row(escape(arm["name"]), f"{arm['cost_cap']:,.{caps}f}", f"{arm['pulls']:,}", *money, state)
     console.print(table)

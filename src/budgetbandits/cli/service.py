@@ -9,6 +9,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import parse_qs, urlsplit
@@ -17,6 +18,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from budgetbandits.cli.remote import STORE_NEEDED, RemoteService, ServerAddress
 from budgetbandits.cli.screen import AsJson, local_time, plain_table, print_json
 from budgetbandits.errors import BadParameter, OutcomeUnknown
 
@@ -73,6 +75,8 @@ Address = Annotated[
 
 def opened_store(address: str) -> Store:
     """An existing store, for a block that closes it."""
+    if isinstance(address, ServerAddress):
+        raise BadParameter(STORE_NEEDED)
     from budgetbandits.service.stores import open_store
 
     return open_store(address, must_exist=True)
@@ -80,7 +84,11 @@ def opened_store(address: str) -> Store:
 
 @contextlib.contextmanager
 def opened_service(address: str) -> Iterator[DecisionService]:
-    """The service on that store, without HTTP."""
+    """The service on that store, without HTTP; or, over HTTP, a server that does the same."""
+    if isinstance(address, ServerAddress):
+        with address.client() as client:
+            yield RemoteService(client)  # type: ignore[misc]
+        return
     from budgetbandits.service.service import DecisionService
 
     with opened_store(address) as store:
@@ -169,45 +177,55 @@ def create_key_command(
     as_json: AsJson = False,
 ) -> None:
     """Create a key and show it this one time."""
-    from budgetbandits.service.http.auth import make_key
+    now = time.time()
+    terms: dict[str, Any] = {
+        "campaign": campaign, "name": name, "owner": owner, "requests_per_second": rate,
+        "expires_at": None if days is None else now + 86_400.0 * days,
+    }  # fmt: skip
+    if isinstance(store, ServerAddress):
+        with store.client() as client:
+            key = client.create_key(*scope, **terms)
+    else:
+        from budgetbandits.service.http.auth import make_key
 
-    with opened_store(store) as database:
-        now = time.time()
-        key = make_key(
-            database, scope, now, campaign, actor=ACTOR, name=name, owner=owner,
-            expires_at=None if days is None else now + 86_400.0 * days, requests_per_second=rate,
-        )  # fmt: skip
+        with opened_store(store) as database:
+            key = make_key(database, scope, now, actor=ACTOR, **terms)
     say({"key": key}, key, as_json)
 
 
 @key_app.command("list")
 def list_keys_command(store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """List all keys by their public part."""
-    with opened_store(store) as database:
-        keys = database.read(lambda tx: tx.keys())
-        names = database.read(lambda tx: {row.id: row.name for row in tx.campaigns()})
+    keys = _keys(store)
     if as_json:
-        print_json(
-            [
-                {
-                    **{field: value for field, value in vars(key).items() if field != "digest"},
-                    "campaign": None if key.campaign is None else names[key.campaign],
-                }
-                for key in keys
-            ]
-        )  # fmt: skip
+        print_json(keys)
         return
     table = plain_table()
     for title in ("key", "scopes", "campaign", "name", "owner", "created", "expires", "last used"):
         table.add_column(title, overflow="fold", no_wrap=title == "key")
     for key in keys:
-        only = "all" if key.campaign is None else names[key.campaign]
-        times = ["never" if at is None else local_time(at) for at in (key.expires_at, key.last_used_at)]
+        words = [escape(key[name] or "") for name in ("name", "owner")]
+        times = ["never" if key[name] is None else local_time(key[name]) for name in ("expires_at", "last_used_at")]
         table.add_row(
-            f"bb_{key.prefix}_…", " ".join(key.scopes), escape(only), escape(key.name or ""), escape(key.owner or ""),
-            local_time(key.created_at), *times,
+            f"bb_{key['prefix']}_…", " ".join(key["scopes"]), escape(key["campaign"] or "all"), *words,
+            local_time(key["created_at"]), *times,
         )  # fmt: skip
     Console().print(table)
+
+
+def _keys(store: str) -> list[dict[str, Any]]:
+    """All keys without their digests, with the names of their campaigns."""
+    if isinstance(store, ServerAddress):
+        with store.client() as client:
+            return list(map(asdict, client.keys()))
+    with opened_store(store) as database:
+        keys = database.read(lambda tx: tx.keys())
+        names = database.read(lambda tx: {row.id: row.name for row in tx.campaigns()})
+    return [
+        {name: value for name, value in vars(key).items() if name != "digest"}
+        | {"campaign": None if key.campaign is None else names[key.campaign]}
+        for key in keys
+    ]
 
 
 @key_app.command("drop")
@@ -219,7 +237,11 @@ def drop_key_command(
     """Delete a key; servers notice within five seconds."""
     from budgetbandits.service.http.auth import drop_key, prefix_meant
 
-    with opened_store(store) as database:
-        prefix = prefix_meant(database.read(lambda tx: tx.keys()), key)
-        drop_key(database, prefix, actor=ACTOR)
+    prefix = prefix_meant((each["prefix"] for each in _keys(store)), key)
+    if isinstance(store, ServerAddress):
+        with store.client() as client:
+            client.drop_key(prefix)
+    else:
+        with opened_store(store) as database:
+            drop_key(database, prefix, actor=ACTOR)
     say({"dropped": prefix}, f"bb_{prefix}_… is dropped", as_json)

@@ -20,10 +20,18 @@ except ModuleNotFoundError as missing:
 
 from budgetbandits.client.async_client import AsyncClient, AsyncDecision
 from budgetbandits.client.client import Client, Decision
-from budgetbandits.client.models import ArmInfo, CampaignInfo, KeyInfo, StandingInfo, WebhookInfo
+from budgetbandits.client.models import (
+    ArmInfo,
+    CampaignInfo,
+    KeyInfo,
+    MemberInfo,
+    SharedBudgetInfo,
+    StandingInfo,
+    WebhookInfo,
+)
 from budgetbandits.client.protocol import FeedbackResult, check_signature
 
 __all__ = [
     "ArmInfo", "AsyncClient", "AsyncDecision", "CampaignInfo", "Client", "Decision", "FeedbackResult", "KeyInfo",
-    "StandingInfo", "WebhookInfo", "check_signature",
+    "MemberInfo", "SharedBudgetInfo", "StandingInfo", "WebhookInfo", "check_signature",
 ]  # fmt: skip

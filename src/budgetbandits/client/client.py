@@ -20,7 +20,14 @@ from urllib.parse import quote
 import httpx
 
 from budgetbandits.client import protocol
-from budgetbandits.client.models import CampaignInfo, KeyInfo, StandingInfo, WebhookInfo
+from budgetbandits.client.models import (
+    ArmTotal,
+    CampaignInfo,
+    KeyInfo,
+    SharedBudgetInfo,
+    StandingInfo,
+    WebhookInfo,
+)
 from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, OnError, P, R, T, on_error_of
 from budgetbandits.client.retries import DEADLINE, Retry
 from budgetbandits.errors import BadParameter, BudgetBanditsError, ServiceUnreachable
@@ -204,6 +211,10 @@ class Client:
             if len(page) < protocol.PAGE:
                 return found
 
+    def totals(self, campaign: str) -> dict[str, ArmTotal]:
+        """What each arm that was ever chosen has cost and earned, by name."""
+        return self._do(protocol.totals(campaign))
+
     def standing(self, campaign: str) -> StandingInfo:
         """How a campaign does: its standing and the cause, its pace, its projected end and what it earned."""
         return self._do(protocol.standing(campaign))
@@ -260,6 +271,33 @@ class Client:
         """Notify an address no more."""
         self._do(protocol.drop_webhook(id))
 
+    def test_webhook(self, id: str) -> str | None:
+        """Send a test notification to an address; why it was not accepted, or None if it was."""
+        return self._do(protocol.test_webhook(id))
+
+    def create_shared_budget(self, name: str, budget: float, **terms: Any) -> SharedBudgetInfo:
+        """Create a budget over campaigns, which join it by their term ``shared_budget``. Repeated, it changes nothing.
+
+        ``terms`` are ``currency``, ``period``, ``period_budget``, ``unspent`` and ``time_zone``, as of campaigns.
+        """
+        return self._do(protocol.create_shared_budget(name, budget, terms))
+
+    def change_shared_budget(self, name: str, **changes: Any) -> SharedBudgetInfo:
+        """Set another ``budget``, or other terms than ``currency``; None removes one."""
+        return self._do(protocol.change_shared_budget(name, changes))
+
+    def shared_budget(self, name: str) -> SharedBudgetInfo:
+        """One shared budget with its campaigns."""
+        return self._do(protocol.shared_budget(name))
+
+    def shared_budgets(self) -> list[SharedBudgetInfo]:
+        """All shared budgets, without their campaigns."""
+        return self._do(protocol.shared_budgets())
+
+    def verify_shared_budget(self, name: str) -> list[str]:
+        """Replay the events of all its campaigns, and list the differences from the store in words."""
+        return self._do(protocol.verify_shared_budget(name))
+
     def top_up(self, campaign: str, amount: float, *, key: str | None = None) -> CampaignInfo:
         """Raise the budget."""
         return self._do(protocol.change(campaign, "top-up", key, {"amount": amount}))
@@ -268,9 +306,10 @@ class Client:
         """Make no decisions until it is resumed; feedback is still accepted."""
         return self._do(protocol.change(campaign, "pause", key))
 
-    def resume(self, campaign: str, *, key: str | None = None) -> CampaignInfo:
-        """Make decisions again, after a pause or a freeze."""
-        return self._do(protocol.change(campaign, "resume", key))
+    def resume(self, campaign: str, *, spent_since: float | None = None, key: str | None = None) -> CampaignInfo:
+        """Make decisions again, after a pause or a freeze; after a restore, with what was ``spent_since`` the copy."""
+        body = None if spent_since is None else {"spent_since": spent_since}
+        return self._do(protocol.change(campaign, "resume", key, body))
 
     def reset_clock(self, campaign: str, *, key: str | None = None) -> CampaignInfo:
         """Continue with today's date, after decisions that a wrong clock dated in the future."""
@@ -301,9 +340,12 @@ class Client:
         """Replay the campaign's events, however long it takes, and list the differences from the store in words."""
         return self._do(protocol.verify(campaign))
 
-    def export(self, campaign: str, path: str | Path, table: str = "decisions") -> None:
-        """Write all decisions or events to a file; its name ends in .csv or .parquet."""
+    def export(self, campaign: str, path: str | Path, table: str = "decisions") -> int:
+        """Write all decisions or events to a file; its name ends in .csv or .parquet. Returns how many earlier ones are
+        in the archive."""
         path = Path(path)
+        if path.suffix not in (".csv", ".parquet"):
+            raise BadParameter(f"{path.name!r:.60} ends in {path.suffix or 'nothing'!r}; use .csv or .parquet")
         partial = path.with_name(f".{path.name}.partial")
         query = {"table": table, "format": path.suffix.removeprefix(".")}
         protocol.check_open(self._http)
@@ -317,6 +359,7 @@ class Client:
                 with partial.open("wb") as file:
                     file.writelines(answer.iter_bytes())
             partial.replace(path)
+            return int(answer.headers.get("budgetbandits-archived", 0))
         except httpx.TransportError as error:
             raise ServiceUnreachable(f"the export broke off: {error or type(error).__name__}; ask again") from error
         finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from budgetbandits.formatting.money import same_decimals as amounts
@@ -24,6 +24,15 @@ class ArmInfo:
     """When it is asked again after failures, in seconds since 1970; None if it is asked now."""
     down_since: float | None = None
     """When its present row of failures began, in seconds since 1970; None if it is not down."""
+
+
+@dataclass(frozen=True)
+class ArmTotal:
+    """Totals of an arm's decisions: how many are open, their cost with overruns, and their reward."""
+
+    open: int
+    cost: float
+    reward: float
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -99,6 +108,10 @@ class StandingInfo:
     last_decision_at: float | None = None
     last_feedback_at: float | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """As the service has sent it."""
+        return asdict(self)
+
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> StandingInfo:
         """From an answer; fields that only a newer service knows are left out."""
@@ -147,6 +160,50 @@ class WebhookInfo:
     def read(cls, values: Mapping[str, Any]) -> WebhookInfo:
         """From an answer; fields that only a newer service knows are left out."""
         return cls(**_known(cls, values))
+
+
+@dataclass(frozen=True)
+class MemberInfo:
+    """A campaign of a shared budget, and its own money."""
+
+    id: str
+    name: str
+    status: str
+    budget: float
+    spent: float
+    held: float
+    leased: float
+    left: float
+    overrun: float
+
+
+@dataclass(frozen=True)
+class SharedBudgetInfo:
+    """A budget over several campaigns, in the user's unit; its money is that of all of them together."""
+
+    name: str
+    budget: float
+    spent: float
+    held: float
+    leased: float
+    left: float
+    overrun: float
+    created_at: float
+    currency: str | None = None
+    period: str | None = None
+    period_budget: float | None = None
+    unspent: str = "lapse"
+    time_zone: str | None = None
+    unreported: int = 0
+    """Campaigns that were restored from a copy and have not said what they have spent since."""
+    campaigns: tuple[MemberInfo, ...] = ()
+    """Empty in a list of shared budgets."""
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> SharedBudgetInfo:
+        """From an answer; fields that only a newer service knows are left out."""
+        members = tuple(MemberInfo(**_known(MemberInfo, each)) for each in values.get("campaigns", ()))
+        return cls(**_known(cls, {**values, "campaigns": members}))
 
 
 def _state(arm: ArmInfo) -> str:

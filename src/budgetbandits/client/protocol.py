@@ -18,7 +18,14 @@ from urllib.parse import quote
 import httpx
 
 from budgetbandits import errors
-from budgetbandits.client.models import CampaignInfo, KeyInfo, StandingInfo, WebhookInfo
+from budgetbandits.client.models import (
+    ArmTotal,
+    CampaignInfo,
+    KeyInfo,
+    SharedBudgetInfo,
+    StandingInfo,
+    WebhookInfo,
+)
 from budgetbandits.errors import (
     BadParameter,
     BudgetBanditsError,
@@ -153,8 +160,7 @@ def create(
         body["costs"] = amounts("costs", settings["costs"])
     if isinstance(settings.get("history"), Mapping):
         body["history"] = {name: [_plain(each) for each in past] for name, past in settings["history"].items()}
-    if settings.get("features") is not None:
-        body["features"] = listed("features", settings["features"])
+    body |= {name: listed(name, settings[name]) for name in ("features", "tags") if settings.get(name) is not None}
     return Call("POST", "/v1/campaigns", CampaignInfo.read, body, _keyed(key))
 
 
@@ -172,7 +178,9 @@ def change(campaign: str, action: str, key: str | None, body: Mapping[str, Any] 
 def change_terms(campaign: str, key: str | None, changes: Mapping[str, Any]) -> Call[CampaignInfo]:
     """Other terms, budget, caps, policy or name."""
     caps = {"caps": amounts("caps", changes["caps"])} if "caps" in changes else {}
-    body = _finite({name: value for name, value in changes.items() if name != "caps"}) | caps
+    body = _finite({name: value for name, value in changes.items() if name not in ("caps", "tags")}) | caps
+    if "tags" in changes:
+        body["tags"] = None if changes["tags"] is None else listed("tags", changes["tags"])
     return Call("POST", path_of(campaign, "terms"), CampaignInfo.read, body, _keyed(key))
 
 
@@ -184,6 +192,13 @@ def campaigns(after: str | None) -> Call[list[CampaignInfo]]:
 
 def show(campaign: str) -> Call[CampaignInfo]:
     return Call("GET", path_of(campaign), CampaignInfo.read)
+
+
+def totals(campaign: str) -> Call[dict[str, ArmTotal]]:
+    def read(rows: Any) -> dict[str, ArmTotal]:
+        return {row["arm"]: ArmTotal(row["open"], row["cost"], row["reward"]) for row in rows}
+
+    return Call("GET", path_of(campaign, "totals"), read)
 
 
 def standing(campaign: str) -> Call[StandingInfo]:
@@ -235,6 +250,33 @@ def webhooks() -> Call[list[WebhookInfo]]:
 
 def drop_webhook(id: str) -> Call[None]:
     return Call("DELETE", f"/v1/webhooks/{quote(id, safe='')}", lambda _: None)
+
+
+def test_webhook(id: str) -> Call[str | None]:
+    return Call("POST", f"/v1/webhooks/{quote(id, safe='')}/test", lambda answer: answer["problem"], takes_long=True)
+
+
+def create_shared_budget(name: str, budget: float, terms: Mapping[str, Any]) -> Call[SharedBudgetInfo]:
+    body = _finite({"name": name, "budget": budget, **terms})
+    return Call("POST", "/v1/shared-budgets", SharedBudgetInfo.read, body)
+
+
+def change_shared_budget(name: str, changes: Mapping[str, Any]) -> Call[SharedBudgetInfo]:
+    path = f"/v1/shared-budgets/{quote(name, safe='')}/terms"
+    return Call("POST", path, SharedBudgetInfo.read, _finite(changes))
+
+
+def shared_budget(name: str) -> Call[SharedBudgetInfo]:
+    return Call("GET", f"/v1/shared-budgets/{quote(name, safe='')}", SharedBudgetInfo.read)
+
+
+def shared_budgets() -> Call[list[SharedBudgetInfo]]:
+    return Call("GET", "/v1/shared-budgets", lambda rows: [SharedBudgetInfo.read(row) for row in rows])
+
+
+def verify_shared_budget(name: str) -> Call[list[str]]:
+    path = f"/v1/shared-budgets/{quote(name, safe='')}/verify"
+    return Call("GET", path, lambda answer: list(answer["differences"]), takes_long=True)
 
 
 def check_signature(secret: str, header: str, body: bytes, tolerance: float = 300.0) -> None:

@@ -8,6 +8,7 @@ decisions, feedback          for workers: ask; report, void
 expiry                       holds without feedback in time
 request, names               the request of a decision, rules for names
 funds, ledger, leases        whose money, the rules of money, money lent to a server
+shared_budgets               one budget over several campaigns
 learners, campaign_learner   what campaigns have learned, in memory and in rows
 standing, projection         how campaigns do, and when their money runs out
 reading                      decisions and events, page by page

@@ -18,6 +18,7 @@ from pathlib import Path
 from budgetbandits.errors import StoreError
 from budgetbandits.service.audit.archive import sync_folder
 from budgetbandits.service.leases.leases import Leases
+from budgetbandits.service.shared_budgets import members
 from budgetbandits.service.stores.contract import Clock, Scope, Store, Transaction, find_campaign, isolated, moment
 from budgetbandits.service.stores.records import Event
 
@@ -67,6 +68,7 @@ def mark_restored(store: Store, leases: Leases, clock: Clock | None = None, acto
             return None
         row = replace(row, settings=replace(row.settings, restored_from=last))
         tx.save_settings(row)
+        members.unsaid(tx, row)
         if row.account.status == "active":
             tx.save_campaign(replace(row, account=replace(row.account, status="paused")))
         tx.add_event(Event(id, "restored", moment(tx, clock), actor=actor))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -25,7 +24,7 @@ from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service import campaign_learner
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.ledger import Account, set_budget, to_micros, to_units
-from budgetbandits.service.names import checked_campaign_name, checked_name, is_id, normal
+from budgetbandits.service.names import checked_campaign_name, checked_name, is_id, new_campaign_id, normal
 from budgetbandits.service.stores.records import Campaign, CampaignSettings
 from budgetbandits.terms import CHANGEABLE, CHANGEABLE_FACTS, TERMS, Terms
 from budgetbandits.validation import number, whole
@@ -80,7 +79,7 @@ def planned_campaign(
     """A campaign that nobody has written down yet, if there can be one like this."""
     name = checked_campaign_name("name", name)
     if is_id(name):
-        raise BadParameter(f"name {name!r} looks like an id; use a name that is not 32 hexadecimal digits")
+        raise BadParameter(f"name {name!r} looks like an id; use one that is not c and 11 hexadecimal digits")
     if len(arms) < 2:
         raise BadParameter(f"{len(arms)} arms; there is nothing to choose with fewer than two")
     arms = _arm_caps(arms)
@@ -108,7 +107,7 @@ def planned_campaign(
     learner = CampaignLearner.new(rule, list(arms), caps, settings)
     past = _checked_history(history or {}, list(arms), caps, terms.reward_max)
     learner.add_history(past)
-    row = learner.campaign_row(Campaign(uuid.uuid4().hex, name, rule.spec, Account(amount), 0.0, settings))
+    row = learner.campaign_row(Campaign(new_campaign_id(), name, rule.spec, Account(amount), 0.0, settings))
     return PlannedCampaign(learner, row, past)
 
 
@@ -204,6 +203,9 @@ def _scaled(known: Mapping[str, Any], arms: list[str], budget: int, cost_max: in
     return scaled
 
 
+TAGS_MAX = 16
+
+
 def booked_terms(terms: Terms) -> Terms:
     """The terms as they are kept: money rounded to micros, as it is booked, and every number a float."""
     booked: dict[str, Any] = {}
@@ -213,7 +215,21 @@ def booked_terms(terms: Terms) -> Terms:
             booked[term.name] = to_units(to_micros(value, term.name))
         elif isinstance(value, int):
             booked[term.name] = float(value)
+    if terms.shared_budget is not None:
+        booked["shared_budget"] = normal(terms.shared_budget)
+    if terms.tags is not None:
+        booked["tags"] = _checked_tags(terms.tags)
     return replace(terms, **booked)
+
+
+def _checked_tags(tags: Sequence[str]) -> tuple[str, ...]:
+    """The tags of a campaign as they are kept: each once, in the order of the alphabet."""
+    if len(tags) > TAGS_MAX:
+        raise BadParameter(f"there are {len(tags)} tags; give {TAGS_MAX} at most")
+    for each in tags:
+        if "," in each:
+            raise BadParameter(f"a tag is {each!r:.60}; use one without a comma, which forms put between them")
+    return tuple(sorted({checked_name("a tag", each) for each in tags}))
 
 
 def checked_settings(settings: CampaignSettings, policy: Policy) -> CampaignSettings:
@@ -268,7 +284,7 @@ def changed_campaign(
     given = {name: value for name, value in changes.items() if name in CHANGEABLE}
     terms = booked_terms(replace(before.terms, **given).checked(given))
     change: dict[str, Any] = {
-        name: [getattr(each, name) for each in (before.terms, terms)]
+        name: [_as_json(getattr(each, name)) for each in (before.terms, terms)]
         for name in CHANGEABLE if getattr(before.terms, name) != getattr(terms, name)
     }  # fmt: skip
     if "on_limit" in change:
@@ -277,7 +293,7 @@ def changed_campaign(
     if "name" in changes:
         after = replace(after, name=checked_campaign_name("name", changes["name"]))
         if is_id(after.name):
-            raise BadParameter(f"name {after.name!r} looks like an id; use a name that is not 32 hexadecimal digits")
+            raise BadParameter(f"name {after.name!r} looks like an id; use one that is not c and 11 hexadecimal digits")
     if "policy" in changes:
         policy = _own_policy(changes["policy"])
         checked_features(policy, terms.features or ())
@@ -299,6 +315,10 @@ def changed_campaign(
     if "caps" in change or "policy" in change:
         settings = _with_scales(settings, policy, [new_caps.get(arm, cap) for arm, cap in enumerate(caps)])
     return replace(after, settings=checked_settings(settings, policy))
+
+
+def _as_json(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def with_larger_cap(row: Campaign, cap: int, caps: Sequence[int]) -> Campaign:

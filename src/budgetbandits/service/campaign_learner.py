@@ -35,6 +35,7 @@ from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.policies.statistics import Moments
 from budgetbandits.policies.transfer import UnitChange, carried, totals
 from budgetbandits.service.ledger import Account, to_units
+from budgetbandits.service.names import new_decision_id
 from budgetbandits.service.request import Amounts, ResolvedRequest, resolve
 from budgetbandits.service.segment_sums import SegmentSums
 from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSettings, DecisionRow, Event
@@ -385,14 +386,14 @@ class CampaignLearner(ArmSession):
         plain = available is self.learner.state.active and request is NO_REQUEST_INFO and cooling is None
         if prefetched is not None and prefetched[0] == self.tag and plain:
             return prefetched[1:]
-        id = os.urandom(16).hex()
+        id = new_decision_id()
         return id, self.choose_arm(id, available, request, cooling)
 
     def prefetch_choice(self) -> None:
         """Make the next choice before it is asked for. It holds as long as nothing is learned, every arm can be paid,
         none cools down and nothing is said of the request, by policies that look at neither requests nor money."""
         if self.stateless and not self.by_request:
-            id = os.urandom(16).hex()
+            id = new_decision_id()
             self._prefetched = self.tag, id, self.choose_arm(id, self.learner.state.active)
 
     def choose_arm(

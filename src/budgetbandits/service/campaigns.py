@@ -37,6 +37,8 @@ from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import check_text, checked_name, is_id, normal
 from budgetbandits.service.rollups import History
+from budgetbandits.service.shared_budgets import members
+from budgetbandits.service.shared_budgets.rules import capped, uncapped
 from budgetbandits.service.standing import Outlook, outlooks
 from budgetbandits.service.stores.contract import (
     UNREADABLE,
@@ -49,7 +51,7 @@ from budgetbandits.service.stores.contract import (
     moment,
     named_damage,
 )
-from budgetbandits.service.stores.records import ArmRow, Campaign, Event
+from budgetbandits.service.stores.records import ArmRow, Campaign, Event, EventKind
 from budgetbandits.terms import MONEY, Terms
 
 OUTLOOKS_AT_ONCE = 200
@@ -174,6 +176,8 @@ class Campaigns:
                 return made
             now = moment(tx, self._clock)
             account = replace(campaign.account, period=campaign.settings.period_of(now))
+            if campaign.settings.terms.shared_budget is not None:
+                members.join(tx, campaign.settings.terms.shared_budget, campaign, now, actor)
             tx.add_campaign(replace(campaign, created_at=now, account=account))
             tx.add_arms([learner.arm_row(campaign, arm) for arm in range(len(learner.names))])
             event = Event(campaign.id, "created", now, amount=campaign.account.budget, actor=actor)
@@ -311,7 +315,9 @@ class Campaigns:
         micros = None if spent_since is None else to_micros(spent_since, "spent_since")
 
         def work(tx: Transaction, row: Campaign) -> None:
-            if micros is not None or (status == "active" and row.settings.restored_from is not None):
+            # what a member has spent since the copy counts for others, also if it is closed
+            needed = status == "active" or (status == "closed" and row.settings.terms.shared_budget is not None)
+            if micros is not None or (needed and row.settings.restored_from is not None):
                 row = _booked_since(tx, row, micros, moment(tx, self._clock), actor)
             if row.account.status == status:
                 return  # it is so already, which is no event
@@ -368,7 +374,7 @@ class Campaigns:
             with change:
                 (learner.bring_back if active else learner.retire)(arm)
                 change.arms = [arm]
-            kind = "arm brought back" if active else "arm retired"
+            kind: EventKind = "arm brought back" if active else "arm retired"
             tx.add_event(Event(row.id, kind, moment(tx, self._clock), arm=arm, actor=actor))
 
         self._change(campaign, operation, work)
@@ -398,6 +404,7 @@ class Campaigns:
         if settings.period_of(now) != row.settings.period_of(now):
             after = after.with_money(replace(after.account, period=settings.period_of(now)))
         change = self._learners.changing(tx, row)
+        members.move(tx, row, after, now, actor)
         tx.save_settings(after)
         with change:
             change.row, learner = after, change.learner
@@ -440,12 +447,13 @@ def _booked_since(tx: Transaction, row: Campaign, micros: int | None, now: float
             f"{row.name!r:.60} was restored from a copy of {date:%Y-%m-%d %H:%M} UTC; "
             f"say what it has spent since: budgetbandits campaign resume {row.name!r:.60} --spent-since AMOUNT"
         )
-    row = replace(row, settings=replace(row.settings, restored_from=None)).with_money(
-        ledger.charge(row.account, micros)
-    )
+    left = members.shared_left(tx, row)
+    account = uncapped(ledger.charge(capped(row.account, left), micros), row.account)
+    row = replace(row, settings=replace(row.settings, restored_from=None)).with_money(account)
     tx.save_settings(row)
     tx.save_money(row)
-    tx.add_event(Event(row.id, "spent elsewhere", now, amount=micros, actor=actor))
+    members.said(tx, row)
+    tx.add_event(Event(row.id, "spent elsewhere", now, amount=micros, actor=actor, shared_left=left))
     return row
 
 
@@ -471,6 +479,7 @@ def _reset_clock(
         account = ledger.set_day(campaign.account, day, booked)
         campaign = campaign.with_money(campaign.settings.period_reset(account, now))
         tx.save_money(campaign)
+        members.reset_clock(tx, campaign, now, actor)
     for id in late:
         tx.set_expiry(id, latest)
     tx.add_event(Event(campaign.id, "clock reset", now, actor=actor))

@@ -50,7 +50,8 @@ from budgetbandits.service.stores.contract import (
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
 from budgetbandits.validation import DecisionFields, RequestOptions
 
-NO_CONTEXT = hashlib.sha256(b"{}").hexdigest()
+NO_CONTEXT = ""
+"""The digest where nothing but a key was given."""
 
 DecisionKey = tuple[str, str]
 """The key of a decision, and a digest of what was asked under it."""
@@ -316,7 +317,7 @@ def _decision_keys(
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _made(tx: DecisionTransaction, campaign: str, key: str, digest: str) -> DecisionRow | None:

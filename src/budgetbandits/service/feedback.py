@@ -27,6 +27,7 @@ from budgetbandits.service.funds import Funds
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.request import BATCH_MAX
+from budgetbandits.service.shared_budgets.rules import uncapped
 from budgetbandits.service.stores.contract import (
     Clock,
     DecisionTransaction,
@@ -174,6 +175,7 @@ class Feedback:
             updated = made.with_feedback(hold, cost, reward if new_reward else made.reward)
             news = reward if new_reward else None
             event = Event(made.campaign, "settled", now, made.id, made.arm, cost, news, actor=actor)
+            event.shared_left = funds.shared_left()
         else:
             updated = made.with_feedback(made.hold, made.cost, reward)
             event = Event(made.campaign, "rewarded", now, made.id, made.arm, reward=reward, actor=actor)
@@ -202,6 +204,7 @@ class Feedback:
             funds = self._leases.for_cost(tx, funds, made, cost)
             account, hold = _settled(funds, made, cost)
             settled = Event(made.campaign, "settled", now, made.id, made.arm, cost, actor=actor)
+            settled.shared_left = funds.shared_left()
         updated = replace(made.with_feedback(hold, made.cost if cost is None else cost, None), failed=True)
         froze = account.status != funds.account.status
         failure = Event(made.campaign, "failed", now, made.id, made.arm, actor=actor)
@@ -290,7 +293,8 @@ def _archived(decision: str, row: Campaign) -> DecisionArchived:
 def _settled(funds: Funds, made: DecisionRow, cost: int) -> tuple[ledger.Account, ledger.Hold]:
     """The money and the hold when this is what the decision cost."""
     cap = funds.cap(made) if cost > made.hold.amount else 0  # rarely: it may have to be read
-    return ledger.settle(funds.account, made.hold, cost, cap)
+    account, hold = ledger.settle(funds.spendable, made.hold, cost, cap)
+    return uncapped(account, funds.account), hold
 
 
 def _note_freeze(funds: Funds, updated: DecisionRow, now: float) -> None:

@@ -16,6 +16,8 @@ from budgetbandits.service.campaign_learner import CampaignLearner, Choice, Offe
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, Hold, Limits
 from budgetbandits.service.request import ResolvedRequest
+from budgetbandits.service.shared_budgets.members import shared_for_deciding, shared_left
+from budgetbandits.service.shared_budgets.rules import SharedBudget, capped
 from budgetbandits.service.stores.contract import DecisionTransaction
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
 from budgetbandits.validation import RequestOptions
@@ -37,6 +39,8 @@ class Funds(ABC):
     account: Account
     learner: CampaignLearner | None
     lease_id: str | None = None
+    _shared_left: int | None = None
+    """What the campaign's shared budget had left for the latest decision, if that was less than its own."""
 
     def __init__(self, tx: DecisionTransaction, row: Campaign) -> None:
         self._tx, self.row, self.learner = tx, row, None
@@ -52,7 +56,7 @@ class Funds(ABC):
         )  # fmt: skip
         self._tx.add_decision(decision)
         event = Event(row.id, "decided", now, id, arm, hold.amount)
-        event.request, event.propensity = choice.request, choice.propensity
+        event.request, event.propensity, event.shared_left = choice.request, choice.propensity, self._shared_left
         self.add_event(event)
         return decision
 
@@ -67,7 +71,16 @@ class Funds(ABC):
     def pays(self, decision: DecisionRow, cost: int) -> bool:
         """Whether this cost of a decision whose hold is pending here can be booked here, and is no overrun."""
         above = cost - decision.hold.amount
-        return above <= 0 or (above <= self.account.left and cost <= self.cap(decision))
+        return above <= 0 or (above <= self.spendable.left and cost <= self.cap(decision))
+
+    def shared_left(self) -> int | None:
+        """What the campaign's shared budget has left, if that is less than what is left here."""
+        return None
+
+    @property
+    def spendable(self) -> Account:
+        """The account with no more left than the shared budget has."""
+        return capped(self.account, self.shared_left())
 
     @abstractmethod
     def add_event(self, event: Event) -> None:
@@ -84,13 +97,20 @@ class Funds(ABC):
 
 
 def affordable_arms(
-    learner: CampaignLearner, campaign: Campaign, now: float, request: ResolvedRequest | None = None
+    learner: CampaignLearner,
+    campaign: Campaign,
+    now: float,
+    request: ResolvedRequest | None = None,
+    shared: SharedBudget | None = None,
 ) -> Offer:
-    """The arms that a campaign's money can be spent on now, or the refusal."""
+    """The arms that a campaign's money can be spent on now, and that of its shared budget; or the refusal."""
     account, terms = campaign.account, campaign.settings.terms
-    offer = learner.offer(request, now, account.left)
+    left = account.left if shared is None else min(account.left, shared.account.left)
+    offer = learner.offer(request, now, left)
     if offer is None:
         holds, allowed = learner.holds(request)
+        if shared is not None and left < account.left:
+            shared.refuse(int(holds[allowed].min()), now)
         try:
             ledger.place(account, int(holds[allowed].min()))  # always refuses, with the reason
         except HoldRefused as refused:
@@ -158,13 +178,16 @@ class CampaignFunds(Funds):
         change = (self._learners.choosing if renewed is None else self._learners.changing)(self._tx, row)
         learner, change.whole = change.learner, renewed is not None
         row = row if renewed is None else row.with_money(renewed)
-        offer = affordable_arms(learner, row, now, learner.resolve(options))
+        shared, self._shared_left = shared_for_deciding(self._tx, row, now), None
+        if shared is not None and shared.account.left < row.account.left:
+            self._shared_left = shared.account.left
+        offer = affordable_arms(learner, row, now, learner.resolve(options), shared)
         offer, limits = within_limits(learner, offer, row, row.account, now)
         with change:
             if renewed is not None:
                 learner.set_budget(renewed.budget)
                 self.add_event(Event(row.id, "renewed", now, amount=renewed.budget - self.row.account.budget))
-            choice = learner.choose(offer, row.account)
+            choice = learner.choose(offer, capped(row.account, self._shared_left))
             if choice is None:
                 ledger.stop(row.policy)
             account, hold = ledger.place(row.account, choice.hold, now, limits)
@@ -173,6 +196,9 @@ class CampaignFunds(Funds):
                 change.arms = [choice.arm]
         self.row, self.learner = change.row, learner
         return choice, hold, now
+
+    def shared_left(self) -> int | None:
+        return shared_left(self._tx, self.row)
 
     def cap(self, decision: DecisionRow) -> int:
         return int(self._learners.of(self._tx, self.row).caps[decision.arm])

@@ -69,7 +69,7 @@ def projections(
         slots, seconds = hours[each.id], rollups.HOUR
         if each.id in by_minute:
             slots, seconds = _whole_slots(each, rollups.MINUTE, MINUTES_MAX, by_minute[each.id], now), rollups.MINUTE
-        left, budget = to_units(each.account.budget - each.spent), each.account.budget
+        left, budget = to_units(each.left + each.held), each.account.budget
         earliest = ledger.earliest_end(budget, each.settings.limits(each.created_at))
         made[each.id] = runs_out(slots, seconds, left, now, earliest)
     return made

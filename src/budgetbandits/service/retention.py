@@ -35,6 +35,7 @@ from budgetbandits.service.audit.slices import event_slices
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import MICROS
 from budgetbandits.service.rollups import Recount, roll_up_campaign
+from budgetbandits.service.shared_budgets import members
 from budgetbandits.service.stores.contract import Clock, Scope, Store, T, Transaction, find_campaign, isolated, moment
 from budgetbandits.service.stores.records import DecisionRow, Event, KeyEvent
 from budgetbandits.service.stores.sql.statements import EVENT_NUMBER_MAX
@@ -147,6 +148,7 @@ class Retention:
             for key in [each for each in keys if each.campaign == row.id]:
                 tx.drop_key(key.prefix)
                 tx.add_key_event(KeyEvent("dropped", key.prefix, key.scopes, row.id, now, actor))
+            members.leave(tx, row, now, actor)
             tx.drop_campaign(row)
 
         id = self._store.read(lambda tx: find_campaign(tx, campaign).id)

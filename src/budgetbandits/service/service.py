@@ -12,6 +12,7 @@ from budgetbandits.service.feedback import Feedback
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.retention import Retention
+from budgetbandits.service.shared_budgets.operations import SharedBudgets
 from budgetbandits.service.stores.contract import Clock, Store
 
 
@@ -22,6 +23,7 @@ class DecisionService:
     decisions  for workers that ask, for one or many at once
     reports    for workers that report costs and rewards
     retention  moves what is old to an archive
+    shared_budgets  budgets over several campaigns, for operators
 
     >>> import tempfile
     >>> from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -58,4 +60,5 @@ class DecisionService:
         self.void, self.void_task = reports.void, reports.void_task
         self.expire_due = Expiry(store, leases, clock).expire_due
         self.retention = Retention(store, leases, clock)
+        self.shared_budgets = SharedBudgets(store, clock)
         self.mark_restored = partial(mark_restored, store, leases, clock)

@@ -75,12 +75,15 @@ def standing(glance: CampaignSummary, now: float) -> Standing:
     if account.status == "closed":
         return Standing("Closed", Rank.CLOSED, "for good")
     heard = max(glance.last_feedback_at or 0.0, glance.created_at)
-    if account.left < glance.smallest_cap and not glance.decides_in_leases:
+    left, by, open = glance.left, "", account.held + account.leased
+    if glance.short_of_shared:
+        by, open = f"by its shared budget {glance.settings.terms.shared_budget}: ", glance.shared_open
+    if left < glance.smallest_cap and not glance.decides_in_leases:
         least = words(glance.smallest_cap)
-        if account.held or account.leased:
-            cause = f"{words(account.left)} left next to holds, the smallest cap is {least}"
+        if open:
+            cause = f"{by}{words(left)} left next to holds, the smallest cap is {least}"
             return Standing("Blocked by holds", Rank.BLOCKED, cause)
-        cause = f"{words(account.left)} left, the smallest cap is {least}"
+        cause = f"{by}{words(left)} left, the smallest cap is {least}"
         new = max(heard, glance.last_decision_at or 0.0) > now - ALARM_SECONDS
         return Standing("Exhausted", Rank.EXHAUSTED if new else Rank.SPENT, cause)
     held, oldest_unanswered_at = (
@@ -97,10 +100,10 @@ def standing(glance: CampaignSummary, now: float) -> Standing:
         return Standing("Overran", Rank.OVERRAN, cause)
     if glance.arms_down:
         return Standing("Arm down", Rank.DOWN, _down(glance, now))
-    if account.left < glance.largest_cap:
-        cause = f"{words(account.left)} left, the largest cap is {words(glance.largest_cap)}"
-        if account.left < glance.smallest_cap:
-            cause = f"{words(account.left)} left next to leases, one of which has {words(glance.free_in_leases)}"
+    if left < glance.largest_cap:
+        cause = f"{by}{words(left)} left, the largest cap is {words(glance.largest_cap)}"
+        if left < glance.smallest_cap:
+            cause = f"{by}{words(left)} left next to leases, one of which has {words(glance.free_in_leases)}"
         return Standing("Nearly exhausted", Rank.NEARLY_EXHAUSTED, cause)
     return Standing("Running", Rank.RUNNING)
 
@@ -212,7 +215,7 @@ class Outlook:
                 "plan": to_units(pace.plan), "behind": to_units(pace.behind), "behind_share": pace.share,
                 "verdict": pace.words,
             },
-            "spent": to_units(glance.spent), "left": to_units(glance.account.left),
+            "spent": to_units(glance.spent), "left": to_units(glance.left),
             "spent_24_hours": to_units(self.spent_24_hours), "rewards_24_hours": self.rewards_reported,
             "reward_24_hours": self.reward, "last_decision_at": glance.last_decision_at,
             "last_feedback_at": glance.last_feedback_at,

@@ -19,6 +19,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import asdict
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -82,12 +83,17 @@ def drop_webhook(store: Store, id: str) -> None:
     """Delete an address and all that it has not accepted."""
 
     def work(tx: Transaction) -> None:
-        hooks = tx.webhooks()
-        if id not in {each.id for each in hooks.all()}:
-            raise NotFound(f"no webhook {id!r:.60}; GET /v1/webhooks lists all")
-        hooks.drop(id)
+        _found(tx, id)
+        tx.webhooks().drop(id)
 
     store.write(work)
+
+
+def _found(tx: Transaction, id: str) -> Webhook:
+    for each in tx.webhooks().all():
+        if each.id == id:
+            return each
+    raise NotFound(f"no webhook {id!r:.60}; GET /v1/webhooks and 'budgetbandits webhook list' list all")
 
 
 # --- from campaigns to the outbox ------------------------------------------------------------------------------------
@@ -177,6 +183,9 @@ def deliver(store: Store, client: httpx.Client, stopping: Callable[[], bool] = l
             problem = "it was dropped" if hook is None else "it has just failed" if hook.id in failed else None
             if hook is not None and problem is None:
                 problem = _send(client, hook, each)
+                if problem is not None:
+                    log.warning("notification not accepted", webhook=hook.id, delivery=each.id, tries=each.tries + 1,
+                                error=problem)  # fmt: skip
             done = hook is None or problem is None
             accepted, refused = accepted + (problem is None), refused + (not done)
             if not done:
@@ -210,13 +219,18 @@ def _send(client: httpx.Client, hook: Webhook, delivery: Delivery) -> str | None
     }  # fmt: skip
     try:
         with client.stream("POST", hook.url, content=body, headers=headers) as answer:  # its body is not read
-            problem = None if answer.is_success else f"status {answer.status_code}"
+            return None if answer.is_success else f"status {answer.status_code}"
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        problem = str(error) or type(error).__name__
-    if problem is not None:
-        log.warning("notification not accepted", webhook=hook.id, delivery=delivery.id, tries=delivery.tries + 1,
-                    error=problem)  # fmt: skip
-    return problem
+        return str(error) or type(error).__name__
+
+
+def send_test(store: Store, id: str) -> str | None:
+    """Send a signed body of the type ``test`` once, at once; why it was not accepted, or None if it was."""
+    hook, now = store.read(lambda tx: (_found(tx, id), tx.now()))
+    number = uuid.uuid4().hex
+    delivery = Delivery(number, hook.id, to_json({"id": number, "type": "test", "at": now}).decode(), now, now)
+    with sender() as client:
+        return _send(client, hook, delivery)
 
 
 def sender() -> httpx.Client:
@@ -224,11 +238,11 @@ def sender() -> httpx.Client:
     return httpx.Client(timeout=TRY_SECONDS, follow_redirects=False)
 
 
-def listed(tx: Transaction) -> list[dict[str, object]]:
+def listed(tx: Transaction) -> list[dict[str, Any]]:
     """All webhooks without their secrets, and how many notifications each has not accepted."""
     hooks, waiting = tx.webhooks(), tx.webhooks().waiting()
     names = tx.pages().names([each.campaign for each in hooks.all() if each.campaign is not None])
-    made: list[dict[str, object]] = []
+    made: list[dict[str, Any]] = []
     for each in hooks.all():
         count, tries = waiting.get(each.id, (0, 0))
         only = None if each.campaign is None else names[each.campaign]

@@ -2,8 +2,11 @@
 "use strict";
 
 const live = document.getElementById("live");
-const patience = 3000 * Number(document.body.dataset.beat || 10); // milliseconds without any event: three beats
+const beat = 1000 * Number(document.body.dataset.beat || 10); // milliseconds within which the server says something
+const patience = 3 * beat; // how long the page waits for that, and for any answer
 let drawnAt = Date.now();
+let askedAt = 0; // when the page last asked for its numbers
+let slow = false; // whether it has been waiting for them for a while
 let began = 0; // when the page began to listen ...
 let heard = 0; // ... and when it last heard anything since then
 let cutOff = null; // since when there is no connection
@@ -17,17 +20,19 @@ function show(id, visible) {
   if (element) element.hidden = !visible;
 }
 
-// "Live" is said of a page that has heard of the server within three beats, and of no other.
-function state(instead) {
-  const word = over ? "Signed out" : cutOff !== null ? "Not connected" : old || full || silent ? "Not live" : heard ? "Live" : "Connecting";
+// "Live" is said of a page that has heard of the server within three beats and has its numbers, and of no other. One
+// that hears nothing asks: then its numbers are delayed.
+function state() {
+  const word = over ? "Signed out" : cutOff !== null ? `Offline since ${clock(cutOff).slice(0, 5)}`
+    : slow ? "Loading" : old ? "Not live" : full || silent ? "Delayed" : heard ? "Live" : "Connecting";
   document.body.classList.toggle("stale", over || old || cutOff !== null);
   document.body.classList.toggle("is-live", word === "Live");
   show("disconnected", cutOff !== null && !over);
-  show("not-live", full && !over);
+  show("not-live", full && cutOff === null && !over);
   show("silent", silent && cutOff === null && !over);
   show("signed-out", over);
   const words = document.querySelector("#live-state [data-words]");
-  if (words) words.textContent = instead ?? word;
+  if (words && words.textContent !== word) words.textContent = word;
 }
 
 // In the time zone of the page, given in seconds east of Greenwich, or else in the browser's.
@@ -85,9 +90,11 @@ async function draw() {
   if (over) return;
   if (drawing) { again = true; return; }
   drawing = true;
-  const waits = setTimeout(() => { live.setAttribute("aria-busy", "true"); state("Loading"); }, 500);
+  askedAt = Date.now();
+  const waits = setTimeout(() => { slow = true; live.setAttribute("aria-busy", "true"); state(); }, 500);
   try {
-    const answer = await fetch(location.href, { headers: { "X-Part": "live" }, cache: "no-store" });
+    const signal = AbortSignal.timeout(patience); // or a server that hangs would leave old numbers on a live page
+    const answer = await fetch(location.href, { headers: { "X-Part": "live" }, cache: "no-store", signal });
     if (answer.headers.get("X-Reload")) { location.reload(); return; }
     if (answer.status === 401) { signedOut((await answer.json().catch(() => ({}))).detail); return; }
     if (answer.status === 503) { storeGone(); return; }
@@ -96,17 +103,20 @@ async function draw() {
     const focus = document.activeElement;
     const inside = focus && live.contains(focus);
     const href = inside ? focus.getAttribute("href") : null;
-    const typed = inside && focus.id ? { id: focus.id, value: focus.value, at: focus.selectionStart } : null;
+    const typed = inside && focus.id ? { id: focus.id, value: focus.value, at: focus.selectionStart ?? null } : null;
     const open = [...live.querySelectorAll("details[open][id]")].map((each) => each.id);
     live.innerHTML = text;
     for (const id of open) document.getElementById(id)?.setAttribute("open", "");
     if (typed) {
       const field = document.getElementById(typed.id);
-      if (field) { field.value = typed.value; field.focus(); field.setSelectionRange(typed.at, typed.at); }
+      if (field && typed.value !== undefined) field.value = typed.value;
+      field?.focus({ preventScroll: true });
+      if (typed.at !== null) field?.setSelectionRange(typed.at, typed.at);
     } else if (href) {
       const link = [...live.querySelectorAll("a")].find((each) => each.getAttribute("href") === href);
       if (link) link.focus();
     }
+    document.dispatchEvent(new Event("drawn"));
     drawnAt = Date.now();
     cutOff = null;
     old = false;
@@ -119,6 +129,7 @@ async function draw() {
     disconnected();
   } finally {
     clearTimeout(waits);
+    slow = false;
     live.removeAttribute("aria-busy");
     state();
     drawing = false;
@@ -164,12 +175,15 @@ function listen() {
   state();
 }
 
-// A connection may be open and carry nothing: a proxy holds it back, or a machine has slept. Then the page asks.
+// A connection may be open and carry nothing: a proxy holds it back, or a machine has slept. Then the page asks, every
+// beat; and if the server has no room to tell it anything, every three.
 function watch() {
   if (cutOff !== null) age();
+  if (full && Date.now() - askedAt >= patience) draw();
+  if (silent && Date.now() - askedAt >= beat) draw();
   if (!source || Date.now() - (heard || began) < patience) return;
   if (!silent) fill("#silent [data-since]", clock(heard || began));
-  fill("#silent [data-every]", `${Math.round(patience / 1000)} seconds`);
+  fill("#silent [data-every]", `${Math.round(beat / 1000)} seconds`);
   silent = true;
   listen();
   draw();
@@ -177,7 +191,8 @@ function watch() {
 
 if (live && document.body.dataset.live) {
   listen();
-  setInterval(watch, Math.min(1000, patience / 4));
+  setInterval(watch, Math.min(1000, beat / 4));
+  document.addEventListener("visibilitychange", watch); // timers sleep in pages that nobody sees
   window.addEventListener("pagehide", stop);
   window.addEventListener("pageshow", (event) => { if (event.persisted) { listen(); draw(); } });
   document.addEventListener("click", (event) => {

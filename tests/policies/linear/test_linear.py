@@ -141,6 +141,17 @@ def test_a_trial_that_cannot_pay_is_left_out():
     assert set(policy.choices(state, rng, 2000).tolist()) == {0, 1}
 
 
+def test_an_expensive_arm_is_not_bought_at_the_price_of_a_draw_in_which_it_is_worthless():
+    policy, rng = LinearThompson(), np.random.default_rng(3)
+    state = policy.start(2, Knowledge(budget=3.0, horizon=3000.0, features=1))
+    for arm, outcomes, cost in ((1, 1000, 1e-4), (0, 12, 0.1)):  # the second is well known, the first seems better
+        for number in range(outcomes):
+            reward = 0.8 + 0.05 * (-1) ** number if arm else (0.7, 1.0, 1.0, 1.0)[number % 4]
+            policy.observe(state, arm, reward, cost, rng, Request(features=rng.standard_normal(1)))
+    chosen = [policy.choices(state, rng, 20, Request(features=rng.standard_normal(1))) for _ in range(500)]
+    assert np.where(np.array(chosen) == 0, 0.1, 1e-4).mean() < 2.0 * state.rate
+
+
 def test_an_arm_without_an_outcome_is_worth_trying():
     policy, rng = LinearThompson(), np.random.default_rng(8)
     state = policy.start(2, Knowledge(budget=1e6, horizon=30.0))

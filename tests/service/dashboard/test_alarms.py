@@ -180,8 +180,8 @@ def test_refusals_that_were_not_written_yet_are_when_a_server_ends(tmp_path, mon
     made = []
 
     class Counting(server.Metrics):
-        def __init__(self, store, *given):
-            super().__init__(store, *given)
+        def __init__(self, store, *others):
+            super().__init__(store, *others)
             made.append((DecisionService(store), self))
 
     class Ends:

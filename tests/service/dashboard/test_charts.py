@@ -19,7 +19,17 @@ from budgetbandits.service.dashboard.charts.cell_charts import (
     density_row,
     shared_axis,
 )
-from budgetbandits.service.dashboard.charts.time_charts import _plan, money_chart, share_chart, whole_shares
+from budgetbandits.service.dashboard.charts.pointer import money_values, request_values, share_values
+from budgetbandits.service.dashboard.charts.time_charts import (
+    MoneyAxes,
+    cumulated_spend,
+    money_chart,
+    plan_lines,
+    price_chart,
+    requests_chart,
+    share_chart,
+    whole_shares,
+)
 from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.dashboard.rendering import render
 from budgetbandits.service.rollups import roll_up
@@ -62,14 +72,15 @@ def test_the_plan_is_that_of_the_terms_of_each_time(store):
     engine.change_terms("ads", {"pace_seconds": 2 * HOUR})
     view = seen(store)
     first, second = [
-        [(round((at - created) / HOUR, 3), round(value, 3)) for at, value in line] for line in _plan(view, view.now)
+        [(round((at - created) / HOUR, 3), round(value, 3)) for at, value in line]
+        for line in plan_lines(view, view.now)
     ]
     assert [pair for n, pair in enumerate(first) if pair not in first[:n]] == [
         (0.0, 0.0), (5.0, 25.0), (5.0, 12.5), (8.0, 20.0), (8.0, 32.0), (9.0, 36.0)
     ]  # fmt: skip
     assert {value for _, value in second} == {160.0}
     assert (second[0][0], round(second[-1][0], 2)) == (9.5, 10.0)
-    day = _plan(seen(store, PageQuery("day")), view.now)
+    day = plan_lines(seen(store, PageQuery("day")), view.now)
     assert [len(line) for line in day] == [len(first), len(second)]
 
 
@@ -118,7 +129,8 @@ def test_the_price_on_money_is_that_of_the_program_at_each_time(store, rolled):
     assert campaign_json(view)["prices_on_money"][-1] == {"at": view.prices[-1][0], "price": view.prices[-1][1]}
     page = page_of(view)
     assert page.count('aria-label="The price on money over time, 0.526 now."') == 2  # wide and narrow
-    assert "Not shown for a budget that is for a number of requests" in page
+    assert "Money against requests" in page
+    assert "What this saved" not in page
     engine.feedback(engine.decide("ads", "fails", arms=["large"]).decision, failed=True)
     page = page_of(seen(store))
     assert "Failed</span>" in page
@@ -299,11 +311,11 @@ def test_shares_have_a_gap_where_nothing_was_decided_and_their_numbers_are_those
 @pytest.mark.parametrize(
     ("budget", "cap", "labels"),
     [
-        (1e12, 1e9, ["0", "500 bn", "1 tn"]),
-        (4e7, 1e6, ["0", "20 M", "40 M"]),
-        (200_000.0, 1e3, ["0", "100,000", "200,000"]),
-        (30.0, 1.0, ["0", "10", "20", "30"]),
-        (0.000004, 0.000001, ["0", "0.000002", "0.000004"]),
+        (1e12, 3e11, ["0", "500 bn", "1 tn"]),
+        (4e7, 1.2e7, ["0", "20 M", "40 M"]),
+        (200_000.0, 6e4, ["0", "100,000", "200,000"]),
+        (30.0, 9.0, ["0", "10", "20", "30"]),
+        (0.000004, 0.000002, ["0", "0.000002", "0.000004"]),
     ],
 )
 def test_labels_of_money_have_the_room_and_the_decimals_they_need(store, budget, cap, labels):
@@ -319,6 +331,121 @@ def test_labels_of_money_have_the_room_and_the_decimals_they_need(store, budget,
         begins = float(x) - (7.4 * len(spent) if anchor == "end" else 0.0)
         assert begins >= 0
         assert begins + 7.4 * len(spent) <= width
+
+
+def test_the_axis_of_money_fits_what_is_shown(store):
+    """1 of 100 in ten hours: the budget would leave a flat line. And of a day in which 1 of 41 was spent, that."""
+    engine, clock = begun(store, 58 * HOUR, "bts", 100.0, {"a": 1.0, "b": 1.0})
+    end = clock.now + 58 * HOUR
+    for number in range(4):
+        pull(engine, "ads", f"{number}", cost=0.25, reward=1.0)
+        clock.now += HOUR
+    roll_up(store)
+    axes = MoneyAxes.of(seen(store))
+    assert (axes.low, axes.shows_budget) == (0.0, False)
+    assert axes.high == pytest.approx(1.06)
+    assert 'class="budget"' not in money_chart(seen(store), Times.of("UTC", clock.now), 720, 280)
+    assert "The budget of 100.00 is above" in page_of(seen(store))
+    for number in range(40):
+        pull(engine, "ads", f"more {number}", cost=1.0, reward=1.0)
+    assert MoneyAxes.of(seen(store)).shows_budget
+    clock.now = end - HOUR
+    pull(engine, "ads", "last", cost=1.0, reward=1.0)
+    clock.now = end
+    view = seen(store, PageQuery("day"))
+    axes = MoneyAxes.of(view)
+    assert (axes.low, axes.high) == (pytest.approx(40.94), pytest.approx(42.06))
+    assert {value for _, value in cumulated_spend(view)} == {41.0, 42.0}
+    drawn = money_chart(view, Times.of("UTC", view.now), 720, 280)
+    assert 'text-anchor="end">41.5</text>' in drawn
+    assert "from 40.94 up" in page_of(view)
+
+
+def test_money_against_requests_has_its_plan_and_who_is_to_answer(store):
+    """40 requests at 0.5 of 100, of a budget of 40: half of the plan for them, and the rest can pay the better arm."""
+    engine, clock = begun(store, 10 * HOUR, "bts-paced", 40.0, {"cheap": 1.0, "good": 1.0}, horizon=100)
+    for number in range(40):
+        clock.now += 600.0
+        good = number % 4 == 0
+        pull(engine, "ads", f"{number}", arms=["good" if good else "cheap"], cost=0.8 if good else 0.4,
+             reward=0.9 if good else 0.3)  # fmt: skip
+    view = seen(store)
+    assert view.by_requests_points[0] == (0, 0.0)
+    assert view.by_requests_points[-1] == (40, pytest.approx(20.0))
+    used = [at for at, _ in view.by_requests_points]
+    assert used == sorted(used)
+    mix = best_mix([[0.3, 0.9]], [[0.4, 0.8]], [1.0], 20.0 / 60)
+    assert [arm.planned for arm in view.arms] == [0.0, 1.0]  # its ratio is the best, and both cost more than is left
+    assert (mix.arms, mix.share) == ([1], 0.0)
+    assert [arm.requests_used for arm in view.arms] == [30, 10]
+    values = request_values(view)
+    assert values[-1] == (pytest.approx(0.4), "40 requests: 20.00 spent, plan 16.00")
+    assert "20.00 spent by 40 of 100 requests" in requests_chart(view, 550, 260)
+    page = page_of(view)
+    assert "Money against requests" in page
+    assert '75.0 %<span class="caption">plan 0 %</span>' in page
+    assert "What this saved" not in page
+    assert campaign_json(view)["arms"][1]["planned_share"] == 1.0
+
+
+def test_a_line_has_a_gap_where_nothing_happened(store):
+    times = Times.of("UTC", 1e9)
+    steady = [(1e9 + 60.0 * minute, 1.0) for minute in range(100)]
+    assert price_chart(steady, times, 720, 190).count('class="spent-line"') == 1
+    pause = [*steady[:40], *steady[60:]]
+    drawn = price_chart(pause, times, 720, 190)
+    assert drawn.count('class="spent-line"') == 2
+    assert "lone-dot" not in drawn
+    assert price_chart([*steady[:40], steady[70]], times, 720, 190).count('class="lone-dot"') == 1
+
+
+def test_values_under_the_pointer_are_those_of_the_picture(store):
+    engine, clock = begun(store, 5 * HOUR, "bts", 100.0, {"a": 1.0, "b": 1.0}, pace_seconds=10 * HOUR)
+    for number in range(20):
+        clock.now += 600.0
+        pull(engine, "ads", f"{number}", arms=["a" if number < 8 else "b"], cost=0.5, reward=1.0)
+    view = seen(store)
+    times = Times.of("UTC", view.now)
+    values = money_values(view, times)
+    places = [place for place, _ in values]
+    assert places == sorted(places)
+    assert values[-1][1].endswith(": 10.00 spent, plan 50.00")
+    shares = share_values(view, times, "decisions")
+    assert shares[0][1].endswith(": a 100 %")
+    assert shares[-1][1].endswith(": b 100 %")
+    page = page_of(view)
+    assert page.count("data-values=") == 3
+
+
+def test_an_arm_has_a_dash_for_what_was_not_reported(store):
+    engine, _ = begun(store, 600.0, "bts", 90.0, {"a": 1.0, "b": 1.0, "new": 1.0})
+    pull(engine, "ads", "1", arms=["a"], cost=0.5)
+    pull(engine, "ads", "2", arms=["b"], reward=1.0)
+    arms = {arm["name"]: arm for arm in campaign_json(seen(store))["arms"]}
+    known = {name: [arm[each] is not None for each in ("price", "mean_reward", "ratio")] for name, arm in arms.items()}
+    assert known == {"a": [True, False, False], "b": [False, True, False], "new": [False] * 3}
+    assert [arm["chance_of_best"] for arm in arms.values()] == [None] * 3
+    page = page_of(seen(store))
+    for words in ("no reward yet", "no price yet", "no feedback yet"):
+        assert page.count(words) == 1
+
+
+@pytest.mark.parametrize(
+    ("order", "names"),
+    [
+        ("name", "a B c d old"), ("-name", "d c B a old"), ("price", "a c B d old"), ("-price", "B c a d old"),
+        ("reward", "c a B d old"), ("ratio", "a c B d old"), ("pulls", "a B c d old"), ("share", "B c a d old"),
+        ("chance", "a c B d old"), ("-chance", "B c a d old"),
+    ],
+)  # fmt: skip
+def test_arms_are_sorted_with_the_unknown_and_the_retired_last(store, order, names):
+    engine, _ = begun(store, 600.0, "bts", 90.0, dict.fromkeys(("old", "d", "c", "B", "a"), 1.0))
+    outcomes = {"a": (5, 0.2, 0.6), "B": (4, 0.9, 0.3), "c": (3, 0.4, 0.8), "old": (9, 0.1, 1.0)}
+    for arm, (count, cost, reward) in outcomes.items():
+        for number in range(count):
+            pull(engine, "ads", f"{arm} {number}", arms=[arm], cost=cost, reward=reward)
+    engine.retire_arm("ads", "old")
+    assert [arm.name for arm in seen(store, PageQuery(sort=order)).sorted_arms] == names.split()
 
 
 def test_the_common_axis_has_every_arms_median(store):

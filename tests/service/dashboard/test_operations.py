@@ -179,3 +179,21 @@ def test_the_record_of_keys_has_pages(store, admin):
     assert first["events"][-1]["prefix"] != second["events"][0]["prefix"]
     assert f"before={first['older']}" in admin("GET", "/keys").text
     assert admin("GET", "/keys?before=x").status_code == 422
+
+
+def test_tags_are_changed_by_the_form_and_filter_the_list(store, admin):
+    store.engine.create("tagged", "bts", 20.0, {"a": 1.0, "b": 0.5}, tags=["team a"])
+    assert 'value="team a"' in admin("GET", "/campaigns/tagged/change-terms").text
+    fields = {"tags": "zoo , <b>", "was_tags": "team a"}
+    assert "team a → <strong>&lt;b&gt;, zoo</strong>" in admin.check("/campaigns/tagged/change-terms", fields).text
+    admin.confirm("/campaigns/tagged/change-terms", fields)
+    assert store.engine.describe("tagged")["tags"] == ("<b>", "zoo")
+    listed = admin("GET", "/?tag=zoo&order=newest")
+    assert 'class="name" href="/campaigns/tagged"' in listed.text
+    assert listed.text.count('<a class="name"') == 1
+    assert admin("GET", "/?tag=team%20a&format=json").json()["campaigns"] == []
+    assert 'href="/?tag=%3Cb%3E"' in admin("GET", "/campaigns/tagged").text
+    admin.confirm("/campaigns/tagged/change-terms", {"tags": "", "was_tags": "<b>, zoo"})
+    assert store.engine.describe("tagged")["tags"] is None
+    wrong = admin.check("/campaigns/tagged/change-terms", {"tags": "a,,b", "was_tags": ""}).text
+    assert 'data-for="tags"' in wrong

@@ -13,13 +13,12 @@ from urllib.parse import quote
 import httpx
 import polars
 import pytest
-from fastapi import FastAPI
 from structlog.testing import capture_logs
 
 from budgetbandits.errors import BadParameter, NotAllowed, NotFound, StoreError, TooManyWrongKeys
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.decisions import Decisions
-from budgetbandits.service.http import problem_json, rate_limit
+from budgetbandits.service.http import rate_limit
 from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import KeyRing, check_header, drop_key, make_key
 from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -546,29 +545,6 @@ def test_a_key_with_another_secret_is_refused_though_its_prefix_is_known(service
         with pytest.raises(NotAllowed):
             ring.check(text, "read")
     assert ring.knows(key)
-
-
-def test_the_document_tells_of_every_route(service):
-    document = service("GET", "/openapi.json").json()
-    decide = document["paths"]["/v1/campaigns/{campaign}/decisions"]["post"]
-    assert {each["name"] for each in decide["parameters"]} == {"campaign", "Idempotency-Key"}
-    assert "context" in decide["requestBody"]["content"]["application/json"]["schema"]["properties"]
-    assert decide["responses"]["201"]["content"]["application/json"]["schema"]
-    assert len(document["paths"]) == 30
-
-
-def test_the_document_is_put_together_once(service, monkeypatch):
-    """Anybody may ask for it, so it costs nothing to send."""
-    first = service("GET", "/openapi.json")
-    monkeypatch.setattr(FastAPI, "openapi", lambda _: pytest.fail("once is enough"))
-    monkeypatch.setattr(problem_json, "to_json", lambda _: pytest.fail("once is enough"), raising=False)
-    again = service("GET", "/openapi.json")
-    assert (again.content, again.headers["content-type"]) == (first.content, "application/json")
-    tag = first.headers["etag"]
-    for one_of in (tag, f"W/{tag}", "*", f'"other", W/{tag}'):
-        known = service("GET", "/openapi.json", If_None_Match=one_of)
-        assert (known.status_code, known.content) == (304, b"")
-    assert service("GET", "/openapi.json", If_None_Match='"other", W/"another"').status_code == 200
 
 
 def test_ids_that_are_none(service):

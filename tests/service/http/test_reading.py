@@ -86,3 +86,21 @@ def test_a_client_asks_for_pages(service):
         answer = service(call.method, call.path)
         assert answer.status_code == 200, call.path
         assert call.read(answer.json()) == answer.json()
+
+
+def test_totals_are_of_each_arm_that_was_chosen(service):
+    """Also by the client's method, and with what is not reported yet."""
+    assert service("GET", f"{PATH}/totals").json() == []
+    for number in range(3):
+        made = service.engine.decide("ads", f"{number}", arms=["search"])
+        service.engine.feedback(made.decision, cost=1.25 if number == 2 else 0.25, reward=0.5)
+    service.engine.set_status("ads", "active")  # it has overrun
+    service.engine.decide("ads", "open", arms=["openai/small"])
+    found = service("GET", f"{PATH}/totals").json()
+    assert found == [
+        {"arm": "search", "open": 0, "cost": 1.75, "reward": 1.5},
+        {"arm": "openai/small", "open": 1, "cost": 0.0, "reward": 0.0},
+    ]
+    assert protocol.totals("ads").read(found)["search"].cost == 1.75
+    assert service("GET", "/v1/campaigns/none/totals").status_code == 404
+    assert service("GET", f"{PATH}/totals", key=make_key(service.store, ["decide"], 0.0)).status_code == 403

@@ -2,6 +2,10 @@
 
 import random
 
+import pytest
+
+from budgetbandits.errors import BadParameter
+from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.dashboard import overview as module
 from budgetbandits.service.dashboard.overview import ListQuery, overview
 from budgetbandits.service.ledger import Account, to_units
@@ -105,7 +109,7 @@ def test_a_list_is_found_counted_and_ordered_as_if_all_were_read(store, monkeypa
     assert states == set(Rank)  # or this test has shown less than it says
 
 
-def test_sums_are_over_all_campaigns_of_one_currency(store):
+def test_sums_are_by_currency(store):
     engine = DecisionService(store, Clock(1e9))
     nothing = store.read(lambda tx: overview(tx, ListQuery(), None))
     assert (nothing.campaigns, nothing.lines, nothing.found) == (0, [], 0)
@@ -113,12 +117,22 @@ def test_sums_are_over_all_campaigns_of_one_currency(store):
     engine.create("second", "bts", 2.0**39, {"a": 1.0, "b": 1.0}, currency="EUR")
     engine.decide("first", "1")
     seen = store.read(lambda tx: overview(tx, ListQuery("second"), None))
-    assert (seen.campaigns, seen.currency, seen.sums["budget"], seen.sums["held"]) == (2, "EUR", 2.0**39 + 10, 1.0)
-    assert seen.sums["left"] == to_units(sum(engine.account(name).left for name in ("first", "second")))
-    engine.create("third", "bts", 10.0, {"a": 1.0, "b": 1.0})
-    assert store.read(lambda tx: overview(tx, ListQuery(), None)).sums is None
+    [sums] = seen.sums
+    assert (seen.campaigns, sums.currency, sums.budget, sums.held) == (2, "EUR", 2.0**39 + 10, 1.0)
+    assert sums.left == to_units(sum(engine.account(name).left for name in ("first", "second")))
+    for name in ("third", "fourth", "fifth"):
+        engine.create(name, "bts", 10.0, {"a": 1.0, "b": 1.0})
+    engine.create("sixth", "bts", 7.0, {"a": 1.0, "b": 1.0}, currency="CHF")
+    engine.create("leased", "bts", 100.0, {"a": 1.0, "b": 1.0}, currency="CHF", lease=4.0)
+    made = engine.decide("leased", "1")
+    engine.feedback(made.decision, cost=0.5, reward=1.0)
+    seen = store.read(lambda tx: overview(tx, ListQuery(), None))
+    assert [(each.currency, each.campaigns, each.budget) for each in seen.sums] == [
+        (None, 3, 30.0), ("CHF", 2, 107.0), ("EUR", 2, 2.0**39 + 10)
+    ]  # fmt: skip
+    assert (seen.campaigns, seen.sums[1].spent_with_leases, seen.sums[0].spent_with_leases) == (7, 0.5, 0.0)
     alone = store.read(lambda tx: overview(tx, ListQuery(), first))
-    assert (alone.campaigns, alone.currency, alone.found, alone.counts["all"]) == (1, "EUR", 1, 1)
+    assert (alone.campaigns, alone.sums[0].currency, alone.found, alone.counts["all"]) == (1, "EUR", 1, 1)
 
 
 def test_budgets_may_sum_up_to_more_than_the_largest_number_of_a_database(store):
@@ -132,10 +146,43 @@ def test_budgets_may_sum_up_to_more_than_the_largest_number_of_a_database(store)
             tx.add_lease(Lease(f"{id} lease", id, Account(2**62, 2**62 - 1, 0), 1e10, 1, 0, ""))
 
     store.write(lend)
-    sums = store.read(lambda tx: tx.pages().campaign_list().sums())
+    [sums] = store.read(lambda tx: tx.pages().campaign_list().sums())
     budget = 10 * 10**18
     assert sums.money == {
         "budget": budget, "spent": 30, "held": 0, "leased": 10 * (10**17 - 7), "overrun": 10 * 2**62,
         "left": budget - 30 - 10 * (10**17 - 7), "spent_with_leases": 30 + 10 * (2**62 - 1),
     }  # fmt: skip
     assert store.read(lambda tx: overview(tx, ListQuery(), None)).as_json()["sums"]
+
+
+def test_a_list_is_filtered_by_tag_and_a_tag_can_change(store):
+    engine = DecisionService(store, Clock(1e9))
+    ids = {}
+    for name, tags in {"first": ["search", "team a"], "second": ["team a"], "third": ["team"], "fourth": None}.items():
+        ids[name] = engine.create(name, "bts", 10.0, {"a": 1.0, "b": 1.0}, tags=tags)
+
+    def found(tag, only=None, text=""):
+        view = store.read(lambda tx: overview(tx, ListQuery(text, order="name", tag=tag), only))
+        assert view.found == len(view.lines)
+        return [line.glance.name for line in view.lines], view.tags
+
+    every = ["search", "team", "team a"]
+    assert found("team a") == (["first", "second"], every)
+    assert found("team") == (["third"], every)  # and not what begins with it
+    assert found("nobody's") == ([], every)
+    assert found("team a", text="sec") == (["second"], every)
+    assert found("", ids["first"]) == (["first"], ["search", "team a"])
+    engine.change_terms("second", {"tags": ["zoo", "e\u0301"]}, actor="bb_maker")
+    engine.change_terms("first", {"tags": None})
+    assert found("é") == (["second"], ["team", "zoo", "é"])
+    assert engine.describe("second")["tags"] == ("zoo", "é")
+    assert engine.describe("first")["tags"] is None
+    assert verify(store, "second") == []
+    refused = [
+        (["a,b"], "without a comma"), ([], "give a list"), ([""], "a name of its own"), ("zoo", "give a list"),
+        ([f"t{n}" for n in range(17)], "16 at most"), (["x", "x"], "a name of its own"),
+        ([" x"], "no space at either end"),
+    ]  # fmt: skip
+    for tags, words in refused:
+        with pytest.raises(BadParameter, match=words):
+            engine.change_terms("third", {"tags": tags})

@@ -5,7 +5,7 @@ import random
 from budgetbandits.service.http.auth import drop_key, make_key
 from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.service import DecisionService
-from budgetbandits.service.stores.sql import dashboard
+from budgetbandits.service.stores.sql import dashboard, decision_search
 from budgetbandits.service.stores.sql.dashboard import DECISION_KINDS, DecisionFilter
 from clock import Clock
 from stores import all_decisions
@@ -118,3 +118,56 @@ def test_open_holds_are_those_of_the_campaign(store, monkeypatch):
     monkeypatch.setattr(dashboard, "HOLDS_COUNTED_MAX", 4)
     found = open_holds(store, ids[0], clock.now)
     assert (found.counts, found.more) == ([0, 2, 4], True)
+
+
+def test_a_decision_is_found_by_the_beginning_of_its_id(store):
+    _, id = played(store)
+    other = DecisionService(store).create("other", "bts", 20.0, {"a": 1.0, "b": 1.0})
+    made = all_decisions(store, "ads")
+    for each in made[:9]:
+        for digits in (6, 8, 32):
+            wanted = sorted(row.id for row in made if row.id.startswith(each.id[:digits]))
+            for campaign, found in ((None, wanted), (id, wanted), (other, [])):
+                rows = store.read(lambda tx, p=each.id[:digits], c=campaign: tx.pages().search().with_prefix(p, 9, c))
+                assert [row.id for row in rows] == found
+    [row] = store.read(lambda tx: tx.pages().search().with_prefix(made[3].id, 9))
+    assert row == made[3]
+    assert len(store.read(lambda tx: tx.pages().search().with_prefix("", 5))) == 5
+
+
+def test_all_events_of_a_decision_are_found_a_window_at_a_time(store, monkeypatch):
+    """Also of one that was reported on long after it had expired."""
+    engine, id = played(store)
+    DecisionService(store).create("other", "bts", 20.0, {"a": 1.0, "b": 1.0})
+    late = next(made for made in all_decisions(store, "ads") if made.hold.state == "expired")
+    engine.feedback(late.id, cost=0.25, reward=1.0)
+    engine.set_status("ads", "paused")
+    events = store.read(lambda tx: tx.events(id, limit=9999))
+    for made in all_decisions(store, "ads"):
+        wanted = [event for event in events if event.decision == made.id]
+        found = store.read(lambda tx, made=made: tx.pages().search().events(made))
+        assert (found.events, found.upto) == (wanted, None)
+    monkeypatch.setattr(decision_search, "EVENTS_SEARCHED_MAX", 7)
+    for made in all_decisions(store, "ads"):
+        wanted = [event for event in events if event.decision == made.id]
+        found, after, windows = {}, None, 0
+        while windows == 0 or after is not None:
+            page = store.read(lambda tx, made=made, after=after: tx.pages().search().events(made, after))
+            found, after, windows = found | {event.seq: event for event in page.events}, page.upto, windows + 1
+        assert [found[seq] for seq in sorted(found)] == wanted
+        assert windows <= len(events) / 7 + 1
+        assert windows > 1 or events[-8].seq <= wanted[0].seq
+
+
+def test_the_events_of_a_decision_are_looked_for_from_where_it_was_made(store, monkeypatch):
+    """So that the first window has them in a campaign of any length."""
+    monkeypatch.setattr(decision_search, "EVENTS_SEARCHED_MAX", 20)
+    clock = Clock(1_800_000_000.0)
+    engine = DecisionService(store, clock)
+    engine.create("ads", "bts", 200.0, {"a": 1.0, "b": 1.0})
+    for number in range(150):
+        clock.now += 10.0
+        engine.feedback(engine.decide("ads", f"{number}").decision, cost=0.5, reward=1.0)
+    for made in all_decisions(store, "ads")[::13]:
+        found = store.read(lambda tx, made=made: tx.pages().search().events(made))
+        assert [event.kind for event in found.events] == ["decided", "settled"]

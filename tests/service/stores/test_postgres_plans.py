@@ -12,7 +12,8 @@ import pytest
 from budgetbandits.service.audit.slices import Cut
 from budgetbandits.service.dashboard.overview import overview
 from budgetbandits.service.dashboard.query import ListQuery
-from budgetbandits.service.stores.records import Watermark
+from budgetbandits.service.ledger import Hold
+from budgetbandits.service.stores.records import DecisionRow, Watermark
 from budgetbandits.service.stores.sql.dashboard import DecisionFilter
 from stores import STORES
 
@@ -81,6 +82,9 @@ def reads(campaign):
         "operators": lambda tx: tx.pages().operator_events(campaign, 10, kinds=["active"]),
         "numbers": lambda tx: tx.pages().event_numbers(campaign, "active"),
         "resumed": lambda tx: tx.pages().resumed_at(campaign, 5),
+        "events of a decision": lambda tx: (
+            tx.pages().search().events(DecisionRow("0" * 32, campaign, 0, Hold(1), "7", "", 1.0, 2.0))
+        ),
     }
 
 

@@ -22,3 +22,15 @@ def test_a_migration_that_fails_changes_nothing(tmp_path, monkeypatch):
     assert after.execute("SELECT name FROM sqlite_master ORDER BY name").fetchall() == tables
     assert after.execute("PRAGMA user_version").fetchone() == (steps[-1][0],)
     after.close()
+
+
+def test_a_reader_does_not_wait_for_a_writer(tmp_path, monkeypatch):
+    monkeypatch.setattr("budgetbandits.service.stores.sqlite.WRITE_WAIT_SECONDS", 0.1)
+    with SQLiteStore(tmp_path / "money.db") as store:
+        writer = sqlite3.connect(tmp_path / "money.db", isolation_level=None)
+        assert writer.execute("PRAGMA auto_vacuum").fetchone() == (2,)
+        writer.execute("BEGIN IMMEDIATE")
+        assert store.read(lambda tx: tx.campaigns()) == []
+        with SQLiteStore(tmp_path / "money.db") as other:
+            assert other.read(lambda tx: tx.campaigns()) == []
+        writer.close()

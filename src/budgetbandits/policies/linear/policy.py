@@ -39,7 +39,8 @@ where σ² is the variance of that worth and h the leverage zᵀG⁻¹z of the r
 outcomes so far. They cost m x, and earn s (φ(x/s) − x/s Φ(−x/s)) for each of the T requests to come that are like
 this one, of which a tenth are taken to be. The level of the arm is that of all T requests: with its variance alone, and
 m₀ its outcomes, they may pay as well. If neither does for any m, the better arm answers. Arms that were never tried
-are, and so are more expensive ones where money is left over by the draw.
+are, and so are more expensive ones where money is left over by the draw. Where the better arm costs more than the
+chosen one, the price is at least that of the means: by a draw in which nothing expensive is worth its money, it is low.
 
 Estimates. Where the price of an arm is estimated before the choice, its costs are learned as if its estimate had been
 the usual one, the geometric mean of its estimates so far, and expected in proportion to the estimate. Recent requests
@@ -260,9 +261,16 @@ class LinearThompson(PlanPolicy[LinearState]):
         chosen = np.where(program.may, reward[:, -1] - price[:, None] * cost[:, -1], -np.inf).argmax(axis=1)
         if not 0.0 < state.requests < np.inf:
             return np.asarray(chosen)
-        reward, cost = self.predicted(fit, program.at_hand, fit.regressions.means[None], fit.mean_cost[None])
-        worth = np.where(program.may, reward[0] - price[:, None] * cost[0], -np.inf)
-        best, cost = worth.argmax(axis=1), cost[0, 0]
+        means = fit.regressions.means[None], fit.mean_cost[None]
+        reward, cost = (each[0, 0] for each in self.predicted(fit, program.at_hand, *means))
+        worth = np.where(program.may, reward - price[:, None] * cost, -np.inf)
+        best = worth.argmax(axis=1)
+        upgraded = cost[best] > cost[chosen]
+        if upgraded.any():  # where little is worth its money by the draw, its price is not that of what the means say
+            usual, _ = self.money_value(state, fit, program, *self.predicted(fit, program, *means), rng)
+            price = np.where(upgraded, np.maximum(price, usual), price)
+            worth = np.where(program.may, reward - price[:, None] * cost, -np.inf)
+            best = worth.argmax(axis=1)
         free = left_over & (cost[chosen] > cost[best])
         doubted = np.flatnonzero((chosen != best) & ~free)
         if len(doubted):

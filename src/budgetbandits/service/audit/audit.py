@@ -11,7 +11,7 @@ replay: the next audit compares it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -24,6 +24,7 @@ from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisio
 from budgetbandits.service.audit.replay import Replay, first_caps, policy_at
 from budgetbandits.service.audit.slices import ROWS_READ, Cut, event_slices
 from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.ledger import Account
 from budgetbandits.service.rollups import Recount
 from budgetbandits.service.stores.contract import UNREADABLE, Store, Transaction, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, Event
@@ -47,9 +48,11 @@ def verify(
     beginning.
     """
     while True:
-        differences, before = _Differences(), _checkpoint_number(store, campaign)
+        differences, before = Differences(), checkpoint_number(store, campaign)
         try:
-            _replay(store, campaign, progress, differences, archive)
+            books = store.read(lambda tx: Books.of(tx, campaign))
+            for _ in replayed(store, books, differences, progress, archive):
+                pass
         except UNREADABLE as error:
             if isinstance(error, BudgetBanditsError) and not isinstance(error, UnknownPolicy | BadState):
                 raise
@@ -57,11 +60,11 @@ def verify(
                 f"rows of campaign {campaign!r:.60} cannot be read: {error!r:.200}; restore an undamaged copy"
             )
         # what was pruned meanwhile was missing
-        if not differences.listed() or _checkpoint_number(store, campaign) == before:
+        if not differences.listed() or checkpoint_number(store, campaign) == before:
             return differences.listed()
 
 
-def _checkpoint_number(store: Store, campaign: str) -> int:
+def checkpoint_number(store: Store, campaign: str) -> int:
     def read(tx: Transaction) -> int:
         try:
             return tx.pruning().checkpoint(find_campaign(tx, campaign).id)
@@ -73,8 +76,15 @@ def _checkpoint_number(store: Store, campaign: str) -> int:
     return store.read(read)
 
 
-def _replay(store: Store, campaign: str, progress: Progress, differences: _Differences, folder: Path | None) -> None:
-    books = store.read(lambda tx: Books.of(tx, campaign))
+def replayed(
+    store: Store,
+    books: Books,
+    differences: Differences,
+    progress: Progress = lambda done, last: None,
+    folder: Path | None = None,
+) -> Iterator[tuple[Event, Account, Account]]:
+    """Replay a campaign and note what does not agree. Yields each event that the store has, with the campaign's money
+    before and after it."""
     cut, checkpoint = books.cut, books.checkpoint
     with OpenDecisions() as open:
         replay = books.replay(store, open, books.recount, from_checkpoint=folder is None)
@@ -83,7 +93,9 @@ def _replay(store: Store, campaign: str, progress: Progress, differences: _Diffe
         for events in event_slices(store, books.row.id, 0 if checkpoint is None else checkpoint.seq, cut.last):
             for event in events:
                 if cut.has(event):
+                    before = replay.account
                     apply(replay, event, books.recount, differences.add)
+                    yield event, before, replay.account
             for _, text in wrong_rows(store, replay.finished):
                 differences.add(text)
             replay.finished.clear()
@@ -103,7 +115,7 @@ def apply(replay: Replay, event: Event, recount: Recount, note: Callable[[str | 
 
 
 def _replay_archive(
-    archive: Archive, checkpoint: Checkpoint, replay: Replay, recount: Recount, differences: _Differences
+    archive: Archive, checkpoint: Checkpoint, replay: Replay, recount: Recount, differences: Differences
 ) -> None:
     """Replay what the archive has, and compare its decisions and its digests."""
     archive.check(checkpoint.pieces)
@@ -123,7 +135,7 @@ def _replay_archive(
             differences.add(f"the archive's events up to number {piece.seq} are not those that left the store")
 
 
-def _compare_archived(archive: Archive, piece: Piece, replay: Replay, differences: _Differences) -> None:
+def _compare_archived(archive: Archive, piece: Piece, replay: Replay, differences: Differences) -> None:
     """Decisions that came to their end in this piece."""
     there = {made.id: made for made in archive.decisions_of(piece, replay.finished)}
     for id, known in replay.finished.items():
@@ -131,7 +143,7 @@ def _compare_archived(archive: Archive, piece: Piece, replay: Replay, difference
     replay.finished.clear()
 
 
-def _close_archived(archive: Archive, piece: Piece, open: OpenDecisions, differences: _Differences) -> None:
+def _close_archived(archive: Archive, piece: Piece, open: OpenDecisions, differences: Differences) -> None:
     """Decisions that left without all their feedback, since they were too old for more."""
     for ids in [list(chunk) for chunk in open.chunks(ARCHIVED_COMPARED)]:
         for made in archive.decisions_of(piece, ids):
@@ -170,7 +182,7 @@ class Books:
         return Replay(self.row, self.arms, learner, open)
 
 
-class _Differences:
+class Differences:
     """However many there are, a number of them in words."""
 
     def __init__(self) -> None:
@@ -189,7 +201,7 @@ class _Differences:
         return self._texts + ([f"and {self._more:,} more"] if self._more else [])
 
 
-def _compare_books(books: Books, replay: Replay, differences: _Differences) -> None:
+def _compare_books(books: Books, replay: Replay, differences: Differences) -> None:
     """The campaign's row, its arms and its leases."""
     row, learner = books.row, replay.learner
     if replay.account != row.account:
@@ -217,7 +229,7 @@ def _compare_books(books: Books, replay: Replay, differences: _Differences) -> N
         differences.add(f"the campaign's row says {kept}, its events {known}")
 
 
-def _compare_open(store: Store, books: Books, open: OpenDecisions, differences: _Differences) -> None:
+def _compare_open(store: Store, books: Books, open: OpenDecisions, differences: Differences) -> None:
     """The rows of decisions that wait for feedback."""
     campaign, cut = books.row.id, books.cut
     ahead: set[str] = set()

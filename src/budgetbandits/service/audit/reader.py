@@ -30,7 +30,7 @@ PRIORITY = 15
 """As Unix counts, where 19 is the least: all three that a server may run take a tenth of a processor that others could
 fill, and whatever others leave."""
 
-JobKind = Literal["verify", "export", "prune"]
+JobKind = Literal["verify", "verify shared budget", "export", "prune"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Job:
 
     kind: JobKind
     campaign: str = ""
+    """Or the name of a shared budget."""
     table: Table = "decisions"
     format: Format = "csv"
     archive: str = ""
@@ -66,7 +67,11 @@ def answer(store: Store, job: Job) -> Iterator[bytes]:
         ]).encode()  # fmt: skip
         return
     with named_damage(job.campaign):
-        if job.kind == "export":
+        if job.kind == "verify shared budget":
+            from budgetbandits.service.shared_budgets.audit import verify_shared_budget
+
+            yield json.dumps(verify_shared_budget(store, job.campaign)).encode()
+        elif job.kind == "export":
             yield from pieces(store, job.campaign, job.table, job.format)
         else:
             yield json.dumps(verify(store, job.campaign)).encode()

@@ -23,6 +23,7 @@ from budgetbandits.service.leases import lending
 from budgetbandits.service.leases.leases import digest, learn_all
 from budgetbandits.service.ledger import NO_LIMITS, Account, Limits
 from budgetbandits.service.request import ResolvedRequest
+from budgetbandits.service.shared_budgets.rules import capped, uncapped
 from budgetbandits.service.stores.contract import UNREADABLE, T
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event, Lease, LeaseEvent
 
@@ -34,7 +35,7 @@ class _ReplayedLease:
     lease: Lease
     learner: CampaignLearner
     campaign: Account
-    """The campaign's money when it was merged."""
+    """The campaign's money when it was merged, with no more left than its shared budget had."""
     events: list[LeaseEvent] = field(default_factory=list)
     """The events that the campaign learns from when it is merged: choices that leave traces, failures, feedback."""
 
@@ -164,7 +165,8 @@ class Replay:
             self.account = replace(self.account, status="paused")
 
     def _spent_elsewhere(self, event: Event) -> None:
-        self.account = ledger.charge(self.account, _known(event.amount))
+        account = ledger.charge(capped(self.account, event.shared_left), _known(event.amount))
+        self.account = uncapped(account, self.account)
 
     def _archived(self, event: Event) -> None:
         """The amount is the time from which on decisions still take feedback."""
@@ -202,7 +204,8 @@ class Replay:
         """The choice that the event tells of, made again: the same arm, the same hold, as likely. Returns the limits of
         its hold."""
         learner, request = self._learner(event), ResolvedRequest.from_json(event.request)
-        account, leased, left = self.account, None, self.account.left
+        account, leased = capped(self.account, event.shared_left), None
+        left = account.left
         if lent is not None:
             account, leased, left = lent.campaign, lent.lease.account, lent.lease.account.left
         offer = learner.offer(request, event.at, left)
@@ -223,8 +226,9 @@ class Replay:
     def _settled(self, event: Event) -> None:
         def settle(known: OpenDecision) -> OpenDecision:
             cost, cap = _known(event.amount), int(self.learner.caps[_known(event.arm)])
-            account, hold = ledger.settle(self._account(event), known.hold, cost, cap)
-            self._book(event, account)
+            before = self._account(event)
+            account, hold = ledger.settle(capped(before, event.shared_left), known.hold, cost, cap)
+            self._book(event, uncapped(account, before))
             return replace(known, hold=hold, cost=cost, reward=known.reward if event.reward is None else event.reward)
 
         self._tell(event, settle)
@@ -337,9 +341,9 @@ class Replay:
         lent = self.leases[_known(event.lease)]
         ends = event.at + self.row.settings.terms.lease_seconds
         lease = replace(lent.lease, account=account, expires_at=ends, merged_seq=_known(event.lease_seq))
-        learner = self.learner.copy(lease.digest)
-        learner.set_remaining(self.account)
-        self.leases[lease.id] = _ReplayedLease(lease, learner, self.account)
+        learner, seen = self.learner.copy(lease.digest), capped(self.account, event.shared_left)
+        learner.set_remaining(seen)
+        self.leases[lease.id] = _ReplayedLease(lease, learner, seen)
 
     def _returned(self, event: Event) -> None:
         lent = self.leases.pop(_known(event.lease))

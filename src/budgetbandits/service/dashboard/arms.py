@@ -50,8 +50,10 @@ class ArmView:
     cost: float
     reward: float
     pulls: int
-    reported: int
-    """Costs and rewards that are known."""
+    rewarded: bool
+    """Whether any reward of it is known ..."""
+    priced: bool
+    """... and any price."""
     belief: Belief
     hour_ago: Belief | None
     """None if it had no feedback by then."""
@@ -66,11 +68,42 @@ class ArmView:
     """... and by the feedback of an hour ago, at the price of now."""
     learned_as: float | None = None
     """What its mean price counts as to the policy, which learns no price above that; None if it is not above."""
+    requests_used: int = 0
+    planned: float | None = None
+    """Its share of the requests to come, if the budget is for a number of them and that can be planned."""
+
+    @property
+    def reported(self) -> bool:
+        """Whether both are known: without either there is nothing to compare."""
+        return self.rewarded and self.priced
 
     @property
     def chance_order(self) -> tuple[bool, bool, float, float]:
         """The likely best first, then those of which nothing is known, retired arms last."""
         return not self.active, self.chance is None, -(self.chance or 0.0), -self.belief.ratio.median
+
+
+def sorted_arms(arms: Sequence[ArmView], order: str) -> list[ArmView]:
+    """By one of `query.ARM_ORDERS`: names and prices upwards, else the largest first; with - before it the other way
+    around. The unknown come after the known, and retired arms last."""
+    name, turned = order.removeprefix("-"), order.startswith("-")
+    if name == "chance" and not turned:
+        return sorted(arms, key=lambda arm: arm.chance_order)
+
+    def value(arm: ArmView) -> float | None:
+        if name in ("reward", "price"):
+            known = arm.rewarded if name == "reward" else arm.priced
+            return getattr(arm.belief, name).median if known else None
+        if name == "ratio":
+            worth = None if arm.worth is None else arm.worth.worth.median
+            return worth if worth is not None or not arm.reported else arm.belief.ratio.median
+        return {"chance": arm.chance, "share": arm.spent, "pulls": arm.pulls}[name]
+
+    if name == "name":
+        made = sorted(arms, key=lambda arm: arm.name.casefold(), reverse=turned)
+        return sorted(made, key=lambda arm: not arm.active)
+    way = 1.0 if (name == "price") != turned else -1.0
+    return sorted(arms, key=lambda arm: (not arm.active, value(arm) is None, way * (value(arm) or 0.0)))
 
 
 def by_worth(arms: Sequence[ArmView], price: float | None) -> None:
@@ -131,9 +164,10 @@ def compared_arms(
             arms.append(ArmView(
                 each.number, each.name, to_units(each.cost_cap), price, each.active, counts.decided,
                 to_units(counts.spent), to_units(counts.cost), counts.reward, int(each.learned["pulls"]),
-                counts.prices[0] + counts.rewards_reported, belief(now_told, *scales),
+                counts.rewards_reported > 0, counts.prices[0] > 0, belief(now_told, *scales),
                 belief(then_told, *scales) if then_told.cost.count or then_told.reward.count else None, None,
                 *_cooldown(each, now), learned_as=to_units(price) if now_told.cost.mean > 1.0 else None,
+                requests_used=counts.requests_used,
             ))  # fmt: skip
     choosable = [arm for arm in arms if arm.active]
     for arm, chance in zip(choosable, chances_of_best([arm.belief for arm in choosable]), strict=True):

@@ -14,7 +14,15 @@ from budgetbandits.errors import UnknownArm
 from budgetbandits.formatting.datetimes import DAY, HOUR
 from budgetbandits.service.campaigns import answered_of, named_segments, summary
 from budgetbandits.service.dashboard.actions.terms import differences
-from budgetbandits.service.dashboard.arms import ArmView, OtherArm, by_worth, compared_arms, other_arms, saved_by
+from budgetbandits.service.dashboard.arms import (
+    ArmView,
+    OtherArm,
+    by_worth,
+    compared_arms,
+    other_arms,
+    saved_by,
+    sorted_arms,
+)
 from budgetbandits.service.dashboard.charts import timeline
 from budgetbandits.service.dashboard.charts.cell_charts import colour_class
 from budgetbandits.service.dashboard.charts.shares import Shares, Slot, colours
@@ -109,6 +117,8 @@ class CampaignView:
     """... and over how many seconds it was to be spread; None where there was no plan."""
     prices: list[tuple[float, float]]
     """The price on money from time to time, if the budget is for a number of requests."""
+    by_requests_points: list[tuple[int, float]]
+    """(requests used, money spent) from the beginning on; empty without a horizon, and with one of each period."""
     names: list[str]
     """Of all arms, by their numbers."""
     arms: list[ArmView]
@@ -147,6 +157,11 @@ class CampaignView:
     def colour(self, arm: int) -> str:
         """The class of an arm's colour on this page."""
         return colour_class(self._colours.get(arm))
+
+    @property
+    def sorted_arms(self) -> list[ArmView]:
+        """As the page is asked to sort them."""
+        return sorted_arms(self.arms, self.query.sort)
 
     @cached_property
     def _requests(self) -> list[ResolvedRequest | None]:
@@ -206,8 +221,15 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
     prices = prices_of(
         history, budgets, timeline.plans(row, changes, "horizon"), timeline.choosable(row, rows, changes), now
     )  # fmt: skip
-    if row.settings.terms.horizon is not None:
+    points, terms = list[tuple[int, float]](), row.settings.terms
+    if terms.horizon is not None:
         by_worth(arms, prices[-1][1] if prices else None)
+        if terms.period is None:
+            points = timeline.by_requests(history, now)
+            active = {each.number for each in rows if each.active}
+            shares = timeline.planned_shares(totals.values(), to_units(row.account.budget), terms.horizon, active)
+            for arm in arms:
+                arm.planned = shares.get(arm.number) if arm.active else None
     return CampaignView(
         now=now, query=query, row=row, glance=glance, standing=state, pace=pace(glance, now),
         runs_out=_runs_out(pages, glance, now) if state.runs else None,
@@ -216,7 +238,7 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
         begins=begins, ends=ends, decided_until=decided_until, slot=slot, slots=slots,
         before=to_units(spent) - in_slots, budgets=budgets,
         plans=timeline.plans(row, changes, "pace_seconds"),
-        prices=prices,
+        prices=prices, by_requests_points=points,
         names=[arm.name for arm in rows], arms=arms, more_arms=more_arms[:ARMS_LISTED_MAX],
         arms_left_out=len(more_arms[ARMS_LISTED_MAX:]), not_compared=not_compared,
         saved=saved_by(arms, totals, row, spent),
@@ -274,35 +296,41 @@ def campaign_json(view: CampaignView) -> dict[str, Any]:
              "spent": {names[a]: n for a, n in s.spent.items()}} for s in view.slots
         ],
         "arms": [_arm(arm) for arm in view.arms],
+        "spent_by_requests": view.by_requests_points,
         "prices_on_money": [{"at": at, "price": price} for at, price in view.prices],
         "saved": view.saved, "refusals_7_days": view.refusals,
         "open_holds": {"younger_than": dict(zip(map(str, HOLD_AGES), view.holds.counts, strict=False)),
                        "count": view.holds.counts[-1], "or_more": view.holds.more,
                        "first_expires_at": view.holds.expires_at},
         "delays_24_hours": dict(zip(("10", "60", "300", "more"), view.delays, strict=True)),
-        "decisions": [_decision(made, names) for made in view.latest.decisions],
+        "decisions": [decision_json(made, names) for made in view.latest.decisions],
         "older_decisions": view.latest.older,
         "events": [event_json(event, names) for event in view.events],
     }  # fmt: skip
 
 
 def _arm(arm: ArmView) -> dict[str, Any]:
-    known = {"price": arm.belief.price, "ratio": arm.belief.ratio, "mean_reward": arm.belief.reward}
+    known = {
+        "price": arm.belief.price if arm.priced else None, "ratio": arm.belief.ratio if arm.reported else None,
+        "mean_reward": arm.belief.reward if arm.rewarded else None,
+    }  # fmt: skip
     return {
         "name": arm.name, "cost_cap": arm.cap, "active": arm.active, "decided": arm.decided, "spent": arm.spent,
         "cost": arm.cost, "reward": arm.reward, "pulls": arm.pulls, "chance_of_best": arm.chance,
         "failures": arm.failures, "cooldown_until": arm.cooldown_until,
         "price_learned_as": arm.learned_as,
-        **{name: asdict(each) if arm.reported else None for name, each in known.items()},
+        **{name: None if each is None else asdict(each) for name, each in known.items()},
+        "requests_used": arm.requests_used, "planned_share": arm.planned,
         "worth": None if arm.worth is None else asdict(arm.worth.worth),
     }  # fmt: skip
 
 
-def _decision(made: DecisionRow, names: Sequence[str]) -> dict[str, Any]:
+def decision_json(made: DecisionRow, names: Sequence[str]) -> dict[str, Any]:
+    """A decision in a list, for programs."""
     said = ResolvedRequest.from_json(made.request)
     return {
-        "id": made.id, "at": made.created_at, "arm": names[made.arm], "segment": None if said is None else said.segment,
-        "metadata": None if said is None else said.metadata,
+        "id": made.id, "key": made.key, "at": made.created_at, "arm": names[made.arm],
+        "segment": None if said is None else said.segment, "metadata": None if said is None else said.metadata,
         "state": made.hold.state, "failed": made.failed, "hold": to_units(made.hold.amount),
         "cost": known_units(made.cost), "reward": made.reward,
         "overrun": to_units(made.hold.overrun),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from budgetbandits.formatting.datetimes import HOUR
@@ -19,6 +20,8 @@ CAMPAIGNS_PER_PAGE = 100
 """Campaigns on a page."""
 
 SPARK_HOURS = 24
+DECISION_DIGITS = re.compile(r"[0-9a-f]{8,32}")
+DECISIONS_FOUND_MAX = 5
 
 
 @dataclass
@@ -35,6 +38,21 @@ class CampaignLine:
     """For how many requests the money lasts, if it is for a number of them."""
 
 
+@dataclass(frozen=True)
+class CurrencySums:
+    """The money of all campaigns in one currency, in its unit."""
+
+    currency: str | None
+    campaigns: int
+    budget: float
+    spent: float
+    held: float
+    leased: float
+    overrun: float
+    left: float
+    spent_with_leases: float
+
+
 @dataclass
 class Overview:
     """A page of the list, and sums over all campaigns that the key may see."""
@@ -46,11 +64,16 @@ class Overview:
     """Campaigns in all that were asked for."""
     counts: Counter[str]
     """By group, and "all", of those whose name fits."""
-    sums: dict[str, float] | None
-    """None if campaigns have different currencies: such amounts are not added up."""
-    currency: str | None
-    """Of all campaigns, if it is the same."""
-    campaigns: int
+    sums: list[CurrencySums]
+    """By currency: amounts in different ones are not added up."""
+    decisions: list[tuple[str, str]]
+    """(campaign, id) of decisions whose ids begin with the text that was typed."""
+    tags: list[str]
+    """All that campaigns have."""
+
+    @property
+    def campaigns(self) -> int:
+        return sum(each.campaigns for each in self.sums)
 
     @property
     def pages(self) -> int:
@@ -59,10 +82,12 @@ class Overview:
     def as_json(self) -> dict[str, Any]:
         return {
             "at": self.now, "found": self.found, "page": self.query.page, "pages": self.pages,
-            "groups": dict(self.counts), "sums": self.sums,
+            "groups": dict(self.counts), "sums": [asdict(each) for each in self.sums],
+            "decisions": [{"campaign": name, "id": id} for name, id in self.decisions],
             "campaigns": [
                 {"id": line.glance.id, "name": line.glance.name, "policy": line.glance.policy,
                  "status": line.glance.account.status, "currency": line.glance.settings.terms.currency,
+                 "tags": list(line.glance.settings.terms.tags or ()),
                  "standing": {"word": line.standing.word, "cause": line.standing.cause, "group": line.standing.group},
                  **{name: to_units(getattr(line.glance.account, name)) for name in MONEY},
                  "spent_with_leases": to_units(line.glance.spent),
@@ -79,8 +104,9 @@ def overview(tx: Transaction, query: ListQuery, only: str | None) -> Overview:
     now, pages = tx.now(), tx.pages()
     lists = pages.campaign_list(only)
     listed = lists.listed(
-        since(now), query.text, query.group, query.order, CAMPAIGNS_PER_PAGE, (query.page - 1) * CAMPAIGNS_PER_PAGE
-    )
+        since(now), query.text, query.group, query.order, CAMPAIGNS_PER_PAGE, (query.page - 1) * CAMPAIGNS_PER_PAGE,
+        query.tag,
+    )  # fmt: skip
     counts: Counter[str] = Counter()
     for rank, count in listed.counts.items():
         counts[rank.group] += count
@@ -92,13 +118,23 @@ def overview(tx: Transaction, query: ListQuery, only: str | None) -> Overview:
                      _lasts(each.glance, squares.get(each.glance.id, 0.0)))
         for each in each_one
     ]  # fmt: skip
-    sums = lists.sums()
-    one = len(sums.currencies) < 2
+    sums = [
+        CurrencySums(each.currency, each.campaigns, **{name: to_units(amount) for name, amount in each.money.items()})
+        for each in lists.sums()
+    ]
     return Overview(
-        now, query, lines, counts[query.group], counts,
-        {name: to_units(amount) for name, amount in sums.money.items()} if one else None,
-        next(iter(sums.currencies), None) if one else None, sums.campaigns,
-    )  # fmt: skip
+        now, query, lines, counts[query.group], counts, sums, _decisions(tx, query.text, only), lists.tags()
+    )
+
+
+def _decisions(tx: Transaction, text: str, only: str | None) -> list[tuple[str, str]]:
+    """Decisions of any campaign whose ids begin with a text of at least eight hexadecimal digits, by their index."""
+    if not DECISION_DIGITS.fullmatch(text):
+        return []
+    pages = tx.pages()
+    found = pages.search().with_prefix(text, DECISIONS_FOUND_MAX, only)
+    names = pages.names(sorted({made.campaign for made in found}))
+    return [(names[made.campaign], made.id) for made in found if made.campaign in names]
 
 
 def _lasts(glance: CampaignSummary, squares: float) -> float | None:

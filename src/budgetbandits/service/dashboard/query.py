@@ -18,6 +18,8 @@ from budgetbandits.service.names import normal
 from budgetbandits.service.stores.sql.dashboard import DECISION_KINDS, DecisionKind, Group, Order
 from budgetbandits.web.servers import root_path
 
+ARM_ORDERS = ("chance", "name", "share", "pulls", "reward", "price", "ratio")
+"""What the arms of a page can be sorted by."""
 Range = Literal["day", "week", "all"]
 RANGE_SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("inf")}
 
@@ -25,7 +27,7 @@ RANGE_SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("
 @dataclass(frozen=True)
 class PageQuery:
     """The time that pictures are of, and which decisions: of a kind, an arm, a segment, with an entry of metadata
-    (``name=value``), from an event backwards."""
+    (``name=value``), from an event backwards; and what arms are sorted by."""
 
     range: Range = "all"
     show: DecisionKind = "all"
@@ -33,6 +35,7 @@ class PageQuery:
     segment: str = ""
     metadata: str = ""
     before: int | None = None
+    sort: str = "chance"
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> PageQuery:
@@ -45,7 +48,10 @@ class PageQuery:
         if metadata and "=" not in metadata:
             raise BadParameter(f"metadata is {metadata!r:.60}; write NAME=VALUE, such as user=u-17")
         arm, segment = query.get("arm", "")[:400], query.get("segment", "")[:400]
-        return cls(range, show, arm, segment, metadata, event_of(query))  # type: ignore[arg-type]
+        sort = query.get("sort", "chance")
+        if sort.removeprefix("-") not in ARM_ORDERS:
+            raise BadParameter(f"sort is {sort!r:.20}; use one of {', '.join(ARM_ORDERS)}, perhaps with - before it")
+        return cls(range, show, arm, segment, metadata, event_of(query), sort)  # type: ignore[arg-type]
 
     @property
     def filtered(self) -> bool:
@@ -69,6 +75,7 @@ class ListQuery:
     group: Group | Literal["all"] = "all"
     order: Order = "alarm"
     page: int = 1
+    tag: str = ""
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> ListQuery:
@@ -78,7 +85,8 @@ class ListQuery:
         number = whole_number(page[:9])
         if group not in ("all", *get_args(Group)) or order not in get_args(Order) or number is None:
             raise BadParameter("there is no such list; use the links of the page")
-        return cls(normal(text[:200]), group, order, min(max(number, 1), 10**6))  # type: ignore[arg-type]
+        tag = normal(query.get("tag", "")[:200])
+        return cls(normal(text[:200]), group, order, min(max(number, 1), 10**6), tag)  # type: ignore[arg-type]
 
     def query(self, **others: Any) -> str:
         """The query of an address for this, with these others.
@@ -86,8 +94,8 @@ class ListQuery:
         >>> ListQuery("a b", page=3).query(group="stopped")
         '?q=a+b&group=stopped'
         """
-        values = {"q": self.text, "group": self.group, "order": self.order, "page": 1, **others}
-        return _query(values, {"q": "", "group": "all", "order": "alarm", "page": 1})
+        values = {"q": self.text, "tag": self.tag, "group": self.group, "order": self.order, "page": 1, **others}
+        return _query(values, {"q": "", "tag": "", "group": "all", "order": "alarm", "page": 1})
 
 
 def _query(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
@@ -117,6 +125,22 @@ def address(*segments: str, **query: Any) -> str:
 def campaign_address(name: str, *segments: str, **query: Any) -> str:
     """The address of a campaign's page, or of one below it."""
     return address("campaigns", name, *segments, **query)
+
+
+def campaign_path(name: str) -> str:
+    """The path of a campaign in the API, below the address of a server.
+
+    >>> campaign_path("50% off?")
+    '/v1/campaigns/50%25%20off%3F'
+    """
+    return f"/v1/campaigns/{quote(name, safe='')}"
+
+
+def server_address(request: Request) -> str:
+    """The address of this server as the request came, with the prefix that a proxy serves it under."""
+    said = request.headers.get("x-forwarded-proto", "")
+    scheme = said if said in ("http", "https") else request.url.scheme
+    return str(request.base_url.replace(scheme=scheme)).rstrip("/")
 
 
 def path_of(request: Request) -> str:

@@ -13,7 +13,7 @@ from budgetbandits.formatting.datetimes import duration, wait
 from budgetbandits.formatting.money import budget_decimals, exact_money, money
 from budgetbandits.formatting.numbers import in_full, percentage, plain, significant, thousands, truncated
 from budgetbandits.service.dashboard import query
-from budgetbandits.service.dashboard.charts import cell_charts, time_charts
+from budgetbandits.service.dashboard.charts import cell_charts, pointer, time_charts
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.standing import Standing
 from budgetbandits.service.stores.sql.dashboard import Rank
@@ -81,9 +81,9 @@ PAGES = LivePages(
      "digits": budget_decimals, "short": truncated, "significant": significant, "plain": plain, "in_full": in_full,
      "signed": signed, "duration": duration, "wait": wait, "size_class": size_class,
      "terms": terms_in_short, "sign": sign},
-    {"cell_charts": cell_charts, "time_charts": time_charts, "beat": BEAT, "address": query.address,
-     "campaign_address": query.campaign_address, "cookie_path": query.cookie_path,
-     "when_expired": TERMS["on_expire"].text},
+    {"cell_charts": cell_charts, "time_charts": time_charts, "pointer": pointer, "beat": BEAT, "address": query.address,
+     "campaign_address": query.campaign_address, "cookie_path": query.cookie_path, "currencies_shown": 8,
+     "tags_shown": 24, "when_expired": TERMS["on_expire"].text},
 )  # fmt: skip
 render = PAGES.render
 

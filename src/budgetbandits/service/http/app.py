@@ -23,6 +23,7 @@ from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.http.problem_json import not_found
 from budgetbandits.service.http.request_checks import BodyLimit, NulFilter, RequestCounter
 from budgetbandits.service.http.subprocess_reads import LongReads
+from budgetbandits.service.http.tracing import RequestTracing, Tracing
 from budgetbandits.service.http.worker_routes import ServerState
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import Store
@@ -54,8 +55,8 @@ class LazyApplication:
 
 
 OWN_SEGMENTS = (
-    "assets", "campaigns", "docs", "healthz", "keys", "live", "metrics", "new", "openapi.json", "readyz", "sign-in",
-    "sign-out", "v1",
+    "assets", "campaigns", "docs", "healthz", "keys", "live", "metrics", "new", "new-shared-budget",
+    "openapi.json", "readyz", "shared-budgets", "sign-in", "sign-out", "v1",
 )  # fmt: skip
 """The first segments of this server's own addresses."""
 
@@ -101,8 +102,9 @@ class Application(Router):
     def __init__(self, state: ServerState, path: str = "") -> None:
         def make() -> ASGIApp:
             from budgetbandits.service.http.operator_routes import operators
+            from budgetbandits.service.http.shared_budget_routes import ROUTERS
 
-            return operators(state)
+            return operators(state, ROUTERS)
 
         self.operators = LazyApplication(make)
         # no redirects: they would lead to the address in the header Host
@@ -114,6 +116,7 @@ class Application(Router):
             middleware=[
                 *([Middleware(RootPath, path=path)] if path else []),
                 Middleware(RequestCounter, metrics=state.metrics),
+                *([] if state.tracing is None else [Middleware(RequestTracing, tracing=state.tracing)]),
                 Middleware(BodyLimit),
                 Middleware(NulFilter),
             ],
@@ -122,9 +125,10 @@ class Application(Router):
 
 def create_app(
     service: DecisionService, store: Store, metrics: Metrics | None = None, reads: LongReads | None = None,
-    keys: KeyRing | None = None, path: str = "",
+    keys: KeyRing | None = None, path: str = "", tracing: Tracing | None = None,
 ) -> Application:  # fmt: skip
     """The application, below a path; its server must call `DecisionService.expire_due` now and then."""
     parts = service.campaigns, service.decisions, service.reports
     metrics, reads = metrics or Metrics(store), reads or LongReads(store)
-    return Application(ServerState(*parts, store, metrics, keys or KeyRing(store), reads), path)
+    tracing = tracing or Tracing.from_environment()
+    return Application(ServerState(*parts, store, metrics, keys or KeyRing(store), reads, tracing), path)

@@ -145,10 +145,10 @@ def prefix_of(text: str) -> str:
     return _parts(text)[0]
 
 
-def prefix_meant(keys: Iterable[Key], text: str) -> str:
+def prefix_meant(prefixes: Iterable[str], text: str) -> str:
     """The prefix of the key that a text identifies: bb_1a2b3c4d_… as lists show it, its beginning, or the whole key."""
     meant = text.removeprefix("bb_").partition("_")[0].removesuffix("…")
-    there = sorted(key.prefix for key in keys)
+    there = sorted(prefixes)
     if meant in there:
         return meant
     fitting = [prefix for prefix in there if meant and prefix.startswith(meant)]

@@ -73,6 +73,14 @@ SERIES: dict[str, tuple[str, str, Value]] = {
 """For each name that a setting may list: the metric after ``budgetbandits_campaign_``, its help and its value."""
 
 
+SHARED_SERIES = {
+    "budget": "What the campaigns of a shared budget may spend together.",
+    "spent": "Spent by them.",
+    "left": "Neither spent, held nor leased by any of them.",
+}
+"""The amounts of a shared budget that have series."""
+
+
 @dataclass(frozen=True)
 class CampaignSeries:
     """Which series a campaign has, and how many campaigns have any."""
@@ -134,6 +142,7 @@ class CampaignMetrics:
                     some.append(f"budgetbandits_campaign_{SERIES[name][0]}{{{label}{more}}} {float(value)!r}\n")
         for name, some in lines.items():
             yield from _family(f"campaign_{SERIES[name][0]}", SERIES[name][1], some)
+        yield from self._shared_budgets()
         yield from self._sums(listed, lag)
 
     def _listed(self, tx: Transaction) -> CampaignPage:
@@ -152,6 +161,18 @@ class CampaignMetrics:
                 self._projected[id] = known.get(id, (begun, each.runs_out))
                 yield each
             time.sleep(REST_SHARE * (time.thread_time() - busy))
+
+    def _shared_budgets(self) -> Iterator[str]:
+        """The money of budgets over several campaigns, of as many as campaigns may have series."""
+        most = self._series.campaigns_max if self._series.names else 0
+        rows = self._store.read(lambda tx: tx.shared_budgets().all(most)) if most else []
+        for name, text in SHARED_SERIES.items():
+            lines = [
+                f'budgetbandits_shared_budget_{name}{{shared_budget="{_escaped(each.name)}"}} '
+                f"{to_units(getattr(each.account, name))!r}\n"
+                for each in rows
+            ]
+            yield from _family(f"shared_budget_{name}", text, lines)
 
     def _sums(self, listed: CampaignPage, lag: float) -> Iterator[str]:
         """Of all campaigns together: few series, however many campaigns there are."""

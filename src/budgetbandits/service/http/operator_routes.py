@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from typing import Annotated, Any, get_type_hints
 
 import structlog
-from fastapi import APIRouter, Depends, FastAPI, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -23,33 +23,42 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match, Mount, Router
 from starlette.types import Message
 
-from budgetbandits.errors import BadState, Conflict
+from budgetbandits.errors import BadState, Conflict, NotAllowed
 from budgetbandits.service import webhooks
-from budgetbandits.service.audit.export import Format, Table
+from budgetbandits.service.audit.export import Format, Table, archived_rows
 from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.dashboard.actions.routes import ActionPages
+from budgetbandits.service.dashboard.connect import ConnectPages
+from budgetbandits.service.dashboard.decision import DecisionPages
 from budgetbandits.service.dashboard.keys import KeyPages
 from budgetbandits.service.dashboard.pages import Dashboard
 from budgetbandits.service.dashboard.sessions import Sessions
-from budgetbandits.service.http import worker_routes
+from budgetbandits.service.dashboard.shared_budgets import SharedBudgetPages
 from budgetbandits.service.http.auth import actor_of, check_header, drop_key, make_key, prefix_of
-from budgetbandits.service.http.problem_json import (
-    CALLER_ERRORS,
-    PROBLEMS,
-    InvalidRequest,
+from budgetbandits.service.http.openapi import (
+    DESCRIPTION,
+    PROBLEM_RESPONSES,
+    ArmPath,
+    CampaignPath,
+    DecisionPath,
+    IdempotencyKey,
     OpenApiDocument,
-    answer,
-    not_found,
+    add_worker_routes,
+    requires,
 )
+from budgetbandits.service.http.problem_json import CALLER_ERRORS, InvalidRequest, answer, not_found
 from budgetbandits.service.http.request_checks import check_mistakes, check_no_nul, check_query, check_size, log_failure
 from budgetbandits.service.http.schemas import (
+    ArmTotalAnswer,
     AuditAnswer,
     CampaignAnswer,
     CampaignClone,
     CampaignDetailAnswer,
     DecisionDetailAnswer,
     DecisionPageAnswer,
+    DroppedKeyAnswer,
+    DroppedWebhookAnswer,
     EventPageAnswer,
     KeyAnswer,
     NewArm,
@@ -59,10 +68,12 @@ from budgetbandits.service.http.schemas import (
     NewWebhook,
     NewWebhookAnswer,
     RequestBody,
+    Resumption,
     StandingAnswer,
     TermChanges,
     TopUp,
     WebhookAnswer,
+    WebhookTestAnswer,
 )
 from budgetbandits.service.http.subprocess_reads import Reading, StreamedRead
 from budgetbandits.service.http.worker_routes import ServerState
@@ -77,19 +88,26 @@ log = structlog.get_logger("budgetbandits")
 # --- the application -------------------------------------------------------------------------------------------------
 
 
-def operators(service: ServerState) -> Router:
-    """The application of operators: FastAPI's routes and the dashboard."""
+def operators(service: ServerState, others: Sequence[APIRouter]) -> Router:
+    """The application of operators: FastAPI's routes, these and ``others``, and the dashboard."""
     api = FastAPI(
-        title="budgetbandits", version=version("budgetbandits"), docs_url=None, redoc_url=None, openapi_url=None,
-        responses=PROBLEMS, exception_handlers=HANDLERS, redirect_slashes=False,
+        title="budgetbandits", version=version("budgetbandits"), description=DESCRIPTION, docs_url=None,
+        redoc_url=None, openapi_url=None, responses=PROBLEM_RESPONSES, exception_handlers=HANDLERS,
+        redirect_slashes=False, generate_unique_id_function=lambda route: route.name,
     )  # fmt: skip
     api.state.service = service
-    for routes in (read, admin):
+    for routes in (read, admin, *others):
         api.include_router(routes)
-    worker_routes.document(api)
-    api.add_route("/openapi.json", OpenApiDocument(api.openapi).__call__, methods=["GET"], include_in_schema=False)
+    add_worker_routes(api)
+    document = OpenApiDocument(api)
+    api.add_route("/openapi.json", document.__call__, methods=["GET"], include_in_schema=False)
+    api.add_route("/docs", document.show, methods=["GET"], include_in_schema=False)
     dashboard = Dashboard(service, Sessions(service.store, service.keys))
-    pages = [*dashboard.routes(), *KeyPages(dashboard).routes(), *ActionPages(dashboard).routes()]
+    parts = (
+        DecisionPages(dashboard), KeyPages(dashboard), SharedBudgetPages(dashboard), ConnectPages(dashboard),
+        ActionPages(dashboard),
+    )  # fmt: skip
+    pages = [*dashboard.routes(), *(route for part in parts for route in part.routes())]
     return Router([*pages, Mount("/", api)], redirect_slashes=False, default=not_found)
 
 
@@ -121,23 +139,9 @@ HANDLERS: dict[Any, Any] = dict.fromkeys([*CALLER_ERRORS, RequestValidationError
 UNUSED_BODY_BYTES_MAX = 1_000
 """Bytes of a body that is sent to a route without one."""
 
-CampaignPath = Annotated[str, Path(min_length=1, max_length=200, description="A campaign's name or id.")]
-
-DecisionPath = Annotated[str, Path(min_length=1, max_length=200, description="A decision's id.")]
-
 PageLimit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
 
 Cursor = Annotated[int, Query(ge=0, le=2**62, description="The cursor that ended the previous page.")]
-
-ArmPath = Annotated[str, Path(min_length=1, max_length=200, description="An arm's name.")]
-
-IdempotencyKey = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$",
-        description="A repeated request with the same key changes nothing again.",
-    ),
-]  # fmt: skip
 
 
 def service_of(request: Request) -> ServerState:
@@ -211,6 +215,9 @@ def scoped_route(scope: str) -> type[APIRoute]:
     """
 
     class ScopedRoute(APIRoute):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options | {"openapi_extra": requires(scope)})
+
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handle = super().get_route_handler()
             body: type[RequestBody] | None = get_type_hints(self.endpoint).get("body")
@@ -220,10 +227,10 @@ def scoped_route(scope: str) -> type[APIRoute]:
                 header, campaign = request.headers.get("authorization", ""), request.path_params.get("campaign")
                 client = request.scope.get("client")
                 key = await check_header(service_of(request).keys, header, scope, campaign, client)
-                request.state.actor = actor_of(key.prefix)
+                request.state.actor, request.state.only = actor_of(key.prefix), key.campaign
                 structlog.contextvars.bind_contextvars(actor=request.state.actor)
                 check_query(request.scope["query_string"], known)
-                content = await request.body()
+                content = await request.body() or (b"" if body is None else b"{}")
                 check_size(len(content), UNUSED_BODY_BYTES_MAX if body is None else body.max_bytes)
                 check_no_nul(content)
                 if body is not None:
@@ -239,7 +246,17 @@ def scoped_route(scope: str) -> type[APIRoute]:
 # --- the routes ------------------------------------------------------------------------------------------------------
 
 EXPORT_TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
-EXPORT_RESPONSES: dict[int | str, dict[str, Any]] = {200: {"content": {kind: {} for kind in EXPORT_TYPES.values()}}}
+TEXT = {"schema": {"type": "string"}}
+EXPORT_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The file.", "content": dict.fromkeys(EXPORT_TYPES.values(), TEXT),
+        "headers": {"Budgetbandits-Archived": {"description": "How many earlier rows are in the archive.",
+                                               "schema": {"type": "integer"}}},
+    }
+}  # fmt: skip
+METRICS_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {"description": "Prometheus's text format.", "content": {"text/plain": TEXT}}
+}
 
 Limit = Annotated[int | None, Query(ge=1, le=1000, description="How many at most; all if not given.")]
 After = Annotated[
@@ -250,9 +267,11 @@ read = APIRouter(route_class=scoped_route("read"))
 admin = APIRouter(route_class=scoped_route("admin"))
 change = partial(admin.post, response_model=CampaignDetailAnswer)
 
+PLAIN_RESUMPTION = Resumption()
 
-@read.get("/metrics", response_class=Response)
-def read_metrics(service: ThisService) -> Response:
+
+@read.get("/metrics", response_class=Response, responses=METRICS_RESPONSES)
+def metrics(service: ThisService) -> Response:
     """Metrics for Prometheus; money is read from the store."""
     return Response(service.metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
@@ -274,15 +293,22 @@ def campaigns(service: ThisService, limit: Limit = None, after: After = None) ->
 
 
 @read.get("/v1/campaigns/{campaign}")
-def show(campaign: CampaignPath, service: ThisService) -> CampaignDetailAnswer:
+def campaign(campaign: CampaignPath, service: ThisService) -> CampaignDetailAnswer:
     """Show a campaign with its arms."""
     found = service.campaigns.describe(campaign)
     with named_damage(campaign):
         return CampaignDetailAnswer(**found)
 
 
+@read.get("/v1/campaigns/{campaign}/totals")
+def totals(campaign: CampaignPath, service: ThisService) -> list[ArmTotalAnswer]:
+    """List what each arm that was ever chosen has cost and earned; as of a few seconds before."""
+    found = service.campaigns.totals(campaign)
+    return [ArmTotalAnswer(arm=name, **vars(each)) for name, each in found.items()]
+
+
 @read.get("/v1/campaigns/{campaign}/standing")
-def show_standing(campaign: CampaignPath, service: ThisService) -> StandingAnswer:
+def standing(campaign: CampaignPath, service: ThisService) -> StandingAnswer:
     """Show how a campaign does: its standing and the cause, its pace, its projected end and what it earned."""
     return StandingAnswer(**service.campaigns.outlook(campaign).to_dict())
 
@@ -310,13 +336,14 @@ def pause(change: ThisChange) -> Response:
 
 
 @change("/v1/campaigns/{campaign}/resume")
-def resume(change: ThisChange) -> Response:
-    """Make decisions again, after a pause or a freeze."""
-    return change.make("status set", Campaigns.set_status, "active", status="active")
+def resume(change: ThisChange, body: Resumption = PLAIN_RESUMPTION) -> Response:
+    """Make decisions again, after a pause, a freeze or a restore."""
+    method, given = partial(Campaigns.set_status, spent_since=body.spent_since), body.model_dump(exclude_unset=True)
+    return change.make("status set", method, "active", status="active", **given)
 
 
 @change("/v1/campaigns/{campaign}/close")
-def close(change: ThisChange) -> Response:
+def close_campaign(change: ThisChange) -> Response:
     """Close for good; feedback for open decisions is still accepted."""
     return change.make("status set", Campaigns.set_status, "closed", status="closed")
 
@@ -352,24 +379,28 @@ def bring_back_arm(arm: ArmPath, change: ThisChange) -> Response:
 
 
 @change("/v1/campaigns/{campaign}/terms")
-def change_terms(body: TermChanges, change: ThisChange) -> Response:
-    """Change the terms that are sent, from now on; null removes a limit."""
+def change_terms(body: TermChanges, change: ThisChange, request: Request) -> Response:
+    """Change the terms that are sent, from now on; null removes a limit. For shared_budget the key must be for all
+    campaigns."""
     sent = body.model_dump(exclude_unset=True)
+    if "shared_budget" in sent and request.state.only is not None:
+        raise NotAllowed("a shared budget is of several campaigns, and this key for one; use one for all", known=True)
     changes = {name: value for name, value in sent.items() if value is not None or name not in CHANGEABLE_FACTS}
     return change.make("terms changed", Campaigns.change_terms, changes, **changes)
 
 
 @read.get("/v1/campaigns/{campaign}/export", response_class=Response, responses=EXPORT_RESPONSES)
-async def read_export(
+async def export(
     request: Request, campaign: CampaignPath, service: ThisService, table: Table = "decisions", format: Format = "csv"
 ) -> StreamedRead:
     """Export all decisions or all events as a file."""
+    archived = await run_in_threadpool(archived_rows, service.store, campaign, table)
     reading = await _long_read(request, service, Job("export", campaign, table, format))
-    return StreamedRead(reading, EXPORT_TYPES[format], f"{table}.{format}")
+    return StreamedRead(reading, EXPORT_TYPES[format], f"{table}.{format}", {"Budgetbandits-Archived": f"{archived}"})
 
 
 @admin.get("/v1/campaigns/{campaign}/verify")
-async def read_verify(request: Request, campaign: CampaignPath, service: ThisService) -> AuditAnswer:
+async def verify(request: Request, campaign: CampaignPath, service: ThisService) -> AuditAnswer:
     """Replay the campaign's events and compare the result with the store."""
     reading = await _long_read(request, service, Job("verify", campaign))
     try:
@@ -380,7 +411,7 @@ async def read_verify(request: Request, campaign: CampaignPath, service: ThisSer
 
 
 @read.get("/v1/campaigns/{campaign}/decisions")
-def list_decisions(
+def decisions(
     campaign: CampaignPath, service: ThisService, limit: PageLimit = 100, before: Cursor | None = None,
     kind: DecisionKind = "all", arm: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
 ) -> DecisionPageAnswer:  # fmt: skip
@@ -390,23 +421,21 @@ def list_decisions(
 
 
 @read.get("/v1/campaigns/{campaign}/decisions/{decision}")
-def show_decision(campaign: CampaignPath, decision: DecisionPath, service: ThisService) -> DecisionDetailAnswer:
+def decision(campaign: CampaignPath, decision: DecisionPath, service: ThisService) -> DecisionDetailAnswer:
     """Show a decision."""
     work = partial(read_decision, campaign=campaign, id=decision)
     return DecisionDetailAnswer(**service.store.read(isolated(campaign, work)))
 
 
 @read.get("/v1/campaigns/{campaign}/events")
-def list_events(
-    campaign: CampaignPath, service: ThisService, limit: PageLimit = 100, after: Cursor = 0
-) -> EventPageAnswer:
+def events(campaign: CampaignPath, service: ThisService, limit: PageLimit = 100, after: Cursor = 0) -> EventPageAnswer:
     """List events, the oldest first, page by page; a program that keeps the cursor hears of each once."""
     work = partial(read_events, campaign=campaign, limit=limit, after=after)
     return EventPageAnswer(**service.store.read(isolated(campaign, work)))
 
 
 @admin.get("/v1/keys")
-def list_keys(service: ThisService) -> list[KeyAnswer]:
+def keys(service: ThisService) -> list[KeyAnswer]:
     """List all keys by their public part."""
 
     def work(tx: Transaction) -> list[KeyAnswer]:
@@ -425,16 +454,16 @@ def create_key(body: NewKey, service: ThisService, actor: Actor, key: Idempotenc
     return NewKeyAnswer(prefix=prefix_of(text), key=text)
 
 
-@admin.delete("/v1/keys/{prefix}")
+@admin.delete("/v1/keys/{prefix}", name="drop_key")
 def delete_key(
     prefix: Annotated[str, Path(pattern="^[0-9a-zA-Z]{1,40}$")], service: ThisService, actor: Actor
-) -> dict[str, str]:
+) -> DroppedKeyAnswer:
     """Drop a key: servers refuse it within five seconds."""
     if actor_of(prefix) == actor:
         raise Conflict("this is the key that you are using; drop it with another one")
     drop_key(service.store, prefix, actor)
     log.info("key dropped", key=prefix)
-    return {"prefix": prefix}
+    return DroppedKeyAnswer(prefix=prefix)
 
 
 @admin.post("/v1/webhooks", status_code=201)
@@ -445,20 +474,29 @@ def create_webhook(body: NewWebhook, service: ThisService, actor: Actor) -> NewW
     return NewWebhookAnswer(**vars(made) | {"campaign": body.campaign})
 
 
-@admin.get("/v1/webhooks")
+@admin.get("/v1/webhooks", name="webhooks")
 def list_webhooks(service: ThisService) -> list[WebhookAnswer]:
     """List webhooks, and how many notifications each has not accepted."""
-    return [WebhookAnswer(**each) for each in service.store.read(webhooks.listed)]  # type: ignore[arg-type]
+    return [WebhookAnswer(**each) for each in service.store.read(webhooks.listed)]
 
 
 @admin.delete("/v1/webhooks/{webhook}")
 def drop_webhook(
     webhook: Annotated[str, Path(min_length=1, max_length=200)], service: ThisService, actor: Actor
-) -> dict[str, str]:
+) -> DroppedWebhookAnswer:
     """Notify an address no more; what it has not accepted is dropped."""
     webhooks.drop_webhook(service.store, webhook)
     log.info("webhook dropped", webhook=webhook, actor=actor)
-    return {"id": webhook}
+    return DroppedWebhookAnswer(id=webhook)
+
+
+@admin.post("/v1/webhooks/{webhook}/test")
+def test_webhook(
+    webhook: Annotated[str, Path(min_length=1, max_length=200)], service: ThisService
+) -> WebhookTestAnswer:
+    """Send a test notification to an address at once, and say whether it was accepted."""
+    problem = webhooks.send_test(service.store, webhook)
+    return WebhookTestAnswer(id=webhook, accepted=problem is None, problem=problem)
 
 
 async def _long_read(request: Request, service: ServerState, job: Job) -> Reading:

@@ -1,4 +1,4 @@
-"""Errors over HTTP as application/problem+json, and the OpenAPI document, which lists them.
+"""Errors over HTTP as application/problem+json.
 
 The title of a problem is the name of the error's class, by which the client raises the same error again: renaming a
 class in `errors` changes the protocol. Refusals that no class stands for have a title such as ``body_too_large``.
@@ -6,23 +6,19 @@ class in `errors` changes the protocol. Refusals that no class stands for have a
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import json
 import math
-import re
-from collections.abc import Callable, Iterable
-from functools import cached_property
+from collections.abc import Iterable
 from typing import Any
 
-from pydantic import BaseModel
-from pydantic_core import to_json
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from budgetbandits import errors
 from budgetbandits.errors import (
+    REFUSALS,
     AlreadyResolved,
     BadState,
     BudgetBanditsError,
@@ -40,7 +36,6 @@ from budgetbandits.errors import (
     UnknownArm,
     WrongClock,
 )
-from budgetbandits.web.servers import root_path
 
 STATUS_CODES: dict[type[BudgetBanditsError], int] = {
     NotFound: 404,
@@ -59,29 +54,23 @@ STATUS_CODES: dict[type[BudgetBanditsError], int] = {
 }
 """All other errors of the package: 422."""
 
-PROBLEM_SCHEMA = {
-    "type": "object",
-    "properties": {name: {"type": "string"} for name in ("type", "title", "detail")} | {"status": {"type": "integer"}},
-    "required": ["type", "title", "status", "detail"],
-}
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    code: {"description": text, "content": {"application/problem+json": {"schema": PROBLEM_SCHEMA}}}
-    for code, text in {
-        400: "The body is not JSON.",
-        401: "There is no such key.",
-        402: "The budget is exhausted.",
-        403: "The key may not do this.",
-        404: "Not found.",
-        405: "Another method must be used.",
-        409: "A conflict, or no decision can be made now.",
-        411: "Content-Length is missing.",
-        413: "The body is too large.",
-        422: "A field is missing, unknown or out of its range.",
-        429: "Too many wrong keys, or too many requests with this one.",
-        503: "The store cannot write, a clock is wrong, or the server is busy. Nothing was decided.",
-        507: "The disk is full.",
-    }.items()
-}
+PROTOCOL_TITLES = (
+    "unauthorized", "forbidden", "not_found", "method_not_allowed", "length_required", "body_too_large", "invalid",
+    "malformed", "request_timeout", "headers_too_large", "busy", "client_disconnected", "http", "internal_error",
+)  # fmt: skip
+"""Titles that no class of the package stands for."""
+
+PROBLEM_TITLES = (
+    *REFUSALS,
+    *PROTOCOL_TITLES,
+    *sorted(
+        name
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, BudgetBanditsError)
+        if kind not in (BudgetBanditsError, HoldRefused, NotAllowed)
+    ),
+)
+"""Every title that a problem can have: refusals by their reason, other errors by their class."""
 
 TITLES = {404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
 REMEDIES = {
@@ -153,56 +142,3 @@ def _fields(status: int, kind: str, detail: str) -> dict[str, Any]:
 
 def _response(fields: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
     return Response(json.dumps(fields), fields["status"], headers, media_type="application/problem+json")
-
-
-# --- the OpenAPI document --------------------------------------------------------------------------------------------
-
-
-class OpenApiDocument:
-    """The document as a route, open to all: made when it is first asked for, and kept."""
-
-    def __init__(self, make: Callable[[], dict[str, Any]]) -> None:
-        self._make = make
-
-    @cached_property
-    def content(self) -> bytes:
-        path = root_path.get()
-        return to_json(self._make() | ({"servers": [{"url": path}]} if path else {}))
-
-    @cached_property
-    def tag(self) -> str:
-        return f'"{hashlib.sha256(self.content).hexdigest()[:16]}"'
-
-    async def __call__(self, request: Request) -> Response:
-        tag = self.tag if "tag" in vars(self) else await asyncio.to_thread(lambda: self.tag)
-        headers = {"ETag": tag, "Cache-Control": "no-cache"}
-        known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
-        if tag in known or known == ["*"]:
-            return Response(status_code=304, headers=headers)
-        return Response(self.content, media_type="application/json", headers=headers)
-
-
-def openapi_extra(path: str, body: type[BaseModel] | None, keyed: bool) -> dict[str, Any]:
-    """The parameters and the body of a route that reads its request itself, for FastAPI's document."""
-    text = {"type": "string", "minLength": 1, "maxLength": 200}
-    names = re.findall(r"{(\w+)}", path)
-    parameters = [{"name": n, "in": "path", "required": True, "schema": text} for n in names]
-    if keyed:
-        parameters.append({"name": "Idempotency-Key", "in": "header", "required": True, "schema": text})
-    extra: dict[str, Any] = {"parameters": parameters}
-    if body is not None:
-        schema = body.model_json_schema()
-        content = {"application/json": {"schema": _inlined(schema, schema.pop("$defs", {}))}}
-        extra["requestBody"] = {"required": True, "content": content}
-    return extra
-
-
-def _inlined(schema: Any, definitions: dict[str, Any]) -> Any:
-    """A schema that refers to nothing outside itself."""
-    if isinstance(schema, list):
-        return [_inlined(each, definitions) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if "$ref" in schema:
-        return _inlined(definitions[schema["$ref"].rsplit("/", 1)[1]], definitions)
-    return {name: _inlined(each, definitions) for name, each in schema.items()}

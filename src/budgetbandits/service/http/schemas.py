@@ -12,8 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
 from budgetbandits.allocation.session import FEATURES_MAX
 from budgetbandits.service.http.auth import SCOPES
+from budgetbandits.service.http.problem_json import PROBLEM_TITLES
+from budgetbandits.service.ledger import Status
 from budgetbandits.service.request import BATCH_MAX, checked_options
 from budgetbandits.service.standing import STANDINGS
+from budgetbandits.service.stores.records import EventKind
 from budgetbandits.terms import AMOUNT_MAX, CHANGEABLE, TERMS, TEXT_LENGTH_MAX, Term
 from budgetbandits.validation import METADATA_MAX, METADATA_NAME_MAX, RequestOptions
 
@@ -48,7 +51,9 @@ def _sent(term: Term) -> tuple[Any, Any]:
 
 def _answered(term: Term) -> tuple[Any, Any]:
     """A term in an answer: always there, and without bounds, which are for requests alone."""
-    kind: Any = {"choice": str, "text": str, "names": list[str]}.get(term.kind, float)
+    kind: Any = {"text": str, "names": list[str]}.get(term.kind, float)
+    if term.kind == "choice":
+        kind = Literal[tuple(value for value, _ in term.choices)]
     return (kind | None if term.optional else kind), _about(term.full_help)
 
 
@@ -211,6 +216,10 @@ class TopUp(RequestBody):
     amount: Money = _about("What the budget is raised by.")
 
 
+class Resumption(RequestBody):
+    spent_since: Money | None = _about("After a restore: what was spent since the copy was made.", None)
+
+
 class NewArm(RequestBody):
     name: Name
     cost_cap: Money = _about("The most that one pull of it can cost.")
@@ -233,6 +242,15 @@ class NewWebhook(RequestBody):
 # --- answers ---------------------------------------------------------------------------------------------------------
 
 
+class ProblemDetails(BaseModel):
+    """What is wrong, as RFC 9457 has it."""
+
+    type: str = _about("urn:budgetbandits: and the title.")
+    title: Literal[PROBLEM_TITLES] = _about("The kind of problem, by which programs tell them apart.")  # type: ignore[valid-type]
+    status: int = _about("The status of the answer.")
+    detail: str = _about("What is wrong with this request, and the remedy.")
+
+
 class DecisionAnswer(BaseModel):
     decision: str = _about("The decision's id, for its feedback.")
     campaign: str = _about("The campaign's id.")
@@ -253,7 +271,7 @@ class FeedbackAnswer(BaseModel):
 
 
 class FeedbackBatchResult(FeedbackAnswer):
-    problem: dict[str, Any] | None = _about("Why this outcome was refused; null if it was accepted.", None)
+    problem: ProblemDetails | None = _about("Why this outcome was refused; null if it was accepted.", None)
 
 
 class FeedbackBatchAnswer(BaseModel):
@@ -264,7 +282,7 @@ class CampaignMoney(BaseModel):
     id: str
     name: str
     policy: str
-    status: str = _about("active, paused, frozen or closed.")
+    status: Status
     budget: float
     spent: float
     held: float = _about("Held for decisions whose cost is not reported yet.")
@@ -293,6 +311,13 @@ class CampaignDetailAnswer(CampaignAnswer):
     requests_used: int = _about("Requests whose cost is reported, or that expired and were charged.")
     segments: list[str] = _about("The segments that requests named, in the order in which they first came.")
     arms: list[ArmAnswer]
+
+
+class ArmTotalAnswer(BaseModel):
+    arm: str
+    open: int = _about("Decisions whose cost is not reported yet.")
+    cost: float = _about("What its decisions have cost, with overruns.")
+    reward: float = _about("The sum of their rewards.")
 
 
 class RunsOutAnswer(BaseModel):
@@ -350,7 +375,7 @@ class DecisionPageAnswer(BaseModel):
 class EventAnswer(BaseModel):
     seq: int = _about("Its number; higher ones are later.")
     at: float = _about("Seconds since 1970.")
-    kind: str
+    kind: EventKind
     decision: str | None
     arm: str | None
     amount: float | None
@@ -365,7 +390,7 @@ class EventPageAnswer(BaseModel):
 
 class KeyAnswer(BaseModel):
     prefix: str = _about("The public part: the key begins with bb_ and this.")
-    scopes: list[str]
+    scopes: list[Literal[SCOPES]]  # type: ignore[valid-type]
     campaign: str | None = _about("The name of the only campaign it is for; null for all.")
     name: str | None
     owner: str | None
@@ -398,5 +423,19 @@ class AuditAnswer(BaseModel):
     differences: list[str]
 
 
+class DroppedKeyAnswer(BaseModel):
+    prefix: str = _about("The public part of the key that was dropped.")
+
+
+class DroppedWebhookAnswer(BaseModel):
+    id: str
+
+
+class WebhookTestAnswer(BaseModel):
+    id: str
+    accepted: bool = _about("Whether the address has answered with 200 to 299.")
+    problem: str | None = _about("What it did instead; null if it has accepted.")
+
+
 class HealthAnswer(BaseModel):
-    status: str
+    status: Literal["ok", "ready"]

@@ -11,7 +11,7 @@ import json
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any, Protocol
 
 import structlog
@@ -24,7 +24,7 @@ from budgetbandits.errors import BudgetBanditsError, ServerBusy, ServiceError
 from budgetbandits.service.audit.reader import Job, JobKind
 from budgetbandits.service.stores.contract import Store, T
 
-CONCURRENT_MAX: dict[JobKind, int] = {"verify": 1, "export": 2}
+CONCURRENT_MAX: dict[JobKind, int] = {"verify": 1, "verify shared budget": 1, "export": 2}
 """How many of each may be asked for on one server: each takes an idle processor and about 100 MB."""
 
 PROGRAM = (sys.executable, "-P", "-m", "budgetbandits.service.audit.reader")
@@ -150,8 +150,9 @@ class _ReadingProcess:
 class StreamedRead(Response):
     """A response that passes on the pieces of a read as they come."""
 
-    def __init__(self, reading: Reading, media_type: str, name: str) -> None:
-        super().__init__(media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+    def __init__(self, reading: Reading, media_type: str, name: str, headers: Mapping[str, str]) -> None:
+        disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
+        super().__init__(media_type=media_type, headers=disposition | dict(headers))
         del self.headers["content-length"]  # not known yet
         self._reading = reading
 

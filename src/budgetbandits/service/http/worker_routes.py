@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import structlog
 from pydantic import BaseModel, ValidationError
@@ -25,7 +25,7 @@ from budgetbandits.service.decisions import DecisionResult, Decisions
 from budgetbandits.service.feedback import BookedFeedback, Feedback, FeedbackReport
 from budgetbandits.service.http.auth import KeyRing, actor_of, check_header
 from budgetbandits.service.http.metrics import Metrics
-from budgetbandits.service.http.problem_json import CALLER_ERRORS, InvalidRequest, answer, describe, openapi_extra
+from budgetbandits.service.http.problem_json import CALLER_ERRORS, InvalidRequest, answer, describe
 from budgetbandits.service.http.request_checks import (
     SMALL_BODY_BYTES,
     check_mistakes,
@@ -47,10 +47,8 @@ from budgetbandits.service.http.schemas import (
     RequestBody,
 )
 from budgetbandits.service.http.subprocess_reads import LongReads
+from budgetbandits.service.http.tracing import Tracing
 from budgetbandits.service.stores.contract import Store
-
-if TYPE_CHECKING:  # imported once the server is ready
-    from fastapi import FastAPI
 
 OUTCOMES_PER_TRANSACTION = 100
 
@@ -74,11 +72,12 @@ class ServerState:
     metrics: Metrics
     keys: KeyRing
     reads: LongReads
+    tracing: Tracing | None = None
 
 
 async def decide(service: ServerState, request: Request) -> Response:
     """Choose an arm and hold its cost cap, or what the request says."""
-    campaign = await _allowed(service, request, "decide")
+    campaign = await _allowed(service, request)
     key, body = _idempotency_key(request), await _body(request, DecisionRequest)
     options = body.options()
     task = service.decisions.decision_task(campaign, key, body.context, options)
@@ -88,7 +87,7 @@ async def decide(service: ServerState, request: Request) -> Response:
 
 async def decide_many(service: ServerState, request: Request) -> Response:
     """Make many decisions under one key: all of them or none."""
-    campaign = await _allowed(service, request, "decide")
+    campaign = await _allowed(service, request)
     key, body = _idempotency_key(request), await _body(request, DecisionBatchRequest)
     many = service.decisions.decide_many_in_loop(campaign, key, body.count, body.context, body.options())
     made = await _counted(service, campaign, many)
@@ -97,7 +96,7 @@ async def decide_many(service: ServerState, request: Request) -> Response:
 
 async def feedback(service: ServerState, request: Request) -> Response:
     """Report the reward of a decision, its cost, or both; in any order, any number of times."""
-    campaign = await _allowed(service, request, "feedback")
+    campaign = await _allowed(service, request)
     decision, body = request.path_params["decision"], await _body(request, FeedbackRequest)
     report = FeedbackReport(decision, body.reward, body.cost, bool(body.failed), request.scope["actor"])
     task = service.reports.feedback_task(report, campaign)
@@ -110,7 +109,7 @@ async def feedback(service: ServerState, request: Request) -> Response:
 
 async def feedback_many(service: ServerState, request: Request) -> Response:
     """Report the outcomes of many decisions; one that is refused says why and does not stop the others."""
-    campaign = await _allowed(service, request, "feedback")
+    campaign = await _allowed(service, request)
     body = await _body(request, FeedbackBatchRequest)
     actor = request.scope["actor"]
     outcomes = [FeedbackReport(o.decision, o.reward, o.cost, bool(o.failed), actor) for o in body.outcomes]
@@ -131,7 +130,7 @@ async def feedback_many(service: ServerState, request: Request) -> Response:
 
 async def void(service: ServerState, request: Request) -> Response:
     """Report that the call was never made: its money is free again."""
-    campaign = await _allowed(service, request, "feedback")
+    campaign = await _allowed(service, request)
     decision = request.path_params["decision"]
     await service.store.perform(*service.reports.void_task(decision, campaign, request.scope["actor"]))
     return _Json({"decision": decision, "overrun": 0.0})
@@ -160,11 +159,16 @@ Answering = Callable[[ServerState, Request], Awaitable[Response]]
 
 @dataclass(frozen=True)
 class WorkerRoute:
-    """A route and its entry in the OpenAPI document; ``keyed`` if it needs an Idempotency-Key."""
+    """A route: the scope of the key that it needs, and its entry in the OpenAPI document.
 
+    ``name`` is its operation id; ``keyed`` if it needs an Idempotency-Key.
+    """
+
+    name: str
     path: str
     function: Answering
     answer: type[BaseModel]
+    scope: str | None = None
     body: type[BaseModel] | None = None
     keyed: bool = False
     status: int = 200
@@ -172,14 +176,22 @@ class WorkerRoute:
 
 
 ROUTES = (
-    WorkerRoute(DECISIONS, decide, DecisionAnswer, DecisionRequest, keyed=True, status=201),
-    WorkerRoute(f"{DECISIONS}/{{decision}}/feedback", feedback, FeedbackAnswer, FeedbackRequest),
-    WorkerRoute(f"{DECISIONS}/batch", decide_many, DecisionBatchAnswer, DecisionBatchRequest, keyed=True, status=201),
-    WorkerRoute("/v1/campaigns/{campaign}/feedback", feedback_many, FeedbackBatchAnswer, FeedbackBatchRequest),
-    WorkerRoute(f"{DECISIONS}/{{decision}}/void", void, FeedbackAnswer),
-    WorkerRoute("/healthz", healthz, HealthAnswer, method="GET"),
-    WorkerRoute("/readyz", readyz, HealthAnswer, method="GET"),
-)
+    WorkerRoute("decide", DECISIONS, decide, DecisionAnswer, "decide", DecisionRequest, keyed=True, status=201),
+    WorkerRoute(
+        "tell", f"{DECISIONS}/{{decision}}/feedback", feedback, FeedbackAnswer, "feedback", FeedbackRequest
+    ),
+    WorkerRoute(
+        "decide_many", f"{DECISIONS}/batch", decide_many, DecisionBatchAnswer, "decide", DecisionBatchRequest,
+        keyed=True, status=201,
+    ),
+    WorkerRoute(
+        "tell_many", "/v1/campaigns/{campaign}/feedback", feedback_many, FeedbackBatchAnswer, "feedback",
+        FeedbackBatchRequest,
+    ),
+    WorkerRoute("void", f"{DECISIONS}/{{decision}}/void", void, FeedbackAnswer, "feedback"),
+    WorkerRoute("health", "/healthz", healthz, HealthAnswer, method="GET"),
+    WorkerRoute("ready", "/readyz", readyz, HealthAnswer, method="GET"),
+)  # fmt: skip
 
 
 class Endpoint:
@@ -204,32 +216,20 @@ def routes(service: ServerState) -> list[Route]:
     return [Route(each.path, Endpoint(service, each), methods=[each.method]) for each in ROUTES]
 
 
-def document(app: FastAPI) -> None:
-    """Add these routes to FastAPI's document."""
-
-    async def elsewhere() -> None:
-        """Never called: these requests do not get as far as FastAPI."""
-
-    for each in ROUTES:
-        app.add_api_route(
-            each.path, elsewhere, methods=[each.method], name=each.function.__name__, description=each.function.__doc__,
-            status_code=each.status, response_model=each.answer,
-            openapi_extra=openapi_extra(each.path, each.body, each.keyed),
-        )  # fmt: skip
-
-
 # --- shared parts --------------------------------------------------------------------------------------------------
 
 
-async def _allowed(service: ServerState, request: Request, scope: str) -> str:
-    """The campaign of a request whose key has this scope for it; the key's holder is the ``actor`` of the scope."""
+async def _allowed(service: ServerState, request: Request) -> str:
+    """The campaign of a request whose key has the route's scope for it; its holder is the ``actor`` of ASGI's scope."""
     for name, value in request.path_params.items():
         if len(value) > 200 or not value.isprintable():
             raise BadParameter(f"{name} is {value!r:.60}; use its name or id as the service gave it")
     check_query(request.scope["query_string"])
     campaign: str = request.path_params["campaign"]
     client = request.scope.get("client")
-    key = await check_header(service.keys, _header(request, b"authorization"), scope, campaign, client)
+    key = await check_header(
+        service.keys, _header(request, b"authorization"), request.scope["route"].scope, campaign, client
+    )
     request.scope["actor"] = actor_of(key.prefix)
     return campaign
 
@@ -238,7 +238,7 @@ async def _counted(
     service: ServerState, campaign: str, deciding: Awaitable[list[DecisionResult]]
 ) -> list[dict[str, Any]]:
     try:
-        answers = await deciding
+        answers = await (deciding if service.tracing is None else service.tracing.decided(campaign, deciding))
     except HoldRefused as error:
         service.metrics.refusals[error.reason] += 1
         service.metrics.refused.count(campaign, error.reason, time.time())

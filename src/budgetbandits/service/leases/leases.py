@@ -27,6 +27,8 @@ from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases import lending
 from budgetbandits.service.ledger import Account, Hold, stop
 from budgetbandits.service.request import ResolvedRequest
+from budgetbandits.service.shared_budgets.members import shared_for_deciding, shared_left, spendable
+from budgetbandits.service.shared_budgets.rules import capped
 from budgetbandits.service.stores.contract import (
     Clock,
     DecisionTransaction,
@@ -55,7 +57,7 @@ class OwnLease:
     learner   what is known under it; its tag is the digest of the lease's events. The tag is empty while the learner
               changes: if that fails halfway, or is undone, the learner passes for nothing that was committed
     lease_seq after how many of the lease's events
-    campaign  the campaign's money when the lease was merged
+    campaign  the campaign's money when the lease was merged, with no more left than its shared budget had
     """
 
     lease: str
@@ -213,6 +215,7 @@ class Leases:
             return CampaignFunds(tx, self.learners, row)
         self._leasing[row.id] = self._leasing[row.name] = row
         needed = self.learners.of(tx, row).largest_cap
+        shared_for_deciding(tx, row, moment(tx, self._clock))
         # all may have to be ended: then all are read before one of them is
         others = self._in_the_way(tx, row, needed)
         held = self._held.get(row.id)
@@ -220,7 +223,7 @@ class Leases:
         funds = self._ready(tx, row, lease)
         if funds is not None:
             return funds
-        free = row.account.left + (0 if lease is None else lease.account.left)
+        free = spendable(tx, row).left + (0 if lease is None else lease.account.left)
         amount = lending.size(free, row.settings.lease)
         if amount >= needed:
             row, lease = self._renewed(tx, row, lease, amount)
@@ -235,13 +238,14 @@ class Leases:
 
     def _in_the_way(self, tx: DecisionTransaction, row: Campaign, needed: int) -> list[Lease]:
         """All leases, if the campaign itself has less than what is needed."""
-        return tx.leases(row.id) if row.account.leased and row.account.left < needed else []
+        return tx.leases(row.id) if row.account.leased and spendable(tx, row).left < needed else []
 
     def _own_money(self, tx: DecisionTransaction, row: Campaign, others: Sequence[Lease]) -> CampaignFunds:
         """The campaign's own funds when these leases have ended."""
         # to choose from what fits the campaign's own money would choose the cheap arms for being cheap; but if no arm
         # could be paid even so, this is refused, and then nothing should have been written
-        if row.account.left + sum(each.account.left for each in others) >= self.learners.of(tx, row).smallest_cap:
+        free = spendable(tx, row).left + sum(each.account.left for each in others)
+        if free >= self.learners.of(tx, row).smallest_cap:
             row = self._end_all(tx, row, others)
         return CampaignFunds(tx, self.learners, row)
 
@@ -272,19 +276,21 @@ class Leases:
         if lease is None:
             account, lent = lending.lend(row.account, free)
             row = row.with_money(account)
-            lease, kind, new = Lease(os.urandom(16).hex(), row.id, lent, 0.0), "leased", True
+            tx.save_money(row)
+            lease, new = Lease(os.urandom(16).hex(), row.id, lent, 0.0), True
         else:
             account, lent = lending.merge(row.account, lease.account)
             account, lent = lending.resize(account, lent, lent.held + free)
             row = self._learn(tx, row.with_money(account), lease)
-            lease, kind, new = replace(lease, account=lent), "merged", False
+            lease, new = replace(lease, account=lent), False
         lease = replace(lease, expires_at=now + row.settings.terms.lease_seconds, merged_seq=lease.lease_seq + 1)
-        lease = add_lease_event(tx, lease, Event(row.id, kind, now, amount=lease.account.budget), new)
-        if new:
-            tx.save_money(row)
-        learner = self.learners.of(tx, row).copy(lease.digest)
-        learner.set_remaining(row.account)
-        self._held[row.id] = OwnLease(lease.id, learner, lease.lease_seq, row.account)
+        event = Event(
+            row.id, "leased" if new else "merged", now, amount=lease.account.budget, shared_left=shared_left(tx, row)
+        )
+        lease = add_lease_event(tx, lease, event, new)
+        learner, account = self.learners.of(tx, row).copy(lease.digest), capped(row.account, event.shared_left)
+        learner.set_remaining(account)
+        self._held[row.id] = OwnLease(lease.id, learner, lease.lease_seq, account)
         return row, lease
 
     def recalled(self, tx: DecisionTransaction, row: Campaign) -> Campaign:

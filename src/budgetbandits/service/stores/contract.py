@@ -20,10 +20,12 @@ from contextlib import contextmanager
 from typing import Generic, NamedTuple, Self, TypeVar
 
 from budgetbandits.errors import BadState, BudgetBanditsError, NotFound
+from budgetbandits.service.shared_budgets.rules import SharedBudget
 from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, Event, Key, KeyEvent, Lease, LeaseEvent
 from budgetbandits.service.stores.sql.dashboard import Pages
 from budgetbandits.service.stores.sql.pruning import Pruning
 from budgetbandits.service.stores.sql.rollups import Rollups
+from budgetbandits.service.stores.sql.shared_budgets import SharedBudgetRows
 from budgetbandits.service.stores.sql.webhooks import Webhooks
 
 T = TypeVar("T")
@@ -56,8 +58,10 @@ class NeedsFullTransaction(Exception):
 class DecisionTransaction(ABC):
     """Rows that decisions and their feedback read and write.
 
-    Reading a campaign keeps others from changing it until the end. So does reading a lease. Work that needs both reads
-    the campaign first, and leases in the order of their ids.
+    Reading a campaign keeps others from changing it until the end, and then its shared budget, if it has one. So does
+    reading a lease. Work that needs both reads the campaign first, and leases in the order of their ids.
+
+    Writing a campaign's money moves that of its shared budget in the same transaction (`move_shared`).
     """
 
     leases_alone = False
@@ -79,6 +83,25 @@ class DecisionTransaction(ABC):
     @abstractmethod
     def save_money(self, campaign: Campaign) -> None:
         """Write a campaign's money alone."""
+
+    @abstractmethod
+    def shared_budget(self, name: str) -> SharedBudget | None: ...
+
+    @abstractmethod
+    def save_shared_budget(self, shared: SharedBudget) -> None:
+        """Write the money of a shared budget."""
+
+    def move_shared(self, before: Campaign | None, campaign: Campaign) -> None:
+        """Move the money of a campaign's shared budget as that of the campaign has moved, if it has one."""
+        name = campaign.settings.terms.shared_budget
+        if name is None or before is None:
+            return
+        shared = self.shared_budget(name)
+        if shared is None:
+            raise LookupError(f"there is no shared budget {name!r:.60}")
+        moved = shared.moved(before.account, campaign.account)
+        if moved is not shared:
+            self.save_shared_budget(moved)
 
     @abstractmethod
     def arms(self, campaign: str, numbers: Sequence[int] | None = None) -> list[ArmRow]:
@@ -140,6 +163,14 @@ class Transaction(DecisionTransaction):
     @abstractmethod
     def webhooks(self) -> Webhooks:
         """Webhooks and their outbox, in this transaction."""
+
+    @abstractmethod
+    def shared_budgets(self) -> SharedBudgetRows:
+        """Shared budgets and their members, in this transaction."""
+
+    @abstractmethod
+    def save_shared_settings(self, shared: SharedBudget) -> None:
+        """Write the terms of a shared budget, and its money."""
 
     @abstractmethod
     def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:

@@ -19,6 +19,7 @@ from concurrent.futures import Future, InvalidStateError
 from typing import Any, ClassVar
 
 from budgetbandits.errors import StoreError
+from budgetbandits.service.shared_budgets.rules import SharedBudget
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, Event
 from budgetbandits.service.stores.sql.core import SqlTransaction
@@ -45,6 +46,7 @@ class RowCache:
 
     def __init__(self) -> None:
         self.campaigns: dict[str, Campaign] = {}
+        self.shared: dict[str, SharedBudget] = {}
         self.decisions: dict[str, DecisionRow] = {}
         self.unwritten = UnwrittenRows()
         self.leases_read = False
@@ -52,6 +54,7 @@ class RowCache:
 
     def clear(self) -> None:
         self.campaigns.clear()
+        self.shared.clear()
         self.decisions.clear()
         self.unwritten = UnwrittenRows()
         self.leases_read = False
@@ -66,6 +69,8 @@ class UnwrittenRows:
         """The ids of campaigns that have changed, in order; these two have those that changed in another way, too."""
         self.learned: set[str] = set()
         self.status: set[str] = set()
+        self.shared: set[str] = set()
+        """The names of shared budgets whose money has changed."""
         self.arms: dict[tuple[str, int], ArmRow] = {}
         self.events: list[Event] = []
 
@@ -81,7 +86,26 @@ class CachedTransaction(SqlTransaction):
         self._campaigns, self._decisions = cache.campaigns, cache.decisions
 
     def campaign(self, id_or_name: str) -> Campaign | None:
-        return self._campaigns.get(id_or_name) or self._keep(super().campaign(id_or_name))
+        row = self._campaigns.get(id_or_name) or self._keep(super().campaign(id_or_name))
+        if row is not None and row.settings.terms.shared_budget is not None:
+            self.shared_budget(row.settings.terms.shared_budget)  # locked before anything is written
+        return row
+
+    def shared_budget(self, name: str) -> SharedBudget | None:
+        shared = self._cache.shared.get(name)
+        if shared is None:
+            shared = super().shared_budget(name)
+            if shared is not None:
+                self._cache.shared[name] = shared
+        return shared
+
+    def save_shared_budget(self, shared: SharedBudget) -> None:
+        self._waiting().shared.add(shared.name)
+        self._cache.shared[shared.name] = shared
+
+    def save_shared_settings(self, shared: SharedBudget) -> None:
+        super().save_shared_settings(shared)
+        self._cache.shared[shared.name] = shared
 
     def save_campaign(self, campaign: Campaign) -> None:
         self._put(campaign)
@@ -97,6 +121,7 @@ class CachedTransaction(SqlTransaction):
         super().save_settings(campaign)
         if before is not None:
             self._campaigns.pop(before.name, None)
+            campaign = campaign.with_money(before.account)  # which is not written here
         self._keep(campaign)
 
     def save_money(self, campaign: Campaign) -> None:
@@ -105,9 +130,11 @@ class CachedTransaction(SqlTransaction):
             self._put(row.with_money(campaign.account))
 
     def _put(self, campaign: Campaign) -> None:
+        before = self._campaigns.get(campaign.id)
+        if campaign.settings.terms.shared_budget is not None:
+            self.move_shared(before or self.campaign(campaign.id), campaign)
         waiting = self._waiting()
         waiting.money[campaign.id] = None
-        before = self._campaigns.get(campaign.id)
         # only if it changed: SQLite takes longer to check that it is one of four than to write all the money
         if before is None or campaign.account.status != before.account.status:
             waiting.status.add(campaign.id)
@@ -134,6 +161,8 @@ class CachedTransaction(SqlTransaction):
             (super().save_campaign if id in waiting.learned else super().save_money)(row)
             if id in waiting.status:
                 self._save_status(row)
+        for name in waiting.shared:
+            super().save_shared_budget(self._cache.shared[name])
         if waiting.arms:
             super().save_arms(list(waiting.arms.values()))
         if waiting.events:

@@ -12,7 +12,8 @@ are locked, after the campaign.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -49,6 +50,8 @@ class LoopWriter:
         self._url = url
         self._ids: dict[str, str] = {}
         """The ids of campaigns by name, which never change: requests by name and by id go together."""
+        self._shared: dict[str, str] = {}
+        """The names of the shared budgets of campaigns, by their ids, as they were when they were last read."""
         self._waiting: dict[Hashable, list[ScopedItem]] = {}
         """By campaign; what has waited longest comes first."""
         self._busy: dict[Hashable, asyncio.Task[None]] = {}
@@ -129,21 +132,27 @@ class LoopWriter:
     async def _begin(self, scopes: Sequence[Scope]) -> tuple[Pipeline, PreloadedTransaction]:
         connection, campaign = await self._connection(), scopes[0].campaign
         id = self._ids.get(campaign) or (campaign if is_id(campaign) else None)
-        lock = _lock_leases if all(map(_needs_no_campaign, scopes)) else _lock_campaign
+        lock: Callable[[Pipeline], Awaitable[PreloadedTransaction]]
+        if all(map(_needs_no_campaign, scopes)):
+            lock = partial(_lock_leases, id=id, scopes=scopes)
+        else:
+            lock = partial(_lock_campaign, id=id, scopes=scopes, shared=self._shared.get(id or ""))
         try:
-            tx = await lock(connection, id, scopes)
+            tx = await lock(connection)
         except psycopg.Error:
             if not connection.closed:
                 await self._give_back(connection)
                 raise
             connection = await self._connection()  # the other was lost while it was idle, and nothing was written
             try:
-                tx = await lock(connection, id, scopes)
+                tx = await lock(connection)
             except psycopg.Error:
                 await self._give_back(connection)
                 raise
         if tx.campaign_row is not None:
             self._ids[tx.campaign_row.name] = tx.campaign_row.id
+        if tx.shared_row is not None and tx.id is not None:
+            self._shared[tx.id] = tx.shared_row.name
         return connection, tx
 
     async def _connection(self) -> Pipeline:
@@ -198,12 +207,19 @@ async def _run_item(
             tx.events_read[needed.lease, needed.after] = await _lease_events(connection, needed)
 
 
-async def _lock_campaign(connection: Pipeline, id: str | None, scopes: Sequence[Scope]) -> PreloadedTransaction:
-    """Lock the campaign, then read its decisions, so that these are as the last transaction has left them."""
+async def _lock_campaign(
+    connection: Pipeline, id: str | None, scopes: Sequence[Scope], shared: str | None = None
+) -> PreloadedTransaction:
+    """Lock the campaign, then read its decisions, so that these are as the last transaction has left them.
+
+    ``shared`` is probably the name of its shared budget: if not, locking that takes one more round trip.
+    """
     campaign, named = (scopes[0].campaign, " named") if id is None else (id, "")
     keys = [key for scope in scopes for key in scope.keys]
     ids = [id for scope in scopes for id in scope.decisions]
     calls: list[Call] = [("begin", ()), (f"campaign{named}", (campaign,))]
+    if shared is not None:
+        calls.append(("shared budget", (shared,)))
     leasing = id is not None and any(scope.lease is not None for scope in scopes)
     if leasing:  # before the decisions, which others may change under their leases
         calls.append(("all leases", (id,)))
@@ -212,12 +228,18 @@ async def _lock_campaign(connection: Pipeline, id: str | None, scopes: Sequence[
     if ids:
         calls.append(("decisions", (_as_json(ids),)))
     _, campaigns, *others = await connection.run(calls)
+    budgets = others.pop(0) if shared is not None else []
     leases = [rows.lease_of(each) for each in others.pop(0)] if leasing else None
     made = [rows.decision_of(each) for found in others for each in found]
     if not campaigns:
         return PreloadedTransaction(None, made, scopes, None)
     *row, now = campaigns[0]
-    return PreloadedTransaction(rows.campaign_of(row), made, scopes, now, leases)
+    read = rows.campaign_of(row)
+    name = read.settings.terms.shared_budget
+    if name is not None and name != shared:
+        [budgets] = await connection.run([("shared budget", (name,))])
+    budget = rows.shared_budget_of(budgets[0]) if name is not None and budgets else None
+    return PreloadedTransaction(read, made, scopes, now, leases, budget)
 
 
 def _needs_no_campaign(scope: Scope) -> bool:
@@ -273,6 +295,9 @@ def _changes(tx: PreloadedTransaction) -> list[Call]:
         changes.append(("save campaign", (row.id, *rows.money_of(row.account), row.account.status, *texts)))
     elif row is not None and tx.money_changed:
         changes.append(("save money", (row.id, *rows.money_of(row.account), row.account.status)))
+    if tx.shared_row is not None and tx.shared_changed:
+        shared = tx.shared_row
+        changes.append(("save shared budget", (shared.name, *rows.shared_money_of(shared.account))))
     changes += [("save lease", (lease.id, *rows.lease_changes(lease))) for lease in tx.changed_leases.values()]
     # one statement for each row, which costs no round trip: a join with a list of rows would have to be planned
     for a in tx.changed_arms.values():

@@ -26,6 +26,8 @@ from budgetbandits.service.stores.sql.rows import (
     LEASE,
     LEASE_CHANGES,
     MONEY,
+    SHARED_BUDGET,
+    SHARED_MONEY,
     assigned,
     listed,
 )
@@ -52,6 +54,7 @@ all decisions of a campaign instead."""
 _MONEY = [*MONEY, "status"]
 _ONE = "id >= {0} AND id <= {0} ORDER BY id DESC LIMIT 1"
 _CAMPAIGN = _LEASE = _ONE.format("$1")
+_SHARED = "name >= $1 AND name <= $1 ORDER BY name DESC LIMIT 1"
 _ARM = "campaign = $1 AND number >= $2 AND number <= $2 ORDER BY number DESC LIMIT 1"
 """A row that changes all the time, by its key. While anybody looks at an old state of the database, no old version of
 a row can be cleared away, and by the index on its key they are all found. The newest is nearly always the last, so the
@@ -68,6 +71,7 @@ STATEMENTS = {
     "rollback": "ROLLBACK",
     "campaign": f"SELECT {listed(CAMPAIGN)}, {_NOW} FROM campaign WHERE {_CAMPAIGN} FOR UPDATE",
     "campaign named": f"SELECT {listed(CAMPAIGN)}, {_NOW} FROM campaign WHERE id = {_NAMED} FOR UPDATE",
+    "shared budget": f"SELECT {listed(SHARED_BUDGET)} FROM shared_budget WHERE {_SHARED} FOR UPDATE",
     "keys": _DECISIONS.format("$2", "campaign = $1 AND key"),
     "keys named": _DECISIONS.format("$2", f"campaign = {_NAMED} AND key"),
     "decisions": _DECISIONS.format("$1", "id"),
@@ -81,6 +85,8 @@ STATEMENTS = {
     f"WHERE ctid = (SELECT ctid FROM campaign WHERE {_CAMPAIGN})",
     "save campaign": f"UPDATE campaign SET {assigned([*_MONEY, 'learned', 'arms_down'], 2)} "
     f"WHERE ctid = (SELECT ctid FROM campaign WHERE {_CAMPAIGN})",
+    "save shared budget": f"UPDATE shared_budget SET {assigned(SHARED_MONEY, 2)} "
+    f"WHERE ctid = (SELECT ctid FROM shared_budget WHERE {_SHARED})",
     "save lease": f"UPDATE lease SET {assigned(LEASE_CHANGES, 2)} WHERE ctid = (SELECT ctid FROM lease WHERE {_LEASE})",
     "save arm": f"UPDATE arm SET learned = $3, active = $4 WHERE ctid = (SELECT ctid FROM arm WHERE {_ARM})",
     "add decisions": f"WITH made AS (INSERT INTO decision ({listed(DECISION)}) SELECT {listed(DECISION)} "

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from budgetbandits.service.names import normal
+from budgetbandits.service.shared_budgets.rules import SharedBudget
 from budgetbandits.service.stores.contract import DecisionTransaction, NeedsFullTransaction, Scope, Transaction
 from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, Event, Lease, LeaseEvent
 
@@ -41,9 +42,12 @@ class PreloadedTransaction(DecisionTransaction):
         scopes: Sequence[Scope],
         now: float | None,
         leases: Iterable[Lease] | None = None,
+        shared: SharedBudget | None = None,
     ) -> None:
         self.campaign_row = campaign
-        """The campaign as it is now; None if there is none."""
+        """The campaign as it is now; None if there is none ..."""
+        self.shared_row = shared
+        """... and its shared budget."""
         self._now = now
         self._leases = None if leases is None else {lease.id: lease for lease in leases}
         self.id = None if campaign is None else campaign.id
@@ -63,7 +67,7 @@ class PreloadedTransaction(DecisionTransaction):
         self.changed_leases: dict[str, Lease] = {}
         self.new_events: list[Event] = []
         self.heartbeats: list[float] = []
-        self.money_changed = self.learned_changed = False
+        self.money_changed = self.learned_changed = self.shared_changed = False
         self.wrote = 0
         """How often something was written."""
 
@@ -88,6 +92,7 @@ class PreloadedTransaction(DecisionTransaction):
 
     def save_campaign(self, campaign: Campaign) -> None:
         self._check(campaign.id)
+        self.move_shared(self.campaign_row, campaign)
         self.campaign_row, self.money_changed, self.learned_changed = campaign, True, True
 
     def save_money(self, campaign: Campaign) -> None:
@@ -95,9 +100,19 @@ class PreloadedTransaction(DecisionTransaction):
         if row is None:
             raise NeedsFullTransaction
         self._check(campaign.id)
+        self.move_shared(row, campaign)
         self.campaign_row, self.money_changed = row.with_money(campaign.account), True
 
-    def _check(self, campaign: str) -> None:
+    def shared_budget(self, name: str) -> SharedBudget | None:
+        if self.shared_row is None or self.shared_row.name != name:
+            raise NeedsFullTransaction
+        return self.shared_row
+
+    def save_shared_budget(self, shared: SharedBudget) -> None:
+        self.wrote += 1
+        self.shared_row, self.shared_changed = shared, True
+
+    def _check(self, campaign: str | None) -> None:
         """Begin to write, if this is the campaign of the group."""
         if self.id != campaign:
             raise NeedsFullTransaction
@@ -139,7 +154,8 @@ class PreloadedTransaction(DecisionTransaction):
         self._by_id[decision.id] = self._by_key[decision.campaign, decision.key] = decision
 
     def add_event(self, event: Event) -> None:
-        self._check(event.campaign)
+        of_shared = self.shared_row is not None and event.campaign == self.shared_row.event_key
+        self._check(self.id if of_shared else event.campaign)
         self.new_events.append(event)
 
     def lease(self, id: str) -> Lease | None:

@@ -22,8 +22,38 @@ from budgetbandits.service.ledger import NO_LIMITS, Account, Hold, Limits, to_mi
 from budgetbandits.terms import Terms
 
 
+class Renewal:
+    """How a budget is renewed, by its terms."""
+
+    terms: Terms
+
+    @cached_property
+    def period_budget(self) -> int:
+        """What each period gets, in micros; 0 if the budget is not renewed."""
+        amount = self.terms.period_budget
+        return 0 if amount is None else to_micros(amount, "period_budget")
+
+    def period_of(self, now: float) -> int:
+        """When the period of a moment began; 0 if the budget is not renewed."""
+        return 0 if self.terms.period is None else ledger.period_of(now, self.terms.period, self.terms.time_zone)
+
+    def renewed(self, account: Account, now: float) -> Account | None:
+        """The account in the period that has begun since its latest one; None if none has."""
+        period = self.terms.period
+        if period is None or (begun := self.period_of(now)) <= account.period:
+            return None
+        periods = ledger.periods_between(account.period, begun, period)
+        return ledger.renewed(account, begun, self.period_budget, periods, self.terms.unspent == "carry")
+
+    def period_reset(self, account: Account, now: float) -> Account:
+        """The account in the period of this moment, after a clock that was ahead or a change of terms."""
+        begun, period = self.period_of(now), self.terms.period
+        ahead = 0 if period is None else max(ledger.periods_between(begun, account.period, period), 0)
+        return ledger.set_period(account, begun, ahead * self.period_budget if self.terms.unspent == "carry" else 0)
+
+
 @dataclass(frozen=True)
-class CampaignSettings:
+class CampaignSettings(Renewal):
     """The terms of a campaign, and what follows from its arms and its policy.
 
     cost_max        the largest cap, in micros
@@ -93,30 +123,6 @@ class CampaignSettings:
         if self.daily_cap is None and pace_seconds is None:
             return NO_LIMITS
         return Limits(self.daily_cap, pace_seconds, created_at, self.cost_max, self.day_zone)
-
-    @cached_property
-    def period_budget(self) -> int:
-        """What each period gets, in micros; 0 if the budget is not renewed."""
-        amount = self.terms.period_budget
-        return 0 if amount is None else to_micros(amount, "period_budget")
-
-    def period_of(self, now: float) -> int:
-        """When the period of a moment began; 0 if the budget is not renewed."""
-        return 0 if self.terms.period is None else ledger.period_of(now, self.terms.period, self.terms.time_zone)
-
-    def renewed(self, account: Account, now: float) -> Account | None:
-        """The account in the period that has begun since its latest one; None if none has."""
-        period = self.terms.period
-        if period is None or (begun := self.period_of(now)) <= account.period:
-            return None
-        periods = ledger.periods_between(account.period, begun, period)
-        return ledger.renewed(account, begun, self.period_budget, periods, self.terms.unspent == "carry")
-
-    def period_reset(self, account: Account, now: float) -> Account:
-        """The account in the period of this moment, after a clock that was ahead or a change of terms."""
-        begun, period = self.period_of(now), self.terms.period
-        ahead = 0 if period is None else max(ledger.periods_between(begun, account.period, period), 0)
-        return ledger.set_period(account, begun, ahead * self.period_budget if self.terms.unspent == "carry" else 0)
 
     @property
     def caps_changed(self) -> dict[int, tuple[int, int]]:
@@ -224,12 +230,22 @@ def copied(row: RowT) -> RowT:
     return kind(*_values[kind](row))
 
 
+EventKind = Literal[
+    "created", "topped up", "renewed", "arm added", "arm retired", "arm brought back", "terms changed", "decided",
+    "settled", "rewarded", "failed", "voided", "expired", "active", "paused", "frozen", "closed", "clock reset",
+    "leased", "merged", "returned", "archived", "restored", "spent elsewhere",
+]  # fmt: skip
+
+MemberEventKind = Literal["joined", "left"]
+"""Of shared budgets, whose events are in the same table."""
+
+
 @dataclass(slots=True)
 class Event:
     """Something that happened to a campaign's money or knowledge; never changed, never deleted."""
 
     campaign: str
-    kind: str
+    kind: EventKind | MemberEventKind
     at: float
     decision: str | None = None
     arm: int | None = None
@@ -245,6 +261,8 @@ class Event:
     """Of a decision: as in its row ..."""
     propensity: float | None = None
     """... and so is this."""
+    shared_left: int | None = None
+    """What the campaign's shared budget had left for this decision, cost or lease, if that was less than its own."""
     seq: int = 0
     """Given by the store; the campaign's own events, and those of one lease, are in the order of commits."""
 
@@ -419,6 +437,10 @@ class CampaignSummary:
     smallest_cap: int = 0
     """... and the smallest and the largest of their caps; all 0 if there are none."""
     largest_cap: int = 0
+    shared_left: int | None = None
+    """What its shared budget has left, if it has one ..."""
+    shared_open: int = 0
+    """... and what all members of that hold and lease."""
 
     @property
     def spent(self) -> int:
@@ -429,6 +451,16 @@ class CampaignSummary:
     def held(self) -> int:
         """Neither spent nor left for new decisions outside leases: open decisions and leases have it."""
         return self.account.held + self.account.leased - self.spent_in_leases
+
+    @property
+    def left(self) -> int:
+        """What new decisions outside leases can have: the smaller of its own and of what its shared budget has left."""
+        return self.account.left if self.shared_left is None else min(self.account.left, self.shared_left)
+
+    @property
+    def short_of_shared(self) -> bool:
+        """Whether its shared budget has less left than the campaign itself."""
+        return self.left < self.account.left
 
     @property
     def decides_in_leases(self) -> bool:

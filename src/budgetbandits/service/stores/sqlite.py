@@ -295,10 +295,12 @@ def connect(path: Path) -> sqlite3.Connection:
     connection = None
     try:
         connection = sqlite3.connect(path, timeout=WRITE_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
-        for setting in (
-            f"page_size = {PAGE_BYTES}", "auto_vacuum = INCREMENTAL", "journal_mode = WAL", "synchronous = FULL",
-            "foreign_keys = ON", f"wal_autocheckpoint = {LOG_PAGES_MAX}",
-        ):  # fmt: skip
+        settings = ["journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"]
+        settings.append(f"wal_autocheckpoint = {LOG_PAGES_MAX}")
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        if pages == 0:  # for good; the second would make every later connection wait for those that write
+            settings = [f"page_size = {PAGE_BYTES}", "auto_vacuum = INCREMENTAL", *settings]
+        for setting in settings:
             connection.execute(f"PRAGMA {setting}")
     except sqlite3.Error as error:
         if connection is not None:

@@ -67,7 +67,10 @@ class ActionPages:
             action.preview(CampaignSnapshot.of(tx, row.id), form).check(form)
 
         def do() -> Response:
-            action.run(self._campaigns.provided(check), row.id, action.read(form), operation(form), session.name)
+            wanted = action.read(form)
+            if isinstance(wanted, dict) and "shared_budget" in wanted:
+                session.check("all campaigns, as a shared budget is theirs", "")
+            action.run(self._campaigns.provided(check), row.id, wanted, operation(form), session.name)
             return self._done(action.title, row.name, session)
 
         def preview(tx: Transaction, in_full: bool) -> Preview:

@@ -31,6 +31,8 @@ def terms_now(row: Campaign) -> Fields:
     texts: dict[str, str] = {}
     for name in CHANGEABLE:
         value, unit = getattr(terms, name), TERMS[name].form_unit[1]
+        if isinstance(value, tuple):
+            value = ", ".join(value)
         texts[name] = "" if value is None else value if isinstance(value, str) else typed(value / unit)
     return texts | {ORIGINAL_PREFIX + name: text for name, text in texts.items()}
 
@@ -56,6 +58,8 @@ def terms_wanted(fields: Fields) -> dict[str, Any]:
             continue
         if field.choices or TERMS[field.name].kind == "text":
             changes[field.name] = text or None
+        elif TERMS[field.name].kind == "names":
+            changes[field.name] = [each.strip() for each in text.split(",")] if text else None
         else:
             changes[field.name] = term(fields, field.name) if text else None
     return changes

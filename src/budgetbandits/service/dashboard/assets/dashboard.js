@@ -1,4 +1,5 @@
-// Signs in by a link, filters the list, checks forms while they are filled in. Every page works without it.
+// Signs in by a link, filters the list, checks forms while they are filled in, says the values of charts, copies.
+// Every page works without it.
 "use strict";
 
 // Times are written by the server in this zone; the page is loaded again the first time that it is known.
@@ -163,3 +164,91 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener("click", (event) => {
   if (event.target.closest("[data-print]")) window.print();
 });
+
+// Lines to copy have the address that this browser has asked: a proxy may have asked the server under another one.
+function ownAddress() {
+  for (const lines of document.querySelectorAll("pre[data-address]")) {
+    const { address, prefix } = lines.dataset;
+    lines.textContent = lines.textContent.replaceAll(address, location.origin + prefix);
+  }
+}
+ownAddress();
+document.addEventListener("drawn", ownAddress);
+
+// Buttons that copy, where a browser lets a page do that.
+const copies = [...document.querySelectorAll("[data-copy], [data-copy-of]")];
+for (const button of copies) {
+  button.hidden = !navigator.clipboard;
+  button.addEventListener("click", async () => {
+    const text = button.dataset.copy ?? document.getElementById(button.dataset.copyOf).textContent;
+    const word = button.firstChild;
+    try {
+      await navigator.clipboard.writeText(text);
+      word.textContent = "Copied";
+    } catch {
+      word.textContent = "Not allowed to copy";
+    }
+    setTimeout(() => { word.textContent = "Copy"; }, 2000);
+  });
+}
+
+// Values of a chart, under the pointer or by the arrow keys. A page that is drawn again goes on showing them.
+let shown = null; // { id, place }: the figure, and how far across
+
+const valuesOf = (figure) => figure.dataset.values.split("\n").map((line) => {
+  const space = line.indexOf(" ");
+  return [Number(line.slice(0, space)), line.slice(space + 1)];
+});
+
+function hideValue() {
+  for (const line of document.querySelectorAll(".pointer")) line.remove();
+  for (const words of document.querySelectorAll(".readout")) words.textContent = "";
+}
+
+function showValue() {
+  hideValue();
+  const figure = shown && document.getElementById(shown.id);
+  if (!figure) return;
+  const values = valuesOf(figure);
+  const [place, words] = values.reduce((best, each) => Math.abs(each[0] - shown.place) < Math.abs(best[0] - shown.place) ? each : best);
+  for (const chart of figure.querySelectorAll("svg")) {
+    const { left, right } = chart.dataset;
+    const x = Number(left) + place * (Number(right) - Number(left));
+    const line = document.createElementNS(chart.namespaceURI, "line");
+    for (const [name, value] of Object.entries({ class: "pointer", x1: x, x2: x, y1: 14, y2: chart.viewBox.baseVal.height - 26 })) line.setAttribute(name, value);
+    chart.append(line);
+  }
+  figure.querySelector(".readout").textContent = words;
+}
+
+document.addEventListener("pointermove", (event) => {
+  const figure = event.target.closest?.("[data-values]");
+  if (!figure) {
+    if (shown?.pointed) { shown = null; hideValue(); }
+    return;
+  }
+  const chart = event.target.closest("svg");
+  if (!chart) return;
+  const box = chart.getBoundingClientRect();
+  const x = (event.clientX - box.left) / box.width * chart.viewBox.baseVal.width;
+  const { left, right } = chart.dataset;
+  shown = { id: figure.id, place: (x - Number(left)) / (Number(right) - Number(left)), pointed: true };
+  showValue();
+});
+document.addEventListener("keydown", (event) => {
+  const figure = event.target.closest?.("[data-values]");
+  const ends = { Home: 0, End: Infinity };
+  const steps = { ArrowLeft: -1, ArrowRight: 1, ...ends };
+  if (!figure || !(event.key in steps)) return;
+  event.preventDefault();
+  const values = valuesOf(figure);
+  const from = shown?.id === figure.id ? shown.place : 1;
+  const now = values.reduce((best, each, at) => Math.abs(each[0] - from) < Math.abs(values[best][0] - from) ? at : best, 0);
+  const wanted = event.key in ends ? ends[event.key] : now + (shown?.id === figure.id ? steps[event.key] : 0);
+  shown = { id: figure.id, place: values[Math.min(Math.max(wanted, 0), values.length - 1)][0] };
+  showValue();
+});
+document.addEventListener("focusout", (event) => {
+  if (event.target.closest?.("[data-values]") && document.contains(event.target)) { shown = null; hideValue(); }
+});
+document.addEventListener("drawn", showValue);

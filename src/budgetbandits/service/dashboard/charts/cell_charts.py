@@ -5,6 +5,7 @@ A drawing without a viewBox is as wide as its place: positions are shares of it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -103,16 +104,21 @@ def axis_end(beliefs: Sequence[tuple[Belief, int]]) -> float:
     return 1.15 * max([*known, *medians]) if known else 3.0 * max(medians)
 
 
-def ticks(end: float, count_max: int = 4) -> list[float]:
-    """Round values from 0 to this."""
-    if not end > 0:
-        return [0.0]
-    step = 10.0 ** _exponent(end)
+def ticks(end: float, count_max: int = 4, begin: float = 0.0) -> list[float]:
+    """Round values from 0, or from another beginning, to this.
+
+    >>> ticks(9.0), ticks(131.0, begin=118.0)
+    ([0.0, 2.5, 5.0, 7.5], [120.0, 125.0, 130.0])
+    """
+    length = end - begin
+    if not length > 0:
+        return [begin]
+    step = 10.0 ** _exponent(length)
     for factor in (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 2.5, 5.0):
-        if end / (step * factor) <= count_max:
+        if length / (step * factor) <= count_max:
             step *= factor
             break
-    return [step * place for place in range(int(end / step + 1e-9) + 1)]
+    return [step * place for place in range(math.ceil(begin / step - 1e-9), int(end / step + 1e-9) + 1)]
 
 
 def density_row(now: Belief, before: Belief | None, end: float, best: float | None, width: int, colour: str) -> Markup:

@@ -1,9 +1,14 @@
-"""Charts with a time axis, as SVG: money, shares of the arms, and the price on money. Drawn for a width in pixels."""
+"""Charts over time or requests, as SVG: money, shares of the arms, and the price on money. Drawn for a width in pixels.
+
+An axis fits what is shown, and where nothing happened a line has a gap; what was spent by then stays what it was.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -29,6 +34,7 @@ class Frame:
     left: float
     right: float
     height: int
+    value_min: float = 0.0
     top = 14
 
     @property
@@ -42,7 +48,8 @@ class Frame:
 
     def y(self, value: Any) -> Any:
         """Of one value or of an array of them."""
-        return self.bottom - np.clip(value / self.value_max, 0.0, 1.0) * (self.bottom - self.top)
+        part = (value - self.value_min) / max(self.value_max - self.value_min, 1e-300)
+        return self.bottom - np.clip(part, 0.0, 1.0) * (self.bottom - self.top)
 
     def line(self, points: Sequence[tuple[float, float]]) -> str:
         """All at once, since a page has some thousands of points."""
@@ -59,39 +66,61 @@ class Frame:
         )
 
 
-def _with_values(begin: float, end: float, value_max: float, right: float, height: int) -> tuple[Frame, str]:
+def _with_values(
+    begin: float, end: float, value_max: float, right: float, height: int, value_min: float = 0.0
+) -> tuple[Frame, str]:
     """A frame with round values on the left, as wide as their names need, and its grid."""
-    values = ticks(value_max)
+    values = ticks(value_max, begin=value_min)
     names = axis_labels(values)
-    left = max(52, 14 + CHARACTER_WIDTH * max(map(len, names)))
-    frame = Frame(begin, max(end, begin + 1.0), value_max, left, right, height)
+    left = max(52, 14 + CHARACTER_WIDTH * max(map(len, names), default=0))
+    frame = Frame(begin, max(end, begin + 1.0), value_max, left, right, height, value_min)
     return frame, frame.grid(values, names)
+
+
+@dataclass(frozen=True)
+class MoneyAxes:
+    """What the picture of money against time has room for: until when, from which amount to which, and of what."""
+
+    end: float
+    low: float
+    high: float
+    projected: bool
+    shows_budget: bool
+
+    @classmethod
+    def of(cls, view: CampaignView) -> MoneyAxes:
+        """They fit what was spent and planned in the time that is shown. What lies too far ahead, or above, is said in
+        words: drawn, it would leave no room for what has happened."""
+        out, age, end = view.runs_out, view.ends - view.begins, view.ends
+        projected = out is not None and view.query.range == "all" and out.median - view.now < 4 * age
+        if out is not None and projected:
+            end = max(out.median, min(out.high or out.median, view.now + 3 * age))
+        spent = [value for _, value in cumulated_spend(view)]
+        plans = [value for line in plan_lines(view, end) for _, value in line]
+        low, high = min(spent + plans), max(spent + plans)
+        if low < high / 2:
+            low = 0.0
+        budgets = [value for at, value in view.budgets if at <= end] or [view.budgets[0][1]]
+        shows_budget = projected or high == 0.0 or (low == 0.0 and high > max(budgets) / 4)
+        if shows_budget:
+            high = max(high, *budgets)
+        room = max(high - low, 0.01 * budgets[-1])
+        return cls(end, max(low - 0.06 * room, 0.0), low + 1.06 * room, projected, shows_budget)
 
 
 def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Markup:
     """What was spent, what is planned, what is left to spend, and when it runs out."""
-    out, budget = view.runs_out, to_units(view.row.account.budget)
-    digits = budget_decimals(budget)
-    age = view.ends - view.begins
-    # what lies too far ahead is said in words: drawn, it would leave no room for what has happened
-    projected = out is not None and view.query.range == "all" and out.median - view.now < 4 * age
+    budget, axes = to_units(view.row.account.budget), MoneyAxes.of(view)
+    digits, projected = budget_decimals(budget), axes.projected
     label = 132 if width > 600 and projected else 16
-    ends = view.ends
-    if out is not None and projected:
-        ends = max(out.median, min(out.high or out.median, view.now + 3 * age))
-    most = max([budget, view.spent, *(value for _, value in view.budgets)]) * 1.06
-    frame, grid = _with_values(view.begins, ends, most, width - label, height)
-    spent = _cumulated(view)
+    frame, grid = _with_values(view.begins, axes.end, axes.high, width - label, height, axes.low)
+    spent = cumulated_spend(view)
     parts = [grid, time_axis(frame, times)]
     base = f" L{frame.x(spent[-1][0]):.1f} {frame.bottom} L{frame.x(spent[0][0]):.1f} {frame.bottom}Z"
     parts.append(f'<path class="spent-area" d="{frame.line(spent)}{base}"/>')
-    parts += [f'<path class="plan" d="{frame.line(line)}"/>' for line in _plan(view, frame.end)]
-    steps: list[tuple[float, float]] = []
-    for place, (at, value) in enumerate(view.budgets):
-        until = view.budgets[place + 1][0] if place + 1 < len(view.budgets) else frame.end
-        if until >= view.begins:
-            steps += [(max(at, view.begins), value), (until, value)]
-    parts.append(f'<path class="budget" d="{frame.line(steps)}"/>')
+    parts += [f'<path class="plan" d="{frame.line(line)}"/>' for line in plan_lines(view, frame.end)]
+    if axes.shows_budget:
+        parts.append(f'<path class="budget" d="{frame.line(_budget_steps(view, frame.end))}"/>')
     if projected:
         parts.append(_projection(frame, view, budget))
     parts.append(f'<path class="spent-line" d="{frame.line(spent)}"/>')
@@ -107,10 +136,19 @@ def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Ma
     if projected and width > 600:
         parts.append(_out_label(frame, view, times, budget))
     words = f"Money against time: {text} of {money(budget, digits)} spent."
-    return drawing("".join(parts), width, height, words)
+    return drawing("".join(parts), width, height, words, frame)
 
 
-def _cumulated(view: CampaignView) -> list[tuple[float, float]]:
+def _budget_steps(view: CampaignView, end: float) -> list[tuple[float, float]]:
+    steps: list[tuple[float, float]] = []
+    for place, (at, value) in enumerate(view.budgets):
+        until = view.budgets[place + 1][0] if place + 1 < len(view.budgets) else end
+        if until >= view.begins:
+            steps += [(max(at, view.begins), value), (until, value)]
+    return steps
+
+
+def cumulated_spend(view: CampaignView) -> list[tuple[float, float]]:
     """What was spent by the end of each slot."""
     points, total = [(view.begins, view.before)], view.before
     for slot in view.slots:
@@ -121,7 +159,7 @@ def _cumulated(view: CampaignView) -> list[tuple[float, float]]:
     return points
 
 
-def _plan(view: CampaignView, end: float) -> list[list[tuple[float, float]]]:
+def plan_lines(view: CampaignView, end: float) -> list[list[tuple[float, float]]]:
     """The share of each budget that the time is of the whole, by the terms of that time, in a line for each time that
     there was a plan. A top-up and a change of terms move it at once."""
     begun, can_continue = view.row.created_at, False
@@ -217,7 +255,7 @@ def share_chart(view: CampaignView, times: Times, kind: ShareKind, width: int, h
         ends = [(number, part, middles.get(number, 1.0)) for number, _, part in whole]
         parts.append(_share_labels(frame, view, ends))
     words = ", ".join(f"{name} {percentage(part)}" for _, name, part in whole) or "nothing yet"
-    return drawing("".join(parts), width, height, f"Shares of {kind} by arm over time; in all: {words}.")
+    return drawing("".join(parts), width, height, f"Shares of {kind} by arm over time; in all: {words}.", frame)
 
 
 def whole_shares(view: CampaignView, kind: ShareKind) -> list[tuple[int, str, float]]:
@@ -256,21 +294,96 @@ def _arm_name(view: CampaignView, number: int) -> str:
     return "others" if number == OTHER_ARMS else view.names[number]
 
 
-def drawing(content: str, width: int, height: int, words: str) -> Markup:
+def drawing(content: str, width: int, height: int, words: str, frame: Frame | None = None) -> Markup:
+    """A picture with words for those who cannot see it; with a frame, scripts can find the values in it."""
+    place = "" if frame is None else f' data-left="{frame.left:.1f}" data-right="{frame.right:.1f}"'
     return Markup(
         f'<svg class="chart" role="img" aria-label="{escape(words)}" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}">{content}</svg>'
+        f'width="{width}" height="{height}"{place}>{content}</svg>'
     )
 
 
 def price_chart(prices: Sequence[tuple[float, float]], times: Times, width: int, height: int) -> Markup:
-    """What one more unit of money would have brought, over time."""
+    """What one more unit of money would have brought, over time; with gaps where nothing happened."""
     most = max(price for _, price in prices) * 1.25 or 1.0  # with room for the latest price above its point
     begin, end = prices[0][0], prices[-1][0]
     frame, grid = _with_values(begin, end, most, width - 16, height)
     parts = [grid, time_axis(frame, times)]
-    parts.append(f'<path class="spent-line" d="{frame.line(prices)}"/>')
+    for stretch in stretches(prices):
+        if len(stretch) > 1:
+            parts.append(f'<path class="spent-line" d="{frame.line(stretch)}"/>')
+        else:
+            x, y = frame.x(stretch[0][0]), frame.y(stretch[0][1])
+            parts.append(f'<circle class="lone-dot" cx="{x:.1f}" cy="{y:.1f}" r="1.5"/>')
     x, y, latest = frame.x(end), frame.y(prices[-1][1]), significant(prices[-1][1])
     parts.append(f'<circle class="spent-dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
     parts.append(f'<text class="strong" x="{x - 2:.1f}" y="{y - 10:.1f}" text-anchor="end">{escape(latest)}</text>')
-    return drawing("".join(parts), width, height, f"The price on money over time, {latest} now.")
+    return drawing("".join(parts), width, height, f"The price on money over time, {latest} now.", frame)
+
+
+GAP_SHARE = 0.05
+"""A time without anything, as a share of all that is shown, that is a gap in a line; and longer than points are
+usually apart."""
+
+
+def stretches(points: Sequence[tuple[float, float]]) -> list[list[tuple[float, float]]]:
+    """Points over time in stretches without a gap.
+
+    >>> stretches([(0.0, 1.0), (1.0, 2.0), (2.0, 3.0), (100.0, 4.0)])
+    [[(0.0, 1.0), (1.0, 2.0), (2.0, 3.0)], [(100.0, 4.0)]]
+    """
+    steps = [after[0] - before[0] for before, after in pairwise(points)]
+    longest = max(GAP_SHARE * (points[-1][0] - points[0][0]), 1.5 * median(steps or [0.0]))
+    made = [[points[0]]]
+    for before, after in pairwise(points):
+        if after[0] - before[0] > longest:
+            made.append([])
+        made[-1].append(after)
+    return made
+
+
+def requests_chart(view: CampaignView, width: int, height: int) -> Markup:
+    """Money against requests: what was spent, the plan, and what the requests to come would cost."""
+    points, horizon = view.by_requests_points, view.row.settings.terms.horizon
+    assert horizon is not None
+    budget, (used, spent) = to_units(view.row.account.budget), points[-1]
+    end = requests_shown(points, horizon)
+    each, digits = spent / used if used else 0.0, budget_decimals(budget)
+    planned = min(end / horizon, 1.0) * budget
+    ahead = min(spent + each * (end - used), budget)
+    high = max(spent, planned, ahead)
+    shows_budget = end >= horizon
+    frame, grid = _with_values(0.0, end, 1.06 * high, width - 16, height)
+    names = axis_labels(ticks(end))
+    parts = [grid]
+    parts += [
+        f'<text x="{frame.x(value):.1f}" y="{frame.height - 6}" text-anchor="middle">{escape(name)}</text>'
+        for value, name in zip(ticks(end), names, strict=True)
+        if frame.left + 12 < frame.x(value) <= frame.right - CHARACTER_WIDTH * len(name) / 2 + 16
+    ]
+    curve = [(float(at), value) for at, value in points]
+    base = f" L{frame.x(used):.1f} {frame.bottom} L{frame.left:.1f} {frame.bottom}Z"
+    parts.append(f'<path class="spent-area" d="{frame.line(curve)}{base}"/>')
+    plan = [(0.0, 0.0), (min(end, horizon), planned), (end, planned)]
+    parts.append(f'<path class="plan" d="{frame.line(plan)}"/>')
+    if shows_budget:
+        parts.append(f'<path class="budget" d="{frame.line([(0.0, budget), (end, budget)])}"/>')
+    if used and end > used:
+        parts.append(f'<path class="projected" d="{frame.line([(used, spent), (end, ahead)])}"/>')
+    parts.append(f'<path class="spent-line" d="{frame.line(curve)}"/>')
+    x, y, text = frame.x(used), frame.y(spent), money(spent, digits)
+    parts.append(f'<circle class="spent-dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
+    fits = x + CHARACTER_WIDTH * len(text) + 8 < frame.right
+    anchor, shift, below = ("start", 8, y + 18) if fits else ("end", -8, y + 18)
+    below = min(below, frame.bottom - 6)
+    parts.append(
+        f'<text class="strong" x="{x + shift:.1f}" y="{below:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+    )
+    words = f"Money against requests: {text} spent by {used:,} of {horizon:,.0f} requests."
+    return drawing("".join(parts), width, height, words, frame)
+
+
+def requests_shown(points: Sequence[tuple[int, float]], horizon: float) -> float:
+    """How many requests a picture has room for: all, unless those that have come would be less than a quarter."""
+    used = points[-1][0]
+    return max(horizon, used) if 4 * used >= horizon else max(4.0 * used, min(horizon, 10.0))

@@ -11,7 +11,7 @@ from collections.abc import Collection, Container, Sequence
 
 from pydantic_core import from_json
 
-from budgetbandits.numerics.fluid import best_mix
+from budgetbandits.numerics.fluid import Mix, best_mix
 from budgetbandits.service.campaign_checks import ARM_EVENTS
 from budgetbandits.service.dashboard.charts.shares import Slot
 from budgetbandits.service.ledger import to_units
@@ -105,6 +105,22 @@ def plans(row: Campaign, changes: Sequence[Event], term: str) -> list[tuple[floa
 POINTS_MAX = 170
 
 
+def by_requests(history: History, now: float) -> list[tuple[int, float]]:
+    """(requests used, money spent) by the end of each minute, hour or day with events, from nothing on."""
+    points, used, spent = [(0, 0.0)], 0, 0
+    counts = history.by(_span(history, now))
+    for place, each in enumerate(counts):
+        used, spent = used + each.requests_used, spent + each.spent
+        if place + 1 == len(counts) or counts[place + 1].begins != each.begins:
+            points.append((used, to_units(spent)))
+    return [points[0], *points[1:][-POINTS_MAX:]]
+
+
+def _span(history: History, now: float) -> int:
+    """The shortest of which a picture has room for all since the campaign's beginning."""
+    return next((each for each in (MINUTE, HOUR) if (now - history.row.created_at) / each <= POINTS_MAX), DAY)
+
+
 def prices_of(
     history: History,
     budgets: Sequence[tuple[float, float]],
@@ -120,7 +136,7 @@ def prices_of(
     row = history.row
     if row.settings.terms.horizon is None:
         return []
-    span = next((each for each in (MINUTE, HOUR) if (now - row.created_at) / each <= POINTS_MAX), DAY)
+    span = _span(history, now)
     totals: dict[int, Counts] = {}
     made: list[tuple[float, float]] = []
     counts = history.by(span)
@@ -141,8 +157,31 @@ def latest(values: Sequence[tuple[float, T]], timestamp: float) -> T:
     return next((value for begins, value in reversed(values) if begins <= timestamp), values[0][1])
 
 
+def planned_shares(
+    totals: Collection[Counts], budget: float, horizon: float, choosable: Container[int]
+) -> dict[int, float]:
+    """How the requests to come are shared among arms by the program of money and requests, at the means of all segments
+    and what is left; empty until an arm that can be chosen has a reward and a cost."""
+    found = _mix(totals, budget, horizon, choosable)
+    if found is None:
+        return {}
+    mix, arms = found
+    shares = dict.fromkeys(arms, 0.0)
+    shares[arms[mix.arms[0]]] += 1.0 - mix.share
+    shares[arms[mix.upgrade]] += mix.share
+    return shares
+
+
 def _price(totals: Collection[Counts], budget: float, horizon: float, choosable: Container[int]) -> float | None:
-    """None until an arm that can be chosen has a reward and a cost. Money and requests of all arms count as used."""
+    found = _mix(totals, budget, horizon, choosable)
+    return None if found is None else found[0].price
+
+
+def _mix(
+    totals: Collection[Counts], budget: float, horizon: float, choosable: Container[int]
+) -> tuple[Mix, list[int]] | None:
+    """Who answers, and the numbers of the arms; None until an arm that can be chosen has a reward and a cost. Money and
+    requests of all arms count as used."""
     known = [each for each in totals if each.arm in choosable and each.rewards_reported and each.prices[1] > 0]
     if not known:
         return None
@@ -150,4 +189,5 @@ def _price(totals: Collection[Counts], budget: float, horizon: float, choosable:
     left = budget - to_units(sum(each.spent for each in totals))
     reward = [each.reward / each.rewards_reported for each in known]
     cost = [to_units(each.prices[1]) / each.prices[0] for each in known]
-    return best_mix([reward], [cost], [1.0], max(left, 0.0) / max(horizon - used, 1.0)).price
+    mix = best_mix([reward], [cost], [1.0], max(left, 0.0) / max(horizon - used, 1.0))
+    return mix, [each.arm for each in known]

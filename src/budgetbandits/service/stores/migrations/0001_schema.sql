@@ -6,14 +6,39 @@
 -- campaign by a foreign key, which would look it up and lock it once more; under leases nobody has it locked.
 
 -- folded_name: the name without a difference between upper and lower case, as Python folds it in every alphabet; the list
--- of campaigns is filtered and ordered by it. cost_max and currency: the two settings that the list looks at.
+-- of campaigns is filtered and ordered by it. cost_max, currency, shared_budget and tags: the settings that the list looks
+-- at; each tag between two line breaks, NULL without any.
 CREATE TABLE campaign_name (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
     cost_max BIGINT NOT NULL,
     currency TEXT,
-    folded_name BYTEWISE_TEXT NOT NULL
+    folded_name BYTEWISE_TEXT NOT NULL,
+    shared_budget TEXT,
+    tags TEXT
 );
+
+CREATE INDEX campaign_name_shared_budget ON campaign_name (shared_budget) WHERE shared_budget IS NOT NULL;
+
+-- Budgets over several campaigns. The account is the sum of its members' accounts, and what former members had spent.
+CREATE TABLE shared_budget_name (
+    name TEXT PRIMARY KEY
+);
+
+CREATE TABLE shared_budget (
+    name TEXT NOT NULL,
+    budget BIGINT NOT NULL,
+    spent BIGINT NOT NULL,
+    held BIGINT NOT NULL,
+    overrun BIGINT NOT NULL,
+    leased BIGINT NOT NULL,
+    period BIGINT NOT NULL,
+    created_at DOUBLE PRECISION NOT NULL,
+    settings TEXT NOT NULL,
+    CHECK (spent >= 0 AND held >= 0 AND overrun >= 0 AND leased >= 0 AND spent + held + leased <= budget)
+) OFTEN_CHANGED;
+
+CREATE INDEX shared_budget_row ON shared_budget (name);
 
 -- Names that campaigns had before they were renamed: programs may go on using them.
 CREATE TABLE former_name (
@@ -121,7 +146,8 @@ CREATE TABLE decision (
 PENDING_DECISIONS;
 
 -- lease_seq: the number of an event of a lease among that lease's events. actor: the public part of the key of an
--- operator, or of a worker who reported on a decision; or the command line.
+-- operator, or of a worker who reported on a decision; or the command line. shared_left: what the campaign's shared budget
+-- had left, where that was less than its own.
 CREATE TABLE event (
     seq COUNTED_KEY,
     campaign TEXT NOT NULL,
@@ -135,7 +161,8 @@ CREATE TABLE event (
     lease_seq BIGINT,
     actor TEXT,
     request TEXT,
-    propensity DOUBLE PRECISION
+    propensity DOUBLE PRECISION,
+    shared_left BIGINT
 );
 
 CREATE INDEX event_campaign ON event (campaign, seq);

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 from budgetbandits.service.names import normal
+from budgetbandits.service.shared_budgets.rules import SharedBudget
 from budgetbandits.service.stores.contract import ANSWERS_KEPT, Transaction
 from budgetbandits.service.stores.records import (
     LEASE_MILESTONES,
@@ -19,7 +20,7 @@ from budgetbandits.service.stores.records import (
     Lease,
     LeaseEvent,
 )
-from budgetbandits.service.stores.sql import rows
+from budgetbandits.service.stores.sql import rows, shared_budgets
 from budgetbandits.service.stores.sql.dashboard import Pages
 from budgetbandits.service.stores.sql.pruning import Pruning
 from budgetbandits.service.stores.sql.rollups import Rollups
@@ -106,6 +107,19 @@ class SqlTransaction(Statements, Transaction):
     def webhooks(self) -> Webhooks:
         return Webhooks(self)
 
+    def shared_budgets(self) -> shared_budgets.SharedBudgetRows:
+        return shared_budgets.SharedBudgetRows(self)
+
+    def shared_budget(self, name: str) -> SharedBudget | None:
+        row = self.ask(shared_budgets.ONE + self.LOCK, (name,)).fetchone()
+        return None if row is None else rows.shared_budget_of(row)
+
+    def save_shared_budget(self, shared: SharedBudget) -> None:
+        self._execute(shared_budgets.SAVE_MONEY, (*rows.shared_money_of(shared.account), shared.name))
+
+    def save_shared_settings(self, shared: SharedBudget) -> None:
+        self.shared_budgets().save(shared)
+
     # --- campaigns and arms --------------------------------------------------------------------------------------
 
     def campaign(self, id_or_name: str) -> Campaign | None:
@@ -137,9 +151,13 @@ class SqlTransaction(Statements, Transaction):
             after = found[-1][0]
 
     def add_campaign(self, campaign: Campaign) -> None:
-        facts = campaign.settings.cost_max, campaign.settings.terms.currency, campaign.name.casefold()
+        terms = campaign.settings.terms
+        facts = (
+            campaign.settings.cost_max, terms.currency, campaign.name.casefold(), terms.shared_budget,
+            rows.tags_text(terms.tags),
+        )  # fmt: skip
         self.change(
-            insertion("campaign_name", ("id", "name", "cost_max", "currency", "folded_name")),
+            insertion("campaign_name", ("id", "name", "cost_max", "currency", "folded_name", "shared_budget", "tags")),
             (campaign.id, campaign.name, *facts),
         )
         self.change(insertion("campaign", rows.CAMPAIGN), rows.campaign_values(campaign))
@@ -160,8 +178,10 @@ class SqlTransaction(Statements, Transaction):
             "ON CONFLICT DO NOTHING"
         )
         self.change(statement, (campaign.id, name))
-        statement = "UPDATE campaign_name SET name = ?, folded_name = ?, cost_max = ? WHERE id = ?"
-        self.change(statement, (name, name.casefold(), campaign.settings.cost_max, campaign.id))
+        terms = campaign.settings.terms
+        facts = name, name.casefold(), campaign.settings.cost_max, terms.shared_budget, rows.tags_text(terms.tags)
+        changes = "name = ?, folded_name = ?, cost_max = ?, shared_budget = ?, tags = ?"
+        self.change(f"UPDATE campaign_name SET {changes} WHERE id = ?", (*facts, campaign.id))
 
     def former_names(self, campaign: str) -> list[str]:
         return [name for (name,) in self.ask("SELECT name FROM former_name WHERE campaign = ?", (campaign,))]

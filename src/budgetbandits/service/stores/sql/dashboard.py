@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.stores.records import CampaignSummary, DecisionRow, Event
+from budgetbandits.service.stores.sql.decision_search import DecisionSearch
 from budgetbandits.service.stores.sql.rows import (
     ACCOUNT,
     DECISION,
@@ -23,7 +24,9 @@ from budgetbandits.service.stores.sql.rows import (
     listed,
     places,
     settings_of,
+    tags_text,
 )
+from budgetbandits.service.stores.sql.shared_budgets import SharedBudgetRows
 from budgetbandits.service.stores.sql.statements import EVENT_NUMBER_MAX, LATEST_FIRST, Statements, between
 
 Order = Literal["alarm", "name", "left", "newest"]
@@ -74,16 +77,20 @@ class CampaignPage:
 
 @dataclass(frozen=True)
 class CampaignSums:
-    """Sums over campaigns: their number, their money in micros, and their currency."""
+    """Sums over the campaigns of one currency: their number, and their money in micros."""
 
+    currency: str | None
     campaigns: int
     money: dict[str, int]
-    currencies: list[str | None]
-    """Two at most: money in several currencies has no sum."""
 
 
 _HALF = 2**32
-_LEFT = "(c.budget - c.spent - c.held - c.leased)"
+_OWN_LEFT = "(c.budget - c.spent - c.held - c.leased)"
+_BY_SHARED = f"(s.name IS NOT NULL AND s.budget - s.spent - s.held - s.leased < {_OWN_LEFT})"
+"""Whether the shared budget s of a campaign c has less left than the campaign itself."""
+_LEFT = f"(CASE WHEN {_BY_SHARED} THEN s.budget - s.spent - s.held - s.leased ELSE {_OWN_LEFT} END)"
+_OPEN = f"(CASE WHEN {_BY_SHARED} THEN s.held + s.leased ELSE c.held + c.leased END)"
+"""What keeps the money from being left that may come back: open holds and leases."""
 _HEARD = "(CASE WHEN m.last_feedback_at > c.created_at THEN m.last_feedback_at ELSE c.created_at END)"
 _LATEST = f"(CASE WHEN m.last_decision_at > {_HEARD} THEN m.last_decision_at ELSE {_HEARD} END)"
 _HELD_IN_LEASES = "(SELECT CAST(COALESCE(SUM(l.held), 0) AS BIGINT) FROM lease l WHERE l.campaign = c.id)"
@@ -138,15 +145,15 @@ _RANK = (
     f"CASE WHEN c.status = 'frozen' THEN {Rank.FROZEN:d} WHEN c.status = 'paused' THEN {Rank.PAUSED:d} "
     f"WHEN c.status = 'closed' THEN {Rank.CLOSED:d} "
     f"WHEN {_below('MIN')} AND {_FREE_IN_LEASES} < {_cap('MIN')} "
-    f"THEN CASE WHEN c.held + c.leased > 0 THEN {Rank.BLOCKED:d} "
+    f"THEN CASE WHEN {_OPEN} > 0 THEN {Rank.BLOCKED:d} "
     f"WHEN {_LATEST} > ? THEN {Rank.EXHAUSTED:d} ELSE {Rank.SPENT:d} END "
     f"WHEN {_SILENT} THEN {Rank.SILENT:d} "
     f"WHEN c.overrun > 0 AND {{resumed}} > ? THEN {Rank.OVERRAN:d} "
     f"WHEN c.arms_down IS NOT NULL THEN {Rank.DOWN:d} "
     f"WHEN {_below('MAX')} THEN {Rank.NEARLY_EXHAUSTED:d} ELSE {Rank.RUNNING:d} END"
 )
-"""The rank of a campaign c with its name f and its watermark m, with `_resumed` to fill in. The values are of
-`AlarmTimes`: ``recent``, ``silent`` twice and ``recent`` again."""
+"""The rank of a campaign c with its name f, its watermark m and its shared budget s, with `_resumed` to fill in. The
+values are of `AlarmTimes`: ``recent``, ``silent`` twice and ``recent`` again."""
 
 
 class CampaignList:
@@ -156,10 +163,11 @@ class CampaignList:
         self._tx, self._only = tx, only
 
     def listed(
-        self, since: AlarmTimes, text: str, group: Group | Literal["all"], order: Order, limit: int, offset: int
-    ) -> CampaignPage:
-        """Campaigns of a group with this text in their names, from ``offset`` on."""
-        table, values = self._table(since, text)
+        self, since: AlarmTimes, text: str, group: Group | Literal["all"], order: Order, limit: int, offset: int,
+        tag: str = "",
+    ) -> CampaignPage:  # fmt: skip
+        """Campaigns of a group with this text in their names and with this tag, if any, from ``offset`` on."""
+        table, values = self._table(since, text, tag)
         ranks = [rank for rank in Rank if group in ("all", rank.group)]
         # ranked once for both: the counts, and the page
         rows = self._tx.ask(
@@ -172,40 +180,59 @@ class CampaignList:
         page = sorted((number, id) for id, _, number in rows if id is not None)
         return CampaignPage([id for _, id in page], {Rank(rank): count for id, rank, count in rows if id is None})
 
+    def tags(self) -> list[str]:
+        """All tags of the campaigns of this list, in the order of the alphabet."""
+        which, values = ("", ()) if self._only is None else (" AND id = ?", (self._only,))
+        rows = self._tx.ask(f"SELECT DISTINCT tags FROM campaign_name WHERE tags IS NOT NULL{which}", values)
+        return sorted({tag for (text,) in rows for tag in text.strip("\n").split("\n")})
+
     def ids(self, limit: int, after: str = "") -> list[str]:
         """The ids of campaigns, the oldest first, from the one after this id on."""
         later = " WHERE (created_at, id) > (SELECT created_at, id FROM campaign WHERE id = ?)" if after else ""
         query = f"SELECT id FROM campaign{later} ORDER BY created_at, id LIMIT {limit:d}"
         return [id for (id,) in self._tx.ask(query, (after,) if after else ())]
 
-    def sums(self) -> CampaignSums:
-        """Over all campaigns of this list."""
-        which, values = ("", ()) if self._only is None else (" WHERE id = ?", (self._only,))
-        names = ("budget", "spent", "held", "leased", "overrun")
-        sums = ", ".join(map(_sum, names))
-        count, *halves = self._tx.ask(f"SELECT COUNT(*), {sums} FROM campaign{which}", values).fetchone()
-        money = dict(zip(names, _whole(halves), strict=True))
-        money["left"] = money["budget"] - money["spent"] - money["held"] - money["leased"]
-        of_one = "" if self._only is None else " WHERE campaign = ?"
-        [in_leases] = _whole(self._tx.ask(f"SELECT {_sum('spent')} FROM lease{of_one}", values).fetchone())
-        money["spent_with_leases"] = money["spent"] + in_leases
-        found = self._tx.ask(f"SELECT DISTINCT currency FROM campaign_name{which} LIMIT 2", values)
-        return CampaignSums(count, money, [currency for (currency,) in found])
+    def sums(self) -> list[CampaignSums]:
+        """Over all campaigns of this list, by currency; those with the most campaigns first."""
+        names, values = ("budget", "spent", "held", "leased", "overrun"), () if self._only is None else (self._only,)
+        which = "" if self._only is None else " WHERE f.id = ?"
+        rows = self._tx.ask(
+            f"SELECT f.currency, COUNT(*), {', '.join(_sum(f'c.{name}') for name in names)} FROM campaign c "
+            f"JOIN campaign_name f ON f.id = c.id{which} GROUP BY f.currency "
+            "ORDER BY COUNT(*) DESC, COALESCE(f.currency, '')",
+            values,
+        ).fetchall()
+        leases = self._tx.ask(
+            f"SELECT f.currency, {_sum('l.spent')} FROM lease l JOIN campaign_name f ON f.id = l.campaign{which} "
+            "GROUP BY f.currency",
+            values,
+        )
+        in_leases = {currency: _whole(halves)[0] for currency, *halves in leases}
+        made = []
+        for currency, count, *halves in rows:
+            money = dict(zip(names, _whole(halves), strict=True))
+            money["left"] = money["budget"] - money["spent"] - money["held"] - money["leased"]
+            money["spent_with_leases"] = money["spent"] + in_leases.get(currency, 0)
+            made.append(CampaignSums(currency, count, money))
+        return made
 
-    def _table(self, since: AlarmTimes, text: str) -> tuple[str, list[Any]]:
+    def _table(self, since: AlarmTimes, text: str, tag: str) -> tuple[str, list[Any]]:
         """A query for the columns that the list is ordered by, and its values."""
         values: list[Any] = [since.recent, since.silent, since.silent, since.recent]
         which = []
         if text:
             which.append(self._tx.contains("f.folded_name"))
             values.append(text.casefold())
+        if tag:
+            which.append(self._tx.contains("f.tags"))
+            values.append(tags_text([tag]))
         if self._only is not None:
             which.append("c.id = ?")
             values.append(self._only)
         table = (
-            f"SELECT c.id, c.name, c.created_at, c.budget, {_LEFT} AS unspent, m.last_decision_at, "
+            f"SELECT c.id, c.name, c.created_at, c.budget, {_OWN_LEFT} AS unspent, m.last_decision_at, "
             f"f.folded_name, {_RANK.format(resumed=_resumed(self._tx))} AS rank "
-            "FROM campaign c JOIN campaign_name f ON f.id = c.id "
+            "FROM campaign c JOIN campaign_name f ON f.id = c.id LEFT JOIN shared_budget s ON s.name = f.shared_budget "
             f"LEFT JOIN rollup_watermark m ON m.campaign = c.id{' WHERE ' if which else ''}{' AND '.join(which)}"
         )
         return table, values
@@ -293,6 +320,10 @@ class Pages:
         """The list of campaigns, or of one."""
         return CampaignList(self._tx, only)
 
+    def search(self) -> DecisionSearch:
+        """Queries for single decisions."""
+        return DecisionSearch(self._tx)
+
     def summaries(self, campaigns: Sequence[str]) -> list[CampaignSummary]:
         """These campaigns, in this order, except those whose accounts are damaged."""
         if not campaigns:
@@ -319,6 +350,9 @@ class Pages:
             if id in by_id:
                 each = by_id[id]
                 each.arms, each.smallest_cap, each.largest_cap = caps
+        for id, shared in SharedBudgetRows(tx).of_campaigns(list(by_id)).items():
+            each, account = by_id[id], shared.account
+            each.shared_left, each.shared_open = account.left, account.held + account.leased
         return [by_id[id] for id in campaigns if id in by_id]
 
     def names(self, campaigns: Sequence[str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from pydantic_core import to_json
 from budgetbandits.errors import BadState
 from budgetbandits.service.leases.lending import NO_DAY
 from budgetbandits.service.ledger import Account, Hold
+from budgetbandits.service.shared_budgets.rules import SharedBudget, SharedSettings
 from budgetbandits.service.stores.records import (
     ArmRow,
     Campaign,
@@ -68,7 +69,11 @@ WATERMARK = tuple(each.name for each in fields(Watermark))
 NUMBERED_EVENT, NUMBERED_KEY_EVENT = (*EVENT, "seq"), (*KEY_EVENT, "seq")
 """With the number that the store has given."""
 
+SHARED_MONEY = ("budget", "spent", "held", "overrun", "leased", "period")
+SHARED_BUDGET = ("name", *SHARED_MONEY, "created_at", "settings")
+
 money_of: Values = _getter(MONEY)
+shared_money_of: Values = _getter(SHARED_MONEY)
 lease_values: Values = _getter(_lease.values())
 lease_changes: Values = _getter(_lease[name] for name in LEASE_CHANGES)
 plain_decision_values: Values = _getter(_decision[name] for name in PLAIN_DECISION)
@@ -148,6 +153,17 @@ def campaign_values(campaign: Campaign) -> tuple[Any, ...]:
     return (campaign.id, campaign.name, campaign.policy, *account, campaign.created_at, *texts)
 
 
+@lru_cache(maxsize=256)
+def _shared_settings_of(text: str) -> SharedSettings:
+    return SharedSettings.from_dict(json.loads(text))
+
+
+def shared_budget_of(row: Sequence[Any]) -> SharedBudget:
+    name, budget, spent, held, overrun, leased, period, created_at, settings = row
+    account = Account(budget, spent, held, overrun, leased=leased, period=period)
+    return SharedBudget(name, account, created_at, _shared_settings_of(settings))
+
+
 def arm_of(row: Sequence[Any]) -> ArmRow:
     campaign, number, name, cost_cap, learned, active = row
     return ArmRow(campaign, number, name, cost_cap, json.loads(learned), bool(active))
@@ -188,3 +204,12 @@ def key_of(row: Sequence[Any]) -> Key:
 
 def key_event_of(row: Sequence[Any]) -> KeyEvent:
     return KeyEvent(row[0], row[1], tuple(row[2].split()), *row[3:])
+
+
+def tags_text(tags: Sequence[str] | None) -> str | None:
+    """The tags of a campaign as the list looks for them: each between two line breaks, which no tag has.
+
+    >>> tags_text(["search", "team a"]), tags_text(None)
+    ('\\nsearch\\nteam a\\n', None)
+    """
+    return "\n{}\n".format("\n".join(tags)) if tags else None

@@ -1,0 +1,208 @@
+"""Commands on a server in place of a store: the options ``--url`` and ``--key``.
+
+`RemoteService` has the methods of `DecisionService` that operators' commands call, and does them over HTTP.
+"""
+
+from __future__ import annotations
+
+import csv
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from budgetbandits.errors import BadParameter
+
+if TYPE_CHECKING:  # httpx is of the extras client and service
+    from budgetbandits.client import Client
+    from budgetbandits.client.models import ArmTotal, StandingInfo
+
+STORE_NEEDED = "this works on the store itself; run it where the store is, with --store"
+
+
+class ServerAddress(str):
+    """The address of a server in place of a store's, with a key for it."""
+
+    key: str
+
+    def __new__(cls, url: str, key: str) -> ServerAddress:
+        made = super().__new__(cls, url)
+        made.key = key
+        return made
+
+    def client(self) -> Client:
+        from budgetbandits.client import Client
+
+        return Client(str(self), self.key)
+
+
+URL = Annotated[
+    str | None,
+    typer.Option(
+        "--url", envvar="BUDGETBANDITS_URL", show_envvar=True,
+        help="Work on the server at this address in place of a store.",
+    ),
+]  # fmt: skip
+KEY = Annotated[
+    str | None,
+    typer.Option(
+        "--key", envvar="BUDGETBANDITS_KEY", show_envvar=True,
+        help="For --url: a file with an API key, or the key itself, which the list of processes then shows.",
+    ),
+]  # fmt: skip
+
+
+def on_server(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options ``--url`` and ``--key``; with them its ``store`` is a `ServerAddress`."""
+    own = inspect.signature(command, eval_str=True)
+    added: dict[str, Any] = {"context": typer.Context, "url": URL, "server_key": KEY}
+
+    @wraps(command)
+    def call(context: typer.Context, url: str | None = None, server_key: str | None = None, **given: Any) -> None:
+        if _is_chosen(context, url):
+            given["store"] = ServerAddress(url or "", _key(server_key))
+        command(**given)
+
+    options = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, annotation=kind,
+            default=inspect.Parameter.empty if name == "context" else None,
+        )
+        for name, kind in added.items()
+    ]  # fmt: skip
+    call.__signature__ = own.replace(parameters=[*own.parameters.values(), *options])  # type: ignore[attr-defined]
+    call.__annotations__ = {each.name: each.annotation for each in own.parameters.values()} | added
+    return call
+
+
+def _is_chosen(context: typer.Context, url: str | None) -> bool:
+    """Whether to work on the server: an option counts before a variable of the environment."""
+    sources = {name: context.get_parameter_source(name) for name in ("store", "url", "server_key")}
+    said = {name: None if source is None else source.name for name, source in sources.items()}
+    if url is None or (said["store"], said["url"]) == ("COMMANDLINE", "ENVIRONMENT"):
+        if said["server_key"] == "COMMANDLINE":
+            raise BadParameter("--key is for a server; name it with --url, or leave the key out")
+        return False
+    if said["store"] == said["url"]:
+        both = "--store and --url are" if said["url"] == "COMMANDLINE" else "BUDGETBANDITS_STORE and _URL are both"
+        raise BadParameter(f"{both} given; say which by one of --store and --url")
+    return True
+
+
+def _key(given: str | None) -> str:
+    if not given:
+        raise BadParameter("--url needs a key; name its file with --key FILE, or set BUDGETBANDITS_KEY")
+    if given.startswith("bb_"):
+        return given
+    try:
+        return Path(given).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeError):
+        raise BadParameter(
+            "the key is neither a key, which begins with bb_, nor a file that can be read; name one with --key FILE"
+        ) from None
+
+
+class RemoteService:
+    """What operators' commands do, over HTTP. The actor of a change is the key, whatever the command says."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    # --- read ----------------------------------------------------------------------------------------------------
+
+    def overview(self) -> list[dict[str, Any]]:
+        left_out = ("arms", "segments", "requests_answered", "requests_used")
+        rows = [asdict(each) for each in self._client.campaigns()]
+        return [{name: value for name, value in row.items() if name not in left_out} for row in rows]
+
+    def outlooks(self) -> list[StandingInfo]:
+        return self._client.standings()
+
+    def describe(self, campaign: str) -> dict[str, Any]:
+        return asdict(self._client.campaign(campaign))
+
+    def totals(self, campaign: str) -> dict[str, ArmTotal]:
+        return self._client.totals(campaign)
+
+    @property
+    def retention(self) -> Any:
+        """Its archive is a folder next to the store."""
+        raise BadParameter(STORE_NEEDED)
+
+    @property
+    def shared_budgets(self) -> RemoteSharedBudgets:
+        return RemoteSharedBudgets(self._client)
+
+    # --- change --------------------------------------------------------------------------------------------------
+
+    def create(
+        self, name: str, policy: str | None, budget: float, arms: Mapping[str, float], *, known: Mapping[str, Any],
+        history: Mapping[str, Any] | None, key: str, actor: str, **terms: Any,
+    ) -> None:  # fmt: skip
+        others = {"policy": policy, "history": history, **known, **terms}
+        sent = {name: value for name, value in others.items() if value is not None}
+        self._client.create(name, budget, arms, key=key, **sent)
+
+    def clone(self, campaign: str, name: str, budget: float | None, learned: bool, key: str, actor: str) -> None:
+        self._client.clone(campaign, name, budget=budget, learned=learned, key=key)
+
+    def top_up(self, campaign: str, amount: float, key: str, actor: str) -> None:
+        self._client.top_up(campaign, amount, key=key)
+
+    def set_status(self, campaign: str, status: str, key: str, actor: str, spent_since: float | None = None) -> None:
+        if status == "active":
+            self._client.resume(campaign, spent_since=spent_since, key=key)
+        else:
+            {"paused": self._client.pause, "closed": self._client.close_campaign}[status](campaign, key=key)
+
+    def reset_clock(self, campaign: str, key: str, actor: str) -> None:
+        self._client.reset_clock(campaign, key=key)
+
+    def add_arm(self, campaign: str, name: str, cap: float, key: str, actor: str) -> None:
+        self._client.add_arm(campaign, name, cap, key=key)
+
+    def retire_arm(self, campaign: str, arm: str, key: str, actor: str) -> None:
+        self._client.retire_arm(campaign, arm, key=key)
+
+    def bring_back_arm(self, campaign: str, arm: str, key: str, actor: str) -> None:
+        self._client.bring_back_arm(campaign, arm, key=key)
+
+    def change_terms(self, campaign: str, changes: Mapping[str, Any], key: str, actor: str) -> None:
+        self._client.change_terms(campaign, key=key, **changes)
+
+
+class RemoteSharedBudgets:
+    """The same for budgets over several campaigns."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def create(self, name: str, budget: float, actor: str, **terms: Any) -> None:
+        sent = {name: value for name, value in terms.items() if value is not None}
+        self._client.create_shared_budget(name, budget, **sent)
+
+    def change(self, name: str, changes: Mapping[str, Any], actor: str) -> None:
+        self._client.change_shared_budget(name, **changes)
+
+    def describe(self, name: str) -> dict[str, Any]:
+        return asdict(self._client.shared_budget(name))
+
+    def overview(self) -> list[dict[str, Any]]:
+        rows = [asdict(each) for each in self._client.shared_budgets()]
+        return [{name: value for name, value in row.items() if name != "campaigns"} for row in rows]
+
+
+def row_count(path: Path) -> int | None:
+    """The rows of an exported file; None where Parquet cannot be read."""
+    if path.suffix == ".csv":
+        with path.open(newline="", encoding="utf-8") as file:
+            return sum(1 for _ in csv.reader(file)) - 1
+    try:
+        import polars
+    except ImportError:
+        return None
+    return int(polars.scan_parquet(path).select(polars.len()).collect().item())

@@ -1,0 +1,144 @@
+"""The command ``shared-budget``: one budget over several campaigns, from a terminal."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from budgetbandits.cli.remote import ServerAddress
+from budgetbandits.cli.screen import AsJson, filled, plain_table, print_json, share_bar
+from budgetbandits.cli.service import ACTOR, DEFAULT_STORE, Address, once, opened_service, opened_store, say
+from budgetbandits.errors import BadParameter
+from budgetbandits.formatting.money import same_decimals
+from budgetbandits.terms import MONEY, TERMS
+
+Name = Annotated[str, typer.Argument(help="The shared budget's name.")]
+shared_budget_app = typer.Typer(no_args_is_help=True, help="Create, show, change and check budgets over campaigns.")
+
+CHANGEABLE = ("budget", "period", "period_budget", "unspent", "time_zone")
+
+
+@shared_budget_app.command("create")
+def create_command(
+    name: Annotated[str, typer.Argument(help="A name that no other shared budget has; it never changes.")],
+    budget: Annotated[float, typer.Option(help="The most that its campaigns may spend together.")],
+    currency: Annotated[str | None, typer.Option(help="The unit of amounts; its campaigns have the same.")] = None,
+    period: Annotated[str | None, typer.Option(help=TERMS["period"].full_help)] = None,
+    period_budget: Annotated[float | None, typer.Option(help="What each period gets; without it, the budget.")] = None,
+    unspent: Annotated[str, typer.Option(help=TERMS["unspent"].help)] = "lapse",
+    time_zone: Annotated[str | None, typer.Option(help=TERMS["time_zone"].full_help)] = None,
+    store: Address = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Create a budget; campaigns join it by the term shared_budget."""
+    terms = {
+        "currency": currency, "period": period, "period_budget": period_budget, "unspent": unspent,
+        "time_zone": time_zone,
+    }  # fmt: skip
+    with opened_service(store) as service:
+        once(lambda _: service.shared_budgets.create(name, budget, ACTOR, **terms))
+        _show(service.shared_budgets.describe(name), as_json)
+
+
+@shared_budget_app.command("change", help=f"Change it from now on: {', '.join(CHANGEABLE)}.")
+def change_command(
+    name: Name,
+    term: Annotated[list[str], typer.Argument(help="TERM=VALUE, or TERM=none to remove one.")],
+    store: Address = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    changes = dict(map(_changed, term))
+    with opened_service(store) as service:
+        once(lambda _: service.shared_budgets.change(name, changes, ACTOR))
+        _show(service.shared_budgets.describe(name), as_json)
+
+
+def _changed(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    name = name.strip().replace("-", "_")
+    if not equals or name not in CHANGEABLE:
+        raise BadParameter(f"{text!r:.60} is no change; write TERM=VALUE with one of {', '.join(CHANGEABLE)}")
+    if value == "none":
+        return name, None
+    if name not in ("budget", "period_budget"):
+        return name, value
+    try:
+        return name, float(value)
+    except ValueError:
+        raise BadParameter(f"{text!r:.60}: {value!r:.40} is no number; write TERM=NUMBER") from None
+
+
+@shared_budget_app.command("list")
+def list_command(store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
+    """List all shared budgets and their money."""
+    with opened_service(store) as service:
+        rows = service.shared_budgets.overview()
+    if as_json:
+        print_json(rows)
+    elif rows:
+        Console().print(_table(rows, "shared budget"))
+    else:
+        print("No shared budgets yet; create one with 'budgetbandits shared-budget create'.")
+
+
+@shared_budget_app.command("show")
+def show_command(name: Name, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
+    """Show one shared budget and its campaigns."""
+    with opened_service(store) as service:
+        _show(service.shared_budgets.describe(name), as_json)
+
+
+@shared_budget_app.command("verify")
+def verify_command(name: Name, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
+    """Replay the events of all its campaigns, and compare the sum of their money."""
+    with share_bar(f"replaying the campaigns of {name}"):
+        if isinstance(store, ServerAddress):
+            with store.client() as client:
+                differences = client.verify_shared_budget(name)
+        else:
+            from budgetbandits.service.shared_budgets.audit import verify_shared_budget
+
+            with opened_store(store) as database:
+                differences = verify_shared_budget(database, name)
+    said = f"{name} agrees with the events of its campaigns"
+    if differences:
+        said = "\n".join([*differences, f"{len(differences)} differences between {name} and its events"])
+    say({"shared_budget": name, "agrees": not differences, "differences": differences}, said, as_json)
+    raise typer.Exit(1 if differences else 0)
+
+
+def _show(row: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(row)
+        return
+    console = Console()
+    given = [TERMS[name] for name in ("currency", "period", "period_budget", "time_zone") if row[name] is not None]
+    if row["period"] is not None:
+        given.append(TERMS["unspent"])
+    console.print(f"[bold]{escape(row['name'])}[/]", highlight=False)
+    amounts = zip(MONEY, same_decimals([row[name] for name in MONEY]), strict=True)
+    for line in filled([f"{name} {text}" for name, text in amounts], console.width):
+        console.print(line, highlight=False)
+    for line in filled(
+        [f"{each.label.lower()} {each.text(row[each.name])}" for each in given], console.width - 1, "; "
+    ):
+        console.print(line, highlight=False, markup=False)
+    if row["unreported"]:
+        console.print(f"restored from a copy: {row['unreported']} of its campaigns must say what they have spent since")
+    if row["campaigns"]:
+        console.print(_table(row["campaigns"], "campaign"))
+    else:
+        console.print("No campaigns yet; create one with --shared-budget, or let one join: campaign change.")
+
+
+def _table(rows: list[dict[str, Any]], title: str) -> Any:
+    table = plain_table()
+    table.add_column(title, overflow="fold")
+    for name in MONEY:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(escape(row["name"]), *same_decimals([row[name] for name in MONEY]))
+    return table

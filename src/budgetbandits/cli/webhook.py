@@ -1,0 +1,96 @@
+"""The command ``webhook``: addresses that are notified when campaigns change."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from budgetbandits.cli.remote import ServerAddress
+from budgetbandits.cli.screen import AsJson, local_time, plain_table, print_json
+from budgetbandits.cli.service import DEFAULT_STORE, Address, opened_store, say
+
+webhook_app = typer.Typer(no_args_is_help=True, help="Create, list, drop and test webhooks.")
+
+Id = Annotated[str, typer.Argument(help="The webhook as 'webhook list' shows it.")]
+
+
+@webhook_app.command("create")
+def create_webhook_command(
+    address: Annotated[str, typer.Argument(help="Where notifications are sent: http:// or https://.")],
+    campaign: Annotated[str | None, typer.Option(help="Notify of this campaign only.")] = None,
+    store: Address = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Have changes of campaigns reported to an address; the secret that signs them is shown this one time."""
+    if isinstance(store, ServerAddress):
+        with store.client() as client:
+            made: Any = client.create_webhook(address, campaign)
+    else:
+        from budgetbandits.service.webhooks import make_webhook
+
+        with opened_store(store) as database:
+            made = make_webhook(database, address, campaign)
+    document = {"id": made.id, "url": made.url, "campaign": campaign, "secret": made.secret}
+    say(document, f"webhook {made.id}\nsecret {made.secret}", as_json)
+
+
+@webhook_app.command("list")
+def list_webhooks_command(store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
+    """List all webhooks, and how many notifications each has not accepted yet."""
+    rows = _rows(store)
+    if as_json:
+        print_json(rows)
+        return
+    table = plain_table()
+    for title in ("webhook", "address", "campaign", "created", "waiting", "tries"):
+        table.add_column(title, overflow="fold", justify="right" if title in ("waiting", "tries") else "left")
+    for row in rows:
+        counts = (f"{row['waiting']:,}", f"{row['tries']:,}")
+        only = escape(row["campaign"] or "all")
+        table.add_row(row["id"], escape(row["url"]), only, local_time(row["created_at"]), *counts)
+    Console().print(table)
+
+
+def _rows(store: str) -> list[dict[str, Any]]:
+    if isinstance(store, ServerAddress):
+        with store.client() as client:
+            rows = [asdict(each) for each in client.webhooks()]
+        return [{name: value for name, value in row.items() if name != "secret"} for row in rows]
+    from budgetbandits.service.webhooks import listed
+
+    with opened_store(store) as database:
+        return database.read(listed)
+
+
+@webhook_app.command("drop")
+def drop_webhook_command(webhook: Id, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
+    """Notify an address no more; what it has not accepted is dropped."""
+    if isinstance(store, ServerAddress):
+        with store.client() as client:
+            client.drop_webhook(webhook)
+    else:
+        from budgetbandits.service.webhooks import drop_webhook
+
+        with opened_store(store) as database:
+            drop_webhook(database, webhook)
+    say({"dropped": webhook}, f"{webhook} is dropped", as_json)
+
+
+@webhook_app.command("test")
+def send_test_command(webhook: Id, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
+    """Send a test notification at once; exits with 1 if the address does not accept it."""
+    if isinstance(store, ServerAddress):
+        with store.client() as client:
+            problem = client.test_webhook(webhook)
+    else:
+        from budgetbandits.service.webhooks import send_test
+
+        with opened_store(store) as database:
+            problem = send_test(database, webhook)
+    text = f"{webhook} has accepted a test" if problem is None else f"{webhook} has not accepted a test: {problem}"
+    say({"webhook": webhook, "accepted": problem is None, "problem": problem}, text, as_json)
+    raise typer.Exit(0 if problem is None else 1)

@@ -1,0 +1,204 @@
+"""The page of one decision, from its request to its last feedback, and the search that leads there.
+
+A search finds a decision by its id, by the beginning of its id or by its idempotency key, which have an index, and
+decisions by an entry of metadata among the latest 2,000, page by page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from budgetbandits.errors import BadParameter, DecisionArchived, NotFound
+from budgetbandits.formatting.money import exact_money
+from budgetbandits.formatting.numbers import plain, significant
+from budgetbandits.service.dashboard.campaign import decision_json
+from budgetbandits.service.dashboard.pages import Dashboard, wants_json
+from budgetbandits.service.dashboard.query import campaign_address, event_of, whole_number
+from budgetbandits.service.dashboard.sessions import Session
+from budgetbandits.service.ledger import known_units, to_units
+from budgetbandits.service.names import check_text
+from budgetbandits.service.request import ResolvedRequest
+from budgetbandits.service.stores.contract import Transaction, find_campaign, isolated
+from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
+from budgetbandits.service.stores.sql.dashboard import DecisionFilter
+
+TEXT_LENGTH_MAX = 2_000
+FOUND_MAX = 50
+"""Decisions on a page of the search."""
+PREFIX = re.compile(r"[0-9a-f]{6,32}")
+"""The beginning of an id: lists show eight digits of it."""
+
+
+@dataclass(frozen=True)
+class DecisionView:
+    """One decision, the events of its life that were found, and what its request said."""
+
+    now: float
+    row: Campaign
+    made: DecisionRow
+    names: list[str]
+    """Of all arms, by their numbers."""
+    events: list[Event]
+    further: int | None
+    """The number of the event after which more of its events may be; None if all are here."""
+    after: int | None
+    """The number that these events come after, if the address names one."""
+
+    @property
+    def arm(self) -> str:
+        return self.names[self.made.arm]
+
+    @property
+    def settled_after(self) -> float | None:
+        """Seconds until its cost was reported, if that event is here."""
+        return next((event.at - self.made.created_at for event in self.events if event.kind == "settled"), None)
+
+    @property
+    def request(self) -> list[tuple[str, str]]:
+        """What the request said, as (label, text), apart from its metadata."""
+        said = ResolvedRequest.from_json(self.made.request) or ResolvedRequest()
+        lines = [] if said.segment is None else [("Segment", said.segment)]
+        lines.append(("Arms", "all that were active" if said.arms is None else self._named(said.arms)))
+        if said.unavailable:
+            lines.append(("Could not be chosen", f"{self._named(said.unavailable)}: cooling down, or not affordable"))
+        for label, amounts in (("Prices", said.prices), ("Holds", said.holds)):
+            if amounts is not None and said.arms is not None:
+                pairs = zip(said.arms, amounts, strict=True)
+                lines.append((label, ", ".join(f"{self.names[a]} {exact_money(to_units(m))}" for a, m in pairs)))
+        if said.features is not None:
+            values = zip(self.row.settings.terms.features or (), said.features, strict=True)
+            lines.append(("Features", ", ".join(f"{name} {plain(value)}" for name, value in values)))
+        if self.made.propensity is not None:
+            lines.append(("Propensity", f"{significant(self.made.propensity)}: how likely this choice was"))
+        if self.made.lease is not None:
+            lines.append(("Lease", self.made.lease))
+        return lines
+
+    @property
+    def metadata(self) -> Mapping[str, str | float]:
+        said = ResolvedRequest.from_json(self.made.request)
+        return {} if said is None else said.metadata or {}
+
+    def _named(self, arms: list[int]) -> str:
+        return ", ".join(self.names[arm] for arm in arms)
+
+    def as_json(self) -> dict[str, Any]:
+        return decision_json(self.made, self.names) | {
+            "campaign": self.row.name, "charged": to_units(self.made.hold.charged),
+            "expires_at": self.made.expires_at, "propensity": self.made.propensity, "lease": self.made.lease,
+            "request": dict(self.request), "look_further_after": self.further,
+            "events": [
+                {"seq": event.seq, "at": event.at, "kind": event.kind, "amount": known_units(event.amount),
+                 "reward": event.reward, "by": event.actor}
+                for event in self.events
+            ],
+        }  # fmt: skip
+
+
+def decision_view(tx: Transaction, row: Campaign, id: str, after: int | None) -> DecisionView:
+    made = tx.decision(id) if id.isprintable() else None
+    if made is None or made.campaign != row.id:
+        if row.settings.archived_before:
+            raise DecisionArchived(f"no decision {id!r:.60} here; those before the retention's term are in the archive")
+        raise NotFound(f"no decision {id!r:.60} in {row.name!r:.60}; use the links of the page, or its search")
+    found = tx.pages().search().events(made, after)
+    return DecisionView(
+        tx.now(), row, made, [arm.name for arm in tx.arms(row.id)], found.events,
+        None if _complete(made, found.events) else found.upto, after,
+    )  # fmt: skip
+
+
+def _complete(made: DecisionRow, events: list[Event]) -> bool:
+    """Whether these are all events that the decision has or can still get."""
+    kinds = {event.kind for event in events}
+    rewarded = made.reward is not None and any(event.reward is not None for event in events)
+    final = "voided" in kinds or "failed" in kinds or ("settled" in kinds and rewarded)
+    return final and "decided" in kinds
+
+
+# --- the search ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SearchView:
+    """Decisions that fit a text, the newest first where metadata is looked for."""
+
+    row: Campaign
+    text: str
+    names: list[str]
+    decisions: list[DecisionRow]
+    by_index: bool
+    """Whether they were found by id or key, not by metadata."""
+    older: int | None
+    """The number of the event before which to look further; None if there is nothing more."""
+
+    def as_json(self) -> dict[str, Any]:
+        decisions = [decision_json(made, self.names) for made in self.decisions]
+        return {"campaign": self.row.name, "decisions": decisions, "older": self.older}
+
+
+def search_view(tx: Transaction, row: Campaign, text: str, before: int | None) -> SearchView:
+    names, found = [arm.name for arm in tx.arms(row.id)], list[DecisionRow]()
+    if before is None and text:
+        by_key = tx.decision_by_key(row.id, text)
+        found = [] if by_key is None else [by_key]
+        if PREFIX.fullmatch(text.lower()):
+            found += tx.pages().search().with_prefix(text.lower(), FOUND_MAX, row.id)
+    name, equals, value = text.partition("=")
+    if found or not equals:
+        return SearchView(row, text, names, found, True, None)
+    page = tx.pages().decisions(row.id, FOUND_MAX, DecisionFilter(metadata=(name.strip(), value.strip())), before)
+    return SearchView(row, text, names, page.decisions, False, page.older)
+
+
+# --- the pages -------------------------------------------------------------------------------------------------------
+
+
+class DecisionPages:
+    """The pages of single decisions, of one server."""
+
+    def __init__(self, dashboard: Dashboard) -> None:
+        self._dashboard = dashboard
+
+    def routes(self) -> list[Route]:
+        page = self._dashboard.page
+        return [
+            Route("/campaigns/{campaign}/decisions", page(self._search)),
+            Route("/campaigns/{campaign}/decisions/{decision}", page(self._decision)),
+        ]
+
+    async def _decision(self, request: Request, session: Session) -> Response:
+        row, id = await self._dashboard.campaign(request, session), request.path_params["decision"]
+        after = whole_number(request.query_params.get("after", ""))
+
+        def work(tx: Transaction) -> DecisionView:
+            return decision_view(tx, find_campaign(tx, row.id), id, after)
+
+        view = await self._dashboard.read(isolated(row.name, work))
+        if wants_json(request):
+            return JSONResponse(view.as_json())
+        return self._dashboard.filled("decision.html", request, session, view=view)
+
+    async def _search(self, request: Request, session: Session) -> Response:
+        row, text = await self._dashboard.campaign(request, session), request.query_params.get("q", "").strip()
+        before = event_of(request.query_params)
+        if len(text) > TEXT_LENGTH_MAX:
+            raise BadParameter(f"the text has {len(text):,} characters; search for {TEXT_LENGTH_MAX:,} at most")
+        check_text("the text", text)
+
+        def work(tx: Transaction) -> SearchView:
+            return search_view(tx, find_campaign(tx, row.id), text, before)
+
+        view = await self._dashboard.read(isolated(row.name, work))
+        if wants_json(request):
+            return JSONResponse(view.as_json())
+        if view.by_index and len(view.decisions) == 1:
+            return RedirectResponse(campaign_address(row.name, "decisions", view.decisions[0].id), 303)
+        return self._dashboard.filled("decisions.html", request, session, view=view, before=before)

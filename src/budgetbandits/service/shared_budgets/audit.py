@@ -1,0 +1,154 @@
+"""A shared budget compared with the events of all its campaigns.
+
+Every member is replayed as `audit.verify` does, up to one moment that is the same for all. The account must be the sum
+of what these replays end with, and of what former members had spent when they left.
+
+The events that move a member's money are numbered while the shared budget is locked, so in the order of their numbers
+they are what happened to it. From the latest of all checkpoints and changes of membership on, when all the money there
+is can be replayed, they are followed together: the shared budget is never over, and each event knows what was left.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pydantic_core import from_json
+
+from budgetbandits.errors import BadState, BudgetBanditsError, UnknownPolicy
+from budgetbandits.service.audit.audit import Books, Differences, replayed
+from budgetbandits.service.ledger import Account
+from budgetbandits.service.names import normal
+from budgetbandits.service.shared_budgets.members import former_members, member_events, own_events
+from budgetbandits.service.shared_budgets.operations import find_shared_budget
+from budgetbandits.service.shared_budgets.rules import SharedBudget
+from budgetbandits.service.stores.contract import UNREADABLE, Store, Transaction
+from budgetbandits.service.stores.records import LEASE_MILESTONES, Event
+
+Step = tuple[int, str, Event, Account | None, Account | None]
+"""The number of an event and its campaign, the event, and the campaign's money before and after it."""
+
+
+@dataclass
+class SharedBooks:
+    """A shared budget at one moment: its row, its own events, its members and what former ones had spent."""
+
+    shared: SharedBudget
+    events: list[Event]
+    members: dict[str, Books]
+    former: dict[str, Account]
+    joined: set[str]
+    """The members, by the events."""
+
+    @classmethod
+    def of(cls, tx: Transaction, name: str) -> SharedBooks:
+        shared, joined = find_shared_budget(tx, name), set[str]()
+        for event in member_events(tx, shared):
+            campaign = from_json(event.request or "{}")["campaign"]
+            (joined.add if event.kind == "joined" else joined.discard)(campaign)
+        members = {id: Books.of(tx, id) for id in tx.shared_budgets().members(shared.name)}
+        return cls(shared, own_events(tx, shared), members, former_members(tx, shared), joined)
+
+    @property
+    def known_since(self) -> int:
+        """The event from which on all money is replayed."""
+        changes = [event.seq for event in self.events if event.kind in ("joined", "left")]
+        checkpoints = [books.checkpoint.seq for books in self.members.values() if books.checkpoint is not None]
+        return max([*changes, *checkpoints], default=0)
+
+
+def verify_shared_budget(store: Store, name: str) -> list[str]:
+    """The differences between the rows of a shared budget and its members, and their events; empty if all agree."""
+    while True:
+        differences, before = Differences(), _checkpoints(store, name)
+        try:
+            _compare(store, store.read(lambda tx: SharedBooks.of(tx, name)), differences)
+        except UNREADABLE as error:
+            if isinstance(error, BudgetBanditsError) and not isinstance(error, UnknownPolicy | BadState):
+                raise
+            differences.add(f"rows of {name!r:.60} cannot be read: {error!r:.200}; restore an undamaged copy")
+        # what was pruned meanwhile was missing
+        if not differences.listed() or _checkpoints(store, name) == before:
+            return differences.listed()
+
+
+def _checkpoints(store: Store, name: str) -> list[int]:
+    """The numbers of the latest events that have left, by member."""
+    return store.read(lambda tx: [tx.pruning().checkpoint(id) for id in tx.shared_budgets().members(normal(name))])
+
+
+def _compare(store: Store, books: SharedBooks, differences: Differences) -> None:
+    if books.joined != set(books.members):
+        differences.add(f"its campaigns are {sorted(books.members)}, by its events {sorted(books.joined)}")
+    if any(each.row.settings.terms.shared_budget != books.shared.name for each in books.members.values()):
+        differences.add("the terms of one of its campaigns name another shared budget")
+    watch = _Watch(books, differences)
+    steps = [_steps(store, id, each, differences) for id, each in books.members.items()]
+    own: Iterator[Step] = ((event.seq, "", event, None, None) for event in books.events)
+    for step in heapq.merge(own, *steps):
+        watch.apply(step)
+    watch.finish()
+
+
+def _steps(store: Store, campaign: str, books: Books, differences: Differences) -> Iterator[Step]:
+    for event, before, after in replayed(store, books, differences):
+        if event.lease is None or event.kind in LEASE_MILESTONES:
+            yield event.seq, campaign, event, before, after
+
+
+@dataclass
+class _Watch:
+    """The money of a shared budget, event by event."""
+
+    books: SharedBooks
+    differences: Differences
+    budget: int = 0
+    accounts: dict[str, Account] = field(default_factory=dict)
+    """Of members, as far as they are replayed."""
+
+    def __post_init__(self) -> None:
+        for id, each in self.books.members.items():
+            self.accounts[id] = Account(0) if each.checkpoint is None else each.checkpoint.account
+        self._since, self._name = self.books.known_since, self.books.shared.name
+        self._taken = sum(map(_taken, [*self.accounts.values(), *self.books.former.values()]))
+
+    def apply(self, step: Step) -> None:
+        seq, campaign, event, before, after = step
+        if before is None or after is None:
+            self.budget += 0 if event.kind in ("joined", "left") else event.amount or 0
+            return
+        self.accounts[campaign] = after
+        at_once = event.kind in LEASE_MILESTONES  # these know what was left after them
+        self._taken += _taken(after) - _taken(before) if at_once else 0
+        left, own = self.budget - self._taken, (after if at_once else before).left
+        self._taken += 0 if at_once else _taken(after) - _taken(before)
+        if seq <= self._since:
+            return
+        if self._taken > self.budget:
+            self.differences.add(f"event {seq} ({event.kind}) takes more than the shared budget {self._name!r:.60} has")
+        knows = event.kind in ("decided", "settled", "leased", "merged", "spent elsewhere")
+        expected = left if knows and left < own else None
+        if event.shared_left != expected:
+            self.differences.add(
+                f"event {seq} ({event.kind}) says that {event.shared_left} was left of {self._name!r:.60}, "
+                f"by the events of all its campaigns it was {expected}"
+            )
+
+    def finish(self) -> None:
+        """Compare with the row."""
+        whole = [*self.accounts.values(), *self.books.former.values()]
+        spent, held, leased, overrun = (sum(getattr(each, name) for each in whole) for name in
+                                        ("spent", "held", "leased", "overrun"))  # fmt: skip
+        there = self.books.shared.account
+        try:
+            made = Account(self.budget, spent, held, overrun, leased=leased, period=there.period)
+        except ArithmeticError as error:
+            self.differences.add(f"the shared budget {self._name!r:.60} by its events: {error}")
+            return
+        if made != there:
+            self.differences.add(f"the shared budget's row says {there}, the events of its campaigns {made}")
+
+
+def _taken(account: Account) -> int:
+    return account.spent + account.held + account.leased

@@ -1,0 +1,160 @@
+"""Members of shared budgets, in transactions: what they may take, how they join and leave.
+
+A transaction that reads a campaign to change it locks its shared budget as well (`stores.contract`): the campaign
+first, then the shared budget, and never two campaigns. So nobody waits in a circle, and the events of all members that
+move money are numbered in the order of their commits.
+
+A shared budget has events of its own, next to those of campaigns, by `SharedBudget.event_key`: created, changed,
+renewed and clock reset, with by how much its budget changed; joined and left, which name the campaign, with what it had
+spent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pydantic_core import from_json, to_json
+
+from budgetbandits.errors import BadParameter, BadState, Conflict, NotFound
+from budgetbandits.service.ledger import Account
+from budgetbandits.service.shared_budgets.rules import SharedBudget, capped
+from budgetbandits.service.stores.contract import DecisionTransaction, Transaction
+from budgetbandits.service.stores.records import Campaign, Event, MemberEventKind
+
+
+def shared_of(tx: DecisionTransaction, row: Campaign) -> SharedBudget | None:
+    """The shared budget of a campaign that was read in this transaction, if it has one."""
+    name = row.settings.terms.shared_budget
+    if name is None:
+        return None
+    shared = tx.shared_budget(name)
+    if shared is None:
+        raise BadState(f"the shared budget {name!r:.60} of {row.name!r:.60} is missing; restore an undamaged copy")
+    return shared
+
+
+def shared_left(tx: DecisionTransaction, row: Campaign) -> int | None:
+    """What the shared budget has left for this campaign, if that is less than its own; None for most campaigns."""
+    shared = shared_of(tx, row)
+    return None if shared is None or shared.account.left >= row.account.left else shared.account.left
+
+
+def spendable(tx: DecisionTransaction, row: Campaign) -> Account:
+    """A campaign's account with no more left than its shared budget has."""
+    return row.account if row.settings.terms.shared_budget is None else capped(row.account, shared_left(tx, row))
+
+
+def shared_for_deciding(tx: DecisionTransaction, row: Campaign, now: float) -> SharedBudget | None:
+    """The shared budget of a campaign that is to decide: open, and renewed if a new period has begun."""
+    if row.settings.terms.shared_budget is None:
+        return None
+    shared = shared_of(tx, row)
+    assert shared is not None
+    shared.check_open()
+    renewed = shared.renewed(now)
+    if renewed is None:
+        return shared
+    tx.save_shared_budget(renewed)
+    tx.add_event(Event(shared.event_key, "renewed", now, amount=renewed.account.budget - shared.account.budget))
+    return renewed
+
+
+def join(tx: Transaction, name: str, row: Campaign, now: float, actor: str | None) -> None:
+    """Let a campaign take its money from this shared budget as well, from now on; its settings say so already."""
+    shared = tx.shared_budget(name)
+    if shared is None:
+        raise NotFound(f"no shared budget {name!r:.60}; create it first: budgetbandits shared-budget create")
+    ours, theirs = row.settings.terms.currency, shared.settings.terms.currency
+    if ours != theirs:
+        raise BadParameter(
+            f"the campaign is in {ours or 'no currency'}, the shared budget {name!r:.60} in {theirs or 'none'}; "
+            "nothing is converted, so create a campaign in the same"
+        )
+    tx.save_shared_budget(shared.joined(row.account, former_members(tx, shared).get(row.id, Account(0))))
+    _note(tx, shared, "joined", row, now, actor)
+
+
+def former_members(tx: Transaction, shared: SharedBudget) -> dict[str, Account]:
+    """What campaigns that are members no more have spent as such, by their ids."""
+    former: dict[str, Account] = {}
+    for event in member_events(tx, shared):
+        facts, spent = from_json(event.request or "{}"), event.amount or 0
+        former.pop(facts["campaign"], None)
+        if event.kind == "left":
+            former[facts["campaign"]] = Account(spent, spent, overrun=facts["overrun"])
+    return former
+
+
+def leave(tx: Transaction, row: Campaign, now: float, actor: str | None) -> None:
+    """Let a campaign go that holds nothing; what it has spent stays spent here."""
+    shared = shared_of(tx, row)
+    if shared is None:
+        return
+    shared.check_leaves(row.account)
+    said(tx, row)
+    _note(tx, shared, "left", row, now, actor)
+
+
+def move(tx: Transaction, before: Campaign, after: Campaign, now: float, actor: str | None) -> None:
+    """Let a campaign leave and join as a change of its terms says, before that is written."""
+    old, new = before.settings.terms.shared_budget, after.settings.terms.shared_budget
+    if old == new:
+        return
+    if old is not None and new is not None:  # both would be locked, in an order that others may reverse
+        raise Conflict(
+            f"{before.name!r:.60} takes its money from {old!r:.60}; let it leave that first, then join {new!r:.60}"
+        )
+    if before.settings.restored_from is not None:
+        raise Conflict(f"{before.name!r:.60} was restored from a copy; resume it first, with what it has spent since")
+    leave(tx, before, now, actor)
+    if new is not None:
+        join(tx, new, after, now, actor)
+
+
+def reset_clock(tx: Transaction, row: Campaign, now: float, actor: str | None) -> None:
+    """Bring the shared budget of a campaign back from a period to come, which a wrong clock has begun."""
+    shared = shared_of(tx, row)
+    if shared is None or shared.account.period <= shared.settings.period_of(now):
+        return
+    account = shared.settings.period_reset(shared.account, now)
+    tx.save_shared_budget(shared.with_money(account))
+    taken_back = account.budget - shared.account.budget
+    tx.add_event(Event(shared.event_key, "clock reset", now, amount=taken_back, actor=actor))
+
+
+def unsaid(tx: Transaction, row: Campaign) -> None:
+    """It is not known what this member has spent since its store was copied: no member decides until it is."""
+    shared = shared_of(tx, row)
+    if shared is not None and row.id not in shared.settings.unreported:
+        unreported = (*shared.settings.unreported, row.id)
+        tx.save_shared_settings(replace(shared, settings=replace(shared.settings, unreported=unreported)))
+
+
+def said(tx: Transaction, row: Campaign) -> None:
+    """It is known now."""
+    shared = shared_of(tx, row)
+    if shared is not None and row.id in shared.settings.unreported:
+        unreported = tuple(each for each in shared.settings.unreported if each != row.id)
+        tx.save_shared_settings(replace(shared, settings=replace(shared.settings, unreported=unreported)))
+
+
+def member_events(tx: Transaction, shared: SharedBudget) -> list[Event]:
+    """When campaigns joined and left, in order."""
+    return [event for event in own_events(tx, shared) if event.kind in ("joined", "left")]
+
+
+def own_events(tx: Transaction, shared: SharedBudget) -> list[Event]:
+    """All events of the shared budget itself, in order: few."""
+    found: list[Event] = []
+    while page := tx.events(shared.event_key, found[-1].seq if found else 0):
+        found += page
+    return found
+
+
+def _note(
+    tx: Transaction, shared: SharedBudget, kind: MemberEventKind, row: Campaign, now: float, actor: str | None
+) -> None:
+    account = row.account
+    facts = {"campaign": row.id, "name": row.name, "overrun": account.overrun}
+    event = Event(shared.event_key, kind, now, amount=account.spent, actor=actor, request=to_json(facts).decode())
+    tx.add_event(event)

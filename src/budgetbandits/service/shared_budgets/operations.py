@@ -1,0 +1,156 @@
+"""Shared budgets as an operator sees them: created, changed, looked at.
+
+Everything that changes one says what is to be, not by how much, so asked again it changes nothing: there are no
+idempotency keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pydantic_core import to_json
+
+from budgetbandits.errors import BadParameter, Conflict, NotFound, StoreError
+from budgetbandits.service import ledger
+from budgetbandits.service.ledger import Account, to_micros, to_units
+from budgetbandits.service.names import checked_campaign_name, normal
+from budgetbandits.service.shared_budgets.rules import TERM_NAMES, SharedBudget, SharedSettings
+from budgetbandits.service.stores.contract import Clock, Store, Transaction, moment
+from budgetbandits.service.stores.records import Campaign, Event
+from budgetbandits.terms import MONEY, Terms
+
+CHANGEABLE_TERMS = ("budget", *(name for name in TERM_NAMES if name != "currency"))
+"""What `SharedBudgets.change` accepts: every amount that was booked is in the currency."""
+
+
+class SharedBudgets:
+    """The shared budgets of a store."""
+
+    def __init__(self, store: Store, clock: Clock | None = None) -> None:
+        self._store, self._clock = store, clock
+
+    def create(self, name: str, budget: float, actor: str | None = None, **terms: Any) -> None:
+        """A budget for campaigns to share; ``terms`` are those of `TERM_NAMES`, as campaigns have them."""
+        name, micros = checked_campaign_name("name", name), to_micros(budget, "budget")
+        settings = _checked(Terms(**_known(terms, TERM_NAMES)), budget)
+
+        def before(tx: Transaction) -> bool:
+            """Whether it was created just so."""
+            there = tx.shared_budget(name)
+            if there is None:
+                return False
+            if (there.account.budget, there.settings.terms) != (micros, settings.terms):
+                raise Conflict(
+                    f"there is a shared budget {name!r:.60} already; change it, or give this one another name"
+                )
+            return True
+
+        def work(tx: Transaction) -> None:
+            if before(tx):
+                return
+            now = moment(tx, self._clock)
+            made = SharedBudget(name, Account(micros, period=settings.period_of(now)), now, settings)
+            tx.shared_budgets().add(made)
+            facts = to_json(settings.to_dict()["terms"]).decode()
+            tx.add_event(Event(made.event_key, "created", now, amount=micros, actor=actor, request=facts))
+
+        try:
+            self._store.write(work)
+        except StoreError:
+            if not self._store.read(before):  # another caller may have been quicker, or the answer was lost
+                raise
+
+    def change(self, name: str, changes: Mapping[str, Any], actor: str | None = None) -> None:
+        """Another budget, at least what is spent and held, or other terms, of `CHANGEABLE_TERMS`; None takes one
+        away."""
+        changes = _known(changes, CHANGEABLE_TERMS)
+        if not changes:
+            raise BadParameter(f"nothing is to be changed; name one of {', '.join(CHANGEABLE_TERMS)}")
+
+        def work(tx: Transaction) -> None:
+            shared, now = find_shared_budget(tx, name), moment(tx, self._clock)
+            account, before = shared.account, shared.settings
+            if changes.get("budget") is not None:
+                account = ledger.set_budget(account, to_micros(changes["budget"], "budget"))
+            new = {term: value for term, value in changes.items() if term != "budget"}
+            after = replace(
+                _checked(replace(before.terms, **new), to_units(account.budget)), unreported=before.unreported
+            )
+            if after.period_of(now) != before.period_of(now):
+                account = replace(account, period=after.period_of(now))
+            if (account, after) == (shared.account, before):
+                return
+            tx.save_shared_settings(replace(shared, account=account, settings=after))
+            facts = {term: [getattr(each.terms, term) for each in (before, after)] for term in new}
+            event = Event(
+                shared.event_key, "terms changed", now, amount=account.budget - shared.account.budget, actor=actor
+            )
+            event.request = to_json(facts).decode()
+            tx.add_event(event)
+
+        self._store.write(work)
+
+    def overview(self) -> list[dict[str, Any]]:
+        """All of them, by name, without their members."""
+        return self._store.read(lambda tx: [described(each) for each in tx.shared_budgets().all()])
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """One of them with its members."""
+
+        def work(tx: Transaction) -> dict[str, Any]:
+            shared = find_shared_budget(tx, name)
+            return described(shared) | {"campaigns": [_member(row) for row in member_rows(tx, shared)]}
+
+        return self._store.read(work)
+
+    def account(self, name: str) -> Account:
+        return self._store.read(lambda tx: find_shared_budget(tx, name).account)
+
+
+def find_shared_budget(tx: Transaction, name: str) -> SharedBudget:
+    """A shared budget by its name, or the error that there is none."""
+    shared = tx.shared_budget(normal(name)) if name.isprintable() else None
+    if shared is None:
+        raise NotFound(f"no shared budget {name!r:.60}; create it first")
+    return shared
+
+
+def member_rows(tx: Transaction, shared: SharedBudget) -> list[Campaign]:
+    """The campaigns of a shared budget."""
+    rows = [tx.campaign(id) for id in tx.shared_budgets().members(shared.name)]
+    return [row for row in rows if row is not None]
+
+
+def described(shared: SharedBudget) -> dict[str, Any]:
+    """A shared budget's money, in the user's unit, and its terms."""
+    amounts = {name: to_units(getattr(shared.account, name)) for name in MONEY}
+    terms = {name: getattr(shared.settings.terms, name) for name in TERM_NAMES}
+    return {
+        "name": shared.name, **amounts, **terms, "created_at": float(shared.created_at),
+        "unreported": len(shared.settings.unreported),
+    }  # fmt: skip
+
+
+def _member(row: Campaign) -> dict[str, Any]:
+    amounts = {name: to_units(getattr(row.account, name)) for name in MONEY}
+    return {"id": row.id, "name": row.name, "status": row.account.status, **amounts}
+
+
+def _known(terms: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    wrong = next((name for name in terms if name not in names), None)
+    if wrong is not None:
+        raise BadParameter(f"{wrong!r:.40} is nothing that a shared budget has here; use {', '.join(names)}")
+    return dict(terms)
+
+
+def _checked(terms: Terms, budget: float) -> SharedSettings:
+    """These terms, if a shared budget can have them; each period gets the budget if nothing else is said."""
+    if terms.period is not None and terms.period_budget is None:
+        terms = replace(terms, period_budget=budget)
+    if terms.period is None and (terms.period_budget is not None or terms.unspent != "lapse" or terms.time_zone):
+        raise BadParameter("period_budget, unspent and time_zone are for a budget that is renewed; set a period")
+    terms = terms.checked(TERM_NAMES)
+    amount = terms.period_budget
+    return SharedSettings(replace(terms, period_budget=None if amount is None else to_units(to_micros(amount))))
