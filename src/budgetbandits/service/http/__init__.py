@@ -2,9 +2,10 @@
 
 Read `app` first: it puts the routes together. `worker_routes` has the parts of a running server (`ServerState`) and the
 hot routes (decisions, feedback, health), which are served at once; `operator_routes` (campaigns, exports, metrics, the
-dashboard) and `shared_budget_routes` are imported once the server is ready. `schemas` are the bodies, `problem_json` the
-errors, `openapi` the document and its page, `tracing` the spans for OpenTelemetry, `auth` the keys, `rate_limit` guards
-against guessed keys, `request_checks` and `connections` refuse early what is too large or too slow, `subprocess_reads`
-runs audits and exports, `metrics` counts and `campaign_metrics` reads what Prometheus asks for, `server` runs it all.
-From outside use `app.create_app`, `server.serve` and the functions of `auth` that make and drop keys.
+dashboard) and `shared_budget_routes` are imported once the server is ready. `schemas` are the bodies, `problem_json`
+the errors, `openapi` the document and its page, `tracing` the spans for OpenTelemetry, `auth` the keys, `rate_limit`
+guards against guessed keys, `request_checks` and `connections` refuse early what is too large or too slow,
+`subprocess_reads` runs audits and exports, `metrics` counts and `campaign_metrics` reads what Prometheus asks for,
+`server` runs it all. From outside use `app.create_app`, `server.serve` and the functions of `auth` that make and drop
+keys.
 """

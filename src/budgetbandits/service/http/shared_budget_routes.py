@@ -58,9 +58,9 @@ class MemberAnswer(SharedMoney):
 
 class SharedBudgetAnswer(SharedMoney):
     currency: str | None
-    period: str | None
+    period: Period | None
     period_budget: float | None
-    unspent: str
+    unspent: Unspent
     time_zone: str | None
     created_at: float = Field(description="Seconds since 1970.")
     unreported: int = Field(
@@ -91,13 +91,13 @@ def create_shared_budget(body: NewSharedBudget, service: ThisService, actor: Act
 
 
 @read.get("/v1/shared-budgets")
-def list_shared_budgets(service: ThisService) -> list[SharedBudgetAnswer]:
+def shared_budgets(service: ThisService) -> list[SharedBudgetAnswer]:
     """List shared budgets by name."""
     return [SharedBudgetAnswer(**each) for each in SharedBudgets(service.store).overview()]
 
 
 @read.get("/v1/shared-budgets/{name}")
-def show_shared_budget(name: SharedBudgetPath, service: ThisService) -> SharedBudgetDetailAnswer:
+def shared_budget(name: SharedBudgetPath, service: ThisService) -> SharedBudgetDetailAnswer:
     """Show a shared budget with its campaigns."""
     return _detail(service, name)
 
