@@ -167,7 +167,7 @@ def _problem_codes(path: str, method: str, operation: dict[str, Any]) -> list[in
         # a campaign, decision, arm or key may be in the path, in the body or a cursor
         found |= {404} if "{" in path or "requestBody" in operation or lists else set()
     found |= {402} if operation["operationId"] in ("decide", "decide_many") else set()
-    found |= {507} if operation["operationId"] in ("export", "verify") else set()
+    found |= {507} if operation["operationId"] in ("export", "verify", "verify_shared_budget") else set()
     return sorted(found)
 
 

@@ -58,9 +58,9 @@ class MemberAnswer(SharedMoney):
 
 class SharedBudgetAnswer(SharedMoney):
     currency: str | None
-    period: str | None
+    period: Period | None
     period_budget: float | None
-    unspent: str
+    unspent: Unspent
     time_zone: str | None
     created_at: float = Field(description="Seconds since 1970.")
     unreported: int = Field(
