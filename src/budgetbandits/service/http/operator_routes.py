@@ -34,6 +34,7 @@ from budgetbandits.service.dashboard.decision import DecisionPages
 from budgetbandits.service.dashboard.keys import KeyPages
 from budgetbandits.service.dashboard.pages import Dashboard
 from budgetbandits.service.dashboard.sessions import Sessions
+from budgetbandits.service.dashboard.webhooks import WebhookPages
 from budgetbandits.service.http import worker_routes
 from budgetbandits.service.http.auth import actor_of, check_header, drop_key, make_key, prefix_of
 from budgetbandits.service.http.problem_json import (
@@ -92,6 +93,7 @@ def operators(service: ServerState) -> Router:
     api.add_route("/openapi.json", OpenApiDocument(api.openapi).__call__, methods=["GET"], include_in_schema=False)
     dashboard = Dashboard(service, Sessions(service.store, service.keys))
     pages = [*dashboard.routes(), *DecisionPages(dashboard).routes(), *KeyPages(dashboard).routes()]
+    pages += WebhookPages(dashboard).routes()
     pages += [*ConnectPages(dashboard).routes(), *ActionPages(dashboard).routes()]
     return Router([*pages, Mount("/", api)], redirect_slashes=False, default=not_found)
 
