@@ -37,6 +37,7 @@ PAGES = {
     "connect": "/campaigns/featured/connect", "found": "/campaigns/routed/decisions?q=user=u-1",
     "nothing-found": "/campaigns/routed/decisions?q=nobody", "decision": "/campaigns/routed/decisions?q=7",
     "decision-held": "/campaigns/running/decisions?q=open", "sorted": "/campaigns/routed?sort=-price",
+    "webhooks": "/webhooks", "add-webhook": "/webhooks/add?url=https://example.com/budget",
 }  # fmt: skip
 
 STATES = {
@@ -49,7 +50,7 @@ STATES = {
 
 IN_DARK = (
     "overran", "make-key", "overview", "running", "frozen", "exhausted", "blocked", "routed", "top-up", "terms", "new",
-    "keys", "featured", "request", "connect", "found", "decision",
+    "keys", "featured", "request", "connect", "found", "decision", "webhooks",
 )  # fmt: skip
 """The others have the colours of these."""
 

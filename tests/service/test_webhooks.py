@@ -107,13 +107,17 @@ def test_an_address_that_fails_is_tried_again_later_and_later_until_it_accepts(s
     for tries, pause in enumerate((5.0, 10.0, 20.0, 40.0)):
         assert webhooks.deliver(store, address.client) == (0, 1)
         assert len(address.got) == tries + 1
-        assert store.read(webhooks.listed)[0]["tries"] == tries + 1
+        [hook] = store.read(webhooks.listed)
+        assert hook["tries"] == tries + 1
+        assert hook["problem"] == ("status 500", "nobody there", "status 302", "status 404")[tries]
         later(store, pause - 1.0)
         assert webhooks.deliver(store, address.client) == (0, 0)  # not yet
         later(store, 1.0)
     assert webhooks.deliver(store, address.client) == (1, 0)
     assert len({body["id"] for body in address.bodies}) == 1
-    assert store.read(webhooks.listed)[0]["waiting"] == 0
+    [hook] = store.read(webhooks.listed)
+    assert (hook["waiting"], hook["problem"]) == (0, None)
+    assert hook["tried_at"] > hook["created_at"]
 
 
 def test_a_server_that_dies_after_sending_leaves_a_double_and_loses_nothing(store, monkeypatch):

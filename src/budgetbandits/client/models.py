@@ -153,6 +153,10 @@ class WebhookInfo:
     """Notifications that it has not accepted yet ..."""
     tries: int = 0
     """... and how often one of them was tried."""
+    tried_at: float | None = None
+    """When a notification was last sent to it, in seconds since 1970 ..."""
+    problem: str | None = None
+    """... and why it was not accepted, if it was not."""
     secret: str = field(default="", repr=False)
     """What notifications are signed with; only the answer that makes a webhook has it."""
 

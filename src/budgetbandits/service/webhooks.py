@@ -37,6 +37,7 @@ WEBHOOKS_MAX = 20
 CAMPAIGNS_AT_ONCE = 100
 """Campaigns that are looked at in one transaction."""
 URL_LENGTH_MAX = 2000
+PROBLEM_LENGTH_MAX = 200
 TRY_SECONDS = 10.0
 """How long an address may take to answer."""
 CLAIM_SECONDS = 60.0
@@ -54,8 +55,8 @@ log = structlog.get_logger("budgetbandits")
 # --- made and dropped ------------------------------------------------------------------------------------------------
 
 
-def make_webhook(store: Store, url: str, campaign: str | None = None) -> Webhook:
-    """A new address; its secret is shown this one time."""
+def check_url(url: str) -> None:
+    """Refuse what is no address of a web server."""
     check_text("url", url)
     try:
         parts = urlsplit(url)
@@ -65,12 +66,22 @@ def make_webhook(store: Store, url: str, campaign: str | None = None) -> Webhook
     if not good or len(url) > URL_LENGTH_MAX:
         raise BadParameter(f"url is {url!r:.60}; give an address that begins with http:// or https://")
 
+
+def check_room(tx: Transaction) -> None:
+    """Refuse one webhook too many."""
+    if len(tx.webhooks().all()) >= WEBHOOKS_MAX:
+        raise BadParameter(f"there are {WEBHOOKS_MAX} webhooks already; drop one first")
+
+
+def make_webhook(store: Store, url: str, campaign: str | None = None) -> Webhook:
+    """A new address; its secret is shown this one time."""
+    check_url(url)
+
     def work(tx: Transaction) -> Webhook:
         hooks = tx.webhooks()
         if not hooks.all():  # nobody has looked since the last one was dropped
             hooks.forget_notified()
-        if len(hooks.all()) >= WEBHOOKS_MAX:
-            raise BadParameter(f"there are {WEBHOOKS_MAX} webhooks already; drop one first")
+        check_room(tx)
         only = None if campaign is None else find_campaign(tx, campaign).id
         made = Webhook(uuid.uuid4().hex, url, secrets.token_urlsafe(32), tx.now(), only)
         hooks.add(made)
@@ -181,7 +192,8 @@ def deliver(store: Store, client: httpx.Client, stopping: Callable[[], bool] = l
         for each in due:
             hook = hooks.get(each.webhook)
             problem = "it was dropped" if hook is None else "it has just failed" if hook.id in failed else None
-            if hook is not None and problem is None:
+            tried = hook is not None and problem is None
+            if hook is not None and tried:
                 problem = _send(client, hook, each)
                 if problem is not None:
                     log.warning("notification not accepted", webhook=hook.id, delivery=each.id, tries=each.tries + 1,
@@ -190,15 +202,17 @@ def deliver(store: Store, client: httpx.Client, stopping: Callable[[], bool] = l
             accepted, refused = accepted + (problem is None), refused + (not done)
             if not done:
                 failed.add(each.webhook)
-            _settle(store, each, done, problem)
+            _settle(store, each, done, problem, tried)
         if not due:
             break
     return accepted, refused
 
 
-def _settle(store: Store, delivery: Delivery, done: bool, problem: str | None) -> None:
+def _settle(store: Store, delivery: Delivery, done: bool, problem: str | None, tried: bool) -> None:
     def work(tx: Transaction) -> None:
         now, hooks = tx.now(), tx.webhooks()
+        if tried:
+            hooks.note_try(delivery.webhook, now, None if problem is None else problem[:PROBLEM_LENGTH_MAX])
         over = now - delivery.made_at > GIVE_UP_SECONDS
         if done or over:
             hooks.remove(delivery)
@@ -239,7 +253,7 @@ def sender() -> httpx.Client:
 
 
 def listed(tx: Transaction) -> list[dict[str, Any]]:
-    """All webhooks without their secrets, and how many notifications each has not accepted."""
+    """All webhooks without their secrets, how the latest notification went, and how many are not accepted."""
     hooks, waiting = tx.webhooks(), tx.webhooks().waiting()
     names = tx.pages().names([each.campaign for each in hooks.all() if each.campaign is not None])
     made: list[dict[str, Any]] = []

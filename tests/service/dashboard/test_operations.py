@@ -6,7 +6,7 @@ import re
 import httpx
 import pytest
 
-from browsing import button
+from browsing import Browser, button
 from budgetbandits.errors import Conflict
 from budgetbandits.service.http.auth import make_key
 from served import kinds_of_events, served
@@ -197,3 +197,27 @@ def test_tags_are_changed_by_the_form_and_filter_the_list(store, admin):
     assert store.engine.describe("tagged")["tags"] is None
     wrong = admin.check("/campaigns/tagged/change-terms", {"tags": "a,,b", "was_tags": ""}).text
     assert 'data-for="tags"' in wrong
+
+
+def test_a_webhook_is_added_and_dropped_on_its_page(store, admin, reader):
+    store.engine.create("ads", "bts", 20.0, {"a": 1.0, "b": 0.5})
+    assert "None yet" in admin("GET", "/webhooks").text
+    wrong = admin.check("/webhooks/add", {"url": "ftp://example.com"}).text
+    assert 'data-for="url"' in wrong
+    assert 'data-for="campaign"' in admin.check("/webhooks/add", {"url": "http://x", "campaign": "nobody"}).text
+    made = admin.confirm("/webhooks/add", {"url": "https://example.com/<b>", "campaign": "ads"})
+    [hook] = store.read(lambda tx: tx.webhooks().all())
+    assert hook.secret in made.text
+    page = admin("GET", "/webhooks").text
+    assert hook.secret not in page
+    assert "https://example.com/&lt;b&gt;" in page
+    assert "none yet" in page
+    store.write(lambda tx: tx.webhooks().note_try(hook.id, store.clock.now, "status 500"))
+    assert "status 500" in admin("GET", "/webhooks").text
+    assert admin("GET", "/webhooks?format=json").json()["webhooks"][0]["problem"] == "status 500"
+    assert reader("GET", "/webhooks").status_code == 403
+    alone = Browser(store.app, make_key(store, ["admin"], 0.0, "ads"))
+    assert alone("GET", "/webhooks").status_code == 403
+    assert admin.confirm("/webhooks/drop", {"id": hook.id}).status_code == 303
+    assert store.read(lambda tx: tx.webhooks().all()) == []
+    assert "may have been dropped already" in admin("POST", "/webhooks/drop", {"code": admin.code("/"), "id": "x"}).text

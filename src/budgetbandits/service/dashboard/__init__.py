@@ -1,8 +1,8 @@
 """The dashboard: the service's web pages for operators. Extra ``service``.
 
 One module per page: `overview` (the list of campaigns), `campaign` (all that a campaign's page and the one of its
-events show, and their JSON), `shared_budgets`, `keys` and `new_campaign`; `actions/` is everything that an operator
-does to a campaign.
+events show, and their JSON), `decision` (one decision, and the search for it), `connect` (lines for programs), `keys`,
+`webhooks`, `shared_budgets` and `new_campaign`; `actions/` is everything that an operator does to a campaign.
 `pages` holds the routes, the sign-in and the live streams that all pages go through; `rendering` the templates, assets
 and responses.
 

@@ -56,7 +56,7 @@ class LazyApplication:
 
 OWN_SEGMENTS = (
     "assets", "campaigns", "docs", "healthz", "keys", "live", "metrics", "new", "new-shared-budget",
-    "openapi.json", "readyz", "shared-budgets", "sign-in", "sign-out", "v1",
+    "openapi.json", "readyz", "shared-budgets", "sign-in", "sign-out", "v1", "webhooks",
 )  # fmt: skip
 """The first segments of this server's own addresses."""
 

@@ -35,6 +35,7 @@ from budgetbandits.service.dashboard.keys import KeyPages
 from budgetbandits.service.dashboard.pages import Dashboard
 from budgetbandits.service.dashboard.sessions import Sessions
 from budgetbandits.service.dashboard.shared_budgets import SharedBudgetPages
+from budgetbandits.service.dashboard.webhooks import WebhookPages
 from budgetbandits.service.http.auth import actor_of, check_header, drop_key, make_key, prefix_of
 from budgetbandits.service.http.openapi import (
     DESCRIPTION,
@@ -104,8 +105,8 @@ def operators(service: ServerState, others: Sequence[APIRouter]) -> Router:
     api.add_route("/docs", document.show, methods=["GET"], include_in_schema=False)
     dashboard = Dashboard(service, Sessions(service.store, service.keys))
     parts = (
-        DecisionPages(dashboard), KeyPages(dashboard), SharedBudgetPages(dashboard), ConnectPages(dashboard),
-        ActionPages(dashboard),
+        DecisionPages(dashboard), KeyPages(dashboard), SharedBudgetPages(dashboard), WebhookPages(dashboard),
+        ConnectPages(dashboard), ActionPages(dashboard),
     )  # fmt: skip
     pages = [*dashboard.routes(), *(route for part in parts for route in part.routes())]
     return Router([*pages, Mount("/", api)], redirect_slashes=False, default=not_found)

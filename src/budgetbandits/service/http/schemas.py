@@ -412,6 +412,8 @@ class WebhookAnswer(BaseModel):
     created_at: float = _about("Seconds since 1970.")
     waiting: int = _about("Notifications that it has not accepted yet ...", 0)
     tries: int = _about("... and how often one of them was tried.", 0)
+    tried_at: float | None = _about("When a notification was last sent to it, in seconds since 1970 ...", None)
+    problem: str | None = _about("... and why it was not accepted; null if it was.", None)
 
 
 class NewWebhookAnswer(WebhookAnswer):

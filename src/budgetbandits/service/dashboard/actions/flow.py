@@ -54,6 +54,8 @@ class Preview:
     """A code for how things are, for a form that is shown now to keep ..."""
     changed: str = ""
     """... and what has changed since the form was opened that this is the preview of."""
+    recorded: str = "as an event of"
+    """Where it is recorded who has done it."""
 
     @property
     def problem(self) -> str:

@@ -293,13 +293,15 @@ CREATE TABLE checkpoint (
 );
 
 -- Addresses that want to hear of campaigns: of one, or of all. secret: what notifications are signed with, so it is kept
--- as it is.
+-- as it is. tried_at: when a notification was last sent; problem: why it was not accepted, NULL if it was.
 CREATE TABLE webhook (
     id TEXT PRIMARY KEY,
     url TEXT NOT NULL,
     secret TEXT NOT NULL,
     created_at DOUBLE PRECISION NOT NULL,
-    campaign TEXT REFERENCES campaign_name (id)
+    campaign TEXT REFERENCES campaign_name (id),
+    tried_at DOUBLE PRECISION,
+    problem TEXT
 );
 
 -- What was last notified of a campaign: its standing, and its overrun.

@@ -22,6 +22,10 @@ class Webhook:
     secret: str
     created_at: float
     campaign: str | None = None
+    tried_at: float | None = None
+    """When a notification was last sent to it ..."""
+    problem: str | None = None
+    """... and why it was not accepted, if it was not."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,10 @@ class Webhooks:
         """Delete an address and all that it has not accepted."""
         self._tx.change("DELETE FROM webhook_delivery WHERE webhook = ?", (id,))
         self._tx.change("DELETE FROM webhook WHERE id = ?", (id,))
+
+    def note_try(self, id: str, at: float, problem: str | None) -> None:
+        """A notification was sent to an address, and was accepted or not."""
+        self._tx.change("UPDATE webhook SET tried_at = ?, problem = ? WHERE id = ?", (at, problem, id))
 
     def waiting(self) -> dict[str, tuple[int, int]]:
         """How many notifications an address has not accepted, and how often one of them was tried, by its id."""

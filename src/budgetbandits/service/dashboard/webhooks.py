@@ -1,0 +1,133 @@
+"""The webhooks page: all addresses with how their latest notification went, and forms to add and to drop one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from budgetbandits.errors import BudgetBanditsError, NotFound
+from budgetbandits.service import webhooks
+from budgetbandits.service.dashboard.actions.flow import FormFlow, Preview, follow
+from budgetbandits.service.dashboard.pages import Dashboard, wants_json
+from budgetbandits.service.dashboard.query import address
+from budgetbandits.service.dashboard.sessions import Session, sent
+from budgetbandits.service.stores.contract import Transaction, find_campaign
+
+log = structlog.get_logger("budgetbandits")
+FIELDS = ("url", "campaign")
+RECORDED = "in the log of the server, as done by"
+
+
+class WebhookPages:
+    """The pages of webhooks of one server."""
+
+    def __init__(self, dashboard: Dashboard) -> None:
+        self._dashboard = dashboard
+        self._store = dashboard.service.store
+
+    def routes(self) -> list[Route]:
+        both, page = ["GET", "POST"], self._dashboard.page
+        return [
+            Route("/webhooks", page(self._all)),
+            Route("/webhooks/add", page(self._add), methods=both),
+            Route("/webhooks/drop", page(self._drop), methods=both),
+        ]
+
+    async def _all(self, request: Request, session: Session) -> Response:
+        await self._sent(request, session)
+        hooks = await self._dashboard.read(webhooks.listed)
+        if wants_json(request):
+            return JSONResponse({"webhooks": hooks})
+        return self._dashboard.filled("webhooks.html", request, session, hooks=hooks)
+
+    async def _add(self, request: Request, session: Session) -> Response:
+        form = await self._sent(request, session)
+        wanted = _WantedWebhook(form.get("url", "").strip(), form.get("campaign", "").strip())
+
+        def preview(tx: Transaction, in_full: bool = True) -> Preview:
+            return wanted.preview(tx, in_full)
+
+        def do() -> Response:
+            self._store.read(preview).check(form)
+            made = webhooks.make_webhook(self._store, wanted.url, wanted.campaign or None)
+            log.info("webhook made", webhook=made.id, url=made.url, actor=session.name)
+            return self._dashboard.filled("webhook_made.html", request, session, webhook=made)
+
+        step = FormFlow(
+            "Add a webhook", address("webhooks", "add"), _crumbs(), "webhook_change.html", {"adds": True}, preview, do
+        )
+        return await follow(self._dashboard, request, session, form, step)
+
+    async def _drop(self, request: Request, session: Session) -> Response:
+        form = await self._sent(request, session)
+        id = form.get("id", "")
+
+        def preview(tx: Transaction, in_full: bool = True) -> Preview:
+            return _to_drop(tx, id)
+
+        def do() -> Response:
+            self._store.read(preview).check(form)
+            webhooks.drop_webhook(self._store, id)
+            log.info("webhook dropped", webhook=id, actor=session.name)
+            return RedirectResponse(address("webhooks"), 303)
+
+        step = FormFlow(
+            "Drop a webhook",
+            address("webhooks", "drop"),
+            _crumbs(),
+            "webhook_change.html",
+            {"adds": False},
+            preview,
+            do,
+        )
+        return await follow(self._dashboard, request, session, form, step)
+
+    async def _sent(self, request: Request, session: Session) -> dict[str, str]:
+        form = await sent(request, session)
+        session.check("the webhooks", "")
+        return form
+
+
+def _crumbs() -> list[tuple[str, str]]:
+    return [(address("webhooks"), "Webhooks")]
+
+
+@dataclass(frozen=True)
+class _WantedWebhook:
+    """A webhook as the form describes it; without a campaign it is for all."""
+
+    url: str
+    campaign: str
+
+    def preview(self, tx: Transaction, in_full: bool) -> Preview:
+        button = "Add the webhook"
+        if not in_full and not self.url:
+            return Preview(button, [])
+        try:
+            webhooks.check_url(self.url)
+            only = find_campaign(tx, self.campaign).name if self.campaign else None
+            webhooks.check_room(tx)
+        except BudgetBanditsError as error:
+            return Preview(button, [], error, fixable=True, fields=FIELDS)
+        changes = [
+            ("Address", self.url, ""),
+            ("Of", "all campaigns, those to come too" if only is None else f"{only} alone", ""),
+            ("It hears", "of every change of standing and every overrun from now on, until it accepts them", ""),
+            ("Secret", "shown once, on the next page; notifications are signed with it", ""),
+        ]
+        return Preview(button, changes, relies_on=[self.url, self.campaign], recorded=RECORDED)
+
+
+def _to_drop(tx: Transaction, id: str) -> Preview:
+    hook: dict[str, Any] | None = next((each for each in webhooks.listed(tx) if each["id"] == id), None)
+    if hook is None:
+        return Preview("Drop it", [], NotFound("there is no such webhook; it may have been dropped already"))
+    changes = [("Address", hook["url"], ""), ("Of", hook["campaign"] or "all campaigns", "")]
+    if hook["waiting"]:
+        changes.append(("Not accepted yet", f"{hook['waiting']:,} notifications, which are dropped with it", ""))
+    return Preview("Drop the webhook", changes, relies_on=[id], dangerous=True, final=True, recorded=RECORDED)
