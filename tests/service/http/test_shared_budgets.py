@@ -97,7 +97,13 @@ def test_a_shared_budget_on_its_page(pages):
     campaign = admin("GET", "/campaigns/spring").text
     assert 'also that of the shared budget <a href="/shared-budgets/marketing">marketing</a>' in campaign
     assert "By its shared budget marketing: 0.0000 EUR is left" in campaign
+    engine.set_status("spring", "paused")
+    assert (
+        "none for now: the shared budget &#39;marketing&#39; has 0.00 left"
+        in admin("GET", "/campaigns/spring/resume").text
+    )
     changed = admin.confirm("/shared-budgets/marketing/change", {"budget": "7.50"})
+    assert "are made again at once" in admin("GET", "/campaigns/spring/resume").text
     assert changed.status_code == 303
     assert engine.shared_budgets.describe("marketing")["left"] == 5.5
     too_low = admin("POST", "/shared-budgets/marketing/change", {"code": admin.code("/"), "budget": "1"})

@@ -22,24 +22,27 @@ from budgetbandits.service.dashboard.actions.fields import Change
 from budgetbandits.service.funds import affordable_arms, time_of_decision, within_limits
 from budgetbandits.service.leases.lending import all_given_back
 from budgetbandits.service.ledger import Account, Limits, to_micros, to_units
+from budgetbandits.service.shared_budgets.members import shared_of
+from budgetbandits.service.shared_budgets.rules import SharedBudget
 from budgetbandits.service.stores.contract import Transaction, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign, Lease
 
 
 @dataclass(frozen=True)
 class CampaignSnapshot:
-    """A campaign with its arms and leases, read in one transaction."""
+    """A campaign with its arms and leases, and its shared budget if it has one, read in one transaction."""
 
     row: Campaign
     arms: list[ArmRow]
     leases: list[Lease]
     now: float
+    shared: SharedBudget | None = None
 
     @classmethod
     def of(cls, tx: Transaction, campaign: str) -> CampaignSnapshot:
         row = find_campaign(tx, campaign)
         leases = tx.leases(row.id) if row.settings.lease is not None else []
-        return cls(row, tx.arms(row.id), leases, tx.now())
+        return cls(row, tx.arms(row.id), leases, tx.now(), shared_of(tx, row))
 
     @property
     def account(self) -> Account:
@@ -142,6 +145,9 @@ def _decisions_then(subject: CampaignSnapshot) -> str:
     try:
         now = time_of_decision(row, subject.now)
         account = row.settings.renewed(account, now) or account
+        short = _short_of_shared(subject, account, learner.smallest_cap, now)
+        if short:
+            return f"none for now: {short}"
         offer = affordable_arms(learner, row.with_money(account), now)
     except WrongClock as wrong:
         return f"none for now: {wrong}"
@@ -166,6 +172,21 @@ def _decisions_then(subject: CampaignSnapshot) -> str:
     if learner.choose(offer, account) is None:
         return f"none: {row.policy} stops here, because it can afford no arm, or its horizon is over"
     return "are made again at once"
+
+
+def _short_of_shared(subject: CampaignSnapshot, account: Account, least: int, now: float) -> str:
+    """Why the shared budget would refuse a hold of the smallest cap; empty if it would not, or there is none."""
+    if subject.shared is None:
+        return ""
+    shared = subject.shared.moved(subject.account, account)  # leases end first
+    shared = shared.renewed(now) or shared
+    try:
+        shared.check_open()
+        if shared.account.left < min(least, account.left):
+            shared.refuse(least, now)
+    except HoldRefused as refused:
+        return str(refused)
+    return ""
 
 
 def _but_for(which: str, account: Account, now: float, limits: Limits) -> str:
