@@ -79,7 +79,9 @@ class ConnectView:
         url = shlex.quote(f"{self.address}{campaign_path(self.row.name)}")
         address = _python(self.address)
         return [
-            ("python", "Python", "The extra client, which needs httpx and nothing else.",
+            ("python", "Python",
+             "The extra client of budgetbandits. The distribution budgetbandits-client needs httpx alone; there the "
+             "package is called budgetbandits_client.",
              PYTHON.format(address=address, campaign=name, features=given)),
             ("curl", "Any language, over HTTP",
              "The key of a request is new for each: sent again, it gets the same decision. The answer names the "
