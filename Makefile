@@ -95,7 +95,7 @@ dist: .venv/lab  ## build source archives and wheels, of the client too, install
 	$(BIN)/python tests/dist/smoke.py dist
 
 postgres: .venv/ready  ## the service's tests on a PostgreSQL of its own (needs Debian's package postgresql)
-	bash tests/helpers/with_postgres.sh $(CURDIR)/$(BIN)/python -m pytest tests/service -m "not attack" -k postgres
+	bash tests/helpers/with_postgres.sh $(CURDIR)/$(BIN)/python -m pytest -n auto --dist worksteal --durations=5 tests/service -m "not attack" -k postgres
 
 examples: WHAT = scikit-learn
 examples: .venv/ready  ## the manual's commands; the example programs (installs scikit-learn into .venv)

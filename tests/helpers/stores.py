@@ -7,7 +7,8 @@ import os
 import sqlite3
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -32,7 +33,7 @@ def postgres(_folder):
 
     from budgetbandits.service.stores.postgres import PostgresStore
 
-    address, schema = os.environ[SERVER], f"test_{uuid.uuid4().hex}"
+    address, schema = _own_database(os.environ[SERVER]), f"test_{uuid.uuid4().hex}"
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {schema}")
         try:
@@ -40,6 +41,20 @@ def postgres(_folder):
             yield partial(PostgresStore, url=f"{address}{mark}options=-csearch_path%3D{schema}")
         finally:
             connection.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+@cache
+def _own_database(address):
+    """The address of a database for each process of pytest: some tests end all connections to theirs."""
+    import psycopg
+
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is None:
+        return address
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS tests_of_{worker}")
+        connection.execute(f"CREATE DATABASE tests_of_{worker}")
+    return urlsplit(address)._replace(path=f"/tests_of_{worker}").geturl()
 
 
 STORES = {"sqlite": sqlite, "postgres": postgres}

@@ -928,7 +928,7 @@ def test_an_event_loop_notices_that_a_postgres_has_dropped_its_connections(tmp_p
             with psycopg.connect(opener.keywords["url"]) as connection:
                 connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid != pg_backend_pid() "
-                    "AND datname = current_database() AND query LIKE '%COMMIT%' OR state = 'idle in transaction'"
+                    "AND datname = current_database() AND (query LIKE '%COMMIT%' OR state = 'idle in transaction')"
                 )
             if tx is not None:
                 tx.save_money(tx.campaign(campaign))
