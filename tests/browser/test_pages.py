@@ -295,7 +295,7 @@ def test_a_chart_says_its_values_under_the_pointer_and_by_keys(served, watched, 
         figure = page.locator(f"#plot-{id}")
         said = figure.locator(".readout")
         assert said.inner_text() == ""
-        figure.scroll_into_view_if_needed()
+        page.evaluate(f"document.getElementById('plot-{id}').scrollIntoView({{block: 'center'}})")  # news replace it
         box = figure.locator("svg:visible").bounding_box()
         page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + box["height"] / 2)
         browser.until(lambda said=said, words=words: words in said.inner_text())
