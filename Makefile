@@ -66,7 +66,7 @@ attack: .venv/ready  ## hostile clients, long exports and audits against a serve
 browser: WHAT = --editable '.[lab,service,test,browser]'
 browser: .venv/ready  ## the dashboard in a real Chromium and through the whole stack of deploy/ (needs Debian's packages chromium, nginx, postgresql and prometheus; installs Playwright into .venv)
 	@$(INSTALL)
-	$(BIN)/python -m pytest --durations=5 -m browser tests/browser
+	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=5 -m browser tests/browser
 
 clusters: WHAT = --editable '.[lab,test,dask,ray]'
 clusters: .venv/ready  ## the same study on a local Dask cluster and a local Ray (installs both into .venv)
