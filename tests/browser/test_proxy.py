@@ -1,15 +1,13 @@
 """A page behind a real nginx, Debian's: live as nginx is installed, and where it holds back streams, not said to be."""
 
 import contextlib
-import shutil
-import socket
-import subprocess
 import time
 
 import pytest
 
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from deployed import nginx
 from servers import admin_key, free_port, running
 from viewed import viewing
 
@@ -17,34 +15,15 @@ pytestmark = pytest.mark.browser
 
 SHORT = "from budgetbandits.web import servers\nservers.BEAT = 0.4\n"
 """Beats that a test can wait for."""
-CONFIGURATION = """
-daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log;
-events {{ }}
-http {{
-  access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/f;
-  uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
-  server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://127.0.0.1:{behind}; {more} }} }}
-}}
-"""
 
 
 @contextlib.contextmanager
-def nginx(folder, behind, more):
+def proxy(folder, behind, more):
     """A proxy with nothing but its defaults, and perhaps a directive more."""
-    program = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
-    if program is None:
-        pytest.skip("no nginx: install Debian's package nginx")
-    port, said = free_port(), folder / "nginx.conf"
-    said.write_text(CONFIGURATION.format(folder=folder, port=port, behind=behind, more=more))
-    with subprocess.Popen([program, "-p", folder, "-c", said, "-e", folder / "error.log"]) as proxy:
-        try:
-            for _ in range(100):
-                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
-                    break
-                time.sleep(0.05)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            proxy.terminate()
+    port = free_port()
+    places = f"location / {{ proxy_pass http://127.0.0.1:{behind}; {more} }}"
+    with nginx(folder, port, f"server {{ listen 127.0.0.1:{port}; {places} }}"):
+        yield f"http://127.0.0.1:{port}"
 
 
 def port_of(address):
@@ -75,7 +54,7 @@ DEAF = f"{COMPRESSED} proxy_ignore_headers X-Accel-Buffering;"
 def test_behind_nginx_a_page_is_live_or_says_that_it_is_not(behind, tmp_path, watched, more):
     port, key, engine = behind
     here, spend = campaign(engine, f"proxied {len(more)}")
-    with nginx(tmp_path, port, more) as base:
+    with proxy(tmp_path, port, more) as base:
         browser = watched(base)
         browser.sign_in(key)
         page, state = browser.page, browser.page.locator("#live-state")
@@ -100,7 +79,7 @@ def test_behind_nginx_a_page_is_live_or_says_that_it_is_not(behind, tmp_path, wa
 
 def test_the_laboratorys_page_is_live_behind_nginx(tmp_path, watched):
     """Its server ends streams by closing them, and as nginx is installed it holds those back."""
-    with viewing(tmp_path) as behind, nginx(tmp_path, port_of(behind), "") as base:
+    with viewing(tmp_path) as behind, proxy(tmp_path, port_of(behind), "") as base:
         browser = watched(base)
         browser.page.goto(base)
         browser.until(lambda: browser.page.inner_text("#live-state") == "Live")

@@ -21,23 +21,6 @@ from servers import free_port
 ADS = ["campaign", "create", "ads", "--budget", "500", "--arm", "search=2.5", "--arm", "mail=0.5"]
 
 
-@pytest.fixture
-def say(tmp_path, monkeypatch):
-    """Run a command; what it printed. ``fails`` is what an error must say."""
-    monkeypatch.chdir(tmp_path)
-    SQLiteStore(tmp_path / "budgetbandits.db").close()
-
-    def say(*words, fails=None, code=0):
-        result = CliRunner().invoke(app, list(words), env={"COLUMNS": "80"})
-        if fails is not None:
-            assert fails in str(result.exception)
-            return ""
-        assert result.exit_code == code, (result.output, result.exception)
-        return result.output
-
-    return say
-
-
 def test_a_campaigns_life(say, tmp_path):
     assert "No campaigns yet" in say("campaign", "list")
     assert "left 500.00" in say(*ADS)

@@ -2,30 +2,9 @@
 
 import json
 
-import pytest
-from typer.testing import CliRunner
-
-from budgetbandits.cli import app
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from stores import tamper
-
-
-@pytest.fixture
-def say(tmp_path, monkeypatch):
-    """Run a command; what it printed. ``fails`` is what an error must say."""
-    monkeypatch.chdir(tmp_path)
-    SQLiteStore(tmp_path / "budgetbandits.db").close()
-
-    def say(*words, fails=None, code=0):
-        result = CliRunner().invoke(app, list(words), env={"COLUMNS": "100"})
-        if fails is not None:
-            assert fails in str(result.exception)
-            return ""
-        assert result.exit_code == code, (result.output, result.exception)
-        return result.output
-
-    return say
 
 
 def test_a_shared_budgets_life(say, tmp_path):

@@ -167,12 +167,10 @@ class WebhookInfo:
 
 
 @dataclass(frozen=True)
-class MemberInfo:
-    """A campaign of a shared budget, and its own money."""
+class AccountInfo:
+    """The money of a shared budget, or of a campaign of it, in the user's unit."""
 
-    id: str
     name: str
-    status: str
     budget: float
     spent: float
     held: float
@@ -182,16 +180,17 @@ class MemberInfo:
 
 
 @dataclass(frozen=True)
-class SharedBudgetInfo:
-    """A budget over several campaigns, in the user's unit; its money is that of all of them together."""
+class MemberInfo(AccountInfo):
+    """A campaign of a shared budget, and its own money."""
 
-    name: str
-    budget: float
-    spent: float
-    held: float
-    leased: float
-    left: float
-    overrun: float
+    id: str
+    status: str
+
+
+@dataclass(frozen=True)
+class SharedBudgetInfo(AccountInfo):
+    """A budget over several campaigns; its money is that of all of them together."""
+
     created_at: float
     currency: str | None = None
     period: str | None = None

@@ -68,7 +68,7 @@ def mark_restored(store: Store, leases: Leases, clock: Clock | None = None, acto
             return None
         row = replace(row, settings=replace(row.settings, restored_from=last))
         tx.save_settings(row)
-        members.unsaid(tx, row)
+        members.set_unreported(tx, row, True)
         if row.account.status == "active":
             tx.save_campaign(replace(row, account=replace(row.account, status="paused")))
         tx.add_event(Event(id, "restored", moment(tx, clock), actor=actor))

@@ -452,7 +452,7 @@ def _booked_since(tx: Transaction, row: Campaign, micros: int | None, now: float
     row = replace(row, settings=replace(row.settings, restored_from=None)).with_money(account)
     tx.save_settings(row)
     tx.save_money(row)
-    members.said(tx, row)
+    members.set_unreported(tx, row, False)
     tx.add_event(Event(row.id, "spent elsewhere", now, amount=micros, actor=actor, shared_left=left))
     return row
 

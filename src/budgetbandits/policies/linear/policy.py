@@ -263,14 +263,18 @@ class LinearThompson(PlanPolicy[LinearState]):
             return np.asarray(chosen)
         means = fit.regressions.means[None], fit.mean_cost[None]
         reward, cost = (each[0, 0] for each in self.predicted(fit, program.at_hand, *means))
-        worth = np.where(program.may, reward - price[:, None] * cost, -np.inf)
-        best = worth.argmax(axis=1)
+
+        def worth_at(price: Array) -> tuple[Array, Arms]:
+            """What each arm is worth by the means, and the best."""
+            worth = np.where(program.may, reward - price[:, None] * cost, -np.inf)
+            return worth, worth.argmax(axis=1)
+
+        worth, best = worth_at(price)
         upgraded = cost[best] > cost[chosen]
         if upgraded.any():  # where little is worth its money by the draw, its price is not that of what the means say
             usual, _ = self.money_value(state, fit, program, *self.predicted(fit, program, *means), rng)
             price = np.where(upgraded, np.maximum(price, usual), price)
-            worth = np.where(program.may, reward - price[:, None] * cost, -np.inf)
-            best = worth.argmax(axis=1)
+            worth, best = worth_at(price)
         free = left_over & (cost[chosen] > cost[best])
         doubted = np.flatnonzero((chosen != best) & ~free)
         if len(doubted):

@@ -1,4 +1,4 @@
-"""A campaign's decisions or events as a table: CSV, or Parquet if polars is installed (extra lab).
+"""A campaign's decisions or events as a table: CSV, or Parquet if polars is installed (extra archive).
 
 A table is read in slices and written as it is read, so it takes little memory, however long it is. It has what there
 was when the export began; each decision is as it was when its slice was read.

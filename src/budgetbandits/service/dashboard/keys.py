@@ -18,7 +18,7 @@ from budgetbandits.service.dashboard.actions.fields import number
 from budgetbandits.service.dashboard.actions.flow import FormFlow, Preview, follow, operation
 from budgetbandits.service.dashboard.pages import Dashboard, wants_json
 from budgetbandits.service.dashboard.query import address, event_of
-from budgetbandits.service.dashboard.sessions import Session, sent
+from budgetbandits.service.dashboard.sessions import Session, sent_for_all
 from budgetbandits.service.http.auth import SCOPES, check_scopes, checked_words, drop_key, make_key, prefix_of
 from budgetbandits.service.stores.contract import Transaction, find_campaign
 from budgetbandits.service.stores.records import Key, KeyEvent
@@ -82,14 +82,14 @@ class KeyPages:
         ]
 
     async def _all(self, request: Request, session: Session) -> Response:
-        before = event_of(await self._sent(request, session))
+        before = event_of(await sent_for_all(request, session, "the keys"))
         view = await self._dashboard.read(lambda tx: keys_view(tx, before))
         if wants_json(request):
             return JSONResponse(view.as_json())
         return self._dashboard.filled("keys.html", request, session, view=view, before=before, now=time.time())
 
     async def _make(self, request: Request, session: Session) -> Response:
-        form = await self._sent(request, session)
+        form = await sent_for_all(request, session, "the keys")
         wanted = _WantedKey.of(form)
 
         def do() -> Response:
@@ -111,7 +111,7 @@ class KeyPages:
         return await follow(self._dashboard, request, session, form, step)
 
     async def _drop(self, request: Request, session: Session) -> Response:
-        form = await self._sent(request, session)
+        form = await sent_for_all(request, session, "the keys")
         prefix, times = form.get("key", ""), Times.of(request.cookies.get("zone", ""), time.time())
 
         def preview(tx: Transaction, in_full: bool = True) -> Preview:
@@ -127,11 +127,6 @@ class KeyPages:
             "Drop a key", address("keys", "drop"), _crumbs(), "key_change.html", {"scopes": ()}, preview, do
         )
         return await follow(self._dashboard, request, session, form, step)
-
-    async def _sent(self, request: Request, session: Session) -> dict[str, str]:
-        form = await sent(request, session)
-        session.check("the keys", "")
-        return form
 
 
 OWN_KEY = "this is the key that you have signed in with; sign in with another one to drop it"

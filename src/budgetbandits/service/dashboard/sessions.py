@@ -166,6 +166,13 @@ async def sent(request: Request, session: Session) -> dict[str, str]:
     return form
 
 
+async def sent_for_all(request: Request, session: Session, what: str) -> dict[str, str]:
+    """The same, if the session's key is for all campaigns, as it must be for what is of all of them."""
+    form = await sent(request, session)
+    session.check(what, "")
+    return form
+
+
 async def read_form(
     request: Request, max_bytes: int = OPEN_FORM_BYTES_MAX, remedy: str = "use the page"
 ) -> dict[str, str]:

@@ -19,7 +19,7 @@ from budgetbandits.service.dashboard.actions.fields import number, typed
 from budgetbandits.service.dashboard.actions.flow import FormFlow, Preview, follow
 from budgetbandits.service.dashboard.pages import Dashboard, wants_json
 from budgetbandits.service.dashboard.query import address
-from budgetbandits.service.dashboard.sessions import Session, sent
+from budgetbandits.service.dashboard.sessions import Session, sent_for_all
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.names import checked_campaign_name
 from budgetbandits.service.shared_budgets.operations import SharedBudgets, described, find_shared_budget
@@ -92,7 +92,7 @@ class SharedBudgetPages:
         return self._dashboard.filled("shared_budget.html", request, session, view=view)
 
     async def _create(self, request: Request, session: Session) -> Response:
-        form = await self._sent(request, session)
+        form = await sent_for_all(request, session, "the shared budgets")
 
         def do() -> Response:
             _to_create(form).check(form)
@@ -107,7 +107,7 @@ class SharedBudgetPages:
         return await follow(self._dashboard, request, session, form, step)
 
     async def _change(self, request: Request, session: Session) -> Response:
-        form, name = await self._sent(request, session), request.path_params["name"]
+        form, name = await sent_for_all(request, session, "the shared budgets"), request.path_params["name"]
         shared = await self._dashboard.read(lambda tx: find_shared_budget(tx, name))
         form = {"budget": typed(to_units(shared.account.budget)), **form}
 
@@ -125,11 +125,6 @@ class SharedBudgetPages:
             preview, do,
         )  # fmt: skip
         return await follow(self._dashboard, request, session, form, step)
-
-    async def _sent(self, request: Request, session: Session) -> dict[str, str]:
-        form = await sent(request, session)
-        session.check("the shared budgets", "")
-        return form
 
     def _done(self, event: str, name: str, session: Session) -> Response:
         self._dashboard.clear()

@@ -15,7 +15,7 @@ from budgetbandits.service import webhooks
 from budgetbandits.service.dashboard.actions.flow import FormFlow, Preview, follow
 from budgetbandits.service.dashboard.pages import Dashboard, wants_json
 from budgetbandits.service.dashboard.query import address
-from budgetbandits.service.dashboard.sessions import Session, sent
+from budgetbandits.service.dashboard.sessions import Session, sent_for_all
 from budgetbandits.service.stores.contract import Transaction, find_campaign
 
 log = structlog.get_logger("budgetbandits")
@@ -39,14 +39,14 @@ class WebhookPages:
         ]
 
     async def _all(self, request: Request, session: Session) -> Response:
-        await self._sent(request, session)
+        await sent_for_all(request, session, "the webhooks")
         hooks = await self._dashboard.read(webhooks.listed)
         if wants_json(request):
             return JSONResponse({"webhooks": hooks})
         return self._dashboard.filled("webhooks.html", request, session, hooks=hooks)
 
     async def _add(self, request: Request, session: Session) -> Response:
-        form = await self._sent(request, session)
+        form = await sent_for_all(request, session, "the webhooks")
         wanted = _WantedWebhook(form.get("url", "").strip(), form.get("campaign", "").strip())
 
         def preview(tx: Transaction, in_full: bool = True) -> Preview:
@@ -64,7 +64,7 @@ class WebhookPages:
         return await follow(self._dashboard, request, session, form, step)
 
     async def _drop(self, request: Request, session: Session) -> Response:
-        form = await self._sent(request, session)
+        form = await sent_for_all(request, session, "the webhooks")
         id = form.get("id", "")
 
         def preview(tx: Transaction, in_full: bool = True) -> Preview:
@@ -86,11 +86,6 @@ class WebhookPages:
             do,
         )
         return await follow(self._dashboard, request, session, form, step)
-
-    async def _sent(self, request: Request, session: Session) -> dict[str, str]:
-        form = await sent(request, session)
-        session.check("the webhooks", "")
-        return form
 
 
 def _crumbs() -> list[tuple[str, str]]:

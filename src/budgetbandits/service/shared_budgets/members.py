@@ -4,9 +4,9 @@ A transaction that reads a campaign to change it locks its shared budget as well
 first, then the shared budget, and never two campaigns. So nobody waits in a circle, and the events of all members that
 move money are numbered in the order of their commits.
 
-A shared budget has events of its own, next to those of campaigns, by `SharedBudget.event_key`: created, changed,
-renewed and clock reset, with by how much its budget changed; joined and left, which name the campaign, with what it had
-spent.
+A shared budget has events of its own, next to those of campaigns, by `SharedBudget.event_key`: created, terms
+changed, renewed and clock reset, with by how much its budget changed; joined and left, which name the campaign, with
+what it had spent.
 """
 
 from __future__ import annotations
@@ -15,41 +15,29 @@ from dataclasses import replace
 
 from pydantic_core import from_json, to_json
 
-from budgetbandits.errors import BadParameter, BadState, Conflict, NotFound
+from budgetbandits.errors import BadParameter, Conflict, NotFound
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.shared_budgets.rules import SharedBudget, capped
 from budgetbandits.service.stores.contract import DecisionTransaction, Transaction
 from budgetbandits.service.stores.records import Campaign, Event, MemberEventKind
 
 
-def shared_of(tx: DecisionTransaction, row: Campaign) -> SharedBudget | None:
-    """The shared budget of a campaign that was read in this transaction, if it has one."""
-    name = row.settings.terms.shared_budget
-    if name is None:
-        return None
-    shared = tx.shared_budget(name)
-    if shared is None:
-        raise BadState(f"the shared budget {name!r:.60} of {row.name!r:.60} is missing; restore an undamaged copy")
-    return shared
-
-
 def shared_left(tx: DecisionTransaction, row: Campaign) -> int | None:
     """What the shared budget has left for this campaign, if that is less than its own; None for most campaigns."""
-    shared = shared_of(tx, row)
+    shared = tx.shared_of(row)
     return None if shared is None or shared.account.left >= row.account.left else shared.account.left
 
 
 def spendable(tx: DecisionTransaction, row: Campaign) -> Account:
     """A campaign's account with no more left than its shared budget has."""
-    return row.account if row.settings.terms.shared_budget is None else capped(row.account, shared_left(tx, row))
+    return capped(row.account, shared_left(tx, row))
 
 
 def shared_for_deciding(tx: DecisionTransaction, row: Campaign, now: float) -> SharedBudget | None:
     """The shared budget of a campaign that is to decide: open, and renewed if a new period has begun."""
-    if row.settings.terms.shared_budget is None:
+    shared = tx.shared_of(row)
+    if shared is None:
         return None
-    shared = shared_of(tx, row)
-    assert shared is not None
     shared.check_open()
     renewed = shared.renewed(now)
     if renewed is None:
@@ -87,11 +75,11 @@ def former_members(tx: Transaction, shared: SharedBudget) -> dict[str, Account]:
 
 def leave(tx: Transaction, row: Campaign, now: float, actor: str | None) -> None:
     """Let a campaign go that holds nothing; what it has spent stays spent here."""
-    shared = shared_of(tx, row)
+    shared = tx.shared_of(row)
     if shared is None:
         return
     shared.check_leaves(row.account)
-    said(tx, row)
+    set_unreported(tx, row, False)
     _note(tx, shared, "left", row, now, actor)
 
 
@@ -113,7 +101,7 @@ def move(tx: Transaction, before: Campaign, after: Campaign, now: float, actor: 
 
 def reset_clock(tx: Transaction, row: Campaign, now: float, actor: str | None) -> None:
     """Bring the shared budget of a campaign back from a period to come, which a wrong clock has begun."""
-    shared = shared_of(tx, row)
+    shared = tx.shared_of(row)
     if shared is None or shared.account.period <= shared.settings.period_of(now):
         return
     account = shared.settings.period_reset(shared.account, now)
@@ -122,20 +110,14 @@ def reset_clock(tx: Transaction, row: Campaign, now: float, actor: str | None) -
     tx.add_event(Event(shared.event_key, "clock reset", now, amount=taken_back, actor=actor))
 
 
-def unsaid(tx: Transaction, row: Campaign) -> None:
-    """It is not known what this member has spent since its store was copied: no member decides until it is."""
-    shared = shared_of(tx, row)
-    if shared is not None and row.id not in shared.settings.unreported:
-        unreported = (*shared.settings.unreported, row.id)
-        tx.save_shared_settings(replace(shared, settings=replace(shared.settings, unreported=unreported)))
-
-
-def said(tx: Transaction, row: Campaign) -> None:
-    """It is known now."""
-    shared = shared_of(tx, row)
-    if shared is not None and row.id in shared.settings.unreported:
-        unreported = tuple(each for each in shared.settings.unreported if each != row.id)
-        tx.save_shared_settings(replace(shared, settings=replace(shared.settings, unreported=unreported)))
+def set_unreported(tx: Transaction, row: Campaign, unreported: bool) -> None:
+    """Whether it is unknown what this member has spent since its store was copied. While it is, no member decides."""
+    shared = tx.shared_of(row)
+    if shared is None or (row.id in shared.settings.unreported) == unreported:
+        return
+    others = tuple(each for each in shared.settings.unreported if each != row.id)
+    ids = (*others, row.id) if unreported else others
+    tx.save_shared_settings(replace(shared, settings=replace(shared.settings, unreported=ids)))
 
 
 def member_events(tx: Transaction, shared: SharedBudget) -> list[Event]:

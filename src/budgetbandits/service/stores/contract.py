@@ -93,15 +93,23 @@ class DecisionTransaction(ABC):
 
     def move_shared(self, before: Campaign | None, campaign: Campaign) -> None:
         """Move the money of a campaign's shared budget as that of the campaign has moved, if it has one."""
+        shared = None if before is None else self.shared_of(campaign)
+        if before is not None and shared is not None:
+            moved = shared.moved(before.account, campaign.account)
+            if moved is not shared:
+                self.save_shared_budget(moved)
+
+    def shared_of(self, campaign: Campaign) -> SharedBudget | None:
+        """The shared budget of a campaign that was read in this transaction, if it has one."""
         name = campaign.settings.terms.shared_budget
-        if name is None or before is None:
-            return
+        if name is None:
+            return None
         shared = self.shared_budget(name)
         if shared is None:
-            raise LookupError(f"there is no shared budget {name!r:.60}")
-        moved = shared.moved(before.account, campaign.account)
-        if moved is not shared:
-            self.save_shared_budget(moved)
+            raise BadState(
+                f"the shared budget {name!r:.60} of {campaign.name!r:.60} is missing; restore an undamaged copy"
+            )
+        return shared
 
     @abstractmethod
     def arms(self, campaign: str, numbers: Sequence[int] | None = None) -> list[ArmRow]:

@@ -22,7 +22,6 @@ from budgetbandits.service.dashboard.actions.fields import Change
 from budgetbandits.service.funds import affordable_arms, time_of_decision, within_limits
 from budgetbandits.service.leases.lending import all_given_back
 from budgetbandits.service.ledger import Account, Limits, to_micros, to_units
-from budgetbandits.service.shared_budgets.members import shared_of
 from budgetbandits.service.shared_budgets.rules import SharedBudget
 from budgetbandits.service.stores.contract import Transaction, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign, Lease
@@ -42,7 +41,7 @@ class CampaignSnapshot:
     def of(cls, tx: Transaction, campaign: str) -> CampaignSnapshot:
         row = find_campaign(tx, campaign)
         leases = tx.leases(row.id) if row.settings.lease is not None else []
-        return cls(row, tx.arms(row.id), leases, tx.now(), shared_of(tx, row))
+        return cls(row, tx.arms(row.id), leases, tx.now(), tx.shared_of(row))
 
     @property
     def account(self) -> Account:
