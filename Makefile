@@ -9,7 +9,7 @@ INSTALL = UV_HTTP_TIMEOUT=10 $(BIN)/python -m uv pip install --quiet --python $(
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 
-.PHONY: help paper leaderboard demo test compile-thompson compile-index compile-paced compile-tests crashes attack browser clusters adapters typescript dist postgres examples lint deep mutants benchmark clean
+.PHONY: help paper leaderboard demo test compile-thompson compile-index compile-paced compile-tests crashes attack browser clusters adapters typescript docs dist postgres examples lint deep mutants benchmark clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,7 +32,7 @@ OPTIONS ?=
 paper: .venv/lab  ## reproduce the paper's simulations: figures, tables, a verdict on each claim (about 3 minutes)
 	@$(BIN)/budgetbandits paper --out $(OUT) $(OPTIONS)
 
-leaderboard: .venv/lab  ## every policy on every setting, docs/leaderboard.md and the data of recommend (about 20 minutes)
+leaderboard: .venv/lab  ## every policy on every setting, docs/measurements/leaderboard.md and the data of recommend (about 20 minutes)
 	@$(BIN)/budgetbandits leaderboard --out out/leaderboard
 	@$(BIN)/budgetbandits leaderboard --suite examples/paced-suite.toml --setting two-resources-3 --setting two-resources-10 --setting two-resources-20 --out out/paced
 	@$(BIN)/python benchmarks/leaderboard_page.py out/leaderboard out/paced
@@ -84,6 +84,13 @@ typescript: .venv/ready  ## a TypeScript client generated from the API's documen
 	@mkdir -p out && rm -rf out/typescript && cp -r examples/typescript out
 	@cd out/typescript && PATH="$$PATH:$(CURDIR)/$(BIN)" npm ci --silent --no-audit --no-fund
 	PATH="$$PATH:$(CURDIR)/$(BIN)" $(BIN)/python -m pytest tests/typescript
+
+docs: WHAT = --editable '.[lab,service,test,docs]'
+docs: .venv/ready  ## the manual as a site, every link checked (about a minute)
+	@$(INSTALL)
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -j auto docs out/manual
+	$(BIN)/python tests/docs/check_site.py out/manual
+	@echo "The manual is in out/manual: open out/manual/index.html"
 
 dist: WHAT = build twine
 dist: .venv/lab  ## build source archives and wheels, of the client too, install each wheel alone and use it (about three minutes)

@@ -1,5 +1,5 @@
 """Choose a policy on the training problems, measure it on the leaderboard's, and write both down:
-docs/champion.md, docs/findings/tails.md and their figures.
+docs/measurements/champion.md, docs/explanation/findings/tails.md and their figures.
 
 budgetbandits leaderboard --out out/leaderboard
 python benchmarks/champion.py out/training out/leaderboard
@@ -55,14 +55,14 @@ INTRO = """\
 This page is written by `python benchmarks/champion.py`; its text is there.
 
 Which policy would one take, not knowing more than that there is a budget? Not the one with the lowest
-mean on some hundred problems: [findings/tails.md](findings/tails.md) shows how misleading that is. Here
+mean on some hundred problems: [findings/tails.md](../explanation/findings/tails.md) shows how misleading that is. Here
 one is chosen on training problems by a score in which tails count, then measured on the problems of the
 [leaderboard](leaderboard.md), which the choice has never seen. `budgetbandits leaderboard --score` gives
 the score for policies and suites of your own.
 
 {verdict}
 
-![Mean and 99 % quantile of the regret by the lower bound: {shown}](figures/champion.png)
+![Mean and 99 % quantile of the regret by the lower bound: {shown}](../figures/champion.png)
 
 Mean and 99 % quantile of the regret by the lower bound, averaged over the settings of the leaderboard that
 have many problems, with 95 % intervals: the choice, BTS and the best of the other rules by the score, each
@@ -164,7 +164,7 @@ def write_pages(trained: Suite, training: Path, measured: Suite, board: Path, do
         *measured_part(measured.settings, values, champion, every, again, day),
         limits(champion, candidates),
     ]
-    (docs / "champion.md").write_text("\n".join(page), encoding="utf-8")
+    (docs / "measurements" / "champion.md").write_text("\n".join(page), encoding="utf-8")
     write_tails(Results.load(board / LONG), champion, docs)
 
 

@@ -1,4 +1,4 @@
-"""docs/leaderboard.md, its figures and the data that `budgetbandits recommend` reads, from one or two leaderboards.
+"""docs/measurements/leaderboard.md, its figures and the data of `budgetbandits recommend`, from one or two leaderboards.
 
 budgetbandits leaderboard --out out/leaderboard
 budgetbandits leaderboard --suite examples/paced-suite.toml --setting two-resources-3 … --out out/paced
@@ -23,7 +23,8 @@ from budgetbandits.policies import label
 from budgetbandits.report.leaderboard import efforts, facts, matrix, sentences
 
 ROOT = Path(__file__).parent.parent
-PAGE, SHIPPED = ROOT / "docs" / "leaderboard.md", ROOT / "src" / "budgetbandits" / "experiments" / "shipped"
+PAGE = ROOT / "docs" / "measurements" / "leaderboard.md"
+SHIPPED = ROOT / "src" / "budgetbandits" / "experiments" / "shipped"
 FIRST = 8
 """Policies of each setting that the page shows; standings.csv has all."""
 
@@ -33,7 +34,7 @@ INTRO = """\
 This page and its figures are written by `python benchmarks/leaderboard_page.py`; its text is there.
 
 Which policy for which problem? The suite (`src/budgetbandits/experiments/shipped/suite.toml`) plays every policy of
-[policies.md](policies.md) on the settings of the literature, the paper's problems and hard cases, and
+[policies.md](../reference/policies.md) on the settings of the literature, the paper's problems and hard cases, and
 this page says who wins where, with intervals (95 %; ± is half of one). Tails count: with 500 problems in
 a setting the 99 % quantile rests on five games, and a policy that loses one game in fifty altogether is seen to.
 
@@ -51,8 +52,8 @@ budgetbandits recommend --arms 12 --budget 2000 --horizon 5000  # money that mus
 
 The command writes one page, `leaderboard.html`, with every policy of every setting, what each must
 know, what is proven of it and how long a decision takes; `standings.csv` and `leaderboard.json` hold
-the same as data, and each setting's folder is a study ([experiments.md](experiments.md)).
-`--score` also ranks by the score of [champion.md](champion.md), in which tails count as much as means, and
+the same as data, and each setting's folder is a study ([studies](../howto/studies.md)).
+`--score` also ranks by the score of [the champion](champion.md), in which tails count as much as means, and
 says against how many policies in print `--champion`, or the first by the score, is surely ahead, tied or behind.
 `recommend` looks up the three settings most like your problem (arms, money for each arm, laws) in the
 data that ship with the package, which are those of this page, and says what was measured there. With
@@ -73,7 +74,7 @@ RULES = """\
 - Policies that must know more than the budget, marked *, are handed the truth. They do not compete.
 - The interval of the 99 % quantile is by order statistics and holds for any law.
 - *By the bound* is the mean by that of C ln B, C the constant of the asymptotic lower bound
-  ([theory.md](theory.md)). Below 1 is no contradiction: the bound holds in the long run only.
+  ([theory](../explanation/theory.md)). Below 1 is no contradiction: the bound holds in the long run only.
 
 ## What is left out
 
@@ -107,7 +108,7 @@ def found(summary: dict[str, Any]) -> list[str]:
     lines += [f"{facts(summary)}. {mark(summary)}", ""]
     if unplayed := _unplayed(summary):
         lines += [f"Of the suite's settings these are not in the data yet: {', '.join(unplayed)}.", ""]
-    lines += ["![How far from the best](figures/leaderboard-profile.png)", ""]
+    lines += ["![How far from the best](../figures/leaderboard-profile.png)", ""]
     lines += [
         "## Over all settings",
         "",
@@ -126,7 +127,7 @@ def found(summary: dict[str, Any]) -> list[str]:
             f"| {label(row['policy'])}{star} | {row['times']:.2f} | {interval(row['low'], row['high'])} | "
             f"{row['settings']} | {where} |"
         )
-    lines += ["", mark(summary), "", "## Setting by setting", "", "![Tails](figures/leaderboard-quantiles.png)", ""]
+    lines += ["", mark(summary), "", "## Setting by setting", "", "![Tails](../figures/leaderboard-quantiles.png)", ""]
     lines += [mark(summary), ""]
     for setting in summary["settings"]:
         lines += [*_setting(setting), mark(summary, [setting]), ""]

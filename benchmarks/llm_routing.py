@@ -1,4 +1,4 @@
-"""Tables of docs/paced.md: policies on recorded answers of three language models, next to the source's figures.
+"""Tables of docs/explanation/pacing.md: policies on recorded answers of three language models, next to the source's figures.
 
     python benchmarks/llm_routing.py [ORDERS] [segments | none | features]
 

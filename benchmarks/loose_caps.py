@@ -1,4 +1,4 @@
-"""What a largest cost far above all costs takes from `bts-paced`; for docs/paced.md.
+"""What a largest cost far above all costs takes from `bts-paced`; for docs/explanation/pacing.md.
 
     python benchmarks/loose_caps.py [PROBLEMS]
 

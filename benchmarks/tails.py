@@ -1,4 +1,4 @@
-"""docs/findings/tails.md and its figure, from a leaderboard that was played; `benchmarks/champion.py` writes them."""
+"""docs/explanation/findings/tails.md and its figure, from a played leaderboard; `benchmarks/champion.py` writes them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ The setting of the literature (Heyden et al., KDD 2024): ten Bernoulli arms, mea
 mean costs from U(0.01, 1), a budget of 150,000 times the smallest mean cost; 500 random problems, one
 game of each policy on each.
 
-![Regret over problems, sorted](../figures/tails.png)
+![Regret over problems, sorted](../../figures/tails.png)
 
 {found}
 
@@ -63,7 +63,7 @@ problems a setting, shows the quantiles, and says what is not distinguishable.
 
 
 def write_tails(results: Results, champion: str, docs: Path) -> None:
-    """Write findings/tails.md and figures/tails.png under ``docs``."""
+    """Write explanation/findings/tails.md and figures/tails.png under ``docs``."""
     values = SettingGames.of(results)
     policies = list(dict.fromkeys([*SHOWN, champion]))
     at = [values.policies.index(policy) for policy in policies]
@@ -97,7 +97,7 @@ def write_tails(results: Results, champion: str, docs: Path) -> None:
     seed, day = results.record["seed"], results.record["begun"]
     mark = f"Measured by `budgetbandits leaderboard --setting {LONG}`, seed {seed}, {day}."
     text = TAILS.format(found=_found(rising, policies), table="\n".join(lines), mark=mark, luck=luck(values, at))
-    (docs / "findings" / "tails.md").write_text(text, encoding="utf-8")
+    (docs / "explanation" / "findings" / "tails.md").write_text(text, encoding="utf-8")
 
 
 def _found(rising: Array, policies: Sequence[str]) -> str:

@@ -310,7 +310,7 @@ def test_what_led_to_an_error_counts_and_an_earlier_attempt_does_not(cause, char
 
 
 def test_the_example_of_the_manual_is_eight_lines():
-    page = (Path(__file__).parents[2] / "docs/models.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/howto/language_models.md").read_text()
     [example] = re.findall(r"```python\n(from openai import OpenAI.*?)```", page, re.DOTALL)
     lines = [line for line in example.splitlines() if line.strip()]
     assert len(lines) <= 8

@@ -48,7 +48,8 @@ def played(tmp_path_factory):
     """The suites of training and test, the second without any of ours, and the folder that they were played in."""
     out = tmp_path_factory.mktemp("champion")
     (out / "figures").mkdir()
-    (out / "findings").mkdir()
+    (out / "measurements").mkdir()
+    (out / "explanation" / "findings").mkdir(parents=True)
     trained, measured = (Suite.from_toml(SUITE.format(policies=each)) for each in (CANDIDATES, MEASURED))
     rules = [f"{champion.RULES}:{rule}" for rule in champion.HORIZON.values()]
     rules += [f"{champion.RULES}:{champion.WHOLE}:width={width}" for width in champion.WIDTHS]
@@ -65,7 +66,7 @@ def test_the_page_says_what_was_played(played, monkeypatch):
     joined = leaderboard.joined(measured, ours)
     leaderboard.play(joined, out / "board", Workers(jobs=1))
     champion.write_pages(trained, out / "training", joined, out / "board", out)
-    page = (out / "champion.md").read_text()
+    page = (out / "measurements" / "champion.md").read_text()
     assert f"The choice is `{chosen}`" in page
     pairs = score.margins(score.scored_games(joined, out / "board")[0], chosen)
     said = re.search(r"Of all (\d+) pairs", page)
@@ -78,7 +79,7 @@ def test_the_page_says_what_was_played(played, monkeypatch):
     assert "horizon" not in page[page.index("## How it was chosen") : page.index(alone)]  # none is a candidate
     assert page.index("The choice was among 6 candidates") > 0
     assert (out / "figures" / "champion.png").stat().st_size > 0
-    assert chosen.partition(":")[0] in (out / "findings" / "tails.md").read_text()
+    assert chosen.partition(":")[0] in (out / "explanation" / "findings" / "tails.md").read_text()
 
 
 def test_a_champion_that_the_leaderboard_has_not_played_is_named(played, monkeypatch):

@@ -172,7 +172,7 @@ def test_other_commands_take_the_password_from_the_same_file(tmp_path, monkeypat
 
 def test_the_manual_lists_every_option_as_it_is():
     """Run this file as a program to print the table."""
-    assert table() in (ROOT / "docs/deployment.md").read_text()
+    assert table() in (ROOT / "docs/howto/deploy.md").read_text()
 
 
 def table():

@@ -1,4 +1,4 @@
-"""Failures that others have published, each as something this service must not do. docs/litellm.md tells of them."""
+"""Failures that others have published, each as something this service must not do. docs/explanation/published_failures.md tells of them."""
 
 import math
 import threading

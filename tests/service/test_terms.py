@@ -17,7 +17,7 @@ from budgetbandits.service.stores.sqlite import SQLiteStore
 from budgetbandits.terms import CHANGEABLE, TERMS, Term, Terms
 from memory_store import MemoryStore
 
-MANUAL = Path(__file__).parents[2] / "docs/service.md"
+MANUAL = Path(__file__).parents[2] / "docs/howto/service.md"
 
 
 @pytest.mark.parametrize("term", TERMS)

@@ -70,7 +70,7 @@ def test_the_bound_is_no_wild_guess():
 
 
 def as_written_down(mean, y, k):
-    """docs/theory.md, "The remainder", as a loop."""
+    """docs/explanation/theory.md, "The remainder", as a loop."""
     n, v = k + 1, y * (1 - y)
     ratio = mean * (1 - y) / (y * (1 - mean))
     exponent = math.exp(-k * (y * math.log(y / mean) + (1 - y) * math.log((1 - y) / (1 - mean))))

@@ -1,6 +1,6 @@
 """Proven bounds on the regret of Budgeted Thompson Sampling, evaluated as numbers next to measurements.
 
-Everything in ``__all__`` is public; docs/theory.md has the formulas and proofs. Read `constants` first.
+Everything in ``__all__`` is public; docs/explanation/theory.md has the formulas and proofs. Read `constants` first.
 
 constants   the gaps of the paper's analysis; the constants before ln B in proven upper bounds
 upper       Theorem 1 at a given budget, term by term

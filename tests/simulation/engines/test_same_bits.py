@@ -1,4 +1,4 @@
-"""What "the same bits" promises, and what it does not: docs/simulation.md."""
+"""What "the same bits" promises, and what it does not: docs/explanation/simulation.md."""
 
 from __future__ import annotations
 

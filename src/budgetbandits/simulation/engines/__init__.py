@@ -9,5 +9,5 @@ epsilon_first   explore, then exploit
 
 In each, `engine` is the Python side; the other modules are compiled. They work on one record, which `state` describes,
 or in small engines the module with the loop.
-docs/engine.md proves that the engines are exact.
+docs/explanation/engine.md proves that the engines are exact.
 """

@@ -6,7 +6,7 @@ Two arms are in a near tie while they are so close that both stay hot. A round i
 from [0, 1]: the first arm wins if the coin is below its chance p, the probability that its ratio is the larger one.
 With many pulls behind them p hardly moves from round to round, and how far it can have moved after t rounds is bounded
 whatever their outcomes. A round whose coin lies outside that bound is decided without knowing p; for the first one
-inside, p is computed from the counts of that moment. `docs/engine.md` has the proofs.
+inside, p is computed from the counts of that moment. `docs/explanation/engine.md` has the proofs.
 """
 
 from __future__ import annotations

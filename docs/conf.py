@@ -1,0 +1,66 @@
+"""The manual's build: ``make docs``."""
+
+import sys
+from pathlib import Path
+
+from budgetbandits import __version__
+
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
+
+project = "budgetbandits"
+author = "The budgetbandits developers"
+copyright = "2026, the budgetbandits developers"
+release = version = __version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_proof",
+    "sphinx-mathjax-offline",  # formulas without a network
+    "diagrams",
+]
+myst_enable_extensions = ["amsmath", "attrs_block", "colon_fence", "deflist", "dollarmath", "fieldlist"]
+myst_heading_anchors = 4
+myst_dmath_double_inline = True
+numfig = True
+math_numfig = True
+math_eqref_format = "({number})"
+prf_realtyp_to_countertyp = dict.fromkeys(["theorem", "lemma", "corollary", "definition"], "proposition")
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+exclude_patterns = ["_build", "_extensions", "reference/generated"]
+nitpicky = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "budgetbandits"
+html_static_path = ["_static"]
+html_css_files = ["manual.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "budgetbandits"},
+    "header_links_before_dropdown": 7,
+    "navbar_align": "left",
+    "secondary_sidebar_items": ["page-toc"],
+    "show_prev_next": True,
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "icon_links": [
+        {
+            "name": "Source",
+            "url": "https://github.com/budgetbandits/budgetbandits",
+            "icon": "fa-brands fa-github",
+        },
+    ],
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "github-dark",
+}
+html_sidebars = {"index": []}

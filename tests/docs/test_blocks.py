@@ -1,0 +1,184 @@
+"""Every code block of the manual runs: each page in a folder of its own, block after block.
+
+- ``python``: run in one namespace per page; with ``>>>`` what is printed is compared, ``...`` stands for anything.
+  A first line ``# name.py`` writes a file instead of running it.
+- ``console``: lines that begin with ``$`` are run by bash and must succeed; what stands below a command is compared
+  with what it prints, ``...`` for anything. A command that serves is left running until the page ends.
+- ``toml``, ``json``, ``yaml``, ``csv``: a first line ``# name.toml`` writes the file; JSON and TOML are parsed.
+- An HTML comment ``<!-- setup`` before a block is Python that readers need not see. ``<!-- not run: reason -->``
+  leaves the next block out.
+- ``text``, ``bibtex``, ``mermaid`` and MyST's directives are no code. Every other language is refused.
+"""
+
+import ast
+import contextlib
+import doctest
+import io
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(
+    r"^<!-- setup\n(?P<setup>.*?)^-->"
+    r"|^(?:<!-- (?P<skip>not run: [^\n]+?) -->\n+)?^(?P<fence>```+)(?P<language>[\w-]*)\n(?P<text>.*?)^(?P=fence)$",
+    re.MULTILINE | re.DOTALL,
+)
+FILES = ("toml", "json", "yaml", "csv", "ini", "nginx")
+PROSE = ("text", "bibtex")
+SERVES = re.compile(r"budgetbandits (?:.* )?(?:serve|view)\b|demo --serve")
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    text: str
+    line: int
+
+
+def blocks(page):
+    text = page.read_text()
+    for found in BLOCK.finditer(text):
+        line = text.count("\n", 0, found.start()) + 1
+        if found["setup"] is not None:
+            yield Block("python", found["setup"], line)
+        elif found["skip"] is None and found["language"] not in PROSE:
+            yield Block(found["language"], found["text"], line)
+
+
+def code(page):
+    return [block for block in blocks(page) if block.language]
+
+
+class Page:
+    """A reader who follows a page in an empty folder."""
+
+    def __init__(self, path, folder):
+        self.path, self.folder = path, folder
+        self.names = {"__name__": "__main__"}
+        self.servers = []
+        scripts = str(Path(sys.executable).parent)
+        self.environment = os.environ | {
+            "PATH": f"{scripts}:{os.environ['PATH']}", "HOME": str(folder), "COLUMNS": "200", "TERM": "dumb",
+            "MPLBACKEND": "agg", "PYTHONWARNINGS": "error",
+        }  # fmt: skip
+
+    def run(self, block):
+        name = re.match(r"# ([\w./-]+\.\w+)\n", block.text)
+        if name:
+            target = self.folder / name[1]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            commented = block.language in ("python", "toml", "yaml", "nginx", "ini")
+            target.write_text(block.text if commented else block.text[name.end() :])
+        if block.language in FILES:
+            self.parse(block.language, block.text if not name else target.read_text())
+        elif block.language == "console":
+            self.converse(block)
+        elif block.language == "python":
+            if name is None:
+                self.execute(block)
+        else:
+            pytest.fail(f"{self.path}:{block.line}: no way to run a block of {block.language!r}")
+
+    def parse(self, language, text):
+        if language == "toml":
+            tomllib.loads(text)
+        elif language == "json":
+            json.loads(text)
+
+    def execute(self, block):
+        if ">>>" not in block.text:
+            tree = ast.parse(block.text, f"{self.path}:{block.line}")
+            ast.increment_lineno(tree, block.line)
+            exec(compile(tree, str(self.path), "exec"), self.names)
+            return
+        test = doctest.DocTestParser().get_doctest(block.text, self.names, self.path.name, str(self.path), block.line)
+        said = io.StringIO()
+        runner = doctest.DocTestRunner(optionflags=FLAGS)
+        runner.run(test, out=said.write, clear_globs=False)
+        self.names |= test.globs
+        assert not runner.failures, said.getvalue()
+
+    def converse(self, block):
+        for command, expected in re.findall(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
+            if SERVES.search(command):
+                self.serve(command)
+                continue
+            done = subprocess.run(
+                ["bash", "-c", command], cwd=self.folder, env=self.environment, capture_output=True, text=True,
+                check=False, timeout=300,
+            )  # fmt: skip
+            assert done.returncode == 0, f"{self.path}:{block.line}: {command}\n{done.stdout}{done.stderr}"
+            if expected.strip():
+                printed = done.stdout + done.stderr
+                same = doctest.OutputChecker().check_output(expected, printed, FLAGS)
+                assert same, f"{self.path}:{block.line}: {command}\nexpected:\n{expected}\nprinted:\n{printed}"
+
+    def serve(self, command):
+        port = int(found[1]) if (found := re.search(r"--port (\d+)", command)) else 8000
+        output = (self.folder / f"server-{port}.log").open("w")
+        server = subprocess.Popen(
+            ["bash", "-c", f"exec {command}"], cwd=self.folder, env=self.environment, stdout=output, stderr=output
+        )
+        self.servers.append(server)
+        for _ in range(600):
+            assert server.poll() is None, Path(output.name).read_text()
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                return
+            time.sleep(0.1)
+        pytest.fail(f"{command} does not listen on port {port}")
+
+    def close(self):
+        for server in self.servers:
+            server.terminate()
+            server.wait(30)
+
+
+@pytest.mark.examples
+@pytest.mark.xdist_group("manual")  # pages serve on the same port
+@pytest.mark.parametrize("path", [page for page in PAGES if code(page)], ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_blocks_of_a_page_run(path, tmp_path, monkeypatch):
+    page = Page(path, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for name, value in page.environment.items():
+        monkeypatch.setenv(name, value)
+    try:
+        for block in code(path):
+            page.run(block)
+    finally:
+        page.close()
+
+
+def test_blocks_say_their_language():
+    """A fence without one is neither run nor coloured."""
+    for page in PAGES:
+        for found in BLOCK.finditer(page.read_text()):
+            if found["setup"] is None:
+                assert found["language"], f"{page}: {found['text'].splitlines()[0]}"
+
+
+def test_blocks_that_cannot_run_fail(tmp_path):
+    page = tmp_path / "page.md"
+    for text in ("```python\n1 / 0\n```\n", "```console\n$ false\n```\n", "```python\n>>> 1 + 1\n3\n```\n",
+                 "```console\n$ echo 1\n2\n```\n", "```toml\na = \n```\n"):  # fmt: skip
+        page.write_text(text)
+        (block,) = code(page)
+        with pytest.raises((ZeroDivisionError, AssertionError, tomllib.TOMLDecodeError)):
+            Page(page, tmp_path).run(block)
+    page.write_text(
+        "```console\n$ echo hello world\nhello ...\n$ true\n```\n<!-- setup\nx = 2\n-->\n```python\nassert x == 2\n```\n"
+    )
+    reader = Page(page, tmp_path)
+    for block in code(page):
+        reader.run(block)
