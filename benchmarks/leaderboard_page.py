@@ -1,4 +1,4 @@
-"""docs/measurements/leaderboard.md, its figures and the data of `budgetbandits recommend`, from one or two leaderboards.
+"""docs/measurements/leaderboard.md, its figures and the data of `budgetbandits recommend`, from leaderboards.
 
 budgetbandits leaderboard --out out/leaderboard
 budgetbandits leaderboard --suite examples/paced-suite.toml --setting two-resources-3 … --out out/paced

@@ -1,4 +1,4 @@
-"""Tables of docs/explanation/pacing.md: policies on recorded answers of three language models, next to the source's figures.
+"""Policies on recorded answers of three language models, next to the source's figures.
 
     python benchmarks/llm_routing.py [ORDERS] [segments | none | features]
 

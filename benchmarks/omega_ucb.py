@@ -1,4 +1,4 @@
-"""The published study of ω-UCB played again, and what the defects of its code change: docs/explanation/findings/omega_ucb.md.
+"""The published study of ω-UCB played again, and what the defects of its code change.
 
     budgetbandits run omega-ucb --out out/omega-ucb
     python benchmarks/omega_ucb.py out/omega-ucb           # the figure and the tables

@@ -1,4 +1,4 @@
-"""Regret against the fluid bound of policies that make a budget last, on random problems; tables of docs/explanation/pacing.md.
+"""Regret against the fluid bound of policies that make a budget last, on random problems.
 
     python benchmarks/paced.py [--problems 100] [--runs 5] [--longest 100000] [--figure docs/figures/paced-growth.png]
     python benchmarks/paced.py --policies bts-paced bts-paced:hope=2 --seed 4000000 --longest 10000

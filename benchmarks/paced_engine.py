@@ -1,4 +1,4 @@
-"""How fast the compiled loop of games with a horizon is, next to the reference simulator; for docs/measurements/performance.md.
+"""How fast the compiled loop of games with a horizon is, next to the reference simulator.
 
     python benchmarks/paced_engine.py
 

@@ -1,4 +1,4 @@
-"""Whether a segment finds an arm that is better there than elsewhere; the figure of docs/explanation/pacing.md, "Segments".
+"""Whether a segment finds an arm that is better there than elsewhere.
 
     python benchmarks/pooling.py [GAMES]
 

@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/posteriors.py priors       # about 15 minutes of one core
     .venv/bin/python benchmarks/posteriors.py correlated   # about three
 
-Prints the tables of docs/explanation/findings/priors.md or correlated.md and draws their figure in docs/figures. ``--keep FILE``
-keeps the regrets, or reads them if the file is there.
+Prints the tables of docs/explanation/findings/priors.md or correlated.md and draws their figure in docs/figures.
+``--keep FILE`` keeps the regrets, or reads them if the file is there.
 """
 
 from __future__ import annotations

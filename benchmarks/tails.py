@@ -1,4 +1,4 @@
-"""docs/explanation/findings/tails.md and its figure, from a played leaderboard; `benchmarks/champion.py` writes them."""
+"""docs/explanation/findings/tails.md and its figure, from a played leaderboard; `champion.py` writes them."""
 
 from __future__ import annotations
 

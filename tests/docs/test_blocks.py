@@ -177,7 +177,8 @@ def test_blocks_that_cannot_run_fail(tmp_path):
         with pytest.raises((ZeroDivisionError, AssertionError, tomllib.TOMLDecodeError)):
             Page(page, tmp_path).run(block)
     page.write_text(
-        "```console\n$ echo hello world\nhello ...\n$ true\n```\n<!-- setup\nx = 2\n-->\n```python\nassert x == 2\n```\n"
+        "```console\n$ echo hello world\nhello ...\n$ true\n```\n"
+        "<!-- setup\nx = 2\n-->\n```python\nassert x == 2\n```\n"
     )
     reader = Page(page, tmp_path)
     for block in code(page):

@@ -108,7 +108,7 @@ def measurements(section):
 
 
 def test_every_table_of_measurements_and_every_figure_says_where_it_came_from():
-    """In its section: Measured by `command`, seed 1, 2026-01-31. The README's figure is that of docs/howto/studies.md."""
+    """In its section: Measured by `command`, seed 1, 2026-01-31. The README's figures stand elsewhere, too."""
     for page in PAGES[1:]:
         for section in sections(page):
             tables, figures = measurements(section)

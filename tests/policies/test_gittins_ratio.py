@@ -25,7 +25,7 @@ def test_the_polynomial_is_the_boundary():
 
 
 def test_the_boundary_lies_between_two_that_are_proved():
-    """The conditions of docs/explanation/gittins_ratio.md; at s = 1e15 a boundary 3 % higher or 15 % lower would fail."""
+    """The conditions of docs/explanation/gittins_ratio.md; 3 % higher or 15 % lower would fail at s = 1e15."""
 
     def excess(x):
         return np.exp(-x * x / 2.0) / np.sqrt(2.0 * np.pi) - x * ndtr(-x)

@@ -17,7 +17,8 @@ and 1 before the tenth pull. An arm without pulls has its index from the prior, 
 prior is uniform until the arms that were pulled clearly say otherwise (`policies.prior`).
 
 A = 1 is the boundary itself; a larger A shortens the tail of the regret. The index of an arm falls as money is spent on
-others, since h falls with n′/N. Not in print for ratios as far as we know; docs/explanation/gittins_ratio.md says what is proved.
+others, since h falls with n′/N. Not in print for ratios as far as we know; docs/explanation/gittins_ratio.md says what
+is proved.
 
 Gittins: Bandit Processes and Dynamic Allocation Indices. JRSS B 41, 1979.
 Lattimore: Regret Analysis of the Finite-Horizon Gittins Index Strategy for Multi-Armed Bandits. COLT 2016.

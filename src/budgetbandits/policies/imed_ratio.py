@@ -9,11 +9,11 @@ best empirical ratio,
     maillard-ratio   pull an arm with probability ∝ exp(−κ n d(r̄, c̄; ρ̂))
 
 While some arm has cost nothing, ρ̂ is infinite and d is infinite for all others, so such an arm is pulled. κ = 1 is
-what the lower bound suggests; docs/explanation/imed_ratio.md says what is proved of imed-ratio with it. A larger κ explores less,
-which pays at most budgets and fails in the long run; one that fades does both, and the proof covers it. Dividing by
-the number of arms, as MOSS does, explores less where there are many for the budget, and with κ = 1 is covered, too. d
-rises with ρ̂, so all these indices fall with it. The propensities of maillard-ratio are `chances` of its scores. These
-rules are not in print for ratios as far as we know.
+what the lower bound suggests; docs/explanation/imed_ratio.md says what is proved of imed-ratio with it. A larger κ
+explores less, which pays at most budgets and fails in the long run; one that fades does both, and the proof covers it.
+Dividing by the number of arms, as MOSS does, explores less where there are many for the budget, and with κ = 1 is
+covered, too. d rises with ρ̂, so all these indices fall with it. The propensities of maillard-ratio are `chances` of
+its scores. These rules are not in print for ratios as far as we know.
 
 Honda, Takemura: Non-Asymptotic Analysis of a New Bandit Algorithm for Semi-Bounded Rewards. JMLR 16, 2015 (IMED).
 Audibert, Bubeck: Minimax Policies for Adversarial and Stochastic Bandits. COLT 2009 (MOSS).

@@ -7,7 +7,8 @@ The paper's chain, arm by arm, for any γ in (0, 1) and Lᵢ = 2 ln B / δᵢ(γ
 70 for 35, and 2ρ* more regret, unless outcomes are 0 or 1 and B is whole.
 
 ``chain="sharp"`` replaces the first two terms by what the same argument gives when nothing is rounded up
-(docs/explanation/theory.md, "A sharper chain"): with q = exp(−δ²/2) and N = B/μc_min rounds (B + 1 under the same condition),
+(docs/explanation/theory.md, "A sharper chain"): with q = exp(−δ²/2) and N = B/μc_min rounds (B + 1 under the same
+condition),
 
     E[Tᵢ] ≤ min over whole L ≥ 1 of  L + 2 q^(L+1) N + 2 q^L/(1 − q)  + Σ_k (E[1/pʳ] E[1/pᶜ] − 1).
 

@@ -137,7 +137,7 @@ def remark_one(calibrated: Results) -> Claim:
         "At γ = 1/√2 the constant before ln B in the bound of BTS is smaller than in those of UCB-BV1 and UCB-BV2 "
         "(Remark 1).",
         "All three counted by Lemma 2, λ the true smallest mean cost. These are constants of proofs, computed and not "
-        "measured, and no policy's regret. docs/explanation/theory.md proves the remark for every problem, so it could not fail.",
+        "measured, and no policy's regret. The manual proves the remark for every problem, so it could not fail.",
         tuple(
             f"{group}: BTS {ours:,.0f} ln B, UCB-BV1 {first:,.0f}, UCB-BV2 {second:,.0f}; in the long run no policy's "
             f"regret grows by less than {lower_constant(problem):,.0f} ln B"

@@ -102,7 +102,7 @@ TRIALS = 2.0 ** np.arange(12)
 """Numbers of trials that are considered."""
 
 ALIKE = 0.1
-"""The share of the requests to come that profit from trials on this one; chosen on records (docs/explanation/features.md)."""
+"""The share of the requests to come that profit from trials on this one; chosen on records."""
 
 SLOPE_WIDTH = 0.5
 """Of the width of their posterior: the requests vary by themselves, so that less chance is needed to try everything;
