@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 PARTS = ("errors.py", "terms.py", "validation.py", "py.typed", "formatting", "client", "adapters")
 NAMES = "|".join(part.removesuffix(".py") for part in PARTS)
@@ -19,12 +20,24 @@ IMPORT = re.compile(rf"\bbudgetbandits(?=\.(?:{NAMES})\b| import (?:{NAMES})\b)"
 FIRST = '''"""Talk to a decision service from Python: `budgetbandits.client` alone, without NumPy and SciPy."""
 
 from budgetbandits_client.client import *
+
+__version__ = "{version}"
 '''
 
 
 def rewritten(text: str) -> str:
     """A module with the imports and the extras of this distribution."""
     return IMPORT.sub("budgetbandits_client", text).replace("'budgetbandits[", "'budgetbandits-client[")
+
+
+class ClientVersion(MetadataHookInterface):
+    """The version of budgetbandits, or in a source archive that of the package in it."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        made = Path(self.root) / "budgetbandits_client"
+        source = made if made.exists() else Path(self.root).parent / "src/budgetbandits"
+        text = (source / "__init__.py").read_text(encoding="utf-8")
+        [metadata["version"]] = re.findall(r'^__version__ = "(.+)"$', text, re.MULTILINE)
 
 
 class ClientSources(BuildHookInterface):  # type: ignore[type-arg]
@@ -36,7 +49,7 @@ class ClientSources(BuildHookInterface):  # type: ignore[type-arg]
             return
         self._folder = tempfile.TemporaryDirectory()
         made = Path(self._folder.name)
-        (made / "__init__.py").write_text(FIRST, encoding="utf-8")
+        (made / "__init__.py").write_text(FIRST.format(version=self.metadata.version), encoding="utf-8")
         for part in PARTS:
             files = [source / part] if (source / part).is_file() else sorted((source / part).rglob("*.py"))
             for file in files:
