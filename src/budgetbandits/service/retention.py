@@ -44,7 +44,7 @@ SLICE_EVENTS = 200
 """Events that are deleted in one transaction, with their decisions ..."""
 SLICE_PARTS = 5
 """... parts of a checkpoint ..."""
-SLICE_PAGES = 200
+SLICE_PAGES = 40
 """... and pages that are given back."""
 
 END_OF_TIME = float(2**40)
