@@ -142,7 +142,8 @@ class UCBB1(KnownVariances):
 class UCBB2(MomentsPolicy):
     r"""Confidence bound on the ratio that learns the variances.
 
-    As `ucb-b1`, with $\varepsilon = \sqrt{2 V \alpha \ln t / n} + 3 \alpha \ln t / n$, where $V$ is the variance so far.
+    As `ucb-b1`, with $\varepsilon = \sqrt{2 V \alpha \ln t / n} + 3 \alpha \ln t / n$, where $V$ is the variance
+    so far.
 
     alpha  α, the width; the proof needs more than 2
     """

@@ -144,7 +144,8 @@ WebhookPath = Annotated[str, Path(min_length=1, max_length=200, description="A w
 
 PageLimit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
 
-Cursor = Annotated[int, Query(ge=0, le=2**62, description="The cursor that ended the previous page.")]
+CURSOR = "The cursor that ended the previous page."
+Cursor = Annotated[int, Query(ge=0, le=2**62, description=CURSOR)]
 
 
 def service_of(request: Request) -> ServerState:
@@ -417,7 +418,8 @@ async def verify(request: Request, campaign: CampaignPath, service: ThisService)
 
 @read.get("/v1/campaigns/{campaign}/decisions")
 def decisions(
-    campaign: CampaignPath, service: ThisService, limit: PageLimit = 100, before: Cursor | None = None,
+    campaign: CampaignPath, service: ThisService, limit: PageLimit = 100,
+    before: Annotated[int | None, Query(ge=0, le=2**62, description=CURSOR)] = None,
     kind: Annotated[DecisionKind, Query(description="Only decisions of this kind.")] = "all",
     arm: Annotated[str | None, Query(min_length=1, max_length=200, description="Only those of this arm.")] = None,
 ) -> DecisionPageAnswer:  # fmt: skip
@@ -462,7 +464,9 @@ def create_key(body: NewKey, service: ThisService, actor: Actor, key: Idempotenc
 
 @admin.delete("/v1/keys/{prefix}", name="drop_key")
 def delete_key(
-    prefix: Annotated[str, Path(pattern="^[0-9a-zA-Z]{1,40}$", description="The public part of the key.")], service: ThisService, actor: Actor
+    prefix: Annotated[str, Path(pattern="^[0-9a-zA-Z]{1,40}$", description="The public part of the key.")],
+    service: ThisService,
+    actor: Actor,
 ) -> DroppedKeyAnswer:
     """Drop a key: servers refuse it within five seconds."""
     if actor_of(prefix) == actor:
@@ -487,9 +491,7 @@ def list_webhooks(service: ThisService) -> list[WebhookAnswer]:
 
 
 @admin.delete("/v1/webhooks/{webhook}")
-def drop_webhook(
-    webhook: WebhookPath, service: ThisService, actor: Actor
-) -> DroppedWebhookAnswer:
+def drop_webhook(webhook: WebhookPath, service: ThisService, actor: Actor) -> DroppedWebhookAnswer:
     """Notify an address no more; what it has not accepted is dropped."""
     webhooks.drop_webhook(service.store, webhook)
     log.info("webhook dropped", webhook=webhook, actor=actor)
@@ -497,9 +499,7 @@ def drop_webhook(
 
 
 @admin.post("/v1/webhooks/{webhook}/test")
-def test_webhook(
-    webhook: WebhookPath, service: ThisService
-) -> WebhookTestAnswer:
+def test_webhook(webhook: WebhookPath, service: ThisService) -> WebhookTestAnswer:
     """Send a test notification to an address at once, and say whether it was accepted."""
     problem = webhooks.send_test(service.store, webhook)
     return WebhookTestAnswer(id=webhook, accepted=problem is None, problem=problem)

@@ -246,7 +246,7 @@ EVENTS: dict[EventKind | MemberEventKind, str] = {
     "arm added": "An `arm` was added; `amount` is its cap.",
     "arm retired": "An `arm` was retired.",
     "arm brought back": "A retired `arm` was brought back.",
-    "terms changed": "Terms, name, policy, budget or caps were changed; of a shared budget, `amount` is what it grew by.",
+    "terms changed": "Terms, name, policy, budget or caps changed; a shared budget grew by `amount`.",
     "decided": "A `decision` for an `arm`; `amount` is held.",
     "settled": "The cost of a `decision` was reported: `amount`, perhaps with its `reward`.",
     "rewarded": "The `reward` of a `decision` was reported apart from its cost.",
