@@ -537,7 +537,7 @@ def error_tree() -> str:
 def errors_part() -> str:
     rows = []
     for name, kind in sorted(errors().items()):
-        built_in = [base.__name__ for base in kind.__mro__ if base.__module__ == "builtins"][0]
+        built_in = next(base.__name__ for base in kind.__mro__ if base.__module__ == "builtins")
         parent = kind.__bases__[0].__name__
         over_http = status_of(kind) if name != "BudgetBanditsError" else ""
         rows.append((code(name), plain(kind.__doc__), code(parent), code(built_in), over_http))
@@ -847,8 +847,8 @@ def write(folder: Path) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    def docstring(_app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
-        lines[:] = to_rst("\n".join(lines))
+    def docstring(_app: Sphinx, what: str, name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
+        lines[:] = to_rst(_attribute_docs(name) if what == "data" else "\n".join(lines))
 
     app.connect("builder-inited", lambda app: write(Path(app.srcdir) / "reference" / "generated"))
     app.connect("autodoc-process-docstring", docstring)
