@@ -234,12 +234,12 @@ def wrong_commands(text):
             words, command = [], known[""]
             options = {flag for each in command.params for flag in each.opts}
             for word in split(found[1]):
-                name = " ".join([*words, word])
-                if getattr(command, "commands", None) and not word.startswith("-") and re.fullmatch(r"[a-z-]+", word):
-                    if name not in known:
-                        wrong.append(f"budgetbandits {name}")
+                if getattr(command, "commands", None) and re.fullmatch(r"[a-z][a-z|-]*", word):
+                    named = [" ".join([*words, each]) for each in word.split("|")]  # pause|resume
+                    wrong += [f"budgetbandits {name}" for name in named if name not in known]
+                    if len(named) > 1 or named[0] not in known:
                         break
-                    words, command = name.split(), known[name]
+                    words, command = named[0].split(), known[named[0]]
                     options |= {flag for each in command.params for flag in [*each.opts, *each.secondary_opts]}
                 elif re.match(r"--[a-z]", word) and (flag := word.partition("=")[0]) not in options | {"--help"}:
                     wrong.append(f"budgetbandits {' '.join([*words, flag])}")
@@ -248,8 +248,10 @@ def wrong_commands(text):
 
 ALL_OPTIONS = {flag for command in reference.commands().values() for each in command.params
                for flag in [*each.opts, *each.secondary_opts]} | {"--help"}  # fmt: skip
-OTHER_PROGRAMS = {"--cap-add"}
-"""Options of other programs that pages name on their own."""
+BENCHMARKS = {flag for path in (ROOT / "benchmarks").rglob("*.py")
+              for flag in re.findall(r'"(--[a-z][a-z-]*)"', path.read_text())}  # fmt: skip
+OTHER_PROGRAMS = BENCHMARKS | {"--default-non-nullable"}
+"""Options of benchmarks, and those of programs of others that pages name on their own."""
 
 
 def wrong_options(text):
@@ -330,8 +332,14 @@ CHECKS = {
 MISTAKES = {
     "commands": (
         "```console\n$ budgetbandits simulate shop.toml --budget 5 \\\n    --polcy bts | tee x\n```\n"
-        "Then `budgetbandits campain list`, `budgetbandits campaign create ads --budgt=5`.",
-        ["budgetbandits simulate --polcy", "budgetbandits campain", "budgetbandits campaign create --budgt"],
+        "Then `budgetbandits campain list`, `budgetbandits campaign create ads --budgt=5`.\n"
+        "`budgetbandits key list|dorp`",
+        [
+            "budgetbandits simulate --polcy",
+            "budgetbandits campain",
+            "budgetbandits campaign create --budgt",
+            "budgetbandits key dorp",
+        ],
     ),
     "options": ("With `--retention 30` and `--retain`.", ["--retain"]),
     "metrics": (
