@@ -26,6 +26,7 @@ SOURCE = Path(budgetbandits.__file__).parent
 sys.path.insert(0, str(DOCS / "_extensions"))
 
 import reference  # noqa: E402 - it stands with the manual
+from reference import command_line, docstrings, files, games, python_names, service  # noqa: E402
 
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
@@ -42,13 +43,13 @@ def members(kind):
 
 
 def python_names():
-    for page, names in reference.public().items():
+    for page, names in python_names.public().items():
         for name in names:
             if page == "adapters":
                 yield from adapter_names(*name.rsplit(".", 2)[1:])
                 continue
-            thing = reference.found(name)
-            yield name, reference.summary(thing, name)
+            thing = python_names.found(name)
+            yield name, python_names.summary(thing, name)
             if inspect.isclass(thing) and thing.__module__.startswith("budgetbandits."):
                 yield from ((f"{name}.{member}", about) for member, about in members(thing))
 
@@ -64,25 +65,25 @@ def adapter_names(module, name):
 
 
 def command_names():
-    for words, command in reference.commands().items():
+    for words, command in command_line.commands().items():
         yield words or "budgetbandits", command.help
-        for each in reference.options_of(command):
+        for each in command_line.options_of(command):
             yield f"{words} {each.opts[0]}", each.help
 
 
 def http_names():
-    for (method, path), each in reference.operations().items():
+    for (method, path), each in service.operations().items():
         yield f"{method} {path}", each["description"]
         yield from ((f"{path} {one['name']}", one.get("description")) for one in each.get("parameters", ()))
-    for name, schema in reference.openapi()["components"]["schemas"].items():
+    for name, schema in service.openapi()["components"]["schemas"].items():
         yield from ((f"{name}.{field}", each.get("description")) for field, each in schema["properties"].items())
 
 
 def policy_names():
-    for name, kind in reference.policies().items():
-        rule = " ".join(reference.rule(kind))
+    for name, kind in games.policies().items():
+        rule = " ".join(games.rule(kind))
         yield name, rule if "$" in rule or "`" in rule else ""
-        about = reference.parameters(kind)
+        about = docstrings.parameters(kind)
         yield from ((f"{name} {each.name}", about.get(each.name)) for each in dataclasses.fields(kind))
 
 
@@ -90,19 +91,19 @@ DESCRIBED = {
     "Python": python_names,
     "commands": command_names,
     "HTTP": http_names,
-    "metrics": lambda: ((each.name, each.help) for each in reference.metrics()),
-    "errors": lambda: ((name, vars(kind).get("__doc__")) for name, kind in reference.errors().items()),
+    "metrics": lambda: ((each.name, each.help) for each in service.metrics()),
+    "errors": lambda: ((name, vars(kind).get("__doc__")) for name, kind in service.errors().items()),
     "refusals": lambda: errors.REFUSALS.items(),
     "events": EVENTS.items,
     "notifications": NOTIFICATION_FIELDS.items,
     "terms": lambda: ((term.name, term.label and term.help) for term in TERMS.values()),
     "policies": policy_names,
-    "laws": lambda: ((name, vars(kind).get("__doc__")) for name, kind in reference.laws().items()),
-    "families": lambda: ((name, make.__doc__) for name, make in reference.families().items()),
-    "drifts": lambda: ((name, make.__doc__) for name, make in reference.drifts().items()),
+    "laws": lambda: ((name, vars(kind).get("__doc__")) for name, kind in games.laws().items()),
+    "families": lambda: ((name, make.__doc__) for name, make in games.families().items()),
+    "drifts": lambda: ((name, make.__doc__) for name, make in games.drifts().items()),
     "files": lambda: (
         (f"{file}.{key}", about.kind and about.meaning)
-        for file, keys in reference.file_keys().items()
+        for file, keys in files.file_keys().items()
         for key, about in keys.items()
     ),
 }
@@ -135,7 +136,7 @@ def test_what_has_no_description_is_found():
 
 
 def test_the_package_says_where_each_of_its_names_stands():
-    listed = [name for names in reference.TOP.values() for name in names]
+    listed = [name for names in python_names.TOP.values() for name in names]
     assert sorted(listed) == sorted(budgetbandits.__all__)
 
 
@@ -162,15 +163,15 @@ def test_the_parts_are_written_once(tmp_path):
 
 
 def test_the_configuration_has_every_option_of_serve_in_its_three_forms():
-    part = reference.serve_part()
-    for each in reference.options_of(reference.commands()["serve"]):
+    part = command_line.serve_part()
+    for each in command_line.options_of(command_line.commands()["serve"]):
         key = "" if each.name == "config" else f"`{each.name}`"
         assert f"| `{each.opts[0]}` | `{each.envvar}` | {key} |" in part
 
 
 def test_every_document_of_a_command_is_described():
     page = (DOCS / "reference/json.md").read_text()
-    for words, command in reference.commands().items():
+    for words, command in command_line.commands().items():
         if "--json" in [flag for each in command.params for flag in each.opts]:
             assert f"`{words}`" in page, words
 
@@ -199,7 +200,7 @@ def test_words_of_the_glossary_stand_in_order():
     ],
 )
 def test_docstrings_become_restructured_text(text, made):
-    assert "\n".join(reference.to_rst(text)).strip() == made
+    assert "\n".join(docstrings.to_rst(text)).strip() == made
 
 
 # --- prose names nothing that is not there ---------------------------------------------------------------------------
@@ -224,7 +225,7 @@ def split(line):
 
 def wrong_commands(text):
     """Commands that there are not, and options that their commands do not have."""
-    known = reference.commands()
+    known = command_line.commands()
     wrong = []
     for line in command_lines(text):
         for part in re.split(r"(?:\||&&|;) ", line):
@@ -246,7 +247,7 @@ def wrong_commands(text):
     return wrong
 
 
-ALL_OPTIONS = {flag for command in reference.commands().values() for each in command.params
+ALL_OPTIONS = {flag for command in command_line.commands().values() for each in command.params
                for flag in [*each.opts, *each.secondary_opts]} | {"--help"}  # fmt: skip
 BENCHMARKS = {flag for path in (ROOT / "benchmarks").rglob("*.py")
               for flag in re.findall(r'"(--[a-z][a-z-]*)"', path.read_text())}  # fmt: skip
@@ -264,13 +265,13 @@ NO_METRICS = {"budgetbandits_client", "budgetbandits_session", "budgetbandits_de
 
 
 def wrong_metrics(text):
-    known = {each.name for each in reference.metrics()} | NO_METRICS
-    known |= {f"{each.name}_{part}" for each in reference.metrics() if each.kind == "histogram"
+    known = {each.name for each in service.metrics()} | NO_METRICS
+    known |= {f"{each.name}_{part}" for each in service.metrics() if each.kind == "histogram"
               for part in ("bucket", "sum", "count")}  # fmt: skip
     return [name for name in re.findall(r"\bbudgetbandits_[a-z0-9_]*[a-z0-9]\b", text) if name not in known]
 
 
-PATHS = {(method, path): re.compile(re.sub(r"{\w+}", r"[^/]+", path)) for method, path in reference.operations()}
+PATHS = {(method, path): re.compile(re.sub(r"{\w+}", r"[^/]+", path)) for method, path in service.operations()}
 NOT_OURS = ("/v1/chat/completions", "/v1/models", "/v1/traces")
 
 
@@ -310,7 +311,7 @@ def sources():
 @pytest.fixture(scope="module")
 def variables():
     here = Path(__file__)
-    return set(reference.variables()) | {
+    return set(command_line.variables()) | {
         name
         for path in sources()
         if path != here
