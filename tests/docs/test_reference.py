@@ -42,7 +42,7 @@ def members(kind):
             yield name, inspect.getdoc(getattr(kind, name)) or inspect.getdoc(value)
 
 
-def python_names():
+def public_names():
     for page, names in python_names.public().items():
         for name in names:
             if page == "adapters":
@@ -88,7 +88,7 @@ def policy_names():
 
 
 DESCRIBED = {
-    "Python": python_names,
+    "Python": public_names,
     "commands": command_names,
     "HTTP": http_names,
     "metrics": lambda: ((each.name, each.help) for each in service.metrics()),
