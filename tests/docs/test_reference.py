@@ -46,7 +46,7 @@ def public_names():
     for page, names in python_names.public().items():
         for name in names:
             if page == "adapters":
-                yield from adapter_names(*name.rsplit(".", 2)[1:])
+                yield from adapter_names(name)
                 continue
             thing = python_names.found(name)
             yield name, python_names.summary(thing, name)
@@ -54,10 +54,8 @@ def public_names():
                 yield from ((f"{name}.{member}", about) for member, about in members(thing))
 
 
-def adapter_names(module, name):
-    """Their packages need not be installed, so they are read and not imported."""
-    tree = ast.parse((SOURCE / "adapters" / f"{module}.py").read_text())
-    (kind,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name]
+def adapter_names(name):
+    kind = python_names.read_class(name)
     yield name, ast.get_docstring(kind)
     for each in kind.body:
         if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and not each.name.startswith("_"):
@@ -205,7 +203,8 @@ def test_docstrings_become_restructured_text(text, made):
 
 # --- prose names nothing that is not there ---------------------------------------------------------------------------
 
-SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+SPAN = re.compile(r"(?<!`)`((?:[^`\n]|\n(?!\s*\n))+)`(?!`)")
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```(?:console|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -213,7 +212,12 @@ def command_lines(text):
     """Everything that is written as a command: lines of shell blocks, and spans of code."""
     for block in BLOCK.findall(text):
         yield from block.replace("\\\n", " ").splitlines()
-    yield from SPAN.findall(BLOCK.sub("", text))
+    yield from spans(text)
+
+
+def spans(text):
+    """Code between backticks, also where a line ends in it."""
+    return [" ".join(span.split()) for span in SPAN.findall(FENCED.sub("", text))]
 
 
 def split(line):
@@ -257,7 +261,7 @@ OTHER_PROGRAMS = BENCHMARKS | {"--default-non-nullable"}
 
 def wrong_options(text):
     """Spans that begin with an option which no command has."""
-    named = [found[0] for span in SPAN.findall(text) if (found := re.match(r"--[a-z][a-z-]*", span))]
+    named = [found[0] for span in spans(text) if (found := re.match(r"--[a-z][a-z-]*", span))]
     return [flag for flag in named if flag not in ALL_OPTIONS | OTHER_PROGRAMS]
 
 
@@ -334,7 +338,7 @@ MISTAKES = {
     "commands": (
         "```console\n$ budgetbandits simulate shop.toml --budget 5 \\\n    --polcy bts | tee x\n```\n"
         "Then `budgetbandits campain list`, `budgetbandits campaign create ads --budgt=5`.\n"
-        "`budgetbandits key list|dorp`",
+        "`budgetbandits key\nlist|dorp`",
         [
             "budgetbandits simulate --polcy",
             "budgetbandits campain",

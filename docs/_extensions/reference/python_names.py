@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Iterable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+import budgetbandits
 from reference.markdown import first_sentence, plain, table
 
 PACKAGES = ("client", "policies", "problems", "experiments", "plugins", "theory", "off_policy", "testing")
@@ -97,11 +100,9 @@ def python_overview() -> str:
         title = "budgetbandits" if page == "budgetbandits" else f"budgetbandits.{page}"
         rows = []
         for full_name in full_names:
-            if page == "adapters":  # its packages need not be installed
-                continue
-            short = full_name.removeprefix(f"{title}.")
-            rows.append((f"{{py:obj}}`{short} <{full_name}>`", summary(found(full_name), full_name)))
-        made.append(f"## {title}\n\n[In full](python/{page}.md)\n\n" + (table(("name", ""), rows) if rows else ""))
+            about = read_summary(full_name) if page == "adapters" else summary(found(full_name), full_name)
+            rows.append((f"{{py:obj}}`{full_name.removeprefix(f'{title}.')} <{full_name}>`", about))
+        made.append(f"## {title}\n\n[In full](python/{page}.md)\n\n" + table(("name", ""), rows))
     return "\n".join(made)
 
 
@@ -112,6 +113,18 @@ def summary(thing: Any, full_name: str = "") -> str:
     else:
         text = inspect.getdoc(thing) or ""
     return first_sentence(plain(text.split("\n\n")[0]))
+
+
+def read_class(full_name: str) -> ast.ClassDef:
+    """A class of a module whose packages need not be installed: read, not imported."""
+    module, _, name = full_name.rpartition(".")
+    path = Path(budgetbandits.__file__).parent.joinpath(*module.split(".")[1:]).with_suffix(".py")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+
+
+def read_summary(full_name: str) -> str:
+    return first_sentence(plain((ast.get_docstring(read_class(full_name)) or "").split("\n\n")[0]))
 
 
 def attribute_docs(full_name: str) -> str:
