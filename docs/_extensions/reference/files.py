@@ -6,9 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from budgetbandits.cli import outcomes
 from budgetbandits.experiments import experiment_file as study
 from budgetbandits.experiments import suite
 from budgetbandits.experiments.experiment_file import BUDGET_UNITS, EXPERIMENTS, SUITES, shipped_text
+from budgetbandits.off_policy import log
 from budgetbandits.problems import linear, problem, records, streams
 from reference.markdown import code, first_sentence, plain, table
 
@@ -31,6 +33,8 @@ def file_keys() -> dict[str, Mapping[str, Any]]:
         "features-arm": linear.ARM_KEYS,
         "features-line": linear.LINE_KEYS,
         "records": records.MEANINGS,
+        "log": log.MEANINGS,
+        "import": outcomes.MEANINGS,
     }
 
 
