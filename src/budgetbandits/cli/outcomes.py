@@ -37,7 +37,7 @@ MEANINGS = {
     "pulls": FileKey("whole number", "Of how many outcomes reward and cost are the totals.", "1"),
     "request": FileKey("text or number", "Which request the row is for.", "none"),
     "segment": FileKey("text", "The segment of the request.", "none"),
-    "failed": FileKey("0 or 1", "Whether there was no answer; such a row is skipped.", "0"),
+    "failed": FileKey("0 or 1", "Whether there was no answer: it is skipped, or pays 0 with --success-reward.", "0"),
 }
 """What a column may stand for."""
 COLUMNS: dict[str, dict[str, str]] = {
