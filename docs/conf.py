@@ -15,13 +15,13 @@ release = version = __version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_proof",
     "sphinx-mathjax-offline",  # formulas without a network
     "diagrams",
+    "reference",
 ]
 myst_enable_extensions = ["amsmath", "attrs_block", "colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 4
@@ -33,7 +33,12 @@ prf_realtyp_to_countertyp = dict.fromkeys(["theorem", "lemma", "corollary", "def
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
+autodoc_mock_imports = ["litellm", "openai"]
+python_maximum_signature_line_length = 88
+python_use_unqualified_type_names = True
+toc_object_entries_show_parents = "hide"
 exclude_patterns = ["_build", "_extensions", "reference/generated"]
 nitpicky = False
 

@@ -175,11 +175,18 @@ class HoldRefused(BudgetBanditsError, RuntimeError):
         self.retry_after = retry_after
 
 
-REFUSALS = (
-    "exhausted", "blocked_by_holds", "period_spent", "daily_cap", "paced", "paused", "frozen", "closed",
-    "policy_stopped",
-)  # fmt: skip
-"""Every ``reason`` of a `HoldRefused`."""
+REFUSALS = {
+    "exhausted": "No arm's cap fits what is left, and nothing is held or leased: top up.",
+    "blocked_by_holds": "What is left is held for open decisions, or leased: ask again.",
+    "period_spent": "The budget of this week or month is spent: ask again when the next one begins.",
+    "daily_cap": "The decisions of this day may cost no more: ask again tomorrow.",
+    "paced": "The money is spread over time, and more is not due yet: ask again.",
+    "paused": "An operator has paused the campaign.",
+    "frozen": "A cost overran, and no operator has resumed the campaign since.",
+    "closed": "An operator has closed the campaign.",
+    "policy_stopped": "The policy chooses no arm any more.",
+}
+"""Every ``reason`` of a `HoldRefused`, and what to do about it."""
 
 
 class AlreadyResolved(BudgetBanditsError, RuntimeError):

@@ -1,8 +1,8 @@
 """The terms of a campaign: everything that is set when it is created, except its name, policy, budget and arms.
 
 This is the only list. The HTTP API, the command line, the client, the forms of the dashboard and every text about a
-campaign read names, types, bounds, labels and help from here, so a new term is one more field of `Terms`, the code
-that obeys it, and a line in the manual. The module stands outside the service because the client needs it too.
+campaign read names, types, bounds, labels and help from here, and so does the manual: a new term is one more field of
+`Terms`, and the code that obeys it. The module stands outside the service because the client needs it too.
 """
 
 from __future__ import annotations

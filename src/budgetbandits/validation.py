@@ -10,6 +10,7 @@ something happened; as amounts and counts they are mistakes.
     amounts     positive numbers by name        finite      numbers by name
     metadata    texts and numbers by name, a few
     RequestOptions  the fields that a request may carry
+    FileKey         what a key of a file is for; the manual lists these
 
 Each raises `BadParameter`, or the ``error`` of the caller, with a message that says what to use.
 """
@@ -21,7 +22,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from budgetbandits.errors import BadFeature, BadParameter, BudgetBanditsError, MissingKnowledge
 
@@ -40,6 +41,15 @@ METADATA_NAME_MAX = 64
 """... characters of their names ..."""
 METADATA_BYTES_MAX = 2_000
 """... and bytes of all of it, as JSON."""
+
+
+class FileKey(NamedTuple):
+    """A key that a file may have: the kind of its value, what it is for, and what holds without it."""
+
+    kind: str
+    meaning: str
+    default: str = ""
+    """Empty if it must be given."""
 
 
 def number(value: Any, *, truth: bool = False) -> float:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # the service takes a quarter of a second to import, which ot
     from budgetbandits.service.service import DecisionService
 
 Name = Annotated[str, typer.Argument(help="The campaign's name or id.")]
+ArmName = Annotated[str, typer.Argument(help="The arm's name.")]
 campaign_app = typer.Typer(no_args_is_help=True, help="Create, show, change and check campaigns.")
 
 
@@ -133,7 +134,12 @@ def show_command(campaign: Name, store: Address = DEFAULT_STORE, as_json: AsJson
 
 
 @campaign_app.command("top-up")
-def top_up_command(campaign: Name, amount: float, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
+def top_up_command(
+    campaign: Name,
+    amount: Annotated[float, typer.Argument(help="What the budget is raised by.")],
+    store: Address = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
     """Raise the budget."""
     _change(store, campaign, as_json, lambda service, key: service.top_up(campaign, amount, key, ACTOR))
 
@@ -189,13 +195,15 @@ def add_arm_command(
 
 
 @campaign_app.command("retire-arm")
-def retire_arm_command(campaign: Name, arm: str, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
+def retire_arm_command(campaign: Name, arm: ArmName, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Choose this arm no more, until it is brought back."""
     _change(store, campaign, as_json, lambda service, key: service.retire_arm(campaign, arm, key, ACTOR))
 
 
 @campaign_app.command("bring-back-arm")
-def bring_back_arm_command(campaign: Name, arm: str, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
+def bring_back_arm_command(
+    campaign: Name, arm: ArmName, store: Address = DEFAULT_STORE, as_json: AsJson = False
+) -> None:
     """Choose a retired arm again, with all that is known of it."""
     _change(store, campaign, as_json, lambda service, key: service.bring_back_arm(campaign, arm, key, ACTOR))
 

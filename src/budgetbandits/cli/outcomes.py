@@ -27,10 +27,19 @@ from budgetbandits.cli.screen import AsJson, plain_table, print_json
 from budgetbandits.errors import BadParameter, MissingExtra
 from budgetbandits.formatting.money import decimals
 from budgetbandits.formatting.tables import csv_cell
+from budgetbandits.validation import FileKey
 
 Format = Literal["table", "litellm"]
-MEANINGS = ("arm", "reward", "cost", "pulls", "request", "segment", "failed")
-"""What a column may stand for; an arm, a reward and a cost are needed."""
+MEANINGS = {
+    "arm": FileKey("text", "The arm that answered."),
+    "reward": FileKey("number", "What it paid."),
+    "cost": FileKey("number", "What it cost."),
+    "pulls": FileKey("whole number", "Of how many outcomes reward and cost are the totals.", "1"),
+    "request": FileKey("text or number", "Which request the row is for.", "none"),
+    "segment": FileKey("text", "The segment of the request.", "none"),
+    "failed": FileKey("0 or 1", "Whether there was no answer: it is skipped, or pays 0 with --success-reward.", "0"),
+}
+"""What a column may stand for."""
 COLUMNS: dict[str, dict[str, str]] = {
     "table": {},
     "litellm": {"arm": "model", "cost": "spend", "request": "request_id", "failed": "status", "cached": "cache_hit"},

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -38,7 +38,7 @@ from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.records import parse_columns
 from budgetbandits.problems.streams import DRIFTS, Environment, RequestStream, drifting, load
 from budgetbandits.simulation.simulate import ENGINES
-from budgetbandits.validation import LARGEST, integer, positive, within
+from budgetbandits.validation import LARGEST, FileKey, integer, positive, within
 
 # --- files that ship with the package ---------------------------------------------------------------------------------
 
@@ -86,7 +86,7 @@ def shipped_file(name: str) -> str:
 # --- fields -----------------------------------------------------------------------------------------------------------
 
 
-def no_others(table: dict[str, Any], allowed: tuple[str, ...], owner: str) -> None:
+def no_others(table: dict[str, Any], allowed: Collection[str], owner: str) -> None:
     for key in table:
         if key not in allowed:
             raise ExperimentError(f"unknown key {key!r}; {owner} has {', '.join(allowed)}")
@@ -117,11 +117,41 @@ def several_in(table: dict[str, Any], key: str, example: str) -> list[Any]:
 # --- problems: from files, families or numbers ------------------------------------------------------------------------
 
 
-DRIFT_KEYS = ("drift", "at")
-FAMILY_KEYS = ("name", "family", "arms", "seed", "count", "low", "high", *DRIFT_KEYS)
-GAP_KEYS = ("name", "family", "arms", "reward_gap", "cost_gap")
-FILE_KEYS = ("name", "file", "columns", *DRIFT_KEYS)
-INLINE_KEYS = ("name", "rewards", "costs", *DRIFT_KEYS)
+NAME_KEY = FileKey("text", "How tables and figures call it.", "made from the other keys")
+ARMS_KEY = FileKey("whole number, from 2", "How many arms each problem has.")
+DRIFT_KEYS = {
+    "drift": FileKey("text", f"A change that happens to the problem: {', '.join(DRIFTS)}.", "nothing changes"),
+    "at": FileKey("whole number, from 1", "The request at which it happens.", "only with drift"),
+}
+FAMILY_KEYS = {
+    "name": NAME_KEY,
+    "family": FileKey("text", "The name of a family of random problems."),
+    "arms": ARMS_KEY,
+    "seed": FileKey("whole number", "The seed of the first problem; each further one has the next.", "0"),
+    "count": FileKey("whole number, from 1", "How many problems are made; they are averaged as one group.", "1"),
+    "low": FileKey("number", "The smallest mean of a reward or cost, in families that take a range.", "0"),
+    "high": FileKey("number", "The largest such mean.", "1"),
+    **DRIFT_KEYS,
+}
+GAP_KEYS = {
+    "name": NAME_KEY,
+    "family": FileKey("text", 'The word "two-gap".'),
+    "arms": ARMS_KEY,
+    "reward_gap": FileKey("number or list", "How much more than ½ the best arm pays; each value of a list.", "0"),
+    "cost_gap": FileKey("number or list", "How much less than ½ it costs; each value, with each of the other.", "0"),
+}
+FILE_KEYS = {
+    "name": NAME_KEY,
+    "file": FileKey("text", "A problem or request stream (TOML), or recorded outcomes (CSV), next to this file."),
+    "columns": FileKey("text", 'What the columns of a CSV file are, such as "arm=model, cost=usd".', "their own names"),
+    **DRIFT_KEYS,
+}
+INLINE_KEYS = {
+    "name": FileKey("text", "How tables and figures call it."),
+    "rewards": FileKey("list of numbers", "The mean reward of each arm; the arms are Bernoulli."),
+    "costs": FileKey("list of numbers", "The mean cost of each arm."),
+    **DRIFT_KEYS,
+}
 
 
 @dataclass(frozen=True)
@@ -154,7 +184,7 @@ def problems_of(document: dict[str, Any], folder: Path) -> tuple[NamedProblem, .
 
 
 def _problem_entry(entry: dict[str, Any], folder: Path) -> list[NamedProblem]:
-    kinds: dict[str, tuple[tuple[str, ...], Callable[[], list[tuple[str, Environment]]]]] = {
+    kinds: dict[str, tuple[Collection[str], Callable[[], list[tuple[str, Environment]]]]] = {
         "file": (FILE_KEYS, lambda: _from_file(entry, folder)),
         "rewards": (INLINE_KEYS, lambda: _inline(entry)),
         "family": (
@@ -270,15 +300,29 @@ def _gaps(entry: dict[str, Any]) -> list[tuple[float, float]]:
 # --- the whole file ---------------------------------------------------------------------------------------------------
 
 
-KEYS = (
-    "name", "seed", "runs", "budgets", "budget_unit", "horizon", "policies", "plugins", "problems", "engine",
-    "max_rounds", "common",
-)  # fmt: skip
-BUDGET_UNITS = ("1", "smallest mean cost", "request", "cheap to expensive")
-"""Units of budgets: multiples of the largest cost there can be, or of the smallest mean cost of each problem's arms;
-money for each request, in the problem's own units; or, also for each request, a share of the way from the mean cost of
-the arm with the best ratio (0) to the mean cost of the arm with the highest reward (1)."""
-WITH_HORIZON = BUDGET_UNITS[2:]
+KEYS = {
+    "name": FileKey("text", "What the study is called in its report."),
+    "seed": FileKey("whole number", "All random numbers follow from it.", "0"),
+    "runs": FileKey("whole number, from 1", "How many games of each policy on each problem."),
+    "budgets": FileKey("list of numbers", "The budgets; each game reports all of them."),
+    "budget_unit": FileKey("text", "What a budget of 1 is: one of the units below.", '"1"'),
+    "horizon": FileKey("whole number, from 1", "How many requests a budget is for.", "as many as can be paid"),
+    "policies": FileKey("list of texts", "The policies, each as a policy text; lists of parameters are written out."),
+    "plugins": FileKey("list of texts", "Python files with policies, laws or families of your own.", "none"),
+    "problems": FileKey("list of tables", "The problems, each under a line [[problems]]."),
+    "engine": FileKey("text", f"Who plays: {', '.join(ENGINES)}.", '"auto"'),
+    "max_rounds": FileKey("whole number, from 1", "Where a game that does not end is stopped.", "the engine's own"),
+    "common": FileKey("true or false", "Whether all policies get the same outcomes of each arm's pulls.", "false"),
+}
+BUDGET_UNITS = {
+    "1": "the largest cost there can be",
+    "smallest mean cost": "the smallest mean cost of each problem's arms",
+    "request": "money for each request, in the problem's own units",
+    "cheap to expensive": "for each request, a share of the way from the mean cost of the arm with the best ratio (0) "
+    "to that of the arm with the highest reward (1)",
+}
+"""What a budget of 1 is."""
+WITH_HORIZON = ("request", "cheap to expensive")
 """Those that are for each request."""
 
 
@@ -339,8 +383,8 @@ def _engine(document: dict[str, Any]) -> str:
 
 
 def _budget_unit(document: dict[str, Any]) -> str:
-    unit = document.get("budget_unit", BUDGET_UNITS[0])
-    if unit not in BUDGET_UNITS:
+    unit = document.get("budget_unit", "1")
+    if not isinstance(unit, str) or unit not in BUDGET_UNITS:
         raise ExperimentError(f"budget_unit is {unit!r}; write one of {', '.join(map(repr, BUDGET_UNITS))}, or nothing")
     return str(unit)
 

@@ -132,14 +132,17 @@ class Results:
 
     @property
     def policies(self) -> list[str]:
+        """The policies of the study, as texts."""
         return list(self.record["policies"])
 
     @property
     def budgets(self) -> list[float]:
+        """The budgets, as the experiment file has them."""
         return [float(budget) for budget in self.record["budgets"]]
 
     @property
     def groups(self) -> list[str]:
+        """The groups of problems that are averaged together, in order."""
         return list(dict.fromkeys(problem["group"] for problem in self.record["problems"]))
 
     def problems(self, group: str | None = None, count: int | None = None) -> list[tuple[dict[str, Any], Problem]]:
@@ -322,9 +325,11 @@ class Results:
         return plots.draw(self, figure, width, dark, ax, **options)
 
     def write_csv(self, path: str | Path) -> None:
+        """Write the table of all games as CSV."""
         self.table.write_csv(path)
 
     def write_parquet(self, path: str | Path) -> None:
+        """Write the table of all games as Parquet."""
         self.table.write_parquet(path)
 
     def to_pandas(self) -> Any:

@@ -30,13 +30,27 @@ from budgetbandits.experiments import experiment_file
 from budgetbandits.experiments.experiment_file import SUITE, SUITES, find, no_others, parsed, shipped_text
 from budgetbandits.experiments.plan import Experiment
 from budgetbandits.policies.base import Policy
-from budgetbandits.validation import integer
+from budgetbandits.validation import FileKey, integer
 
-KEYS = ("name", "seed", "policies", "plugins", "settings")
-OWN_KEYS = ("name", "title", "laws", "about", "without")
-STUDY_KEYS = ("runs", "budgets", "budget_unit", "horizon", "problems", "max_rounds", "engine")
 LAWS = ("bernoulli", "lattice", "beta", "unknown")
 """Kinds of laws that a setting may name, for users who look for a setting like their own problem."""
+KEYS = {
+    "name": FileKey("text", "What the suite is called on its page."),
+    "settings": FileKey("list of tables", "The settings, each under a line [[settings]]."),
+    **{name: experiment_file.KEYS[name] for name in ("seed", "policies", "plugins")},
+}
+OWN_KEYS = {
+    "name": FileKey("text", "The name of its folder: small letters, digits and hyphens."),
+    "title": FileKey("text", "What it is called on the page."),
+    "laws": FileKey("text", f"What the outcomes are like: {', '.join(LAWS)}."),
+    "about": FileKey("text", "What the problems are, in a line."),
+    "without": FileKey("list of texts", "Policies of the suite that it leaves out.", "none"),
+}
+STUDY_KEYS = {
+    name: experiment_file.KEYS[name]
+    for name in ("runs", "budgets", "budget_unit", "horizon", "problems", "max_rounds", "engine")
+}
+"""As in an experiment file; ``problems`` has one entry."""
 QUICK = 10
 """Problems, or runs on a single one, of each setting that a quick look takes."""
 

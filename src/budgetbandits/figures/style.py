@@ -56,6 +56,7 @@ class FigureSpec:
         return math.ceil(panels / math.ceil(panels / fit))
 
     def colour(self, style: SeriesStyle) -> str:
+        """The colour of a policy."""
         return self.colours[style.series]
 
 

@@ -70,6 +70,7 @@ class Estimate:
     high: float
 
     def as_json(self) -> dict[str, float]:
+        """The numbers by name."""
         return {"value": self.value, "error": self.error, "low": self.low, "high": self.high}
 
 

@@ -20,13 +20,20 @@ from budgetbandits.errors import BadFeature, BadParameter, MissingExtra, Problem
 from budgetbandits.formatting.tables import csv_text
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.problems.records import csv_columns, named_columns, numbered, numbers
-from budgetbandits.validation import finite
+from budgetbandits.validation import FileKey, finite
 
-MEANINGS = ("arm", "reward", "cost", "propensity", "segment", "arms", "features", "failed")
-"""Meanings of columns. ``arms`` lists the arms that could be chosen, as JSON, and may be empty for all; ``features`` is
-a JSON object of numbers by name, with the same names in all rows; where ``failed`` is 1 there was no answer: its reward
-is 0, and its cost is 0 if none was reported."""
-MUST = ("arm", "reward", "cost", "propensity")
+MEANINGS = {
+    "arm": FileKey("text", "The arm that was chosen."),
+    "reward": FileKey("number", "What it paid."),
+    "cost": FileKey("number", "What it cost."),
+    "propensity": FileKey("number, above 0 and up to 1", "How likely the choice was."),
+    "segment": FileKey("text", "The segment of the request.", "one segment"),
+    "arms": FileKey("JSON list", "The arms that could be chosen; empty for all.", "all"),
+    "features": FileKey("JSON object", "Numbers by name, with the same names in all rows.", "none"),
+    "failed": FileKey("0 or 1", "With 1 there was no answer: a reward or cost that is missing is 0.", "0"),
+}
+"""Meanings of columns."""
+MUST = tuple(meaning for meaning, about in MEANINGS.items() if not about.default)
 
 
 class Situation(NamedTuple):

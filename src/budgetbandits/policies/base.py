@@ -92,6 +92,7 @@ class Knowledge:
 
 
 NOTHING_KNOWN = Knowledge()
+"""What most policies are started with."""
 
 
 def _is_default(name: str, value: Any) -> bool:

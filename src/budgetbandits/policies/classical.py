@@ -77,7 +77,10 @@ def bayes_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
 
 @dataclass(frozen=True)
 class UCB1(IndexPolicy):
-    """Upper confidence bound; ignores costs."""
+    r"""Upper confidence bound; ignores costs.
+
+    Pulls the arm with the largest $\bar r + \sqrt{2 \ln t / n}$.
+    """
 
     name = "ucb1"
     label = "UCB1"
@@ -89,7 +92,13 @@ class UCB1(IndexPolicy):
 
 @dataclass(frozen=True)
 class UCBV(IndexPolicy):
-    """UCB that learns the variance; ignores costs."""
+    r"""UCB that learns the variance; ignores costs.
+
+    Pulls the arm with the largest $\bar r + \sqrt{2 V \zeta \ln t / n} + 3 \zeta \ln t / n$, where $V$ is the variance
+    of its rewards so far.
+
+    zeta  ζ, the width
+    """
 
     name = "ucb-v"
     label = "UCB-V"
@@ -109,9 +118,11 @@ class UCBV(IndexPolicy):
 
 @dataclass(frozen=True)
 class MOSS(IndexPolicy):
-    """Minimax UCB; ignores costs.
+    r"""Minimax UCB; ignores costs.
 
-    The horizon may be left out where the budget is known: it is the horizon when every cost is 1.
+    Pulls the arm with the largest $\bar r + \sqrt{\max(\ln(T / (K n)),\, 0) / n}$.
+
+    horizon  T; without it, the budget, which is right where every cost is 1
     """
 
     name = "moss"
@@ -136,7 +147,12 @@ class MOSS(IndexPolicy):
 
 @dataclass(frozen=True)
 class KLUCB(IndexPolicy):
-    """UCB by relative entropy; ignores costs."""
+    r"""UCB by relative entropy; ignores costs.
+
+    Pulls the arm with the largest $q$ for which $n \,\mathrm{kl}(\bar r, q) \le \ln t + a \ln \ln t$.
+
+    lower_order  a, from 0 to 1e6; the papers have 0 and 3
+    """
 
     name = "kl-ucb"
     label = "KL-UCB"
@@ -156,7 +172,10 @@ class KLUCB(IndexPolicy):
 
 @dataclass(frozen=True)
 class BayesUCB(IndexPolicy):
-    """Posterior quantile; ignores costs."""
+    r"""Posterior quantile; ignores costs.
+
+    Pulls the arm with the largest quantile $1 - 1/t$ of $\mathrm{Beta}(\sum r + 1,\, n - \sum r + 1)$.
+    """
 
     name = "bayes-ucb"
     label = "Bayes-UCB"

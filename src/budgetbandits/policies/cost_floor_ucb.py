@@ -44,7 +44,12 @@ def ucb_bv2(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost_floo
 
 @dataclass(frozen=True)
 class UCBBV1(IndexPolicy):
-    """Upper confidence bound on the ratio.
+    r"""Upper confidence bound on the ratio.
+
+    Pulls the arm with the largest $\bar r/\bar c + (1 + 1/\lambda)\, s / (\lambda - s)$, where
+    $s = \sqrt{\ln(t - 1) / n}$; an arm with $\lambda \le s$ has $+\infty$.
+
+    cost_floor  λ, a positive number that no arm's mean cost is below; without it, what is known
 
     >>> UCBBV1(cost_floor=0.16).needs
     frozenset()
@@ -71,7 +76,10 @@ class UCBBV1(IndexPolicy):
 
 @dataclass(frozen=True)
 class UCBBV2(IndexPolicy):
-    """UCB-BV1 with a cost floor that is estimated.
+    r"""UCB-BV1 with a cost floor that is estimated.
+
+    Pulls the arm with the largest $\bar r/\bar c + \frac{1}{\lambda} \bigl(1 + \frac{1}{\lambda - s}\bigr) s$, where
+    $s = \sqrt{\ln(t - 1) / n}$ and $\lambda$ is the smallest $\bar c$ so far.
 
     >>> UCBBV2().anytime
     True
@@ -99,7 +107,12 @@ def budget_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost_f
 
 @dataclass(frozen=True)
 class BudgetUCB(UCBBV1):
-    """Confidence bound on the ratio, for a known cost floor.
+    r"""Confidence bound on the ratio, for a known cost floor.
+
+    Pulls the arm with the largest $\bar r/\bar c + \frac{e}{\bar c} \bigl(1 + \frac{\min(\bar r + e,\, 1)}
+    {\max(\bar c - e,\, \lambda)}\bigr)$, where $e = \sqrt{w \ln(t - 1) / n}$.
+
+    width  w; sources have 1 and 2
 
     >>> sorted(BudgetUCB().needs), sorted(BudgetUCB(cost_floor=0.1).needs)
     (['cost_floor'], [])

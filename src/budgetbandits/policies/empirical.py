@@ -81,7 +81,12 @@ def corners(steps: float) -> list[int]:
 
 @dataclass(frozen=True)
 class NPTSRatio(SamplingPolicy):
-    """Non-parametric Thompson sampling of the ratio, for any law.
+    r"""Non-parametric Thompson sampling of the ratio, for any law.
+
+    Draws weights $w \sim \mathrm{Dirichlet}(1, \dots, 1)$ over the arm's observed pairs $(R, C)$ and the pair $(1, 0)$;
+    pulls the arm with the largest $\sum w R / \sum w C$. No arm is pulled first by force.
+
+    steps  outcomes are rounded at random to multiples of 1/steps
 
     >>> policy = NPTSRatio(steps=4)
     >>> state = policy.start(1)
@@ -129,7 +134,13 @@ class Histogram(Tally):
 
 @dataclass(frozen=True)
 class EmpiricalIMED(IndexPolicy[Histogram]):
-    """IMED-ratio by the observed pairs, for any law.
+    r"""IMED-ratio by the observed pairs, for any law.
+
+    Pulls the arm with the least $\kappa n D(\hat\rho) + \ln n$, where $D(\rho)$ is the maximum over
+    $0 \le \lambda \le 1$ of the mean of $\ln(1 - \lambda (R - \rho C))$ and $\hat\rho$ the best $\bar r/\bar c$ so far.
+
+    kappa  κ, the factor of the evidence
+    steps  outcomes are rounded at random to multiples of 1/steps
 
     >>> EmpiricalIMED(kappa=1.5).spec
     'empirical-imed:kappa=1.5'

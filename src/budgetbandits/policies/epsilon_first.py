@@ -38,7 +38,12 @@ class Exploration(Tally):
 
 @dataclass(frozen=True)
 class EpsilonFirst(TallyPolicy[Exploration]):
-    """Explore a share of the budget, then one arm.
+    r"""Explore a share of the budget, then one arm.
+
+    Pulls the arms in turn until $\varepsilon B$ is spent, then the one arm with the largest $\bar r / \bar c$ at that
+    moment. Arms that exploration did not reach are left out.
+
+    epsilon  the share of the budget that is for exploration
 
     >>> EpsilonFirst(epsilon=0.2).spec
     'epsilon-first:epsilon=0.2'
@@ -94,7 +99,10 @@ class EpsilonFirst(TallyPolicy[Exploration]):
 
 @dataclass(frozen=True)
 class EpsilonFirstGreedy(EpsilonFirst):
-    """The original ε-first, for known costs.
+    r"""The original ε-first, for known costs.
+
+    Pulls the arms in turn until $\varepsilon B$ is spent, then in each round the affordable arm with the largest
+    $\bar r / c$ as it was then, where $c$ is the known cost.
 
     >>> sorted(EpsilonFirstGreedy().needs)
     ['budget', 'costs']

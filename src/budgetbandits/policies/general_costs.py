@@ -96,7 +96,12 @@ def check_alpha(policy: str, alpha: float) -> None:
 
 @dataclass(frozen=True)
 class KnownVariances(IndexPolicy[T]):
-    """A policy that knows bounds on the variances of all arms."""
+    """A policy that knows bounds on the variances of all arms.
+
+    reward_variance  a bound on the variance of every arm's rewards, from 0 to 0.25
+    cost_variance    a bound on the variance of every arm's costs, from 0 to 0.25
+    alpha            α, the width; the proofs need more than 2
+    """
 
     reward_variance: float = 0.25
     cost_variance: float = 0.25
@@ -113,7 +118,11 @@ class KnownVariances(IndexPolicy[T]):
 
 @dataclass(frozen=True)
 class UCBB1(KnownVariances):
-    """Confidence bound on the ratio from known variances.
+    r"""Confidence bound on the ratio from known variances.
+
+    Pulls the arm with the largest $\bar r/\bar c + 1.4\, (\varepsilon + (\bar r/\bar c)\, \eta) / \bar c$, where
+    $\varepsilon = \sqrt{2 v \alpha \ln t / n} + 2 \alpha \ln t / (3 n)$ with the bound $v$ on the variance, and $\eta$
+    likewise for the cost; $+\infty$ unless $\eta < 0.21875\, \bar c$.
 
     >>> UCBB1(cost_variance=0.1).spec
     'ucb-b1:cost_variance=0.1'
@@ -131,7 +140,13 @@ class UCBB1(KnownVariances):
 
 @dataclass(frozen=True)
 class UCBB2(MomentsPolicy):
-    """Confidence bound on the ratio that learns the variances."""
+    r"""Confidence bound on the ratio that learns the variances.
+
+    As `ucb-b1`, with $\varepsilon = \sqrt{2 V \alpha \ln t / n} + 3 \alpha \ln t / n$, where $V$ is the variance
+    so far.
+
+    alpha  α, the width; the proof needs more than 2
+    """
 
     name = "ucb-b2"
     reference = "Cayci, Eryilmaz and Srikant, AISTATS 2020"
@@ -149,7 +164,10 @@ class UCBB2(MomentsPolicy):
 
 @dataclass(frozen=True)
 class UCBB2C(UCBB2):
-    """UCB-B2 that learns the correlation, too."""
+    r"""UCB-B2 that learns the correlation, too.
+
+    As `ucb-b2` for the residual $r - \omega c$, where $\omega = \mathrm{Cov}(r, c) / \mathrm{Var}(c)$ so far.
+    """
 
     name = "ucb-b2c"
     reference = "Cayci, Eryilmaz and Srikant, AISTATS 2020"
@@ -177,7 +195,11 @@ def group_count(alpha: float, rounds: float) -> int:
 
 @dataclass(frozen=True)
 class UCBM1(KnownVariances[Groups]):
-    """Confidence bound on the ratio from medians of means.
+    r"""Confidence bound on the ratio from medians of means.
+
+    Pulls the arm with the largest $\hat\rho + 2\sqrt2\, (\varepsilon + \hat\rho\, \eta) / \hat c$, where $\hat\rho$ and
+    $\hat c$ are medians of the ratios and mean costs of groups of outcomes and
+    $\varepsilon = 11 \sqrt{\alpha v \ln t / n}$, $\eta$ likewise; $+\infty$ unless $\eta < 0.21875\, \hat c$.
 
     >>> group_count(alpha=2.1, rounds=1000.0)  # ⌊3.5 · 2.1 · ln 1000⌋ + 1 = 51
     64

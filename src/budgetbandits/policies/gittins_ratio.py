@@ -69,7 +69,14 @@ def gittins_ratio(
 
 @dataclass(frozen=True)
 class GittinsRatio(PriorPolicy):
-    """Tries an arm while the money left could pay for what is learned.
+    r"""Tries an arm while the money left could pay for what is learned.
+
+    Pulls the arm with the largest $r/c$ for which $n_r\, \mathrm{kl}(p, r) / e_r + n_c\, \mathrm{kl}(q, c) / e_c \le
+    A\, h^2(n' / N) / 2$. Here $p$ and $q$ are its means and $n_r$ and $n_c$ its pulls, with the counts of a Beta prior
+    each; $n'$ is a mean of $n_r$ and $n_c$; $N = n' + b/q$ with the money left $b$; $h$ is the boundary of the stopping
+    problem; and $e$ is less than 1 where outcomes scatter less than 0 and 1 would. No arm is pulled first by force.
+
+    width  A; 1 is the boundary itself, and more shortens the tail of the regret
 
     >>> GittinsRatio(width=1.5).spec
     'gittins-ratio:width=1.5'

@@ -68,7 +68,12 @@ class EvidencePolicy(IndexPolicy):
 
 @dataclass(frozen=True)
 class IMEDRatio(EvidencePolicy):
-    """The least evidence against being the best.
+    r"""The least evidence against being the best.
+
+    Pulls the arm with the least $\kappa n\, d(\bar r, \bar c; \hat\rho) + \ln n$, where $d$ is the relative entropy to
+    the nearest means with the ratio $\hat\rho$, the best $\bar r/\bar c$ so far.
+
+    kappa  κ, the factor of the evidence; above 1 it explores less
 
     >>> IMEDRatio(kappa=1.5).spec
     'imed-ratio:kappa=1.5'
@@ -89,7 +94,12 @@ class IMEDRatio(EvidencePolicy):
 
 @dataclass(frozen=True)
 class IMEDFading(EvidencePolicy):
-    """Evidence counts κ-fold while there is little of it, and as it is in the long run.
+    r"""Evidence counts κ-fold while there is little of it, and as it is in the long run.
+
+    As `imed-ratio` with $\kappa_n = 1 + (\kappa - 1) / (1 + n/f)$ in the place of $\kappa$.
+
+    kappa  κ, the factor of the evidence at first
+    fade   f, the number of pulls after which half of what is above 1 is left
 
     >>> IMEDFading().spec, IMEDFading(fade=50).spec
     ('imed-fading', 'imed-fading:fade=50.0')
@@ -111,7 +121,11 @@ class IMEDFading(EvidencePolicy):
 
 @dataclass(frozen=True)
 class IMEDMoss(IMEDRatio):
-    """Arms are given up the sooner the more of them there are."""
+    r"""Arms are given up the sooner the more of them there are.
+
+    Pulls the arm with the least $\kappa n\, d(\bar r, \bar c; \hat\rho) + \ln \max(n/K,\, 1)$, with $d$ and $\hat\rho$
+    as in `imed-ratio`.
+    """
 
     name = "imed-moss"
     reference = NOT_IN_PRINT
@@ -124,7 +138,11 @@ class IMEDMoss(IMEDRatio):
 
 @dataclass(frozen=True)
 class MaillardRatio(IMEDRatio):
-    """Draws arms by the evidence against being the best, with known propensities."""
+    r"""Draws arms by the evidence against being the best, with known propensities.
+
+    Pulls an arm with a probability in proportion to $\exp(-\kappa n\, d(\bar r, \bar c; \hat\rho))$, with $d$ and
+    $\hat\rho$ as in `imed-ratio`.
+    """
 
     name = "maillard-ratio"
     reference = NOT_IN_PRINT

@@ -50,14 +50,17 @@ class Monotonicity:
 
     @property
     def lazy(self) -> bool:
+        """Whether an engine may evaluate an arm again only when its turn may have come."""
         return self.rises_with_rounds
 
     @property
     def blocks(self) -> bool:
+        """Whether an engine may play many rounds of one arm at once."""
         return self.rises_with_reward and self.falls_with_cost and self.falls_with_pulls and self.rises_with_rounds
 
 
 RISING_INDEX = Monotonicity(rises_with_reward=True, falls_with_cost=True, falls_with_pulls=True, rises_with_rounds=True)
+"""What holds of most upper confidence bounds."""
 
 
 @dataclass(frozen=True)

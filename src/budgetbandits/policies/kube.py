@@ -42,7 +42,9 @@ def kube_fractional(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, c
 
 @dataclass(frozen=True)
 class KUBE(IndexPolicy):
-    """Optimistic reward per mean cost seen.
+    r"""Optimistic reward per mean cost seen.
+
+    Pulls the arm with the largest $(\bar r + \sqrt{2 \ln t / n}) / \bar c$.
 
     >>> KUBE().spec
     'kube'
@@ -58,7 +60,10 @@ class KUBE(IndexPolicy):
 
 @dataclass(frozen=True)
 class FractionalKUBE(IndexPolicy):
-    """Optimistic reward per known cost.
+    r"""Optimistic reward per known cost.
+
+    Pulls the affordable arm with the largest $(\bar r + \sqrt{2 \ln t / n}) / c$, where $c$ is its known cost; stops
+    when no arm is affordable.
 
     >>> sorted(FractionalKUBE().needs)
     ['budget', 'costs']
@@ -82,7 +87,10 @@ class FractionalKUBE(IndexPolicy):
 
 @dataclass(frozen=True)
 class KnapsackKUBE(FractionalKUBE):
-    """KUBE with its knapsack, for known costs.
+    r"""KUBE with its knapsack, for known costs.
+
+    Fills what is left of the budget greedily in the order of $(\bar r + \sqrt{2 \ln t / n}) / c$ and pulls an arm with
+    the probability $m_i / \sum_j m_j$, where $m_i$ are the copies of arm $i$ in the knapsack.
 
     >>> fill(np.array([3.0, 2.0, 1.0]), np.array([0.4, 0.3, 0.1]), left=1.0)
     array([2, 0, 2])

@@ -92,7 +92,12 @@ def by_variances(
 
 @dataclass(frozen=True)
 class OmegaUCB(IndexPolicy):
-    """Wilson's upper end of the reward by the lower end of the cost.
+    r"""Wilson's upper end of the reward by the lower end of the cost.
+
+    Pulls the arm with the largest upper end of Wilson's interval of $\bar r$ divided by the lower end of that of
+    $\bar c$, with $z^2 = 2 \rho \ln t$.
+
+    rho  ρ, the width; 1 is proven, 1/4 is what the paper recommends
 
     >>> OmegaUCB(rho=1.0).spec
     'omega-ucb:rho=1.0'
@@ -114,7 +119,13 @@ class OmegaUCB(IndexPolicy):
 
 @dataclass(frozen=True)
 class OmegaStarUCB(MomentsPolicy):
-    """ω-UCB that learns the variances."""
+    r"""ω-UCB that learns the variances.
+
+    As `omega-ucb`, with $z^2$ multiplied by $\min(1,\, V / (\bar x (1 - \bar x)))$ from 30 pulls on, where $V$ is the
+    variance of the rewards or costs $x$ so far.
+
+    rho  ρ, the width
+    """
 
     name = "omega-star-ucb"
     reference = "Heyden et al., KDD 2024"
@@ -132,7 +143,11 @@ class OmegaStarUCB(MomentsPolicy):
 
 @dataclass(frozen=True)
 class OmegaRising(MomentsPolicy):
-    """ω*-UCB that asks arms again in a long game.
+    r"""ω*-UCB that asks arms again in a long game.
+
+    As `omega-star-ucb`, with $z^2 = \tfrac12 \ln t + \tfrac32 \ln \max(t / (w K),\, 1)$.
+
+    wait  w, for how many pulls of each arm it is as narrow as with ρ = 1/4
 
     >>> OmegaRising(wait=30).spec
     'omega-rising:wait=30.0'

@@ -46,7 +46,10 @@ def pd_bwk(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, width: Any
 
 @dataclass(frozen=True)
 class PDBwK(IndexPolicy[T]):
-    """Optimistic reward per optimistic cost.
+    r"""Optimistic reward per optimistic cost.
+
+    Pulls the arm with the largest $\min(\bar r + \varphi(\bar r),\, 1) / \max(\bar c - \varphi(\bar c),\, 0)$, where
+    $\varphi(x) = \sqrt{\nu x / n} + \nu / n$ and $\nu = \tfrac14 \ln(B K)$.
 
     >>> sorted(PDBwK().needs)
     ['budget']
@@ -83,7 +86,12 @@ class PricedState(Tally):
 
 @dataclass(frozen=True)
 class PrimalDualBwK(PDBwK[PricedState]):
-    """The original, with time as a second resource.
+    r"""The original, with time as a second resource.
+
+    As `pd-bwk`, with the denominator $\sum_j v_j u_j$: the optimistic use $u_j$ of money and, with a horizon $T$, of
+    time, each at a price $v_j$ that rises with use. Stops after $T$ rounds; without a horizon it equals `pd-bwk`.
+
+    horizon  T; without it, what the driver says
 
     >>> PrimalDualBwK(horizon=1000.0).spec
     'primal-dual-bwk:horizon=1000.0'

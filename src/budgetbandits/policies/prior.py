@@ -114,7 +114,7 @@ class PriorMoments(Moments):
 class PriorPolicy(MoneyPolicy):
     """An index policy that looks at variances, at the money left, and at a prior fitted to all arms.
 
-    ``lead`` is what the logarithm of the likelihood must gain before the uniform prior is given up.
+    lead  what the logarithm of the likelihood must gain before the uniform prior is given up
     """
 
     lead: float = 3.0

@@ -47,7 +47,10 @@ def plain_ratio(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> An
 
 @dataclass(frozen=True)
 class _WithWidth(IndexPolicy):
-    """What the three bounds share."""
+    """What the three bounds share.
+
+    alpha  α, the width; the proof needs a large one
+    """
 
     monotone = RISING_INDEX
     alpha: float = 0.25
@@ -61,7 +64,10 @@ class _WithWidth(IndexPolicy):
 
 @dataclass(frozen=True)
 class IUCB(_WithWidth):
-    """An interval around the ratio of the means."""
+    r"""An interval around the ratio of the means.
+
+    Pulls the arm with the largest $\bar r/\bar c + e$, where $e = \alpha \sqrt{\ln(t - 1) / n}$.
+    """
 
     name = "i-ucb"
     reference = "Xia et al., Neurocomputing 2017"
@@ -71,7 +77,9 @@ class IUCB(_WithWidth):
 
 @dataclass(frozen=True)
 class CUCB(_WithWidth):
-    """Optimistic reward per mean cost, with a narrower bonus than KUBE.
+    r"""Optimistic reward per mean cost, with a narrower bonus than KUBE.
+
+    Pulls the arm with the largest $(\bar r + e) / \bar c$, where $e = \alpha \sqrt{\ln(t - 1) / n}$.
 
     >>> CUCB().alpha
     0.125
@@ -86,7 +94,11 @@ class CUCB(_WithWidth):
 
 @dataclass(frozen=True)
 class MUCB(_WithWidth):
-    """Optimistic reward per optimistic cost, bounded by Hoeffding."""
+    r"""Optimistic reward per optimistic cost, bounded by Hoeffding.
+
+    Pulls the arm with the largest $\min(\bar r + e,\, 1) / \max(\bar c - e,\, 0)$, where
+    $e = \alpha \sqrt{\ln(t - 1) / n}$.
+    """
 
     name = "m-ucb"
     reference = "Xia et al., Neurocomputing 2017"
@@ -97,7 +109,11 @@ class MUCB(_WithWidth):
 
 @dataclass(frozen=True)
 class BGreedy(IndexPolicy):
-    """The best ratio so far, and now and then any arm.
+    r"""The best ratio so far, and now and then any arm.
+
+    Pulls any arm with the probability $\min(1,\, \alpha K / t)$, else the one with the largest $\sum r / \sum c$.
+
+    alpha  α, how long it explores; the proof needs a large one
 
     >>> BGreedy(alpha=2.0).exploration(arms=10)
     20.0

@@ -68,7 +68,11 @@ class BetaState(Posterior):
 
 @dataclass(frozen=True)
 class BetaThompson(SamplingPolicy[BetaState]):
-    """Beta posteriors, and Bernoulli trials for values between 0 and 1."""
+    """Beta posteriors, and Bernoulli trials for values between 0 and 1.
+
+    prior_reward  the Beta prior of the mean reward: one pair, or one for each arm in order
+    kappa         the factor of all counts, from 0.01 to 100; above 1 the proof does not hold
+    """
 
     prior_reward: Prior = UNIFORM
     kappa: float = 1.0
@@ -104,7 +108,13 @@ class BetaThompson(SamplingPolicy[BetaState]):
 
 @dataclass(frozen=True)
 class BudgetedThompson(BetaThompson):
-    """Budgeted Thompson Sampling, the paper's algorithm.
+    r"""Budgeted Thompson Sampling, the paper's algorithm.
+
+    Draws $\theta_r \sim \mathrm{Beta}(a_r + \kappa S_r,\, b_r + \kappa F_r)$ and, with the prior and the counts of its
+    cost, $\theta_c$ for every arm; pulls the one with the largest $\theta_r / \theta_c$. No arm is pulled first by
+    force. A reward or cost strictly between 0 and 1 counts as one Bernoulli trial with that probability.
+
+    prior_cost  the Beta prior of the mean cost: as that of the reward
 
     >>> from budgetbandits import Allocation
     >>> spend = Allocation(BudgetedThompson(), ["search", "mail"], budget=100.0, seed=7)
@@ -141,7 +151,11 @@ class BudgetedThompson(BetaThompson):
 
 @dataclass(frozen=True)
 class Thompson(BetaThompson):
-    """Thompson sampling; ignores costs."""
+    r"""Thompson sampling; ignores costs.
+
+    Draws $\theta_r \sim \mathrm{Beta}(a_r + \kappa S_r,\, b_r + \kappa F_r)$ for every arm and pulls the one with the
+    largest; no arm is pulled first by force.
+    """
 
     name = "thompson"
     label = "Thompson"

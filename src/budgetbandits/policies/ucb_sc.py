@@ -55,7 +55,10 @@ def kl_ucb_sc_plus(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) ->
 
 @dataclass(frozen=True)
 class UCBSC(IndexPolicy):
-    """UCB-SC+: the largest ratio in a circle around the means."""
+    r"""UCB-SC+: the largest ratio in a circle around the means.
+
+    Pulls the arm with the largest ratio in a circle of radius $\sqrt{\ln(t/n) / (2 n)}$ around $(\bar r, \bar c)$.
+    """
 
     name = "ucb-sc"
     reference = "Watanabe et al., IEICE 2018"
@@ -66,7 +69,10 @@ class UCBSC(IndexPolicy):
 
 @dataclass(frozen=True)
 class KLUCBSC(KLUCB):
-    """The largest ratio within relative entropy; attains the lower bound.
+    r"""The largest ratio within relative entropy; attains the lower bound.
+
+    Pulls the arm with the largest $r/c$ for which $n\, (\mathrm{kl}(\bar r, r) + \mathrm{kl}(\bar c, c)) \le \ln t +
+    a \ln \ln t$.
 
     >>> KLUCBSC(lower_order=3.0).spec
     'kl-ucb-sc:lower_order=3.0'
@@ -81,7 +87,10 @@ class KLUCBSC(KLUCB):
 
 @dataclass(frozen=True)
 class KLUCBSCPlus(IndexPolicy):
-    """KL-UCB-SC that explores arms less the more they were pulled."""
+    r"""KL-UCB-SC that explores arms less the more they were pulled.
+
+    As `kl-ucb-sc`, with $\ln(t/n)$ in the place of $\ln t + a \ln \ln t$.
+    """
 
     name = "kl-ucb-sc-plus"
     reference = "Watanabe et al., IEICE 2017"

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -41,9 +41,32 @@ import scipy
 from budgetbandits.errors import ProblemError
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.problems.problem import SMALLEST_COST, parsed, read_file
-from budgetbandits.validation import within
+from budgetbandits.validation import FileKey, within
 
-KEYS = ("features", "arms", "reward_spread", "cost_spread")
+SPREADS = {
+    "reward_spread": FileKey("number", "1 for rewards of 0 or 1, less for Beta laws, 0 for their means.", "1"),
+    "cost_spread": FileKey("number", "The standard deviation of a cost, as a share of its mean.", "0.5"),
+}
+KEYS = {
+    "features": FileKey("list of tables", "The features, each under a line [[features]]."),
+    "arms": FileKey("list of tables", "The arms, each under a line [[arms]]; at least two."),
+    **SPREADS,
+}
+FEATURE_KEYS = {
+    "name": FileKey("text", "Its name."),
+    "law": FileKey("text", "How it is drawn: normal, or bernoulli for 0 and 1."),
+    "mean": FileKey("number", "Its mean.", "0 for normal, 0.5 for bernoulli"),
+    "spread": FileKey("number", "Its standard deviation, if it is normal.", "1"),
+}
+ARM_KEYS = {
+    "name": FileKey("text", "Its name."),
+    "reward": FileKey("line", "Its mean reward: level + slopes · features, clipped to [0, 1]."),
+    "cost": FileKey("line", "Its mean cost: level × exp(slopes · features), clipped to (0, 1]."),
+}
+LINE_KEYS = {
+    "level": FileKey("number", "The value where all features are 0."),
+    "slopes": FileKey("table", "A number for each feature by name; one that is left out is 0.", "all 0"),
+}
 
 LARGEST = 1e9
 """Levels, slopes, and means and spreads of features are numbers up to this."""
@@ -198,6 +221,7 @@ class LinearStream:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
+        """The names of the features, in order."""
         return tuple(feature.name for feature in self.features)
 
     def __len__(self) -> int:
@@ -308,7 +332,7 @@ class LinearStream:
     def from_document(cls, document: Mapping[str, Any]) -> LinearStream:
         """Like `from_toml`, from a parsed document."""
         _only(document, KEYS, "a stream with features")
-        spreads = {name: document[name] for name in KEYS[2:] if name in document}
+        spreads = {name: document[name] for name in SPREADS if name in document}
         features = tuple(_parse_feature(entry) for entry in _tables(document, "features"))
         names = [feature.name for feature in features]
         if len(set(names)) < len(names):
@@ -343,7 +367,7 @@ def _checked(what: str, value: Any, low: float) -> float:
     return within(what, value, low, LARGEST, above=True, error=ProblemError)
 
 
-def _only(table: Mapping[str, Any], keys: tuple[str, ...], owner: str) -> None:
+def _only(table: Mapping[str, Any], keys: Collection[str], owner: str) -> None:
     for key in table:
         if key not in keys:
             raise ProblemError(f"unknown key {key!r:.40}; {owner} has {', '.join(keys)}")
@@ -370,14 +394,14 @@ def _parse_feature(entry: dict[str, Any]) -> Feature:
 
 def _parse_arm(entry: dict[str, Any], features: list[str]) -> LinearArm:
     where = f"arm {entry['name']!r}"
-    _only(entry, ("name", "reward", "cost"), where)
+    _only(entry, ARM_KEYS, where)
     found: list[tuple[Any, tuple[Any, ...]]] = []
     for kind in ("reward", "cost"):
         mean = entry.get(kind)
         if not isinstance(mean, dict) or "level" not in mean or not isinstance(mean.get("slopes", {}), dict):
             example = "{ level = 0.5, slopes = { log_length = 0.1 } }"
             raise ProblemError(f"{where}: {kind} is {mean!r:.40}; write {kind} = {example}")
-        _only(mean, ("level", "slopes"), f"the {kind} of {where}")
+        _only(mean, LINE_KEYS, f"the {kind} of {where}")
         slopes = mean.get("slopes", {})
         for name in slopes:
             if name not in features:

@@ -32,12 +32,22 @@ from budgetbandits.problems.distributions import (
     parse_law,
 )
 from budgetbandits.problems.records import Records, read_csv, read_table
-from budgetbandits.validation import positive, within
+from budgetbandits.validation import FileKey, positive, within
 
 T = TypeVar("T")
 
-UNITS = ("reward_max", "cost_max")
-"""A reward and a cost of 1, in the units of the recorded outcomes."""
+UNITS = {
+    "reward_max": FileKey("number", "A reward of 1, in the units of the recorded outcomes.", "1"),
+    "cost_max": FileKey("number", "A cost of 1, in these units.", "1"),
+}
+KEYS = {"arms": FileKey("list of tables", "The arms, each under a line [[arms]]; at least two."), **UNITS}
+ARM_KEYS = {
+    "name": FileKey("text", "Its name, different from those of the other arms."),
+    "reward": FileKey("law", "The law of its rewards, which do not depend on its costs."),
+    "cost": FileKey("law", "The law of its costs; their mean is above 0."),
+    "joint": FileKey("joint law", "The law of reward and cost together.", "reward and cost are given"),
+    "cost_max": FileKey("number, up to 1", "The largest cost it can have, if players know it.", "they do not"),
+}
 
 SMALLEST_COST = 1e-12
 """Mean costs below this are as good as 0: no game would end."""
@@ -128,14 +138,17 @@ class Problem:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The arms, in order."""
         return tuple(arm.name for arm in self.arms)
 
     @cached_property
     def reward_means(self) -> Array:
+        """The mean reward of each arm, in [0, 1]."""
         return np.array([arm.law.reward_mean for arm in self.arms])
 
     @cached_property
     def cost_means(self) -> Array:
+        """The mean cost of each arm, in (0, 1]."""
         return np.array([arm.law.cost_mean for arm in self.arms])
 
     @cached_property
@@ -215,7 +228,7 @@ class Problem:
         if "features" in document:
             raise ProblemError("this is a stream with [[features]]; name a problem file, or call LinearStream.load")
         for key in document:
-            if key != "arms" and key not in UNITS:
+            if key not in KEYS:
                 raise ProblemError(f"unknown key {key!r}; a problem holds [[arms]] entries, and {' and '.join(UNITS)}")
         entries = document.get("arms", [])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -300,7 +313,7 @@ def _parse_arm(entry: dict[str, Any], position: int) -> Arm:
     name = entry["name"]
     where = f"arm {name!r}"
     for key in entry:
-        if key not in ("name", "reward", "cost", "joint", "cost_max"):
+        if key not in ARM_KEYS:
             raise ProblemError(
                 f"{where}: unknown key {key!r}; an arm has name, reward and cost (or joint), perhaps cost_max"
             )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,18 @@ from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter, ProblemError
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.validation import LARGEST_FEATURE
+from budgetbandits.validation import LARGEST_FEATURE, FileKey
 
-MEANINGS = ("request", "arm", "reward", "cost", "segment")
-"""The meanings that a column may have; arm, reward and cost must be there."""
+MEANINGS = {
+    "request": FileKey("text or number", "Which request the row is for; with it, the file can be replayed.", "none"),
+    "arm": FileKey("text", "The arm that answered."),
+    "reward": FileKey("number, from 0", "What it paid."),
+    "cost": FileKey("number, from 0", "What it cost."),
+    "segment": FileKey("text", "The segment of the request.", "one segment"),
+}
+"""The meanings that a column may have."""
 
-REQUIRED_MEANINGS = ("arm", "reward", "cost")
+REQUIRED_MEANINGS = tuple(meaning for meaning, about in MEANINGS.items() if not about.default)
 
 
 def _no_features() -> Array:
@@ -55,7 +61,7 @@ class Records:
         return self.reward[mine], self.cost[mine]
 
 
-def parse_columns(text: str, meanings: Sequence[str] = MEANINGS) -> dict[str, str]:
+def parse_columns(text: str, meanings: Collection[str] = MEANINGS) -> dict[str, str]:
     """Which column stands for what, from text.
 
     >>> parse_columns("arm=model, cost=cost_usd")
@@ -164,7 +170,7 @@ def _joined(requests: Sequence[Any], table: Any, column: str) -> dict[str, Any]:
 
 
 def named_columns(
-    table: Any, columns: Mapping[str, str] | None, meanings: Sequence[str], required: Sequence[str]
+    table: Any, columns: Mapping[str, str] | None, meanings: Collection[str], required: Sequence[str]
 ) -> dict[str, list[Any]]:
     """The columns of a table by what they stand for: as ``columns`` says, or by their own names."""
     present = list(getattr(table, "columns", table))

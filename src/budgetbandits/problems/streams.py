@@ -34,9 +34,15 @@ from budgetbandits.problems.distributions import Copula, Fixed, Independent, Joi
 from budgetbandits.problems.linear import LinearStream
 from budgetbandits.problems.problem import UNITS, Problem, parsed, read_file, recorded_arms
 from budgetbandits.problems.records import read_csv
-from budgetbandits.validation import integer, within
+from budgetbandits.validation import FileKey, integer, within
 
-KEYS = ("from", "segment", "share", "arms", *UNITS)
+KEYS = {
+    "from": FileKey("whole number", "The number of its first request; the first of all is 0.", "0"),
+    "segment": FileKey("text", "The segment whose requests meet it.", "the only one"),
+    "share": FileKey("number", "The share of that segment in the requests; those of a phase sum to 1.", "1"),
+    "arms": FileKey("list of tables", "Its arms, each under a line [[parts.arms]], as in a problem file."),
+    **UNITS,
+}
 ROUNDING = 1e-9
 """Shares are floats: together they are 1 up to this."""
 
@@ -140,6 +146,7 @@ class RequestStream:
 
     @cached_property
     def segments(self) -> tuple[str, ...]:
+        """The names of the segments, in order."""
         return tuple(part.segment for part in self.parts if part.first == self.parts[0].first)
 
     @cached_property
@@ -221,6 +228,7 @@ class RequestStream:
 
     @property
     def writable(self) -> bool:
+        """Whether `to_toml` can write it: every law is one of the package's."""
         return all(part.problem.writable for part in self.parts)
 
     # --- files ---------------------------------------------------------------------------------------------------

@@ -33,6 +33,21 @@ from budgetbandits.service.standing import Outlook, outlooks
 from budgetbandits.service.stores.contract import Store, Transaction, find_campaign
 from budgetbandits.service.stores.sql.webhooks import Delivery, Notified, Webhook
 
+NOTIFICATIONS = {
+    "standing": "A campaign changed its standing.",
+    "overrun": "A cost overran.",
+    "test": "An operator asked for a test; it has `id`, `type` and `at` alone.",
+}
+"""What each ``type`` of notification is about."""
+NOTIFICATION_FIELDS = {
+    "id": "The notification's id: a notification may come twice, with the same id.",
+    "type": "What it is about.",
+    "campaign_id": "The campaign's id.",
+    "before": "The standing before.",
+    "overrun": "All costs beyond caps or the money there was, by now.",
+    "overrun_before": "The same at the notification before.",
+}
+"""The fields of a notification, next to those of a campaign's standing."""
 WEBHOOKS_MAX = 20
 CAMPAIGNS_AT_ONCE = 100
 """Campaigns that are looked at in one transaction."""

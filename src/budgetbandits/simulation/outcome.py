@@ -106,6 +106,7 @@ class Outcome:
 
     @property
     def runs(self) -> int:
+        """How many games were played."""
         return len(self.reward)
 
     @property

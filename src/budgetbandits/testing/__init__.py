@@ -46,10 +46,12 @@ class Report:
 
     @property
     def broken(self) -> list[Finding]:
+        """The findings that are broken."""
         return [finding for finding in self.findings if finding.verdict == "broken"]
 
     @property
     def holds(self) -> bool:
+        """Whether nothing is broken."""
         return not self.broken
 
     def assert_holds(self) -> None:

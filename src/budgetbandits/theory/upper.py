@@ -75,10 +75,12 @@ class ArmBound:
 
     @property
     def pulls(self) -> float:
+        """How often the arm is pulled at most, on average."""
         return self.first_pulls + self.lucky_samples + self.waiting
 
     @property
     def regret(self) -> float:
+        """The arm's part in the bound."""
         return self.cost_mean * self.gap * self.pulls
 
 
@@ -96,6 +98,7 @@ class UpperBound:
 
     @property
     def regret(self) -> float:
+        """The bound: the parts of all arms and the overdraft."""
         return sum(arm.regret for arm in self.arms) + self.overdraft
 
     @property

@@ -174,7 +174,16 @@ class Program(NamedTuple):
 
 @dataclass(frozen=True)
 class LinearThompson(PlanPolicy[LinearState]):
-    """Thompson sampling for requests with features, and a budget that must last for a number of them.
+    r"""Thompson sampling for requests with features, and a budget that must last for a number of them.
+
+    The mean reward of an arm is linear in the features $x$ of a request, and so is the logarithm of its mean cost, with
+    slopes that arms share in part. Draws the coefficients of all arms, finds the price $\lambda$ at which recent
+    requests use up (money left)/(requests left), and pulls the arm with the largest $r(x) - \lambda\, c(x)$, unless a
+    trial of it cannot pay.
+
+    apart   how many outcomes for each feature the guess counts for that an arm is like the others
+    shared  how many outcomes for each feature the guess counts for that the feature has no effect
+    forget  the share by which each outcome of an arm makes its earlier ones count less, up to 0.5
 
     >>> policy, rng = LinearThompson(), np.random.default_rng(1)
     >>> state = policy.start(2, Knowledge(budget=300.0, horizon=1000.0, features=1))

@@ -91,7 +91,17 @@ RELATIVE_COST_MAX = 50.0
 
 @dataclass(frozen=True)
 class PacedThompson(PlanPolicy[PacedState]):
-    """Thompson sampling for a budget that must last for a number of requests, with segments and price estimates.
+    r"""Thompson sampling for a budget that must last for a number of requests, with segments and price estimates.
+
+    Draws $\theta \sim \mathrm{Beta}(\kappa m,\, \kappa (1 - m))$ for the reward and the cost of every arm and segment,
+    with $\kappa = (n + 2)\, m (1 - m) / s^2$ from the mean $m$ and the variance $s^2$ of its outcomes. Of all mixes of
+    arms that cost (money left)/(requests left) on average, it takes the one that earns most for the drawn means, with
+    one price on money for all segments, and pulls an arm of it by lot. Without a horizon it is BTS's rule.
+
+    pooling  how many outcomes of all other segments a segment starts from at first
+    trials   1 makes Bernoulli trials of outcomes between 0 and 1, as BTS does; 0 does not
+    forget   the share by which each outcome of an arm makes its earlier ones count less, up to 0.5
+    hope     above 0 nothing is drawn: the mix is the best for means that are hoped for, less so near the end
 
     >>> policy, rng = PacedThompson(), np.random.default_rng(1)
     >>> state = policy.start(2, Knowledge(budget=300.0, horizon=1000.0))

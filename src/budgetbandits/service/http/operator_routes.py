@@ -140,9 +140,12 @@ HANDLERS: dict[Any, Any] = dict.fromkeys([*CALLER_ERRORS, RequestValidationError
 UNUSED_BODY_BYTES_MAX = 1_000
 """Bytes of a body that is sent to a route without one."""
 
+WebhookPath = Annotated[str, Path(min_length=1, max_length=200, description="A webhook's id.")]
+
 PageLimit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
 
-Cursor = Annotated[int, Query(ge=0, le=2**62, description="The cursor that ended the previous page.")]
+CURSOR = "The cursor that ended the previous page."
+Cursor = Annotated[int, Query(ge=0, le=2**62, description=CURSOR)]
 
 
 def service_of(request: Request) -> ServerState:
@@ -392,8 +395,10 @@ def change_terms(body: TermChanges, change: ThisChange, request: Request) -> Res
 
 @read.get("/v1/campaigns/{campaign}/export", response_class=Response, responses=EXPORT_RESPONSES)
 async def export(
-    request: Request, campaign: CampaignPath, service: ThisService, table: Table = "decisions", format: Format = "csv"
-) -> StreamedRead:
+    request: Request, campaign: CampaignPath, service: ThisService,
+    table: Annotated[Table, Query(description="Which table.")] = "decisions",
+    format: Annotated[Format, Query(description="Parquet needs the extra archive on the server.")] = "csv",
+) -> StreamedRead:  # fmt: skip
     """Export all decisions or all events as a file."""
     archived = await run_in_threadpool(archived_rows, service.store, campaign, table)
     reading = await _long_read(request, service, Job("export", campaign, table, format))
@@ -413,8 +418,10 @@ async def verify(request: Request, campaign: CampaignPath, service: ThisService)
 
 @read.get("/v1/campaigns/{campaign}/decisions")
 def decisions(
-    campaign: CampaignPath, service: ThisService, limit: PageLimit = 100, before: Cursor | None = None,
-    kind: DecisionKind = "all", arm: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
+    campaign: CampaignPath, service: ThisService, limit: PageLimit = 100,
+    before: Annotated[int | None, Query(ge=0, le=2**62, description=CURSOR)] = None,
+    kind: Annotated[DecisionKind, Query(description="Only decisions of this kind.")] = "all",
+    arm: Annotated[str | None, Query(min_length=1, max_length=200, description="Only those of this arm.")] = None,
 ) -> DecisionPageAnswer:  # fmt: skip
     """List decisions, the newest first, page by page."""
     work = partial(read_decisions, campaign=campaign, limit=limit, before=before, kind=kind, arm=arm)
@@ -457,7 +464,9 @@ def create_key(body: NewKey, service: ThisService, actor: Actor, key: Idempotenc
 
 @admin.delete("/v1/keys/{prefix}", name="drop_key")
 def delete_key(
-    prefix: Annotated[str, Path(pattern="^[0-9a-zA-Z]{1,40}$")], service: ThisService, actor: Actor
+    prefix: Annotated[str, Path(pattern="^[0-9a-zA-Z]{1,40}$", description="The public part of the key.")],
+    service: ThisService,
+    actor: Actor,
 ) -> DroppedKeyAnswer:
     """Drop a key: servers refuse it within five seconds."""
     if actor_of(prefix) == actor:
@@ -482,9 +491,7 @@ def list_webhooks(service: ThisService) -> list[WebhookAnswer]:
 
 
 @admin.delete("/v1/webhooks/{webhook}")
-def drop_webhook(
-    webhook: Annotated[str, Path(min_length=1, max_length=200)], service: ThisService, actor: Actor
-) -> DroppedWebhookAnswer:
+def drop_webhook(webhook: WebhookPath, service: ThisService, actor: Actor) -> DroppedWebhookAnswer:
     """Notify an address no more; what it has not accepted is dropped."""
     webhooks.drop_webhook(service.store, webhook)
     log.info("webhook dropped", webhook=webhook, actor=actor)
@@ -492,9 +499,7 @@ def drop_webhook(
 
 
 @admin.post("/v1/webhooks/{webhook}/test")
-def test_webhook(
-    webhook: Annotated[str, Path(min_length=1, max_length=200)], service: ThisService
-) -> WebhookTestAnswer:
+def test_webhook(webhook: WebhookPath, service: ThisService) -> WebhookTestAnswer:
     """Send a test notification to an address at once, and say whether it was accepted."""
     problem = webhooks.send_test(service.store, webhook)
     return WebhookTestAnswer(id=webhook, accepted=problem is None, problem=problem)

@@ -54,11 +54,23 @@ STATUS_CODES: dict[type[BudgetBanditsError], int] = {
 }
 """All other errors of the package: 422."""
 
-PROTOCOL_TITLES = (
-    "unauthorized", "forbidden", "not_found", "method_not_allowed", "length_required", "body_too_large", "invalid",
-    "malformed", "request_timeout", "headers_too_large", "busy", "client_disconnected", "http", "internal_error",
-)  # fmt: skip
-"""Titles that no class of the package stands for."""
+PROTOCOL_TITLES = {
+    "unauthorized": "401. No key, or none that there is: a `NotAllowed` in Python.",
+    "forbidden": "403. The key may not do this: its scope or its campaign is another. A `NotAllowed` in Python.",
+    "not_found": "404. Nothing is at this address.",
+    "method_not_allowed": "405. The address has other methods.",
+    "length_required": "411. Content-Length is missing.",
+    "body_too_large": "413. The body is too large.",
+    "invalid": "422. The request cannot be read; the detail says where.",
+    "malformed": "400. It is not HTTP/1.1.",
+    "request_timeout": "408. The request did not come in time.",
+    "headers_too_large": "431. The headers are too large.",
+    "busy": "503. There are too many connections.",
+    "client_disconnected": "400. The connection closed before the body came.",
+    "http": "Any other status that a route answers with.",
+    "internal_error": "500. A bug of the service; its log says more.",
+}
+"""Titles that no class of the package stands for, with their status."""
 
 PROBLEM_TITLES = (
     *REFUSALS,

@@ -200,7 +200,9 @@ class FeedbackBatchItem(FeedbackRequest):
 
 
 class FeedbackBatchRequest(RequestBody):
-    outcomes: Annotated[list[FeedbackBatchItem], Field(min_length=1, max_length=BATCH_MAX)]
+    outcomes: Annotated[list[FeedbackBatchItem], Field(min_length=1, max_length=BATCH_MAX)] = _about(
+        "One outcome for each decision."
+    )
     max_bytes: ClassVar[int] = 300_000
 
     @classmethod
@@ -221,12 +223,14 @@ class Resumption(RequestBody):
 
 
 class NewArm(RequestBody):
-    name: Name
+    name: Name = _about("A name that no other arm of the campaign has.")
     cost_cap: Money = _about("The most that one pull of it can cost.")
 
 
 class NewKey(RequestBody):
-    scopes: Annotated[list[Literal[SCOPES]], Field(min_length=1, max_length=4)]  # type: ignore[valid-type]
+    scopes: Annotated[list[Literal[SCOPES]], Field(min_length=1, max_length=4)] = _about(  # type: ignore[valid-type]
+        "What the key may do."
+    )
     campaign: Name | None = _about("Its name or id, for a key that is for this campaign only.", None)
     name: Name | None = _about("What the key is for.", None)
     owner: Name | None = _about("Who has it.", None)
@@ -260,11 +264,11 @@ class DecisionAnswer(BaseModel):
 
 
 class DecisionBatchAnswer(BaseModel):
-    decisions: list[DecisionAnswer]
+    decisions: list[DecisionAnswer] = _about("As many as were asked for.")
 
 
 class FeedbackAnswer(BaseModel):
-    decision: str
+    decision: str = _about("The decision's id.")
     overrun: float = _about(
         "The cost beyond the arm's cap or the money that was left; if there is any, the campaign is frozen now.", 0.0
     )
@@ -275,16 +279,16 @@ class FeedbackBatchResult(FeedbackAnswer):
 
 
 class FeedbackBatchAnswer(BaseModel):
-    results: list[FeedbackBatchResult]
+    results: list[FeedbackBatchResult] = _about("One for each outcome, in order.")
 
 
 class CampaignMoney(BaseModel):
-    id: str
-    name: str
-    policy: str
-    status: Status
-    budget: float
-    spent: float
+    id: str = _about("Its id, which never changes.")
+    name: str = _about("Its name, which may change.")
+    policy: str = _about("How arms are chosen.")
+    status: Status = _about("Whether it decides: only while it is active.")
+    budget: float = _about("The most that may be spent.")
+    spent: float = _about("What its decisions have cost, without overruns.")
     held: float = _about("Held for decisions whose cost is not reported yet.")
     leased: float = _about("Reserved by servers that decide by themselves.")
     left: float = _about("Neither spent, held nor leased.")
@@ -297,11 +301,11 @@ class CampaignAnswer(_with_terms("CampaignMoneyAndTerms", CampaignMoney, _answer
 
 
 class ArmAnswer(BaseModel):
-    name: str
-    cost_cap: float
+    name: str = _about("Its name.")
+    cost_cap: float = _about("The most that one pull of it can cost.")
     active: bool = _about("False for a retired arm.")
     pulls: int = _about("Decisions whose reward and cost are reported.")
-    failures: int
+    failures: int = _about("Decisions that were reported as failed.")
     cooldown_until: float | None = _about("Until when it cools down, in seconds since 1970; null if it does not.")
     down_since: float | None = _about("When its present row of failures began, in seconds since 1970.")
 
@@ -310,11 +314,11 @@ class CampaignDetailAnswer(CampaignAnswer):
     requests_answered: int = _about("Requests whose reward and cost are reported.")
     requests_used: int = _about("Requests whose cost is reported, or that expired and were charged.")
     segments: list[str] = _about("The segments that requests named, in the order in which they first came.")
-    arms: list[ArmAnswer]
+    arms: list[ArmAnswer] = _about("All arms, retired ones included.")
 
 
 class ArmTotalAnswer(BaseModel):
-    arm: str
+    arm: str = _about("The arm's name.")
     open: int = _about("Decisions whose cost is not reported yet.")
     cost: float = _about("What its decisions have cost, with overruns.")
     reward: float = _about("The sum of their rewards.")
@@ -334,7 +338,7 @@ class PaceAnswer(BaseModel):
 
 
 class StandingAnswer(BaseModel):
-    id: str
+    id: str = _about("The campaign's id.")
     campaign: str = _about("The campaign's name.")
     at: float = _about("When this was read, in seconds since 1970. Times are as of a few seconds before.")
     standing: Literal[STANDINGS] = _about("In a word.")  # type: ignore[valid-type]
@@ -343,7 +347,7 @@ class StandingAnswer(BaseModel):
     runs_out: RunsOutAnswer | None = _about("Null if it does not run, or has spent too little to say anything.")
     pace: PaceAnswer | None = _about("Null if it has no plan.")
     spent: float = _about("Also by leases that are not merged yet.")
-    left: float
+    left: float = _about("What new decisions can have.")
     spent_24_hours: float = _about("Since the hour began that contains this time of yesterday, and so ...")
     rewards_24_hours: int = _about("... the number of rewards reported ...")
     reward_24_hours: float = _about("... and their sum.")
@@ -353,15 +357,15 @@ class StandingAnswer(BaseModel):
 
 class DecisionDetailAnswer(BaseModel):
     decision: str = _about("The decision's id.")
-    arm: str
-    segment: str | None
-    state: Literal["pending", "settled", "voided", "expired"]
-    failed: bool
+    arm: str = _about("The arm that was chosen.")
+    segment: str | None = _about("The kind of the request; null if it named none.")
+    state: Literal["pending", "settled", "voided", "expired"] = _about("What became of its hold.")
+    failed: bool = _about("Whether it was reported as failed.")
     hold: float = _about("What was held for it.")
     cost: float | None = _about("What was reported; null if nothing was.")
     charged: float = _about("What was booked as spent.")
     overrun: float = _about("What it cost beyond that.")
-    reward: float | None
+    reward: float | None = _about("What was reported; null if nothing was.")
     created_at: float = _about("Seconds since 1970.")
     expires_at: float = _about("When its hold expires, or would have, in seconds since 1970.")
     propensity: float | None = _about("How likely the choice was, where that is recorded.")
@@ -375,11 +379,11 @@ class DecisionPageAnswer(BaseModel):
 class EventAnswer(BaseModel):
     seq: int = _about("Its number; higher ones are later.")
     at: float = _about("Seconds since 1970.")
-    kind: EventKind
-    decision: str | None
-    arm: str | None
-    amount: float | None
-    reward: float | None
+    kind: EventKind = _about("What happened.")
+    decision: str | None = _about("The decision it happened to; null if it is not about one.")
+    arm: str | None = _about("The arm; null if it is not about one.")
+    amount: float | None = _about("Money, by the kind of event; null if there is none.")
+    reward: float | None = _about("The reward that was reported, if one was.")
     actor: str | None = _about("Who did it, where that is known.")
 
 
@@ -390,10 +394,10 @@ class EventPageAnswer(BaseModel):
 
 class KeyAnswer(BaseModel):
     prefix: str = _about("The public part: the key begins with bb_ and this.")
-    scopes: list[Literal[SCOPES]]  # type: ignore[valid-type]
+    scopes: list[Literal[SCOPES]] = _about("What the key may do.")  # type: ignore[valid-type]
     campaign: str | None = _about("The name of the only campaign it is for; null for all.")
-    name: str | None
-    owner: str | None
+    name: str | None = _about("What the key is for; null if that was not said.")
+    owner: str | None = _about("Who has it; null if that was not said.")
     created_at: float = _about("Seconds since 1970, as all times.")
     expires_at: float | None = _about("Null for never.")
     requests_per_second: float | None = _about("Null for any number.")
@@ -401,13 +405,13 @@ class KeyAnswer(BaseModel):
 
 
 class NewKeyAnswer(BaseModel):
-    prefix: str
+    prefix: str = _about("The public part: the key begins with bb_ and this.")
     key: str = _about("The whole key, which is shown this one time.")
 
 
 class WebhookAnswer(BaseModel):
-    id: str
-    url: str
+    id: str = _about("Its id.")
+    url: str = _about("Where notifications are sent.")
     campaign: str | None = _about("The name of the only campaign it is for; null for all.")
     created_at: float = _about("Seconds since 1970.")
     waiting: int = _about("Notifications that it has not accepted yet ...", 0)
@@ -422,7 +426,7 @@ class NewWebhookAnswer(WebhookAnswer):
 
 class AuditAnswer(BaseModel):
     agrees: bool = _about("Whether a replay of all events gives what the store has.")
-    differences: list[str]
+    differences: list[str] = _about("What does not agree, in words.")
 
 
 class DroppedKeyAnswer(BaseModel):
@@ -430,14 +434,14 @@ class DroppedKeyAnswer(BaseModel):
 
 
 class DroppedWebhookAnswer(BaseModel):
-    id: str
+    id: str = _about("The id of the webhook that was dropped.")
 
 
 class WebhookTestAnswer(BaseModel):
-    id: str
+    id: str = _about("The id of the webhook.")
     accepted: bool = _about("Whether the address has answered with 200 to 299.")
     problem: str | None = _about("What it did instead; null if it has accepted.")
 
 
 class HealthAnswer(BaseModel):
-    status: Literal["ok", "ready"]
+    status: Literal["ok", "ready"] = _about("ok if the server runs, ready if it can decide.")

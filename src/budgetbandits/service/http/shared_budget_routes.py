@@ -42,8 +42,8 @@ class NewSharedBudget(SharedBudgetChanges):
 
 
 class SharedMoney(BaseModel):
-    name: str
-    budget: float
+    name: str = Field(description="Its name.")
+    budget: float = Field(description="The most that may be spent.")
     spent: float = Field(description="By its campaigns, and by former ones until they left.")
     held: float = Field(description="Held for decisions of its campaigns whose cost is not reported yet.")
     leased: float = Field(description="Reserved by servers that decide by themselves.")
@@ -52,16 +52,16 @@ class SharedMoney(BaseModel):
 
 
 class MemberAnswer(SharedMoney):
-    id: str
-    status: Literal["active", "paused", "frozen", "closed"]
+    id: str = Field(description="The campaign's id.")
+    status: Literal["active", "paused", "frozen", "closed"] = Field(description="Whether it decides.")
 
 
 class SharedBudgetAnswer(SharedMoney):
-    currency: str | None
-    period: Period | None
-    period_budget: float | None
-    unspent: Unspent
-    time_zone: str | None
+    currency: str | None = Field(description=TERMS["currency"].full_help)
+    period: Period | None = Field(description=TERMS["period"].full_help)
+    period_budget: float | None = Field(description=TERMS["period_budget"].full_help)
+    unspent: Unspent = Field(description=TERMS["unspent"].full_help)
+    time_zone: str | None = Field(description=TERMS["time_zone"].full_help)
     created_at: float = Field(description="Seconds since 1970.")
     unreported: int = Field(
         description="Campaigns that were restored from a copy, until it is said what they have spent since. "

@@ -239,6 +239,36 @@ EventKind = Literal[
 MemberEventKind = Literal["joined", "left"]
 """Of shared budgets, whose events are in the same table."""
 
+EVENTS: dict[EventKind | MemberEventKind, str] = {
+    "created": "The campaign or the shared budget was created; `amount` is its budget.",
+    "topped up": "Money was added: `amount`.",
+    "renewed": "A new period began; `amount` is what the budget grew by.",
+    "arm added": "An `arm` was added; `amount` is its cap.",
+    "arm retired": "An `arm` was retired.",
+    "arm brought back": "A retired `arm` was brought back.",
+    "terms changed": "Terms, name, policy, budget or caps changed; a shared budget grew by `amount`.",
+    "decided": "A `decision` for an `arm`; `amount` is held.",
+    "settled": "The cost of a `decision` was reported: `amount`, perhaps with its `reward`.",
+    "rewarded": "The `reward` of a `decision` was reported apart from its cost.",
+    "failed": "A `decision` was reported as failed; its cost is an event of its own.",
+    "voided": "A `decision` was taken back, and its hold freed.",
+    "expired": "A hold came to its end without feedback; `amount` was charged.",
+    "active": "The campaign was resumed.",
+    "paused": "The campaign was paused.",
+    "frozen": "A cost overran by `amount`, which froze the campaign.",
+    "closed": "The campaign was closed.",
+    "clock reset": "Days and periods were set back to the present after a clock was ahead.",
+    "leased": "A server took a lease of `amount`.",
+    "merged": "What a server decided with its lease was added to the campaign; `amount` is what the lease has then.",
+    "returned": "A lease ended.",
+    "archived": "What was before the time `amount`, in seconds since 1970, left for the archive.",
+    "restored": "The store was restored from a copy; a campaign that ran was paused.",
+    "spent elsewhere": "What was spent after the copy that was restored, as an operator said: `amount`.",
+    "joined": "A campaign became a member of the shared budget; `amount` is what it had spent.",
+    "left": "A campaign left the shared budget; `amount` is what it had spent.",
+}
+"""What each kind of event says."""
+
 
 @dataclass(slots=True)
 class Event:
