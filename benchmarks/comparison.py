@@ -6,7 +6,7 @@
     /tmp/others/bin/python benchmarks/comparison.py
 
 Nothing is installed, and nothing but vowpalwabbit is imported: a library's files are parsed. A library that is not
-installed is named as such; a statement that its code does not bear out is printed as wrong, and the program ends with 1.
+installed is named as such; a statement that its code does not bear out is printed as wrong, and ends with status 1.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from importlib import metadata
 
 MONEY = ("budget", "cost", "price", "knapsack")
+FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Wrong(Exception):
@@ -49,14 +50,14 @@ class Library:
         body: Sequence[ast.stmt] = self._tree(file).body
         if owner:
             body = next(node for node in body if isinstance(node, ast.ClassDef) and node.name == owner).body
-        made = next(node for node in body if isinstance(node, ast.FunctionDef) and node.name == name)
+        made = next(node for node in body if isinstance(node, FUNCTION) and node.name == name)
         return [argument.arg for argument in _arguments(made.args) if argument.arg != "self"]
 
     def assigned(self, file: str, function: str) -> list[str]:
         """Attributes of self that a method assigns to."""
         owner, _, name = function.rpartition(".")
         kind = next(node for node in self._tree(file).body if isinstance(node, ast.ClassDef) and node.name == owner)
-        made = next(node for node in kind.body if isinstance(node, ast.FunctionDef) and node.name == name)
+        made = next(node for node in kind.body if isinstance(node, FUNCTION) and node.name == name)
         stored = [node for node in ast.walk(made) if isinstance(node, ast.Attribute | ast.Subscript)]
         return [ast.unparse(node) for node in stored if isinstance(node.ctx, ast.Store)]
 
@@ -68,7 +69,7 @@ class Library:
 
 def _names(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(node, ast.ClassDef | FUNCTION):
             yield node.name
         if isinstance(node, ast.arguments):
             yield from (argument.arg for argument in _arguments(node))
@@ -159,6 +160,9 @@ STATEMENTS = (
     Statement("optuna", "is not given what a trial cost", takes("optuna/study/study.py", "Study.tell", "values")),
     Statement("botorch", "weighs information by its cost",
               takes("botorch/acquisition/cost_aware.py", "InverseCostWeightedUtility.__init__", "cost_model")),
+    Statement("litellm", "deployments of providers that have exceeded their budget are filtered out",
+              takes("litellm/router_strategy/budget_limiter.py", "RouterBudgetLimiting.async_filter_deployments",
+                    "healthy_deployments")),
     Statement("litellm", "its adaptive router weighs a drawn quality and the list price by fixed weights",
               takes("litellm/router_strategy/adaptive_router/bandit.py", "score", "quality_weight", "cost_weight")),
     Statement("litellm", "that router is not given the budget",

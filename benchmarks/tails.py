@@ -44,7 +44,8 @@ loses a few games altogether. A study of a hundred problems often does not see t
 The setting of the literature (Heyden et al., KDD 2024): ten Bernoulli arms, mean rewards from
 $U(0, 1)$, mean costs from $U(0.01, 1)$, a budget of 150,000 times the smallest mean cost; 500 random
 problems, one game of each policy on each. The last column is the share of a policy's total regret that
-its worst hundredth of the problems makes. The table has the lowest means and a few others; [the leaderboard](../../measurements/leaderboard.md) has more.
+its worst hundredth of the problems makes. The table has the lowest means and a few others; there are
+more in [the leaderboard](../../measurements/leaderboard.md).
 
 {table}
 
