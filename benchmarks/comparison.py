@@ -115,7 +115,7 @@ def given_costs(library: Library) -> str:
     return f"{kind}(costs=…), whose update() assigns nothing of its own"
 
 
-def vowpal_options(library: Library) -> str:
+def vowpal_options(_: Library) -> str:
     from vowpalwabbit import Workspace
 
     learner = Workspace("--cb_explore_adf --quiet")
