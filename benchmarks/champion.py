@@ -45,6 +45,8 @@ WHOLE, WIDTHS = "GittinsRatioWhole", (1.25, 1.5)
 """The policy that watches the whole budget instead of the money left, and the widths that are compared."""
 BARS, INCHES = 6, 7.3
 """Policies in the figure, and its width: 700 pixels of a page."""
+ROWS = 15
+"""Policies in a table of scores."""
 SURE = 0.975
 """The share of resamples from which on a policy is surely ahead."""
 
@@ -52,32 +54,32 @@ SURE = 0.975
 INTRO = """\
 # A search for a champion
 
-This page is written by `python benchmarks/champion.py`; its text is there.
+For those who know no more than that there is a budget: which policy to take, how it was chosen, and
+how it did on problems that the choice had never seen.
 
-Which policy would one take, not knowing more than that there is a budget? Not the one with the lowest
-mean on some hundred problems: [findings/tails.md](../explanation/findings/tails.md) shows how misleading that is. Here
-one is chosen on training problems by a score in which tails count, then measured on the problems of the
-[leaderboard](leaderboard.md), which the choice has never seen. `budgetbandits leaderboard --score` gives
-the score for policies and suites of your own.
+The lowest mean on some hundred problems [is misleading](../explanation/findings/tails.md). So one
+policy is chosen on training problems by a score in which tails count, then measured on the problems of
+the [leaderboard](leaderboard.md). `budgetbandits leaderboard --score` gives the score for policies and
+suites of your own.
 
 {verdict}
 
 ![Mean and 99 % quantile of the regret by the lower bound: {shown}](../figures/champion.png)
 
-Mean and 99 % quantile of the regret by the lower bound, averaged over the settings of the leaderboard that
-have many problems, with 95 % intervals: the choice, BTS and the best of the other rules by the score, each
-with its best parameters.
+Mean and 99 % quantile of the regret by the lower bound, averaged over the settings of the leaderboard
+that have many problems, with 95 % intervals: the choice, BTS and the best of the other rules by the
+score, each with its best parameters.
 """
 TRAINED = """\
-The training set is the suite `training`, which ships: families of the suite with other seeds (the suite's
-lie below 100,000, the training's above), and a mixture of few and many arms, short and long budgets,
-tight and easy problems. Candidates are the policies in print that need to know nothing but the budget
-and do well somewhere, and our own, many of them with several parameters."""
+The training set is the suite `training`, which ships: families of the leaderboard's suite with other
+seeds (below 100,000 there, above here), few and many arms, short and long budgets, tight and easy
+problems. Candidates are the policies in print that need to know nothing but the budget and do well
+somewhere, and our own, many of them with several parameters."""
 SCORE = """\
-For every setting four statistics of the regret over its problems are taken, the mean, the median, the
-90 % and the 99 % quantile, each by the setting's lower bound C ln B. A policy's score is the mean of all of
-them; less is better. The last columns are the means of each statistic alone. *First in* is the share of
-1,000 resamples of the problems in which a policy has the lowest score: how much of the choice is luck.
+For every setting the mean, the median, the 90 % and the 99 % quantile of the regret over its problems
+are taken, each by the setting's lower bound $C \\ln B$. A policy's score is the mean of all of them; less
+is better. The last columns are the means of each statistic alone. *First in* is the share of 1,000
+resamples of the problems in which a policy has the lowest score: how much of the choice is luck.
 † is not in print for ratios, as far as known."""
 OTHERWISE = """\
 **The score matters.** With geometric means in place of sums the choice would have been {other}
@@ -85,39 +87,39 @@ OTHERWISE = """\
 them is lost. We take sums, because regret is paid in sums."""
 MEASURED = """\
 {champion} on the settings of the leaderboard that have many problems, one game of each policy on
-each problem. Differences of means are taken problem by problem, with Student's interval; the factor
-between 99 % quantiles has a bootstrap interval. The two columns of rivals name the policy in print with
-the lowest mean, and the one with the lowest 99 % quantile: chosen after the fact, so that it is compared
-with the best of all of them in each setting. Policies that must know more than the budget do not compete.
-± is half of a 95 % interval."""
+each. Differences of means are taken problem by problem, with Student's interval; the factor between
+99 % quantiles has a bootstrap interval. The rivals named are the policies in print with the lowest mean
+and with the lowest 99 % quantile, chosen after the fact: it is compared with the best of them in each
+setting. Policies that must know more than the budget do not compete."""
 HORIZON_ALONE = """\
 ## What the horizon alone gives
 
 A policy that is given the budget can look at the money left where others look at the time. Is that all
 there is to {champion}?
 Here are three rules with the number of pulls that the money left would buy in the place of the time
-(`benchmarks/horizon_policies.py` states them), on the training problems; they were no candidates:
+(`benchmarks/horizon_policies.py`), on the training problems; they were no candidates:
 """
 WHOLE_BUDGET = """\
 ## The whole budget, or what is left?
 
-Gittins-ratio looks at the money left, so its hope fades towards the end. With the whole budget in its place
-(`gittins-ratio-whole` in the same file) it would hope to the last. On the training problems, game by game:
+Gittins-ratio looks at the money left, so its hope fades towards the end. With the whole budget in its
+place (`gittins-ratio-whole`) it would hope to the last. On the training problems, game by game:
 """
 LIMITS = """\
 ## What this does not say
 
-- The settings of training and test are of the same families. On problems of another kind the choice may
-  be another; `budgetbandits recommend` looks up the settings most like a given problem.
-- 500 problems hold five in the last 1 %, so a 99 % quantile is known to a third or so; its interval is in
-  the [leaderboard](leaderboard.md).
+- The settings of training and test are of the same families. On problems of another kind the choice
+  may be another; `budgetbandits recommend` looks up the settings most like a given problem.
+- 500 problems hold five in the last 1 %, so a 99 % quantile is known to a third or so; its interval is
+  in the [leaderboard](leaderboard.md).
 - Nothing is proven of these tails. Proven of the regret of {champion}: {proven}.
-  What is proven of each policy is in the leaderboard's table.
-- The choice is behind where money is short for that many arms (A thousand arms; Five values, 100 arms) and where
-  all arms cost the same (Every pull costs 1): its prior is uniform, whatever other arms have shown. With a
-  prior fitted to all arms (`gittins-ratio` without `lead`) means are lower there, and overall, and 99 % quantiles
-  higher, which the score of the training counted for more.
+- The choice is behind where money is short for that many arms (A thousand arms; Five values, 100 arms)
+  and where all arms cost the same (Every pull costs 1): its prior is uniform, whatever other arms have
+  shown. With a prior fitted to all arms (`gittins-ratio` without `lead`) means are lower there, and
+  overall, and 99 % quantiles higher, which the score of the training counted for more.
 - The choice was among {candidates}, {alike} the same rule with other parameters, on one training set.
+
+This page is written by `python benchmarks/champion.py`; its text is there.
 """
 
 
@@ -228,7 +230,9 @@ def training_part(trained: Suite, chosen: Sequence[Score], otherwise: Sequence[S
         )
     seed = trained.settings[0].experiment.seed
     mark = f"Measured by `python benchmarks/champion.py`, seed {seed}, {day}."
-    lines += ["", SCORE, "", *score_table(chosen), "", mark, ""]
+    lines += ["", SCORE, "", *score_table(chosen, ROWS), "", mark, ""]
+    if len(chosen) > ROWS:
+        lines += [f"Of {count(len(chosen), 'candidate')} these are the first {ROWS}, and BTS.", ""]
     own = next(score for score in otherwise if score.policy == chosen[0].policy)
     other = otherwise[0]
     said = {"other": label(other.policy), "score": other.score, "champion": label(own.policy), "own": own.score}
@@ -275,9 +279,10 @@ def _named(settings: Sequence[str]) -> str:
     return f" ({listed(list(settings))})" if settings else ""
 
 
-def score_table(found: Sequence[Score]) -> list[str]:
+def score_table(found: Sequence[Score], first: int | None = None) -> list[str]:
+    """The lowest scores; BTS is there in any case."""
     lines = ["| policy | score | 95 % | first in | mean | median | 90 % | 99 % |", "|---|---|---|---|---|---|---|---|"]
-    for row in found:
+    for row in [score for at, score in enumerate(found) if first is None or at < first or score.policy == "bts"]:
         parts = " | ".join(f"{part:.2f}" for part in row.statistics)
         first = f"{100 * row.first:.0f} %" if row.first else "–"
         star = "" if published(row.policy) else " †"
@@ -320,12 +325,16 @@ def measured_part(
     of = len({margin.setting for margin in every})
     lines += [
         "",
-        f"The lowest mean and the lowest 99 % quantile of all in print: in {len(both)} of {of} settings{_named(both)}. "
-        f"Surely the lowest mean (Holm over all rivals and settings, 95 %): in {len(surely)}{_named(surely)}.",
+        _filled(
+            f"The lowest mean and the lowest 99 % quantile of all in print: in {len(both)} of {of} settings"
+            f"{_named(both)}. Surely the lowest mean (Holm over all rivals and settings, 95 %): in {len(surely)}"
+            f"{_named(surely)}."
+        ),
         "",
-        "The score of the training, over these settings; policies that some setting leaves out have none:",
+        "The score of the training over these settings, the lowest first; policies that some setting leaves out have "
+        "none:",
         "",
-        *score_table(again),
+        *score_table(again, ROWS),
         "",
         f"Measured by `budgetbandits leaderboard`, seed {settings[0].experiment.seed}, {day}.",
         "",
@@ -337,8 +346,11 @@ def measured_part(
 def by_rival(every: Sequence[Margin]) -> list[str]:
     """Each rival over the settings."""
     lines = [
-        "Rival by rival, in how many of the settings where both play its mean is surely above, tied or surely below, "
-        "and in how many its 99 % quantile is above and its interval too:",
+        ":::{dropdown} Rival by rival",
+        _filled(
+            "In how many of the settings where both play its mean is surely above, tied or surely below, and in how "
+            "many its 99 % quantile is above and its interval too:"
+        ),
         "",
         "| in print | settings | mean above | tied | below | 99 % above | surely |", "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
@@ -350,7 +362,7 @@ def by_rival(every: Sequence[Margin]) -> list[str]:
         lines.append(
             f"| {label(rival)} | {len(own)} | {above} | {len(own) - above - below} | {below} | {tail} | {sure} |"
         )
-    return [*lines, ""]
+    return [*lines, ":::", ""]
 
 
 def horizon_part(champion: str, alone: Sequence[Score]) -> list[str]:
@@ -397,7 +409,7 @@ def limits(champion: str, candidates: Sequence[str]) -> str:
 
 
 def _filled(text: str, indent: str = "") -> str:
-    return textwrap.fill(text, 105, subsequent_indent=indent, break_on_hyphens=False)
+    return textwrap.fill(text, 100, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _rule(policy: str) -> str:

@@ -1,4 +1,4 @@
-"""How soon policies notice that arms have changed; the table of docs/explanation/pacing.md.
+"""How soon policies notice that arms have changed; the table of docs/measurements/pacing.md.
 
     python benchmarks/drift.py [--problems 60] [--runs 20] [--figure docs/figures/paced-drift.png]
 

@@ -11,6 +11,7 @@ import json
 import math
 import shutil
 import sys
+import textwrap
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,63 +26,48 @@ from budgetbandits.report.leaderboard import efforts, facts, matrix, sentences
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "measurements" / "leaderboard.md"
 SHIPPED = ROOT / "src" / "budgetbandits" / "experiments" / "shipped"
-FIRST = 8
+FIRST = 5
 """Policies of each setting that the page shows; standings.csv has all."""
 
 INTRO = """\
-# The leaderboard
+# The leaderboard, setting by setting
 
-This page and its figures are written by `python benchmarks/leaderboard_page.py`; its text is there.
+For researchers: who wins where, with 95 % intervals. [What it says](../explanation/leaderboard.md) in
+short is a page of its own.
 
-Which policy for which problem? The suite (`src/budgetbandits/experiments/shipped/suite.toml`) plays every policy of
-[policies.md](../reference/policies.md) on the settings of the literature, the paper's problems and hard cases, and
-this page says who wins where, with intervals (95 %; ± is half of one). Tails count: with 500 problems in
-a setting the 99 % quantile rests on five games, and a policy that loses one game in fifty altogether is seen to.
+The suite (`src/budgetbandits/experiments/shipped/suite.toml`) plays [every
+policy](../reference/policies.md) on the settings of the literature, the paper's problems and hard
+cases. Tails count: with 500 problems in a setting the 99 % quantile rests on five games.
 
-```sh
-budgetbandits leaderboard --out out/leaderboard                 # all of it; stopped, it goes on
-budgetbandits leaderboard --setting near-ties --setting rare-cheap
-budgetbandits leaderboard --problems 50                         # a tenth of it, which all of it goes on from
-budgetbandits leaderboard --with mypolicies.py:Mine             # a policy of yours joins
-budgetbandits leaderboard --suite mine.toml                     # a suite of yours, or another that ships: training
-budgetbandits leaderboard --with mypolicies.py:Mine --score     # also ranked by a score in which tails count
-budgetbandits recommend --arms 12 --budget 2000 --distribution bernoulli
-budgetbandits recommend PROBLEM.toml --budget 2000
-budgetbandits recommend --arms 12 --budget 2000 --horizon 5000  # money that must last
-```
+- `budgetbandits leaderboard --out DIR` plays all of it; stopped, the same command goes on.
+- `--setting near-ties --setting rare-cheap` plays some settings, `--problems 50` a tenth of each.
+- `--with mypolicies.py:Mine` lets a policy of yours join, `--suite mine.toml` plays a suite of yours.
+- `--score` also ranks by the score of [the champion](champion.md), in which tails count.
 
-The command writes one page, `leaderboard.html`, with every policy of every setting, what each must
-know, what is proven of it and how long a decision takes; `standings.csv` and `leaderboard.json` hold
-the same as data, and each setting's folder is a study ([studies](../howto/studies.md)).
-`--score` also ranks by the score of [the champion](champion.md), in which tails count as much as means, and
-says against how many policies in print `--champion`, or the first by the score, is surely ahead, tied or behind.
-`recommend` looks up the three settings most like your problem (arms, money for each arm, laws) in the
-data that ship with the package, which are those of this page, and says what was measured there. With
-`--horizon` it looks at problems whose budget must last for a number of requests, which are not on this page
-(`examples/paced-suite.toml`: 500 problems each of 3, 10 and 20 arms).
+The folder then has `leaderboard.html` with every policy of every setting, what each must know, what is
+proven of it and how long a decision takes; `standings.csv` and `leaderboard.json` as data; and a
+[study](../howto/studies.md) for each setting.
 """
 
 RULES = """\
 ## How to read it
 
-- Measured is the pseudo-regret. B = N × min μc means that the budget of each problem is N times the
-  smallest mean cost of its arms, as in the literature. Its N is 150,000; here it is that in one
-  setting and less in the others, so that the suite stays short.
+- Measured is the pseudo-regret. $B = N \\min \\mu^c$ means that the budget of each problem is $N$ times
+  the smallest mean cost of its arms, as in the literature. Its $N$ is 150,000; here it is that in one
+  setting and less in the others.
 - Differences are taken problem by problem, and Student's interval of their mean is over the problems;
-  on a single problem Welch's is over the runs. *Not distinguishable* means that Holm's test at 95 % over all
-  that compete does not reject a tie with the best. Means of 500 games with heavy tails are less certain
-  than their intervals say; the column of the 99 % quantile shows where that is.
+  on a single problem Welch's is over the runs. *Not distinguishable* means that Holm's test at 95 % over
+  all that compete does not reject a tie with the best. Means of 500 games with heavy tails are less
+  certain than their intervals say; the 99 % quantile shows where that is.
 - Policies that must know more than the budget, marked *, are handed the truth. They do not compete.
 - The interval of the 99 % quantile is by order statistics and holds for any law.
-- *By the bound* is the mean by that of C ln B, C the constant of the asymptotic lower bound
-  ([theory](../explanation/theory.md)). Below 1 is no contradiction: the bound holds in the long run only.
+- *By the bound* is the mean by $C \\ln B$, $C$ the constant of the asymptotic [lower
+  bound](../explanation/theory.md). Below 1 is no contradiction: the bound holds in the long run only.
 
 ## What is left out
 
 - Budgets that must last for a number of requests, arms that change, and recorded answers of language
-  models: the goal is another one there, so they are a suite of their own
-  (`budgetbandits leaderboard --suite examples/paced-suite.toml`), whose settings with money and requests
-  are what `recommend --horizon` looks in.
+  models have [a suite of their own](pacing.md#a-leaderboard-with-a-horizon): the goal is another one.
 - Slow policies play where they can: each setting names those that it leaves out. `start` has every one.
 - One game of each policy on each problem: what differs between games of one problem is part of the
   scatter over problems.
@@ -104,8 +90,8 @@ def main(folder: Path, paced: Path | None = None) -> None:
 
 
 def found(summary: dict[str, Any]) -> list[str]:
-    lines = ["## In short", "", *[f"- {sentence}" for sentence in sentences(summary)], ""]
-    lines += [f"{facts(summary)}. {mark(summary)}", ""]
+    lines = ["## In short", "", *[_filled(f"- {sentence}", "  ") for sentence in sentences(summary)], ""]
+    lines += [_filled(f"{facts(summary)}. {mark(summary)}"), ""]
     if unplayed := _unplayed(summary):
         lines += [f"Of the suite's settings these are not in the data yet: {', '.join(unplayed)}.", ""]
     lines += ["![How far from the best](../figures/leaderboard-profile.png)", ""]
@@ -191,14 +177,18 @@ def _setting(setting: dict[str, Any]) -> list[str]:
 def time_taken(summary: dict[str, Any]) -> list[str]:
     taken = efforts(summary)
     share = 100.0 * taken["reference"] / taken["total"]
-    lines = [
-        "## What it took", "",
-        f"{taken['total'] / 60:.0f} minutes of processor time, {share:.1f} % of them in the reference simulator: "
-        + ", ".join(f"`{policy}` {seconds:.1f} s" for policy, seconds in taken["slow"]) + ".", "",
-        "| setting | processor seconds | of them reference simulator |", "|---|---|---|",
-    ]  # fmt: skip
-    lines += [f"| {row['title']} | {row['seconds']:.0f} | {row['reference']:.1f} |" for row in taken["rows"]]
-    return [*lines, "", mark(summary), ""]
+    longest = sorted(taken["rows"], key=lambda row: row["seconds"], reverse=True)[:3]
+    text = (
+        f"{taken['total'] / 60:.0f} minutes of processor time, {share:.1f} % of them in the reference simulator ("
+        + ", ".join(f"`{policy}` {seconds:.1f} s" for policy, seconds in taken["slow"])
+        + "). The longest: " + ", ".join(f"{row['title']} {row['seconds']:.0f} s" for row in longest) + "."
+    )  # fmt: skip
+    end = "This page and its figures are written by `python benchmarks/leaderboard_page.py`; its text is there."
+    return ["## What it took", "", _filled(text), "", mark(summary), "", _filled(end), ""]
+
+
+def _filled(text: str, indent: str = "") -> str:
+    return textwrap.fill(text, 100, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _rounded(value: Any) -> Any:

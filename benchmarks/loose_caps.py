@@ -1,4 +1,4 @@
-"""What a largest cost far above all costs takes from `bts-paced`; for docs/explanation/pacing.md.
+"""What a largest cost far above all costs takes from `bts-paced`; for docs/measurements/pacing.md.
 
     python benchmarks/loose_caps.py [PROBLEMS]
 

@@ -1,4 +1,4 @@
-"""What it gains to learn each arm's costs on its own scale; the table of docs/explanation/pacing.md.
+"""What it gains to learn each arm's costs on its own scale; the table of docs/measurements/pacing.md.
 
     python benchmarks/own_scales.py [ORDERS]
 

@@ -1,6 +1,6 @@
 """The figures of paced.py and drift.py, in the look of all figures of the package.
 
-    python benchmarks/paced_figures.py docs/explanation/pacing.md docs/figures/paced-growth.png
+    python benchmarks/paced_figures.py docs/measurements/pacing.md docs/figures/paced-growth.png
 
 draws the growth of regret again from the table that paced.py has printed, without playing a game.
 """

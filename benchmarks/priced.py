@@ -1,4 +1,4 @@
-"""Whether money lasts where prices are known before the choice; the table of docs/explanation/pacing.md, "Estimates".
+"""Whether money lasts where prices are known before the choice; the table of docs/measurements/pacing.md.
 
     python benchmarks/priced.py [GAMES]
 

@@ -145,9 +145,9 @@ def test_the_readme_is_as_fast_as_what_was_measured():
 
 def test_the_figure_of_random_problems_says_what_the_page_says():
     """Its panels' titles are in the file: the words for those who cannot see it, and the sums of the table."""
-    page = (ROOT / "docs/howto/studies.md").read_text()
+    page = (ROOT / "docs/measurements/paper.md").read_text()
     said = Image.open(ROOT / "docs/figures/ensemble.png").text["Description"]
-    assert f"![Who wins on random problems: {said}](figures/ensemble.png)" in page
+    assert f"![Who wins on random problems: {said}](../figures/ensemble.png)" in page
     counts = np.array(re.findall(r"BTS lowest on (\d+), not on (\d+), unsure on (\d+)", said), dtype=int)
     holds, fails, unsure = counts.sum(axis=0)
     lowest = next(
@@ -158,7 +158,7 @@ def test_the_figure_of_random_problems_says_what_the_page_says():
 
 def test_the_constants_of_the_growth_table():
     """The column that is computed, against a fresh computation."""
-    page = (ROOT / "docs/explanation/theory.md").read_text()
+    page = (ROOT / "docs/measurements/theory.md").read_text()
     rows = re.findall(r"^\| (\d+) arms, seed (\d+) \| ([\d.]+) \|", page, re.MULTILINE)
     assert len(rows) == 9
     for arms, seed, constant in rows:
