@@ -232,7 +232,7 @@ def empirical_divergence(weights: Any, rewards: Any, costs: Any, ratio: float) -
     """D(ρ) = max{ Σ w ln(1 − λ(R − ρC)) : 0 ≤ λ ≤ 1 } for each column of ``weights``, over the rows' pairs (R, C).
 
     It is the relative entropy from the law that gives the pairs these weights to the nearest one on [0, 1]² with ratio
-    ρ (docs/explanation/theory.md, section 5). The sum is concave in λ, and the sign of its derivative is bisected.
+    ρ (docs/explanation/theory.md, "Any law"). The sum is concave in λ, and the sign of its derivative is bisected.
 
     >>> pairs = np.array([1.0, 0.0]), np.array([0.0, 1.0])  # it pays or it costs
     >>> float(empirical_divergence(np.array([0.5, 0.5]), *pairs, ratio=1.0))
