@@ -5,7 +5,7 @@ For Bernoulli laws with means r and c and a ratio ρ > r/c,
     d(r, c; ρ) = min { kl(r, r′) + kl(c, c′) : r′ ≥ ρ c′ },
 
 and 0 if r/c ≥ ρ. Lagrange's conditions give r′ = (r + s)/(1 + s) and c′ = (c − s)/(1 − s), and r′ = ρ c′ makes s the
-smaller root of a quadratic:
+smallest positive root of a quadratic:
 
     s = 2g / (b + √(b² − 4(1 − ρ)g)),   g = ρc − r,   b = (1 − r) + ρ(1 − c).
 
