@@ -183,7 +183,7 @@ def test_the_figure_of_random_problems_says_what_the_page_says():
 
 def test_the_constants_of_the_growth_table():
     """The column that is computed, against a fresh computation."""
-    page = (ROOT / "docs/explanation/theory.md").read_text()
+    page = (ROOT / "docs/measurements/theory.md").read_text()
     rows = re.findall(r"^\| (\d+) arms, seed (\d+) \| ([\d.]+) \|", page, re.MULTILINE)
     assert len(rows) == 9
     for arms, seed, constant in rows:
