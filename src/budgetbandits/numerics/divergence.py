@@ -5,7 +5,7 @@ For Bernoulli laws with means r and c and a ratio ρ > r/c,
     d(r, c; ρ) = min { kl(r, r′) + kl(c, c′) : r′ ≥ ρ c′ },
 
 and 0 if r/c ≥ ρ. Lagrange's conditions give r′ = (r + s)/(1 + s) and c′ = (c − s)/(1 − s), and r′ = ρ c′ makes s the
-smaller root of a quadratic:
+smallest positive root of a quadratic:
 
     s = 2g / (b + √(b² − 4(1 − ρ)g)),   g = ρc − r,   b = (1 − r) + ρ(1 − c).
 
@@ -232,7 +232,7 @@ def empirical_divergence(weights: Any, rewards: Any, costs: Any, ratio: float) -
     """D(ρ) = max{ Σ w ln(1 − λ(R − ρC)) : 0 ≤ λ ≤ 1 } for each column of ``weights``, over the rows' pairs (R, C).
 
     It is the relative entropy from the law that gives the pairs these weights to the nearest one on [0, 1]² with ratio
-    ρ (docs/explanation/theory.md, section 5). The sum is concave in λ, and the sign of its derivative is bisected.
+    ρ (docs/explanation/theory.md, "Any law"). The sum is concave in λ, and the sign of its derivative is bisected.
 
     >>> pairs = np.array([1.0, 0.0]), np.array([0.0, 1.0])  # it pays or it costs
     >>> float(empirical_divergence(np.array([0.5, 0.5]), *pairs, ratio=1.0))

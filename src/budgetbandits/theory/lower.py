@@ -20,9 +20,9 @@ Budgeted Thompson Sampling, learn from one Bernoulli trial of each.
 
     liminf Regret / ln B ≥ Σᵢ μcᵢ Δᵢ / Dᵢ,   Dᵢ = max{ E ln(1 − λ(Rᵢ − ρ*Cᵢ)) : 0 ≤ λ ≤ 1 }.
 
-docs/explanation/theory.md, section 5, has the proof: Dᵢ is the relative entropy to an explicit law with ratio ρ*. Among
-all laws the nearest one that would be best is no farther than among pairs of Bernoulli laws, so this constant is at
-least the first one: the difference is the price of not knowing that rewards and costs are Bernoulli and independent.
+docs/explanation/theory.md, "Any law", has the proof: Dᵢ is the relative entropy to an explicit law with ratio ρ*.
+Among all laws the nearest one that would be best is no farther than among pairs of Bernoulli laws, so this constant is
+at least the first one: the difference is the price of not knowing that rewards and costs are Bernoulli and independent.
 """
 
 from __future__ import annotations

@@ -9,9 +9,8 @@ P(Bin(k + 1, y) ≤ S) and
 
 1 − θᶜ is to 1 − z what θʳ is to y, so the cost is the same function at (1 − μc₁, 1 − z); if z ≥ 1 it is 0.
 
-The first terms are summed exactly, in logarithms where probabilities may underflow. The rest is bounded by the
-terms of the paper's lemma with their constants worked out (docs/explanation/theory.md, "The remainder"), block of
-k by block of k.
+The first terms are summed exactly, in logarithms where probabilities may underflow. The rest is bounded by the terms of
+the paper's lemma with their constants worked out (docs/explanation/theory.md, "The remainder"), block of k by block.
 """
 
 from __future__ import annotations
@@ -127,9 +126,9 @@ def _log_choose(start: int, stop: int) -> tuple[Array, Array, Array]:
 def excess_bound(mean: float, distance: float, first: Array, last: Array) -> Array:
     """A bound on a_k for all k from ``first`` to ``last``, block by block; y = mean − distance.
 
-    Below the median of Bin(k + 1, y) the discrete Mills ratio of docs/explanation/theory.md gives, with n = k + 1, v =
-    y(1 − y) and R = μ(1 − y)/(y(1 − μ)), the terms Rʸ e^(−kD)/(n v) · Σ_j R⁻ʲ (j + y + √(n v)), j from 0 to at most n
-    y; from the median on they are at most 2 P(Bin(k + 1, y) > Bin(k, μ)) ≤ 2 ((1 − y)/√R + y)(1 − H)ᵏ.
+    docs/explanation/theory.md, "The remainder": below the median of Bin(k + 1, y) a discrete Mills ratio gives, with
+    n = k + 1, v = y(1 − y) and R = μ(1 − y)/(y(1 − μ)), the terms Rʸ e^(−kD)/(n v) · Σ_j R⁻ʲ (j + y + √(n v)), j from 0
+    to at most n y; from the median on they are at most 2 P(Bin(k + 1, y) > Bin(k, μ)) ≤ 2 ((1 − y)/√R + y)(1 − H)ᵏ.
     """
     y = mean - distance
     if mean == 1.0:  # every pull succeeds, s = k: this is a_k itself, and falls with k

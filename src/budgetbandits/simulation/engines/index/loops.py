@@ -2,7 +2,7 @@
 
 The plain loop is exact by inspection, and its cost grows with the number of arms. It serves rules whose monotonicity
 nobody declared and those that draw the arm by its index, and the lazy loop is tested against it. The lazy loop does
-not evaluate what cannot matter; docs/explanation/engine.md, section 8, says why that is exact.
+not evaluate what cannot matter; docs/explanation/engine.md, "Index policies", says why that is exact.
 """
 
 from __future__ import annotations

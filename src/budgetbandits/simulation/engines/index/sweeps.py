@@ -2,8 +2,8 @@
 
 As long as some index lies above a level, an index policy pulls an arm whose index does. If indices rise with the round,
 every order of such pulls ends in the same round in the same state, given the outcome of each arm's k-th pull
-(docs/explanation/engine.md, section 8, proves it). So the leader need not be known: each arm is pulled until its index is below the
-level, in a loop of its own.
+(docs/explanation/engine.md, "Sweeps", proves it). So the leader need not be known: each arm is pulled until its index is
+below the level, in a loop of its own.
 
 Sweeps should be long, but end before a budget may. So the level is taken from the leader's own tape: what its index
 comes to after some pulls. A sweep that does not come down to its level in time is taken back: what it read stays on the
