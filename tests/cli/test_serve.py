@@ -14,7 +14,6 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.service.http import server
 from servers import free_port
 
-ROOT = Path(__file__).parents[2]
 OPTIONS = {
     "store": "money.db", "store_password_file": "password", "host": "127.0.0.1", "port": 0, "unix_socket": "here.sock",
     "root_path": "/bandits", "tls_cert": "cert.pem", "tls_key": "key.pem", "workers": 3, "key_file": "admin.key",
@@ -165,26 +164,3 @@ def test_other_commands_take_the_password_from_the_same_file(tmp_path, monkeypat
     (tmp_path / "password").write_text("one\r\n")
     CliRunner().invoke(app, ["campaign", "list", "--store", str(tmp_path / "none.db")])
     assert os.environ["PGPASSWORD"] == "one"
-
-
-# --- the manual ------------------------------------------------------------------------------------------------------
-
-
-def test_the_manual_lists_every_option_as_it_is():
-    """Run this file as a program to print the table."""
-    assert table() in (ROOT / "docs/howto/deploy.md").read_text()
-
-
-def table():
-    rows = ["| option | environment variable | in the file | if not said | |", "|---|---|---|---|---|"]
-    for each in typer.main.get_command(app).commands["serve"].params:
-        if each.name == "help":
-            continue
-        key = "" if each.name == "config" else f"`{each.name}`"
-        default = "" if each.default in (None, "") else f"`{each.default}`"
-        rows.append(f"| `{each.opts[0]}` | `{each.envvar}` | {key} | {default} | {each.help} |")
-    return "\n".join(rows) + "\n"
-
-
-if __name__ == "__main__":
-    print(table())

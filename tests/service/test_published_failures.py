@@ -1,4 +1,4 @@
-"""Failures that others have published, each as something this service must not do. docs/explanation/published_failures.md tells of them."""
+"""Failures that others have published, each as something this service must not do: docs/explanation/ledger.md."""
 
 import math
 import threading
