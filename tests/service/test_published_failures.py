@@ -1,4 +1,4 @@
-"""Failures that others have published, each as something this service must not do."""
+"""Failures that others have published, each as something this service must not do: docs/explanation/ledger.md."""
 
 import math
 import threading
