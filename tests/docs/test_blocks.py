@@ -31,7 +31,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(
     r"^<!-- setup\n(?P<setup>.*?)^-->"
-    r"|^(?:<!-- (?P<skip>not run: [^\n]+?) -->\n+)?^(?P<fence>```+)(?P<language>[\w-]*)\n(?P<text>.*?)^(?P=fence)$",
+    r"|^(?:<!-- (?P<skip>not run: [^\n]+?) -->\n+)?"
+    r"^(?P<fence>```+)(?P<language>[\w-]*|\{[\w:-]+\}[^\n]*)\n(?P<text>.*?)^(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
 FILES = ("toml", "json", "yaml", "csv", "ini", "nginx")
@@ -53,7 +54,7 @@ def blocks(page):
         line = text.count("\n", 0, found.start()) + 1
         if found["setup"] is not None:
             yield Block("python", found["setup"], line)
-        elif found["skip"] is None and found["language"] not in PROSE:
+        elif found["skip"] is None and found["language"] not in PROSE and not found["language"].startswith("{"):
             yield Block(found["language"], found["text"], line)
 
 
@@ -183,3 +184,9 @@ def test_blocks_that_cannot_run_fail(tmp_path):
     reader = Page(page, tmp_path)
     for block in code(page):
         reader.run(block)
+
+
+def test_a_directive_is_no_code_and_hides_none(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```{mermaid} A caption\n:alt: a\n\na --> b\n```\n\n```python\n1 / 0\n```\n")
+    assert [block.language for block in code(page)] == ["python"]

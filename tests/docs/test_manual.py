@@ -93,10 +93,7 @@ def test_every_table_of_measurements_and_every_figure_says_where_it_came_from():
 
 def test_the_readmes_figures_are_marked_elsewhere():
     _, figures = measurements((ROOT / "README.md").read_text())
-    pages = "".join(
-        (ROOT / "docs" / name).read_text()
-        for name in ("howto/studies.md", "measurements/champion.md", "howto/dashboard.md")
-    )
+    pages = "".join(page.read_text() for page in (ROOT / "docs").rglob("*.md"))
     assert [figure.removeprefix("docs/") in pages for figure in figures] == [True, True]
 
 
@@ -225,6 +222,6 @@ def test_the_project_has_one_address():
 
 
 def test_the_citation_is_of_this_version():
-    cited, readme = ((ROOT / name).read_text() for name in ("CITATION.cff", "README.md"))
-    assert f"\nversion: {__version__}\n" in cited
-    assert f"version = {{{__version__}}}" in readme
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    for page in ("README.md", "docs/howto/cite.md"):
+        assert f"version = {{{__version__}}}" in (ROOT / page).read_text(), page
