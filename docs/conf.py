@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+from pygments.lexers.special import TextLexer
+
 from budgetbandits import __version__
 
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
@@ -69,3 +71,7 @@ html_theme_options = {
     "pygments_dark_style": "github-dark",
 }
 html_sidebars = {"index": []}
+
+
+def setup(app):
+    app.add_lexer("csv", TextLexer)

@@ -6,6 +6,9 @@ import sys
 from collections.abc import Sequence
 
 
+SERVICE_COMMANDS = ("serve", "campaign", "shared-budget", "key", "webhook", "import", "backup", "restore")
+
+
 def main() -> None:
     """Run the command line if its dependencies are there."""
     try:
@@ -29,7 +32,7 @@ def extra_of(words: Sequence[str]) -> str:
     after_value = {place + 1 for place, word in enumerate(words) if word == "--plugin"}
     rest = [word for place, word in enumerate(words) if place not in after_value]
     command = next((word for word in rest if not word.startswith("-")), "")
-    serves = command in ("serve", "campaign", "key") or (command == "demo" and "--serve" in rest)
+    serves = command in SERVICE_COMMANDS or (command == "demo" and "--serve" in rest)
     return "service" if serves else "lab"
 
 

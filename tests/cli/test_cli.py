@@ -231,6 +231,7 @@ def test_a_command_whose_extra_is_not_installed_says_which(problem, tmp_path):
     ("words", "extra"),
     [
         ("serve --port 1", "service"), ("campaign list", "service"), ("key create", "service"),
+        ("webhook list", "service"), ("shared-budget list", "service"), ("backup f", "service"), ("restore", "service"),
         ("demo --serve", "service"), ("--plugin mine.py serve", "service"), ("--plugin=mine.py key", "service"),
         ("demo", "lab"), ("run serve", "lab"), ("", "lab"), ("--help", "lab"), ("--plugin", "lab"),
     ],

@@ -1,6 +1,5 @@
 """The manual's numbers say where they are from, and what it shows of the code runs as it is written."""
 
-import os
 import re
 import subprocess
 import sys
@@ -175,29 +174,6 @@ def test_the_constants_of_remark_one_lie_in_the_range_that_is_told():
             assert theory.ucb_bv2_constant(problem) / ours > second - 0.005
             by_lower = theory.bts_constant(problem, gamma=1.0) / theory.lower_constant(problem)
             assert least - 0.05 <= by_lower <= most + 0.5
-
-
-@pytest.mark.examples
-def test_the_page_on_own_policies_runs_as_it_is_written(tmp_path):
-    page = (ROOT / "docs/tutorials/own_policy.md").read_text()
-    for language, name, content in re.findall(r"```(python|toml)\n# (\S+)\n(.*?)```", page, flags=re.DOTALL):
-        assert name.endswith({"python": ".py", "toml": ".toml"}[language])
-        (tmp_path / name).write_text(content)
-    blocks = re.findall(r"```console\n(.*?)```", page, flags=re.DOTALL)
-    commands = [line for block in blocks for line in block.splitlines()]
-    assert len(commands) == 7
-    said = {}
-    for command in commands:
-        words = command.removeprefix("$ ").replace("budgetbandits", f"{sys.executable} -m budgetbandits", 1)
-        wide = os.environ | {"COLUMNS": "200"}
-        done = subprocess.run(words, shell=True, cwd=tmp_path, env=wide, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, (command, done.stderr)
-        said[command.split()[2]] = said.get(command.split()[2], "") + done.stdout
-    assert "omega-ucb rho=0.5" in said["simulate"]
-    assert "gamma-sampling shape=0.5" in said["simulate"]
-    assert "omega-ucb rho=1" in said["compare"]
-    assert "Everything holds" in said["check"]
-    assert "omega-ucb" in said["--plugin"]
 
 
 def test_nothing_is_installed_from_an_index():
