@@ -1,7 +1,6 @@
 """The manual's numbers say where they are from, and what it shows of the code runs as it is written."""
 
 import re
-import subprocess
 import sys
 import tomllib
 from datetime import date
