@@ -16,7 +16,6 @@ from budgetbandits.problems.streams import DRIFTS
 from reference.docstrings import paragraphs, parameters
 from reference.markdown import code, plain, table
 
-
 LINE = 70
 """Characters of a formula in LaTeX."""
 
