@@ -76,4 +76,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
     app.connect("builder-inited", lambda app: write(Path(app.srcdir) / "reference" / "generated"))
     app.connect("autodoc-process-docstring", docstring)
+    app.connect("viewcode-follow-imported", lambda app, module, name: python_names.unfollowed(module, name))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,8 +14,8 @@ SPAN = re.compile(r"``(?P<code>[^`]+)``|`(?P<name>[^`]+)`|\$(?P<math>[^$]+)\$|do
 
 
 def blocks(text: str) -> list[list[str]]:
-    """The lines of a docstring, cut at empty lines; examples are kept together."""
-    return [block.split("\n") for block in re.split(r"\n\s*\n", inspect.cleandoc(text)) if block.strip()]
+    """The lines of a docstring without its indentation, cut at empty lines."""
+    return [block.split("\n") for block in re.split(r"\n(?:[ \t]*\n)+", text) if block.strip()]
 
 
 def listed(block: list[str]) -> list[tuple[str, str]] | None:
@@ -35,7 +35,7 @@ def parameters(kind: type) -> dict[str, str]:
     """What the docstrings of a class and its bases say of fields by name."""
     found: dict[str, str] = {}
     for each in reversed(kind.__mro__):
-        for block in blocks(vars(each).get("__doc__") or ""):
+        for block in blocks(inspect.cleandoc(vars(each).get("__doc__") or "")):
             for names, about in listed(block) or ():
                 found |= dict.fromkeys(names.split(", "), about)
     return found
@@ -43,7 +43,7 @@ def parameters(kind: type) -> dict[str, str]:
 
 def paragraphs(text: str) -> Iterator[str]:
     """The prose of a docstring, without its lists and examples."""
-    for block in blocks(text):
+    for block in blocks(inspect.cleandoc(text)):
         if not block[0].startswith((">>>", " ")) and listed(block) is None:
             yield " ".join(line.strip() for line in block)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,9 @@ from budgetbandits.problems.streams import DRIFTS
 from reference.docstrings import paragraphs, parameters
 from reference.markdown import code, plain, table
 
+LINE = 70
+"""Characters of a formula in LaTeX."""
+
 
 def policies() -> dict[str, type]:
     return dict(POLICIES)
@@ -23,6 +27,11 @@ def policies() -> dict[str, type]:
 def rule(kind: type) -> list[str]:
     """The paragraphs of a policy's docstring after the first."""
     return list(paragraphs(kind.__doc__ or ""))[1:]
+
+
+def _displayed(formula: re.Match[str]) -> str:
+    """A formula that is too long for a line of a phone on a line of its own."""
+    return f"$${formula[1]}{formula[2]}$$" if len(formula[1]) > LINE else formula[0]
 
 
 def _needs(kind: Any) -> str:
@@ -42,14 +51,15 @@ def policies_part() -> str:
     for name, kind in policies().items():
         known, about = provenance(name), parameters(kind)
         first = next(paragraphs(kind.__doc__ or ""))
-        lines = [f"## {name}\n", f"**{label(name)}.** {first}\n", *(f"{text}\n" for text in rule(kind))]
+        rules = [re.sub(r"\$([^$]+)\$([.,;]?)", _displayed, text) for text in rule(kind)]
+        lines = [f"## {name}\n", f"**{label(name)}.** {first}\n", *(f"{text}\n" for text in rules)]
         fields = dataclasses.fields(kind)  # type: ignore[arg-type]
         if fields:
             rows = [(code(each.name), code(written(each.default)) if each.default is not None else "none",
                      about.get(each.name, "")) for each in fields]  # fmt: skip
             lines.append(table(("parameter", "default", ""), rows))
         lines.append(f"Must know: {_needs(kind)}. Proven: {known.proven}. From: {known.reference}. "
-                     f"Class: `{kind.__module__}.{kind.__name__}`.\n")  # fmt: skip
+                     f"Class: `{kind.__name__}` of `{kind.__module__.removeprefix('budgetbandits.')}`.\n")  # fmt: skip
         made.append("\n".join(lines))
     return "\n".join(made)
 

@@ -21,8 +21,9 @@ def code(text: Any) -> str:
 
 
 def plain(text: str | None) -> str:
-    """A docstring or a help for a table: one line, with the backticks of Markdown."""
-    return " ".join((text or "").split()).replace("``", "`").replace("...", "…").replace("*", "\\*")
+    """A docstring or a help for a table: one line, with the backticks of Markdown, also around options."""
+    line = " ".join((text or "").split()).replace("``", "`").replace("...", "…").replace("*", "\\*")
+    return re.sub(r"(?<![\w`-])(--[a-z][a-z-]*)(?![\w`])", r"`\1`", line)
 
 
 def first_sentence(text: str) -> str:

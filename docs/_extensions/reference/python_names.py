@@ -44,6 +44,15 @@ MODULES = {
 }
 """Packages whose modules users import from, and what is public of each."""
 
+WITHOUT_SOURCE = ("budgetbandits.parse_policy", "budgetbandits.problems.StreamPart")
+"""Without a link to their source: viewcode leads back from a module to one page alone, that of its other names."""
+
+
+def unfollowed(module: str, name: str) -> str | None:
+    """What viewcode asks: where a name is defined; its own module, where no source is found, for those without."""
+    return module if f"{module}.{name}".startswith(WITHOUT_SOURCE) else None
+
+
 SHOWN_ELSEWHERE = {"policies": ("POLICIES", "parse_policy")}
 WITHOUT_MEMBERS = ("BudgetedThompson", "PacedThompson", "Thompson")
 
