@@ -127,10 +127,10 @@ class Page:
 
     def serve(self, command):
         port = int(found[1]) if (found := re.search(r"--port (\d+)", command)) else 8000
-        output = (self.folder / f"server-{port}.log").open("w")
-        server = subprocess.Popen(
-            ["bash", "-c", f"exec {command}"], cwd=self.folder, env=self.environment, stdout=output, stderr=output
-        )
+        with (self.folder / f"server-{port}.log").open("w") as output:
+            server = subprocess.Popen(
+                ["bash", "-c", f"exec {command}"], cwd=self.folder, env=self.environment, stdout=output, stderr=output
+            )
         self.servers.append(server)
         for _ in range(600):
             assert server.poll() is None, Path(output.name).read_text()
