@@ -3,7 +3,12 @@
 import sys
 from pathlib import Path
 
+from pygments.lexers.special import TextLexer
+from sphinx.highlighting import lexers
+
 from budgetbandits import __version__
+
+lexers["csv"] = TextLexer()  # Pygments has none
 
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 

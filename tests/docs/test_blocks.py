@@ -18,6 +18,7 @@ import json
 import os
 import re
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -60,6 +61,13 @@ def blocks(page):
 
 def code(page):
     return [block for block in blocks(page) if block.language]
+
+
+def _encrypted(connection):
+    """The same connection by TLS, whoever has signed the certificate."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context.wrap_socket(connection)
 
 
 class Page:
@@ -136,7 +144,11 @@ class Page:
         self.servers.append(server)
         for _ in range(600):
             assert server.poll() is None, log.read_text()
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection(("127.0.0.1", port), timeout=60) as plain,
+                _encrypted(plain) if "--tls-cert" in command else plain as client,
+            ):
                 client.sendall(b"GET / HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")  # it listens before it has a store
                 if client.recv(1):
                     return
