@@ -18,6 +18,7 @@ import json
 import os
 import re
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -60,6 +61,13 @@ def blocks(page):
 
 def code(page):
     return [block for block in blocks(page) if block.language]
+
+
+def _encrypted(connection):
+    """The same connection by TLS, whoever has signed the certificate."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context.wrap_socket(connection)
 
 
 class Page:
@@ -128,17 +136,24 @@ class Page:
 
     def serve(self, command):
         port = int(found[1]) if (found := re.search(r"--port (\d+)", command)) else 8000
-        output = (self.folder / f"server-{port}.log").open("w")
-        server = subprocess.Popen(
-            ["bash", "-c", f"exec {command}"], cwd=self.folder, env=self.environment, stdout=output, stderr=output
-        )
+        log = self.folder / f"server-{port}.log"
+        with log.open("w") as output:
+            server = subprocess.Popen(
+                ["bash", "-c", f"exec {command}"], cwd=self.folder, env=self.environment, stdout=output, stderr=output
+            )
         self.servers.append(server)
         for _ in range(600):
-            assert server.poll() is None, Path(output.name).read_text()
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-                return
+            assert server.poll() is None, log.read_text()
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection(("127.0.0.1", port), timeout=60) as plain,
+                _encrypted(plain) if "--tls-cert" in command else plain as client,
+            ):
+                client.sendall(b"GET / HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")  # it listens before it has a store
+                if client.recv(1):
+                    return
             time.sleep(0.1)
-        pytest.fail(f"{command} does not listen on port {port}")
+        pytest.fail(f"{command} does not answer on port {port}")
 
     def close(self):
         for server in self.servers:
