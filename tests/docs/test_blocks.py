@@ -31,7 +31,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(
     r"^<!-- setup\n(?P<setup>.*?)^-->"
-    r"|^(?:<!-- (?P<skip>not run: [^\n]+?) -->\n+)?^(?P<fence>```+)(?P<language>[\w-]*)\n(?P<text>.*?)^(?P=fence)$",
+    r"|^(?:<!-- (?P<skip>not run: [^\n]+?) -->\n+)?"
+    r"^(?P<fence>```+)(?P<language>[\w-]*|\{[\w:-]+\}[^\n]*)\n(?P<text>.*?)^(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
 FILES = ("toml", "json", "yaml", "csv", "ini", "nginx")
@@ -53,7 +54,7 @@ def blocks(page):
         line = text.count("\n", 0, found.start()) + 1
         if found["setup"] is not None:
             yield Block("python", found["setup"], line)
-        elif found["skip"] is None and found["language"] not in PROSE:
+        elif found["skip"] is None and found["language"] not in PROSE and not found["language"].startswith("{"):
             yield Block(found["language"], found["text"], line)
 
 
@@ -127,17 +128,20 @@ class Page:
 
     def serve(self, command):
         port = int(found[1]) if (found := re.search(r"--port (\d+)", command)) else 8000
-        output = (self.folder / f"server-{port}.log").open("w")
-        server = subprocess.Popen(
-            ["bash", "-c", f"exec {command}"], cwd=self.folder, env=self.environment, stdout=output, stderr=output
-        )
+        log = self.folder / f"server-{port}.log"
+        with log.open("w") as output:
+            server = subprocess.Popen(
+                ["bash", "-c", f"exec {command}"], cwd=self.folder, env=self.environment, stdout=output, stderr=output
+            )
         self.servers.append(server)
         for _ in range(600):
-            assert server.poll() is None, Path(output.name).read_text()
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-                return
+            assert server.poll() is None, log.read_text()
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=60) as client:
+                client.sendall(b"GET / HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")  # it listens before it has a store
+                if client.recv(1):
+                    return
             time.sleep(0.1)
-        pytest.fail(f"{command} does not listen on port {port}")
+        pytest.fail(f"{command} does not answer on port {port}")
 
     def close(self):
         for server in self.servers:
@@ -177,8 +181,15 @@ def test_blocks_that_cannot_run_fail(tmp_path):
         with pytest.raises((ZeroDivisionError, AssertionError, tomllib.TOMLDecodeError)):
             Page(page, tmp_path).run(block)
     page.write_text(
-        "```console\n$ echo hello world\nhello ...\n$ true\n```\n<!-- setup\nx = 2\n-->\n```python\nassert x == 2\n```\n"
+        "```console\n$ echo hello world\nhello ...\n$ true\n```\n"
+        "<!-- setup\nx = 2\n-->\n```python\nassert x == 2\n```\n"
     )
     reader = Page(page, tmp_path)
     for block in code(page):
         reader.run(block)
+
+
+def test_a_directive_is_no_code_and_hides_none(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```{mermaid} A caption\n:alt: a\n\na --> b\n```\n\n```python\n1 / 0\n```\n")
+    assert [block.language for block in code(page)] == ["python"]
