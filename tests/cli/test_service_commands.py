@@ -277,3 +277,16 @@ def test_a_campaign_may_name_features(say):
     assert "features log_length, code" in " ".join(said.split())
     assert json.loads(say("campaign", "show", "ads", "--json"))["features"] == ["log_length", "code"]
     say(*(["campaign", "create", "mail", *ADS[3:]]), "--features", "code,code", fails="give each a name of its own")
+
+
+def test_a_store_is_copied_and_restored(say, tmp_path):
+    say("campaign", "create", "ads", "--budget", "10", "--arm", "search=1", "--arm", "mail=0.5")
+    say("backup", "copy.db")
+    say("restore", "copy.db", fails="budgetbandits.db is there already")
+    assert "paused until resumed: ads" in say("restore", "copy.db", "--store", "other.db")
+    assert json.loads(say("restore", "--store", "other.db", "--json")) == {"store": "other.db", "paused": []}
+    say("campaign", "resume", "ads", "--store", "other.db", fails="say what it has spent since")
+    say("campaign", "resume", "ads", "--store", "other.db", "--spent-since", "2.5")
+    assert json.loads(say("campaign", "show", "ads", "--store", "other.db", "--json"))["spent"] == 2.5
+    say("restore", "copy.db", "--store", "postgresql://localhost/name", fails="pg_restore")
+    say("backup", "x.db", "--store", "postgresql://localhost/name", fails="pg_dump")

@@ -138,19 +138,25 @@ def restore_command(
     as_json: AsJson = False,
 ) -> None:
     """Make a store from a copy, and pause its campaigns until it is said what they have spent since."""
-    from budgetbandits.service.backup import back_up
+    from budgetbandits.service.backup import restoring
 
-    if file is not None:
-        if "://" in store:
-            raise BadParameter("PostgreSQL is restored by pg_restore; run this command without a file after it")
-        back_up(file, Path(store))
-    with opened_service(store) as service:
-        paused = service.mark_restored(actor=ACTOR)
+    if file is None:
+        paused = _marked(store)
+    elif "://" in store:
+        raise BadParameter("PostgreSQL is restored by pg_restore; run this command without a file after it")
+    else:
+        with restoring(file, Path(store)) as new:
+            paused = _marked(str(new))
     say(
         {"store": public_address(store), "paused": paused},
         f"paused until resumed: {', '.join(paused) or 'none'}",
         as_json,
     )
+
+
+def _marked(store: str) -> list[str]:
+    with opened_service(store) as service:
+        return service.mark_restored(actor=ACTOR)
 
 
 def public_address(store: str) -> str:
