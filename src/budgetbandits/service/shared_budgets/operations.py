@@ -16,6 +16,7 @@ from budgetbandits.errors import BadParameter, Conflict, NotFound, StoreError
 from budgetbandits.service import ledger
 from budgetbandits.service.ledger import Account, to_micros, to_units
 from budgetbandits.service.names import checked_campaign_name, normal
+from budgetbandits.service.shared_budgets.members import in_period
 from budgetbandits.service.shared_budgets.rules import TERM_NAMES, SharedBudget, SharedSettings
 from budgetbandits.service.stores.contract import Clock, Store, Transaction, moment
 from budgetbandits.service.stores.records import Campaign, Event
@@ -70,7 +71,8 @@ class SharedBudgets:
             raise BadParameter(f"nothing is to be changed; name one of {', '.join(CHANGEABLE_TERMS)}")
 
         def work(tx: Transaction) -> None:
-            shared, now = find_shared_budget(tx, name), moment(tx, self._clock)
+            now = moment(tx, self._clock)
+            shared = in_period(tx, find_shared_budget(tx, name), now)
             account, before = shared.account, shared.settings
             if changes.get("budget") is not None:
                 account = ledger.set_budget(account, to_micros(changes["budget"], "budget"))
