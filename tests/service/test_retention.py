@@ -1,6 +1,7 @@
 """Retention on both stores: what leaves for the archive and what stays. Wherever a pruning is interrupted, nothing is
 lost and nothing is there twice."""
 
+import asyncio
 import contextlib
 import random
 import time
@@ -365,6 +366,27 @@ def test_what_nobody_may_ask_for(store, engine, clock, tmp_path):
     clock.now -= 4 * DAY
     with pytest.raises(WrongClock, match="archived already"):
         engine.reset_clock("ads")
+
+
+@pytest.mark.parametrize("terms", [{}, {"lease": 2.0}], ids=["plain", "leasing"])
+def test_the_name_of_a_deleted_campaign_is_free_for_another(store, engine, terms):
+    """Also for a server that has decided for the deleted one under that name, as a program asks for it."""
+
+    async def life(number):
+        engine.create("ads", "bts", budget=10.0, arms=ARMS, **terms)
+        for key in ("one", "two"):
+            task = engine.decision_task("ads", f"{key} {number}")
+            [made] = await engine.decisions.perform("ads", task)
+            await store.perform(*engine.void_task(made.decision, "ads"))
+        engine.set_status("ads", "closed")
+        engine.retention.delete("ads")
+
+    async def lives():
+        for number in range(3):
+            await life(number)
+
+    asyncio.run(lives())
+    assert engine.names() == []
 
 
 def test_a_closed_campaign_is_deleted_with_its_archive(store, engine, clock, tmp_path):
