@@ -286,6 +286,9 @@ class OperatorsPage:
         own = [e for e in self.store.events if e.campaign == campaign and e.decision is None and e.lease is None]
         return own[::-1][:limit]
 
+    def names(self, campaigns):
+        return {id: self.store.campaigns[id].name for id in campaigns}
+
     def campaign_list(self):
         return self
 

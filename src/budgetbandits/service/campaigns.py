@@ -181,7 +181,8 @@ class Campaigns:
             tx.add_campaign(replace(campaign, created_at=now, account=account))
             tx.add_arms([learner.arm_row(campaign, arm) for arm in range(len(learner.names))])
             event = Event(campaign.id, "created", now, amount=campaign.account.budget, actor=actor)
-            event.request = to_json({"history": past}).decode() if past else None
+            facts = {"terms": campaign.settings.to_dict()["terms"]} | ({"history": past} if past else {})
+            event.request = to_json(facts).decode()
             tx.add_event(event)
             operation.note(tx, campaign.id, now, lambda: self._answer(tx, campaign.id))
             return campaign.id

@@ -204,7 +204,7 @@ class Retention:
                 digest.add(event)
                 writer.add_event(event)
                 apply(replay, event, recount, self._disagree)
-            for _, text in wrong_rows(self._store, replay.finished):
+            for _, text in wrong_rows(self._store, campaign, replay.finished):
                 self._disagree(text)
             for made in self._rows(list(replay.finished)):
                 writer.add_decision(made)
@@ -235,7 +235,8 @@ class Retention:
         """Open decisions that are too old for feedback, and have had none since; they are open no more."""
         for chunk in list(replay.open.chunks()):
             for made in self._rows([id for id, known in chunk.items() if known.created_at < before]):
-                if made.hold.state != "pending" and row_difference(made.id, made, chunk[made.id]) is None:
+                wrong = row_difference(made.id, made, chunk[made.id], replay.row.id)
+                if made.hold.state != "pending" and wrong is None:
                     replay.open.take(made.id)
                     yield made
 

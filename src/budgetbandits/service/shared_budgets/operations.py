@@ -74,7 +74,7 @@ class SharedBudgets:
             now = moment(tx, self._clock)
             shared = in_period(tx, find_shared_budget(tx, name), now)
             account, before = shared.account, shared.settings
-            if changes.get("budget") is not None:
+            if "budget" in changes:
                 account = ledger.set_budget(account, to_micros(changes["budget"], "budget"))
             new = {term: value for term, value in changes.items() if term != "budget"}
             after = replace(
@@ -85,7 +85,8 @@ class SharedBudgets:
             if (account, after) == (shared.account, before):
                 return
             tx.save_shared_settings(replace(shared, account=account, settings=after))
-            facts = {term: [getattr(each.terms, term) for each in (before, after)] for term in new}
+            pairs = {term: [getattr(each.terms, term) for each in (before, after)] for term in TERM_NAMES}
+            facts = {term: values for term, values in pairs.items() if values[0] != values[1]}
             event = Event(
                 shared.event_key, "terms changed", now, amount=account.budget - shared.account.budget, actor=actor
             )
