@@ -183,10 +183,10 @@ def test_a_password_on_the_command_line_is_refused(tmp_path, words, address):
     assert "s3cret" not in str(result.exception) + result.output
 
 
-def test_a_password_in_the_environment_is_used(monkeypatch):
+@pytest.mark.parametrize("address", ["postgresql://me:s3cret@127.0.0.1:1/x", "postgresql:///x?password=s3cret"])
+def test_a_password_in_the_environment_is_used(monkeypatch, address):
     given = []
     monkeypatch.setattr("budgetbandits.service.http.server.serve", lambda *all: given.extend(all))
-    address = "postgresql://me:s3cret@127.0.0.1:1/x"
     CliRunner().invoke(app, ["serve", "--port", str(free_port())], env={"BUDGETBANDITS_STORE": address})
     assert given[1].address == address
     assert "s3cret" not in repr(given[1])  # its name too, which the server says

@@ -160,9 +160,13 @@ def _marked(store: str) -> list[str]:
 
 
 def public_address(store: str) -> str:
-    """An address without the password that may be in it."""
+    """An address without the password that may be in it, also after the question mark.
+
+    >>> public_address("postgresql:///name?host=/run/postgresql&password=s3cret"), public_address("money.db")
+    ('postgresql:///name', 'money.db')
+    """
     address = urlsplit(store)
-    return store if not address.netloc else f"{address.scheme}://{address.hostname or ''}{address.path}"
+    return f"{address.scheme}://{address.hostname or ''}{address.path}" if "://" in store else store
 
 
 key_app = typer.Typer(no_args_is_help=True, help="Create, list and drop API keys.")

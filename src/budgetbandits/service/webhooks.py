@@ -67,6 +67,15 @@ def check_url(url: str) -> None:
         raise BadParameter(f"url is {url!r:.60}; give an address that begins with http:// or https://")
 
 
+def host_of(url: str) -> str:
+    """What logs may say of an address: the rest of it is often a secret of the one who gave it.
+
+    >>> host_of("https://me:s3cret@hooks.example.org/services/T0/s3cret")
+    'hooks.example.org'
+    """
+    return urlsplit(url).hostname or ""
+
+
 def check_room(tx: Transaction) -> None:
     """Refuse one webhook too many."""
     if len(tx.webhooks().all()) >= WEBHOOKS_MAX:
