@@ -324,6 +324,9 @@ def test_a_changed_archive_a_missing_file_and_a_changed_checkpoint_are_found(tmp
             frame.with_columns((polars.col(column) + 1).alias(column)).write_parquet(path)
             assert verify(store, "ads") == []
             assert verify(store, "ads", archive=folder) != []
+            path.write_bytes(kept[:100])
+            [said] = verify(store, "ads", archive=folder)
+            assert all(words in said for words in (str(folder), "cannot be read", "restore an undamaged copy"))
             path.write_bytes(kept)
         assert verify(store, "ads", archive=folder) == []
         with pytest.raises(StoreError, match="is missing"):
@@ -333,6 +336,21 @@ def test_a_changed_archive_a_missing_file_and_a_changed_checkpoint_are_found(tmp
             "UPDATE checkpoint SET content = REPLACE(content, '\"spent\":', '\"spent\":1') WHERE part = 0",
         )
         assert verify(store, "ads") != []
+
+
+def test_a_damaged_campaign_does_not_keep_others_from_being_archived(tmp_path, clock):
+    with SQLiteStore(tmp_path / "money.db") as store:
+        engine = DecisionService(store, clock)
+        campaign(engine)
+        live(engine, clock, 10)
+        retention(store, clock).prune("ads", tmp_path / "archive", days=5.0)
+        engine.create("other", "bts", budget=10.0, arms=ARMS)
+        engine.void(engine.decide("other", "old").decision)
+        assert tamper(tmp_path / "money.db", "UPDATE checkpoint SET content = '{' WHERE part = 0")
+        clock.now += 20 * DAY
+        results = retention(store, clock).prune_all(tmp_path / "archive", days=5.0)
+    assert "restore an undamaged copy" in str(results["ads"])
+    assert results["other"].events > 0
 
 
 def test_a_pruned_rollup_that_was_changed_is_found(tmp_path, clock):

@@ -36,7 +36,17 @@ from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import MICROS
 from budgetbandits.service.rollups import Recount, roll_up_campaign
 from budgetbandits.service.shared_budgets import members
-from budgetbandits.service.stores.contract import Clock, Scope, Store, T, Transaction, find_campaign, isolated, moment
+from budgetbandits.service.stores.contract import (
+    Clock,
+    Scope,
+    Store,
+    T,
+    Transaction,
+    find_campaign,
+    isolated,
+    moment,
+    named_damage,
+)
 from budgetbandits.service.stores.records import DecisionRow, Event, KeyEvent
 from budgetbandits.service.stores.sql.statements import EVENT_NUMBER_MAX
 
@@ -115,7 +125,8 @@ class Retention:
             if not self._has_events(row.id, begun):
                 continue
             try:
-                results[row.name] = self.prune(row.name, folder, (now - begun) / DAY)
+                with named_damage(row.name):
+                    results[row.name] = self.prune(row.name, folder, (now - begun) / DAY)
             except BudgetBanditsError as error:
                 results[row.name] = error
         return results
