@@ -17,6 +17,7 @@ from budgetbandits.service.http.auth import KeyRing, prefix_meant
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from servers import free_port
+from stores import tamper
 
 ADS = ["campaign", "create", "ads", "--budget", "500", "--arm", "search=2.5", "--arm", "mail=0.5"]
 
@@ -202,6 +203,13 @@ def test_keys(say, tmp_path):
     assert key.split("_", 2)[2] not in listed
     say("key", "drop", key.split("_")[1])
     assert key.split("_")[1] not in say("key", "list")
+
+
+def test_keys_of_a_damaged_campaign_are_listed(say, tmp_path):
+    say("campaign", "create", "ads", "--budget", "10", "--arm", "search=1", "--arm", "mail=0.5")
+    say("key", "create", "--scope", "read", "--campaign", "ads")
+    tamper(tmp_path / "budgetbandits.db", "UPDATE campaign SET settings = '{}'")
+    assert json.loads(say("key", "list", "--json"))[0]["campaign"].startswith("c")
 
 
 def test_a_key_is_dropped_as_it_is_listed(say):

@@ -233,7 +233,7 @@ def _keys(store: str) -> list[dict[str, Any]]:
         names = database.read(lambda tx: {row.id: row.name for row in tx.campaigns()})
     return [
         {name: value for name, value in vars(key).items() if name != "digest"}
-        | {"campaign": None if key.campaign is None else names[key.campaign]}
+        | {"campaign": None if key.campaign is None else names.get(key.campaign, key.campaign)}
         for key in keys
     ]
 
