@@ -199,6 +199,8 @@ def deliver(store: Store, client: httpx.Client, stopping: Callable[[], bool] = l
 
         due, hooks = store.write(take)
         for each in due:
+            if stopping():  # the rest is sent when its claim is over
+                break
             hook = hooks.get(each.webhook)
             problem = "it was dropped" if hook is None else "it has just failed" if hook.id in failed else None
             tried = hook is not None and problem is None

@@ -153,7 +153,10 @@ def _checked(terms: Terms, budget: float) -> SharedSettings:
     if terms.period is not None and terms.period_budget is None:
         terms = replace(terms, period_budget=budget)
     if terms.period is None and (terms.period_budget is not None or terms.unspent != "lapse" or terms.time_zone):
-        raise BadParameter("period_budget, unspent and time_zone are for a budget that is renewed; set a period")
+        raise BadParameter(
+            "period_budget, unspent and time_zone are for a budget that is renewed; set a period, or take these away "
+            "with it: none, lapse and none"
+        )
     terms = terms.checked(TERM_NAMES)
     amount = terms.period_budget
     return SharedSettings(replace(terms, period_budget=None if amount is None else to_units(to_micros(amount))))
