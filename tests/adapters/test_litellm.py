@@ -87,6 +87,35 @@ def test_a_call_pays_its_price_and_is_rewarded_by_its_id(service, client):
     assert client.verify("plain") == []
 
 
+@pytest.mark.parametrize(
+    ("price", "said", "charged"),
+    [
+        (0.0, {"response_cost": 0.0}, False),
+        (1e-6, {"response_cost": 0.0, "cache_hit": True}, False),
+        (1e-6, {"response_cost": None}, True),
+    ],
+    ids=["free", "cached", "unknown"],
+)
+def test_only_a_price_that_is_not_known_is_charged_as_the_hold(service, client, price, said, charged):
+    """Not that of a model on one's own machine, nor of an answer from LiteLLM's cache."""
+    name = f"charged {price} {len(said)}"
+    create(client, name)
+    known = {"input_cost_per_token": price, "output_cost_per_token": price}
+    deployments = [{"litellm_params": {"model": "openai/small", **known}}]
+
+    async def call():
+        callback, asked = adapter.BudgetCallback(*service, [name]), {"max_tokens": 40}
+        assert await callback.async_filter_deployments(name, deployments, MESSAGES, asked) == deployments
+        held = client.campaign(name).held
+        await callback.async_log_success_event({"litellm_params": asked, **said}, {"id": name}, None, None)
+        await callback.close()
+        return held
+
+    held = asyncio.run(call())
+    assert client.campaign(name).spent == (pytest.approx(held) if charged else 0.0)
+    assert client.campaign(name).held == 0.0
+
+
 def test_other_groups_are_left_alone(service, client):
     provider = Provider(PRICES)
     with provider.serving() as address:

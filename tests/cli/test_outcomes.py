@@ -66,6 +66,13 @@ def test_spend_logs_with_a_reward_inside_their_metadata(spend):
     assert deeper.history() == {"openai/gpt-4o": (1, 1.0, 0.05)}
 
 
+def test_a_constant_for_success_is_that_of_each_pull(tmp_path):
+    """A row with pulls has their total reward."""
+    (tmp_path / "sums.csv").write_text("arm,cost,pulls\nmail,2,10\nmail,1,\nsearch,4,5\n")
+    found = read_outcomes(tmp_path / "sums.csv", success_reward=0.5)
+    assert found.history() == {"mail": (11, 5.5, 3.0), "search": (5, 2.5, 4.0)}
+
+
 def test_the_words_for_people(spend):
     text = said(spend, "--format", "litellm", "--success-reward", "1")
     assert text.startswith("4 rows taken, 3 skipped (answered from a cache: 1, no arm: 1, no cost: 1)\n")

@@ -17,6 +17,7 @@ from budgetbandits.service.http.auth import KeyRing, prefix_meant
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from servers import free_port
+from stores import tamper
 
 ADS = ["campaign", "create", "ads", "--budget", "500", "--arm", "search=2.5", "--arm", "mail=0.5"]
 
@@ -183,10 +184,10 @@ def test_a_password_on_the_command_line_is_refused(tmp_path, words, address):
     assert "s3cret" not in str(result.exception) + result.output
 
 
-def test_a_password_in_the_environment_is_used(monkeypatch):
+@pytest.mark.parametrize("address", ["postgresql://me:s3cret@127.0.0.1:1/x", "postgresql:///x?password=s3cret"])
+def test_a_password_in_the_environment_is_used(monkeypatch, address):
     given = []
     monkeypatch.setattr("budgetbandits.service.http.server.serve", lambda *all: given.extend(all))
-    address = "postgresql://me:s3cret@127.0.0.1:1/x"
     CliRunner().invoke(app, ["serve", "--port", str(free_port())], env={"BUDGETBANDITS_STORE": address})
     assert given[1].address == address
     assert "s3cret" not in repr(given[1])  # its name too, which the server says
@@ -202,6 +203,13 @@ def test_keys(say, tmp_path):
     assert key.split("_", 2)[2] not in listed
     say("key", "drop", key.split("_")[1])
     assert key.split("_")[1] not in say("key", "list")
+
+
+def test_keys_of_a_damaged_campaign_are_listed(say, tmp_path):
+    say("campaign", "create", "ads", "--budget", "10", "--arm", "search=1", "--arm", "mail=0.5")
+    say("key", "create", "--scope", "read", "--campaign", "ads")
+    tamper(tmp_path / "budgetbandits.db", "UPDATE campaign SET settings = '{}'")
+    assert json.loads(say("key", "list", "--json"))[0]["campaign"].startswith("c")
 
 
 def test_a_key_is_dropped_as_it_is_listed(say):
@@ -277,3 +285,16 @@ def test_a_campaign_may_name_features(say):
     assert "features log_length, code" in " ".join(said.split())
     assert json.loads(say("campaign", "show", "ads", "--json"))["features"] == ["log_length", "code"]
     say(*(["campaign", "create", "mail", *ADS[3:]]), "--features", "code,code", fails="give each a name of its own")
+
+
+def test_a_store_is_copied_and_restored(say, tmp_path):
+    say("campaign", "create", "ads", "--budget", "10", "--arm", "search=1", "--arm", "mail=0.5")
+    say("backup", "copy.db")
+    say("restore", "copy.db", fails="budgetbandits.db is there already")
+    assert "paused until resumed: ads" in say("restore", "copy.db", "--store", "other.db")
+    assert json.loads(say("restore", "--store", "other.db", "--json")) == {"store": "other.db", "paused": []}
+    say("campaign", "resume", "ads", "--store", "other.db", fails="say what it has spent since")
+    say("campaign", "resume", "ads", "--store", "other.db", "--spent-since", "2.5")
+    assert json.loads(say("campaign", "show", "ads", "--store", "other.db", "--json"))["spent"] == 2.5
+    say("restore", "copy.db", "--store", "postgresql://localhost/name", fails="pg_restore")
+    say("backup", "x.db", "--store", "postgresql://localhost/name", fails="pg_dump")

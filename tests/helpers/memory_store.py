@@ -172,8 +172,9 @@ class _Memory(Transaction):
         self.log.append((self.store.keys, (decision.campaign, decision.key), decision.id))
         del self.store.keys[decision.campaign, decision.key]
 
-    def due_decisions(self, now, limit):
+    def due_decisions(self, now, limit, without=()):
         pending = [d for d in self.store.decisions.values() if d.hold.state == "pending" and d.expires_at <= now]
+        pending = [d for d in pending if d.campaign not in without]
         return [(d.campaign, d.id) for d in sorted(pending, key=lambda d: d.expires_at)[:limit]]
 
     def pending_decisions(self, campaign):
@@ -285,6 +286,9 @@ class OperatorsPage:
     def operator_events(self, campaign, limit):
         own = [e for e in self.store.events if e.campaign == campaign and e.decision is None and e.lease is None]
         return own[::-1][:limit]
+
+    def names(self, campaigns):
+        return {id: self.store.campaigns[id].name for id in campaigns}
 
     def campaign_list(self):
         return self

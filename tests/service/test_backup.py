@@ -1,18 +1,20 @@
 """Copies of a store that is in use, and campaigns that go on from one."""
 
+import shutil
 import sqlite3
 import threading
+from contextlib import suppress
 
 import pytest
 
-from budgetbandits.errors import Conflict, HoldRefused, NotFound, StoreError
+from budgetbandits.errors import BadState, Conflict, HoldRefused, NotFound, StoreError
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.backup import back_up
+from budgetbandits.service.backup import back_up, restoring
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from called import Service
-from stores import all_events
+from stores import all_events, tamper
 
 ARMS = {"search": 1.0, "mail": 0.5}
 
@@ -70,6 +72,78 @@ def test_what_cannot_be_copied(tmp_path):
     back_up(tmp_path / "money.db", tmp_path / "copy.db")
     with sqlite3.connect(tmp_path / "copy.db") as copy:
         assert copy.execute("SELECT name FROM campaign").fetchall() == [("ads",)]
+
+
+def a_store(path, *names):
+    """Of campaigns with these names, each with a decision."""
+    with SQLiteStore(path) as store:
+        engine = DecisionService(store)
+        for name in names:
+            engine.create(name, "bts", budget=100.0, arms=ARMS)
+            engine.decide(name, "one")
+
+
+def test_a_log_that_another_store_has_left_is_not_read_into_a_copy(tmp_path):
+    """A killed server leaves a log next to its file; SQLite would take it for that of whatever has the file's name."""
+    a_store(tmp_path / "copy.db", "ads")
+    (tmp_path / "killed").mkdir()
+    with SQLiteStore(tmp_path / "money.db") as store:
+        DecisionService(store).create("other", "bts", budget=1.0, arms=ARMS)
+        for file in tmp_path.glob("money.db*"):
+            shutil.copy(file, tmp_path / "killed")
+    target = tmp_path / "killed" / "money.db"
+    target.unlink()
+    with pytest.raises(StoreError, match=r"money.db-wal is of another database; move it"):
+        back_up(tmp_path / "copy.db", target)
+    target.with_name("money.db-wal").unlink()
+    back_up(tmp_path / "copy.db", target)
+    with SQLiteStore(target) as store:
+        assert DecisionService(store).names() == ["ads"]
+
+
+@pytest.mark.parametrize("content", [b"", "a database of another program"])
+def test_what_is_no_store_is_not_restored(tmp_path, content):
+    file = tmp_path / "copy.db"
+    if content:
+        with sqlite3.connect(file) as other:
+            other.execute("CREATE TABLE campaign (name TEXT)")
+    else:
+        file.write_bytes(content)
+    with pytest.raises(StoreError, match=r"copy.db is no store of budgetbandits"):
+        back_up(file, tmp_path / "money.db")
+    assert not list(tmp_path.glob("*money*"))
+
+
+def test_a_store_has_its_name_when_all_its_campaigns_are_paused(tmp_path):
+    """However restoring is interrupted, no server finds campaigns that go on as if nothing was spent since."""
+    a_store(tmp_path / "copy.db", "ads", "mail")
+    target = tmp_path / "money.db"
+    with suppress(KeyboardInterrupt), restoring(tmp_path / "copy.db", target):
+        raise KeyboardInterrupt
+    assert not list(tmp_path.glob("*money*"))
+    (tmp_path / ".money.db.restored").write_text("left by one that was killed")
+    with restoring(tmp_path / "copy.db", target) as new, SQLiteStore(new) as store:
+        assert not target.exists()
+        assert DecisionService(store).mark_restored() == ["ads", "mail"]
+    with SQLiteStore(target) as store:
+        assert {row["status"] for row in DecisionService(store).overview()} == {"paused"}
+    assert list(tmp_path.glob("*money*")) == [target]
+    with pytest.raises(StoreError, match="new file"), restoring(tmp_path / "copy.db", target):
+        pass
+
+
+def test_a_damaged_campaign_does_not_keep_others_from_being_paused(tmp_path):
+    with SQLiteStore(tmp_path / "money.db") as store:
+        engine = DecisionService(store)
+        id = engine.create("damaged", "bts", budget=100.0, arms=ARMS, lease=5.0)
+        engine.decide("damaged", "one")
+    a_store(tmp_path / "money.db", "ads")
+    tamper(tmp_path / "money.db", f"UPDATE arm SET learned = '[]' WHERE campaign = '{id}'")
+    with SQLiteStore(tmp_path / "money.db") as store:
+        engine = DecisionService(store)
+        with pytest.raises(BadState, match="restore an undamaged copy"):
+            engine.mark_restored()
+        assert engine.describe("ads")["status"] == "paused"
 
 
 @pytest.mark.parametrize("terms", [{}, {"lease": 5.0}])

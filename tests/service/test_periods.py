@@ -181,6 +181,43 @@ def test_a_clock_that_was_ahead_has_granted_nothing(store, clock):
     assert verify(store, "support") == []
 
 
+def test_what_operators_change_before_the_first_decision_of_a_period_is_of_that_period(real_store, clock):
+    """A top-up, another budget or another time zone on the first of a month, when nobody has decided in it yet."""
+    engine = DecisionService(real_store, clock)
+    engine.create("support", "bts", 10.0, ARMS, period="month", time_zone=BERLIN)
+    clock.now = at(BERLIN, 2026, 2, 1, 12)
+    engine.top_up("support", 5.0)
+    engine.decide("support", "february", arms=["small"])
+    assert engine.account("support").budget == 15_000_000
+    clock.now = at(BERLIN, 2026, 3, 1, 12)
+    engine.change_terms("support", {"budget": 20.0})
+    engine.decide("support", "march", arms=["small"])
+    assert engine.account("support").budget == 20_000_000
+    clock.now = at(BERLIN, 2026, 4, 1, 12)
+    engine.change_terms("support", {"time_zone": "America/New_York", "period_budget": 7.0})
+    engine.decide("support", "april", arms=["small"])
+    account = engine.account("support")
+    assert (account.budget, account.period) == (11_000_000, at("America/New_York", 2026, 4, 1))  # 1 was held
+    clock.now = at(BERLIN, 2026, 5, 1, 12)
+    engine.decide("support", "may", arms=["small"])
+    assert engine.account("support").left == 6_500_000
+    assert verify(real_store, "support") == []
+
+
+def test_what_was_spent_since_a_copy_is_of_the_period_that_has_begun_since(real_store, clock):
+    """The copy is of January, and 4 of the 10 of February are spent when it is restored: 6 are left."""
+    engine = DecisionService(real_store, clock)
+    engine.create("support", "bts", 10.0, ARMS, period="month", time_zone=BERLIN)
+    spend(engine, "january")
+    clock.now = at(BERLIN, 2026, 2, 10)
+    engine.mark_restored()
+    engine.set_status("support", "active", spent_since=4.0)
+    account = engine.account("support")
+    assert (account.spent, account.left, account.overrun) == (14_000_000, 6_000_000, 0)
+    assert spend(engine, "february")[0] == 6.0
+    assert verify(real_store, "support") == []
+
+
 def test_two_servers_renew_once(store, clock):
     one, two = DecisionService(store, clock), DecisionService(store, clock)
     one.create("support", "kube", 3.0, ARMS, period="month", unspent="carry")

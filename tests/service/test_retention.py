@@ -1,14 +1,18 @@
 """Retention on both stores: what leaves for the archive and what stays. Wherever a pruning is interrupted, nothing is
 lost and nothing is there twice."""
 
+import asyncio
 import contextlib
 import random
+import sys
+import threading
 import time
 from collections import Counter
 from itertools import count
 
 import polars
 import pytest
+from structlog.testing import capture_logs
 
 from budgetbandits.client import Client
 from budgetbandits.errors import (
@@ -24,6 +28,8 @@ from budgetbandits.service.audit import archive
 from budgetbandits.service.audit.archive import Archive
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.audit.export import archived_rows, export
+from budgetbandits.service.audit.reader import Job
+from budgetbandits.service.http import server
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases.leases import Leases
@@ -323,6 +329,9 @@ def test_a_changed_archive_a_missing_file_and_a_changed_checkpoint_are_found(tmp
             frame.with_columns((polars.col(column) + 1).alias(column)).write_parquet(path)
             assert verify(store, "ads") == []
             assert verify(store, "ads", archive=folder) != []
+            path.write_bytes(kept[:100])
+            [said] = verify(store, "ads", archive=folder)
+            assert all(words in said for words in (str(folder), "cannot be read", "restore an undamaged copy"))
             path.write_bytes(kept)
         assert verify(store, "ads", archive=folder) == []
         with pytest.raises(StoreError, match="is missing"):
@@ -332,6 +341,21 @@ def test_a_changed_archive_a_missing_file_and_a_changed_checkpoint_are_found(tmp
             "UPDATE checkpoint SET content = REPLACE(content, '\"spent\":', '\"spent\":1') WHERE part = 0",
         )
         assert verify(store, "ads") != []
+
+
+def test_a_damaged_campaign_does_not_keep_others_from_being_archived(tmp_path, clock):
+    with SQLiteStore(tmp_path / "money.db") as store:
+        engine = DecisionService(store, clock)
+        campaign(engine)
+        live(engine, clock, 10)
+        retention(store, clock).prune("ads", tmp_path / "archive", days=5.0)
+        engine.create("other", "bts", budget=10.0, arms=ARMS)
+        engine.void(engine.decide("other", "old").decision)
+        assert tamper(tmp_path / "money.db", "UPDATE checkpoint SET content = '{' WHERE part = 0")
+        clock.now += 20 * DAY
+        results = retention(store, clock).prune_all(tmp_path / "archive", days=5.0)
+    assert "restore an undamaged copy" in str(results["ads"])
+    assert results["other"].events > 0
 
 
 def test_a_pruned_rollup_that_was_changed_is_found(tmp_path, clock):
@@ -365,6 +389,27 @@ def test_what_nobody_may_ask_for(store, engine, clock, tmp_path):
     clock.now -= 4 * DAY
     with pytest.raises(WrongClock, match="archived already"):
         engine.reset_clock("ads")
+
+
+@pytest.mark.parametrize("terms", [{}, {"lease": 2.0}], ids=["plain", "leasing"])
+def test_the_name_of_a_deleted_campaign_is_free_for_another(store, engine, terms):
+    """Also for a server that has decided for the deleted one under that name, as a program asks for it."""
+
+    async def life(number):
+        engine.create("ads", "bts", budget=10.0, arms=ARMS, **terms)
+        for key in ("one", "two"):
+            task = engine.decision_task("ads", f"{key} {number}")
+            [made] = await engine.decisions.perform("ads", task)
+            await store.perform(*engine.void_task(made.decision, "ads"))
+        engine.set_status("ads", "closed")
+        engine.retention.delete("ads")
+
+    async def lives():
+        for number in range(3):
+            await life(number)
+
+    asyncio.run(lives())
+    assert engine.names() == []
 
 
 def test_a_closed_campaign_is_deleted_with_its_archive(store, engine, clock, tmp_path):
@@ -425,6 +470,25 @@ def test_pages_of_a_pruned_campaign_have_its_whole_history(store, engine, clock,
     days, totals, _ = store.read(history)
     retention(store, clock).prune("ads", tmp_path, days=5.0)
     assert store.read(history) == (days, totals, None)
+
+
+ANSWER = """
+import json, sys
+sys.stdin.readline()
+print("{}")
+print(json.dumps([{"campaign": f"campaign {n}", "events": 1, "decisions": 1, "files": 1} for n in range(5000)]))
+"""
+
+
+def test_a_server_reads_what_was_archived_of_very_many_campaigns(tmp_path, monkeypatch):
+    """More than a pipe holds, which keeps a process from its end until somebody reads it."""
+    monkeypatch.setattr(server, "PROGRAM", (sys.executable, "-c", ANSWER))
+    with SQLiteStore(tmp_path / "money.db") as store, capture_logs() as logged:
+        work = threading.Thread(target=server._prune, args=(store, Job("prune"), threading.Event()), daemon=True)
+        work.start()
+        work.join(60.0)
+    assert not work.is_alive()
+    assert len(logged) == 5000
 
 
 def test_a_server_archives_by_itself(tmp_path):

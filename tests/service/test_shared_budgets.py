@@ -163,7 +163,7 @@ def test_a_plan_for_requests_sees_the_smaller_budget(engine, store):
             continue
         answered += 1
         engine.feedback(made.decision, cost=made.hold, reward=1.0 if made.arm == "large" else 0.5)
-    assert answered >= 95
+    assert answered >= 80
     check(store, engine)
 
 
@@ -329,6 +329,29 @@ def test_a_period_that_is_spent_says_when_the_next_begins(engine, store, clock):
     clock.now -= 40 * 86_400.0
     engine.reset_clock("spring")
     assert shared(engine).period == datetime(2026, 1, 1, tzinfo=ZoneInfo("UTC")).timestamp()
+    check(store, engine)
+
+
+def test_what_is_changed_before_the_first_decision_of_a_period_is_of_that_period(engine, store, clock):
+    """Another budget, another time zone, a member that joins, and what was spent since a copy: each renews first."""
+    clock.now = datetime(2026, 1, 31, tzinfo=ZoneInfo("UTC")).timestamp()
+    engine.shared_budgets.create("marketing", 2.0, period="month")
+    engine.create("spring", "bts", 1000.0, ARMS, shared_budget="marketing")
+    until_refused(engine, ["spring"], cost=1.0, arms=["search"])  # January's 2 are spent
+    clock.now = datetime(2026, 2, 2, tzinfo=ZoneInfo("UTC")).timestamp()
+    engine.shared_budgets.change("marketing", {"time_zone": "Europe/Berlin", "period_budget": 3.0})
+    assert shared(engine) == Account(4_000_000, 2_000_000, period=clock.now - 86_400 - 3600)
+    assert len(until_refused(engine, ["spring"], cost=1.0, key="feb", arms=["search"])[0]) == 2
+    clock.now += 28 * 86_400.0
+    engine.mark_restored()
+    engine.set_status("spring", "active", spent_since=1.0)
+    assert (shared(engine).left, shared(engine).overrun) == (2_000_000, 0)
+    until_refused(engine, ["spring"], cost=1.0, key="mar", arms=["search"])
+    engine.create("summer", "bts", 1000.0, ARMS)
+    engine.feedback(engine.decide("summer", "1", arms=["search"]).decision, cost=1.0, reward=0.0)
+    clock.now += 31 * 86_400.0
+    engine.change_terms("summer", {"shared_budget": "marketing"})
+    assert shared(engine).left == 2_000_000
     check(store, engine)
 
 

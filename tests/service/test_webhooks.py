@@ -120,6 +120,20 @@ def test_an_address_that_fails_is_tried_again_later_and_later_until_it_accepts(s
     assert hook["tried_at"] > hook["created_at"]
 
 
+def test_a_server_that_stops_sends_no_more_and_leaves_the_rest_to_the_next(store):
+    """Addresses that do not answer take seconds each, and a server that does not stop is killed."""
+    engine, address = DecisionService(store), Address()
+    for _ in range(4):
+        webhooks.make_webhook(store, "http://example.com")
+    engine.create("ads", "bts", 10.0, ARMS)
+    engine.set_status("ads", "paused")
+    webhooks.look(store)
+    assert webhooks.deliver(store, address.client, lambda: len(address.got) >= 2) == (2, 0)
+    later(store, webhooks.CLAIM_SECONDS)
+    assert webhooks.deliver(store, address.client) == (2, 0)
+    assert len({body["id"] for body in address.bodies}) == 4
+
+
 def test_a_server_that_dies_after_sending_leaves_a_double_and_loses_nothing(store, monkeypatch):
     engine, address = DecisionService(store), Address()
     webhooks.make_webhook(store, "http://example.com")

@@ -90,7 +90,9 @@ class BudgetCallback(CustomLogger):  # type: ignore[misc]
             body["max_tokens"] = None
         fields = request_fields(await self._campaign(model), prices, body, by_arm)
         decision = await self._client().decide(model, wait=self._wait, **fields)
-        noted = f"{model} {decision.id} {decision.hold}"
+        price = prices[decision.arm]
+        # what it is charged where its price is not known; that of a model on one's own machine is
+        noted = f"{model} {decision.id} {decision.hold if price.input or price.output else 0.0}"
         name = "litellm_metadata" if "litellm_metadata" in request_kwargs else "metadata"
         shared = request_kwargs.get(name) or {}
         shared[DECISION] = noted  # of the latest attempt, for the header ...
@@ -105,6 +107,8 @@ class BudgetCallback(CustomLogger):  # type: ignore[misc]
             return
         campaign, decision, hold = noted
         cost = kwargs.get("response_cost")
+        if kwargs.get("cache_hit"):  # LiteLLM has answered by itself, and nobody was paid
+            hold, cost = 0.0, None
         self._answers.keep(response_obj, f"{campaign} {decision}")
         await self._report(campaign, decision, cost=hold if not cost else float(cost))
 
@@ -169,7 +173,7 @@ def _price(deployment: Mapping[str, Any]) -> TokenPrice | None:
 
 
 def _noted(kwargs: Mapping[str, Any]) -> tuple[str, str, float] | None:
-    """The campaign, the decision and the hold of a call, if it has one."""
+    """The campaign, the decision and the hold of a call, or 0 if it costs nothing; None if it has no decision."""
     given = kwargs.get("litellm_params") or {}
     for name in ("litellm_metadata", "metadata"):
         noted = (given.get(name) or {}).get(DECISION)

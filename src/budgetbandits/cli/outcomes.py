@@ -151,7 +151,8 @@ def _outcome(path: Path, number: int, cells: dict[str, Any], success_reward: flo
         return "answered from a cache"
     failed = _is_true(cells.get("failed"), "failure", "failed")
     if success_reward is not None:
-        cells["reward"] = 0.0 if failed else success_reward
+        many = 1.0 if _is_missing(cells.get("pulls")) else _number(path, number, cells["pulls"])
+        cells["reward"] = 0.0 if failed else success_reward * many
     elif failed:
         return "failed"
     for meaning in ("cost", "reward"):

@@ -138,14 +138,15 @@ def restore_command(
     as_json: AsJson = False,
 ) -> None:
     """Make a store from a copy, and pause its campaigns until it is said what they have spent since."""
-    from budgetbandits.service.backup import back_up
+    from budgetbandits.service.backup import restoring
 
-    if file is not None:
-        if "://" in store:
-            raise BadParameter("PostgreSQL is restored by pg_restore; run this command without a file after it")
-        back_up(file, Path(store))
-    with opened_service(store) as service:
-        paused = service.mark_restored(actor=ACTOR)
+    if file is None:
+        paused = _marked(store)
+    elif "://" in store:
+        raise BadParameter("PostgreSQL is restored by pg_restore; run this command without a file after it")
+    else:
+        with restoring(file, Path(store)) as new:
+            paused = _marked(str(new))
     say(
         {"store": public_address(store), "paused": paused},
         f"paused until resumed: {', '.join(paused) or 'none'}",
@@ -153,10 +154,19 @@ def restore_command(
     )
 
 
+def _marked(store: str) -> list[str]:
+    with opened_service(store) as service:
+        return service.mark_restored(actor=ACTOR)
+
+
 def public_address(store: str) -> str:
-    """An address without the password that may be in it."""
+    """An address without the password that may be in it, also after the question mark.
+
+    >>> public_address("postgresql:///name?host=/run/postgresql&password=s3cret"), public_address("money.db")
+    ('postgresql:///name', 'money.db')
+    """
     address = urlsplit(store)
-    return store if not address.netloc else f"{address.scheme}://{address.hostname or ''}{address.path}"
+    return f"{address.scheme}://{address.hostname or ''}{address.path}" if "://" in store else store
 
 
 key_app = typer.Typer(no_args_is_help=True, help="Create, list and drop API keys.")
@@ -223,7 +233,7 @@ def _keys(store: str) -> list[dict[str, Any]]:
         names = database.read(lambda tx: {row.id: row.name for row in tx.campaigns()})
     return [
         {name: value for name, value in vars(key).items() if name != "digest"}
-        | {"campaign": None if key.campaign is None else names[key.campaign]}
+        | {"campaign": None if key.campaign is None else names.get(key.campaign, key.campaign)}
         for key in keys
     ]
 

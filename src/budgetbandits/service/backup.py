@@ -12,10 +12,11 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from budgetbandits.errors import StoreError
+from budgetbandits.errors import BudgetBanditsError, StoreError
 from budgetbandits.service.audit.archive import sync_folder
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.shared_budgets import members
@@ -30,8 +31,7 @@ PAUSE_SECONDS = 0.01
 
 def back_up(source: Path, target: Path) -> None:
     """Copy a SQLite store as it is at one moment, all of it or nothing; servers may use it meanwhile."""
-    if target.exists():
-        raise StoreError(f"{target} is there already; give the name of a new file")
+    _check_new(target)
     partial = target.with_name(f".{target.name}.partial")
     try:
         os.close(os.open(partial, os.O_CREAT | os.O_RDWR | os.O_TRUNC, 0o600))  # a reader of it needs no key
@@ -44,6 +44,8 @@ def back_up(source: Path, target: Path) -> None:
             original.backup(copy, pages=PAGES_AT_ONCE, sleep=PAUSE_SECONDS)
             if copy.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
                 raise StoreError(f"the copy of {source} is damaged, and so is {source}; restore an undamaged one")
+            if copy.execute("SELECT name FROM sqlite_master WHERE name = 'campaign_name'").fetchone() is None:
+                raise StoreError(f"{source} is no store of budgetbandits; name the file that 'backup' has written")
         with partial.open("rb") as file:
             os.fsync(file.fileno())
         partial.replace(target)
@@ -54,10 +56,42 @@ def back_up(source: Path, target: Path) -> None:
         partial.unlink(missing_ok=True)
 
 
+def _check_new(target: Path) -> None:
+    if target.exists():
+        raise StoreError(f"{target} is there already; give the name of a new file")
+    for end in ("-wal", "-journal"):
+        log = target.with_name(f"{target.name}{end}")
+        if log.exists() and log.stat().st_size:  # SQLite would read it into whatever has the name of its database
+            raise StoreError(f"{log} is of another database; move it away together with that one, or delete both")
+
+
+@contextlib.contextmanager
+def restoring(source: Path, target: Path) -> Iterator[Path]:
+    """A copy of a store under another name, for a block that marks its campaigns (`mark_restored`) and closes it. It
+    gets its name at the end: whenever that is interrupted, no server finds campaigns that go on by themselves."""
+    _check_new(target)
+    new = target.with_name(f".{target.name}.restored")
+    _delete(new)  # of one that was killed
+    try:
+        back_up(source, new)
+        yield new
+        new.replace(target)
+        sync_folder(target.parent)
+    except OSError as error:
+        raise StoreError(f"cannot restore {target}: {error}; is there room, and may it be written to?") from None
+    finally:
+        _delete(new)
+
+
+def _delete(path: Path) -> None:
+    for end in ("", "-wal", "-shm", "-journal"):
+        path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
+
+
 def mark_restored(store: Store, leases: Leases, clock: Clock | None = None, actor: str | None = None) -> list[str]:
     """Pause every campaign that is not closed, since money may have been spent that the store does not know of.
 
-    Their names. What was lent to servers is given back first.
+    Their names. What was lent to servers is given back first. An error in one campaign does not stop the others.
     """
 
     def work(tx: Transaction, id: str) -> str | None:
@@ -74,6 +108,14 @@ def mark_restored(store: Store, leases: Leases, clock: Clock | None = None, acto
         tx.add_event(Event(id, "restored", moment(tx, clock), actor=actor))
         return row.name
 
-    ids = store.read(lambda tx: [row.id for row in tx.campaigns()])
-    marked = [store.write(isolated(id, lambda tx, id=id: work(tx, id)), Scope(id)) for id in ids]  # type: ignore[misc]
-    return [name for name in marked if name is not None]
+    marked, failure = list[str](), None
+    for id in store.read(lambda tx: [row.id for row in tx.campaigns()]):
+        try:
+            name = store.write(isolated(id, lambda tx, id=id: work(tx, id)), Scope(id))  # type: ignore[misc]
+        except BudgetBanditsError as error:
+            failure = error
+        else:
+            marked += [] if name is None else [name]
+    if failure is not None:
+        raise failure
+    return marked

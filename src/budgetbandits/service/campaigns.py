@@ -181,7 +181,8 @@ class Campaigns:
             tx.add_campaign(replace(campaign, created_at=now, account=account))
             tx.add_arms([learner.arm_row(campaign, arm) for arm in range(len(learner.names))])
             event = Event(campaign.id, "created", now, amount=campaign.account.budget, actor=actor)
-            event.request = to_json({"history": past}).decode() if past else None
+            facts = {"terms": campaign.settings.to_dict()["terms"]} | ({"history": past} if past else {})
+            event.request = to_json(facts).decode()
             tx.add_event(event)
             operation.note(tx, campaign.id, now, lambda: self._answer(tx, campaign.id))
             return campaign.id
@@ -293,6 +294,7 @@ class Campaigns:
         micros = to_micros(amount, "amount")
 
         def work(tx: Transaction, row: Campaign) -> None:
+            row = self._in_period(tx, row)
             row = row.with_money(ledger.top_up(row.account, micros))
             with self._learners.changing(tx, row) as change:
                 change.learner.set_budget(row.account.budget)
@@ -318,7 +320,7 @@ class Campaigns:
             # what a member has spent since the copy counts for others, also if it is closed
             needed = status == "active" or (status == "closed" and row.settings.terms.shared_budget is not None)
             if micros is not None or (needed and row.settings.restored_from is not None):
-                row = _booked_since(tx, row, micros, moment(tx, self._clock), actor)
+                row = _booked_since(tx, self._in_period(tx, row), micros, moment(tx, self._clock), actor)
             if row.account.status == status:
                 return  # it is so already, which is no event
             tx.save_campaign(replace(row, account=replace(row.account, status=status)))
@@ -386,6 +388,7 @@ class Campaigns:
         arm; None takes a limit away. Open holds keep their time, and expire by the terms of that moment."""
 
         def work(tx: Transaction, row: Campaign) -> None:
+            row = self._in_period(tx, row)
             learner = self._learners.of(tx, row)
             after = changed_campaign(row, changes, learner.names, learner.caps.tolist())
             there = tx.campaign(after.name)
@@ -394,6 +397,19 @@ class Campaigns:
             self._changed(tx, row, after, actor)
 
         self._change(campaign, Operation(key, ("change terms", dict(changes))), work)
+
+    def _in_period(self, tx: Transaction, row: Campaign) -> Campaign:
+        """A campaign whose money or terms are to be changed, in the period that has begun, if one has since its latest
+        decision: what is changed now is changed in that one, and not taken back when the next decision begins it."""
+        now = moment(tx, self._clock)
+        account = row.settings.renewed(row.account, now)
+        if account is None:
+            return row
+        tx.add_event(Event(row.id, "renewed", now, amount=account.budget - row.account.budget))
+        with self._learners.changing(tx, row.with_money(account)) as change:
+            change.learner.set_budget(account.budget)
+            change.whole = True
+        return change.row
 
     def _changed(self, tx: Transaction, row: Campaign, after: Campaign, actor: str | None) -> Campaign:
         """Write a campaign whose terms have changed; the row as it is then."""
@@ -447,6 +463,9 @@ def _booked_since(tx: Transaction, row: Campaign, micros: int | None, now: float
             f"{row.name!r:.60} was restored from a copy of {date:%Y-%m-%d %H:%M} UTC; "
             f"say what it has spent since: budgetbandits campaign resume {row.name!r:.60} --spent-since AMOUNT"
         )
+    shared = tx.shared_of(row)
+    if shared is not None:
+        members.in_period(tx, shared, now)
     left = members.shared_left(tx, row)
     account = uncapped(ledger.charge(capped(row.account, left), micros), row.account)
     row = replace(row, settings=replace(row.settings, restored_from=None)).with_money(account)

@@ -36,7 +36,17 @@ from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import MICROS
 from budgetbandits.service.rollups import Recount, roll_up_campaign
 from budgetbandits.service.shared_budgets import members
-from budgetbandits.service.stores.contract import Clock, Scope, Store, T, Transaction, find_campaign, isolated, moment
+from budgetbandits.service.stores.contract import (
+    Clock,
+    Scope,
+    Store,
+    T,
+    Transaction,
+    find_campaign,
+    isolated,
+    moment,
+    named_damage,
+)
 from budgetbandits.service.stores.records import DecisionRow, Event, KeyEvent
 from budgetbandits.service.stores.sql.statements import EVENT_NUMBER_MAX
 
@@ -115,7 +125,8 @@ class Retention:
             if not self._has_events(row.id, begun):
                 continue
             try:
-                results[row.name] = self.prune(row.name, folder, (now - begun) / DAY)
+                with named_damage(row.name):
+                    results[row.name] = self.prune(row.name, folder, (now - begun) / DAY)
             except BudgetBanditsError as error:
                 results[row.name] = error
         return results
@@ -204,7 +215,7 @@ class Retention:
                 digest.add(event)
                 writer.add_event(event)
                 apply(replay, event, recount, self._disagree)
-            for _, text in wrong_rows(self._store, replay.finished):
+            for _, text in wrong_rows(self._store, campaign, replay.finished):
                 self._disagree(text)
             for made in self._rows(list(replay.finished)):
                 writer.add_decision(made)
@@ -235,7 +246,8 @@ class Retention:
         """Open decisions that are too old for feedback, and have had none since; they are open no more."""
         for chunk in list(replay.open.chunks()):
             for made in self._rows([id for id, known in chunk.items() if known.created_at < before]):
-                if made.hold.state != "pending" and row_difference(made.id, made, chunk[made.id]) is None:
+                wrong = row_difference(made.id, made, chunk[made.id], replay.row.id)
+                if made.hold.state != "pending" and wrong is None:
                     replay.open.take(made.id)
                     yield made
 

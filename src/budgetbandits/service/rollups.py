@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -23,7 +24,7 @@ from budgetbandits.service.audit.open_decisions import OpenDecision
 from budgetbandits.service.audit.slices import Cut
 from budgetbandits.service.ledger import Hold
 from budgetbandits.service.names import normal
-from budgetbandits.service.stores.contract import Store, Transaction, find_campaign, isolated
+from budgetbandits.service.stores.contract import UNREADABLE, Store, Transaction, find_campaign, isolated
 from budgetbandits.service.stores.records import COUNTS, Campaign, Counts, Event, Watermark
 from budgetbandits.service.stores.sql.rollups import DAY, HOUR, MINUTE, SPANS, SUMS, by_span
 
@@ -172,13 +173,19 @@ class Refusals:
             return
 
         def ids(tx: Transaction) -> dict[str, str]:
-            return {campaign: find_campaign(tx, campaign).id for campaign in {campaign for campaign, _, _ in counts}}
+            """Without campaigns that were deleted since, or are damaged: these must not keep back all others."""
+            found = dict[str, str]()
+            for campaign in {campaign for campaign, _, _ in counts}:
+                with suppress(*UNREADABLE):
+                    found[campaign] = find_campaign(tx, campaign).id
+            return found
 
         try:
             # read apart: a transaction that writes would lock the campaigns, in whatever order they have refused
             id_of, rows = store.read(ids), Counter[tuple[str, int, str]]()
             for (campaign, begins, reason), count in counts.items():
-                rows[id_of[campaign], begins, reason] += count
+                if campaign in id_of:
+                    rows[id_of[campaign], begins, reason] += count
             # in order: of servers that write at once, none waits for one that waits for it
             values = [(*key, count) for key, count in sorted(rows.items())]
             store.write(lambda tx: tx.rollups().add_refusals(values))

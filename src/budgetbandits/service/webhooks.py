@@ -82,6 +82,15 @@ def check_url(url: str) -> None:
         raise BadParameter(f"url is {url!r:.60}; give an address that begins with http:// or https://")
 
 
+def host_of(url: str) -> str:
+    """What logs may say of an address: the rest of it is often a secret of the one who gave it.
+
+    >>> host_of("https://me:s3cret@hooks.example.org/services/T0/s3cret")
+    'hooks.example.org'
+    """
+    return urlsplit(url).hostname or ""
+
+
 def check_room(tx: Transaction) -> None:
     """Refuse one webhook too many."""
     if len(tx.webhooks().all()) >= WEBHOOKS_MAX:
@@ -205,6 +214,8 @@ def deliver(store: Store, client: httpx.Client, stopping: Callable[[], bool] = l
 
         due, hooks = store.write(take)
         for each in due:
+            if stopping():  # the rest is sent when its claim is over
+                break
             hook = hooks.get(each.webhook)
             problem = "it was dropped" if hook is None else "it has just failed" if hook.id in failed else None
             tried = hook is not None and problem is None

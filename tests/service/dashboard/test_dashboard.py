@@ -491,3 +491,17 @@ def test_a_campaign_of_more_arms_than_are_shown_is_named_right(store, reader):
     assert slots == decided
     assert len(view["arms"]) < 70
     assert reader("GET", "/campaigns/many").status_code == 200
+
+
+def test_a_page_follows_the_name_of_its_campaign(store, reader, monkeypatch):
+    """Whoever has the name now: a campaign that was renamed elsewhere, or another one after it was deleted."""
+    monkeypatch.setattr("budgetbandits.service.dashboard.pages.NAME_SECONDS", 0.0)
+    store.engine.create("ads", "bts", 20.0, {"search": 1.0, "mail": 0.5})
+    assert "/campaigns/ads/live" in reader("GET", "/campaigns/ads").text
+    store.engine.change_terms("ads", {"name": "adverts"})
+    assert "/campaigns/adverts/live" in reader("GET", "/campaigns/ads").text
+    store.engine.set_status("adverts", "closed")
+    store.engine.retention.delete("adverts")
+    assert reader("GET", "/campaigns/ads").status_code == 404
+    store.engine.create("ads", "bts", 30.0, {"search": 1.0, "mail": 0.5})
+    assert reader("GET", "/campaigns/ads").status_code == 200

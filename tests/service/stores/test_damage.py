@@ -1,5 +1,6 @@
 """Rows that were damaged, as by a disk or an editor: named, with a remedy, and nobody else's trouble."""
 
+import shutil
 from contextlib import suppress
 
 import pytest
@@ -15,6 +16,7 @@ from budgetbandits.service.feedback import FeedbackReport
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
+from budgetbandits.service.shared_budgets.audit import verify_shared_budget
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 from served import served
@@ -84,6 +86,25 @@ def test_a_damaged_row_is_named_and_stays_with_its_campaign(tmp_path, what):
         assert verify(store, "other") == []
 
 
+def test_holds_of_others_expire_behind_those_of_a_damaged_campaign(tmp_path, monkeypatch):
+    """However many of the oldest holds cannot be expired."""
+    monkeypatch.setattr("budgetbandits.service.expiry.EXPIRED_HOLDS_MAX", 3)
+    clock = Clock(1000.0)
+    with SQLiteStore(tmp_path / "money.db") as store:
+        engine = DecisionService(store, clock)
+        for name in ("damaged", "torn", "other"):
+            engine.create(name, "bts", budget=30.0, arms=ARMS)
+            for number in range(4):
+                engine.decide(name, f"{number}")
+            clock.now += 1.0
+        tamper(tmp_path / "money.db", "UPDATE campaign SET spent = 9e18 WHERE name IN ('damaged', 'torn')")
+        clock.now += 4000.0
+        for left in (1_000_000, 0):
+            with pytest.raises(BadState):
+                engine.expire_due()
+            assert engine.account("other").held == left
+
+
 @pytest.mark.parametrize("what", DAMAGE)
 def test_the_forms_of_a_damaged_campaign_name_the_damage(tmp_path, what):
     with served(tmp_path) as store:
@@ -136,3 +157,56 @@ def test_pages_go_on_after_campaigns_that_are_damaged(tmp_path):
         for number in damage:
             later = [name for name in good if name > f"c{number}"]
             assert [each["name"] for each in page(f"limit=9&after={ids[number]}")] == later
+
+
+TERMS_CHANGED = "UPDATE campaign SET settings = json_set(settings, '$.{}', {}) WHERE name = 'ads'"
+SHARED_CHANGED = "UPDATE shared_budget SET settings = json_set(settings, '$.{}', {})"
+PENDING = "WHERE id = (SELECT MAX(id) FROM decision WHERE state = 'pending')"
+BOOKS = {
+    "a daily cap": (TERMS_CHANGED.format("terms.daily_cap", "1000.0"), "daily_cap 1000.0 after 1 changes"),
+    "the first terms": (TERMS_CHANGED.format("earlier[0].terms.on_expire", "'release'"), "from the beginning"),
+    "a restore": (TERMS_CHANGED.format("restored_from", "NULL"), "does not wait to hear what was spent"),
+    "a creation": ("UPDATE campaign SET created_at = created_at - 100 WHERE name = 'ads'", "it was created at"),
+    "a name": ("UPDATE campaign SET name = 'adverts' WHERE name = 'ads'", "the list of names 'ads'"),
+    "a decision of another": (f"UPDATE decision SET campaign = 'c00000000000' {PENDING}", "the row says"),
+    "a hold for ever": (f"UPDATE decision SET expires_at = 1e10 {PENDING}", "later than any hold"),
+    "a shared budget's terms": (SHARED_CHANGED.format("terms.period_budget", "500.0"), "its events {'period': 'month'"),
+    "whom it waits for": (SHARED_CHANGED.format("unreported", "json('[]')"), "it waits for []"),
+    "a shared period": ("UPDATE shared_budget SET period = period - 2700000", "the shared budget's row says"),
+    "a shared renewal": ("UPDATE event SET amount = amount + 1 WHERE kind = 'renewed'", "(renewed) grants 30000001"),
+}
+
+
+@pytest.fixture(scope="module")
+def books(tmp_path_factory):
+    """A store with a shared budget that was renewed, and a member that was restored from a copy."""
+    path, clock = tmp_path_factory.mktemp("books") / "money.db", Clock(1.77e9)
+    with SQLiteStore(path) as store:
+        engine = DecisionService(store, clock)
+        engine.shared_budgets.create("all", 50.0)
+        engine.shared_budgets.change("all", {"period": "month", "period_budget": 30.0, "unspent": "carry"})
+        for name in ("ads", "other"):
+            engine.create(name, "bts", 20.0, ARMS, shared_budget="all", daily_cap=10.0)
+        engine.change_terms("ads", {"hold_seconds": 1e7})
+        for number in range(4):
+            clock.now += 10 * 86_400.0
+            engine.feedback(engine.decide("ads", f"{number}").decision, cost=0.5, reward=1.0)
+        engine.decide("ads", "open")
+        engine.mark_restored()
+        engine.set_status("other", "active", spent_since=1.0)
+        assert differences(store) == []
+    return path
+
+
+def differences(store):
+    return [*verify(store, "ads"), *verify(store, "other"), *verify_shared_budget(store, "all")]
+
+
+@pytest.mark.parametrize("what", BOOKS)
+def test_books_that_were_changed_by_hand_do_not_agree(books, tmp_path, what):
+    statement, words = BOOKS[what]
+    shutil.copy(books, tmp_path / "money.db")
+    assert tamper(tmp_path / "money.db", statement) == 1
+    with SQLiteStore(tmp_path / "money.db") as store:
+        found = differences(store)
+    assert any(words in text for text in found), found

@@ -302,3 +302,16 @@ def test_a_name_is_counted_once_however_it_is_written():
     for name in ("\xe9t\xe9", "e\u0301t\xe9", "\xe9te\u0301", "e\u0301te\u0301"):
         refusals.count(name, "paused", BEGIN)
     assert len(refusals) == 1
+
+
+def test_refusals_of_a_campaign_that_was_deleted_keep_back_no_others(store):
+    """A server counts in memory for some seconds, in which a closed campaign that programs still ask may be deleted."""
+    engine, refusals = DecisionService(store, Clock(BEGIN)), Refusals()
+    ids = [engine.create(name, "bts", budget=10.0, arms={"a": 1.0, "b": 0.5}) for name in ("ads", "deleted")]
+    for name in ("ads", "deleted"):
+        refusals.count(name, "closed", BEGIN)
+    engine.set_status("deleted", "closed")
+    engine.retention.delete("deleted")
+    refusals.flush(store)
+    assert len(refusals) == 0
+    assert [store.read(lambda tx, id=id: tx.rollups().refusals(id, 0)) for id in ids] == [{"closed": 1}, {}]

@@ -121,7 +121,7 @@ def test_a_members_decision_takes_two_round_trips_in_postgres(postgres, trips):
             return [made for [made] in await asyncio.gather(*(store.perform(*task) for task in tasks))]
 
         async def play():
-            await decide(1, "first")  # reads the arms as well, and learns which shared budget it is
+            [first] = await decide(1, "first")  # reads the arms as well, and learns which shared budget it is
             for count in (1, 20):
                 trips.clear()
                 made = await decide(count, count)
@@ -130,6 +130,12 @@ def test_a_members_decision_takes_two_round_trips_in_postgres(postgres, trips):
                 told = [engine.feedback_task(FeedbackReport(each.decision, 1.0, 0.25), campaign) for each in made]
                 await asyncio.gather(*(store.perform(*task) for task in told))
                 assert len(trips) == 4
+            await store.perform(*engine.void_task(first.decision, campaign))
+            await asyncio.to_thread(engine.change_terms, "ads", {"shared_budget": None})
+            await decide(1, "has left")
+            trips.clear()
+            await decide(1, "knows it")
+            assert [call for trip in trips for call in trip if "shared" in call] == []
 
         asyncio.run(play())
         assert verify_shared_budget(store, "all") == []

@@ -142,7 +142,8 @@ class Archive:
     def events(self, piece: Piece) -> Iterator[list[Event]]:
         """The events of a piece in order, some at a time."""
         for name in piece.files_of("events"):
-            frame = _polars().read_parquet(self.folder / name, columns=list(COLUMNS["events"]))
+            with _reading(self.folder / name):
+                frame = _polars().read_parquet(self.folder / name, columns=list(COLUMNS["events"]))
             for part in frame.iter_slices(ROWS_READ):
                 yield [Event(*row) for row in part.iter_rows()]
 
@@ -153,10 +154,10 @@ class Archive:
             return []
         polars = _polars()
         wanted = polars.Series(list(ids))
-        found = (
-            polars.scan_parquet(files).filter(polars.col("id").is_in(wanted.implode())).select(*COLUMNS["decisions"])
-        )
-        return [rows.decision_of(row) for row in found.collect().iter_rows()]
+        with _reading(self.folder):
+            found = polars.scan_parquet(files).filter(polars.col("id").is_in(wanted.implode()))
+            found = found.select(*COLUMNS["decisions"])
+            return [rows.decision_of(row) for row in found.collect().iter_rows()]
 
 
 @dataclass
@@ -245,6 +246,15 @@ def _writing(path: Path) -> Iterator[None]:
         raise StoreError(f"cannot write {path}: {error.strerror or error}; choose another archive folder") from None
 
 
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Errors of Polars with the path and what to do."""
+    try:
+        yield
+    except _polars().exceptions.PolarsError as error:
+        raise BadState(f"{path} cannot be read: {error!r:.100}; restore an undamaged copy of the archive") from None
+
+
 def _month_of(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m}"
 
@@ -253,5 +263,5 @@ def _polars() -> Any:
     try:
         import polars
     except ImportError:
-        raise MissingExtra("the archive needs polars; pip install 'budgetbandits[lab]'") from None
+        raise MissingExtra("the archive needs polars; pip install 'budgetbandits[archive]'") from None
     return polars

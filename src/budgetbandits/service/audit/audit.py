@@ -11,10 +11,14 @@ replay: the next audit compares it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
+
+from pydantic_core import from_json, to_json
 
 from budgetbandits.errors import BadState, BudgetBanditsError, NotFound, UnknownPolicy
 from budgetbandits.policies import parse_policy
@@ -28,12 +32,16 @@ from budgetbandits.service.ledger import Account
 from budgetbandits.service.rollups import Recount
 from budgetbandits.service.stores.contract import UNREADABLE, Store, Transaction, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, Event
+from budgetbandits.terms import TERMS, Terms
 
 DIFFERENCES_LISTED_MAX = 1000
 """Differences that are put into words; the rest are counted."""
 
 ARCHIVED_COMPARED = 20_000
 """Decisions that are looked up in the archive at once: each time its files are read."""
+
+ROUNDING = 1e-3
+"""Seconds by which a sum of two times may differ from what it should be."""
 
 Progress = Callable[[int, int], None]
 """Gets the number of the event that was replayed, and that of the last one."""
@@ -96,7 +104,7 @@ def replayed(
                     before = replay.account
                     apply(replay, event, books.recount, differences.add)
                     yield event, before, replay.account
-            for _, text in wrong_rows(store, replay.finished):
+            for _, text in wrong_rows(store, books.row.id, replay.finished):
                 differences.add(text)
             replay.finished.clear()
             progress(events[-1].seq if events else cut.last, cut.last)
@@ -129,7 +137,7 @@ def _replay_archive(
             if len(replay.finished) >= ARCHIVED_COMPARED:
                 _compare_archived(archive, piece, replay, differences)
         _compare_archived(archive, piece, replay, differences)
-        _close_archived(archive, piece, replay.open, differences)
+        _close_archived(archive, piece, replay, differences)
         before = digest.text()
         if before != piece.digest:
             differences.add(f"the archive's events up to number {piece.seq} are not those that left the store")
@@ -139,15 +147,15 @@ def _compare_archived(archive: Archive, piece: Piece, replay: Replay, difference
     """Decisions that came to their end in this piece."""
     there = {made.id: made for made in archive.decisions_of(piece, replay.finished)}
     for id, known in replay.finished.items():
-        differences.add(row_difference(id, there.get(id), known))
+        differences.add(row_difference(id, there.get(id), known, replay.row.id))
     replay.finished.clear()
 
 
-def _close_archived(archive: Archive, piece: Piece, open: OpenDecisions, differences: Differences) -> None:
+def _close_archived(archive: Archive, piece: Piece, replay: Replay, differences: Differences) -> None:
     """Decisions that left without all their feedback, since they were too old for more."""
-    for ids in [list(chunk) for chunk in open.chunks(ARCHIVED_COMPARED)]:
+    for ids in [list(chunk) for chunk in replay.open.chunks(ARCHIVED_COMPARED)]:
         for made in archive.decisions_of(piece, ids):
-            differences.add(row_difference(made.id, made, open.take(made.id)))
+            differences.add(row_difference(made.id, made, replay.open.take(made.id), replay.row.id))
 
 
 @dataclass
@@ -160,6 +168,10 @@ class Books:
     cut: Cut
     recount: Recount
     checkpoint: Checkpoint | None
+    begun: Event | None
+    """Its first event, which is never deleted."""
+    listed_as: str | None
+    """Its name in the list of names."""
 
     @classmethod
     def of(cls, tx: Transaction, campaign: str) -> Books:
@@ -168,8 +180,10 @@ class Books:
         added = tx.events(row.id, limit=1, kind="arm added")
         first = added[0].arm if added else None
         number = len(arms) if first is None else first
+        begun = tx.events(row.id, limit=1)
         return cls(
-            row, arms, number, Cut.of(tx, row.id), Recount.of(tx, row.id), Checkpoint.latest(tx, row.id)
+            row, arms, number, Cut.of(tx, row.id), Recount.of(tx, row.id), Checkpoint.latest(tx, row.id),
+            begun[0] if begun else None, tx.pages().names([row.id]).get(row.id),
         )  # fmt: skip
 
     def replay(self, store: Store, open: OpenDecisions, recount: Recount, from_checkpoint: bool = True) -> Replay:
@@ -210,6 +224,15 @@ def _compare_books(books: Books, replay: Replay, differences: Differences) -> No
         differences.add(
             f"decisions made before {row.settings.archived_before} are archived, by the events {replay.closed_before}"
         )
+    if replay.restored is not None and replay.restored != (row.settings.restored_from is not None):
+        waits = "waits" if row.settings.restored_from is not None else "does not wait"
+        differences.add(f"the campaign's row {waits} to hear what was spent since a copy, against its events")
+    if books.listed_as != row.name:
+        differences.add(f"the campaign's row has the name {row.name!r}, the list of names {books.listed_as!r}")
+    if books.begun is not None and books.begun.at != row.created_at:
+        differences.add(f"the campaign's row says it was created at {row.created_at}, its events {books.begun.at}")
+    for text in _wrong_terms(books):
+        differences.add(text)
     if replay.changes_untold:
         differences.add(f"the campaign's row has {replay.changes_untold} more changes of terms than its events")
     there, made = books.cut.leases, {id: lent.lease for id, lent in replay.leases.items()}
@@ -229,6 +252,25 @@ def _compare_books(books: Books, replay: Replay, differences: Differences) -> No
         differences.add(f"the campaign's row says {kept}, its events {known}")
 
 
+def _wrong_terms(books: Books) -> Iterator[str]:
+    """Terms in the campaign's row that neither its first event nor a change has made so."""
+    versions = books.row.settings.versions
+    facts = from_json((books.begun.request if books.begun is not None else None) or "{}")
+    made = _as_json(versions[0].terms) if "terms" not in facts else _as_json(Terms()) | facts["terms"]
+    for number, settings in enumerate(versions):
+        made |= {name: values[1] for name, values in settings.change.items() if name in TERMS} if number else {}
+        there = _as_json(settings.terms)
+        for name in TERMS:
+            if there[name] != made[name]:
+                when = f"after {number} changes of terms" if number else "from the beginning"
+                yield f"the campaign's row has {name} {there[name]!r} {when}, its events {made[name]!r}"
+
+
+def _as_json(terms: Terms) -> dict[str, Any]:
+    found: dict[str, Any] = from_json(to_json(vars(terms)))
+    return found
+
+
 def _compare_open(store: Store, books: Books, open: OpenDecisions, differences: Differences) -> None:
     """The rows of decisions that wait for feedback."""
     campaign, cut = books.row.id, books.cut
@@ -236,8 +278,9 @@ def _compare_open(store: Store, books: Books, open: OpenDecisions, differences: 
     """Decisions with feedback that has not been replayed ..."""
     after = cut.first
     """... as far as has been looked."""
+    longest = max(each.terms.hold_seconds for each in books.row.settings.versions)
     for chunk in open.chunks():
-        wrong = wrong_rows(store, chunk)
+        wrong = wrong_rows(store, campaign, chunk, longest)
         if wrong:  # feedback before these rows were read has its event by now
             by_now = store.read(lambda tx: Cut.of(tx, campaign))
             for events in event_slices(store, campaign, after, by_now.last):
@@ -249,8 +292,11 @@ def _compare_open(store: Store, books: Books, open: OpenDecisions, differences: 
                 differences.add(text)
 
 
-def wrong_rows(store: Store, decisions: Mapping[str, OpenDecision]) -> list[tuple[str, str]]:
-    """Those of these decisions whose rows say something else, each with words for it."""
+def wrong_rows(
+    store: Store, campaign: str, decisions: Mapping[str, OpenDecision], longest: float = math.inf
+) -> list[tuple[str, str]]:
+    """Those of these decisions whose rows say something else, each with words for it. No hold lasts longer than
+    ``longest``."""
     wrong, each = [], iter(decisions.items())
     while chunk := dict(islice(each, ROWS_READ)):
         ids = list(chunk)
@@ -259,17 +305,20 @@ def wrong_rows(store: Store, decisions: Mapping[str, OpenDecision]) -> list[tupl
         )
         for id, known in chunk.items():
             made = rows.get(id)
-            text = row_difference(id, made, known)
+            text = row_difference(id, made, known, campaign)
             if text is not None:
                 wrong.append((id, text))
+            elif made and made.hold.state == "pending" and made.expires_at > made.created_at + longest + ROUNDING:
+                wrong.append((id, f"decision {id} expires at {made.expires_at}, later than any hold of the campaign"))
             elif made and pending.get(id) != (made.expires_at if made.hold.state == "pending" else None):
                 text = f"decision {id} is {made.hold.state}, and the list of what may expire says otherwise"
                 wrong.append((id, text))
     return wrong
 
 
-def row_difference(id: str, made: DecisionRow | None, known: OpenDecision) -> str | None:
+def row_difference(id: str, made: DecisionRow | None, known: OpenDecision, campaign: str) -> str | None:
     """What a decision's row says that its events do not, in words."""
-    if made is None or any(getattr(made, name) != getattr(known, name) for name in OpenDecision.__slots__):
-        return f"decision {id}: the row says {made}, the events {known}"
+    same = made is not None and made.campaign == campaign
+    if not same or any(getattr(made, name) != getattr(known, name) for name in OpenDecision.__slots__):
+        return f"decision {id}: the row says {made}, the events of {campaign} {known}"
     return None

@@ -94,7 +94,7 @@ class Checkpoint:
         learner = CampaignLearner.from_rows(replace(was, settings=settings), known)
         return Replay(
             was, arms, learner, open, self.account, booked=Counter(self.booked), version=self.version,
-            closed_before=self.closed_before,
+            closed_before=self.closed_before, restored=None,
         )  # fmt: skip
 
     def put_open(self, store: Store, campaign: str, open: OpenDecisions) -> None:

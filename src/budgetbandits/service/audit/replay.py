@@ -61,6 +61,8 @@ class Replay:
     """How many changes of terms there have been."""
     closed_before: float = 0.0
     """Decisions made before this time take no more feedback once their holds are resolved."""
+    restored: bool | None = False
+    """Whether it waits to hear what was spent since a copy; None while that is not known."""
 
     def __post_init__(self) -> None:
         self._versions = self.row.settings.versions
@@ -101,8 +103,9 @@ class Replay:
 
     def _created(self, event: Event) -> None:
         self.account = Account(_known(event.amount), period=self.row.settings.period_of(event.at))
-        if event.request is not None:
-            self.learner.add_history(from_json(event.request)["history"])
+        facts = from_json(event.request or "{}")
+        if "history" in facts:
+            self.learner.add_history(facts["history"])
 
     def _topped_up(self, event: Event) -> None:
         self.account = ledger.top_up(self.account, _known(event.amount))
@@ -161,10 +164,12 @@ class Replay:
         self.learner.cooldowns.reset_clock(event.at)
 
     def _restored(self, event: Event) -> None:
+        self.restored = True
         if self.account.status == "active":
             self.account = replace(self.account, status="paused")
 
     def _spent_elsewhere(self, event: Event) -> None:
+        self.restored = False
         account = ledger.charge(capped(self.account, event.shared_left), _known(event.amount))
         self.account = uncapped(account, self.account)
 

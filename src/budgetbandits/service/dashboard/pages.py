@@ -42,7 +42,9 @@ LIFETIMES = {"campaign": 1.0, "overview": 3.0}
 """Seconds that a drawn page is good for everybody who looks at the same, and between two looks whether anything has
 happened; longer if it takes long to draw."""
 NAMES_MAX = 10_000
-"""Campaigns whose names a server remembers."""
+"""Campaigns whose names a server remembers ..."""
+NAME_SECONDS = 5.0
+"""... and for how long: one may be renamed, or be deleted and its name be given to another."""
 
 Handler = Callable[[Request, Session], Awaitable[Response]]
 
@@ -55,7 +57,7 @@ class Dashboard:
         load = Load()
         self._campaigns = ViewCache(LIFETIMES["campaign"], load=load)
         self._overviews = ViewCache(LIFETIMES["overview"], load=load)
-        self._known: dict[str, tuple[str, str]] = {}
+        self._known: dict[str, tuple[str, str, float]] = {}
         self._live = LiveStreams(service)
         known_zones()  # which takes a moment, in which nobody waits yet
 
@@ -63,6 +65,7 @@ class Dashboard:
         """Drop all cached views, after a change."""
         self._campaigns.clear()
         self._overviews.clear()
+        self._known.clear()
 
     def routes(self) -> list[Route]:
         return [
@@ -142,15 +145,17 @@ class Dashboard:
         return row
 
     async def named(self, request: Request, session: Session) -> tuple[str, str]:
-        """The id and the name of that campaign. Neither ever changes, so live pages need not look them up each time."""
+        """The id and the name of that campaign, as of some seconds ago: live pages need not look them up each time."""
         path = request.path_params["campaign"]
-        if path not in self._known:
+        id, name, until = self._known.get(path, ("", "", 0.0))
+        if time.monotonic() >= until:
             row = await self.campaign(request, session)
+            id, name = row.id, row.name
             if len(self._known) >= NAMES_MAX:
                 self._known.clear()
-            self._known[path] = row.id, row.name
-        session.check(path, self._known[path][0])
-        return self._known[path]
+            self._known[path] = id, name, time.monotonic() + NAME_SECONDS
+        session.check(path, id)
+        return id, name
 
     # --- pages ---------------------------------------------------------------------------------------------------
 

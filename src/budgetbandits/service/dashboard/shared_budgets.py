@@ -112,7 +112,8 @@ class SharedBudgetPages:
         form = {"budget": typed(to_units(shared.account.budget)), **form}
 
         def preview(tx: Transaction, in_full: bool = True) -> Preview:
-            return _to_change(find_shared_budget(tx, name), form)
+            found = find_shared_budget(tx, name)
+            return _to_change(found.renewed(tx.now()) or found, form)
 
         def do() -> Response:
             self._dashboard.service.store.read(preview).check(form)

@@ -55,7 +55,7 @@ class WebhookPages:
         def do() -> Response:
             self._store.read(preview).check(form)
             made = webhooks.make_webhook(self._store, wanted.url, wanted.campaign or None)
-            log.info("webhook made", webhook=made.id, url=made.url, actor=session.name)
+            log.info("webhook made", webhook=made.id, host=webhooks.host_of(made.url), actor=session.name)
             return self._dashboard.filled("webhook_made.html", request, session, webhook=made)
 
         step = FormFlow(

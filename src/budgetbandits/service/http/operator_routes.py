@@ -480,7 +480,7 @@ def delete_key(
 def create_webhook(body: NewWebhook, service: ThisService, actor: Actor) -> NewWebhookAnswer:
     """Have changes of campaigns reported to an address."""
     made = webhooks.make_webhook(service.store, body.url, body.campaign)
-    log.info("webhook made", webhook=made.id, url=made.url, actor=actor)
+    log.info("webhook made", webhook=made.id, host=webhooks.host_of(made.url), actor=actor)
     return NewWebhookAnswer(**vars(made) | {"campaign": body.campaign})
 
 

@@ -30,12 +30,14 @@ def _term(name: str) -> Any:
 class SharedBudgetChanges(RequestBody):
     budget: Money | None = Field(None, description="Another budget, at least what is spent, held and leased.")
     period: Period | None = _term("period")
-    period_budget: Money | None = Field(None, description="What each period gets; without it, the budget.")
-    unspent: Unspent = Field("lapse", description=TERMS["unspent"].help)
+    period_budget: Money | None = Field(None, description="What each period gets, from the next one on.")
+    unspent: Unspent | None = Field(None, description=TERMS["unspent"].help)
     time_zone: Name | None = _term("time_zone")
 
 
 class NewSharedBudget(SharedBudgetChanges):
+    period_budget: Money | None = Field(None, description="What each period gets; without it, the budget.")
+    unspent: Unspent = Field("lapse", description=TERMS["unspent"].help)
     name: Name = Field(description="A name that no other shared budget has; it never changes.")
     budget: Money = Field(description="The most that its campaigns may spend together.")
     currency: Name | None = Field(None, description="The unit of amounts; its campaigns have the same.")

@@ -1,7 +1,8 @@
 """A shared budget compared with the events of all its campaigns.
 
 Every member is replayed as `audit.verify` does, up to one moment that is the same for all. The account must be the sum
-of what these replays end with, and of what former members had spent when they left.
+of what these replays end with, and of what former members had spent when they left. Its terms and its period must be
+what its own events have made of them, and it waits for those members that were restored from a copy.
 
 The events that move a member's money are numbered while the shared budget is locked, so in the order of their numbers
 they are what happened to it. From the latest of all checkpoints and changes of membership on, when all the money there
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic_core import from_json
 
@@ -22,9 +23,10 @@ from budgetbandits.service.ledger import Account
 from budgetbandits.service.names import normal
 from budgetbandits.service.shared_budgets.members import former_members, member_events, own_events
 from budgetbandits.service.shared_budgets.operations import find_shared_budget
-from budgetbandits.service.shared_budgets.rules import SharedBudget
+from budgetbandits.service.shared_budgets.rules import TERM_NAMES, SharedBudget, SharedSettings
 from budgetbandits.service.stores.contract import UNREADABLE, Store, Transaction
 from budgetbandits.service.stores.records import LEASE_MILESTONES, Event
+from budgetbandits.terms import Terms
 
 Step = tuple[int, str, Event, Account | None, Account | None]
 """The number of an event and its campaign, the event, and the campaign's money before and after it."""
@@ -83,6 +85,12 @@ def _compare(store: Store, books: SharedBooks, differences: Differences) -> None
         differences.add(f"its campaigns are {sorted(books.members)}, by its events {sorted(books.joined)}")
     if any(each.row.settings.terms.shared_budget != books.shared.name for each in books.members.values()):
         differences.add("the terms of one of its campaigns name another shared budget")
+    waiting = {id for id, each in books.members.items() if each.row.settings.restored_from is not None}
+    if waiting != set(books.shared.settings.unreported):
+        differences.add(
+            f"it waits for {sorted(books.shared.settings.unreported)} to say what they have spent since a copy, by "
+            f"their rows for {sorted(waiting)}"
+        )
     watch = _Watch(books, differences)
     steps = [_steps(store, id, each, differences) for id, each in books.members.items()]
     own: Iterator[Step] = ((event.seq, "", event, None, None) for event in books.events)
@@ -104,6 +112,8 @@ class _Watch:
     books: SharedBooks
     differences: Differences
     budget: int = 0
+    settings: SharedSettings = field(default_factory=SharedSettings)
+    period: int = 0
     accounts: dict[str, Account] = field(default_factory=dict)
     """Of members, as far as they are replayed."""
 
@@ -116,7 +126,7 @@ class _Watch:
     def apply(self, step: Step) -> None:
         seq, campaign, event, before, after = step
         if before is None or after is None:
-            self.budget += 0 if event.kind in ("joined", "left") else event.amount or 0
+            self._apply_own(event)
             return
         self.accounts[campaign] = after
         at_once = event.kind in LEASE_MILESTONES  # these know what was left after them
@@ -135,19 +145,58 @@ class _Watch:
                 f"by the events of all its campaigns it was {expected}"
             )
 
+    def _apply_own(self, event: Event) -> None:
+        """An event of the shared budget itself."""
+        if event.kind in ("joined", "left"):
+            return
+        before = self.settings
+        if event.kind in ("created", "terms changed"):
+            self.settings = _settings_after(before, event)
+        begun = self.settings.period_of(event.at)
+        if event.kind == "renewed":
+            self._check_renewal(event)
+        if event.kind != "terms changed" or begun != before.period_of(event.at):
+            self.period = begun
+        self.budget += event.amount or 0
+
+    def _check_renewal(self, event: Event) -> None:
+        """What a period gets, on top of what is left or in its place: then what was left must be known."""
+        if event.seq <= self._since and self.settings.terms.unspent == "lapse":
+            return
+        taken = min(self._taken, self.budget)
+        account = self.settings.renewed(Account(self.budget, taken, period=self.period), event.at)
+        granted = 0 if account is None else account.budget - self.budget
+        if account is None or granted != event.amount:
+            self.differences.add(
+                f"event {event.seq} (renewed) grants {event.amount}, by the terms of then it would be {granted}"
+            )
+
     def finish(self) -> None:
         """Compare with the row."""
+        if self.books.shared.settings.terms != self.settings.terms:
+            self.differences.add(
+                f"the shared budget's row has the terms {self.books.shared.settings.to_dict()['terms']}, its events "
+                f"{self.settings.to_dict()['terms']}"
+            )
         whole = [*self.accounts.values(), *self.books.former.values()]
         spent, held, leased, overrun = (sum(getattr(each, name) for each in whole) for name in
                                         ("spent", "held", "leased", "overrun"))  # fmt: skip
         there = self.books.shared.account
         try:
-            made = Account(self.budget, spent, held, overrun, leased=leased, period=there.period)
+            made = Account(self.budget, spent, held, overrun, leased=leased, period=self.period)
         except ArithmeticError as error:
             self.differences.add(f"the shared budget {self._name!r:.60} by its events: {error}")
             return
         if made != there:
             self.differences.add(f"the shared budget's row says {there}, the events of its campaigns {made}")
+
+
+def _settings_after(before: SharedSettings, event: Event) -> SharedSettings:
+    """The terms as an event of their change has made them, or as that of the beginning."""
+    facts = from_json(event.request or "{}")
+    if event.kind == "created":
+        return SharedSettings(Terms(**facts).checked(TERM_NAMES))
+    return SharedSettings(replace(before.terms, **{name: after for name, (_, after) in facts.items()}))
 
 
 def _taken(account: Account) -> int:

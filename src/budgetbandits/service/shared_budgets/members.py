@@ -39,6 +39,11 @@ def shared_for_deciding(tx: DecisionTransaction, row: Campaign, now: float) -> S
     if shared is None:
         return None
     shared.check_open()
+    return in_period(tx, shared, now)
+
+
+def in_period(tx: DecisionTransaction, shared: SharedBudget, now: float) -> SharedBudget:
+    """A shared budget that is to be changed, in the period that has begun, if one has since its latest."""
     renewed = shared.renewed(now)
     if renewed is None:
         return shared
@@ -58,6 +63,7 @@ def join(tx: Transaction, name: str, row: Campaign, now: float, actor: str | Non
             f"the campaign is in {ours or 'no currency'}, the shared budget {name!r:.60} in {theirs or 'none'}; "
             "nothing is converted, so create a campaign in the same"
         )
+    shared = in_period(tx, shared, now)
     tx.save_shared_budget(shared.joined(row.account, former_members(tx, shared).get(row.id, Account(0))))
     _note(tx, shared, "joined", row, now, actor)
 

@@ -16,6 +16,7 @@ from budgetbandits.errors import BadParameter, Conflict, NotFound, StoreError
 from budgetbandits.service import ledger
 from budgetbandits.service.ledger import Account, to_micros, to_units
 from budgetbandits.service.names import checked_campaign_name, normal
+from budgetbandits.service.shared_budgets.members import in_period
 from budgetbandits.service.shared_budgets.rules import TERM_NAMES, SharedBudget, SharedSettings
 from budgetbandits.service.stores.contract import Clock, Store, Transaction, moment
 from budgetbandits.service.stores.records import Campaign, Event
@@ -70,9 +71,10 @@ class SharedBudgets:
             raise BadParameter(f"nothing is to be changed; name one of {', '.join(CHANGEABLE_TERMS)}")
 
         def work(tx: Transaction) -> None:
-            shared, now = find_shared_budget(tx, name), moment(tx, self._clock)
+            now = moment(tx, self._clock)
+            shared = in_period(tx, find_shared_budget(tx, name), now)
             account, before = shared.account, shared.settings
-            if changes.get("budget") is not None:
+            if "budget" in changes:
                 account = ledger.set_budget(account, to_micros(changes["budget"], "budget"))
             new = {term: value for term, value in changes.items() if term != "budget"}
             after = replace(
@@ -83,7 +85,8 @@ class SharedBudgets:
             if (account, after) == (shared.account, before):
                 return
             tx.save_shared_settings(replace(shared, account=account, settings=after))
-            facts = {term: [getattr(each.terms, term) for each in (before, after)] for term in new}
+            pairs = {term: [getattr(each.terms, term) for each in (before, after)] for term in TERM_NAMES}
+            facts = {term: values for term, values in pairs.items() if values[0] != values[1]}
             event = Event(
                 shared.event_key, "terms changed", now, amount=account.budget - shared.account.budget, actor=actor
             )
@@ -150,7 +153,10 @@ def _checked(terms: Terms, budget: float) -> SharedSettings:
     if terms.period is not None and terms.period_budget is None:
         terms = replace(terms, period_budget=budget)
     if terms.period is None and (terms.period_budget is not None or terms.unspent != "lapse" or terms.time_zone):
-        raise BadParameter("period_budget, unspent and time_zone are for a budget that is renewed; set a period")
+        raise BadParameter(
+            "period_budget, unspent and time_zone are for a budget that is renewed; set a period, or take these away "
+            "with it: none, lapse and none"
+        )
     terms = terms.checked(TERM_NAMES)
     amount = terms.period_budget
     return SharedSettings(replace(terms, period_budget=None if amount is None else to_units(to_micros(amount))))

@@ -27,7 +27,7 @@ from budgetbandits.service.stores.group_commit import GROUP_MAX, TRIES_MAX, Answ
 from budgetbandits.service.stores.postgres_pipeline import Call, Pipeline
 from budgetbandits.service.stores.postgres_session import LostInCommit, cannot_write
 from budgetbandits.service.stores.preload import ArmsNeeded, EventsNeeded, PreloadedLeases, PreloadedTransaction
-from budgetbandits.service.stores.records import ArmRow, LeaseEvent
+from budgetbandits.service.stores.records import ArmRow, Campaign, LeaseEvent
 from budgetbandits.service.stores.sql import rows
 from budgetbandits.service.stores.sql.rows import json_text
 
@@ -49,7 +49,8 @@ class LoopWriter:
         self.loop = loop
         self._url = url
         self._ids: dict[str, str] = {}
-        """The ids of campaigns by name, which never change: requests by name and by id go together."""
+        """The ids of campaigns by name, as they were when they were last read: requests by name and by id go together.
+        A name may mean another campaign once its own was deleted."""
         self._shared: dict[str, str] = {}
         """The names of the shared budgets of campaigns, by their ids, as they were when they were last read."""
         self._waiting: dict[Hashable, list[ScopedItem]] = {}
@@ -151,9 +152,18 @@ class LoopWriter:
                 raise
         if tx.campaign_row is not None:
             self._ids[tx.campaign_row.name] = tx.campaign_row.id
-        if tx.shared_row is not None and tx.id is not None:
-            self._shared[tx.id] = tx.shared_row.name
+            self._note_shared(tx.campaign_row)
+        elif not tx.leases_alone and self._ids.pop(campaign, None) is not None:  # deleted since: who has the name now?
+            await self._give_back(connection)
+            return await self._begin(scopes)
         return connection, tx
+
+    def _note_shared(self, row: Campaign) -> None:
+        name = row.settings.terms.shared_budget
+        if name is not None:
+            self._shared[row.id] = name
+        elif row.id in self._shared:  # it has left
+            del self._shared[row.id]
 
     async def _connection(self) -> Pipeline:
         while self._free:

@@ -49,8 +49,9 @@ class CampaignSnapshot:
 
     @cached_property
     def recalled(self) -> Account:
-        """Its money when all leases have ended: every change by an operator begins with that."""
-        return all_given_back(self.account, [lease.account for lease in self.leases])
+        """Its money when all leases have ended, in the period of now: every change by an operator begins with that."""
+        account = all_given_back(self.account, [lease.account for lease in self.leases])
+        return self.row.settings.renewed(account, self.now) or account
 
     @property
     def word(self) -> str:
