@@ -62,12 +62,17 @@ def public() -> dict[str, list[str]]:
     pages = {"budgetbandits": [f"budgetbandits.{name}" for names in TOP.values() for name in names]}
     for package in PACKAGES:
         names = import_module(f"budgetbandits.{package}").__all__
-        left = [name for name in names if name not in SHOWN_ELSEWHERE.get(package, ())]
+        left = sorted((name for name in names if name not in SHOWN_ELSEWHERE.get(package, ())), key=_kind)
         pages[package] = [f"budgetbandits.{package}.{name}" for name in left]
     for package, modules in MODULES.items():
         pages[package] = [f"budgetbandits.{package}.{module}.{name}" for module, names in modules.items()
                           for name in names]  # fmt: skip
     return pages
+
+
+def _kind(name: str) -> int:
+    """Classes before functions before values."""
+    return 2 if name.isupper() else 0 if name[0].isupper() else 1
 
 
 def found(full_name: str) -> Any:

@@ -55,7 +55,7 @@ POLICIES: dict[str, type[Policy]] = {}
 """The policies of the package by name: the paper's first, then the others in alphabetical order."""
 
 POLICY_REGISTRY: Registry[type[Policy]] = Registry("policy", POLICIES, "budgetbandits.policies")
-"""These, and those from outside the package."""
+"""All policies by name: these, and those from outside the package."""
 
 PAPER_POLICIES = ("bts", "epsilon-first", "pd-bwk", "ucb-bv1", "kube")
 """The policies that the paper simulates; they look the same in every figure."""
