@@ -1,6 +1,6 @@
 """Where the Thompson engine's time goes: what it does in a game, counted, and what each thing costs.
 
-Writes docs/figures/engine.svg and engine.png. The shares are the engine's own counters times the prices that its
+Writes docs/figures/engine.svg. The shares are the engine's own counters times the prices that its
 planner reckons with, scaled to the time measured.
 
     .venv/bin/python benchmarks/engine_figure.py
@@ -96,7 +96,6 @@ def main() -> None:
     folder = Path(__file__).parent.parent / "docs" / "figures"
     folder.mkdir(exist_ok=True)
     figure.savefig(folder / "engine.svg", metadata={"Date": None})
-    figure.savefig(folder / "engine.png", dpi=160)
 
 
 if __name__ == "__main__":
