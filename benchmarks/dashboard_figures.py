@@ -20,12 +20,12 @@ from playwright.sync_api import sync_playwright
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 GROUND, GAP = "#dde3df", 24
 SHEETS = {
-    "dashboard-overview": (["overview-1280-light"], 1190),
+    "dashboard-overview": (["overview-1280-light"], 1240),
     "dashboard-phones": (["running-412-light", "frozen-412-dark", "blocked-412-light"], 900),
     "dashboard-states": (["disconnected-412-light", "store-error-412-dark", "empty-412-light"], 640),
 }
 """Each from these screens, next to each other, down to this many pixels."""
-SETTLE_MS = 6_000
+SETTLE_MS = 8_000
 """Time for the demo's page to be drawn with what is going on."""
 
 
