@@ -107,7 +107,7 @@ postgres: .venv/ready  ## the service's tests on a PostgreSQL of its own (needs 
 examples: WHAT = scikit-learn
 examples: .venv/ready  ## the manual's commands; the example programs (installs scikit-learn into .venv)
 	@$(INSTALL)
-	$(BIN)/python -m pytest -m examples tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=10 -m examples tests
 	@for each in llm_routing prompt_routing ad_creatives spot_bidding; do $(BIN)/python examples/$$each.py || exit 1; done
 
 lint: .venv/ready  ## ruff, mypy --strict, import-linter

@@ -7,7 +7,6 @@ from pygments.lexers.special import TextLexer
 
 from budgetbandits import __version__
 
-
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
 project = "budgetbandits"

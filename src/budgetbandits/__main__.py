@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-
 SERVICE_COMMANDS = ("serve", "campaign", "shared-budget", "key", "webhook", "import", "backup", "restore")
 
 

@@ -162,7 +162,6 @@ class Page:
 
 
 @pytest.mark.examples
-@pytest.mark.xdist_group("manual")  # pages serve on the same port
 @pytest.mark.parametrize("path", [page for page in PAGES if code(page)], ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_blocks_of_a_page_run(path, tmp_path, monkeypatch):
     page = Page(path, tmp_path)
@@ -205,3 +204,10 @@ def test_a_directive_is_no_code_and_hides_none(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("```{mermaid} A caption\n:alt: a\n\na --> b\n```\n\n```python\n1 / 0\n```\n")
     assert [block.language for block in code(page)] == ["python"]
+
+
+def test_pages_serve_on_ports_of_their_own():
+    """Pages are read at the same time."""
+    ports = [{(page, port) for port in re.findall(r"\$ .*--port (\d+)", page.read_text())} for page in PAGES]
+    found = [port for each in ports for _, port in each]
+    assert sorted(found) == sorted(set(found))
