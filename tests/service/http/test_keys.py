@@ -9,7 +9,9 @@ from budgetbandits.errors import BadParameter, NotAllowed, TooManyRequests
 from budgetbandits.service.http import auth
 from budgetbandits.service.http.auth import KeyRing, make_key, prefix_of
 from budgetbandits.service.http.schemas import KeyAnswer
+from budgetbandits.service.stores.sqlite import SQLiteStore
 from called import Service
+from stores import tamper
 
 ARMS = {"search": 1.0, "mail": 0.5}
 
@@ -140,3 +142,17 @@ def test_last_use_is_written_once_a_minute_and_not_by_requests(store, monkeypatc
 def test_words_of_a_key_are_checked(store):
     with pytest.raises(BadParameter, match="name is ' a'; use 1 to 200 printable"):
         make_key(store, ["read"], 0.0, name=" a")
+
+
+def test_a_key_for_a_damaged_campaign_is_answered_what_is_damaged(tmp_path):
+    with SQLiteStore(tmp_path / "money.db") as store:
+        service = Service(store)
+        service.engine.create("ads", "bts", 10.0, ARMS)
+        key = make_key(store, ["decide", "read"], 0.0, "ads")
+        tamper(tmp_path / "money.db", "UPDATE campaign SET spent = 9e18")
+        for answer in (
+            service("POST", "/v1/campaigns/ads/decisions", {}, key, Idempotency_Key="one"),
+            service("GET", "/v1/campaigns/ads", key=key),
+        ):
+            assert (answer.status_code, answer.json()["title"]) == (503, "BadState")
+            assert "restore an undamaged copy" in answer.json()["detail"]

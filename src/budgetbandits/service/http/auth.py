@@ -22,7 +22,7 @@ from pathlib import Path
 from budgetbandits.errors import BadParameter, Conflict, NotAllowed, NotFound
 from budgetbandits.service.http.rate_limit import KeyFailures, KeyRates, network
 from budgetbandits.service.names import checked_name, normal
-from budgetbandits.service.stores.contract import Scope, Store, Transaction, find_campaign
+from budgetbandits.service.stores.contract import Scope, Store, Transaction, find_campaign, named_damage
 from budgetbandits.service.stores.records import Key, KeyEvent
 
 SCOPES = ("decide", "feedback", "read", "admin")
@@ -239,7 +239,8 @@ class KeyRing:
             key = tx.key(prefix)
             if key is None:
                 return None
-            only, now = None if key.campaign is None else find_campaign(tx, key.campaign), tx.now()
+            with named_damage(key.campaign):
+                only, now = None if key.campaign is None else find_campaign(tx, key.campaign), tx.now()
             seconds = KEY_CACHE_SECONDS if key.expires_at is None else min(KEY_CACHE_SECONDS, key.expires_at - now)
             names = () if only is None else (only.id, only.name, *tx.former_names(only.id))
             return _CachedKey(key, names, self._clock() + seconds, now)
