@@ -172,8 +172,9 @@ class _Memory(Transaction):
         self.log.append((self.store.keys, (decision.campaign, decision.key), decision.id))
         del self.store.keys[decision.campaign, decision.key]
 
-    def due_decisions(self, now, limit):
+    def due_decisions(self, now, limit, without=()):
         pending = [d for d in self.store.decisions.values() if d.hold.state == "pending" and d.expires_at <= now]
+        pending = [d for d in pending if d.campaign not in without]
         return [(d.campaign, d.id) for d in sorted(pending, key=lambda d: d.expires_at)[:limit]]
 
     def pending_decisions(self, campaign):

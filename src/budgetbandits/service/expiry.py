@@ -40,29 +40,37 @@ class Expiry:
 
     def expire_due(self) -> dict[str, int]:
         """Expire the holds that are due; how many, by campaign. An error in one campaign does not stop the others."""
-
-        def read(tx: Transaction) -> tuple[list[tuple[str, str]], set[str]]:
-            now = moment(tx, self._clock)
-            return tx.due_decisions(now, EXPIRED_HOLDS_MAX), {campaign for campaign, _ in tx.due_leases(now)}
-
-        pending, over = self._store.read(read, urgent=True)
-        due: dict[str, list[str]] = {}
-        for campaign, decision in pending:
-            due.setdefault(campaign, []).append(decision)
         expired: dict[str, int] = {}
-        failure = None
-        for campaign in sorted(over.union(due)):
-            decisions = due.get(campaign, [])
-            work = isolated(campaign, partial(self._expire, campaign=campaign, decisions=decisions))
-            try:
-                name, expired_here = self._store.write(work, Scope(campaign, decisions=decisions))
-                if expired_here:
-                    expired[name] = expired_here
-            except Exception as error:
-                failure = error
-        if failure is not None:
+        failures: dict[str, Exception] = {}
+        while True:
+            due, known = self._due(list(failures)), len(failures)
+            for campaign, decisions in sorted(due.items()):
+                work = isolated(campaign, partial(self._expire, campaign=campaign, decisions=decisions))
+                try:
+                    name, count = self._store.write(work, Scope(campaign, decisions=decisions))
+                except Exception as error:
+                    failures[campaign] = error
+                else:
+                    expired |= {name: expired.get(name, 0) + count} if count else {}
+            # holds of a campaign that cannot be changed stay the oldest, and those of others come after them
+            if len(failures) == known or sum(map(len, due.values())) < EXPIRED_HOLDS_MAX:
+                break
+        for failure in failures.values():
             raise failure
         return expired
+
+    def _due(self, without: Sequence[str]) -> dict[str, list[str]]:
+        """By campaign, but not of these, decisions whose time is over; none where only a lease is over."""
+
+        def read(tx: Transaction) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+            now = moment(tx, self._clock)
+            return tx.due_decisions(now, EXPIRED_HOLDS_MAX, without), tx.due_leases(now)
+
+        pending, over = self._store.read(read, urgent=True)
+        due: dict[str, list[str]] = {campaign: [] for campaign, _ in over if campaign not in without}
+        for campaign, decision in pending:
+            due.setdefault(campaign, []).append(decision)
+        return due
 
     def _expire(self, tx: DecisionTransaction, campaign: str, decisions: Sequence[str]) -> tuple[str, int]:
         """The campaign's name, and how many holds have expired."""

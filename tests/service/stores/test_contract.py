@@ -397,6 +397,8 @@ def test_due_decisions_come_oldest_first_and_only_pending_ones(filled):
     filled.write(work)
     assert filled.read(lambda tx: tx.due_decisions(15.0, 10)) == [("c1", "e1"), ("c1", "e0")]
     assert filled.read(lambda tx: tx.due_decisions(99.0, 2)) == [("c1", "e1"), ("c1", "e0")]
+    assert filled.read(lambda tx: tx.due_decisions(99.0, 2, ["c2"])) == [("c1", "e1"), ("c1", "e0")]
+    assert filled.read(lambda tx: tx.due_decisions(99.0, 2, ["c1", "c2"])) == []
 
 
 def test_events_are_numbered_in_order_and_read_in_pages(filled):

@@ -86,6 +86,25 @@ def test_a_damaged_row_is_named_and_stays_with_its_campaign(tmp_path, what):
         assert verify(store, "other") == []
 
 
+def test_holds_of_others_expire_behind_those_of_a_damaged_campaign(tmp_path, monkeypatch):
+    """However many of the oldest holds cannot be expired."""
+    monkeypatch.setattr("budgetbandits.service.expiry.EXPIRED_HOLDS_MAX", 3)
+    clock = Clock(1000.0)
+    with SQLiteStore(tmp_path / "money.db") as store:
+        engine = DecisionService(store, clock)
+        for name in ("damaged", "torn", "other"):
+            engine.create(name, "bts", budget=30.0, arms=ARMS)
+            for number in range(4):
+                engine.decide(name, f"{number}")
+            clock.now += 1.0
+        tamper(tmp_path / "money.db", "UPDATE campaign SET spent = 9e18 WHERE name IN ('damaged', 'torn')")
+        clock.now += 4000.0
+        for left in (1_000_000, 0):
+            with pytest.raises(BadState):
+                engine.expire_due()
+            assert engine.account("other").held == left
+
+
 @pytest.mark.parametrize("what", DAMAGE)
 def test_the_forms_of_a_damaged_campaign_name_the_damage(tmp_path, what):
     with served(tmp_path) as store:

@@ -219,8 +219,9 @@ class Transaction(DecisionTransaction):
         """The decision is not found by its key any more, and the key may be used again."""
 
     @abstractmethod
-    def due_decisions(self, now: float, limit: int) -> list[tuple[str, str]]:
-        """The campaign and id of each pending decision whose time is over, the oldest first."""
+    def due_decisions(self, now: float, limit: int, without: Sequence[str] = ()) -> list[tuple[str, str]]:
+        """The campaign and id of each pending decision whose time is over, the oldest first; ``without`` those of these
+        campaigns."""
 
     @abstractmethod
     def pending_decisions(self, campaign: str) -> dict[str, float]:

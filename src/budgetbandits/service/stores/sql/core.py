@@ -245,12 +245,13 @@ class SqlTransaction(Statements, Transaction):
     def forget_key(self, decision: DecisionRow) -> None:
         self.change("UPDATE decision SET key = id WHERE id = ?", (decision.id,))
 
-    def due_decisions(self, now: float, limit: int) -> list[tuple[str, str]]:
+    def due_decisions(self, now: float, limit: int, without: Sequence[str] = ()) -> list[tuple[str, str]]:
+        others = f"AND decision.campaign NOT IN ({places(without)}) " if without else ""
         found = self.ask(
             "SELECT decision.campaign, decision.id FROM pending_decision JOIN decision "
-            "ON decision.id = pending_decision.decision WHERE pending_decision.expires_at <= ? "
+            f"ON decision.id = pending_decision.decision WHERE pending_decision.expires_at <= ? {others}"
             "ORDER BY pending_decision.expires_at LIMIT ?",
-            (now, limit),
+            (now, *without, limit),
         )
         return [(campaign, id) for campaign, id in found]
 
