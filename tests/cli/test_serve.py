@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from budgetbandits.cli import app
 from budgetbandits.cli.serve import environment_variable
-from budgetbandits.errors import BadParameter
+from budgetbandits.errors import BadParameter, MissingExtra
 from budgetbandits.service.http import server
 from servers import free_port
 
@@ -151,6 +151,12 @@ def test_a_file_that_cannot_be_read_is_refused(serve):
 def test_options_that_cannot_be_right_are_refused(serve, words, why):
     with pytest.raises(BadParameter, match=why):
         serve(*words, *([] if "--port" in words else ["--port", str(free_port())]))
+
+
+def test_retention_without_what_writes_its_files_is_refused(serve, monkeypatch):
+    monkeypatch.setattr("budgetbandits.cli.serve.find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"pip install 'budgetbandits\[archive\]'"):
+        serve("--retention", "30", "--archive", "old", "--port", str(free_port()))
 
 
 def test_several_processes_need_a_database_that_takes_them(serve):

@@ -8,13 +8,14 @@ from __future__ import annotations
 import contextlib
 import difflib
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
 from budgetbandits.cli.service import DEFAULT_STORE, Address, public_address, use_password
-from budgetbandits.errors import BadParameter
+from budgetbandits.errors import BadParameter, MissingExtra
 
 
 def environment_variable(flag: str) -> str:
@@ -129,6 +130,8 @@ def serve_command(
     """Serve campaigns over HTTP; the first time, an admin key is made."""
     if (retention is None) != (archive is None):
         raise BadParameter("--retention and --archive go together; give the days and the folder, or neither")
+    if retention is not None and find_spec("polars") is None:  # else noticed when the first events are old enough
+        raise MissingExtra("--retention writes Parquet, which needs polars; pip install 'budgetbandits[archive]'")
     if (tls_cert is None) != (tls_key is None):
         raise BadParameter("--tls-cert and --tls-key go together; give both files, or neither")
     if workers > 1 and "://" not in store:

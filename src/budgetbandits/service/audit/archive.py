@@ -263,5 +263,5 @@ def _polars() -> Any:
     try:
         import polars
     except ImportError:
-        raise MissingExtra("the archive needs polars; pip install 'budgetbandits[lab]'") from None
+        raise MissingExtra("the archive needs polars; pip install 'budgetbandits[archive]'") from None
     return polars

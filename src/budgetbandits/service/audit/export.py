@@ -136,7 +136,7 @@ def _write_parquet(table: Table, slices: Iterator[list[Row]], file: IO[bytes]) -
         import polars
         from polars.io.plugins import register_io_source
     except ImportError:
-        raise BadParameter("Parquet needs polars; pip install 'budgetbandits[lab]', or export to .csv") from None
+        raise BadParameter("Parquet needs polars; pip install 'budgetbandits[archive]', or export to .csv") from None
     kinds = {TEXT: polars.String(), NUMBER: polars.Float64(), COUNT: polars.Int64()}
     schema = {name: kinds[kind] for name, kind in COLUMNS[table].items()}
     problem: list[BaseException] = []
