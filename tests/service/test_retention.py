@@ -4,12 +4,15 @@ lost and nothing is there twice."""
 import asyncio
 import contextlib
 import random
+import sys
+import threading
 import time
 from collections import Counter
 from itertools import count
 
 import polars
 import pytest
+from structlog.testing import capture_logs
 
 from budgetbandits.client import Client
 from budgetbandits.errors import (
@@ -25,6 +28,8 @@ from budgetbandits.service.audit import archive
 from budgetbandits.service.audit.archive import Archive
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.audit.export import archived_rows, export
+from budgetbandits.service.audit.reader import Job
+from budgetbandits.service.http import server
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases.leases import Leases
@@ -465,6 +470,25 @@ def test_pages_of_a_pruned_campaign_have_its_whole_history(store, engine, clock,
     days, totals, _ = store.read(history)
     retention(store, clock).prune("ads", tmp_path, days=5.0)
     assert store.read(history) == (days, totals, None)
+
+
+ANSWER = """
+import json, sys
+sys.stdin.readline()
+print("{}")
+print(json.dumps([{"campaign": f"campaign {n}", "events": 1, "decisions": 1, "files": 1} for n in range(5000)]))
+"""
+
+
+def test_a_server_reads_what_was_archived_of_very_many_campaigns(tmp_path, monkeypatch):
+    """More than a pipe holds, which keeps a process from its end until somebody reads it."""
+    monkeypatch.setattr(server, "PROGRAM", (sys.executable, "-c", ANSWER))
+    with SQLiteStore(tmp_path / "money.db") as store, capture_logs() as logged:
+        work = threading.Thread(target=server._prune, args=(store, Job("prune"), threading.Event()), daemon=True)
+        work.start()
+        work.join(60.0)
+    assert not work.is_alive()
+    assert len(logged) == 5000
 
 
 def test_a_server_archives_by_itself(tmp_path):

@@ -273,14 +273,12 @@ def _roll_up(store: Store, metrics: Metrics, keys: KeyRing, stop: threading.Even
 def _prune(store: Store, job: Job, stop: threading.Event) -> None:
     """Archive what is old, in a process of its own; one that is ended halfway goes on the next time."""
     with subprocess.Popen(PROGRAM, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(job.line(store.address))
-        process.stdin.flush()
-        while process.poll() is None:
-            if stop.wait(1.0):
-                process.kill()
-        problem, _, answer = process.stdout.read().partition(b"\n")
+        asked, process.stdin = process.stdin, None  # it stays open: closed, it says that nobody waits for the answer
+        assert asked is not None
+        with asked:
+            asked.write(job.line(store.address))
+            asked.flush()
+            problem, _, answer = _said(process, stop).partition(b"\n")
     if stop.is_set():
         return
     if process.returncode or json.loads(problem):
@@ -288,6 +286,16 @@ def _prune(store: Store, job: Job, stop: threading.Event) -> None:
         return
     for each in json.loads(answer):
         (log.error if "error" in each else log.info)("archived", **each)
+
+
+def _said(process: subprocess.Popen[bytes], stop: threading.Event) -> bytes:
+    """All that a process prints, which may be more than a pipe holds, until it ends; killed when the server stops."""
+    while True:
+        try:
+            return process.communicate(timeout=1.0)[0]
+        except subprocess.TimeoutExpired:
+            if stop.is_set():
+                process.kill()
 
 
 # --- logs on stderr: JSON, or plain text on a terminal, which must not act on text from outside ---
