@@ -43,6 +43,7 @@ def fill(store: Store, decisions: int, age: float) -> None:
         engine.feedback_many(
             "ads", [FeedbackReport(each.decision, float(n % 3 == 0), 0.5) for n, each in enumerate(made)]
         )
+        roll_up(store)  # as a server does all the time
 
 
 def prune(address: str, folder: str) -> None:
@@ -88,7 +89,6 @@ def measure(address: str, folder: str, given: argparse.Namespace) -> None:
     with open_store(address) as store:
         fill(store, given.decisions - given.keep, 100 * DAY)
         fill(store, given.keep, 0.0)
-        roll_up(store)  # as a server does all the time
     report_size(address, "before", given.decisions)
     if given.clients:
         measure_load(address, folder, given)
