@@ -88,7 +88,7 @@ typescript: .venv/ready  ## a TypeScript client generated from the API's documen
 docs: WHAT = --editable '.[lab,service,test,docs]'
 docs: .venv/ready  ## the manual as a site, every link checked (about a minute)
 	@$(INSTALL)
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -j auto docs out/manual
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs out/manual
 	$(BIN)/python tests/docs/check_site.py out/manual
 	@echo "The manual is in out/manual: open out/manual/index.html"
 
