@@ -77,4 +77,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("builder-inited", lambda app: write(Path(app.srcdir) / "reference" / "generated"))
     app.connect("autodoc-process-docstring", docstring)
     app.connect("viewcode-follow-imported", lambda app, module, name: python_names.unfollowed(module, name))
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    # what it imports has threads, and a process that is forked from one with threads may wait for ever
+    return {"parallel_read_safe": False, "parallel_write_safe": False}
