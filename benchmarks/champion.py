@@ -284,10 +284,10 @@ def score_table(found: Sequence[Score], first: int | None = None) -> list[str]:
     lines = ["| policy | score | 95 % | first in | mean | median | 90 % | 99 % |", "|---|---|---|---|---|---|---|---|"]
     for row in [score for at, score in enumerate(found) if first is None or at < first or score.policy == "bts"]:
         parts = " | ".join(f"{part:.2f}" for part in row.statistics)
-        first = f"{100 * row.first:.0f} %" if row.first else "–"
+        share = f"{100 * row.first:.0f} %" if row.first else "–"
         star = "" if published(row.policy) else " †"
         lines.append(
-            f"| {label(row.policy)}{star} | {row.score:.2f} | {interval(row.low, row.high)} | {first} | {parts} |"
+            f"| {label(row.policy)}{star} | {row.score:.2f} | {interval(row.low, row.high)} | {share} | {parts} |"
         )
     return lines
 
