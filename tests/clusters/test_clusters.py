@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from budgetbandits.errors import StudyError
-from budgetbandits.experiments import Results, run
+from budgetbandits.experiments import Results, run, runner
 from budgetbandits.experiments.runner import Workers
 from studies import small
 
@@ -36,6 +36,15 @@ def test_no_dask_scheduler(tmp_path):
     pytest.importorskip("distributed", reason="needs the extra dask")
     with pytest.raises(StudyError, match=r"no Dask scheduler answers at tcp://127.0.0.1:9"):
         run(small(), tmp_path, Workers("dask", address="tcp://127.0.0.1:9"))
+
+
+def test_no_dask_worker(tmp_path, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="needs the extra dask")
+    monkeypatch.setattr(runner, "DASK_WORKER_SECONDS", 1)
+    with distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster:
+        workers = Workers("dask", address=cluster.scheduler_address)
+        with pytest.raises(StudyError, match=r"has no worker after 1 seconds; start one with 'dask worker tcp://"):
+            run(small(), tmp_path, workers)
 
 
 def manual():

@@ -215,6 +215,9 @@ def _play_on(cell: Cell, named: NamedProblem, ready: bool) -> Outcome:
 
 InParallel = Callable[[Iterable[Task]], Iterator[Any]]
 
+DASK_WORKER_SECONDS = 60
+"""How long to wait for the first worker of a Dask cluster."""
+
 
 @contextlib.contextmanager
 def replacing_workers() -> Iterator[None]:
@@ -264,11 +267,18 @@ def _dask_client(workers: Workers) -> Iterator[None]:
             count = workers.jobs if workers.jobs > 0 else os.cpu_count()
             address = stack.enter_context(LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None))
         try:
-            stack.enter_context(Client(address, timeout="20s"))
+            client = stack.enter_context(Client(address, timeout="20s"))
         except (OSError, ValueError) as error:
             raise StudyError(
                 f"no Dask scheduler answers at {workers.address}: {error}; start one with 'dask scheduler' and name "
                 f"its address, such as --cluster tcp://host:8786"
+            ) from None
+        try:
+            client.wait_for_workers(1, timeout=DASK_WORKER_SECONDS)  # joblib waits for ten seconds only
+        except TimeoutError:
+            raise StudyError(
+                f"the Dask scheduler at {workers.address} has no worker after {DASK_WORKER_SECONDS} seconds; start one "
+                f"with 'dask worker {workers.address}'"
             ) from None
         yield
 
