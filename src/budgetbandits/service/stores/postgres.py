@@ -59,7 +59,6 @@ from budgetbandits.service.stores.postgres_session import (
 )
 from budgetbandits.service.stores.schema import check_version, migrations
 from budgetbandits.service.stores.sql.core import SqlTransaction
-from budgetbandits.service.stores.sql.statements import BY_ROWS
 
 READERS_MAX = 10
 URGENT_READERS_MAX = 2
@@ -172,7 +171,6 @@ def _pool(url: str, connections: int) -> ConnectionPool:
 
 
 class PostgresTransaction(SqlTransaction):
-    EVENTS = BY_ROWS
     LISTS_PENDING = True
 
     def now(self) -> float:

@@ -13,12 +13,15 @@ Database = Literal["sqlite", "postgresql"]
 _VACUUM = "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000"
 """Old versions are cleared away after this many changes, however many rows there are."""
 
+_EVENTS_BY_CAMPAIGN = "CREATE INDEX event_campaign ON event (campaign, seq)"
+
 DIALECTS = {
     "sqlite": {
         "COUNTED_KEY": "INTEGER PRIMARY KEY",
         "OFTEN_CHANGED": "",
         "CHANGED_ONCE": "",
         "BYTEWISE_TEXT": "TEXT",
+        "EVENTS_BY_CAMPAIGN": _EVENTS_BY_CAMPAIGN,
         "PENDING_DECISIONS": "CREATE VIEW pending_decision AS "
         "SELECT expires_at, id AS decision, campaign, created_at FROM decision WHERE state = 'pending';\n"
         "CREATE INDEX decision_due ON decision (expires_at) WHERE state = 'pending';\n"
@@ -30,6 +33,8 @@ DIALECTS = {
         "OFTEN_CHANGED": f"WITH (fillfactor = 50, {_VACUUM})",
         "CHANGED_ONCE": "WITH (fillfactor = 80)",
         "BYTEWISE_TEXT": 'TEXT COLLATE "C"',
+        # counted while there was one campaign, its share of the events would be taken for that of any
+        "EVENTS_BY_CAMPAIGN": f"{_EVENTS_BY_CAMPAIGN};\nALTER TABLE event ALTER COLUMN campaign SET STATISTICS 0",
         # a view would need an index on what changes
         "PENDING_DECISIONS": "CREATE TABLE pending_decision ("
         "expires_at DOUBLE PRECISION NOT NULL, decision TEXT NOT NULL, campaign TEXT NOT NULL, "
@@ -39,7 +44,7 @@ DIALECTS = {
     },
 }
 """The words of the migrations that each database spells itself: the type of a key that counts by itself, how a table is
-kept, a text that is ordered by its bytes, and how pending decisions are found."""
+kept, a text that is ordered by its bytes, and how events of a campaign and pending decisions are found."""
 
 
 def migrations(database: Database) -> list[tuple[int, list[str]]]:

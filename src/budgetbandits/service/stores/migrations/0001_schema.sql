@@ -165,7 +165,7 @@ CREATE TABLE event (
     shared_left BIGINT
 );
 
-CREATE INDEX event_campaign ON event (campaign, seq);
+EVENTS_BY_CAMPAIGN;
 
 -- The events of operators, which are few among very many.
 CREATE INDEX event_operators ON event (campaign, seq) WHERE decision IS NULL AND lease IS NULL;

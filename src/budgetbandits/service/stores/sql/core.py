@@ -25,7 +25,7 @@ from budgetbandits.service.stores.sql.dashboard import Pages
 from budgetbandits.service.stores.sql.pruning import Pruning
 from budgetbandits.service.stores.sql.rollups import Rollups
 from budgetbandits.service.stores.sql.rows import assigned, insertion, json_text, listed, places
-from budgetbandits.service.stores.sql.statements import IN_ORDER, Statements, between
+from budgetbandits.service.stores.sql.statements import BETWEEN, IN_ORDER, Statements, between
 from budgetbandits.service.stores.sql.webhooks import Webhooks
 
 # run all the time, so put together once
@@ -289,7 +289,7 @@ class SqlTransaction(Statements, Transaction):
     def decisions(self, campaign: str, after: int = 0, limit: int = 1000) -> list[tuple[int, DecisionRow]]:
         found = self.ask(
             f"SELECT event.seq, {listed(rows.DECISION, 'decision')} FROM (SELECT seq, decision FROM event "
-            f"WHERE {self.EVENTS.between} AND kind = 'decided' ORDER BY {IN_ORDER} LIMIT {limit:d}) AS event "
+            f"WHERE {BETWEEN} AND kind = 'decided' ORDER BY {IN_ORDER} LIMIT {limit:d}) AS event "
             "JOIN decision ON decision.id = event.decision ORDER BY event.seq",
             between(campaign, after),
         )
@@ -344,8 +344,7 @@ class SqlTransaction(Statements, Transaction):
     def events(self, campaign: str, after: int = 0, limit: int = 1000, kind: str | None = None) -> list[Event]:
         of_kind, kinds = ("", ()) if kind is None else (" AND kind = ?", (kind,))
         found = self.ask(
-            f"SELECT {listed(rows.NUMBERED_EVENT)} FROM event WHERE {self.EVENTS.between}{of_kind} "
-            f"ORDER BY {IN_ORDER} LIMIT ?",
+            f"SELECT {listed(rows.NUMBERED_EVENT)} FROM event WHERE {BETWEEN}{of_kind} ORDER BY {IN_ORDER} LIMIT ?",
             (*between(campaign, after), *kinds, limit),
         )
         return [Event(*row) for row in found]

@@ -27,7 +27,14 @@ from budgetbandits.service.stores.sql.rows import (
     tags_text,
 )
 from budgetbandits.service.stores.sql.shared_budgets import SharedBudgetRows
-from budgetbandits.service.stores.sql.statements import EVENT_NUMBER_MAX, LATEST_FIRST, Statements, between
+from budgetbandits.service.stores.sql.statements import (
+    BETWEEN,
+    EVENT_NUMBER_MAX,
+    LATEST_FIRST,
+    Statements,
+    between,
+    first_after,
+)
 
 Order = Literal["alarm", "name", "left", "newest"]
 Group = Literal["attention", "running", "stopped"]
@@ -113,7 +120,7 @@ _ORDERS: dict[Order, str] = {
 def _resumed(tx: Statements) -> str:
     """An expression for when a campaign c with its watermark m was first resumed after its latest overrun."""
     condition = "e.decision IS NULL AND e.lease IS NULL AND e.kind = 'active'"
-    return tx.EVENTS.first_after("at", "c.id", "m.last_overrun_event", condition)
+    return first_after("at", "c.id", "m.last_overrun_event", condition)
 
 
 def _cap(extreme: str) -> str:
@@ -314,7 +321,7 @@ class Pages:
     """Queries for pages, in a transaction."""
 
     def __init__(self, tx: Statements) -> None:
-        self._tx, self._between = tx, tx.EVENTS.between
+        self._tx = tx
 
     def campaign_list(self, only: str | None = None) -> CampaignList:
         """The list of campaigns, or of one."""
@@ -329,7 +336,7 @@ class Pages:
         if not campaigns:
             return []  # PostgreSQL knows no empty list
         tx, among = self._tx, places(campaigns)
-        rolled_up_until = tx.EVENTS.first_after("at", "c.id", "COALESCE(m.seq, 0)")
+        rolled_up_until = first_after("at", "c.id", "COALESCE(m.seq, 0)")
         rows = tx.ask(
             f"SELECT {listed(_SUMMARY, 'c')}, m.last_decision_at, m.last_feedback_at, m.oldest_unanswered_at, "
             f"{_OVERRUN_AT}, {_resumed(tx)}, {_SPENT_IN_LEASES}, {_HELD_IN_LEASES}, {_FREE_IN_LEASES}, "
@@ -385,7 +392,7 @@ class Pages:
         Those that a filter asks for are looked for among the latest `DECISIONS_SEARCHED_MAX`.
         """
         searched = limit + 1 if which == ANY_DECISION else DECISIONS_SEARCHED_MAX
-        newest = f"SELECT decision, seq FROM event WHERE {self._between} AND kind = 'decided' ORDER BY {LATEST_FIRST}"
+        newest = f"SELECT decision, seq FROM event WHERE {BETWEEN} AND kind = 'decided' ORDER BY {LATEST_FIRST}"
         window, values = f"({newest} LIMIT {searched}) AS e", _before(campaign, before)
         of_arm = "" if which.arm is None else " AND decision.arm = ?"
         rows = self._tx.ask(
@@ -414,7 +421,7 @@ class Pages:
         """
         of_kinds = f" AND kind IN ({places(kinds)})" if kinds else ""
         rows = self._tx.ask(
-            f"SELECT {listed(NUMBERED_EVENT)} FROM event WHERE {self._between} AND {_OPERATORS}{of_kinds} "
+            f"SELECT {listed(NUMBERED_EVENT)} FROM event WHERE {BETWEEN} AND {_OPERATORS}{of_kinds} "
             f"ORDER BY {LATEST_FIRST} LIMIT ?",
             (*_before(campaign, before), *kinds, limit),
         )
@@ -422,7 +429,7 @@ class Pages:
 
     def event_numbers(self, campaign: str, kind: str) -> list[int]:
         """The numbers of all operator events of one kind, the latest first."""
-        query = f"SELECT seq FROM event WHERE {self._between} AND {_OPERATORS} AND kind = ? ORDER BY {LATEST_FIRST}"
+        query = f"SELECT seq FROM event WHERE {BETWEEN} AND {_OPERATORS} AND kind = ? ORDER BY {LATEST_FIRST}"
         return [seq for (seq,) in self._tx.ask(query, (*between(campaign), kind))]
 
     def last_event(self) -> int:
@@ -457,8 +464,8 @@ class Pages:
         return OpenHolds([int(each) for each in row], expires_at, amount)
 
 
-def _before(campaign: str, seq: int | None) -> tuple[str, int, str, int]:
-    """The values of `EventConditions.between` for a campaign's events before this one, or for all."""
+def _before(campaign: str, seq: int | None) -> tuple[str, int, int]:
+    """The values of `BETWEEN` for a campaign's events before this one, or for all."""
     return between(campaign, upto=EVENT_NUMBER_MAX if seq is None else seq - 1)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from budgetbandits.service.stores.records import DecisionRow, Event
 from budgetbandits.service.stores.sql.rows import DECISION, NUMBERED_EVENT, decision_of, listed
-from budgetbandits.service.stores.sql.statements import IN_ORDER, Statements, between
+from budgetbandits.service.stores.sql.statements import BETWEEN, IN_ORDER, Statements, between
 
 EVENTS_SEARCHED_MAX = 20_000
 """Events of a campaign among which those of one decision are looked for at a time."""
@@ -32,7 +32,7 @@ class DecisionSearch:
     """Queries for single decisions, in a transaction."""
 
     def __init__(self, tx: Statements) -> None:
-        self._tx, self._between = tx, tx.EVENTS.between
+        self._tx = tx
 
     def with_prefix(self, digits: str, limit: int, campaign: str | None = None) -> list[DecisionRow]:
         """Decisions whose ids begin with these hexadecimal digits, of one campaign or of all.
@@ -52,11 +52,11 @@ class DecisionSearch:
         last = self._tx.last_event(campaign)
         if after is None:
             after = self._last_before(campaign, decision.created_at - CLOCK_TOLERANCE_SECONDS, last)
-        window = f"SELECT seq FROM event WHERE {self._between} ORDER BY {IN_ORDER} LIMIT 1 OFFSET {EVENTS_SEARCHED_MAX}"
+        window = f"SELECT seq FROM event WHERE {BETWEEN} ORDER BY {IN_ORDER} LIMIT 1 OFFSET {EVENTS_SEARCHED_MAX}"
         beyond = self._tx.ask(window, between(campaign, after, last)).fetchone()
         upto = last if beyond is None else beyond[0] - 1
         values = (*between(campaign, after, upto), decision.id)
-        found = self._tx.ask(f"{columns} {self._between} AND decision = ?", values).fetchall()
+        found = self._tx.ask(f"{columns} {BETWEEN} AND decision = ?", values).fetchall()
         found += self._tx.ask(f"{columns} decision = ? AND kind = 'expired'", (decision.id,)).fetchall()
         events = {event.seq: event for event in (Event(*row) for row in found)}
         return DecisionEvents([events[seq] for seq in sorted(events)], None if beyond is None else upto)
@@ -64,7 +64,7 @@ class DecisionSearch:
     def _last_before(self, campaign: str, timestamp: float, last: int) -> int:
         """The number of a campaign's last event before a time, by bisection: one event is read at each step."""
         low, high = 0, last  # events up to low are earlier, the first after high is not
-        query = f"SELECT seq, at FROM event WHERE {self._between} ORDER BY {IN_ORDER} LIMIT 1"
+        query = f"SELECT seq, at FROM event WHERE {BETWEEN} ORDER BY {IN_ORDER} LIMIT 1"
         while low < high:
             middle = (low + high) // 2
             row = self._tx.ask(query, between(campaign, middle, high)).fetchone()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from budgetbandits.service.stores.sql.rows import insertion, places
-from budgetbandits.service.stores.sql.statements import IN_ORDER, Statements, between
+from budgetbandits.service.stores.sql.statements import BETWEEN, IN_ORDER, Statements, between
 
 CAMPAIGN_TABLES = (
     ("rollup", "campaign"), ("rollup_watermark", "campaign"), ("refusal", "campaign"), ("operation", "campaign"),
@@ -53,7 +53,7 @@ class Pruning:
     def prunable(self, campaign: str, after: int, upto: int, limit: int) -> list[tuple[int, str | None]]:
         """(number, decision) of events in between that are not an operator's, in order."""
         found = self._tx.ask(
-            f"SELECT seq, decision FROM event WHERE {self._tx.EVENTS.between} AND NOT ({_OPERATORS}) "
+            f"SELECT seq, decision FROM event WHERE {BETWEEN} AND NOT ({_OPERATORS}) "
             f"ORDER BY {IN_ORDER} LIMIT {limit:d}",
             between(campaign, after, upto),
         )
@@ -68,7 +68,7 @@ class Pruning:
 
     def delete_rest(self, campaign: str, limit: int) -> bool:
         """Delete events of operators and rollups, ``limit`` of each; whether there may be more."""
-        query = f"SELECT seq FROM event WHERE {self._tx.EVENTS.between} ORDER BY {IN_ORDER} LIMIT {limit:d}"
+        query = f"SELECT seq FROM event WHERE {BETWEEN} ORDER BY {IN_ORDER} LIMIT {limit:d}"
         numbers = [seq for (seq,) in self._tx.ask(query, between(campaign)).fetchall()]
         self.delete(numbers, ())
         query = f"SELECT span, begins, arm FROM rollup WHERE campaign = ? LIMIT {limit:d}"

@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 
 from budgetbandits.service.stores.records import COUNTS, Counts, Watermark
 from budgetbandits.service.stores.sql.rows import WATERMARK, insertion, listed, places, watermark_values
-from budgetbandits.service.stores.sql.statements import IN_ORDER, LATEST_FIRST, Statements, between
+from budgetbandits.service.stores.sql.statements import (
+    BETWEEN,
+    IN_ORDER,
+    LATEST_FIRST,
+    Statements,
+    between,
+    first_after,
+)
 
 MINUTE, HOUR, DAY = SPANS = (60, 3600, 86_400)
 """The lengths of a row's time, in seconds."""
@@ -112,7 +119,7 @@ class Rollups:
     def slice_end(self, campaign: str, after: int, upto: int, limit: int) -> int:
         """The number of the last of ``limit`` events after this one; ``upto`` if there are fewer."""
         row = self._tx.ask(
-            f"SELECT seq FROM event WHERE {self._tx.EVENTS.between} ORDER BY {IN_ORDER} LIMIT 1 OFFSET ?",
+            f"SELECT seq FROM event WHERE {BETWEEN} ORDER BY {IN_ORDER} LIMIT 1 OFFSET ?",
             (*between(campaign, after, upto), limit - 1),
         ).fetchone()
         return upto if row is None else int(row[0])
@@ -127,7 +134,7 @@ class Rollups:
         upto = self.slice_end(campaign, after, last, limit)
         decision_at, feedback_at = self._tx.ask(
             "SELECT MAX(CASE WHEN kind = 'decided' THEN at END), MAX(CASE WHEN kind = 'settled' THEN at END) "
-            f"FROM event WHERE {self._tx.EVENTS.between}",
+            f"FROM event WHERE {BETWEEN}",
             between(campaign, after, upto),
         ).fetchone()
         moved = mark.moved(mark.seq, decision_at, feedback_at, None)
@@ -138,17 +145,16 @@ class Rollups:
         """The watermark, with `oldest_unanswered_at` brought up to date by the events in between."""
         if after >= upto:
             return mark
-        among = self._tx.EVENTS.between
         # not MAX(seq), for which the index of all numbers would serve
         row = self._tx.ask(
-            f"SELECT seq FROM event WHERE {among} AND kind IN ('settled', 'voided') ORDER BY {LATEST_FIRST} LIMIT 1",
+            f"SELECT seq FROM event WHERE {BETWEEN} AND kind IN ('settled', 'voided') ORDER BY {LATEST_FIRST} LIMIT 1",
             between(campaign, after, upto),
         ).fetchone()
         answered = None if row is None else int(row[0])
         since = mark.oldest_unanswered_at if answered is None else None
         if since is None:
             since = self._tx.ask(
-                f"SELECT MIN(at) FROM event WHERE {among} AND kind = 'decided'",
+                f"SELECT MIN(at) FROM event WHERE {BETWEEN} AND kind = 'decided'",
                 between(campaign, answered or after, upto),
             ).fetchone()[0]
         return replace(mark, activity_seq=upto, oldest_unanswered_at=since)
@@ -158,7 +164,7 @@ class Rollups:
 
     def behind(self) -> list[str]:
         """Campaigns with events that are not in their rollups."""
-        first = self._tx.EVENTS.first_after("seq", "n.id", "COALESCE(m.seq, 0)")
+        first = first_after("seq", "n.id", "COALESCE(m.seq, 0)")
         rows = self._tx.ask(
             "SELECT n.id FROM campaign_name n LEFT JOIN rollup_watermark m ON m.campaign = n.id "
             f"WHERE {first} IS NOT NULL"
@@ -167,9 +173,7 @@ class Rollups:
 
     def tail(self, campaign: str, mark: Watermark, upto: int, slot: int = MINUTE) -> Tail:
         """The events after the watermark, summed by minute or another ``slot``."""
-        statement = _COUNTED.format(
-            minute=f"{self._tx.whole(f'e.at / {slot}')} * {slot}", between=self._tx.EVENTS.between
-        )
+        statement = _COUNTED.format(minute=f"{self._tx.whole(f'e.at / {slot}')} * {slot}", between=BETWEEN)
         counts, moved = [], mark
         for row in self._tx.ask(statement, between(campaign, mark.seq, upto)):
             counts.append(Counts(*row[:-4]))

@@ -22,7 +22,7 @@ from budgetbandits.service.stores.sql.rows import (
     shared_budget_of,
     shared_money_of,
 )
-from budgetbandits.service.stores.sql.statements import LATEST_FIRST, Statements, between
+from budgetbandits.service.stores.sql.statements import BETWEEN, LATEST_FIRST, Statements, between
 
 _ROWS = f"SELECT {listed(SHARED_BUDGET)} FROM shared_budget"
 ONE = f"{_ROWS} WHERE name = ?"
@@ -71,8 +71,7 @@ class SharedBudgetRows:
     def latest_events(self, shared: SharedBudget, limit: int) -> list[Event]:
         """What was done to it, the latest first."""
         rows = self._tx.ask(
-            f"SELECT {listed(NUMBERED_EVENT)} FROM event WHERE {self._tx.EVENTS.between} ORDER BY {LATEST_FIRST} "
-            f"LIMIT {limit:d}",
+            f"SELECT {listed(NUMBERED_EVENT)} FROM event WHERE {BETWEEN} ORDER BY {LATEST_FIRST} LIMIT {limit:d}",
             between(shared.event_key),
         )
         return [Event(*row) for row in rows]

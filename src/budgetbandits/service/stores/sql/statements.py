@@ -1,16 +1,14 @@
 """How a transaction of a SQL database runs a statement, and how it asks for the events of one campaign.
 
-A PostgreSQL that was analysed while there was one campaign takes every event for one of any campaign. Asked for
-``campaign = ? ORDER BY seq``, it then walks the index of the numbers, which has the events of all campaigns: for a
-campaign that is one of thousands, all of it. So rows are compared there, and ordered by both columns, which one index
-alone serves, whatever the statistics say. SQLite takes the plain condition that way; rows it would compare one by one.
+A PostgreSQL that was analysed while there was one campaign would take every event for one of any campaign, and walk the
+index of the numbers, which has the events of all campaigns: for a campaign that is one of thousands, all of it. So it
+keeps no statistics of that column (`schema`), and rows are ordered by both columns, which one index alone serves.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 EVENT_NUMBER_MAX = 2**62
@@ -20,46 +18,29 @@ IN_ORDER = "campaign, seq"
 LATEST_FIRST = "campaign DESC, seq DESC"
 
 
-@dataclass(frozen=True)
-class EventConditions:
-    """Conditions for the events of a campaign after a number and up to one."""
-
-    after: str
-    upto: str
-
-    @property
-    def between(self) -> str:
-        """A condition whose values are `between`."""
-        return " AND ".join(each.format(e="", campaign="?", seq="?") for each in (self.after, self.upto))
-
-    def first_after(self, column: str, campaign: str, seq: str, condition: str = "1 = 1") -> str:
-        """An expression for a column of the first event of a campaign after a number; NULL without one.
-
-        ``campaign`` and ``seq`` are expressions; ``condition`` is one on an event e.
-        """
-        after = self.after.format(e="e.", campaign=campaign, seq=seq)
-        upto = self.upto.format(e="e.", campaign=campaign, seq=EVENT_NUMBER_MAX)
-        return (
-            f"(SELECT e.{column} FROM event e WHERE {after} AND {upto} AND {condition} "
-            "ORDER BY e.campaign, e.seq LIMIT 1)"
-        )  # fmt: skip
+BETWEEN = "campaign = ? AND seq > ? AND seq <= ?"
+"""A condition for events, whose values are `between`."""
 
 
-BY_COLUMNS = EventConditions(
-    "{e}campaign = {campaign} AND {e}seq > {seq}", "{e}campaign = {campaign} AND {e}seq <= {seq}"
-)
-BY_ROWS = EventConditions("({e}campaign, {e}seq) > ({campaign}, {seq})", "({e}campaign, {e}seq) <= ({campaign}, {seq})")
+def between(campaign: str, after: int = 0, upto: int = EVENT_NUMBER_MAX) -> tuple[str, int, int]:
+    """The values of `BETWEEN`: the events of a campaign after a number and up to one."""
+    return campaign, after, upto
 
 
-def between(campaign: str, after: int = 0, upto: int = EVENT_NUMBER_MAX) -> tuple[str, int, str, int]:
-    """The values of `EventConditions.between`."""
-    return campaign, after, campaign, upto
+def first_after(column: str, campaign: str, seq: str, condition: str = "1 = 1") -> str:
+    """An expression for a column of the first event of a campaign after a number; NULL without one.
+
+    ``campaign`` and ``seq`` are expressions; ``condition`` is one on an event e.
+    """
+    return (
+        f"(SELECT e.{column} FROM event e WHERE e.campaign = {campaign} AND e.seq > {seq} AND {condition} "
+        "ORDER BY e.campaign, e.seq LIMIT 1)"
+    )
 
 
 class Statements(ABC):
     """Plain SQL with ``?`` for values."""
 
-    EVENTS: ClassVar[EventConditions] = BY_COLUMNS
     LOCK: ClassVar[str] = ""
     """Ends a SELECT so that others cannot change its rows, where a transaction does not see to that anyway."""
 
@@ -85,6 +66,6 @@ class Statements(ABC):
 
     def last_event(self, campaign: str, condition: str = "") -> int:
         """The number of the campaign's latest event, or of those with a further condition; 0 if there is none."""
-        query = f"SELECT seq FROM event WHERE {self.EVENTS.between}{condition} ORDER BY {LATEST_FIRST} LIMIT 1"
+        query = f"SELECT seq FROM event WHERE {BETWEEN}{condition} ORDER BY {LATEST_FIRST} LIMIT 1"
         row = self.ask(query, between(campaign)).fetchone()
         return 0 if row is None else int(row[0])
