@@ -33,10 +33,14 @@ def certificate(tmp_path_factory):
 def started(folder, *options, **environment):
     """A server with these options; ready when its socket answers is the caller's to find out."""
     command = [sys.executable, "-m", "budgetbandits", "serve", *map(str, options)]
-    with (folder / "said").open("a") as said:
-        server = subprocess.Popen(
-            command, cwd=folder, stdout=said, stderr=said, env=os.environ | environment, start_new_session=True
-        )
+    inherited = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored where the tests run under nohup
+    try:
+        with (folder / "said").open("a") as said:
+            server = subprocess.Popen(
+                command, cwd=folder, stdout=said, stderr=said, env=os.environ | environment, start_new_session=True
+            )
+    finally:
+        signal.signal(signal.SIGHUP, inherited)
     try:
         yield server
     finally:
@@ -162,18 +166,20 @@ def test_a_restart_under_load_loses_no_decision(tmp_path):
                 number += 1
 
     workers = [threading.Thread(target=work, args=(name,)) for name in range(4)]
-    codes, seen = [], []
+    codes = []
     for each in workers:
         each.start()
     try:
         for round in range(3):
             with started(tmp_path, "--port", port) as server:
-                until(lambda: len(answered) > sum(seen) + 20, server, tmp_path)
+                serving = f'"pid": {server.pid}'
+                until(lambda: serving in (tmp_path / "said").read_text(), server, tmp_path)  # noqa: B023 - called now
+                enough = len(answered) + 20  # the server before has answered until its end
+                until(lambda: len(answered) > enough, server, tmp_path)  # noqa: B023 - called now
                 if round == 2:
                     over.set()
                     for each in workers:
                         each.join(30.0)
-                seen.append(len(answered) - sum(seen))
                 server.send_signal(signal.SIGHUP if round == 1 else signal.SIGTERM)
                 codes.append(server.wait(20))
     finally:
