@@ -48,6 +48,16 @@ if (form) {
   let known = true; // whether what is wrong is known of what is typed now
   let failed = false;
 
+  // What is said may move the button that is being pressed, and the press would be lost: it is said afterwards.
+  const PRESS_SECONDS_MAX = 1.0;
+  let released = Promise.resolve();
+  document.addEventListener("pointerdown", () => {
+    released = new Promise((end) => {
+      for (const kind of ["pointerup", "pointercancel"]) document.addEventListener(kind, () => setTimeout(end), { once: true });
+      setTimeout(end, 1000 * PRESS_SECONDS_MAX); // it may end outside the window
+    });
+  }, true);
+
   const nameOf = (field) => field.closest("[data-field]")?.dataset.field ?? field.name;
 
   const mark = () => {
@@ -112,6 +122,7 @@ if (form) {
         cache: "no-store", signal: mine.signal,
       });
       const text = await answer.text();
+      await released;
       if (mine !== asking) return;
       if (answer.ok) {
         put(text, goOn);
@@ -143,7 +154,7 @@ if (form) {
   form.addEventListener("focusout", (event) => {
     if (!touched(event.target)) return;
     left.add(nameOf(event.target));
-    if (known) mark();
+    released.then(() => { if (known) mark(); });
   });
   form.addEventListener("submit", (event) => {
     if (failed) return;
