@@ -16,7 +16,10 @@ def main() -> None:
         if missing.name not in ("typer", "rich"):
             raise
         extra = extra_of(sys.argv[1:])
-        print(f"error: this command is in an extra; pip install 'budgetbandits[{extra}]'", file=sys.stderr)
+        print(
+            f"error: this command is in an extra; pip install 'budgetbandits[{extra}]', or '.[{extra}]' in a clone",
+            file=sys.stderr,
+        )
         sys.exit(2)
     cli.main()
 

@@ -262,6 +262,7 @@ def test_cost_and_reward_come_one_by_one(first):
     parts = {"cost": 0.5, "reward": 3.0}
     spend.tell(ask, **{first: parts.pop(first)})
     assert spend.pending == (ask,)
+    assert spend.unpaid == (() if first == "cost" else (ask,))
     assert spend.pulls[ask.arm] == 0
     assert (spend.spent, spend.held, spend.earned) == ((0.5, 0.0, 0.0) if first == "cost" else (0.0, 2.0, 0.0))
     spend = Allocation.from_json(spend.to_json())

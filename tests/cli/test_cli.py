@@ -245,7 +245,10 @@ def test_without_the_command_line_the_extra_of_the_command_is_named(words, extra
     with pytest.raises(SystemExit) as end:
         main()
     said = capsys.readouterr().err
-    assert (end.value.code, said) == (2, f"error: this command is in an extra; pip install 'budgetbandits[{extra}]'\n")
+    assert (end.value.code, said) == (
+        2,
+        f"error: this command is in an extra; pip install 'budgetbandits[{extra}]', or '.[{extra}]' in a clone\n",
+    )
 
 
 def test_the_client_says_which_extra_it_is_in():

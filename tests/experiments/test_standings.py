@@ -223,3 +223,13 @@ def test_the_interval_over_all_settings_covers():
 def test_figures_show_the_first_and_those_one_looks_for():
     ranked = [{"policy": name, "competes": name != "d"} for name in "abcdef"]
     assert policies_shown(ranked, ["f", "z"], count=3) == ["f", "a", "b"]
+
+
+def test_an_interval_of_one_pair_does_not_contradict_the_verdict():
+    def row(policy, low, high, sure):
+        return {"policy": policy, "low": low, "high": high, "sure": sure}
+
+    first, close, apart = row("bts", 0.0, 0.0, False), row("kube", -1.0, 3.0, False), row("ucb1", 1.0, 9.0, False)
+    assert comparing._verdict([first, close], "lower") == "BTS is lowest, but not surely lower than KUBE."
+    said = comparing._verdict([first, close, apart], "lower")
+    assert said.endswith("(Each interval is that of one pair; surely allows for all of them, by Holm's method.)")

@@ -55,6 +55,8 @@ def unfollowed(module: str, name: str) -> str | None:
 
 SHOWN_ELSEWHERE = {"policies": ("POLICIES", "parse_policy")}
 WITHOUT_MEMBERS = ("BudgetedThompson", "PacedThompson", "Thompson")
+WITH_INHERITED = ("Allocation", "Decision", "AsyncDecision")
+"""Whose bases are not public, but what they add is."""
 
 
 def public() -> dict[str, list[str]]:
@@ -87,6 +89,8 @@ def _directive(full_name: str) -> str:
     if not name[0].isupper():
         return f".. autofunction:: {full_name}\n"
     members = "" if name in WITHOUT_MEMBERS else "   :members:\n"
+    if name in WITH_INHERITED:
+        members += "   :inherited-members:\n"
     return f".. autoclass:: {full_name}\n{members}"
 
 

@@ -215,8 +215,12 @@ class OpenAsks:
                 f"ask {number} is closed; tell or forget each ask once, `pending` lists those that are open"
             )
         if (known.reward is not None or known.cost is not None) and not known.lacks(reward, cost):
-            known_part, missing = ("cost", "reward") if known.cost is not None else ("reward", "cost")
-            raise UnknownAsk(f"the {known_part} of ask {number} is known already; tell its {missing}, and 0 if none")
+            if known.cost is None:
+                raise UnknownAsk(f"the reward of ask {number} is known already; tell its cost, and 0 if none")
+            raise UnknownAsk(
+                f"the cost of ask {number} is known already; tell its reward, 0 if none, or failed=True if it will not "
+                "be known; `unpaid` lists asks without a cost"
+            )
         return known
 
     def oldest(self, name: str, arm: int, reward: bool, cost: bool) -> int:

@@ -112,6 +112,12 @@ class AllocationState:
             return tuple(self._named(number, ask) for number, ask in self._asks.items())
 
     @property
+    def unpaid(self) -> tuple[Ask, ...]:
+        """The pending asks whose cost was not reported: after a crash, those that may have cost what they hold."""
+        with self._lock:
+            return tuple(self._named(number, ask) for number, ask in self._asks.items() if ask.cost is None)
+
+    @property
     def pulls(self) -> dict[str, int]:
         """How often each arm's cost and reward were both reported, history not counted."""
         with self._lock:

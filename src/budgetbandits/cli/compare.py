@@ -153,7 +153,10 @@ def _verdict(ranked: list[Row], better: str) -> str:
     if not close:
         return f"{name} is surely {superlative}."
     whom = listed(close) if len(close) <= 3 else f"{len(close)} others"
-    return f"{name} is {superlative}, but not surely {better} than {whom}."
+    verdict = f"{name} is {superlative}, but not surely {better} than {whom}."
+    if any(row["low"] > 0.0 or row["high"] < 0.0 for row in others if not row["sure"]):
+        verdict += " (Each interval is that of one pair; surely allows for all of them, by Holm's method.)"
+    return verdict
 
 
 def _show_matrix(console: Console, group: Row, better: str) -> None:

@@ -97,7 +97,7 @@ def _progress(total: int) -> Iterator[Callable[[int, str], None]]:
     """A bar on stderr; silent where stderr is not a terminal."""
     console = Console(stderr=True)
     with progress_bar(console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=total, rate="")
+        task = bar.add_task("preparing engines (compiled once on a machine)", total=total, rate="")
         yield lambda done, name: bar.update(task, completed=done, description=name)
 
 

@@ -5,6 +5,7 @@ import json
 import logging
 import re
 
+import httpx
 import pytest
 import structlog
 
@@ -62,3 +63,13 @@ def test_a_log_line_carries_no_control_characters(logging_on, terminal):
 def test_what_can_be_read_stays_as_it_is():
     assert visible("café 東京 'x'") == "café 東京 'x'"
     assert visible("a\nb", keep="\n") == "a\nb"
+
+
+def test_addresses_of_webhooks_are_not_written_down(logging_on):
+    """Their paths may be secrets, and httpx logs each request with its whole address."""
+    screen = logging_on(False)
+    with httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(204))) as client:
+        client.post("https://hooks.example/services/SECRET")
+    structlog.get_logger("test").info("said")
+    assert "SECRET" not in screen.getvalue()
+    assert "said" in screen.getvalue()

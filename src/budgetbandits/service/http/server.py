@@ -326,7 +326,8 @@ def write_logs(**always: Any) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.INFO)
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    for name in ("uvicorn", "httpx"):  # httpx would write down the paths of webhooks, which may be secrets
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def visible(text: str, keep: str = "") -> str:
