@@ -46,7 +46,7 @@ def test_without_a_policy_the_recommended_one_is_taken():
     assert Allocation(arms=ARMS, budget=9.0).policy.spec == "gittins-ratio:lead=1000.0"
     assert Allocation(arms=ARMS, budget=9.0, cost_max=dict.fromkeys(ARMS, 2.0)).policy.spec == "bts"
     assert Allocation(arms=ARMS, budget=9.0, horizon=20).policy.spec == "bts-paced"
-    with pytest.raises(BadParameter, match="0 arms"):
+    with pytest.raises(BadParameter, match="at least 2 arms"):
         Allocation(budget=9.0)
     with pytest.raises(BadParameter, match="budget is missing"):
         Allocation(arms=ARMS)
@@ -362,7 +362,7 @@ def test_bad_settings_are_refused(settings, words):
 
 @pytest.mark.parametrize(
     ("arms", "words"),
-    [("a", "list"), (5, "list"), (["a"], "fewer"), (["a", "a"], "already"), (["a", None], "not text")],
+    [("a", "list"), (5, "list"), (["a"], "at least 2 arms"), (["a", "a"], "already"), (["a", None], "not text")],
 )
 def test_bad_arms_are_refused(arms, words):
     with pytest.raises(BadParameter, match=words):

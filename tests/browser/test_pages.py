@@ -409,7 +409,7 @@ def test_a_form_has_a_button_at_all_times_and_says_what_is_wrong_next_to_the_fie
     page.wait_for_timeout(300)
     assert go_on.bounding_box() == box
     page.mouse.up()
-    browser.until(lambda: "fewer than two" in page.locator("#arms-wrong").inner_text())
+    browser.until(lambda: "at least two arms" in page.locator("#arms-wrong").inner_text())
     browser.until(lambda: page.evaluate("document.activeElement.id") == "arms")
     arms.fill("a = 2\nb = 3")
     page.wait_for_selector("button:has-text('Create the campaign with 90.00')")
@@ -526,7 +526,7 @@ def test_without_scripts_a_form_leads_to_its_confirmation(served, watched, width
     page.get_by_label("Budget", exact=True).fill("90")
     page.get_by_label("Arms and their caps").fill("a = 2")
     page.get_by_role("button", name="Continue").click()
-    assert "fewer than two" in page.inner_text("#arms-wrong")
+    assert "at least two arms" in page.inner_text("#arms-wrong")
     assert page.locator(".wrong:visible").count() == 1
     browser.keep("wrong-no-scripts", page)
     page.get_by_label("Arms and their caps").fill("a = 2\nb = 3")

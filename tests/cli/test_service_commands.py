@@ -152,7 +152,7 @@ def test_terms(say):
     ("words", "message"),
     [
         (["campaign", "create", "x", "--budget", "5", "--arm", "a=1", "--arm", "b"], "not NAME=CAP"),
-        (["campaign", "create", "x", "--budget", "5", "--arm", "a=1"], "fewer than two"),
+        (["campaign", "create", "x", "--budget", "5", "--arm", "a=1"], "at least two arms"),
         (["campaign", "create", "x", "--budget", "5", "--arm", "a=1", "--arm", "b=1", "--on-expire", "no"], "release"),
         (["campaign", "create", "x", "--budget", "5", "--arm", "a=1", "--arm", "b=1", "--arm", "a=2"], "given twice"),
         (["campaign", "show", "nothing"], "no campaign 'nothing'"),

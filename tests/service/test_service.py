@@ -313,7 +313,7 @@ def test_arms_come_and_go(engine, campaign):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"arms": {"one": 1.0}}, "fewer than two"),
+        ({"arms": {"one": 1.0}}, "at least two arms"),
         ({"arms": {"one": 1.0, "two": 0.0}}, "cost cap of 'two' is 0"),
         ({"arms": {"one": 1.0, "": 1.0}}, "an arm's name is"),
         ({"arms": {"one": 1.0, "two": math.nan}}, "use a number"),

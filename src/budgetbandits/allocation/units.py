@@ -152,7 +152,7 @@ def checked_names(names: Iterable[str], fewest: int = 2) -> list[str]:
         if not isinstance(name, str) or not name:
             raise BadParameter(f"arm name {name!r:.40} is not text; give every arm a name such as 'search'")
     if len(checked) < fewest:
-        raise BadParameter(f"{len(checked)} arms; there is nothing to choose with fewer than {fewest}")
+        raise BadParameter(f"an allocation needs at least {fewest} arms to choose from, and has {len(checked)}")
     seen: set[str] = set()
     for name in checked:
         if name in seen:

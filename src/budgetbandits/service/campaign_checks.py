@@ -81,7 +81,7 @@ def planned_campaign(
     if is_id(name):
         raise BadParameter(f"name {name!r} looks like an id; use one that is not c and 11 hexadecimal digits")
     if len(arms) < 2:
-        raise BadParameter(f"{len(arms)} arms; there is nothing to choose with fewer than two")
+        raise BadParameter(f"a campaign needs at least two arms to choose from, and has {len(arms)}")
     arms = _arm_caps(arms)
     caps = [checked_cap(arm, cap) for arm, cap in arms.items()]
     amount = to_micros(budget, "budget")

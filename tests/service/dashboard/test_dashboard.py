@@ -302,7 +302,7 @@ def test_a_campaign_is_created_by_the_form_and_checked_while_it_is_filled_in(sto
     assert admin.check("/new", {}).text.strip() == ""
     one = admin("POST", "/new", {"code": admin.code(), **form | {"arms": "a = 2"}})
     assert one.status_code == 422
-    assert "fewer than two" in one.text
+    assert "at least two arms" in one.text
     made = admin.confirm("/new", form)
     assert (made.status_code, made.headers["location"]) == (303, "/campaigns/new%20one")
     row = store.engine.describe("new one")
