@@ -163,8 +163,8 @@ def test_the_parts_are_written_once(tmp_path):
 def test_the_configuration_has_every_option_of_serve_in_its_three_forms():
     part = command_line.serve_part()
     for each in command_line.options_of(command_line.commands()["serve"]):
-        key = "" if each.name == "config" else f"`{each.name}`"
-        assert f"| `{each.opts[0]}` | `{each.envvar}` | {key} |" in part
+        key = "" if each.name == "config" else f"<br>`{each.name}`"
+        assert f"| `{each.opts[0]}`<br>`{each.envvar}`{key} |" in part
 
 
 def test_every_document_of_a_command_is_described():

@@ -107,12 +107,11 @@ def top_options() -> str:
 
 
 def serve_part() -> str:
-    rows = [
-        (code(each.opts[0]), code(each.envvar), "" if each.name == "config" else code(each.name), metavar(each),
-         default_of(each), plain(each.help))
-        for each in options_of(commands()["serve"])
-    ]  # fmt: skip
-    return table(("option", "variable", "key in the file", "value", "default", ""), rows)
+    rows = []
+    for each in options_of(commands()["serve"]):
+        names = [each.opts[0], each.envvar] if each.name == "config" else [each.opts[0], each.envvar, each.name]
+        rows.append(("<br>".join(map(code, names)), metavar(each), plain(each.help), default_of(each)))
+    return table(("option, variable, key in the file", "value", "", "default"), rows)
 
 
 def variables() -> dict[str, set[str]]:
