@@ -21,6 +21,7 @@ from budgetbandits.service.dashboard.charts.cell_charts import (
 )
 from budgetbandits.service.dashboard.charts.pointer import money_values, request_values, share_values
 from budgetbandits.service.dashboard.charts.time_charts import (
+    Frame,
     MoneyAxes,
     cumulated_spend,
     money_chart,
@@ -28,6 +29,7 @@ from budgetbandits.service.dashboard.charts.time_charts import (
     price_chart,
     requests_chart,
     share_chart,
+    time_axis,
     whole_shares,
 )
 from budgetbandits.service.dashboard.query import PageQuery
@@ -324,13 +326,44 @@ def test_labels_of_money_have_the_room_and_the_decimals_they_need(store, budget,
     view = seen(store)
     for width in (720, 360):
         drawn = money_chart(view, Times.of("UTC", view.now), width, 220)
-        texts = re.findall(r'<text x="([\d.]+)" y="[\d.]+" text-anchor="end">([^<]+)</text>', drawn)
+        texts = re.findall(r'<text x="([\d.]+)" y="[\d.]+" text-anchor="end">([^<:]+)</text>', drawn)  # no times
         assert [text for _, text in texts] == labels
         assert all(float(x) - 7.4 * len(text) >= 0 for x, text in texts)
         [(x, anchor, spent)] = re.findall(r'class="strong" x="([\d.]+)" [^>]*text-anchor="(\w+)">([^<]+)<', drawn)
         begins = float(x) - (7.4 * len(spent) if anchor == "end" else 0.0)
         assert begins >= 0
         assert begins + 7.4 * len(spent) <= width
+
+
+def time_labels(frame, now):
+    """The texts of an axis of time from left to right, each of which has its own room."""
+    drawn = time_axis(frame, Times.of("UTC", now))
+    made, found = [], re.findall(r'x="([\d.]+)" [^>]*text-anchor="(\w+)">([^<]+)<', drawn)
+    for x, anchor, text in found:
+        begins = float(x) - 7.4 * len(text) * {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor]
+        made.append((begins, begins + 7.4 * len(text), text))
+    made.sort()
+    assert all(before[1] < after[0] for before, after in pairwise(made))
+    assert (made[0][0], made[-1][1]) == (pytest.approx(frame.left), pytest.approx(frame.right))
+    return [text for _, _, text in made]
+
+
+@pytest.mark.parametrize(
+    ("begin", "seconds", "labels"),
+    [
+        (36_005.0, 1.0, ["10:00:05", "10:00:06"]),
+        (36_005.0, 52.0, ["10:00:05", "10:00:20", "10:00:30", "10:00:40", "10:00:57"]),
+        (36_005.0, 200.0, ["10:00:05", "10:01:00", "10:01:30", "10:02:00", "10:02:30", "10:03:25"]),
+        (36_030.0, 600.0, ["10:00", "10:05", "10:10"]),
+        (36_030.0, 86_400.0, ["1 Jan, 10:00", "15:00", "18:00", "21:00", "00:00", "03:00", "06:00", "10:00"]),
+        (36_030.0, 4 * 86_400.0, ["1 Jan", "2 Jan", "3 Jan", "4 Jan", "5 Jan"]),
+    ],
+)
+def test_an_axis_of_time_names_both_its_ends(begin, seconds, labels):
+    end = begin + seconds
+    wide, narrow = (time_labels(Frame(begin, end, 1.0, 52, right, 220), end) for right in (704, 344))
+    assert wide == labels
+    assert (narrow[0], narrow[-1]) == (labels[0], labels[-1])
 
 
 def test_the_axis_of_money_fits_what_is_shown(store):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
-from budgetbandits.formatting.datetimes import DAY, HOUR, Times
+from budgetbandits.formatting.datetimes import DAY, HOUR, MINUTE, Times
 from budgetbandits.formatting.money import budget_decimals, money
 from budgetbandits.formatting.numbers import axis_labels, percentage, significant, truncated
 from budgetbandits.service.dashboard.campaign import CampaignView
@@ -22,6 +22,9 @@ from budgetbandits.service.dashboard.charts.cell_charts import CHARACTER_WIDTH, 
 from budgetbandits.service.dashboard.charts.shares import OTHER_ARMS, ShareKind
 from budgetbandits.service.dashboard.charts.timeline import latest
 from budgetbandits.service.ledger import to_units
+
+TICK_SECONDS = (1, 5, 10, 15, 30, 60, 300, 900, 3600, 3 * 3600, 6 * 3600)
+"""Between the times that an axis of less than two days names."""
 
 
 @dataclass(frozen=True)
@@ -207,26 +210,37 @@ def _out_label(frame: Frame, view: CampaignView, times: Times, budget: float) ->
 
 
 def time_axis(frame: Frame, times: Times) -> str:
-    """Local midnights, or round hours and minutes where a day is too long."""
+    """Both ends, and between them local midnights, or round hours, minutes and seconds where a day is too long."""
     length = frame.end - frame.begin
     name: Callable[[float], str]
+    end_name: Callable[[float], str]
     room = max(2, int((frame.right - frame.left) / 74))
     if length >= 2 * DAY:
         places, name = times.midnights(frame.begin, frame.end, room), times.day
+        end_name = name
     else:
-        step = next((each for each in (60, 300, 900, 3600, 3 * 3600, 6 * 3600) if length / each <= 8), 6 * 3600)
+        step = next((each for each in TICK_SECONDS if length / each <= 8), TICK_SECONDS[-1])
         offset = (times.local(frame.begin).utcoffset() or times.local(0) - times.local(0)).total_seconds() % HOUR
         first = frame.begin - (frame.begin + offset) % step + step
         places = [first + step * place for place in range(10) if first + step * place <= frame.end]
 
         def name(at: float) -> str:
-            return f"{times.local(at):%H:%M}"
+            return times.clock(at) if step < MINUTE else f"{times.local(at):%H:%M}"
+
+        end_name = name if step < MINUTE else times.moment  # the ends of a day have the same time
 
     every = -(-len(places) // room) or 1
+    begins, ends = end_name(frame.begin), end_name(frame.end)
+    labels = [(frame.left, "start", begins), (frame.right, "end", ends)]
+    free_from, free_to = (frame.left + CHARACTER_WIDTH * len(begins) + 8, frame.right - CHARACTER_WIDTH * len(ends) - 8)
+    for at in places[::every]:
+        x, text = frame.x(at), name(at)
+        half = CHARACTER_WIDTH * len(text) / 2
+        if free_from <= x - half and x + half <= free_to and text not in (begins, ends):
+            labels.append((x, "middle", text))
     return "".join(
-        f'<text x="{frame.x(at):.1f}" y="{frame.height - 6}" text-anchor="middle">{escape(name(at))}</text>'
-        for at in places[::every]
-        if frame.x(at) > frame.left + 12
+        f'<text x="{x:.1f}" y="{frame.height - 6}" text-anchor="{anchor}">{escape(text)}</text>'
+        for x, anchor, text in labels
     )
 
 
