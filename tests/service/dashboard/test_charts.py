@@ -335,6 +335,71 @@ def test_labels_of_money_have_the_room_and_the_decimals_they_need(store, budget,
         assert begins + 7.4 * len(spent) <= width
 
 
+def test_what_was_spent_since_a_copy_is_a_step_when_it_was_booked(store):
+    """0.25 an hour for four hours; then 6 are booked, and 0.25 more is spent, all more than a day ago."""
+    engine, clock = begun(store, 40 * HOUR, "bts", 20.0, {"a": 1.0, "b": 1.0})
+    created = clock.now
+    for number in range(4):
+        clock.now += HOUR
+        pull(engine, "ads", f"{number}", cost=0.25, reward=1.0)
+    clock.now += HOUR
+    engine.mark_restored()
+    clock.now = booked_at = created + 6 * HOUR
+    engine.set_status("ads", "active", spent_since=6.0)
+    clock.now += HOUR
+    pull(engine, "ads", "since", cost=0.25, reward=1.0)
+    view = seen(store)
+    points = cumulated_spend(view)
+    assert points == sorted(points)
+    assert (points[0], points[-1]) == ((created, 0.0), (view.now, 7.25))
+    step = points.index((booked_at, 1.0))
+    assert points[step + 1] == (booked_at, 7.0)
+    assert "Step: spent since the copy that was restored" in page_of(view)
+    # the shares of arms are of what arms have cost, in the table as in the chart
+    table, chart = [arm.spent / view.spent_by_arms for arm in view.arms], whole_shares(view, "spend")
+    assert sum(table) == pytest.approx(1.0)
+    assert [table[number] for number, _, _ in chart] == pytest.approx([part for _, _, part in chart])
+    day = seen(store, PageQuery("day"))
+    assert {value for _, value in cumulated_spend(day)} == {7.25}
+    assert "Step:" not in page_of(day)
+
+
+def test_a_picture_does_not_end_before_what_was_booked_after_a_restore(store):
+    """More was spent since than is left: the rest is an overrun, and no step."""
+    engine, clock = begun(store, 10 * HOUR, "bts", 5.0, {"a": 1.0, "b": 1.0})
+    clock.now += HOUR
+    pull(engine, "ads", "1", cost=1.0, reward=1.0)
+    engine.mark_restored()
+    clock.now += HOUR
+    engine.set_status("ads", "active", spent_since=9.0)
+    booked_at = clock.now
+    view = seen(store)
+    assert (view.standing.word, view.ends) == ("Exhausted", booked_at)
+    assert cumulated_spend(view)[-3:] == [(booked_at, 1.0), (booked_at, 5.0), (booked_at, 5.0)]
+    assert "to the last booking, " in page_of(view)
+
+
+def test_money_that_was_spent_since_a_copy_is_not_planned_with(store):
+    """Large alone costs 1: with 30 of 40 left for 30 requests it is paid for; with 10, small answers most."""
+    engine, clock = begun(store, HOUR, "bts-paced", 40.0, SMALL_LARGE, horizon=50)
+    for number in range(20):
+        arm, reward, cost = ("small", 0.25, 0.05) if number % 2 else ("large", 0.75, 0.95)
+        clock.now += 60.0
+        pull(engine, "ads", str(number), arms=[arm], reward=reward, cost=cost)
+    assert seen(store).prices[-1][1] == 0.0
+    before = seen(store).prices
+    engine.mark_restored()
+    clock.now += 120.0
+    engine.set_status("ads", "active", spent_since=20.0)
+    pull(engine, "ads", "since", arms=["small"], reward=0.25, cost=0.05)
+    view = seen(store)
+    assert view.prices[: len(before)] == before
+    assert view.prices[-1][1] == pytest.approx(0.5 / 0.9, rel=0.05)
+    small, large = (arm.planned for arm in view.arms)
+    left = 40.0 - 10.05 - 20.0
+    assert 0.05 * small + 0.95 * large == pytest.approx(left / 29)
+
+
 def time_labels(frame, now):
     """The texts of an axis of time from left to right, each of which has its own room."""
     drawn = time_axis(frame, Times.of("UTC", now))

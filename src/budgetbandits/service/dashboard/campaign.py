@@ -111,6 +111,10 @@ class CampaignView:
     slots: list[Slot]
     before: float
     """Spent before the first slot."""
+    since_copies: list[tuple[float, float]]
+    """What was booked from the first slot on after the store was restored from a copy, and when."""
+    spent_by_arms: float
+    """All that was spent, less what was booked after a restore, of which no arm is known."""
     budgets: list[tuple[float, float]]
     """The budget from each moment on, the first at the beginning ..."""
     plans: list[tuple[float, float | None]]
@@ -209,17 +213,21 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
     spent = glance.spent
     state = standing(glance, now)
     begins = max(row.created_at, now - RANGE_SECONDS[query.range])
-    decided_until, ends = timeline.ends(state, history.mark, begins, now)
+    operators, changes = pages.operator_events(row.id, EVENTS_SHOWN + 1), timeline.changes(tx, row)
+    by_arms = sum(each.spent for each in totals.values())
+    booked = timeline.spent_since_copies(changes, spent - by_arms)
+    since_copies = [(at, to_units(amount)) for at, amount in booked if at >= begins]
+    decided_until, ends = timeline.ends(state, history.mark, begins, now, booked)
     slot, slots = timeline.slots(history, begins, ends, now)
     in_slots = sum(sum(each.spent.values()) for each in slots)
     arms, not_compared = compared_arms(rows, totals, history, row, now)
     more_arms = other_arms(rows, {arm.number for arm in arms}, totals)
     day = [each for each in history.by(3600, now - DAY) if each.begins >= now - DAY]
     delays = [sum(getattr(each, name) for each in day) for name in ("delay_10", "delay_60", "delay_300")]
-    operators, changes = pages.operator_events(row.id, EVENTS_SHOWN + 1), timeline.changes(tx, row)
     budgets = timeline.budgets(row, changes)
+    for_arms = timeline.for_arms(budgets, booked)
     prices = prices_of(
-        history, budgets, timeline.plans(row, changes, "horizon"), timeline.choosable(row, rows, changes), now
+        history, for_arms, timeline.plans(row, changes, "horizon"), timeline.choosable(row, rows, changes), now
     )  # fmt: skip
     points, terms = list[tuple[int, float]](), row.settings.terms
     if terms.horizon is not None:
@@ -227,7 +235,7 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
         if terms.period is None:
             points = timeline.by_requests(history, now)
             active = {each.number for each in rows if each.active}
-            shares = timeline.planned_shares(totals.values(), to_units(row.account.budget), terms.horizon, active)
+            shares = timeline.planned_shares(totals.values(), for_arms[-1][1], terms.horizon, active)
             for arm in arms:
                 arm.planned = shares.get(arm.number) if arm.active else None
     return CampaignView(
@@ -236,7 +244,8 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
         spent=to_units(spent), answered=answered_of(rows), requests=requests_of(row, rows, totals.values()),
         effects=effects_of(row, rows),
         begins=begins, ends=ends, decided_until=decided_until, slot=slot, slots=slots,
-        before=to_units(spent) - in_slots, budgets=budgets,
+        before=to_units(spent) - in_slots - sum(amount for _, amount in since_copies), since_copies=since_copies,
+        spent_by_arms=to_units(by_arms), budgets=budgets,
         plans=timeline.plans(row, changes, "pace_seconds"),
         prices=prices, by_requests_points=points,
         names=[arm.name for arm in rows], arms=arms, more_arms=more_arms[:ARMS_LISTED_MAX],

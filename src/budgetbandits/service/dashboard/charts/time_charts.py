@@ -152,12 +152,18 @@ def _budget_steps(view: CampaignView, end: float) -> list[tuple[float, float]]:
 
 
 def cumulated_spend(view: CampaignView) -> list[tuple[float, float]]:
-    """What was spent by the end of each slot."""
+    """What was spent by the end of each slot; what was spent since a copy is a step when it was booked."""
+    grown = [
+        (max(slot.begins, view.begins), min(slot.begins + view.slot - slot.begins % view.slot, view.ends),
+         sum(slot.spent.values()))
+        for slot in view.slots
+    ]  # fmt: skip
+    grown += [(at, at, amount) for at, amount in view.since_copies]
     points, total = [(view.begins, view.before)], view.before
-    for slot in view.slots:
-        points.append((max(slot.begins, view.begins), total))
-        total += sum(slot.spent.values())
-        points.append((min(slot.begins + view.slot - slot.begins % view.slot, view.ends), total))
+    for begins, ends, amount in sorted(grown):
+        points.append((max(begins, points[-1][0]), total))  # a step inside a slot comes after it
+        total += amount
+        points.append((max(ends, points[-1][0]), total))
     points.append((view.ends, total))
     return points
 

@@ -25,8 +25,8 @@ from budgetbandits.service.stores.sql.rollups import DAY, HOUR, MINUTE
 SLOT_SECONDS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
 FINE_SLOT_SECONDS = (1, 5, 15)
 SLOTS_MAX = 170
-CHANGE_EVENTS = ("topped up", "renewed", "terms changed", *ARM_EVENTS)
-"""The events by which what was planned is known of every time."""
+CHANGE_EVENTS = ("topped up", "renewed", "terms changed", "spent elsewhere", *ARM_EVENTS)
+"""The events by which what was planned, and what was spent without a decision, is known of every time."""
 CHANGES_MAX = 2000
 """Of these; what held before them is taken to have held from the beginning."""
 
@@ -36,14 +36,29 @@ def changes(tx: Transaction, row: Campaign) -> list[Event]:
     return tx.pages().operator_events(row.id, CHANGES_MAX, kinds=CHANGE_EVENTS)
 
 
-def ends(state: Standing, mark: Watermark, begins: float, now: float) -> tuple[float, float]:
-    """The last decision, and the last that happened to a campaign which has come to its end; for others it is now."""
+def spent_since_copies(changes: Sequence[Event], spent: int) -> list[tuple[float, int]]:
+    """What was booked after the store was restored from a copy, and when, in micros. All of it is ``spent``: where an
+    operator said more, the rest is an overrun."""
+    made = []
+    for event in reversed(changes):
+        if event.kind == "spent elsewhere":
+            made.append((event.at, max(min(event.amount or 0, spent), 0)))
+            spent -= made[-1][1]
+    return made
+
+
+def ends(
+    state: Standing, mark: Watermark, begins: float, now: float, booked: Sequence[tuple[float, int]] = ()
+) -> tuple[float, float]:
+    """The last decision, and the last that happened to a campaign which has come to its end, or was ``booked`` there;
+    for others it is now."""
     if (
         state.rank in (Rank.EXHAUSTED, Rank.SPENT, Rank.CLOSED)
         and mark.last_decision_at is not None
         and mark.last_decision_at > begins
     ):
-        return min(mark.last_decision_at, now), min(max(mark.last_decision_at, mark.last_feedback_at or 0.0), now)
+        last = max([mark.last_decision_at, mark.last_feedback_at or 0.0, *(at for at, _ in booked)])
+        return min(mark.last_decision_at, now), min(last, now)
     return now, now
 
 
@@ -83,6 +98,14 @@ def budgets(row: Campaign, changes: Sequence[Event]) -> list[tuple[float, float]
             made.append((event.at, to_units(budget)))
             budget = budget - (event.amount or 0) if before is None else before[0]
     return [(row.created_at, to_units(budget)), *reversed(made)]
+
+
+def for_arms(budgets: Sequence[tuple[float, float]], booked: Sequence[tuple[float, int]]) -> list[tuple[float, float]]:
+    """The budgets without what was booked after a restore, of which arms have nothing."""
+    moments = sorted({at for at, _ in (*budgets, *booked)})
+    return [
+        (at, latest(budgets, at) - to_units(sum(amount for when, amount in booked if when <= at))) for at in moments
+    ]
 
 
 def choosable(row: Campaign, arms: Sequence[ArmRow], changes: Sequence[Event]) -> list[tuple[float, frozenset[int]]]:
