@@ -67,6 +67,8 @@ def test_the_dashboard_is_whole():
 FIRING = {
     # alert: (series, values a minute apart, minutes after which it fires, values with which it never does)
     "CampaignFrozen": ('budgetbandits_campaign_standing{campaign="ads",standing="frozen"}', "1x30", 0, "_x30"),
+    "CampaignRestored": (
+        'budgetbandits_campaign_standing{campaign="ads",standing="restored"}', "1x30", 15, "1x10 _x30"),
     "CampaignBlockedByHolds": (
         'budgetbandits_campaign_standing{campaign="ads",standing="blocked_by_holds"}', "1x30", 10, "1x8 _x30"),
     "CampaignWithoutFeedback": (

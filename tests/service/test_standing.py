@@ -1,5 +1,8 @@
 """How campaigns do, over HTTP: standing, cause, pace, projected end and reward, on both stores."""
 
+import re
+from collections import Counter
+
 import httpx
 import pytest
 
@@ -8,7 +11,7 @@ from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.http.schemas import StandingAnswer
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
-from budgetbandits.service.standing import STANDINGS
+from budgetbandits.service.standing import STANDINGS, since
 from budgetbandits.service.stores.records import Counts, Watermark
 from budgetbandits.service.stores.sql.dashboard import Rank
 from called import Service
@@ -88,8 +91,10 @@ def test_a_campaign_whose_money_ends_within_a_day_is_running_out(service):
 
 def test_each_standing_has_its_name(service):
     engine, store = service.engine, service.store
-    for name in ("frozen", "exhausted", "blocked", "nearly", "paused", "closed"):
+    for name in ("restored", "frozen", "exhausted", "blocked", "nearly", "paused", "closed"):
         engine.create(name, "bts", 1.0, ARMS)
+        if name == "restored":
+            engine.mark_restored()
     made = engine.decide("frozen", "1")
     engine.feedback(made.decision, cost=made.hold + 3.0)
     engine.set_status("paused", "paused")
@@ -100,7 +105,8 @@ def test_each_standing_has_its_name(service):
         with_spent(store, engine.describe(name)["id"], spent)
     words = {each["campaign"]: each["standing"] for each in service("GET", "/v1/standings").json()}
     assert words == {
-        "frozen": "frozen", "exhausted": "exhausted", "blocked": "blocked_by_holds", "nearly": "nearly_exhausted",
+        "restored": "restored", "frozen": "frozen", "exhausted": "exhausted", "blocked": "blocked_by_holds",
+        "nearly": "nearly_exhausted",
         "paused": "paused", "closed": "closed",
     }  # fmt: skip
     assert set(words.values()) <= set(STANDINGS)
@@ -111,6 +117,39 @@ def test_each_standing_has_its_name(service):
     overran = standing(service, "frozen")
     assert (overran["standing"], overran["needs_attention"]) == ("overran", True)
     assert "3.0000 booked apart as overrun" in overran["cause"]
+
+
+def test_a_restored_campaign_needs_attention_until_it_is_said_what_was_spent_since(service):
+    """Also where an operator had paused it, or its terms are changed meanwhile; a frozen one says both."""
+    engine, store = service.engine, service.store
+    for name in ("ads", "paused", "frozen", "closed"):
+        engine.create(name, "bts", 10.0, ARMS)
+    engine.set_status("paused", "paused")
+    engine.set_status("closed", "closed")
+    made = engine.decide("frozen", "1")
+    engine.feedback(made.decision, cost=made.hold + 3.0)
+    engine.mark_restored()
+    engine.change_terms("ads", {"hold_seconds": 60.0})
+
+    def listed():
+        """Each with its standing, and in the list that the store orders by the same ranks."""
+        ids = {each.glance.id: each for each in engine.outlooks()}
+        page = store.read(lambda tx: tx.pages().campaign_list().listed(since(tx.now()), "", "all", "alarm", 10, 0))
+        assert [ids[id].standing.rank for id in page.ids] == sorted(each.standing.rank for each in ids.values())
+        assert page.counts == Counter(each.standing.rank for each in ids.values())
+        return {each.glance.name: each.name for each in ids.values()}
+
+    assert listed() == {"ads": "restored", "paused": "restored", "frozen": "frozen", "closed": "closed"}
+    seen = standing(service)
+    assert (seen["standing"], seen["needs_attention"], seen["runs_out"]) == ("restored", True, None)
+    assert re.fullmatch(
+        r"from a copy of [\d-]+ [\d:]+ UTC, until it is resumed with what was spent since", seen["cause"]
+    )
+    assert "booked apart as overrun; restored from a copy of" in standing(service, "frozen")["cause"]
+    engine.set_status("ads", "active", spent_since=1.0)
+    engine.set_status("paused", "active", spent_since=0.0)
+    engine.set_status("paused", "paused")
+    assert listed() == {"ads": "running", "paused": "paused", "frozen": "frozen", "closed": "closed"}
 
 
 def test_standings_come_in_pages_and_leave_out_what_is_damaged(service, monkeypatch):

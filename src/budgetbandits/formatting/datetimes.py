@@ -60,6 +60,14 @@ def exact_duration(seconds: float) -> str:
     return " ".join(parts)
 
 
+def utc_minute(timestamp: float) -> str:
+    """
+    >>> utc_minute(59.0)
+    '1970-01-01 00:00 UTC'
+    """
+    return f"{datetime.fromtimestamp(timestamp, UTC):%Y-%m-%d %H:%M} UTC"
+
+
 @cache
 def known_zones() -> frozenset[str]:
     """The names of all zones that there are."""

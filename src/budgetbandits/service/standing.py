@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from budgetbandits.formatting.datetimes import DAY, HOUR, duration
+from budgetbandits.formatting.datetimes import DAY, HOUR, duration, utc_minute
 from budgetbandits.formatting.money import budget_decimals, exact_money
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.projection import RunsOut, projections
@@ -48,12 +48,12 @@ class Standing:
     @property
     def runs(self) -> bool:
         """Whether decisions are made, or will be when holds end."""
-        return self.group != "stopped" and self.rank not in (Rank.FROZEN, Rank.EXHAUSTED)
+        return self.group != "stopped" and self.rank not in (Rank.FROZEN, Rank.RESTORED, Rank.EXHAUSTED)
 
     @property
     def quiet(self) -> bool:
         """Whether its budget is not being spent."""
-        return self.group == "stopped" or self.rank == Rank.EXHAUSTED
+        return self.group == "stopped" or self.rank in (Rank.RESTORED, Rank.EXHAUSTED)
 
 
 def since(now: float) -> AlarmTimes:
@@ -67,9 +67,14 @@ def standing(glance: CampaignSummary, now: float) -> Standing:
     def words(micros: int) -> str:
         return exact_money(to_units(micros), digits)
 
+    restored, copied_at = "", glance.settings.restored_from
+    if copied_at is not None:
+        restored = f"from a copy of {utc_minute(copied_at)}, until it is resumed with what was spent since"
     if account.status == "frozen":
         cause = f"{words(account.overrun)} booked apart as overrun"
-        return Standing("Frozen", Rank.FROZEN, cause)
+        return Standing("Frozen", Rank.FROZEN, f"{cause}; restored {restored}" if restored else cause)
+    if account.status == "paused" and restored:
+        return Standing("Restored", Rank.RESTORED, restored)
     if account.status == "paused":
         return Standing("Paused", Rank.PAUSED, "until it is resumed")
     if account.status == "closed":
@@ -223,8 +228,8 @@ class Outlook:
 
 
 STANDINGS = (
-    "frozen", "exhausted", "blocked_by_holds", "no_feedback", "overran", "arm_down", "nearly_exhausted", "running_out",
-    "running", "paused", "closed",
+    "frozen", "restored", "exhausted", "blocked_by_holds", "no_feedback", "overran", "arm_down", "nearly_exhausted",
+    "running_out", "running", "paused", "closed",
 )  # fmt: skip
 """Every `Outlook.name`, the most urgent first."""
 

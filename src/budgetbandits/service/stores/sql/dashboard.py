@@ -44,20 +44,22 @@ class Rank(IntEnum):
     """The state of a campaign; the most urgent have the lowest number."""
 
     FROZEN = 0
-    EXHAUSTED = 1
+    RESTORED = 1
+    """Paused until it is said what was spent since the copy that the store was restored from."""
+    EXHAUSTED = 2
     """For a day or less."""
-    BLOCKED = 2
-    SILENT = 3
-    OVERRAN = 4
+    BLOCKED = 3
+    SILENT = 4
+    OVERRAN = 5
     """It was resumed a day ago or less, after an overrun."""
-    DOWN = 5
+    DOWN = 6
     """An arm cools down because it failed many times in a row."""
-    NEARLY_EXHAUSTED = 6
-    RUNNING = 7
-    PAUSED = 8
-    SPENT = 9
+    NEARLY_EXHAUSTED = 7
+    RUNNING = 8
+    PAUSED = 9
+    SPENT = 10
     """Exhausted for longer."""
-    CLOSED = 10
+    CLOSED = 11
 
     @property
     def group(self) -> Group:
@@ -148,8 +150,12 @@ _SILENT = (
     f"AND (c.held > 0 OR m.last_decision_at > ? OR {_HELD_IN_LEASES} > 0)"
 )
 """Whether decisions wait for feedback; both values are `AlarmTimes.silent`."""
+_RESTORED = "SUBSTR(c.settings, LENGTH(c.settings) - 4, 4) <> 'null'"
+"""Whether a campaign c has a ``restored_from``, which ends its settings. As text: where the settings of one campaign
+are damaged, a database that reads them as JSON would refuse the whole list."""
 _RANK = (
-    f"CASE WHEN c.status = 'frozen' THEN {Rank.FROZEN:d} WHEN c.status = 'paused' THEN {Rank.PAUSED:d} "
+    f"CASE WHEN c.status = 'frozen' THEN {Rank.FROZEN:d} "
+    f"WHEN c.status = 'paused' THEN CASE WHEN {_RESTORED} THEN {Rank.RESTORED:d} ELSE {Rank.PAUSED:d} END "
     f"WHEN c.status = 'closed' THEN {Rank.CLOSED:d} "
     f"WHEN {_below('MIN')} AND {_FREE_IN_LEASES} < {_cap('MIN')} "
     f"THEN CASE WHEN {_OPEN} > 0 THEN {Rank.BLOCKED:d} "
