@@ -142,9 +142,7 @@ def test_a_restored_campaign_needs_attention_until_it_is_said_what_was_spent_sin
     assert listed() == {"ads": "restored", "paused": "restored", "frozen": "frozen", "closed": "closed"}
     seen = standing(service)
     assert (seen["standing"], seen["needs_attention"], seen["runs_out"]) == ("restored", True, None)
-    assert re.fullmatch(
-        r"from a copy of [\d-]+ [\d:]+ UTC, until it is resumed with what was spent since", seen["cause"]
-    )
+    assert re.fullmatch(r"from a copy of [\d-]+ [\d:]+ UTC; resume it with what was spent since", seen["cause"])
     assert "booked apart as overrun; restored from a copy of" in standing(service, "frozen")["cause"]
     engine.set_status("ads", "active", spent_since=1.0)
     engine.set_status("paused", "active", spent_since=0.0)

@@ -17,6 +17,7 @@ from budgetbandits.errors import (
     RewardOutOfRange,
     TooManySegments,
 )
+from budgetbandits.formatting.datetimes import utc_minute
 from budgetbandits.formatting.money import same_decimals
 from budgetbandits.policies import POLICIES, POLICY_REGISTRY, Policy, parse_policy
 from budgetbandits.policies.base import RequestPolicy
@@ -353,6 +354,21 @@ def _with_scales(settings: CampaignSettings, policy: Policy, caps: Sequence[int]
 def check_not_closed(row: Campaign) -> None:
     if row.account.status == "closed":
         raise Conflict(f"campaign {row.name!r} is closed for good; create a new one")
+
+
+def spent_since_refused(row: Campaign) -> Conflict:
+    """Why a campaign cannot be changed like this: it waits for what was spent since the copy that it was restored from,
+    or it does not and an amount was given."""
+    if row.settings.restored_from is None:
+        return Conflict(
+            f"{row.name!r:.60} does not wait for what was spent since a copy: that is booked already, as its events "
+            "show, or it was never restored; resume it without an amount"
+        )
+    return Conflict(
+        f"{row.name!r:.60} was restored from a copy of {utc_minute(row.settings.restored_from)}; say what it has spent "
+        "since when you resume it, 0 if nothing: on its page, with --spent-since AMOUNT and the same --store or --url, "
+        "or as spent_since in the API"
+    )
 
 
 def check_new_arm(row: Campaign, names: Sequence[str], name: str, cap: int) -> None:

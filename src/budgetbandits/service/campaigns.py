@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from pydantic_core import to_json
@@ -30,6 +29,7 @@ from budgetbandits.service.campaign_checks import (
     checked_cap,
     planned_campaign,
     planned_clone,
+    spent_since_refused,
     with_larger_cap,
 )
 from budgetbandits.service.campaign_learner import ArmStatus, CampaignLearner
@@ -454,15 +454,8 @@ def _with_learner(tx: Transaction, campaign: str) -> tuple[Campaign, CampaignLea
 
 def _booked_since(tx: Transaction, row: Campaign, micros: int | None, now: float, actor: str | None) -> Campaign:
     """A campaign that was restored from a copy, with what was spent since on its books."""
-    copied_at = row.settings.restored_from
-    if copied_at is None:
-        raise Conflict(f"{row.name!r:.60} was not restored from a copy; resume it without saying what was spent since")
-    if micros is None:
-        date = datetime.fromtimestamp(copied_at, UTC)
-        raise Conflict(
-            f"{row.name!r:.60} was restored from a copy of {date:%Y-%m-%d %H:%M} UTC; "
-            f"say what it has spent since: budgetbandits campaign resume {row.name!r:.60} --spent-since AMOUNT"
-        )
+    if micros is None or row.settings.restored_from is None:
+        raise spent_since_refused(row)
     shared = tx.shared_of(row)
     if shared is not None:
         members.in_period(tx, shared, now)

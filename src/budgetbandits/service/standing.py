@@ -69,7 +69,7 @@ def standing(glance: CampaignSummary, now: float) -> Standing:
 
     restored, copied_at = "", glance.settings.restored_from
     if copied_at is not None:
-        restored = f"from a copy of {utc_minute(copied_at)}, until it is resumed with what was spent since"
+        restored = f"from a copy of {utc_minute(copied_at)}; resume it with what was spent since"
     if account.status == "frozen":
         cause = f"{words(account.overrun)} booked apart as overrun"
         return Standing("Frozen", Rank.FROZEN, f"{cause}; restored {restored}" if restored else cause)

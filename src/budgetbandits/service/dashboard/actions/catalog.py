@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from budgetbandits.errors import BudgetBanditsError
+from budgetbandits.formatting.datetimes import utc_minute
 from budgetbandits.service.campaign_checks import check_not_closed
 from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.dashboard.actions import consequences
@@ -20,6 +21,9 @@ from budgetbandits.service.dashboard.actions.terms import FIELDS, terms_changed,
 from budgetbandits.service.ledger import to_micros
 from budgetbandits.service.names import checked_name, normal
 from budgetbandits.service.stores.records import Campaign
+
+SPENT_SINCE = "spent_since"
+"""The field of what a campaign has spent since the copy that it was restored from."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,30 @@ def _arm(fields: Fields) -> str:
 
 def _nothing(fields: Fields) -> None:
     """These fields hold nothing."""
+
+
+def _resume_after_restore(row: Campaign) -> Action:
+    """Resume a campaign with what was spent since the copy that it was restored from."""
+    copied_at = row.settings.restored_from
+    copy = "the copy" if copied_at is None else f"the copy of {utc_minute(copied_at)}"
+    help = (
+        f"What it has spent since {copy} was made, by providers' bills or workers' logs; 0 if nothing. Leave out "
+        "decisions that are still open: they take feedback, or expire."
+    )
+    return Action(
+        "Resume", lambda fields: number(fields, SPENT_SINCE, "spent since the copy"), "Book {} as spent and resume",
+        consequences.resumed,
+        lambda campaigns, id, amount, key, actor: campaigns.set_status(id, "active", key, actor, amount),
+        (Field(SPENT_SINCE, "Spent since the copy", help, "decimal"),), final=True,
+    )  # fmt: skip
+
+
+def action_on(row: Campaign, name: str, form: Fields) -> Action:
+    """One of `ACTIONS`, with the fields that it needs for this campaign. A button that is pressed twice sends the
+    amount of a campaign that does not wait for it any more."""
+    if name == "resume" and (row.settings.restored_from is not None or SPENT_SINCE in form):
+        return _resume_after_restore(row)
+    return ACTIONS[name]
 
 
 _ARM = (Field("arm", "Arm", "Its name."),)

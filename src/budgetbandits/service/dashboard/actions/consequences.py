@@ -16,13 +16,19 @@ from budgetbandits.formatting.datetimes import DAY, wait
 from budgetbandits.formatting.money import MoneyFormat
 from budgetbandits.formatting.numbers import listed
 from budgetbandits.service import ledger
-from budgetbandits.service.campaign_checks import arm_to_bring_back, arm_to_retire, check_new_arm, checked_cap
+from budgetbandits.service.campaign_checks import (
+    arm_to_bring_back,
+    arm_to_retire,
+    check_new_arm,
+    checked_cap,
+    spent_since_refused,
+)
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.dashboard.actions.fields import Change
 from budgetbandits.service.funds import affordable_arms, time_of_decision, within_limits
 from budgetbandits.service.leases.lending import all_given_back
 from budgetbandits.service.ledger import Account, Limits, to_micros, to_units
-from budgetbandits.service.shared_budgets.rules import SharedBudget
+from budgetbandits.service.shared_budgets.rules import SharedBudget, capped, uncapped
 from budgetbandits.service.stores.contract import Transaction, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign, Lease
 
@@ -127,14 +133,38 @@ def paused(subject: CampaignSnapshot, _: Any) -> list[Change]:
     ]
 
 
-def resumed(subject: CampaignSnapshot, _: Any) -> list[Change]:
-    if subject.account.status == "active":
+def resumed(subject: CampaignSnapshot, spent_since: float | None) -> list[Change]:
+    """``spent_since`` the copy, of a campaign that was restored from one."""
+    changes = list[Change]()
+    if spent_since is not None:
+        subject, changes = _booked(subject, to_micros(spent_since, "spent since the copy"))
+    elif subject.account.status == "active":
         raise Conflict(f"campaign {subject.row.name!r} runs already; there is nothing to do")
-    changes: list[Change] = [("Status", subject.word, "running"), ("Decisions", _decisions_then(subject), "")]
+    changes += [("Status", subject.word, "running"), ("Decisions", _decisions_then(subject), "")]
     if subject.account.overrun:
         [above] = subject.money(subject.account.overrun)
-        changes.append(("Overrun", f"{above} stays booked apart; another overrun freezes again", ""))
+        word = "stays" if spent_since is None else "is"
+        changes.append(("Overrun", f"{above} {word} booked apart; another overrun freezes again", ""))
     return changes
+
+
+def _booked(subject: CampaignSnapshot, micros: int) -> tuple[CampaignSnapshot, list[Change]]:
+    """A campaign with what it has spent since a copy on its books, and what that changes."""
+    row, shared, before = subject.row, subject.shared, subject.recalled
+    if row.settings.restored_from is None:
+        raise spent_since_refused(row)
+    left = None
+    if shared is not None:
+        shared = shared.moved(row.account, before)
+        shared = shared.renewed(subject.now) or shared
+        left = shared.account.left
+    after = uncapped(ledger.charge(capped(before, left), micros), before)
+    if shared is not None:
+        others = tuple(each for each in shared.settings.unreported if each != row.id)
+        shared = replace(shared.moved(before, after), settings=replace(shared.settings, unreported=others))
+    spent, more, left_now, less = subject.money(before.spent, after.spent, before.left, after.left)
+    changes = [("Spent", spent, more), ("Left", left_now, less)]
+    return replace(subject, row=row.with_money(after), leases=[], shared=shared), changes
 
 
 def _decisions_then(subject: CampaignSnapshot) -> str:
@@ -199,6 +229,8 @@ def _but_for(which: str, account: Account, now: float, limits: Limits) -> str:
 
 
 def closed(subject: CampaignSnapshot, _: Any) -> list[Change]:
+    if subject.shared is not None and subject.row.settings.restored_from is not None:
+        raise spent_since_refused(subject.row)
     return [
         ("Status", subject.word, "closed for good"),
         ("Decisions", "none, ever; nobody can resume it", ""),

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from budgetbandits.errors import Conflict, NotFound
-from budgetbandits.service.dashboard.actions.catalog import ACTIONS
+from budgetbandits.service.dashboard.actions.catalog import ACTIONS, action_on
 from budgetbandits.service.dashboard.actions.consequences import CampaignSnapshot
 from budgetbandits.service.dashboard.actions.flow import FormFlow, Preview, follow, operation
 from budgetbandits.service.dashboard.new_campaign import checked, page_values, plan
@@ -56,7 +56,7 @@ class ActionPages:
     async def _act_on(
         self, row: Campaign, name: str, form: dict[str, str], request: Request, session: Session
     ) -> Response:
-        action = ACTIONS[name]
+        action = action_on(row, name, form)
         form = {CAMPAIGN_FIELD: row.id, **action.filled(row), **form}
         if form[CAMPAIGN_FIELD] != row.id:
             raise Conflict(
