@@ -67,7 +67,7 @@ class CampaignSettings(Renewal):
     archived_before decisions made before this time, in seconds since 1970, take no more feedback once their holds are
                     resolved: they leave for the archive
     restored_from   the time of the copy that the store was restored from, until an operator has said what was spent
-                    since; None for most. The last one: the list of campaigns looks at how the text of all ends
+                    since; None for most
     """
 
     terms: Terms

@@ -150,9 +150,9 @@ _SILENT = (
     f"AND (c.held > 0 OR m.last_decision_at > ? OR {_HELD_IN_LEASES} > 0)"
 )
 """Whether decisions wait for feedback; both values are `AlarmTimes.silent`."""
-_RESTORED = "SUBSTR(c.settings, LENGTH(c.settings) - 4, 4) <> 'null'"
-"""Whether a campaign c has a ``restored_from``, which ends its settings. As text: where the settings of one campaign
-are damaged, a database that reads them as JSON would refuse the whole list."""
+_RESTORED = """REPLACE(c.settings, '"restored_from":null', '') = c.settings"""
+"""Whether a campaign c has a ``restored_from``. As text: where those of one campaign are damaged, a database that
+reads them as JSON would refuse the whole list. In texts of users quotes are escaped."""
 _RANK = (
     f"CASE WHEN c.status = 'frozen' THEN {Rank.FROZEN:d} "
     f"WHEN c.status = 'paused' THEN CASE WHEN {_RESTORED} THEN {Rank.RESTORED:d} ELSE {Rank.PAUSED:d} END "
