@@ -38,9 +38,9 @@ trials would change what is known of its worth by about
 where σ² is the variance of that worth and h the leverage zᵀG⁻¹z of the request: for one column, m₀ is the number of
 outcomes so far. They cost m x, and earn s (φ(x/s) − x/s Φ(−x/s)) for each of the T requests to come that are like
 this one, of which a tenth are taken to be. The level of the arm is that of all T requests: with its variance alone, and
-m₀ its outcomes, they may pay as well. If neither does for any m, the arm answers that is worth most by the means, at
-the price of the means: by a draw in which nothing expensive is worth its money, the price is low. Arms that were never
-tried are, and so are more expensive ones where money is left over by the draw.
+m₀ its outcomes, they may pay as well. If neither does for any m, the better arm answers. Arms that were never tried
+are, and so are more expensive ones where money is left over by the draw. Where the better arm costs more than the
+chosen one, the price is at least that of the means: by a draw in which nothing expensive is worth its money, it is low.
 
 Estimates. Where the price of an arm is estimated before the choice, its costs are learned as if its estimate had been
 the usual one, the geometric mean of its estimates so far, and expected in proportion to the estimate. Recent requests
@@ -266,36 +266,42 @@ class LinearThompson(PlanPolicy[LinearState]):
         """The places of the arms that answer the request at hand, by this many draws."""
         level = rng.beta(*fit.shapes, size=(draws, len(state.pulls)))
         reward, cost = self.predicted(fit, program, drawn_coefficients(fit.regressions, rng, draws), level)
-        price, left_over = self.money_value(state, fit, program, reward, cost, rng.random(draws))
+        price, left_over = self.money_value(state, fit, program, reward, cost, rng)
         chosen = np.where(program.may, reward[:, -1] - price[:, None] * cost[:, -1], -np.inf).argmax(axis=1)
         if not 0.0 < state.requests < np.inf:
             return np.asarray(chosen)
         means = fit.regressions.means[None], fit.mean_cost[None]
         reward, cost = (each[0, 0] for each in self.predicted(fit, program.at_hand, *means))
-        worth = np.where(program.may, reward - price[:, None] * cost, -np.inf)
-        best = worth.argmax(axis=1)
+
+        def worth_at(price: Array) -> tuple[Array, Arms]:
+            """What each arm is worth by the means, and the best."""
+            worth = np.where(program.may, reward - price[:, None] * cost, -np.inf)
+            return worth, worth.argmax(axis=1)
+
+        worth, best = worth_at(price)
+        upgraded = cost[best] > cost[chosen]
+        if upgraded.any():  # where little is worth its money by the draw, its price is not that of what the means say
+            usual, _ = self.money_value(state, fit, program, *self.predicted(fit, program, *means), rng)
+            price = np.where(upgraded, np.maximum(price, usual), price)
+            worth, best = worth_at(price)
         free = left_over & (cost[chosen] > cost[best])
         doubted = np.flatnonzero((chosen != best) & ~free)
         if len(doubted):
-            paid = price[doubted] * cost[chosen[doubted]]
-            pays = self.trial_pays(state, fit, program, paid, worth[doubted], chosen[doubted])
-            if not pays.all():  # the price of a draw in which little is worth its money is not that of what is known
-                refused = doubted[~pays]
-                planned = self.predicted(fit, program, *means)
-                usual, _ = self.money_value(state, fit, program, *planned, rng.random(len(refused)))
-                chosen[refused] = np.where(program.may, reward - usual[:, None] * cost, -np.inf).argmax(axis=1)
+            pays = self.trial_pays(
+                state, fit, program, price[doubted] * cost[chosen[doubted]], worth[doubted], chosen[doubted]
+            )
+            chosen[doubted] = np.where(pays, chosen[doubted], best[doubted])
         return np.asarray(chosen)
 
     def money_value(
-        self, state: LinearState, fit: Fit, program: Program, reward: Array, cost: Array, chance: Array
+        self, state: LinearState, fit: Fit, program: Program, reward: Array, cost: Array, rng: np.random.Generator
     ) -> tuple[Array, NDArray[np.bool_]]:
         """What one more unit of money is worth on average, and whether some is left over by the program, for each draw
-        of means as (draw, request, arm), or for one of them, and a number by chance, which chooses where both of two
-        prices are right."""
+        of means as (draw, request, arm)."""
         weight, rate = program.weight, state.rate
         curve = price_curve(reward, cost, weight)
         high, low, share = curve.bracket(rate)
-        price, left_over = np.where(chance < share, low, high), high == 0.0
+        price, left_over = np.where(rng.random(len(reward)) < share, low, high), high == 0.0
         if not 0.0 < state.requests < np.inf:
             return price, left_over
         arm = (reward - high[:, None, None] * cost).argmax(axis=2)
