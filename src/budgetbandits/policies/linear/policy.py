@@ -266,7 +266,7 @@ class LinearThompson(PlanPolicy[LinearState]):
         """The places of the arms that answer the request at hand, by this many draws."""
         level = rng.beta(*fit.shapes, size=(draws, len(state.pulls)))
         reward, cost = self.predicted(fit, program, drawn_coefficients(fit.regressions, rng, draws), level)
-        price, left_over = self.money_value(state, fit, program, reward, cost, rng)
+        price, left_over = self.money_value(state, fit, program, reward, cost, rng.random(draws))
         chosen = np.where(program.may, reward[:, -1] - price[:, None] * cost[:, -1], -np.inf).argmax(axis=1)
         if not 0.0 < state.requests < np.inf:
             return np.asarray(chosen)
@@ -281,7 +281,8 @@ class LinearThompson(PlanPolicy[LinearState]):
         worth, best = worth_at(price)
         upgraded = cost[best] > cost[chosen]
         if upgraded.any():  # where little is worth its money by the draw, its price is not that of what the means say
-            usual, _ = self.money_value(state, fit, program, *self.predicted(fit, program, *means), rng)
+            planned = self.predicted(fit, program, *means)
+            usual, _ = self.money_value(state, fit, program, *planned, rng.random(draws))
             price = np.where(upgraded, np.maximum(price, usual), price)
             worth, best = worth_at(price)
         free = left_over & (cost[chosen] > cost[best])
@@ -294,14 +295,15 @@ class LinearThompson(PlanPolicy[LinearState]):
         return np.asarray(chosen)
 
     def money_value(
-        self, state: LinearState, fit: Fit, program: Program, reward: Array, cost: Array, rng: np.random.Generator
+        self, state: LinearState, fit: Fit, program: Program, reward: Array, cost: Array, chance: Array
     ) -> tuple[Array, NDArray[np.bool_]]:
         """What one more unit of money is worth on average, and whether some is left over by the program, for each draw
-        of means as (draw, request, arm)."""
+        of means as (draw, request, arm), or for one of them, and a number by chance, which chooses where both of two
+        prices are right."""
         weight, rate = program.weight, state.rate
         curve = price_curve(reward, cost, weight)
         high, low, share = curve.bracket(rate)
-        price, left_over = np.where(rng.random(len(reward)) < share, low, high), high == 0.0
+        price, left_over = np.where(chance < share, low, high), high == 0.0
         if not 0.0 < state.requests < np.inf:
             return price, left_over
         arm = (reward - high[:, None, None] * cost).argmax(axis=2)
