@@ -75,6 +75,7 @@ def reads(campaign):
         "events": lambda tx: tx.events(campaign, 5),
         "events of a kind": lambda tx: tx.events(campaign, 5, kind="settled"),
         "decisions": lambda tx: tx.decisions(campaign, 5),
+        "prunable": lambda tx: tx.pruning().prunable(campaign, 5, 10**6, 10),
         "slice": lambda tx: tx.rollups().slice_end(campaign, 5, 10**6, 10),
         "tail": lambda tx: tx.rollups().tail(campaign, Watermark(seq=5), 10**6),
         "latest decisions": lambda tx: tx.pages().decisions(campaign, 10),
@@ -113,8 +114,10 @@ def plans(tx, statement, values):
 def wrong(node):
     """What a scan of events or decisions does that others' rows are read by."""
     index, table = node.get("Index Name", ""), node.get("Relation Name", "")
-    if not (index or table).startswith(("event", "decision")) or node["Node Type"] == "Bitmap Heap Scan":
+    if not (index or table).startswith(("event", "decision")):
         return None
+    if node["Node Type"].startswith("Bitmap"):
+        return f"all of {index or table} before the first"
     condition = node.get("Index Cond", "")
     if index in ("event_campaign", "event_operators"):
         # of one campaign, and no further than a number

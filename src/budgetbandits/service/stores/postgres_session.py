@@ -51,6 +51,10 @@ refuses."""
 _FLOAT_DIGITS = "SET extra_float_digits = 1"
 """Numbers are read as text, with every digit."""
 
+_NO_BITMAPS = "SET enable_bitmapscan = off"
+"""Rows are read in the order of an index, up to a limit. A bitmap of all that an index has is read whole and sorted for
+the first few: a slice of a long campaign would take as long as all of it."""
+
 _NO_TABLE_SCANS = "SET enable_seqscan = off"
 """Plans are made once for a connection. One that was made while a table was small would read it whole ever after."""
 
@@ -87,6 +91,7 @@ def settings(limits: dict[str, float]) -> list[str]:
         _DURABLE_COMMITS,
         _ISOLATION_LEVEL,
         _FLOAT_DIGITS,
+        _NO_BITMAPS,
         _NO_TABLE_SCANS,
         *_NO_TABLE_JOINS,
         _NO_PARALLEL_WORKERS,
