@@ -498,9 +498,9 @@ def test_a_line_has_a_gap_where_nothing_happened(store):
 
 
 def test_values_under_the_pointer_are_those_of_the_picture(store):
-    engine, clock = begun(store, 5 * HOUR, "bts", 100.0, {"a": 1.0, "b": 1.0}, pace_seconds=10 * HOUR)
+    engine, clock = begun(store, 8 * HOUR, "bts", 100.0, {"a": 1.0, "b": 1.0}, pace_seconds=16 * HOUR)
     for number in range(20):
-        clock.now += 600.0
+        clock.now += 600.0 if number != 8 else 3 * HOUR  # no span has both, whatever the time of day
         pull(engine, "ads", f"{number}", arms=["a" if number < 8 else "b"], cost=0.5, reward=1.0)
     view = seen(store)
     times = Times.of("UTC", view.now)

@@ -46,6 +46,9 @@ def filled(store, count, rng):
                 (rng.choice(["active"] * 7 + ["paused", "frozen", "closed"]), rng.choice([0, 500_000]),
                  10_000_000 - left - held - leased, held, leased, moments[0], rng.choice([None, None, DOWN]), id),
             )  # fmt: skip
+            if rng.random() < 0.3:  # restored from a copy: what was spent since is not said yet
+                unsaid, said = '"restored_from":null', '"restored_from":1.5'
+                tx.change("UPDATE campaign SET settings = REPLACE(settings, ?, ?) WHERE id = ?", (unsaid, said, id))
             if leased:
                 lent = rng.choice([0, 400_000])
                 tx.add_lease(Lease(f"{id} lease", id, Account(400_000, 0, lent), now + 60.0, 1, 0, ""))
