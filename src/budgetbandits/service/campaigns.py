@@ -38,7 +38,7 @@ from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import check_text, checked_name, is_id, normal
 from budgetbandits.service.rollups import History
 from budgetbandits.service.shared_budgets import members
-from budgetbandits.service.shared_budgets.rules import capped, uncapped
+from budgetbandits.service.shared_budgets.rules import charged
 from budgetbandits.service.standing import Outlook, outlooks
 from budgetbandits.service.stores.contract import (
     UNREADABLE,
@@ -460,7 +460,7 @@ def _booked_since(tx: Transaction, row: Campaign, micros: int | None, now: float
     if shared is not None:
         members.in_period(tx, shared, now)
     left = members.shared_left(tx, row)
-    account = uncapped(ledger.charge(capped(row.account, left), micros), row.account)
+    account = charged(row.account, micros, left)
     row = replace(row, settings=replace(row.settings, restored_from=None)).with_money(account)
     tx.save_settings(row)
     tx.save_money(row)

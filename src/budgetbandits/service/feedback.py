@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 
 from budgetbandits.errors import (
@@ -22,6 +21,7 @@ from budgetbandits.errors import (
     NotFound,
     RewardOutOfRange,
 )
+from budgetbandits.formatting.datetimes import utc_minute
 from budgetbandits.service import ledger
 from budgetbandits.service.funds import Funds
 from budgetbandits.service.leases.leases import Leases
@@ -283,9 +283,9 @@ def _check_not_archived(row: Campaign, made: DecisionRow) -> None:
 
 
 def _archived(decision: str, row: Campaign) -> DecisionArchived:
-    begun = datetime.fromtimestamp(min(row.settings.archived_before, LAST_MOMENT), UTC)
+    begun = utc_minute(min(row.settings.archived_before, LAST_MOMENT))
     return DecisionArchived(
-        f"no decision {decision!r:.60} takes feedback: those of {row.name!r:.60} before {begun:%Y-%m-%d %H:%M} UTC "
+        f"no decision {decision!r:.60} takes feedback: those of {row.name!r:.60} before {begun} "
         "are archived, and their money stays as it was booked; report sooner, or keep them longer (retention)"
     )
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from budgetbandits.errors import HoldRefused, WrongClock
+from budgetbandits.formatting.datetimes import utc_minute
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_learner import CampaignLearner, Choice, Offer
 from budgetbandits.service.learners import Learners
@@ -150,10 +150,9 @@ def time_of_decision(campaign: Campaign, now: float) -> float:
     """
     begun = float(campaign.account.day)
     if begun > now + CLOCK_LAG_SECONDS_MAX:
-        latest, today = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC" for at in (begun, now))
         raise WrongClock(
-            f"the latest decision of {campaign.name!r} is of {latest}, and it is {today} now; set the clock "
-            f"right, or, if it is, reset the campaign's: budgetbandits campaign reset-clock {campaign.name!r}"
+            f"the latest decision of {campaign.name!r} is of {utc_minute(begun)}, and it is {utc_minute(now)} now; set "
+            f"the clock right, or, if it is, reset the campaign's: budgetbandits campaign reset-clock {campaign.name!r}"
         )
     return max(now, begun)
 

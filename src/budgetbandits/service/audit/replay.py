@@ -23,7 +23,7 @@ from budgetbandits.service.leases import lending
 from budgetbandits.service.leases.leases import digest, learn_all
 from budgetbandits.service.ledger import NO_LIMITS, Account, Limits
 from budgetbandits.service.request import ResolvedRequest
-from budgetbandits.service.shared_budgets.rules import capped, uncapped
+from budgetbandits.service.shared_budgets.rules import capped, charged, uncapped
 from budgetbandits.service.stores.contract import UNREADABLE, T
 from budgetbandits.service.stores.records import ArmRow, Campaign, Event, Lease, LeaseEvent
 
@@ -170,8 +170,7 @@ class Replay:
 
     def _spent_elsewhere(self, event: Event) -> None:
         self.restored = False
-        account = ledger.charge(capped(self.account, event.shared_left), _known(event.amount))
-        self.account = uncapped(account, self.account)
+        self.account = charged(self.account, _known(event.amount), event.shared_left)
 
     def _archived(self, event: Event) -> None:
         """The amount is the time from which on decisions still take feedback."""

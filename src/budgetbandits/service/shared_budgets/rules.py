@@ -143,3 +143,8 @@ def capped(account: Account, left: int | None) -> Account:
 def uncapped(account: Account, before: Account) -> Account:
     """An account that came of a capped one, with its own budget again."""
     return account if account.budget == before.budget else replace(account, budget=before.budget)
+
+
+def charged(account: Account, micros: int, left: int | None) -> Account:
+    """An account with this spent without a decision, where its shared budget has only ``left``."""
+    return uncapped(ledger.charge(capped(account, left), micros), account)

@@ -28,7 +28,7 @@ from budgetbandits.service.dashboard.actions.fields import Change
 from budgetbandits.service.funds import affordable_arms, time_of_decision, within_limits
 from budgetbandits.service.leases.lending import all_given_back
 from budgetbandits.service.ledger import Account, Limits, to_micros, to_units
-from budgetbandits.service.shared_budgets.rules import SharedBudget, capped, uncapped
+from budgetbandits.service.shared_budgets.rules import SharedBudget, charged
 from budgetbandits.service.stores.contract import Transaction, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign, Lease
 
@@ -158,7 +158,7 @@ def _booked(subject: CampaignSnapshot, micros: int) -> tuple[CampaignSnapshot, l
         shared = shared.moved(row.account, before)
         shared = shared.renewed(subject.now) or shared
         left = shared.account.left
-    after = uncapped(ledger.charge(capped(before, left), micros), before)
+    after = charged(before, micros, left)
     if shared is not None:
         others = tuple(each for each in shared.settings.unreported if each != row.id)
         shared = replace(shared.moved(before, after), settings=replace(shared.settings, unreported=others))
