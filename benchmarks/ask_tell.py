@@ -6,6 +6,10 @@ much as BTS. Other versions of the package play along:
 
     make benchmark
     python benchmarks/ask_tell.py before=/tmp/before/src
+
+`bts-linear`, whose requests have 32 features, plays where it is asked for:
+
+    python benchmarks/ask_tell.py --arms 5 --only bts-linear budgetbandits
 """
 
 from __future__ import annotations
@@ -54,6 +58,24 @@ def budgetbandits(world: World) -> Pair:
         name = ask.arm if hasattr(ask, "arm") else str(ask)  # in earlier versions an ask is its arm's name
         reward, cost = world.pull(world.number[name])
         spend.tell(ask, reward, cost)
+
+    return pair
+
+
+def linear(world: World) -> Pair:
+    """With 32 features, costs that depend on the first, and a budget that every request has a share of."""
+    names, count = [f"feature {number}" for number in range(32)], 2000
+    rows = np.random.default_rng(2).standard_normal((count, len(names)))
+    requests = [dict(zip(names, row, strict=True)) for row in rows.tolist()]
+    spend = Allocation("bts-linear", world.names, budget=1e6, horizon=1e7, features=names, seed=1)
+    number = 0
+
+    def pair() -> None:
+        nonlocal number
+        number = (number + 1) % count
+        ask = spend.ask(features=requests[number])
+        reward, _ = world.pull(world.number[ask.arm])
+        spend.tell(ask, reward, 0.1 * (1 + world.number[ask.arm]) * float(np.exp(0.2 * np.tanh(rows[number, 0]))))
 
     return pair
 
@@ -133,6 +155,8 @@ CONTENDERS: dict[str, Callable[[World], Pair]] = {
     "rovingbandit": rovingbandit,
     "NumPy by hand": numpy_thompson,
 }
+ASKED_FOR = {"bts-linear": linear}
+"""Contenders that play only where they are named."""
 
 
 def rate(pair: Pair, seconds: float) -> float:
@@ -178,7 +202,7 @@ class Turns:
 def take_turns(name: str, arms: int) -> None:
     """In the contender's own process: a turn for each line of input."""
     try:
-        pair = CONTENDERS[name](World(arms))
+        pair = (CONTENDERS | ASKED_FOR)[name](World(arms))
     except ImportError as error:
         print(error)
         return
@@ -193,7 +217,7 @@ def main() -> None:
     parser.add_argument("--arms", type=int, nargs="+", default=[10, 100, 1000])
     parser.add_argument("--seconds", type=float, default=0.2, help="of processor time in one turn")
     parser.add_argument("--turns", type=int, default=11)
-    parser.add_argument("--only", nargs="+", choices=CONTENDERS, help="instead of all contenders")
+    parser.add_argument("--only", nargs="+", choices=[*CONTENDERS, *ASKED_FOR], help="instead of all contenders")
     parser.add_argument("--turns-of", help=argparse.SUPPRESS)
     options = parser.parse_args()
     warnings.filterwarnings("ignore")

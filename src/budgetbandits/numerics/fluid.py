@@ -180,11 +180,11 @@ def arms_at_rate(reward: Array, cost: Array, weight: Array, rate: float, segment
     """
     draws, segments, arms = reward.shape
     ratio, first = _best_ratio(reward, cost, weight)
-    spent = (weight * _at(cost, first)).sum(axis=1)
+    spent = (weight * chosen_entries(cost, first)).sum(axis=1)
     if arms == 1:
         only = first[:, segment]
         return Mixes(only, only, np.zeros(draws), np.where(spent >= rate, ratio, 0.0), ratio)
-    prices, more, to = (np.moveaxis(each, 0, 2) for each in _chains(reward, cost, first))
+    prices, more, to = _chains(reward, cost, first)
     more = weight[:, None] * more
     order = np.argsort(-prices.reshape(draws, -1), axis=1, kind="stable")
     price = np.take_along_axis(prices.reshape(draws, -1), order, axis=1)
@@ -227,15 +227,15 @@ def price_for_varied(reward: Array, cost: Array, weight: Array, rate: float, spr
 
     draws, _, arms = reward.shape
     ratio, best = _best_ratio(reward, cost, weight)
-    scarce = (weight * _at(cost, best)).sum(axis=1) >= rate
+    scarce = (weight * chosen_entries(cost, best)).sum(axis=1) >= rate
     if arms == 1:
         return np.where(scarce, ratio, 0.0)
     cheapest = _cheapest(reward, cost)
-    prices, more, _ = (np.moveaxis(each, 0, 2) for each in _chains(reward, cost, cheapest))
+    prices, more, _ = _chains(reward, cost, cheapest)
     prices, more = prices.reshape(draws, -1), (weight[:, None] * more).reshape(draws, -1)
     pays = prices > 0.0
     logs, more = np.log(np.where(pays, prices, 1.0)), np.where(pays, more, 0.0)
-    room = rate - (weight * _at(cost, cheapest)).sum(axis=1)
+    room = rate - (weight * chosen_entries(cost, cheapest)).sum(axis=1)
     enough = more.sum(axis=1) <= room
     low = np.where(pays, logs, np.inf).min(axis=1) - SEARCH_DEVIATIONS * spread
     high = np.where(pays, logs, -np.inf).max(axis=1) + SEARCH_DEVIATIONS * spread
@@ -275,10 +275,10 @@ class PriceCurve(NamedTuple):
     least: Array
 
     def price(self, rate: float | Array) -> Array:
-        """The price on money at a rate for all draws, or one for each."""
+        """The price on money at a rate for all draws, or one for each; or at several, as (rate, draw)."""
         rate = np.asarray(rate)
-        taken = (self.spent <= rate[..., None]).sum(axis=1)
-        return np.where(self.least >= rate, self.ratio, self.steps[np.arange(len(taken)), taken])
+        taken = (self.spent <= rate[..., None]).sum(axis=-1)
+        return np.where(self.least >= rate, self.ratio, self.steps[np.arange(len(self.steps)), taken])
 
     def bracket(self, rate: float) -> PriceBracket:
         """With one price the money of many requests is hardly ever just used up: they change arms one after the other
@@ -304,40 +304,44 @@ def price_curve(reward: Array, cost: Array, weight: Array) -> PriceCurve:
     >>> curve.bracket(0.3).share.round(3).tolist()  # half of the requests are to take the second arm
     [0.5]
     """
-    draws = np.arange(len(reward))
+    draws = len(reward)
     cheapest = _cheapest(reward, cost)
     prices, more, _ = _chains(reward, cost, cheapest)
-    prices, more = (np.moveaxis(each, 0, 1).reshape(len(draws), -1) for each in (prices, weight * more))
+    prices, more = prices.reshape(draws, -1), (weight[:, None] * more).reshape(draws, -1)
     order = np.argsort(-prices, axis=1)
-    prices, more = prices[draws[:, None], order], more[draws[:, None], order]
-    spent = np.concatenate([_at(cost, cheapest) @ weight[:, None], more], axis=1).cumsum(axis=1)
-    earned = np.concatenate([_at(reward, cheapest) @ weight[:, None], prices * more], axis=1).cumsum(axis=1)
+    order += np.arange(draws)[:, None] * prices.shape[1]
+    steps, spent = np.zeros((draws, prices.shape[1] + 2)), np.zeros((draws, prices.shape[1] + 1))
+    steps[:, 1:-1], spent[:, 1:] = prices.reshape(-1)[order], more.reshape(-1)[order]
+    earned = steps[:, :-1] * spent  # but for the first, which are those of the cheapest arms
+    spent[:, 0], earned[:, 0] = chosen_entries(cost, cheapest) @ weight, chosen_entries(reward, cheapest) @ weight
+    spent, earned = spent.cumsum(axis=1), earned.cumsum(axis=1)
     best = (earned / spent).argmax(axis=1)
-    least = spent[draws, best]
-    ratio = earned[draws, best] / least
-    steps = np.concatenate([ratio[:, None], prices, np.zeros((len(draws), 1))], axis=1)
+    rows = np.arange(draws)
+    least = spent[rows, best]
+    steps[:, 0] = ratio = earned[rows, best] / least
     return PriceCurve(steps, spent, ratio, least)
 
 
-def _at(values: Array, arm: Arms) -> Array:
+def chosen_entries(values: Array, arm: Arms) -> Array:
     """Of each draw and segment, the entry of its arm."""
-    draws, segments = arm.shape
-    return np.asarray(values[np.arange(draws)[:, None], np.arange(segments), arm])
+    places = arm + np.arange(0, values.size, values.shape[2]).reshape(arm.shape)
+    return np.asarray(values.reshape(-1)[places])
 
 
 def _cheapest(reward: Array, cost: Array) -> Arms:
     """The cheapest arm of each draw and segment; of several the one that earns most."""
-    return np.asarray(np.where(cost == cost.min(axis=2, keepdims=True), reward, -np.inf).argmax(axis=2))
+    least = chosen_entries(cost, cost.argmin(axis=2))
+    return np.asarray(np.where(cost == least[..., None], reward, -np.inf).argmax(axis=2))
 
 
 def _best_ratio(reward: Array, cost: Array, weight: Array) -> tuple[Array, Arms]:
     """The best ratio of what all segments earn to what they cost, and the arms that reach it."""
     # no mix has a better ratio, and that of each segment's best ratio is close
     arm = (reward / cost).argmax(axis=2)
-    ratio = (weight * _at(reward, arm)).sum(axis=1) / (weight * _at(cost, arm)).sum(axis=1)
+    ratio = (weight * chosen_entries(reward, arm)).sum(axis=1) / (weight * chosen_entries(cost, arm)).sum(axis=1)
     for _ in range(NEWTON_STEPS):
         arm = (reward - ratio[:, None, None] * cost).argmax(axis=2)
-        better = (weight * _at(reward, arm)).sum(axis=1) / (weight * _at(cost, arm)).sum(axis=1)
+        better = (weight * chosen_entries(reward, arm)).sum(axis=1) / (weight * chosen_entries(cost, arm)).sum(axis=1)
         if not (better > ratio).any():
             break
         ratio = np.maximum(ratio, better)
@@ -345,27 +349,27 @@ def _best_ratio(reward: Array, cost: Array, weight: Array) -> tuple[Array, Arms]
 
 
 def _chains(reward: Array, cost: Array, first: Arms) -> tuple[Array, Array, Arms]:
-    """The steps of each segment's chain as (step, draw, segment): the price at which each pays (0 where there is none),
+    """The steps of each segment's chain as (draw, segment, step): the price at which each pays (0 where there is none),
     what it costs more, and the arm that it leads to."""
     arms = reward.shape[2]
     rows = np.arange(0, reward.size, arms)
-    rewards, costs = reward.reshape(-1), cost.reshape(-1)
+    rewards, costs = reward.reshape(-1, arms), cost.reshape(-1, arms)
     at = rows + first.reshape(-1)
-    prices: list[Array] = []
-    more: list[Array] = []
-    to: list[Arms] = []
-    for _ in range(arms - 1):
-        paid = costs[at]
-        extra = costs.reshape(-1, arms) - paid[:, None]
-        slope = (rewards.reshape(-1, arms) - rewards[at][:, None]) / np.where(extra > 0.0, extra, np.inf)
+    steps, of_all = arms - 1, len(rows)
+    paid, price, to = np.empty((arms, of_all)), np.empty((steps, of_all)), np.empty((steps, of_all), dtype=np.int64)
+    paid[0] = cost.reshape(-1)[at]
+    for step in range(steps):
+        extra = costs - paid[step, :, None]
+        extra[extra <= 0.0] = np.inf
+        slope = (rewards - reward.reshape(-1)[at][:, None]) / extra
         best = rows + slope.argmax(axis=1)
-        price = slope.reshape(-1)[best]
-        pays = price > 0.0
-        if to and not pays.any():
-            break
+        price[step] = slope.reshape(-1)[best]
+        pays = price[step] > 0.0
         at = np.where(pays, best, at)
-        prices.append(np.where(pays, price, 0.0))
-        more.append(costs[at] - paid)
-        to.append(at - rows)
-    shape = (len(to), *first.shape)
-    return np.array(prices).reshape(shape), np.array(more).reshape(shape), np.array(to, dtype=np.int64).reshape(shape)
+        paid[step + 1], to[step] = cost.reshape(-1)[at], at
+        if not pays.any():
+            steps = step + 1
+            break
+    shape = (*first.shape, steps)
+    price, more = np.maximum(price[:steps], 0.0), paid[1 : steps + 1] - paid[:steps]
+    return price.T.reshape(shape), more.T.reshape(shape), (to[:steps] - rows).T.reshape(shape)

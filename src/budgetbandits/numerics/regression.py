@@ -30,13 +30,15 @@ import numpy as np
 
 from budgetbandits.numerics.arrays import Array
 
+EVERY_ARM = slice(None)
+
 
 @dataclass(frozen=True)
 class Regressions:
     """The posterior of the regressions of all arms, for each kind of outcome.
 
     factor         L⁻¹ of each arm, as (arm, row, column)
-    alone          G⁻¹ (b + D (m, 0)) as (kind, arm, column): the coefficients if nothing is shared
+    means          the mean coefficients, as (kind, arm, column)
     follow         how the coefficients follow the shared slopes: κ (G⁻¹)_x, as (arm, column, slope)
     shared         the mean of the shared slopes, as (kind, slope)
     shared_factor  M⁻¹ of their precision M Mᵀ, as (kind, row, slope)
@@ -44,30 +46,32 @@ class Regressions:
     """
 
     factor: Array
-    alone: Array
+    means: Array
     follow: Array
     shared: Array
     shared_factor: Array
     noise: Array
 
-    @property
-    def means(self) -> Array:
-        """The mean coefficients, as (kind, arm, column)."""
-        return np.asarray(self.alone + _following(self.follow, self.shared[None])[0])
-
-    def draw(self, rng: np.random.Generator, draws: int) -> Array:
-        """Plausible coefficients of all arms together, as (draw, kind, arm, column)."""
-        kinds, arms, columns = self.alone.shape
+    def draw(self, rng: np.random.Generator, draws: int, slope_width: float = 1.0) -> Array:
+        """Plausible coefficients of all arms together, as (draw, kind, arm, column), whose slopes are this many times
+        as far from their means as the posterior has them."""
+        kinds, arms, columns = self.means.shape
         common = rng.standard_normal((draws, kinds, 1, columns - 1)) @ self.shared_factor
-        apart = rng.standard_normal((draws, kinds, arms, 1, columns)) @ self.factor
-        drawn = self.alone + _following(self.follow, self.shared + common[:, :, 0])
-        return np.asarray(drawn + np.sqrt(self.noise)[..., None] * apart[..., 0, :])
+        drawn = rng.standard_normal((draws, kinds, arms, 1, columns)) @ self.factor
+        drawn *= np.sqrt(self.noise)[..., None, None]
+        drawn = drawn[..., 0, :] + _following(self.follow, common[:, :, 0])
+        drawn[..., 1:] *= slope_width
+        drawn += self.means
+        return np.asarray(drawn)
 
-    def variance(self, row: Array) -> Array:
-        """The variance of each arm's mean outcome for a request with this row, as (kind, arm)."""
-        own = np.square(self.factor @ row).sum(axis=1)
-        common = (row @ self.follow) @ self.shared_factor.transpose(0, 2, 1)
-        return np.asarray(self.noise * own + np.square(common).sum(axis=2))
+    def variance(self, row: Array, arms: slice = EVERY_ARM) -> Array:
+        """The variance of the mean outcome of arms for a request with this row, as (kind, arm)."""
+        common = (row @ self.follow[arms]) @ self.shared_factor.transpose(0, 2, 1)
+        return np.asarray(self.noise[:, arms] * self.leverage(row, arms) + np.square(common).sum(axis=2))
+
+    def leverage(self, row: Array, arms: slice = EVERY_ARM) -> Array:
+        """zᵀ G⁻¹ z of this row for arms."""
+        return np.asarray(np.square(self.factor[arms] @ row).sum(axis=1))
 
 
 def regressions(
@@ -103,22 +107,24 @@ def regressions(
     follow = arm_weight * inverse[:, :, 1:]
     sure = 1.0 / noise
     common = (sure @ follow[:, 1:].reshape(arms, -1)) * -arm_weight
-    common[:, ::columns] += (arm_weight * sure.sum(axis=1) + shared_weight * sure.mean(axis=1))[:, None]
+    common[:, ::columns] += (arm_weight + shared_weight / arms) * sure.sum(axis=1, keepdims=True)
     shared_factor = inverse_factors(common.reshape(len(sure), slopes, slopes))
     pull = arm_weight * (alone[:, :, 1:] * sure[:, :, None]).sum(axis=1)
-    shared = shared_factor.transpose(0, 2, 1) @ (shared_factor @ pull[..., None])
-    return Regressions(factor, alone, follow, shared[..., 0], shared_factor, noise)
+    shared = (shared_factor.transpose(0, 2, 1) @ (shared_factor @ pull[..., None]))[..., 0]
+    return Regressions(factor, alone + _following(follow, shared), follow, shared, shared_factor, noise)
 
 
 def inverse_factors(matrices: Array) -> Array:
     """L⁻¹ of each of some positive definite matrices L Lᵀ: products with it are as exact as solutions for L."""
-    from scipy.linalg.lapack import dtrtri  # takes long to import, and only regressions need it
+    from scipy.linalg.lapack import dpotrf, dtrtri  # takes long to import, and only regressions need it
 
-    factors = np.linalg.cholesky(matrices)
-    if factors.size:
-        for factor in factors.transpose(0, 2, 1):  # in the order of LAPACK's columns, so that nothing is copied
-            dtrtri(factor, lower=0, overwrite_c=1)
-    return np.asarray(factors)
+    factors = matrices.copy()
+    for factor in factors.transpose(0, 2, 1) if factors.size else ():  # LAPACK's order, so that nothing is copied
+        _, failed = dpotrf(factor, lower=0, clean=1, overwrite_a=1)
+        if failed:
+            raise np.linalg.LinAlgError("the matrix is not positive definite")
+        dtrtri(factor, lower=0, overwrite_c=1)
+    return factors
 
 
 def _following(follow: Array, shared: Array) -> Array:

@@ -52,6 +52,7 @@ Without features that is `bts-paced`, but for normal laws of mean rewards in the
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
@@ -59,7 +60,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.numerics.arrays import ArmMask, Arms, Array
-from budgetbandits.numerics.fluid import price_curve
+from budgetbandits.numerics.fluid import chosen_entries, price_curve
 from budgetbandits.numerics.regression import LEVEL_WEIGHT, Regressions, regressions
 from budgetbandits.policies.base import NO_REQUEST_INFO, NOT_IN_PRINT, NOTHING_KNOWN, Knowledge, Request
 from budgetbandits.policies.linear.state import (
@@ -98,7 +99,7 @@ SMALLEST_SHARE = 1e-3
 LARGEST_POWER = 20.0
 """Of e: no features or estimates make an arm cost more or less than that many times its mean."""
 
-TRIALS = 2.0 ** np.arange(12)
+TRIALS = tuple(2.0**power for power in range(12))
 """Numbers of trials that are considered."""
 
 ALIKE = 0.1
@@ -108,6 +109,8 @@ SLOPE_WIDTH = 0.5
 """Of the width of their posterior: the requests vary by themselves, so that less chance is needed to try everything;
 chosen on the same records."""
 
+SQRT_2, SQRT_2PI = math.sqrt(2.0), math.sqrt(2.0 * math.pi)
+
 WIDEST_NOISE = 1.0
 """The largest variance of the logarithm of a cost that is reckoned with when money is planned."""
 
@@ -116,16 +119,6 @@ WIDEST = 4.0
 
 ENTRIES_AT_ONCE = 200_000
 """Of arrays: draws are made in parts."""
-
-
-def drawn_coefficients(found: Regressions, rng: np.random.Generator, draws: int) -> Array:
-    """Plausible coefficients as (draw, kind, arm, column), with slopes half as far from their means as by chance."""
-    coefficients, means = found.draw(rng, draws), found.means[..., 1:]
-    slopes = coefficients[..., 1:]
-    slopes -= means
-    slopes *= SLOPE_WIDTH
-    slopes += means
-    return coefficients
 
 
 class Fit(NamedTuple):
@@ -153,11 +146,13 @@ class Fit(NamedTuple):
 class Program(NamedTuple):
     """The requests that the price on money is found with; the last is the one at hand.
 
-    rows     their standardised rows
-    factors  the logarithm of what each arm costs by its estimate in units of its usual one, as (request, arm)
-    weight   how many requests each stands for, as shares
-    arms     the numbers of those planned for
-    may      which of these may answer the request at hand
+    rows      their standardised rows
+    factors   the logarithm of what each arm costs by its estimate in units of its usual one, as (request, arm)
+    weight    how many requests each stands for, as shares
+    arms      the numbers of those planned for
+    may       which of these may answer the request at hand
+    requests  how many are still to come
+    rate      money for each of them
     """
 
     rows: Array
@@ -165,11 +160,13 @@ class Program(NamedTuple):
     weight: Array
     arms: Arms
     may: ArmMask
+    requests: float
+    rate: float
 
     @property
-    def at_hand(self) -> Program:
-        """The request at hand alone."""
-        return self._replace(rows=self.rows[-1:], factors=self.factors[-1:], weight=np.ones(1))
+    def ends(self) -> bool:
+        """Whether a number of requests is still to come, so that money can be missed or left over at its end."""
+        return 0.0 < self.requests < math.inf
 
 
 @dataclass(frozen=True)
@@ -264,79 +261,74 @@ class LinearThompson(PlanPolicy[LinearState]):
         self, state: LinearState, fit: Fit, program: Program, rng: np.random.Generator, draws: int
     ) -> NDArray[np.int64]:
         """The places of the arms that answer the request at hand, by this many draws."""
-        level = rng.beta(*fit.shapes, size=(draws, len(state.pulls)))
-        reward, cost = self.predicted(fit, program, drawn_coefficients(fit.regressions, rng, draws), level)
-        price, left_over = self.money_value(state, fit, program, reward, cost, rng.random(draws))
-        chosen = np.where(program.may, reward[:, -1] - price[:, None] * cost[:, -1], -np.inf).argmax(axis=1)
-        if not 0.0 < state.requests < np.inf:
+        level = np.empty((draws + 1, len(state.pulls)))  # the last is no draw, but the means
+        level[:draws], level[draws] = rng.beta(*fit.shapes, size=(draws, len(state.pulls))), fit.mean_cost
+        coefficients = np.concatenate([fit.regressions.draw(rng, draws, SLOPE_WIDTH), fit.regressions.means[None]])
+        reward, cost = self.predicted(fit, program, coefficients, level)
+        price, left_over = self.money_value(fit, program, reward[:draws], cost[:draws], rng.random(draws))
+        rewards, costs = np.where(program.may, reward[:, -1], -np.inf), cost[:, -1]
+        chosen = (rewards[:draws] - price[:, None] * costs[:draws]).argmax(axis=1)
+        if not program.ends:
             return np.asarray(chosen)
-        means = fit.regressions.means[None], fit.mean_cost[None]
-        reward, cost = (each[0, 0] for each in self.predicted(fit, program.at_hand, *means))
-
-        def worth_at(price: Array) -> tuple[Array, Arms]:
-            """What each arm is worth by the means, and the best."""
-            worth = np.where(program.may, reward - price[:, None] * cost, -np.inf)
-            return worth, worth.argmax(axis=1)
-
-        worth, best = worth_at(price)
-        upgraded = cost[best] > cost[chosen]
+        usual = costs[draws]
+        worth = rewards[draws] - price[:, None] * usual
+        best = worth.argmax(axis=1)
+        upgraded = usual[best] > usual[chosen]
         if upgraded.any():  # where little is worth its money by the draw, its price is not that of what the means say
-            planned = self.predicted(fit, program, *means)
-            usual, _ = self.money_value(state, fit, program, *planned, rng.random(draws))
-            price = np.where(upgraded, np.maximum(price, usual), price)
-            worth, best = worth_at(price)
-        free = left_over & (cost[chosen] > cost[best])
-        doubted = np.flatnonzero((chosen != best) & ~free)
-        if len(doubted):
-            pays = self.trial_pays(
-                state, fit, program, price[doubted] * cost[chosen[doubted]], worth[doubted], chosen[doubted]
-            )
-            chosen[doubted] = np.where(pays, chosen[doubted], best[doubted])
+            by_means, _ = self.money_value(fit, program, reward[draws:], cost[draws:], rng.random(draws))
+            price = np.where(upgraded, np.maximum(price, by_means), price)
+            worth = rewards[draws] - price[:, None] * usual
+            best = worth.argmax(axis=1)
+        free = left_over & (usual[chosen] > usual[best])
+        for draw in np.flatnonzero((chosen != best) & ~free).tolist():
+            arm, better = chosen[draw], best[draw]
+            loss, paid = worth[draw, better] - worth[draw, arm], price[draw] * usual[arm]
+            if not self.trial_pays(state, fit, program, int(program.arms[arm]), float(loss), float(paid)):
+                chosen[draw] = better
         return np.asarray(chosen)
 
     def money_value(
-        self, state: LinearState, fit: Fit, program: Program, reward: Array, cost: Array, chance: Array
+        self, fit: Fit, program: Program, reward: Array, cost: Array, chance: Array
     ) -> tuple[Array, NDArray[np.bool_]]:
         """What one more unit of money is worth on average, and whether some is left over by the program, for each draw
         of means as (draw, request, arm), or for one of them, and a number by chance, which chooses where both of two
         prices are right."""
-        weight, rate = program.weight, state.rate
+        weight, rate = program.weight, program.rate
         curve = price_curve(reward, cost, weight)
         high, low, share = curve.bracket(rate)
         price, left_over = np.where(chance < share, low, high), high == 0.0
-        if not 0.0 < state.requests < np.inf:
+        if not program.ends:
             return price, left_over
         arm = (reward - high[:, None, None] * cost).argmax(axis=2)
-        planned = cost.reshape(-1)[arm + np.arange(0, cost.size, cost.shape[2]).reshape(arm.shape)]
-        noise = float(np.exp(min(fit.regressions.noise[LOG_COST].mean(), WIDEST_NOISE)))
+        planned = chosen_entries(cost, arm)
+        noise = math.exp(min(float(fit.regressions.noise[LOG_COST].mean()), WIDEST_NOISE))
         variance = np.maximum(noise * (planned * planned @ weight) - np.square(planned @ weight), 0.0)
         sample = 1.0 / len(weight) if len(weight) > 1 else 0.0
-        apart = np.sqrt(3.0 * variance * (1.0 / state.requests + sample))
-        return 2.0 / 3.0 * price + (curve.price(rate - apart) + curve.price(rate + apart)) / 6.0, left_over
+        apart = np.sqrt(3.0 * variance * (1.0 / program.requests + sample))
+        return 2.0 / 3.0 * price + curve.price(np.stack([rate - apart, rate + apart])).sum(axis=0) / 6.0, left_over
 
-    def trial_pays(
-        self, state: LinearState, fit: Fit, program: Program, paid: Array, worth: Array, chosen: Arms
-    ) -> NDArray[np.bool_]:
-        """Whether a trial of the chosen arm may pay, for each of some draws: by what its mean cost is worth, and the
-        mean worth of all arms as (draw, arm)."""
-        from scipy.special import ndtr  # takes long to import, and not every choice needs it
-
-        arm, row = program.arms[chosen], program.rows[-1]
-        a, b = (shape[arm] for shape in fit.shapes)
-        found, count = fit.regressions, state.counts[arm]
-        variance, paid = found.variance(row)[:, arm], paid * paid
-        relative = np.minimum([b / (a * (a + b + 1.0)), variance[LOG_COST]], WIDEST)
-        level = found.noise[REWARD, arm] / (count + LEVEL_WEIGHT) + paid * relative[0]
-        leverage = np.square(found.factor @ row).sum(axis=1)[arm]
+    def trial_pays(self, state: LinearState, fit: Fit, program: Program, arm: int, loss: float, paid: float) -> bool:
+        """Whether a trial of an arm may pay: by how much less it is worth than another, and what its mean cost is
+        worth."""
+        found, row, one = fit.regressions, program.rows[-1], slice(arm, arm + 1)
+        count = float(state.counts[arm])
+        if count == 0.0:
+            return True
+        a, b = (float(shape[arm]) for shape in fit.shapes)
+        (reward,), (log_cost,) = found.variance(row, one).tolist()
+        relative = min(b / (a * (a + b + 1.0)), WIDEST)
+        level = float(found.noise[REWARD, arm]) / (count + LEVEL_WEIGHT) + paid * paid * relative
+        here = reward + paid * paid * (relative + min(log_cost, WIDEST))
+        leverage = float(found.leverage(row, one)[0])
         # of the level, which is that of all requests, and of the worth of requests like this one
-        unsure = np.stack([level, variance[REWARD] + paid * relative.sum(axis=0)])[..., None]
-        halved = np.stack([count + LEVEL_WEIGHT, state.columns / leverage])[..., None]
-        learned = np.sqrt(unsure * TRIALS / (TRIALS + halved))
-        loss = (worth.max(axis=1) - worth[np.arange(len(chosen)), chosen])[:, None]
-        apart = loss / learned
-        gain = learned * (np.exp(-0.5 * apart * apart) / np.sqrt(2.0 * np.pi) - apart * ndtr(-apart))
-        gain *= np.array([1.0, ALIKE])[:, None, None] * np.maximum(state.requests - TRIALS, 0.0)
-        return np.asarray((gain > TRIALS * loss).any(axis=(0, 2)) | (count == 0.0))
+        for share, unsure, halved in ((1.0, level, count + LEVEL_WEIGHT), (ALIKE, here, state.columns / leverage)):
+            for trials in TRIALS:
+                learned = math.sqrt(unsure * trials / (trials + halved))
+                apart = loss / learned
+                gain = math.exp(-0.5 * apart * apart) / SQRT_2PI - 0.5 * apart * math.erfc(apart / SQRT_2)
+                if share * max(program.requests - trials, 0.0) * learned * gain > trials * loss:
+                    return True
+        return False
 
     def program(self, state: LinearState, standard: Standard, request: Request) -> Program:
         """The requests that the price on money is found with, and the one at hand."""
@@ -344,12 +336,12 @@ class LinearThompson(PlanPolicy[LinearState]):
         arms = np.flatnonzero(planned)
         row, here = state.row(request, standard)[None], state.factors(request.prices)[None, arms]
         if state.columns == 1 and not state.estimates:  # all requests are alike
-            return Program(standard.row(row), here, np.ones(1), arms, state.active[arms])
+            return Program(standard.row(row), here, np.ones(1), arms, state.active[arms], state.requests, state.rate)
         rows, factors, weight = state.recent_rows()
         weight = np.append(weight, 1.0 / (state.answered + 1.0))
         factors = np.concatenate([np.repeat(factors[:, None], len(arms), axis=1), here])
         rows = standard.row(np.concatenate([rows, row]))
-        return Program(rows, factors, weight / weight.sum(), arms, state.active[arms])
+        return Program(rows, factors, weight / weight.sum(), arms, state.active[arms], state.requests, state.rate)
 
     def predicted(self, fit: Fit, program: Program, coefficients: Array, level: Array) -> tuple[Array, Array]:
         """The mean reward and the mean cost of each arm, as (draw, request, arm): by coefficients as (draw, kind, arm,
@@ -378,7 +370,7 @@ class LinearThompson(PlanPolicy[LinearState]):
     ) -> tuple[Array, Array]:
         fit, arms = self.fit(state), np.flatnonzero(available)
         level = rng.beta(*fit.shapes, size=(1, len(state.pulls)))
-        reward, cost = self._for_one(fit, state, request, drawn_coefficients(fit.regressions, rng, 1), level)
+        reward, cost = self._for_one(fit, state, request, fit.regressions.draw(rng, 1, SLOPE_WIDTH), level)
         return reward[arms], cost[arms]
 
     def expected_cost(self, state: LinearState, request: Request, arm: int) -> float | None:
@@ -391,42 +383,37 @@ class LinearThompson(PlanPolicy[LinearState]):
         program = self.program(state, fit.standard, request)
         reward, cost = self.predicted(fit, program, fit.regressions.means[None], fit.mean_cost[None])
         curve = price_curve(reward, cost, program.weight)
-        return float(curve.price(state.rate)[0]), bool(curve.least[0] >= state.rate)
+        return float(curve.price(program.rate)[0]), bool(curve.least[0] >= program.rate)
 
     def _for_one(
         self, fit: Fit, state: LinearState, request: Request, coefficients: Array, level: Array
     ) -> tuple[Array, Array]:
         arms, row = np.arange(len(state.pulls)), fit.standard.row(state.row(request, fit.standard)[None])
-        program = Program(row, state.factors(request.prices)[None], np.ones(1), arms, state.active)
+        factors = state.factors(request.prices)[None]
+        program = Program(row, factors, np.ones(1), arms, state.active, state.requests, state.rate)
         reward, cost = self.predicted(fit, program, coefficients, level)
         return reward[0, 0], cost[0, 0]
 
     def fit(self, state: LinearState) -> Fit:
         """The regressions and the laws of mean costs that follow from a state."""
         standard, count, past = state.standard(), state.counts, state.past
-        mean, spread = standard
-        centred, responses = np.moveaxis(state.products, 2, 0).copy(), np.moveaxis(state.responses, 2, 1)
-        # Σ (z − m)(z − m)ᵀ = Σ z zᵀ − u mᵀ − m uᵀ with u = Σ z − n m / 2
-        shift = (centred[:, 0] - 0.5 * state.products[0, 0][:, None] * mean)[:, :, None] * mean
-        centred -= shift
-        centred -= shift.transpose(0, 2, 1)
-        scale = 1.0 / spread
-        centred *= scale[:, None] * scale
-        answers = (responses - responses[:, :, :1] * mean) * scale
-        centred[:, 0, 0] += past[0]
+        transform = standard.transform
+        rows = transform @ np.ascontiguousarray(state.products.transpose(2, 0, 1)) @ transform.T
+        answers = (transform @ state.responses).transpose(0, 2, 1)
+        rows[:, 0, 0] += past[0]
         answers[:, :, 0] += past[1:]
         logs = answers[LOG_COST, :, 0]
         level = np.full((2, len(count)), FIRST_MEAN)
         level[LOG_COST] = logs.sum() / max(count.sum(), 1.0)
         np.divide(logs, count, out=level[LOG_COST], where=count > 0.0)
         squares = state.totals[REWARD_SQUARED : LOG_SQUARED + 1]
-        found = regressions(centred, answers, squares, level, FIRST_APART, *self.weights(state.columns))
-        centred.reshape(len(count), -1)[:, :: state.columns + 1] += 2.0 * (scale > 0.0)
+        found = regressions(rows, answers, squares, level, FIRST_APART, *self.weights(state.columns))
+        rows.reshape(len(count), -1)[:, :: state.columns + 1] += 2.0 * (standard.spread < np.inf)
         total, squares = state.totals[COST], state.totals[COST_SQUARED]
         size = prior_cost_scale(total, squares, spend_weighted_cost(total.sum(), squares.sum()))
         first = float(SQUARES[1, 0, 0]) / 2.0 * size * size
         shapes = beta_parameters(count, total, squares, 2.0, 0.5 * size, first)
-        return Fit(standard, found, shapes, centred, state.scales * np.ones(len(count)))
+        return Fit(standard, found, shapes, rows, state.scales * np.ones(len(count)))
 
     def weights(self, columns: int) -> tuple[float, float]:
         """The outcomes that the guess that an arm is like the others is worth, and that a feature has no effect."""

@@ -50,8 +50,16 @@ class Standard(NamedTuple):
     mean: Array
     spread: Array
 
+    @property
+    def transform(self) -> Array:
+        """The matrix that standardises a row; columns that have not varied yet become 0."""
+        scale = 1.0 / self.spread
+        matrix = np.diag(scale)
+        matrix[:, 0] -= self.mean * scale
+        return matrix
+
     def row(self, row: Array) -> Array:
-        """A row, or rows, standardised; columns that have not varied yet are 0."""
+        """A row, or rows, standardised."""
         return np.asarray((row - self.mean) / self.spread)
 
 
@@ -134,10 +142,9 @@ class LinearState(PlanState):
 
     def standard(self) -> Standard:
         """By the rows of all arms."""
-        ones = np.ones(len(self.pulls))
-        sums = self.products @ ones
-        count = max(float(sums[0, 0]), 1.0)
-        mean, second, (third, fourth) = sums[0] / count, sums.diagonal() / count, self.powers @ ones / count
+        sums, squares = self.products[0].sum(axis=1), self.products.diagonal().sum(axis=0)
+        count = max(float(sums[0]), 1.0)
+        mean, second, (third, fourth) = sums / count, squares / count, self.powers.sum(axis=2) / count
         square = mean * mean
         variance = second - square
         varies = (variance > NO_VARIANCE * second) & (variance > TINY_VARIANCE)
