@@ -1,14 +1,22 @@
-"""LiteLLM on a budget, against a provider on this machine: its router, with 200 calls at once."""
+"""LiteLLM on a budget, against a provider on this machine: its router with 200 calls at once, and its proxy."""
 
 import asyncio
+import contextlib
 import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 
+import httpx
 import pytest
+import yaml
 
 from budgetbandits.adapters.calls import TokenPrice
 from budgetbandits.client import Client
 from budgetbandits.errors import BadParameter, HoldRefused
 from llm_provider import Provider
+from servers import free_port
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it is fetched from the network
 litellm = pytest.importorskip("litellm", reason="no LiteLLM: 'make adapters' installs it")
@@ -63,6 +71,39 @@ async def quiet(service, name):
             if (await asyncio.to_thread(client.campaign, name)).held == 0.0:
                 return
             await asyncio.sleep(0.1)
+
+
+PROXY = Path(sys.prefix) / "proxy" / "bin" / "litellm"
+
+
+@contextlib.contextmanager
+def proxy(service, name, address, folder):
+    """A client of LiteLLM's proxy in an environment of its own, configured as the manual says."""
+    config = {
+        "model_list": group(name, address),
+        "litellm_settings": {"callbacks": "budgetbandits.adapters.litellm.callback", "num_retries": 0},
+        "router_settings": {"disable_cooldowns": True},
+    }
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    port, key = free_port(), "sk-" + os.urandom(32).hex()
+    names = ("BUDGETBANDITS_URL", "BUDGETBANDITS_KEY", "BUDGETBANDITS_CAMPAIGNS", "LITELLM_MASTER_KEY")
+    variables = os.environ | dict(zip(names, (*service, name, key), strict=True))
+    command = [PROXY, "--config", folder / "config.yaml", "--host", "127.0.0.1", "--port", str(port)]
+    with (folder / "said").open("w") as said:
+        process = subprocess.Popen(command, cwd=folder, env=variables, stdout=said, stderr=subprocess.STDOUT)
+    headers = {"Authorization": f"Bearer {key}"}
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=60) as http:
+            while True:
+                assert process.poll() is None, (folder / "said").read_text()
+                with contextlib.suppress(httpx.HTTPError):
+                    http.get("/health/liveliness").raise_for_status()
+                    break
+                time.sleep(0.2)
+            yield http
+    finally:
+        process.terminate()
+        process.wait(20)
 
 
 def test_a_call_pays_its_price_and_is_rewarded_by_its_id(service, client):
@@ -196,3 +237,28 @@ def test_the_callback_of_the_configuration_needs_its_variables(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(BadParameter, match="BUDGETBANDITS_URL, BUDGETBANDITS_KEY, BUDGETBANDITS_CAMPAIGNS not set"):
         _ = adapter.callback
+
+
+@pytest.mark.skipif(not PROXY.exists(), reason="no proxy of LiteLLM: 'make adapters' installs it")
+def test_the_proxy_by_one_line_of_its_configuration(service, client, tmp_path):
+    client.create("proxied", 0.0035, {"openai/small": 0.001, "openai/lab/large": 0.003})
+    provider = Provider(PRICES, failing=0.2, kinds=("500",), seed=5)
+    body = {"model": "proxied", "messages": MESSAGES, "max_tokens": 40}
+    with provider.serving() as address, proxy(service, "proxied", address, tmp_path) as http:
+        answers = []
+        while not answers or answers[-1].status_code != 402:
+            answers.append(http.post("/v1/chat/completions", json=body | {"stream": len(answers) % 2 == 1}))
+            asyncio.run(quiet(service, "proxied"))
+            assert len(answers) < 100
+    *answers, refused = answers
+    assert "top up the budget" in refused.text
+    given = [each.headers["x-budgetbandits-decision"] for each in answers if each.is_success]
+    for decision in given:
+        client.feedback("proxied", decision, reward=1.0)
+    info = client.campaign("proxied")
+    assert (info.held, info.overrun) == (0.0, 0.0)
+    assert sum(arm.pulls for arm in info.arms) == len(given) >= 5
+    assert sum(arm.failures for arm in info.arms) == provider.failed["500"] == len(answers) - len(given) >= 1
+    assert info.spent == pytest.approx(provider.billed, abs=1e-5)
+    assert info.spent <= 0.0035
+    assert client.verify("proxied") == []

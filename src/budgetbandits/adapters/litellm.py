@@ -27,7 +27,7 @@ from typing import Any
 
 from budgetbandits.adapters.calls import CAPS_SECONDS, AnswerIds, TokenPrice, failure_of, request_fields
 from budgetbandits.client import AsyncClient, CampaignInfo
-from budgetbandits.errors import BadParameter, BudgetBanditsError, MissingExtra
+from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused, MissingExtra
 
 try:
     import litellm
@@ -89,7 +89,11 @@ class BudgetCallback(CustomLogger):  # type: ignore[misc]
         if messages is None:  # no text whose bytes could be counted
             body["max_tokens"] = None
         fields = request_fields(await self._campaign(model), prices, body, by_arm)
-        decision = await self._client().decide(model, wait=self._wait, **fields)
+        try:
+            decision = await self._client().decide(model, wait=self._wait, **fields)
+        except HoldRefused as refused:  # the proxy answers 500 otherwise, which clients repeat
+            refused.status_code = 402 if refused.retry_after is None else 429  # type: ignore[attr-defined]
+            raise
         price = prices[decision.arm]
         # what it is charged where its price is not known; that of a model on one's own machine is
         noted = f"{model} {decision.id} {decision.hold if price.input or price.output else 0.0}"
@@ -162,14 +166,12 @@ class BudgetCallback(CustomLogger):  # type: ignore[misc]
 
 def _price(deployment: Mapping[str, Any]) -> TokenPrice | None:
     """The price of a deployment, by its configuration or by LiteLLM's table; None if neither has one."""
-    for given in (deployment["litellm_params"], deployment.get("model_info") or {}):
+    model = deployment["litellm_params"]["model"]
+    known = litellm.model_cost.get(model, litellm.model_cost.get(model.partition("/")[2]))
+    for given in (deployment["litellm_params"], deployment.get("model_info") or {}, known or {}):
         if given.get("input_cost_per_token") is not None and given.get("output_cost_per_token") is not None:
             return TokenPrice(given["input_cost_per_token"] * 1e6, given["output_cost_per_token"] * 1e6)
-    known = litellm.model_cost.get(deployment["litellm_params"]["model"].partition("/")[2], {})
-    known = litellm.model_cost.get(deployment["litellm_params"]["model"], known)
-    if known.get("input_cost_per_token") is None or known.get("output_cost_per_token") is None:
-        return None
-    return TokenPrice(known["input_cost_per_token"] * 1e6, known["output_cost_per_token"] * 1e6)
+    return None
 
 
 def _noted(kwargs: Mapping[str, Any]) -> tuple[str, str, float] | None:

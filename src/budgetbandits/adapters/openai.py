@@ -19,7 +19,7 @@ import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -89,9 +89,13 @@ class _Calls:
         return hold if cost is None else cost
 
 
-def _not_reported(decision: Decision | AsyncDecision, error: BudgetBanditsError) -> None:
+@contextmanager
+def _logged_errors(decision: Decision | AsyncDecision) -> Iterator[None]:
     """An answer that was paid for is not thrown away because the service cannot be reached."""
-    log.warning("decision %s was not settled, so its hold is charged when it expires: %s", decision.id, error)
+    try:
+        yield
+    except BudgetBanditsError as error:
+        log.warning("decision %s was not settled, so its hold is charged when it expires: %s", decision.id, error)
 
 
 class _Stream:
@@ -121,7 +125,7 @@ class _Stream:
 
 
 class BudgetedOpenAI(_Calls):
-    """An OpenAI client whose calls are decisions of a campaign; see the module.
+    """An OpenAI client whose calls are decisions of a campaign.
 
     prices    of each arm: a `TokenPrice`, or a pair of prices of input and output, for a million tokens
     attempts  decisions for one call, the first included, as long as providers fail
@@ -157,7 +161,8 @@ class BudgetedOpenAI(_Calls):
             if body.get("stream"):
                 return BudgetedStream(self, answer, decision, body)
             self._answers.keep(answer, decision.id)
-            _settle(decision, self._cost(decision.arm, answer, decision.hold))
+            with _logged_errors(decision):
+                decision.settle(cost=self._cost(decision.arm, answer, decision.hold))
             return answer
         raise AssertionError  # the last attempt returns or raises
 
@@ -198,7 +203,8 @@ class BudgetedStream(_Stream):
 
     def _end(self) -> None:
         if not self._decision.resolved:
-            _settle(self._decision, self._price)
+            with _logged_errors(self._decision):
+                self._decision.settle(cost=self._price)
 
     def __enter__(self) -> Self:
         return self
@@ -207,23 +213,14 @@ class BudgetedStream(_Stream):
         self.close()
 
 
-def _settle(decision: Decision, cost: float) -> None:
-    try:
-        decision.settle(cost=cost)
-    except BudgetBanditsError as error:
-        _not_reported(decision, error)
-
-
 def _report(decision: Decision, failure: Failure, cost: float | None = None) -> None:
     """Report a call that got no answer; ``cost`` is its price if it is charged, the hold if not given."""
     charge = decision.hold if cost is None else cost
-    try:
+    with _logged_errors(decision):
         if failure.report == "fail":
             decision.fail(cost=charge if failure.charged else 0.0)
         elif failure.report == "void":
             decision.void()
-    except BudgetBanditsError as error:
-        _not_reported(decision, error)
 
 
 # --- for an event loop -----------------------------------------------------------------------------------------------
@@ -261,7 +258,8 @@ class AsyncBudgetedOpenAI(_Calls):
             if body.get("stream"):
                 return AsyncBudgetedStream(self, answer, decision, body)
             self._answers.keep(answer, decision.id)
-            await _settle_async(decision, self._cost(decision.arm, answer, decision.hold))
+            with _logged_errors(decision):
+                await decision.settle(cost=self._cost(decision.arm, answer, decision.hold))
             return answer
         raise AssertionError  # the last attempt returns or raises
 
@@ -302,7 +300,8 @@ class AsyncBudgetedStream(_Stream):
 
     async def _end(self) -> None:
         if not self._decision.resolved:
-            await _settle_async(self._decision, self._price)
+            with _logged_errors(self._decision):
+                await self._decision.settle(cost=self._price)
 
     async def __aenter__(self) -> Self:
         return self
@@ -311,19 +310,10 @@ class AsyncBudgetedStream(_Stream):
         await self.close()
 
 
-async def _settle_async(decision: AsyncDecision, cost: float) -> None:
-    try:
-        await decision.settle(cost=cost)
-    except BudgetBanditsError as error:
-        _not_reported(decision, error)
-
-
 async def _report_async(decision: AsyncDecision, failure: Failure, cost: float | None = None) -> None:
     charge = decision.hold if cost is None else cost
-    try:
+    with _logged_errors(decision):
         if failure.report == "fail":
             await decision.fail(cost=charge if failure.charged else 0.0)
         elif failure.report == "void":
             await decision.void()
-    except BudgetBanditsError as error:
-        _not_reported(decision, error)
