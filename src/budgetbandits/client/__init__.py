@@ -5,8 +5,8 @@
             outcome = spend_money_on(d.arm)
             d.settle(reward=outcome.value, cost=outcome.price)
 
-`client` and `async_client` send and wait. `protocol` knows, without any I/O, what is sent and what an answer means;
-`retries` when a call is sent again; `models` what a campaign looks like. Import from here, not from the modules.
+`client` and `async_client` send and wait. `protocol` knows, without any I/O, what workers send and what an answer
+means; `retries` when a call is sent again; `models` what a campaign looks like. Import from here, not from the modules.
 """
 
 from budgetbandits.errors import MissingExtra

@@ -9,29 +9,42 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, Self, Unpack
-from urllib.parse import quote
+from typing import Any, Concatenate, Self, TypeVar, Unpack
+from urllib.parse import urlencode
 
 import httpx
 
 from budgetbandits.client import protocol
-from budgetbandits.client.models import (
-    ArmTotal,
-    CampaignInfo,
-    KeyInfo,
-    SharedBudgetInfo,
-    StandingInfo,
-    WebhookInfo,
+from budgetbandits.client.models import ArmTotal, CampaignInfo, KeyInfo, SharedBudgetInfo, StandingInfo, WebhookInfo
+from budgetbandits.client.protocol import (
+    BaseDecision,
+    Call,
+    Context,
+    FeedbackResult,
+    OnError,
+    P,
+    R,
+    T,
+    finite,
+    keyed,
+    on_error_of,
+    path_of,
+    plain,
+    quoted,
 )
-from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, OnError, P, R, T, on_error_of
 from budgetbandits.client.retries import DEADLINE, Retry
 from budgetbandits.errors import BadParameter, BudgetBanditsError, ServiceUnreachable
-from budgetbandits.validation import DecisionFields
+from budgetbandits.validation import DecisionFields, amounts, listed
+
+PAGE = 500
+"""Campaigns per page of a list."""
+
+Listed = TypeVar("Listed", CampaignInfo, StandingInfo)
 
 
 @dataclass
@@ -137,8 +150,6 @@ class Client:
 
         @client.decides("models", on_error="fail")
         def answer(decision, prompt): ...
-
-        answer("How far is the moon?")
         """
 
         def decorate(function: Callable[Concatenate[Decision, P], R]) -> Callable[P, R]:
@@ -190,13 +201,19 @@ class Client:
         ``settings`` are the fields of `Terms`, ``policy``, ``cost_floor`` or ``costs`` for policies that need them, and
         ``history``: (pulls, total reward, total cost) of arms, to learn from.
         """
-        return self._do(protocol.create(name, budget, arms, key, settings))
+        body = finite({"name": name, "budget": budget, **settings}) | {"arms": amounts("arms", arms)}
+        if isinstance(settings.get("costs"), Mapping):
+            body["costs"] = amounts("costs", settings["costs"])
+        if isinstance(settings.get("history"), Mapping):
+            body["history"] = {name: list(map(plain, past)) for name, past in settings["history"].items()}
+        body |= {name: listed(name, settings[name]) for name in ("features", "tags") if settings.get(name) is not None}
+        return self._do(Call("POST", "/v1/campaigns", CampaignInfo.read, body, keyed(key)))
 
     def clone(
         self, campaign: str, name: str, *, budget: float | None = None, learned: bool = True, key: str | None = None
     ) -> CampaignInfo:
         """Create a campaign like this one; with ``learned``, it begins with what that has learned of each arm."""
-        return self._do(protocol.clone(campaign, name, budget, learned, key))
+        return self._change(campaign, "clone", key, {"name": name, "budget": budget, "learned": learned})
 
     def campaign(self, campaign: str) -> CampaignInfo:
         """One campaign with its arms."""
@@ -204,16 +221,15 @@ class Client:
 
     def campaigns(self) -> list[CampaignInfo]:
         """All campaigns, without their arms."""
-        found: list[CampaignInfo] = []
-        while True:
-            page = self._do(protocol.campaigns(found[-1].id if found else None))
-            found += page
-            if len(page) < protocol.PAGE:
-                return found
+        return self._pages("/v1/campaigns", CampaignInfo.read_all)
 
     def totals(self, campaign: str) -> dict[str, ArmTotal]:
         """What each arm that was ever chosen has cost and earned, by name."""
-        return self._do(protocol.totals(campaign))
+
+        def read(rows: Iterable[Mapping[str, Any]]) -> dict[str, ArmTotal]:
+            return {row["arm"]: ArmTotal.read(row) for row in rows}
+
+        return self._do(Call("GET", path_of(campaign, "totals"), read))
 
     def standing(self, campaign: str) -> StandingInfo:
         """How a campaign does: its standing and the cause, its pace, its projected end and what it earned."""
@@ -221,24 +237,33 @@ class Client:
 
     def standings(self) -> list[StandingInfo]:
         """How all campaigns do, the oldest first."""
-        found: list[StandingInfo] = []
-        while True:
-            page = self._do(protocol.standings(found[-1].id if found else None))
-            found += page
-            if len(page) < protocol.PAGE:
-                return found
+        return self._pages("/v1/standings", StandingInfo.read_all)
 
     def decision(self, campaign: str, decision: str) -> dict[str, Any]:
         """A decision as it is now: its arm, state, hold, cost and reward."""
-        return self._do(protocol.decision(campaign, decision))
+        return self._do(Call("GET", path_of(campaign, "decisions", quoted(decision)), dict))
 
-    def decisions(self, campaign: str, *, limit: int = 100, before: int | None = None) -> dict[str, Any]:
-        """A page of ``decisions``, the newest first, and the cursor ``before`` of the next; None after the last."""
-        return self._do(protocol.decisions(campaign, limit, before))
+    def decisions(
+        self, campaign: str, *, limit: int = 100, before: int | None = None, until: float | None = None,
+        kind: str = "all", arm: str | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """A page of ``decisions``, the newest first, and the cursor ``before`` of the next; None after the last.
 
-    def events(self, campaign: str, *, limit: int = 100, after: int = 0) -> dict[str, Any]:
-        """A page of ``events``, the oldest first, and the cursor ``after`` of the next, to be kept if it is empty."""
-        return self._do(protocol.events(campaign, limit, after))
+        The first page may begin with those of a time, in seconds since 1970: ``until``. ``kind`` (held, settled,
+        failed, expired, voided, overrun) and ``arm`` leave out others.
+        """
+        return self._page(campaign, "decisions", limit=limit, before=before, until=until, kind=kind, arm=arm)
+
+    def events(self, campaign: str, *, limit: int = 100, after: int = 0, since: float | None = None) -> dict[str, Any]:
+        """A page of ``events``, the oldest first, and the cursor ``after`` of the next, to be kept if it is empty.
+
+        The first page may begin with those of a time, in seconds since 1970: ``since``.
+        """
+        return self._page(campaign, "events", limit=limit, after=after, since=since)
+
+    def _page(self, campaign: str, rows: str, **query: Any) -> dict[str, Any]:
+        asked = urlencode({name: value for name, value in query.items() if value is not None})
+        return self._do(Call("GET", path_of(campaign, f"{rows}?{asked}"), dict))
 
     def create_key(self, *scopes: str, key: str | None = None, **terms: Any) -> str:
         """Make an API key of these scopes; it is shown this one time.
@@ -246,99 +271,109 @@ class Client:
         ``terms`` are ``campaign``, ``name``, ``owner``, ``expires_at`` (seconds since 1970) and
         ``requests_per_second``. If the answer was lost, a repeated call is a `Conflict`: drop that key, make another.
         """
-        return self._do(protocol.create_key(scopes, key, terms))
+        body = {"scopes": listed("scopes", scopes), **finite(terms)}
+        return self._do(Call("POST", "/v1/keys", lambda answer: str(answer["key"]), body, keyed(key)))
 
     def keys(self) -> list[KeyInfo]:
         """All API keys, by their public part."""
-        return self._do(protocol.keys())
+        return self._do(Call("GET", "/v1/keys", KeyInfo.read_all))
 
     def drop_key(self, prefix: str) -> None:
         """Drop an API key by its public part; servers refuse it within five seconds."""
-        self._do(protocol.drop_key(prefix))
+        prefix = prefix.removeprefix("bb_").partition("_")[0]  # never send a secret where none is needed
+        self._do(Call("DELETE", f"/v1/keys/{quoted(prefix)}", dict))
 
     def create_webhook(self, url: str, campaign: str | None = None) -> WebhookInfo:
         """Have changes of campaigns, or of one, reported to an address; keep the ``secret``, it is shown once.
 
         If the answer is lost and the call repeated, there may be two: `webhooks` lists them.
         """
-        return self._do(protocol.create_webhook(url, campaign))
+        return self._do(Call("POST", "/v1/webhooks", WebhookInfo.read, {"url": url, "campaign": campaign}))
 
     def webhooks(self) -> list[WebhookInfo]:
         """All addresses that are notified, without their secrets."""
-        return self._do(protocol.webhooks())
+        return self._do(Call("GET", "/v1/webhooks", WebhookInfo.read_all))
 
     def drop_webhook(self, id: str) -> None:
         """Notify an address no more."""
-        self._do(protocol.drop_webhook(id))
+        self._do(Call("DELETE", f"/v1/webhooks/{quoted(id)}", dict))
 
     def test_webhook(self, id: str) -> str | None:
         """Send a test notification to an address; why it was not accepted, or None if it was."""
-        return self._do(protocol.test_webhook(id))
+        path = f"/v1/webhooks/{quoted(id)}/test"
+        problem: str | None = self._do(Call("POST", path, lambda answer: answer["problem"], takes_long=True))
+        return problem
 
     def create_shared_budget(self, name: str, budget: float, **terms: Any) -> SharedBudgetInfo:
         """Create a budget over campaigns, which join it by their term ``shared_budget``. Repeated, it changes nothing.
 
         ``terms`` are ``currency``, ``period``, ``period_budget``, ``unspent`` and ``time_zone``, as of campaigns.
         """
-        return self._do(protocol.create_shared_budget(name, budget, terms))
+        body = finite({"name": name, "budget": budget, **terms})
+        return self._do(Call("POST", "/v1/shared-budgets", SharedBudgetInfo.read, body))
 
     def change_shared_budget(self, name: str, **changes: Any) -> SharedBudgetInfo:
         """Set another ``budget``, or other terms than ``currency``; None removes one."""
-        return self._do(protocol.change_shared_budget(name, changes))
+        path = f"/v1/shared-budgets/{quoted(name)}/terms"
+        return self._do(Call("POST", path, SharedBudgetInfo.read, finite(changes)))
 
     def shared_budget(self, name: str) -> SharedBudgetInfo:
         """One shared budget with its campaigns."""
-        return self._do(protocol.shared_budget(name))
+        return self._do(Call("GET", f"/v1/shared-budgets/{quoted(name)}", SharedBudgetInfo.read))
 
     def shared_budgets(self) -> list[SharedBudgetInfo]:
         """All shared budgets, without their campaigns."""
-        return self._do(protocol.shared_budgets())
+        return self._do(Call("GET", "/v1/shared-budgets", SharedBudgetInfo.read_all))
 
     def verify_shared_budget(self, name: str) -> list[str]:
         """Replay the events of all its campaigns, and list the differences from the store in words."""
-        return self._do(protocol.verify_shared_budget(name))
+        return self._audit(f"/v1/shared-budgets/{quoted(name)}/verify")
 
     def top_up(self, campaign: str, amount: float, *, key: str | None = None) -> CampaignInfo:
         """Raise the budget."""
-        return self._do(protocol.change(campaign, "top-up", key, {"amount": amount}))
+        return self._change(campaign, "top-up", key, {"amount": amount})
 
     def pause(self, campaign: str, *, key: str | None = None) -> CampaignInfo:
         """Make no decisions until it is resumed; feedback is still accepted."""
-        return self._do(protocol.change(campaign, "pause", key))
+        return self._change(campaign, "pause", key)
 
     def resume(self, campaign: str, *, spent_since: float | None = None, key: str | None = None) -> CampaignInfo:
         """Make decisions again, after a pause or a freeze; after a restore, with what was ``spent_since`` the copy."""
         body = None if spent_since is None else {"spent_since": spent_since}
-        return self._do(protocol.change(campaign, "resume", key, body))
+        return self._change(campaign, "resume", key, body)
 
     def reset_clock(self, campaign: str, *, key: str | None = None) -> CampaignInfo:
         """Continue with today's date, after decisions that a wrong clock dated in the future."""
-        return self._do(protocol.change(campaign, "reset-clock", key))
+        return self._change(campaign, "reset-clock", key)
 
     def close_campaign(self, campaign: str, *, key: str | None = None) -> CampaignInfo:
         """Close for good; feedback for open decisions is still accepted."""
-        return self._do(protocol.change(campaign, "close", key))
+        return self._change(campaign, "close", key)
 
     def add_arm(self, campaign: str, name: str, cost_cap: float, *, key: str | None = None) -> CampaignInfo:
         """Add an arm, from the next decision on."""
-        return self._do(protocol.change(campaign, "arms", key, {"name": name, "cost_cap": cost_cap}))
+        return self._change(campaign, "arms", key, {"name": name, "cost_cap": cost_cap})
 
     def retire_arm(self, campaign: str, name: str, *, key: str | None = None) -> CampaignInfo:
         """Choose this arm no more, until it is brought back."""
-        return self._do(protocol.change(campaign, f"arms/{quote(name, safe='')}/retire", key))
+        return self._change(campaign, f"arms/{quoted(name)}/retire", key)
 
     def bring_back_arm(self, campaign: str, name: str, *, key: str | None = None) -> CampaignInfo:
         """Choose a retired arm again, with all that is known of it."""
-        return self._do(protocol.change(campaign, f"arms/{quote(name, safe='')}/bring-back", key))
+        return self._change(campaign, f"arms/{quoted(name)}/bring-back", key)
 
     def change_terms(self, campaign: str, *, key: str | None = None, **changes: Any) -> CampaignInfo:
         """Change terms from now on, such as ``daily_cap`` or ``horizon``; None removes a limit. Also ``budget``,
         ``caps`` by arm, ``policy`` and ``name``."""
-        return self._do(protocol.change_terms(campaign, key, changes))
+        if "caps" in changes:
+            changes["caps"] = amounts("caps", changes["caps"])
+        if changes.get("tags") is not None:
+            changes["tags"] = listed("tags", changes["tags"])
+        return self._change(campaign, "terms", key, changes)
 
     def verify(self, campaign: str) -> list[str]:
         """Replay the campaign's events, however long it takes, and list the differences from the store in words."""
-        return self._do(protocol.verify(campaign))
+        return self._audit(path_of(campaign, "verify"))
 
     def export(self, campaign: str, path: str | Path, table: str = "decisions") -> int:
         """Write all decisions or events to a file; its name ends in .csv or .parquet. Returns how many earlier ones are
@@ -351,8 +386,7 @@ class Client:
         protocol.check_open(self._http)
         try:
             patient = httpx.Timeout(self._timeout, read=None)
-            route = protocol.path_of(campaign, "export")
-            with self._http.stream("GET", route, params=query, timeout=patient) as answer:
+            with self._http.stream("GET", path_of(campaign, "export"), params=query, timeout=patient) as answer:
                 if not answer.is_success:
                     answer.read()
                     raise protocol.error_of(answer)
@@ -374,6 +408,25 @@ class Client:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _change(
+        self, campaign: str, action: str, key: str | None, body: Mapping[str, Any] | None = None
+    ) -> CampaignInfo:
+        sent = None if body is None else finite(body)
+        return self._do(Call("POST", path_of(campaign, action), CampaignInfo.read, sent, keyed(key)))
+
+    def _audit(self, path: str) -> list[str]:
+        return self._do(Call("GET", path, lambda answer: list(answer["differences"]), takes_long=True))
+
+    def _pages(self, path: str, read: Callable[[Any], list[Listed]]) -> list[Listed]:
+        """All of a list that is sent page by page, each after the last campaign of the one before."""
+        found: list[Listed] = []
+        while True:
+            after = f"&after={found[-1].id}" if found else ""
+            page = self._do(Call("GET", f"{path}?limit={PAGE}{after}", read))
+            found += page
+            if len(page) < PAGE:
+                return found
 
     def _do(self, call: Call[T], wait: float = 0.0) -> T:
         protocol.check_open(self._http)

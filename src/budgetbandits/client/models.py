@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, Self
 
 from budgetbandits.formatting.money import same_decimals as amounts
 from budgetbandits.formatting.tables import MOST_ROWS, Table, left_out
@@ -12,7 +12,22 @@ from budgetbandits.terms import Terms
 
 
 @dataclass(frozen=True)
-class ArmInfo:
+class Info:
+    """What the service describes."""
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Self:
+        """From an answer; fields that only a newer service knows are left out."""
+        return cls(**{each.name: values[each.name] for each in fields(cls) if each.name in values})
+
+    @classmethod
+    def read_all(cls, rows: Iterable[Mapping[str, Any]]) -> list[Self]:
+        """From an answer that is a list."""
+        return [cls.read(row) for row in rows]
+
+
+@dataclass(frozen=True)
+class ArmInfo(Info):
     """An arm of a campaign: the most that a pull can cost, and how often it was pulled."""
 
     name: str
@@ -27,7 +42,7 @@ class ArmInfo:
 
 
 @dataclass(frozen=True)
-class ArmTotal:
+class ArmTotal(Info):
     """Totals of an arm's decisions: how many are open, their cost with overruns, and their reward."""
 
     open: int
@@ -36,7 +51,7 @@ class ArmTotal:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class CampaignInfo(Terms):
+class CampaignInfo(Terms, Info):
     """A campaign's money, in the user's unit, and its terms."""
 
     id: str
@@ -79,14 +94,13 @@ class CampaignInfo(Terms):
         return f"{self.name!r}, {self.status}, {self.policy}: spent {spent} of {budget}, {', '.join(said)}"
 
     @classmethod
-    def read(cls, values: Mapping[str, Any]) -> CampaignInfo:
-        """From an answer; fields that only a newer service knows are left out."""
-        arms = tuple(ArmInfo(**_known(ArmInfo, arm)) for arm in values.get("arms", ()))
-        return cls(**_known(cls, {**values, "arms": arms, "segments": tuple(values.get("segments", ()))}))
+    def read(cls, values: Mapping[str, Any]) -> Self:
+        arms, segments = ArmInfo.read_all(values.get("arms", ())), values.get("segments", ())
+        return super().read({**values, "arms": tuple(arms), "segments": tuple(segments)})
 
 
 @dataclass(frozen=True)
-class StandingInfo:
+class StandingInfo(Info):
     """How a campaign does: its standing in a word and the cause, and what is to be expected of it."""
 
     id: str
@@ -112,14 +126,9 @@ class StandingInfo:
         """As the service has sent it."""
         return asdict(self)
 
-    @classmethod
-    def read(cls, values: Mapping[str, Any]) -> StandingInfo:
-        """From an answer; fields that only a newer service knows are left out."""
-        return cls(**_known(cls, values))
-
 
 @dataclass(frozen=True)
-class KeyInfo:
+class KeyInfo(Info):
     """An API key without its secret; times are seconds since 1970."""
 
     prefix: str
@@ -135,13 +144,12 @@ class KeyInfo:
     """As of about a minute ago; None if never."""
 
     @classmethod
-    def read(cls, values: Mapping[str, Any]) -> KeyInfo:
-        """From an answer; fields that only a newer service knows are left out."""
-        return cls(**_known(cls, {**values, "scopes": tuple(values["scopes"])}))
+    def read(cls, values: Mapping[str, Any]) -> Self:
+        return super().read({**values, "scopes": tuple(values["scopes"])})
 
 
 @dataclass(frozen=True)
-class WebhookInfo:
+class WebhookInfo(Info):
     """An address that is notified of campaigns."""
 
     id: str
@@ -160,14 +168,9 @@ class WebhookInfo:
     secret: str = field(default="", repr=False)
     """What notifications are signed with; only the answer that makes a webhook has it."""
 
-    @classmethod
-    def read(cls, values: Mapping[str, Any]) -> WebhookInfo:
-        """From an answer; fields that only a newer service knows are left out."""
-        return cls(**_known(cls, values))
-
 
 @dataclass(frozen=True)
-class AccountInfo:
+class AccountInfo(Info):
     """The money of a shared budget, or of a campaign of it, in the user's unit."""
 
     name: str
@@ -203,10 +206,9 @@ class SharedBudgetInfo(AccountInfo):
     """Empty in a list of shared budgets."""
 
     @classmethod
-    def read(cls, values: Mapping[str, Any]) -> SharedBudgetInfo:
-        """From an answer; fields that only a newer service knows are left out."""
-        members = tuple(MemberInfo(**_known(MemberInfo, each)) for each in values.get("campaigns", ()))
-        return cls(**_known(cls, {**values, "campaigns": members}))
+    def read(cls, values: Mapping[str, Any]) -> Self:
+        members = MemberInfo.read_all(values.get("campaigns", ()))
+        return super().read({**values, "campaigns": tuple(members)})
 
 
 def _state(arm: ArmInfo) -> str:
@@ -215,7 +217,3 @@ def _state(arm: ArmInfo) -> str:
     said += [f"{arm.failures:,} failed"] if arm.failures else []
     said += ["down"] if arm.down_since is not None else ["cooling down"] if arm.cooldown_until is not None else []
     return f" ({', '.join(said)})" if said else ""
-
-
-def _known(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {each.name: values[each.name] for each in fields(kind) if each.name in values}

@@ -1,4 +1,4 @@
-"""The calls of the HTTP API and the meaning of its answers, without any I/O; both clients use it."""
+"""What both clients share, without any I/O: workers' calls of the HTTP API, and the meaning of all its answers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,7 @@ from urllib.parse import quote
 import httpx
 
 from budgetbandits import errors
-from budgetbandits.client.models import (
-    ArmTotal,
-    CampaignInfo,
-    KeyInfo,
-    SharedBudgetInfo,
-    StandingInfo,
-    WebhookInfo,
-)
+from budgetbandits.client.models import CampaignInfo, StandingInfo
 from budgetbandits.errors import (
     BadParameter,
     BudgetBanditsError,
@@ -35,7 +28,7 @@ from budgetbandits.errors import (
     ServiceError,
     ServiceUnreachable,
 )
-from budgetbandits.validation import DecisionFields, RequestOptions, amounts, listed, number
+from budgetbandits.validation import DecisionFields, RequestOptions, number
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -82,10 +75,6 @@ class BaseDecision:
         error.add_note(f"{said}: {unreported}")
 
 
-PAGE = 500
-"""Campaigns per page of a list."""
-
-
 @dataclass(frozen=True)
 class FeedbackResult:
     """The result of one outcome in a batch: ``problem`` is None if it was accepted."""
@@ -107,7 +96,7 @@ class Call(Generic[T]):
     takes_long: bool = False
 
 
-# --- the calls -------------------------------------------------------------------------------------------------------
+# --- workers' calls --------------------------------------------------------------------------------------------------
 
 
 def _request(fields: DecisionFields) -> dict[str, Any]:
@@ -118,165 +107,42 @@ def _request(fields: DecisionFields) -> dict[str, Any]:
 
 def decide(campaign: str, key: str | None, context: Context, options: DecisionFields) -> Call[tuple[Any, ...]]:
     body = {"context": _context(context), **_request(options)}
-    return Call("POST", path_of(campaign, "decisions"), _read_decision, body, _keyed(key))
-
-
-def verify(campaign: str) -> Call[list[str]]:
-    return Call("GET", path_of(campaign, "verify"), lambda answer: list(answer["differences"]), takes_long=True)
+    return Call("POST", path_of(campaign, "decisions"), _read_decision, body, keyed(key))
 
 
 def decide_many(
     campaign: str, count: int, key: str | None, context: Context, options: DecisionFields
 ) -> Call[list[tuple[Any, ...]]]:
-    body: dict[str, Any] = {"context": _context(context), "count": _plain(count), **_request(options)}
+    body: dict[str, Any] = {"context": _context(context), "count": plain(count), **_request(options)}
     return Call(
         "POST", path_of(campaign, "decisions/batch"), lambda answer: [_read_decision(d) for d in answer["decisions"]],
-        body, _keyed(key),
+        body, keyed(key),
     )  # fmt: skip
 
 
 def feedback(campaign: str, decision: str, reward: float | None, cost: float | None, failed: bool) -> Call[float]:
-    path = path_of(campaign, f"decisions/{quote(decision, safe='')}/feedback")
-    body = _finite({"reward": reward, "cost": cost} | ({"failed": True} if failed else {}))
+    path = path_of(campaign, f"decisions/{quoted(decision)}/feedback")
+    body = finite({"reward": reward, "cost": cost} | ({"failed": True} if failed else {}))
     return Call("POST", path, lambda answer: float(answer["overrun"]), body)
 
 
 def feedback_many(campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> Call[list[FeedbackResult]]:
-    body = {"outcomes": [_finite(outcome) for outcome in _mappings(outcomes)]}
+    body = {"outcomes": [finite(outcome) for outcome in _mappings(outcomes)]}
     return Call(
         "POST", path_of(campaign, "feedback"), lambda answer: [_read_result(t) for t in answer["results"]], body
     )
 
 
 def void(campaign: str, decision: str) -> Call[None]:
-    return Call("POST", path_of(campaign, f"decisions/{quote(decision, safe='')}/void"), lambda _: None)
-
-
-def create(
-    name: str, budget: float, arms: Mapping[str, float], key: str | None, settings: Mapping[str, Any]
-) -> Call[CampaignInfo]:
-    body = _finite({"name": name, "budget": budget, **settings}) | {"arms": amounts("arms", arms)}
-    if isinstance(settings.get("costs"), Mapping):
-        body["costs"] = amounts("costs", settings["costs"])
-    if isinstance(settings.get("history"), Mapping):
-        body["history"] = {name: [_plain(each) for each in past] for name, past in settings["history"].items()}
-    body |= {name: listed(name, settings[name]) for name in ("features", "tags") if settings.get(name) is not None}
-    return Call("POST", "/v1/campaigns", CampaignInfo.read, body, _keyed(key))
-
-
-def clone(campaign: str, name: str, budget: float | None, learned: bool, key: str | None) -> Call[CampaignInfo]:
-    body = _finite({"name": name, "budget": budget}) | {"learned": learned}
-    return Call("POST", path_of(campaign, "clone"), CampaignInfo.read, body, _keyed(key))
-
-
-def change(campaign: str, action: str, key: str | None, body: Mapping[str, Any] | None = None) -> Call[CampaignInfo]:
-    """A change of an operator: a status, the budget, an arm, the terms."""
-    sent = None if body is None else _finite(body)
-    return Call("POST", path_of(campaign, action), CampaignInfo.read, sent, _keyed(key))
-
-
-def change_terms(campaign: str, key: str | None, changes: Mapping[str, Any]) -> Call[CampaignInfo]:
-    """Other terms, budget, caps, policy or name."""
-    caps = {"caps": amounts("caps", changes["caps"])} if "caps" in changes else {}
-    body = _finite({name: value for name, value in changes.items() if name not in ("caps", "tags")}) | caps
-    if "tags" in changes:
-        body["tags"] = None if changes["tags"] is None else listed("tags", changes["tags"])
-    return Call("POST", path_of(campaign, "terms"), CampaignInfo.read, body, _keyed(key))
-
-
-def campaigns(after: str | None) -> Call[list[CampaignInfo]]:
-    """A page of campaigns, after the one with this id."""
-    path = f"/v1/campaigns?limit={PAGE}" + ("" if after is None else f"&after={after}")
-    return Call("GET", path, lambda rows: [CampaignInfo.read(row) for row in rows])
+    return Call("POST", path_of(campaign, f"decisions/{quoted(decision)}/void"), lambda _: None)
 
 
 def show(campaign: str) -> Call[CampaignInfo]:
     return Call("GET", path_of(campaign), CampaignInfo.read)
 
 
-def totals(campaign: str) -> Call[dict[str, ArmTotal]]:
-    def read(rows: Any) -> dict[str, ArmTotal]:
-        return {row["arm"]: ArmTotal(row["open"], row["cost"], row["reward"]) for row in rows}
-
-    return Call("GET", path_of(campaign, "totals"), read)
-
-
 def standing(campaign: str) -> Call[StandingInfo]:
     return Call("GET", path_of(campaign, "standing"), StandingInfo.read)
-
-
-def standings(after: str | None) -> Call[list[StandingInfo]]:
-    """A page of standings, after the campaign with this id."""
-    path = f"/v1/standings?limit={PAGE}" + ("" if after is None else f"&after={after}")
-    return Call("GET", path, lambda rows: [StandingInfo.read(row) for row in rows])
-
-
-def decision(campaign: str, id: str) -> Call[dict[str, Any]]:
-    return Call("GET", path_of(campaign, "decisions", quote(id, safe="")), dict)
-
-
-def decisions(campaign: str, limit: int, before: int | None) -> Call[dict[str, Any]]:
-    """A page of decisions, the newest first."""
-    cursor = "" if before is None else f"&before={before:d}"
-    return Call("GET", path_of(campaign, f"decisions?limit={limit:d}{cursor}"), dict)
-
-
-def events(campaign: str, limit: int, after: int) -> Call[dict[str, Any]]:
-    """A page of events, the oldest first."""
-    return Call("GET", path_of(campaign, f"events?limit={limit:d}&after={after:d}"), dict)
-
-
-def create_key(scopes: Sequence[str], key: str | None, terms: Mapping[str, Any]) -> Call[str]:
-    body = {"scopes": listed("scopes", scopes), **_finite(terms)}
-    return Call("POST", "/v1/keys", lambda answer: str(answer["key"]), body, _keyed(key))
-
-
-def keys() -> Call[list[KeyInfo]]:
-    return Call("GET", "/v1/keys", lambda rows: [KeyInfo.read(row) for row in rows])
-
-
-def drop_key(prefix: str) -> Call[None]:
-    prefix = prefix.removeprefix("bb_").partition("_")[0]  # never send a secret where none is needed
-    return Call("DELETE", f"/v1/keys/{quote(prefix, safe='')}", lambda _: None)
-
-
-def create_webhook(url: str, campaign: str | None) -> Call[WebhookInfo]:
-    return Call("POST", "/v1/webhooks", WebhookInfo.read, {"url": url, "campaign": campaign})
-
-
-def webhooks() -> Call[list[WebhookInfo]]:
-    return Call("GET", "/v1/webhooks", lambda rows: [WebhookInfo.read(row) for row in rows])
-
-
-def drop_webhook(id: str) -> Call[None]:
-    return Call("DELETE", f"/v1/webhooks/{quote(id, safe='')}", lambda _: None)
-
-
-def test_webhook(id: str) -> Call[str | None]:
-    return Call("POST", f"/v1/webhooks/{quote(id, safe='')}/test", lambda answer: answer["problem"], takes_long=True)
-
-
-def create_shared_budget(name: str, budget: float, terms: Mapping[str, Any]) -> Call[SharedBudgetInfo]:
-    body = _finite({"name": name, "budget": budget, **terms})
-    return Call("POST", "/v1/shared-budgets", SharedBudgetInfo.read, body)
-
-
-def change_shared_budget(name: str, changes: Mapping[str, Any]) -> Call[SharedBudgetInfo]:
-    path = f"/v1/shared-budgets/{quote(name, safe='')}/terms"
-    return Call("POST", path, SharedBudgetInfo.read, _finite(changes))
-
-
-def shared_budget(name: str) -> Call[SharedBudgetInfo]:
-    return Call("GET", f"/v1/shared-budgets/{quote(name, safe='')}", SharedBudgetInfo.read)
-
-
-def shared_budgets() -> Call[list[SharedBudgetInfo]]:
-    return Call("GET", "/v1/shared-budgets", lambda rows: [SharedBudgetInfo.read(row) for row in rows])
-
-
-def verify_shared_budget(name: str) -> Call[list[str]]:
-    path = f"/v1/shared-budgets/{quote(name, safe='')}/verify"
-    return Call("GET", path, lambda answer: list(answer["differences"]), takes_long=True)
 
 
 def check_signature(secret: str, header: str, body: bytes, tolerance: float = 300.0) -> None:
@@ -292,8 +158,13 @@ def check_signature(secret: str, header: str, body: bytes, tolerance: float = 30
         raise NotAllowed("the signature is too old, or a clock is wrong; refuse it with status 401", known=False)
 
 
+def quoted(name: str) -> str:
+    """A name as one segment of a path, whatever characters it has."""
+    return quote(name, safe="")
+
+
 def path_of(campaign: str, *rest: str) -> str:
-    return "/".join(["/v1/campaigns", quote(campaign, safe=""), *rest])
+    return "/".join(["/v1/campaigns", quoted(campaign), *rest])
 
 
 def on_error_of(value: str) -> OnError:
@@ -314,7 +185,7 @@ def address(url: str) -> str:
     return url
 
 
-def _keyed(key: str | None) -> dict[str, str]:
+def keyed(key: str | None) -> dict[str, str]:
     """The header with this idempotency key, or with a new one."""
     key = uuid.uuid4().hex if key is None else key
     if not (
@@ -334,9 +205,9 @@ def _mappings(outcomes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return listed
 
 
-def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
+def finite(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values with finite numbers of Python's own, as JSON has them; rewards as for `Allocation.tell`."""
-    made = {name: _plain(value) for name, value in values.items()}
+    made = {name: plain(value) for name, value in values.items()}
     if made.get("reward") is not None:
         made["reward"] = number(made["reward"], truth=True)
     for name, value in made.items():
@@ -345,7 +216,7 @@ def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     if isinstance(value, int | float):  # as JSON has them; those of NumPy that are also Python's become so
         return value if type(value) in (bool, int, float) else float(value)
     if isinstance(value, Integral):

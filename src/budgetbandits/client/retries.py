@@ -72,10 +72,12 @@ class Retry:
         pause = self._pause()
         if pause is None:
             key = self._call.headers.get("Idempotency-Key")
-            once = "" if key is None else f"; repeat it with key={key!r}, and nothing is done twice"
+            remedy = "see whether it runs, and whether the address is right"
+            if key is not None:
+                remedy += f"; repeat the call with key={key!r}, and nothing is done twice"
             said = error or type(error).__name__
             raise ServiceUnreachable(
-                f"no answer from the service in {self._deadline:g} seconds: {said}{once}"
+                f"no answer from the service in {self._deadline:g} seconds: {said}; {remedy}"
             ) from error
         return pause
 
