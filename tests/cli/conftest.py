@@ -4,6 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from budgetbandits.cli import app
+from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
 
@@ -22,3 +23,15 @@ def say(tmp_path, monkeypatch):
         return result.output
 
     return say
+
+
+@pytest.fixture
+def store(say, tmp_path):
+    """The same store, as a server would have it open meanwhile."""
+    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
+        yield store
+
+
+@pytest.fixture
+def engine(store):
+    return DecisionService(store)

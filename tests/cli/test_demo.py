@@ -1,28 +1,24 @@
 """The demo of the service: its past is as good as if it had happened, and it goes on whatever is done on the page."""
 
-import asyncio
 import random
 
-import httpx
 import pytest
 
 from budgetbandits.cli import demo
 from budgetbandits.client import Client
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.http.app import create_app
-from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from called import Service
 from memory_store import MemoryStore
-from reads_here import ReadsHere
 
 
 def test_the_past_of_the_demo_passes_an_audit(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "PAST_DECISIONS", 200)
     monkeypatch.setattr(demo, "PER_TRANSACTION", 50)
     with SQLiteStore(tmp_path / "demo.db") as store:
-        demo.live_through(DecisionService, store, random.Random(7))
+        demo.live_through(store, random.Random(7))
         roll_up(store)
         assert verify(store, "models") == []
         row = DecisionService(store).describe("models")
@@ -32,26 +28,9 @@ def test_the_past_of_the_demo_passes_an_audit(tmp_path, monkeypatch):
         assert row["held"] == 0.0
 
 
-class Service(httpx.BaseTransport):
-    """A service in this process."""
-
-    def __init__(self):
-        store = MemoryStore()
-        self.app = httpx.ASGITransport(create_app(DecisionService(store), store, reads=ReadsHere(store)))
-        self.admin = make_key(store, ["admin"], 0.0)
-
-    def handle_request(self, request):
-        async def run():
-            answer = await self.app.handle_async_request(request)
-            return httpx.Response(answer.status_code, headers=answer.headers, content=await answer.aread())
-
-        return asyncio.run(run())
-
-
 @pytest.fixture
 def client():
-    service = Service()
-    with Client("http://service", service.admin, transport=service) as client:
+    with Service(MemoryStore()).client() as client:
         client.create("launch", budget=60.0, arms=demo.CAPS, hold_seconds=120.0)
         yield client
 

@@ -90,7 +90,7 @@ def test_simulate_names_the_best(said, tmp_path):
 
 
 def test_a_study_says_where_its_report_is(said, tmp_path, monkeypatch):
-    monkeypatch.setattr(page, "write_report", lambda folder, found: folder / "report.html")  # figures take seconds
+    monkeypatch.setattr(page, "write_report", lambda folder: folder / "report.html")  # figures take seconds
     (tmp_path / "study.toml").write_text(SMALL.replace("runs = 6", "runs = 2"))
     slower = ["BTS, ε-first, ε-first epsilon=0.2, KUBE: the reference simulator played (asked for)"]
     assert said("run", "study.toml", "--out", "out", "--jobs", "1") == {"report": "out/report.html", "slower": slower}

@@ -1,5 +1,6 @@
 """Commands with ``--url``: on a server they do what they do on a store, and say the same."""
 
+import contextlib
 import csv
 import inspect
 import json
@@ -8,13 +9,16 @@ import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
 from budgetbandits.cli import app, campaign_app
+from budgetbandits.cli.remote import ServerAddress
 from budgetbandits.client import Client, check_signature
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
-from servers import admin_key, running
+from called import Service
+from servers import admin_key, free_port, running
 
 ADS = ["create", "ads", "--budget", "500", "--arm", "search=2.5", "--arm", "lab/mail=0.5"]
 
@@ -27,12 +31,34 @@ def said(*words, **env):
     return result.stdout, result.exit_code, error
 
 
+SERVICES = {}
+"""By their address: servers in this process, which are asked without a network. Others are real."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def network():
+    with pytest.MonkeyPatch.context() as patch, capture_logs():  # a server's log is not what a command prints
+        client = lambda self: Client(str(self), self.key, transport=SERVICES.get(str(self)))  # noqa: E731
+        patch.setattr(ServerAddress, "client", client)
+        yield
+
+
+@contextlib.contextmanager
+def serving(folder):
+    """The options that name a server on the store of this folder."""
+    with SQLiteStore(folder / "budgetbandits.db") as opened:
+        address, key = f"http://{folder.name}", folder / "admin.key"
+        SERVICES[address] = Service(opened)
+        key.write_text(SERVICES[address].admin)
+        yield ("--url", address, "--key", str(key))
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """The folder of a server and the options that name it."""
     folder = tmp_path_factory.mktemp("server")
-    with running(folder) as (address, _):
-        yield folder, ("--url", address, "--key", str(folder / "budgetbandits-admin.key"))
+    with serving(folder) as options:
+        yield folder, options
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +124,7 @@ SCRIPT = [
 
 
 def test_the_same_commands_say_the_same(tmp_path):
-    """One script, on a store and against a real server on another: the same words, exit codes and errors."""
+    """One script, on a store and against a server on another: the same words, exit codes and errors."""
     history = tmp_path / "past.csv"
     history.write_text("arm,reward,cost\na,1,0.25\na,0,0.5\n")
 
@@ -120,8 +146,8 @@ def test_the_same_commands_say_the_same(tmp_path):
     there.mkdir()
     SQLiteStore(here / "budgetbandits.db").close()
     local = run(here, ("--store", str(here / "budgetbandits.db")))
-    with running(there) as (address, _):
-        remote = run(there, ("--url", address, "--key", str(there / "budgetbandits-admin.key")))
+    with serving(there) as options:
+        remote = run(there, options)
     assert (there / "made.csv").read_text().count("\n") == 3
     for one, other in zip(local, remote, strict=True):
         assert one == other, one[0]
@@ -130,8 +156,7 @@ def test_the_same_commands_say_the_same(tmp_path):
 
 def test_what_needs_the_store_says_so(server):
     folder, there = server
-    key = admin_key(folder)
-    with Client(there[1], key) as client:
+    with SERVICES[there[1]].client() as client:
         client.create("old", 5.0, {"a": 1.0, "b": 1.0})
     for words in (
         ["prune", "old", "--days", "1", "--archive", str(folder)],
@@ -148,8 +173,14 @@ def test_every_command_of_a_campaign_can_be_sent_to_a_server():
         assert {"url", "server_key", "store"} <= set(inspect.signature(command.callback).parameters), command.name
 
 
-def test_the_key_is_the_actor_and_may_come_from_a_file_the_environment_or_the_line(server):
-    folder, there = server
+@pytest.fixture
+def real_server(tmp_path):
+    with running(tmp_path) as (address, _):
+        yield tmp_path, ("--url", address, "--key", str(tmp_path / "budgetbandits-admin.key"))
+
+
+def test_the_key_is_the_actor_and_may_come_from_a_file_the_environment_or_the_line(real_server):
+    folder, there = real_server
     key = admin_key(folder)
     name = ["create", "whose", *ADS[2:]]
     assert said("campaign", *name, *there)[1] == 0
@@ -188,13 +219,26 @@ def test_a_store_and_a_server_are_not_mixed_up(server, store):
 def test_keys_are_made_listed_and_dropped_on_a_server(server, tmp_path, monkeypatch):
     _, there = server
     monkeypatch.chdir(tmp_path)  # there is no store here
-    made, code, _ = said("key", "create", "--scope", "read", "--name", "watch", "--days", "3", *there)
+    made, code, _ = said("key", "create", "--scope", "read", "--name", "watch", "--days", "3", "--rate", "9", *there)
     assert code == 0
-    assert re.search(rf"bb_{made[3:11]}_… +read +all +watch", said("key", "list", *there, COLUMNS="120")[0])
+    assert re.search(rf"bb_{made[3:11]}_… +read, 9 a second +all +watch", said("key", "list", *there, COLUMNS="120")[0])
     (row,) = [each for each in json.loads(said("key", "list", "--json", *there)[0]) if each["name"] == "watch"]
     assert row["scopes"] == ["read"]
     assert "is dropped" in said("key", "drop", made[:11], *there)[0]
     assert made[3:11] not in said("key", "list", *there)[0]
+
+
+def test_a_change_that_got_no_answer_may_have_been_made(monkeypatch):
+    """The command does not name the key that the change was sent under: no option takes it."""
+    monkeypatch.setattr(ServerAddress, "client", lambda self: Client(str(self), self.key, deadline=0.0))
+    nobody = ("--url", f"http://127.0.0.1:{free_port()}", "--key", "bb_some")
+    for words, remedy in (
+        (("top-up", "ads", "5"), "look before you repeat the command"), (("list",), "whether the address is right"),
+    ):  # fmt: skip
+        _, code, error = said("campaign", *words, *nobody)
+        assert code
+        assert remedy in str(error)
+        assert "key=" not in str(error)
 
 
 class Address:
@@ -235,7 +279,7 @@ def test_webhooks_are_made_listed_tested_and_dropped(place, request):
         (row,) = json.loads(said("webhook", "list", "--json", *where)[0])
         assert (row["id"], row["url"], row["campaign"]) == (made["id"], address.url, "watched")
         assert (row["waiting"], "secret" in row) == (0, False)
-        assert made["id"] in said("webhook", "list", *where, COLUMNS="140")[0]
+        assert made["id"] in said("webhook", "list", *where)[0]
         text, code, _ = said("webhook", "test", made["id"], *where)
         assert (text, code) == (f"{made['id']} has not accepted a test: status 500\n", 1)
         assert said("webhook", "test", made["id"], *where)[:2] == (f"{made['id']} has accepted a test\n", 0)

@@ -16,18 +16,17 @@ from budgetbandits.errors import BadParameter, OutcomeUnknown
 from budgetbandits.service.http.auth import KeyRing, prefix_meant
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from served import pull
 from servers import free_port
 from stores import tamper
 
 ADS = ["campaign", "create", "ads", "--budget", "500", "--arm", "search=2.5", "--arm", "mail=0.5"]
 
 
-def test_a_campaigns_life(say, tmp_path):
+def test_a_campaigns_life(say, store, engine):
     assert "No campaigns yet" in say("campaign", "list")
     assert "left 500.00" in say(*ADS)
-    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        answer = DecisionService(store).decide("ads", "one")
-        DecisionService(store).feedback(answer.decision, cost=0.25, reward=1.0)
+    pull(engine, "ads", "one", cost=0.25, reward=1.0)
     shown = say("campaign", "show", "ads")
     assert "spent 0.25" in shown
     assert re.search(r"(search|mail) +[\d.]+ +1 +0 +0.25 +1.0 +4 ", shown)
@@ -48,18 +47,20 @@ def test_a_campaigns_life(say, tmp_path):
     say("campaign", "change", "ads", "horizon=300", fails="leave horizon out, or use bts-paced")
     say("campaign", "change", "ads", "lease=3", fails="write TERM=VALUE with one of name, policy, budget, daily_cap")
     said = say("campaign", "change", "ads", "budget=40", "name=Ads", "daily_cap=9", "time_zone=UTC", "--cap", "mail=3")
-    for words in ("Ads  active", "budget 40.00", "time zone UTC", "3.00"):
+    for words in ("Ads  running", "budget 40.00", "time zone UTC", "3.00"):
         assert words in said
-    say("campaign", "change", "Ads", "daily_cap=none", "time_zone=none", "name=ads")
+    said = say("campaign", "change", "Ads", "daily_cap=none", "time_zone=none", "name=ads", "budget=0.3")
+    assert "ads  exhausted  bts" in said
+    assert "0.0500 left, the smallest cap is 2.0000" in said
+    say("campaign", "change", "ads", "budget=40")
     say("campaign", "change", "ads", fails="these are the terms already")
     say("campaign", "change", "ads", "daily_cap=much", fails="'much' is no number")
     assert "1 decisions in made.csv" in say("campaign", "export", "ads", "made.csv")
     assert polars.read_csv("made.csv")["cost"].to_list() == [0.25]
     say("campaign", "export", "ads", "all.parquet", "--table", "events")
     assert polars.read_parquet("all.parquet")["kind"].to_list()[:3] == ["created", "decided", "settled"]
-    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        ahead = DecisionService(store, lambda: time.time() + 400 * 86_400.0)
-        ahead.void(ahead.decide("ads", "far ahead").decision)
+    ahead = DecisionService(store, lambda: time.time() + 400 * 86_400.0)
+    ahead.void(ahead.decide("ads", "far ahead").decision)
     assert "ads continues today" in say("campaign", "reset-clock", "ads")
     assert "agrees with its events" in say("campaign", "verify", "ads")
     assert "ads is closed" in say("campaign", "close", "ads")
@@ -68,19 +69,17 @@ def test_a_campaigns_life(say, tmp_path):
 
 def test_verify_says_what_is_wrong_and_exits_with_1(say, tmp_path):
     say(*ADS)
-    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        store.write(lambda tx: tx.change("UPDATE campaign SET budget = budget + 1"))
+    tamper(tmp_path / "budgetbandits.db", "UPDATE campaign SET budget = budget + 1")
     said = say("campaign", "verify", "ads", code=1)
     assert "1 differences" in said
     assert "500000001" in said
 
 
-def test_verify_finds_the_same_where_python_leaves_assertions_out(say, tmp_path):
+def test_verify_finds_the_same_where_python_leaves_assertions_out(say, engine, tmp_path):
     say(*ADS)
-    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        for number in range(4):
-            DecisionService(store).decide("ads", str(number))
-        store.write(lambda tx: tx.change("UPDATE event SET arm = 1 - arm WHERE kind = 'decided'"))
+    for number in range(4):
+        engine.decide("ads", str(number))
+    tamper(tmp_path / "budgetbandits.db", "UPDATE event SET arm = 1 - arm WHERE kind = 'decided'")
     command = [sys.executable, "-O", "-m", "budgetbandits", "campaign", "verify", "ads"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == (say("campaign", "verify", "ads", code=1), 1)
@@ -95,13 +94,10 @@ def test_money_is_never_cut_off_in_the_list(say):
     assert max(len(line) for line in said.splitlines()) <= 80
 
 
-def test_small_money_is_shown_as_it_is(say, tmp_path):
+def test_small_money_is_shown_as_it_is(say, engine):
     say("campaign", "create", "llm", "--budget", "0.05", "--arm", "small=0.00005", "--arm", "large=0.0004")
-    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        DecisionService(store).feedback(
-            DecisionService(store).decide("llm", "one").decision, cost=0.000021, reward=0.04
-        )
-        held = DecisionService(store).decide("llm", "two").hold
+    pull(engine, "llm", "one", cost=0.000021, reward=0.04)
+    held = engine.decide("llm", "two").hold
     shown, listed = say("campaign", "show", "llm"), say("campaign", "list")
     left = 0.05 - 0.000021 - held
     assert f"budget 0.050000  spent 0.000021  held {held:.6f}  left {left:.6f}  overrun 0.000000" in shown
@@ -111,13 +107,10 @@ def test_small_money_is_shown_as_it_is(say, tmp_path):
     assert max(len(line) for line in (shown + listed).splitlines()) <= 80
 
 
-def test_money_that_is_large_and_small_is_never_cut_off(say, tmp_path):
+def test_money_that_is_large_and_small_is_never_cut_off(say, engine):
     arms = ["--arm", "gpt-4.1-mini-2025-04-14=12345.67", "--arm", "claude-opus-4-with-thinking=98765.43"]
     say("campaign", "create", "x" * 60, "--budget", "123456789.25", *arms)
-    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        DecisionService(store).feedback(
-            DecisionService(store).decide("x" * 60, "one").decision, cost=0.000021, reward=1.0
-        )
+    pull(engine, "x" * 60, "one", cost=0.000021, reward=1.0)
     shown, listed = say("campaign", "show", "x" * 60), say("campaign", "list")
     for said in (shown, listed):
         assert "budget 123,456,789.250000  spent 0.000021  held 0.000000\n" in said
@@ -127,18 +120,18 @@ def test_money_that_is_large_and_small_is_never_cut_off(say, tmp_path):
     assert "…" not in shown + listed
 
 
-@pytest.mark.parametrize("begins", ["=", "+", "-", "@", "\t", "\r"])
-def test_no_cell_of_an_export_is_a_formula(say, tmp_path, begins):
-    say("campaign", "create", "ads", "--budget", "5", "--arm", "=1+1=1", "--arm", "@SUM(A1)=1")
-    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        DecisionService(store).decide("ads", begins + "cmd|' /C calc'!A0")
+def test_no_cell_of_an_export_is_a_formula(say, engine):
+    say("campaign", "create", "ads", "--budget", "9", "--arm", "=1+1=1", "--arm", "@SUM(A1)=1")
+    keys = [begins + "cmd|' /C calc'!A0" for begins in "=+-@\t\r"]
+    for key in keys:
+        engine.decide("ads", key)
     say("campaign", "export", "ads", "made.csv")
     say("campaign", "export", "ads", "made.parquet")
     with open("made.csv", newline="") as file:
-        row = next(csv.DictReader(file))
-    assert row["key"] == "'" + begins + "cmd|' /C calc'!A0"
-    assert row["arm"] in ("'=1+1", "'@SUM(A1)")
-    assert polars.read_parquet("made.parquet")["key"][0] == row["key"][1:]  # which computes nothing
+        rows = list(csv.DictReader(file))
+    assert [row["key"] for row in rows] == [f"'{key}" for key in keys]
+    assert {row["arm"] for row in rows} <= {"'=1+1", "'@SUM(A1)"}
+    assert polars.read_parquet("made.parquet")["key"].to_list() == keys  # which computes nothing
 
 
 def test_terms(say):
@@ -193,11 +186,10 @@ def test_a_password_in_the_environment_is_used(monkeypatch, address):
     assert "s3cret" not in repr(given[1])  # its name too, which the server says
 
 
-def test_keys(say, tmp_path):
+def test_keys(say, store):
     say(*ADS)
     key = say("key", "create", "--scope", "decide", "--scope", "feedback", "--campaign", "ads").strip()
-    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        assert KeyRing(store).check(key, "decide", "ads").scopes == ("decide", "feedback")
+    assert KeyRing(store).check(key, "decide", "ads").scopes == ("decide", "feedback")
     listed = say("key", "list")
     assert key.split("_")[1] in listed
     assert key.split("_", 2)[2] not in listed
@@ -253,14 +245,12 @@ def test_a_change_of_which_nobody_knows_whether_it_was_made_is_made_once(say, mo
     assert "budget 505.00" in say("campaign", "show", "ads")
 
 
-def test_requests_and_failures_are_shown(say, tmp_path):
+def test_requests_and_failures_are_shown(say, engine):
     models = ["--arm", "small=0.1", "--arm", "large=2", "--policy", "bts-paced", "--horizon", "400"]
     say("campaign", "create", "models", "--budget", "50", *models, "--propensity-draws", "5")
-    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        engine = DecisionService(store)
-        for number in range(5):
-            answer = engine.decide("models", f"{number}", segment="code", arms=["large"])
-            engine.feedback(answer.decision, **({"failed": True} if number else {"reward": 1.0, "cost": 0.5}))
+    for number in range(5):
+        told = {"failed": True} if number else {"reward": 1.0, "cost": 0.5}
+        pull(engine, "models", f"{number}", **told, segment="code", arms=["large"])
     shown = " ".join(say("campaign", "show", "models").split())
     for words in ("requests expected 400", "draws for propensities 5", "1 requests answered, 5 used", "segments code"):
         assert words in shown

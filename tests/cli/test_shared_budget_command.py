@@ -2,12 +2,11 @@
 
 import json
 
-from budgetbandits.service.service import DecisionService
-from budgetbandits.service.stores.sqlite import SQLiteStore
+from served import pull
 from stores import tamper
 
 
-def test_a_shared_budgets_life(say, tmp_path):
+def test_a_shared_budgets_life(say, engine, tmp_path):
     assert "No shared budgets yet" in say("shared-budget", "list")
     made = say("shared-budget", "create", "marketing", "--budget", "3", "--period", "month", "--unspent", "carry")
     assert "left 3.00" in made
@@ -16,9 +15,7 @@ def test_a_shared_budgets_life(say, tmp_path):
     arms = ["--arm", "search=1", "--arm", "mail=0.5"]
     assert "shared budget marketing" in say("campaign", "create", "ads", "--budget", "5", *arms,
                                             "--shared-budget", "marketing")  # fmt: skip
-    with SQLiteStore(tmp_path / "budgetbandits.db") as store:
-        engine = DecisionService(store)
-        engine.feedback(engine.decide("ads", "1", arms=["search"]).decision, cost=0.75, reward=1.0)
+    pull(engine, "ads", "1", cost=0.75, reward=1.0, arms=["search"])
     assert json.loads(say("shared-budget", "show", "marketing", "--json"))["campaigns"][0]["spent"] == 0.75
     assert "budget 8.00" in say("shared-budget", "change", "marketing", "budget=8")
     assert "7.25" in say("shared-budget", "list")

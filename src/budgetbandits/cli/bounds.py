@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
-from budgetbandits.cli.screen import AsJson, plain_table, print_json
+from budgetbandits.cli.screen import AsJson, plain_table, print_json, terminal
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.numbers import number, short
 from budgetbandits.problems.oracle import best_arms, best_ratio, gaps, reward_bounds
@@ -94,13 +93,12 @@ def _show(
 ) -> None:
     best = escape(", ".join(problem.names[arm] for arm in best_arms(problem)))
     table = plain_table(
+        "arm",
+        numbers=("Δ", "γ", "δ", "ε", "⌈L⌉", "lucky", "waiting", "pulls", "regret"),
         title=f"{escape(title)}: pulls at most at B = {budget:,g} ({chain} chain)\n"
         f"{len(problem)} arms, best {best} ({best_ratio(problem):.3f} reward per cost)",
-        title_justify="left",
     )
-    table.add_column("arm", overflow="fold", min_width=6)
-    for column in ("Δ", "γ", "δ", "ε", "⌈L⌉", "lucky", "waiting", "pulls", "regret"):
-        table.add_column(column, justify="right", no_wrap=True)
+    table.columns[0].min_width = 6
     arms = sorted(bounds[chain].arms, key=lambda arm: -arm.regret)
     for arm in arms[:ARMS_SHOWN_MAX]:
         table.add_row(
@@ -108,16 +106,15 @@ def _show(
             *(f"{value:.2g}" for value in (arm.gap, arm.gamma, arm.delta, arm.epsilon)),
             *(short(value) for value in (arm.first_pulls, arm.lucky_samples, arm.waiting, arm.pulls, arm.regret)),
         )
-    console = Console()
+    console = terminal()
     console.print(table)
     if len(arms) > ARMS_SHOWN_MAX:
-        console.print(f"The {ARMS_SHOWN_MAX} of {len(arms)} arms that add the most; --json has all.\n", highlight=False)
+        console.print(f"The {ARMS_SHOWN_MAX} of {len(arms)} arms that add the most; --json has all.\n")
     summed = [arm.remainder / arm.waiting for arm in arms if 0.0 < arm.waiting < math.inf]
     left_out = f" (at most {max(summed):.0%} of it is a bound on terms not summed)" if summed else ""
     console.print(
         "⌈L⌉: until the arm is known. lucky: it still looked better by δ. waiting: the\n"
-        f"best arm looked worse by ε{left_out}.\n",
-        highlight=False,
+        f"best arm looked worse by ε{left_out}.\n"
     )
     low, high = reward_bounds(problem, budget)
     lower = lower_constant(problem)
@@ -136,12 +133,12 @@ def _show(
         ("regret at most whatever is played", number(bounds[chain].trivial)),
     ]
     for name, value in totals:
-        console.print(f"{name:42} {value}", highlight=False)
-    console.print("\ngrowth per ln B, as B → ∞", highlight=False)
+        console.print(f"{name:42} {value}")
+    console.print("\ngrowth per ln B, as B → ∞")
     for name, slope in slopes:
-        console.print(f"  {name:40} {number(slope)}", highlight=False)
+        console.print(f"  {name:40} {number(slope)}")
     if lower > 0.0:
-        console.print(f"  {'Theorem 1 by the least':40} {number(ours / lower)} times", highlight=False)
+        console.print(f"  {'Theorem 1 by the least':40} {number(ours / lower)} times")
 
 
 def _useful(bound: UpperBound) -> str:

@@ -7,11 +7,11 @@ It works on the store itself, next to the servers that use it: access to the dat
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 from rich.console import Console
@@ -19,7 +19,7 @@ from rich.markup import escape
 
 from budgetbandits.cli.outcomes import read_history
 from budgetbandits.cli.remote import ServerAddress, row_count
-from budgetbandits.cli.screen import AsJson, filled, fits, local_time, plain_table, print_json, share_bar
+from budgetbandits.cli.screen import AsJson, filled, fits, local_time, plain_table, print_json, share_bar, terminal
 from budgetbandits.cli.service import ACTOR, DEFAULT_STORE, Address, once, opened_service, opened_store, say
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.money import decimals, same_decimals
@@ -221,7 +221,7 @@ def change_command(
     store: Address = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    changes = dict(map(_changed_term, term or []))
+    changes = changed_terms(term or [], _CHANGEABLE)
     if cap:
         changes["caps"] = _arms(cap)
     with opened_service(store) as service:
@@ -229,11 +229,16 @@ def change_command(
         show(service, changes.get("name", campaign), as_json)
 
 
-def _changed_term(text: str) -> tuple[str, Any]:
+def changed_terms(texts: list[str], names: Sequence[str]) -> dict[str, Any]:
+    """What is to be of each term, from TERM=VALUE with one of these names."""
+    return dict(_changed_term(text, names) for text in texts)
+
+
+def _changed_term(text: str, names: Sequence[str]) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     name = name.strip().replace("-", "_")
-    if not equals or name not in _CHANGEABLE:
-        raise BadParameter(f"{text!r:.60} is no change; write TERM=VALUE with one of {', '.join(_CHANGEABLE)}")
+    if not equals or name not in names:
+        raise BadParameter(f"{text!r:.60} is no change; write TERM=VALUE with one of {', '.join(names)}")
     if name in ("name", "policy"):
         return name, value
     if value == "none":
@@ -285,7 +290,7 @@ def prune_command(
     as_json: AsJson = False,
 ) -> None:
     """Move old events and decisions to an archive of Parquet files. They take no more feedback."""
-    with opened_service(store) as service, Console(stderr=True).status(f"pruning {campaign}"):
+    with opened_service(store) as service, terminal(stderr=True).status(f"pruning {campaign}"):
         moved = service.retention.prune(campaign, archive, days, ACTOR)
     text = f"{moved.events:,} events and {moved.decisions:,} decisions of {campaign} are in {archive} now"
     say({"campaign": campaign, "archive": str(archive)} | asdict(moved), text, as_json)
@@ -325,10 +330,14 @@ def verify_command(
 
         with opened_store(store) as database, share_bar(f"replaying {campaign}") as progress:
             differences = verify(database, campaign, progress, archive)
-    said = f"{campaign} agrees with its events"
-    if differences:
-        said = "\n".join([*differences, f"{len(differences)} differences between {campaign} and its events"])
-    say({"campaign": campaign, "agrees": not differences, "differences": differences}, said, as_json)
+    say_differences({"campaign": campaign}, differences, f"{campaign} agrees with its events", as_json)
+
+
+def say_differences(audited: dict[str, str], differences: list[str], agrees: str, as_json: bool) -> NoReturn:
+    """Print what an audit has found, and exit with 1 if it is anything."""
+    [name] = audited.values()
+    lines = [*differences, f"{len(differences)} differences between {name} and its events"] if differences else [agrees]
+    say({**audited, "agrees": not differences, "differences": differences}, "\n".join(lines), as_json)
     raise typer.Exit(1 if differences else 0)
 
 
@@ -359,22 +368,18 @@ def show_all(rows: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    console, table = Console(), plain_table()
-    for title in ("campaign", "standing"):
-        table.add_column(title, overflow="fold")
-    kinds = _kinds(rows)
-    for title in kinds:
-        table.add_column(title, justify="right", no_wrap=True)
+    console, kinds = terminal(), _kinds(rows)
+    table = plain_table("campaign", "standing", numbers=kinds)
     for row in rows:
-        table.add_row(escape(row["name"]), _standing(row), *_money(row, kinds))
+        table.add_row(escape(row["name"]), _standing(row), *same_decimals([row[name] for name in kinds]))
     if not rows:
         console.print("No campaigns yet; create one with 'budgetbandits campaign create'.")
     elif fits(table, console):
         console.print(table)
     else:
         for row in rows:
-            console.print(f"[bold]{escape(row['name'])}[/]  {_standing(row)}", highlight=False)
-            _print_money(console, row)
+            console.print(f"[bold]{escape(row['name'])}[/]  {_standing(row)}")
+            print_money(console, row, _kinds([row]))
 
 
 def _standing(row: dict[str, Any]) -> str:
@@ -392,16 +397,14 @@ def show(service: DecisionService, campaign: str, as_json: bool) -> None:
     if as_json:
         print_json(row)
         return
-    totals = service.totals(campaign)
-    console = Console()
-    console.print(
-        f"[bold]{escape(row['name'])}[/]  {row['status']}  {row['policy']}  since {local_time(row['created_at'])}"
-    )
-    _print_money(console, row)
-    for line in filled(_terms(row), console.width - 1, "; "):
-        console.print(line, highlight=False, markup=False)
-    table = plain_table()
-    table.add_column("arm", overflow="fold")
+    totals, outlook = service.totals(campaign), service.outlook(campaign).to_dict()
+    console, standing = terminal(), _standing({"outlook": outlook})
+    console.print(f"[bold]{escape(row['name'])}[/]  {standing}  {row['policy']}  since {local_time(row['created_at'])}")
+    if outlook["cause"]:
+        console.print(outlook["cause"], markup=False)
+    print_money(console, row, _kinds([row]))
+    print_terms(console, _terms(row))
+    table = plain_table("arm")
     for title in ("cost cap", "pulls", "open", "cost", "reward", "reward per cost"):
         table.add_column(title, justify="right", overflow="fold")
     table.add_column("")
@@ -447,18 +450,18 @@ def _state(arm: dict[str, Any]) -> str:
     return ", ".join(said)
 
 
-def _print_money(console: Console, row: dict[str, Any]) -> None:
-    kinds = _kinds([row])
-    parts = [f"{name} {value}" for name, value in zip(kinds, _money(row, kinds), strict=True)]
-    for line in filled(parts, console.width):
-        console.print(line, highlight=False)
+def print_money(console: Console, row: dict[str, Any], kinds: Sequence[str]) -> None:
+    """Print these amounts, all with as many decimals as any of them needs."""
+    values = same_decimals([row[name] for name in kinds])
+    for line in filled([f"{name} {value}" for name, value in zip(kinds, values, strict=True)], console.width):
+        console.print(line)
+
+
+def print_terms(console: Console, terms: list[str]) -> None:
+    for line in filled(terms, console.width - 1, "; "):
+        console.print(line, markup=False)
 
 
 def _kinds(rows: list[dict[str, Any]]) -> list[str]:
     """The amounts to show: leased ones only if any of these campaigns lease."""
     return [name for name in MONEY if name != "leased" or any(row["lease"] is not None for row in rows)]
-
-
-def _money(row: dict[str, Any], kinds: list[str]) -> list[str]:
-    """A campaign's money, all with as many decimals as any of it needs."""
-    return same_decimals([row[name] for name in kinds])

@@ -10,12 +10,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
 
 from budgetbandits import plugins
-from budgetbandits.cli.screen import AsJson, plain_table, print_json
+from budgetbandits.cli.screen import AsJson, plain_table, print_json, terminal
 from budgetbandits.errors import BadParameter
 from budgetbandits.policies import POLICY_REGISTRY
 from budgetbandits.policies.base import KNOWLEDGE, written
@@ -53,12 +52,12 @@ def policies_command(as_json: AsJson = False) -> None:
         parameters = ", ".join(key if value is None else f"{key}={written(value)}" for key, value in given)
         about = escape(_summary(type(policy))) + (f"\n[dim]{escape(parameters)}[/dim]" if parameters else "")
         table.add_row(name, about, ", ".join(sorted(policy.needs)))
-    console = Console()
+    console = terminal()
     console.print(table)
     console.print("Set parameters by name: epsilon-first:epsilon=0.2. A parameter without a value is optional.")
     console.print("Simulations tell a policy what it must know; elsewhere you give it:")
     for what, meaning in KNOWLEDGE.items():
-        console.print(f"  {what:10} {meaning}", highlight=False)
+        console.print(f"  {what:10} {meaning}")
 
 
 def distributions_command(as_json: AsJson = False) -> None:
@@ -77,9 +76,9 @@ def distributions_command(as_json: AsJson = False) -> None:
     for law in laws:
         of = "both at once" if law["joint"] else "reward or cost"
         table.add_row(law["name"], of, ", ".join(law["parameters"]), escape(law["summary"]))
-    console = Console()
+    console = terminal()
     console.print(table)
-    console.print('In a problem file: reward = { law = "bernoulli", mean = 0.31 }', highlight=False, markup=False)
+    console.print('In a problem file: reward = { law = "bernoulli", mean = 0.31 }', markup=False)
 
 
 def families_command(as_json: AsJson = False) -> None:
@@ -94,7 +93,7 @@ def families_command(as_json: AsJson = False) -> None:
     table.add_column("how it draws rewards and costs")
     for each in families:
         table.add_row(each["name"], escape(each["summary"]))
-    Console().print(table)
+    terminal().print(table)
 
 
 def problem_command(
@@ -129,18 +128,18 @@ def check_command(
     """Check a policy against the contract of all policies, and its engine; exit code 1 if anything is broken."""
     from budgetbandits.testing import check_policy
 
-    console, chosen = Console(), plugins.find_policy(policy)
+    console, chosen = terminal(), plugins.find_policy(policy)
 
     def show(finding: Finding) -> None:
         if as_json:
             return
         colour = {"holds": "green", "broken": "bold red"}.get(finding.verdict, "dim")
-        console.print(f"[{colour}]{finding.verdict:15}[/{colour}] {finding.check}", highlight=False)
+        console.print(f"[{colour}]{finding.verdict:15}[/{colour}] {finding.check}")
         if finding.detail:
-            console.print(Padding(escape(finding.detail), (0, 0, 0, 16)), highlight=False)
+            console.print(Padding(escape(finding.detail), (0, 0, 0, 16)))
 
     if not as_json:
-        console.print(f"[bold]{escape(chosen.spec)}[/bold]: about a minute", highlight=False)
+        console.print(f"[bold]{escape(chosen.spec)}[/bold]: about a minute")
     report = check_policy(chosen, show)
     if as_json:
         print_json(
@@ -152,6 +151,6 @@ def check_command(
     else:
         if report.engine is not None:
             why = f", not by a faster one: {report.engine.reason}" if report.engine.reason else ""
-            console.print(f"\nPlayed by the engine {report.engine.name!r}{escape(why)}", highlight=False)
-        console.print("\nEverything holds." if report.holds else f"\n{len(report.broken)} broken", highlight=False)
+            console.print(f"\nPlayed by the engine {report.engine.name!r}{escape(why)}")
+        console.print("\nEverything holds." if report.holds else f"\n{len(report.broken)} broken")
     raise typer.Exit(0 if report.holds else 1)

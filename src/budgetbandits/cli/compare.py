@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from budgetbandits.cli.screen import AsJson, filled, fits, plain_table, print_json, show_slower
+from budgetbandits.cli.screen import AsJson, filled, fits, plain_table, print_json, show_slower, terminal
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.numbers import count, estimate, exact, interval, listed, number
 from budgetbandits.policies import label
@@ -49,7 +49,7 @@ def compare_command(
         print_json({"studies": studies})
     else:
         for study in studies:
-            _show(Console(), study)
+            _show(terminal(), study)
 
 
 def _formatted(found: list[Results], budget: float | None, metric: str, kind: str) -> str:
@@ -96,13 +96,13 @@ def _of(group: str, rows: list[Row]) -> list[Row]:
 def _show(console: Console, study: Row) -> None:
     metric = study["metric"].replace("_", "-")
     title = f"{study['study']}: {metric} at B = {exact(study['budget'])}"
-    console.print(f"\n[bold]{escape(title)}[/bold]", highlight=False)
+    console.print(f"\n[bold]{escape(title)}[/bold]")
     for group in study["groups"]:
         ranked = group["policies"]
         sizes = f"{count(ranked[0]['problems'], 'problem')}, {count(study['runs'], 'run')}"
-        console.print(f"\n{escape(group['group'])} ({sizes})", highlight=False)
+        console.print(f"\n{escape(group['group'])} ({sizes})")
         _show_ranking(console, ranked)
-        console.print(escape(_verdict(ranked, study["better"])), highlight=False)
+        console.print(escape(_verdict(ranked, study["better"])))
         if len(ranked) > 2:
             _show_matrix(console, group, study["better"])
     show_slower(study["slower"])
@@ -118,7 +118,7 @@ def _show_ranking(console: Console, ranked: list[Row]) -> None:
     console.print(_ranking(ranked, counts=False))
     best = [f"{label(row['policy'])} {row['best_on']} ({row['surely_best_on']})" for row in ranked if row["best_on"]]
     for line in filled(["Best on (surely):", *best], console.width):
-        console.print(escape(line), highlight=False)
+        console.print(escape(line))
 
 
 def _ranking(ranked: list[Row], counts: bool) -> Table:
@@ -166,25 +166,20 @@ def _show_matrix(console: Console, group: Row, better: str) -> None:
     wins = {(pair["first"], pair["second"]): pair["wins"] for pair in group["pairs"]}
     wins |= {(pair["second"], pair["first"]): pair["losses"] for pair in group["pairs"]}
     signs = (LOWER, HIGHER) if better == "lower" else (HIGHER, LOWER)
-    table = plain_table()
-    for column in ("", *range(1, len(ranked) + 1)):
-        table.add_column(str(column), justify="right", no_wrap=True)
+    table = plain_table(numbers=("", *(str(place) for place in range(1, len(ranked) + 1))))
     for place, row in enumerate(ranked, start=1):
         cells = []
         for other in ranked:
-            won, lost = (wins.get(each, 0) for each in _both(row["policy"], other["policy"]))
+            pair = row["policy"], other["policy"]
+            won, lost = wins.get(pair, 0), wins.get(pair[::-1], 0)
             cell = f"{won:,}" if problems > 1 else signs[0] if won else signs[1] if lost else UNSURE
             cells.append("" if row is other else cell)
         table.add_row(str(place), *cells)
     if fits(table, console):
         what = f"on how many problems the row is surely {better} than the column"
         signs_mean = f"{LOWER} row surely lower than column, {HIGHER} higher, {UNSURE} unsure"
-        console.print(f"\nPairs: {what if problems > 1 else signs_mean}", highlight=False)
-        console.print("Each pair is judged alone.", highlight=False)
+        console.print(f"\nPairs: {what if problems > 1 else signs_mean}")
+        console.print("Each pair is judged alone.")
         console.print(table)
     else:
-        console.print(f"The {len(group['pairs'])} pairs need a wider screen, or --json.", highlight=False)
-
-
-def _both(first: str, second: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    return (first, second), (second, first)
+        console.print(f"The {len(group['pairs'])} pairs need a wider screen, or --json.")

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from budgetbandits.cli.screen import AsJson, print_json
+from budgetbandits.cli.screen import AsJson, print_json, terminal
 from budgetbandits.cli.simulate import record, show, simulate_all
 from budgetbandits.errors import BudgetBanditsError, HoldRefused
 from budgetbandits.policies import parse_policy
@@ -30,7 +29,6 @@ from budgetbandits.problems.families import family
 
 if TYPE_CHECKING:
     from budgetbandits.client import Client, Decision
-    from budgetbandits.service.service import DecisionService
     from budgetbandits.service.stores.contract import Store, Transaction
 
 CAPS = {"cedar-70b": 1.2, "atlas-mini": 1.2, "cedar-8b": 0.6, "atlas-large": 4.0}
@@ -75,7 +73,7 @@ def demo_command(
         print_json(record(problem, outcomes))
         return
     show(problem, outcomes, title=f"uniform-bernoulli, means in [0.1, 1], seed {seed}")
-    Console().print(
+    terminal().print(
         "\nYour own: [bold].venv/bin/budgetbandits problem uniform-bernoulli > my.toml[/bold], then "
         "[bold].venv/bin/budgetbandits simulate my.toml --policy bts --policy kube --budget 2000[/bold]"
     )
@@ -89,14 +87,13 @@ def serve_demo(port: int, open_page: bool) -> None:
         from budgetbandits.service.http.auth import make_first_key
         from budgetbandits.service.http.server import ServerOptions, serve
         from budgetbandits.service.rollups import roll_up
-        from budgetbandits.service.service import DecisionService
         from budgetbandits.service.stores import open_store
 
         with tempfile.TemporaryDirectory(prefix="budgetbandits-demo-") as folder:
             address, rng = str(Path(folder) / "demo.db"), random.Random(7)
             with open_store(address) as store:
                 key = make_first_key(store, time.time())
-                live_through(DecisionService, store, rng)
+                live_through(store, rng)
                 roll_up(store)
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             page = f"{url}/sign-in#key={key}"
@@ -114,14 +111,15 @@ def serve_demo(port: int, open_page: bool) -> None:
                 worker.join(5.0)
 
 
-def live_through(service_class: type[DecisionService], store: Store, rng: random.Random) -> None:
+def live_through(store: Store, rng: random.Random) -> None:
     """Simulate ten days of a campaign with a clock of its own, many decisions per transaction: it takes a second."""
     from budgetbandits.service.feedback import FeedbackReport
+    from budgetbandits.service.service import DecisionService
 
     now = time.time()
     moments = iter(_moments(now, rng))
     at = [now - DAYS * 86_400]
-    service = service_class(store, lambda: at[0])
+    service = DecisionService(store, lambda: at[0])
     service.create("models", "bts", 900.0, CAPS, pace_seconds=14 * 86_400.0, hold_seconds=1800.0, actor="demo")
 
     def one(tx: Transaction, number: int) -> None:

@@ -8,12 +8,11 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from budgetbandits import plugins
-from budgetbandits.cli.screen import AsJson, fits, plain_table, print_json
+from budgetbandits.cli.screen import AsJson, fits, plain_table, print_json, terminal
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.numbers import count
 from budgetbandits.off_policy import Estimate, Evaluation, Log, Target, evaluate, even, held_still, mix, one_arm
@@ -135,7 +134,7 @@ def _value(value: Value | None) -> dict[str, Any] | None:
 
 
 def _show(title: str, whole: Log, log: Log, found: list[Evaluation]) -> None:
-    console = Console()
+    console = terminal()
     head = f"{escape(title)}\n{len(log):,} decisions" + (f", {len(log.segments)} segments" if log.segments else "")
     head += f", {count(len(log.feature_names), 'feature')}" if log.feature_names else ""
     if len(log) < len(whole):
@@ -146,27 +145,24 @@ def _show(title: str, whole: Log, log: Log, found: list[Evaluation]) -> None:
     console.print(wide if fits(wide, console) else narrow)
     for each in found:
         if each.problem:
-            console.print(f"{escape(label(each.target))}: {escape(each.problem)}.", highlight=False, soft_wrap=True)
+            console.print(f"{escape(label(each.target))}: {escape(each.problem)}.", soft_wrap=True)
         elif abs(each.weight.value - (1.0 - each.unanswered)) > WEIGHT_ERRORS_MAX * max(each.weight.error, 1e-12):
             console.print(
                 f"{escape(label(each.target))}: its weights have the mean {_said(each.weight)} (95 %), not "
                 f"{1.0 - each.unanswered:.3g}: the log's propensities are not those of its choices.",
-                highlight=False, soft_wrap=True,
+                soft_wrap=True,
             )  # fmt: skip
 
 
 def _table(head: str, log: Log, found: list[Evaluation], gains: bool) -> Table:
     lines = plain_table(
+        "target",
+        numbers=("reward", *(["gain"] if gains else []), "cost", "effective"),
         title=head,
-        title_justify="left",
         caption="for each request: doubly robust, ± as far as the farther end of its 95 % interval.\n"
         + ("gain: reward above that of the policy that ran.\n" if gains else "")
         + "effective: how many decisions of the target's own would say as much.",
-        caption_justify="left",
     )
-    lines.add_column("target", overflow="fold")
-    for column in ("reward", *(["gain"] if gains else []), "cost", "effective"):
-        lines.add_column(column, justify="right", no_wrap=True)
     ran = [_said(mean_of(values)) for values in (log.reward, log.cost)]
     lines.add_row("what ran", ran[0], *([""] if gains else []), ran[1], f"{len(log):,}", end_section=True)
     for each in found:

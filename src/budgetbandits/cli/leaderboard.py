@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from budgetbandits.cli.screen import AsJson, plain_table, print_json, show_slower
+from budgetbandits.cli.screen import AsJson, plain_table, print_json, show_slower, terminal
 from budgetbandits.cli.study import Cluster, Jobs, Ray, bar, show_report, workers_of
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.numbers import count, interval, listed, number, open_interval, short
@@ -91,48 +91,40 @@ def _show_overall(summary: dict[str, Any]) -> None:
     from budgetbandits.experiments.standings import given_knowledge
 
     ranked = [row for row in summary["overall"] if row["competes"] and row["comparable"]]
-    table = plain_table()
-    table.add_column("policy", no_wrap=True)
-    for column in ("times the best", "95 % interval", "settings"):
-        table.add_column(column, justify="right")
+    table = plain_table("policy", numbers=("times the best", "95 % interval", "settings"))
     for row in ranked[:POLICIES_SHOWN_MAX]:
         table.add_row(
             label(row["policy"]), f"{row['times']:.2f}", interval(row["low"], row["high"]), str(row["settings"])
         )
-    Console().print(table)
-    Console().print(
+    terminal().print(table)
+    terminal().print(
         f"Mean regret by that of each setting's best policy, geometric mean over the settings that a policy plays; the "
         f"first {min(POLICIES_SHOWN_MAX, len(ranked))} of {count(len(ranked), 'policy')} that need to know nothing but "
-        f"{given_knowledge(summary)}.",
-        highlight=False,
+        f"{given_knowledge(summary)}."
     )
 
 
 def _show_score(scored: dict[str, Any], settings: int) -> None:
-    table = plain_table()
-    table.add_column("policy")
-    for column in ("score", "95 % interval", "first in", "mean", "median", "90 %", "99 %"):
-        table.add_column(column, justify="right", no_wrap=True)
-    rows = scored["policies"]
+    columns = ("score", "95 % interval", "first in", "mean", "median", "90 %", "99 %")
+    table, rows = plain_table("policy", numbers=columns), scored["policies"]
     for row in rows[:POLICIES_SHOWN_MAX]:
         table.add_row(
             label(row["policy"]), number(row["score"]), interval(row["low"], row["high"]),
             f"{100 * row['first']:.0f} %", *(number(row[key]) for key in ("mean", "median", "q90", "q99")),
         )  # fmt: skip
-    Console().print(table)
+    terminal().print(table)
     pairs = scored["pairs"]
     said = ", ".join(
         f"{word} in {pairs[key]} ({100 * pairs[key] / max(pairs['all'], 1):.0f} %)"
         for word, key in (("surely ahead", "ahead"), ("tied", "tied"), ("surely behind", "behind"))
     )
-    Console().print(
+    terminal().print(
         f"Score: mean, median, 90 % and 99 % quantile of the regret by the lower bound, averaged over "
         f"{len(scored['settings'])} of {count(settings, 'setting')} (those with several problems and a known bound); "
         f"the first {min(POLICIES_SHOWN_MAX, len(rows))} of {count(len(rows), 'policy')} that play in all of them and "
         f"need to know nothing but the budget. First in: the share of resamples in which a policy has the lowest.\n"
         f"{label(scored['champion'])} against each policy in print that needs to know nothing but the budget, setting "
-        f"by setting: of {count(pairs['all'], 'pair')} {said} by its mean (95 %, Holm over all pairs).",
-        highlight=False,
+        f"by setting: of {count(pairs['all'], 'pair')} {said} by its mean (95 %, Holm over all pairs)."
     )
 
 
@@ -170,14 +162,14 @@ def recommend_command(
     if as_json:
         print_json(found)
     else:
-        _show_recommendation(Console(), found)
+        _show_recommendation(terminal(), found)
 
 
 def _show_recommendation(console: Console, found: dict[str, Any]) -> None:
     nearest = found["settings"][0]
 
     def say(text: str) -> None:
-        console.print(text, highlight=False, markup=False)
+        console.print(text, markup=False)
 
     say(f"Use {found['policy']}.")
     say(
@@ -191,10 +183,7 @@ def _show_recommendation(console: Console, found: dict[str, Any]) -> None:
         say("It is significantly better than every other policy there (95 %, Holm).")
     if found["tail"] != found["policy"]:
         say(f"If bad games hurt more than the mean: {found['tail']} has the lowest 99 % quantile of these.")
-    table = plain_table()
-    table.add_column("policy", no_wrap=True)
-    for column in ("mean regret", "95 % interval", "median", "99 %", "its interval"):
-        table.add_column(column, justify="right")
+    table = plain_table("policy", numbers=("mean regret", "95 % interval", "median", "99 %", "its interval"))
     for row in found["standings"]:
         table.add_row(
             row["policy"], number(row["mean"]), interval(row["low"], row["high"]), number(row["median"]),

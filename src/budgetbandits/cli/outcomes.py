@@ -10,23 +10,20 @@ number inside ``metadata``, or a constant for every call that succeeded.
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
-from budgetbandits.cli.screen import AsJson, plain_table, print_json
+from budgetbandits.cli.screen import AsJson, plain_table, print_json, terminal, whole_file, write_csv
 from budgetbandits.errors import BadParameter, MissingExtra
 from budgetbandits.formatting.money import decimals
-from budgetbandits.formatting.tables import csv_cell
 from budgetbandits.validation import FileKey
 
 Format = Literal["table", "litellm"]
@@ -223,14 +220,11 @@ def import_command(
         print_json({"file": file, "taken": taken, "skipped": dict(found.skipped), "arms": arms})
         return
     print(f"{taken:,} rows taken, {found.skipped.total():,} skipped{f' ({_reasons(found)})' if found.skipped else ''}")
-    table = plain_table()
-    table.add_column("arm", overflow="fold")
-    for title in ("pulls", "reward", "cost"):
-        table.add_column(title, justify="right")
+    table = plain_table("arm", numbers=("pulls", "reward", "cost"))
     rewards, costs = (decimals(each[place] for each in past.values()) for place in (1, 2))
     for arm, (pulls, reward, cost) in past.items():
         table.add_row(escape(arm), f"{pulls:,}", f"{reward:,.{rewards}f}", f"{cost:,.{costs}f}")
-    Console().print(table)
+    terminal().print(table)
     if out is not None:
         print(f"{out} is written")
 
@@ -241,29 +235,14 @@ def _reasons(found: Outcomes) -> str:
 
 def _write(rows: list[dict[str, Any]], path: Path) -> None:
     """A table of these rows, all of it or nothing."""
-    writers: dict[str, Callable[[list[dict[str, Any]], list[str], Path], None]] = {
-        ".csv": _write_csv, ".parquet": _write_parquet,
-    }  # fmt: skip
-    if path.suffix not in writers:
+    if path.suffix not in (".csv", ".parquet"):
         raise BadParameter(f"{path.name!r:.60} ends in {path.suffix or 'nothing'!r}; use .csv or .parquet")
     names = [name for name in ("request", "arm", "segment", "reward", "cost", "pulls") if any(name in r for r in rows)]
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        writers[path.suffix](rows, names, partial)
-        partial.replace(path)
-    except OSError as error:
-        raise BadParameter(f"cannot write {str(path)!r}: {error.strerror or error}; choose another place") from None
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def _write_csv(rows: list[dict[str, Any]], names: list[str], path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(names)
-        for row in rows:
-            cells = [row.get(name, "") for name in names]
-            writer.writerow([csv_cell(cell) if isinstance(cell, str) else cell for cell in cells])
+    with whole_file(path) as file:
+        if path.suffix == ".csv":
+            write_csv(file, names, ([row.get(name, "") for name in names] for row in rows))
+        else:
+            _write_parquet(rows, names, file)
 
 
 def _write_parquet(rows: list[dict[str, Any]], names: list[str], path: Path) -> None:

@@ -119,6 +119,9 @@ class RemoteService:
         rows = [asdict(each) for each in self._client.campaigns()]
         return [{name: value for name, value in row.items() if name not in left_out} for row in rows]
 
+    def outlook(self, campaign: str) -> StandingInfo:
+        return self._client.standing(campaign)
+
     def outlooks(self) -> list[StandingInfo]:
         return self._client.standings()
 

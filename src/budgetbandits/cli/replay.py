@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from budgetbandits import plugins
-from budgetbandits.cli.screen import AsJson, plain_table, print_json, share_bar
+from budgetbandits.cli.screen import AsJson, plain_table, print_json, share_bar, terminal, whole_file, write_csv
 from budgetbandits.cli.simulate import spread
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.numbers import count
-from budgetbandits.formatting.tables import csv_cell
 from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies import label
 from budgetbandits.policies.base import Policy, RequestPolicy
@@ -60,7 +57,9 @@ def replay_command(
     if no_segments:
         before, records = None if before is None else before.without_segments(), records.without_segments()
     if log is not None:
-        _write_log(log, logged(records, policies[0], budget_per_request[0], seed=seed, learn_on=before))
+        made = logged(records, policies[0], budget_per_request[0], seed=seed, learn_on=before)
+        with whole_file(log) as file:
+            write_csv(file, made, zip(*made.values(), strict=True))
     total = len(policies) * len(budget_per_request) * orders
     found: list[ReplayResult] = []
     with share_bar("replaying") as advance:
@@ -92,20 +91,6 @@ def _features(
     if learn_on is not None and learn_on_features is None:
         raise BadParameter("--features is a file for the first table; say --learn-on-features FILE.csv for --learn-on")
     return Path(names[0]), learn_on_features or []
-
-
-def _write_log(path: Path, columns: dict[str, list[Any]]) -> None:
-    partial = path.with_name(f".{path.name}.part")
-    try:
-        with partial.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(columns)
-            rows = zip(*columns.values(), strict=True)
-            writer.writerows([csv_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise BadParameter(f"cannot write {str(path)!r}: {error.strerror or error}; choose another place") from None
 
 
 def _bounds(
@@ -142,22 +127,19 @@ def _record(table: ReplayTable, found: list[ReplayResult], orders: int, seed: in
 def _show(title: str, table: ReplayTable, found: list[ReplayResult], policies: list[Policy], orders: int) -> None:
     segments = f", {len(table.segments)} segments" if table.segments else ""
     features = f", {count(len(table.feature_names), 'feature')}" if table.feature_names else ""
-    lines = plain_table(
-        title=f"{escape(title)}\n{len(table):,} requests, {len(table.arms)} arms{segments}{features}, {orders} orders",
-        title_justify="left",
-        caption="reward: mean of a request, ± half of its 95 % interval over the orders.\n"
-        f"best mix: what the best mix of arms earns, all means known{', by segment' if segments else ''}.\n"
-        + ("hindsight: what the best arm for each request earns, all outcomes known.\n" if features else "")
-        + "used: share of the budget spent, on average and at most.",
-        caption_justify="left",
-    )
-    lines.add_column("policy", overflow="fold")
     unanswered = ["unanswered"] if any(each.unanswered.any() for each in found) else []
     bounds = {"best mix": _bounds(fluid_reward_of, table, found)}
     if features:
         bounds["hindsight"] = _bounds(hindsight_reward_of, table, found)
-    for column in ("budget", "reward", *bounds, "used", "at most", *unanswered):
-        lines.add_column(column, justify="right", no_wrap=True)
+    lines = plain_table(
+        "policy",
+        numbers=("budget", "reward", *bounds, "used", "at most", *unanswered),
+        title=f"{escape(title)}\n{len(table):,} requests, {len(table.arms)} arms{segments}{features}, {orders} orders",
+        caption="reward: mean of a request, ± half of its 95 % interval over the orders.\n"
+        f"best mix: what the best mix of arms earns, all means known{', by segment' if segments else ''}.\n"
+        + ("hindsight: what the best arm for each request earns, all outcomes known.\n" if features else "")
+        + "used: share of the budget spent, on average and at most.",
+    )
     ranked = sorted(found, key=lambda each: (each.budget_per_request, -float(each.reward.mean())))
     blind = {
         "*": {each.spec for each in policies if segments and not isinstance(each, RequestPolicy)},
@@ -175,7 +157,7 @@ def _show(title: str, table: ReplayTable, found: list[ReplayResult], policies: l
             *([f"{each.unanswered.mean():,.1f}"] if unanswered else []),
             end_section=following is not None and following.budget_per_request != each.budget_per_request,
         )
-    console = Console()
+    console = terminal()
     console.print(lines)
     for mark, what in (("*", "segments"), ("†", "features")):
         if blind[mark]:

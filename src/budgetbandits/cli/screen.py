@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import json
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -18,6 +20,9 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+
+from budgetbandits.errors import BadParameter
+from budgetbandits.formatting.tables import csv_cell
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document; errors go to stderr as JSON.")]
 
@@ -39,15 +44,48 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def plain_table(**options: Any) -> Table:
-    """A table with a line under its head and no frame."""
-    return Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, **options)
+def terminal(**options: Any) -> Console:
+    """The screen; numbers in a text have no colours of their own."""
+    return Console(highlight=False, **options)
+
+
+def plain_table(*texts: str, numbers: Iterable[str] = (), **options: Any) -> Table:
+    """A table with a line under its head and no frame: columns of texts, which are folded, and then of numbers, which
+    are neither folded nor cut off."""
+    left: Any = {"title_justify": "left", "caption_justify": "left"}
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, **left, **options)
+    for title in texts:
+        table.add_column(title, overflow="fold")
+    for title in numbers:
+        table.add_column(title, justify="right", no_wrap=True)
+    return table
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Where to write a file that gets its name when the block has ended: all of it or nothing."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        yield partial
+        partial.replace(path)
+    except OSError as error:
+        raise BadParameter(f"cannot write {str(path)!r}: {error.strerror or error}; choose another place") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_csv(path: Path, names: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+    """A table as a file; no text in it is a formula."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        writer.writerows([csv_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
 
 
 def show_slower(lines: Sequence[str]) -> None:
     """Say where no faster engine played, and why."""
     for line in lines:
-        Console().print(line, highlight=False, markup=False, style="dim")
+        terminal().print(line, markup=False, style="dim")
 
 
 def fits(table: Table, console: Console) -> bool:
@@ -92,7 +130,7 @@ def progress_bar(console: Console, **options: Any) -> Progress:
 @contextlib.contextmanager
 def share_bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on a terminal; call the result with how much of how much is done."""
-    console = Console(stderr=True)
+    console = terminal(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(escape(title), total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

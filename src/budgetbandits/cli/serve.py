@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import math
 import tomllib
 from importlib.util import find_spec
 from pathlib import Path
@@ -58,7 +59,18 @@ def read_config(file: Path) -> dict[str, Any]:
             raise BadParameter(
                 f"{file}: {name} is {value!r:.60}; write {'a number' if numbers else 'a text in quotes'}"
             )
+        if numbers:
+            _check_bounds(file, name, float(value))
     return said
+
+
+def _check_bounds(file: Path, name: str, value: float) -> None:
+    """Refuse a number that its option does not take: Typer's own message would blame the environment for it."""
+    [option] = get_type_hints(serve_command, include_extras=True)[name].__metadata__
+    least, most = option.min, option.max
+    if not least <= value <= (math.inf if most is None else most):
+        bounds = f"{least:.15g} or more" if most is None else f"{least:.15g} to {most:.15g}"
+        raise BadParameter(f"{file}: {name} is {value:.15g}; write {bounds}")
 
 
 Config = Annotated[

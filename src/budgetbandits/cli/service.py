@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import parse_qs, urlsplit
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from budgetbandits.cli.remote import STORE_NEEDED, RemoteService, ServerAddress
-from budgetbandits.cli.screen import AsJson, local_time, plain_table, print_json
-from budgetbandits.errors import BadParameter, OutcomeUnknown
+from budgetbandits.cli.screen import AsJson, local_time, plain_table, print_json, terminal
+from budgetbandits.errors import BadParameter, OutcomeUnknown, ServiceUnreachable
 
 if TYPE_CHECKING:  # the service takes a quarter of a second to import, which other commands need not wait for
     from budgetbandits.service.service import DecisionService
@@ -98,6 +97,16 @@ def opened_service(address: str) -> Iterator[DecisionService]:
 def once(change: Callable[[str], object]) -> None:
     """Make a change under a new idempotency key, and repeat it if the store was lost: it is made once."""
     key = uuid.uuid4().hex
+    try:
+        _repeated(change, key)
+    except ServiceUnreachable as error:  # whose message names the key, which no command takes
+        raise ServiceUnreachable(
+            f"no answer from the service: {error.__cause__}; the change may have been made all the same, so see "
+            "whether the service runs, and look before you repeat the command"
+        ) from error
+
+
+def _repeated(change: Callable[[str], object], key: str) -> None:
     for pause in RETRY_PAUSES:
         try:
             change(key)
@@ -210,17 +219,18 @@ def list_keys_command(store: Address = DEFAULT_STORE, as_json: AsJson = False) -
     if as_json:
         print_json(keys)
         return
-    table = plain_table()
-    for title in ("key", "scopes", "campaign", "name", "owner", "created", "expires", "last used"):
-        table.add_column(title, overflow="fold", no_wrap=title == "key")
+    table = plain_table("key", "scopes", "campaign", "name", "owner", "created", "expires", "last used")
+    table.columns[0].no_wrap = True
     for key in keys:
+        rate, scopes = key["requests_per_second"], " ".join(key["scopes"])
+        scopes += "" if rate is None else f", {rate:,g} a second"
         words = [escape(key[name] or "") for name in ("name", "owner")]
         times = ["never" if key[name] is None else local_time(key[name]) for name in ("expires_at", "last_used_at")]
         table.add_row(
-            f"bb_{key['prefix']}_…", " ".join(key["scopes"]), escape(key["campaign"] or "all"), *words,
+            f"bb_{key['prefix']}_…", scopes, escape(key["campaign"] or "all"), *words,
             local_time(key["created_at"]), *times,
         )  # fmt: skip
-    Console().print(table)
+    terminal().print(table)
 
 
 def _keys(store: str) -> list[dict[str, Any]]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
+from budgetbandits.cli.campaign import changed_terms, print_money, print_terms, say_differences
 from budgetbandits.cli.remote import ServerAddress
-from budgetbandits.cli.screen import AsJson, filled, plain_table, print_json, share_bar
-from budgetbandits.cli.service import ACTOR, DEFAULT_STORE, Address, once, opened_service, opened_store, say
-from budgetbandits.errors import BadParameter
+from budgetbandits.cli.screen import AsJson, plain_table, print_json, share_bar, terminal
+from budgetbandits.cli.service import ACTOR, DEFAULT_STORE, Address, once, opened_service, opened_store
 from budgetbandits.formatting.money import same_decimals
 from budgetbandits.terms import MONEY, TERMS
 
@@ -50,25 +49,10 @@ def change_command(
     store: Address = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    changes = dict(map(_changed, term))
+    changes = changed_terms(term, CHANGEABLE)
     with opened_service(store) as service:
         once(lambda _: service.shared_budgets.change(name, changes, ACTOR))
         _show(service.shared_budgets.describe(name), as_json)
-
-
-def _changed(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    name = name.strip().replace("-", "_")
-    if not equals or name not in CHANGEABLE:
-        raise BadParameter(f"{text!r:.60} is no change; write TERM=VALUE with one of {', '.join(CHANGEABLE)}")
-    if value == "none":
-        return name, None
-    if name not in ("budget", "period_budget"):
-        return name, value
-    try:
-        return name, float(value)
-    except ValueError:
-        raise BadParameter(f"{text!r:.60}: {value!r:.40} is no number; write TERM=NUMBER") from None
 
 
 @shared_budget_app.command("list")
@@ -79,7 +63,7 @@ def list_command(store: Address = DEFAULT_STORE, as_json: AsJson = False) -> Non
     if as_json:
         print_json(rows)
     elif rows:
-        Console().print(_table(rows, "shared budget"))
+        terminal().print(_table(rows, "shared budget"))
     else:
         print("No shared budgets yet; create one with 'budgetbandits shared-budget create'.")
 
@@ -103,29 +87,20 @@ def verify_command(name: Name, store: Address = DEFAULT_STORE, as_json: AsJson =
 
             with opened_store(store) as database:
                 differences = verify_shared_budget(database, name)
-    said = f"{name} agrees with the events of its campaigns"
-    if differences:
-        said = "\n".join([*differences, f"{len(differences)} differences between {name} and its events"])
-    say({"shared_budget": name, "agrees": not differences, "differences": differences}, said, as_json)
-    raise typer.Exit(1 if differences else 0)
+    say_differences({"shared_budget": name}, differences, f"{name} agrees with the events of its campaigns", as_json)
 
 
 def _show(row: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(row)
         return
-    console = Console()
+    console = terminal()
     given = [TERMS[name] for name in ("currency", "period", "period_budget", "time_zone") if row[name] is not None]
     if row["period"] is not None:
         given.append(TERMS["unspent"])
-    console.print(f"[bold]{escape(row['name'])}[/]", highlight=False)
-    amounts = zip(MONEY, same_decimals([row[name] for name in MONEY]), strict=True)
-    for line in filled([f"{name} {text}" for name, text in amounts], console.width):
-        console.print(line, highlight=False)
-    for line in filled(
-        [f"{each.label.lower()} {each.text(row[each.name])}" for each in given], console.width - 1, "; "
-    ):
-        console.print(line, highlight=False, markup=False)
+    console.print(f"[bold]{escape(row['name'])}[/]")
+    print_money(console, row, MONEY)
+    print_terms(console, [f"{each.label.lower()} {each.text(row[each.name])}" for each in given])
     if row["unreported"]:
         console.print(f"restored from a copy: {row['unreported']} of its campaigns must say what they have spent since")
     if row["campaigns"]:
@@ -135,10 +110,7 @@ def _show(row: dict[str, Any], as_json: bool) -> None:
 
 
 def _table(rows: list[dict[str, Any]], title: str) -> Any:
-    table = plain_table()
-    table.add_column(title, overflow="fold")
-    for name in MONEY:
-        table.add_column(name, justify="right", no_wrap=True)
+    table = plain_table(title, numbers=MONEY)
     for row in rows:
         table.add_row(escape(row["name"]), *same_decimals([row[name] for name in MONEY]))
     return table

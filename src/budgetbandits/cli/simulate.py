@@ -10,11 +10,10 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from budgetbandits import plugins
-from budgetbandits.cli.screen import AsJson, plain_table, print_json, progress_bar, show_slower
+from budgetbandits.cli.screen import AsJson, plain_table, print_json, progress_bar, show_slower, terminal
 from budgetbandits.formatting.numbers import count
 from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies import label
@@ -95,7 +94,7 @@ def simulate_all(
 @contextlib.contextmanager
 def _progress(total: int) -> Iterator[Callable[[int, str], None]]:
     """A bar on stderr; silent where stderr is not a terminal."""
-    console = Console(stderr=True)
+    console = terminal(stderr=True)
     with progress_bar(console, disable=not console.is_terminal) as bar:
         task = bar.add_task("preparing engines (compiled once on a machine)", total=total, rate="")
         yield lambda done, name: bar.update(task, completed=done, description=name)
@@ -176,15 +175,12 @@ def show(problem: Environment, outcomes: list[Outcome], title: str) -> None:
             "the regret, where requests have features.",
         )
     table = plain_table(
+        "policy",
+        numbers=("budget", "regret", "std", "pseudo", "rounds", "best arm"),
         title=escape(f"{title}\n{_headline(problem, outcomes[0])}, {outcomes[0].runs} runs"),
-        title_justify="left",
         caption=f"{against}± is half of the 95 % interval of the mean, std the deviation from run to run.\n"
         f"pseudo: {pseudo} best arm: {found}",
-        caption_justify="left",
     )
-    table.add_column("policy", overflow="fold")
-    for column in ("budget", "regret", "std", "pseudo", "rounds", "best arm"):
-        table.add_column(column, justify="right", no_wrap=True)
     records = [record for outcome in outcomes for record in summaries(outcome)]
     records.sort(key=lambda r: (r["budget"], r["pseudo_regret"]["mean"]))
     for record, following in zip(records, [*records[1:], None], strict=True):
@@ -198,7 +194,7 @@ def show(problem: Environment, outcomes: list[Outcome], title: str) -> None:
             f"{record['best_arm_identified']:.1%}",
             end_section=following is not None and following["budget"] != record["budget"],
         )
-    Console().print(table)
+    terminal().print(table)
     show_slower(slower_lines((each.policy, each.engine, each.engine_reason) for each in outcomes))
 
 

@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from budgetbandits.cli.screen import AsJson, StageTimes, plain_table, print_json, progress_bar, show_slower
+from budgetbandits.cli.screen import AsJson, StageTimes, plain_table, print_json, progress_bar, show_slower, terminal
 from budgetbandits.errors import BadParameter
 
 if TYPE_CHECKING:  # polars, joblib and matplotlib take a second to import, which other commands need not wait for
     from budgetbandits.experiments.paper.claims import Claim, ComparisonCounts
-    from budgetbandits.experiments.paper.findings import Findings
     from budgetbandits.experiments.runner import ProgressCallback as Tell
     from budgetbandits.experiments.runner import Workers
 
@@ -89,8 +87,10 @@ def paper_command(
     if not as_json:
         _show_claims(claims)
     times.enter("report")
+    from budgetbandits.report.page import write_report
+
     with joblib.parallel_config(n_jobs=jobs), replacing_workers():
-        page = _write_report(out, found)
+        page = write_report(out, found)
     if as_json:
         print_json({"claims": [_record(claim) for claim in claims], "report": str(page), "seconds": times.seconds()})
     else:
@@ -99,17 +99,12 @@ def paper_command(
 
 
 def _show_claims(claims: list[Claim]) -> None:
-    table = plain_table()
-    table.add_column("the paper says")
-    table.add_column("panels", justify="right")
-    table.add_column("random problems", justify="right")
+    table = plain_table("the paper says", numbers=("panels", "random problems"))
     table.add_column("verdict", no_wrap=True)
     for claim in claims:
         table.add_row(claim.says, _counts(claim.panels), _counts(claim.random), claim.verdict)
-    Console().print(table)
-    Console().print(
-        "The comparisons in which the claim holds, of those that could fail; ? are undecided.\n", highlight=False
-    )
+    terminal().print(table)
+    terminal().print("The comparisons in which the claim holds, of those that could fail; ? are undecided.\n")
 
 
 def _record(claim: Claim) -> dict[str, object]:
@@ -127,8 +122,9 @@ def report_command(
     """Write the report of a study."""
     from budgetbandits.experiments.paper import findings
     from budgetbandits.experiments.study import Study
+    from budgetbandits.report.page import write_report
 
-    page = _write_report(folder)
+    page = write_report(folder)
     folders = [folder / findings.CALIBRATED, folder / findings.ENSEMBLE] if findings.is_paper(folder) else [folder]
     studies = [Study(each) for each in folders]
     lines = list(dict.fromkeys(line for study in studies for line in study.slower(study.asked())))
@@ -184,7 +180,7 @@ def plot_command(
     if as_json:
         print_json({"figure": str(out)})
     else:
-        Console().print(f"The figure is {out}", highlight=False, soft_wrap=True)
+        terminal().print(f"The figure is {out}", soft_wrap=True)
 
 
 def _width(text: str) -> str | float:
@@ -233,47 +229,29 @@ def workers_of(jobs: int, cluster: str | None, ray: bool) -> Workers:
     return Workers("ray" if ray else "processes", jobs)
 
 
-def _write_report(folder: Path, found: Findings | None = None) -> Path:
-    from budgetbandits.report.page import write_report
-
-    return write_report(folder, found)
-
-
 def show_report(page: Path) -> None:
-    Console().print(f"The report is {page}", highlight=False, soft_wrap=True)
+    terminal().print(f"The report is {page}", soft_wrap=True)
 
 
 @contextlib.contextmanager
 def bar(quiet: bool) -> Iterator[Tell]:
     """Progress on stderr: a bar on a terminal; elsewhere a line now and then, or nothing for programs."""
-    try:
-        with _bar_or_lines(quiet) as tell:
-            yield tell
-    except KeyboardInterrupt:
-        if quiet:
-            raise
-        print("finished runs are kept; the same command continues", file=sys.stderr)
-        raise
-
-
-@contextlib.contextmanager
-def _bar_or_lines(quiet: bool) -> Iterator[Tell]:
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield (lambda doing, done, total: None) if quiet else _lines()
-        return
-    with progress_bar(console) as progress:
+    console = terminal(stderr=True)
+    with progress_bar(console, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=None, rate="")
 
         def tell(doing: str, done: int, total: int) -> None:
-            if progress.tasks[0].total != total:
-                progress.reset(
-                    task, total=total, completed=done
-                )  # the next study; runs before it say nothing about speed
+            if progress.tasks[0].total != total:  # the next study; runs before it say nothing about speed
+                progress.reset(task, total=total, completed=done)
             speed = progress.tasks[0].speed
             progress.update(task, description=doing, completed=done, rate=f"{speed:,.0f}/s" if speed else "")
 
-        yield tell
+        try:
+            yield tell if console.is_terminal or quiet else _lines()
+        except KeyboardInterrupt:
+            if not quiet:
+                print("finished runs are kept; the same command continues", file=sys.stderr)
+            raise
 
 
 def _lines() -> Tell:

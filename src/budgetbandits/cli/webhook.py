@@ -6,11 +6,10 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from budgetbandits.cli.remote import ServerAddress
-from budgetbandits.cli.screen import AsJson, local_time, plain_table, print_json
+from budgetbandits.cli.screen import AsJson, local_time, plain_table, print_json, terminal
 from budgetbandits.cli.service import DEFAULT_STORE, Address, opened_store, say
 
 webhook_app = typer.Typer(no_args_is_help=True, help="Create, list, drop and test webhooks.")
@@ -45,14 +44,13 @@ def list_webhooks_command(store: Address = DEFAULT_STORE, as_json: AsJson = Fals
     if as_json:
         print_json(rows)
         return
-    table = plain_table()
-    for title in ("webhook", "address", "campaign", "created", "waiting", "tries"):
-        table.add_column(title, overflow="fold", justify="right" if title in ("waiting", "tries") else "left")
+    table = plain_table("webhook", "address", "campaign", "created", numbers=("waiting", "tries"))
+    table.columns[0].no_wrap = True
     for row in rows:
         counts = (f"{row['waiting']:,}", f"{row['tries']:,}")
         only = escape(row["campaign"] or "all")
         table.add_row(row["id"], escape(row["url"]), only, local_time(row["created_at"]), *counts)
-    Console().print(table)
+    terminal().print(table)
 
 
 def _rows(store: str) -> list[dict[str, Any]]:
