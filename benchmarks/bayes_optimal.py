@@ -1,4 +1,4 @@
-"""Gittins-ratio against what is Bayes-optimal, by dynamic programming: docs/explanation/findings/bayes_optimal.md.
+"""Gittins-ratio against what is Bayes-optimal, by dynamic programming: docs/measurements/findings.md.
 
     python benchmarks/bayes_optimal.py indices    # its index and Gittins' exact one, when every pull costs 1
     python benchmarks/bayes_optimal.py games      # Bayes regret of the optimum and of policies, two arms

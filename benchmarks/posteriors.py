@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/posteriors.py priors       # about 15 minutes of one core
     .venv/bin/python benchmarks/posteriors.py correlated   # about three
 
-Prints the tables of docs/explanation/findings/priors.md or correlated.md and draws their figure in docs/figures.
+Prints the tables of docs/measurements/findings.md and draws the figures of docs/explanation/findings.
 ``--keep FILE`` keeps the regrets, or reads them if the file is there.
 """
 

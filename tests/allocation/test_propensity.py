@@ -67,12 +67,12 @@ def test_choices_at_once_have_the_law_of_choices_one_by_one(spec):
     before = learner.state.to_dict()
     at_once = counts(learner, rng, 4000, None, *request)
     assert learner.state.to_dict() == before
-    one_by_one = np.bincount([policy.choose(learner.state, rng, *request) for _ in range(1500)], minlength=3)
+    one_by_one = np.bincount([policy.choose(learner.state, rng, *request) for _ in range(800)], minlength=3)
     assert same_law(at_once, one_by_one)
     some = np.array([True, False, True])
     two = counts(learner, rng, 4000, some, *request)
     assert (two[1], two.sum()) == (0, 4000)
-    one_by_one = np.bincount([learner.choose(rng, some, *request) for _ in range(1500)], minlength=3)
+    one_by_one = np.bincount([learner.choose(rng, some, *request) for _ in range(800)], minlength=3)
     assert same_law(two, one_by_one)
 
 
@@ -91,7 +91,7 @@ def test_prices_of_a_request_are_looked_at():
     learner = told(policy, [0, 1, 2] * 5, rng)
     request = Request(0, np.array([0.9, 0.05, 0.9]))
     at_once = counts(learner, rng, 4000, None, request)
-    one_by_one = np.bincount([policy.choose(learner.state, rng, request) for _ in range(1500)], minlength=3)
+    one_by_one = np.bincount([policy.choose(learner.state, rng, request) for _ in range(800)], minlength=3)
     assert same_law(at_once, one_by_one)
 
 

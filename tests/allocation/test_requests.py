@@ -21,6 +21,7 @@ from budgetbandits.errors import (
     UnknownArm,
 )
 from budgetbandits.policies.base import Request
+from deep import deep
 
 CAPS = {"small": 0.002, "large": 1.0}
 
@@ -256,8 +257,10 @@ def test_an_allocation_says_which_arms_are_down_and_who_stands_in_at_what_price(
     assert new.down == {"a": (4, 0, None, None)}
 
 
-@pytest.mark.parametrize("policy", ["bts-paced", "bts-linear"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("seed", "policy"),
+    [*((seed, "bts-paced") for seed in range(3)), (0, "bts-linear"), *deep((1, "bts-linear"), (2, "bts-linear"))],
+)
 def test_a_plan_keeps_its_pace_while_cheaper_arms_are_down(seed, policy):
     """The large arm takes what there is, never far ahead of the plan; other requests try an arm cooling down. The
     money lasts to the end. A pull costs what there is for ten requests, and the last of n pulls at random times comes

@@ -13,11 +13,11 @@ from budgetbandits.numerics.divergence import relative_entropy
 from budgetbandits.numerics.stopping import allowed_evidence
 from budgetbandits.plugins import run_file
 from budgetbandits.policies import Knowledge, parse_policy
-from deep import deep
 from quadrature import exceedances
 
+pytestmark = pytest.mark.deep  # what the benchmark compiles takes longer than all other tests of benchmarks
+
 bayes = run_file(Path(__file__).parents[2] / "benchmarks/bayes_optimal.py")
-HORIZONS = 1, 2, 5, 20, 100, 300
 
 
 # --- indices ---------------------------------------------------------------------------------------------------------
@@ -25,15 +25,15 @@ HORIZONS = 1, 2, 5, 20, 100, 300
 
 def test_exact_indices_come_to_the_boundary_as_pulls_grow():
     """With few pulls the steps of a walk are coarse, and the exact index ends a trial earlier."""
-    horizon = 1_000
+    horizon = 400
     shares = []
     for count in (1, 5, 30, 200):
         index = bayes.exact_index(count, count, horizon)
         evidence = 2 * count * float(relative_entropy(0.5, index))
         shares.append(evidence / float(allowed_evidence(2 * count / (2 * count + horizon))))
     assert shares == sorted(shares)
-    assert 0.4 < shares[0] < 0.55  # 0.491
-    assert 0.94 < shares[-1] < 1.0
+    assert 0.4 < shares[0] < 0.55  # 0.480
+    assert 0.9 < shares[-1] < 1.0  # 0.920
 
 
 def test_exact_indices_worked_by_hand():
@@ -47,9 +47,10 @@ ARMS = (0, 0), (1, 0), (0, 1), (1, 1), (0, 3), (3, 0), (5, 5), (1, 9), (9, 1), (
 
 
 @pytest.mark.parametrize(("good", "bad"), ARMS)
-def test_the_boundary_is_too_high_for_few_pulls_and_the_shift_of_a_walk_makes_up_for_it(good, bad):
+@pytest.mark.parametrize("longest", [60, 300])
+def test_the_boundary_is_too_high_for_few_pulls_and_the_shift_of_a_walk_makes_up_for_it(good, bad, longest):
     exact, plain, wide, shifted = (
-        np.array([function(good + 1, bad + 1, horizon, *rule) for horizon in HORIZONS])
+        np.array([function(good + 1, bad + 1, horizon, *rule) for horizon in (1, 2, 5, 20, longest)])
         for function, *rule in (
             (bayes.exact_index,),
             (bayes.closed_index, 1.0),
@@ -99,6 +100,16 @@ def by_recursion(budget, pulls, choose):
     return float(value((0, 0, 0), (0, 0, 0)))
 
 
+class FirstOrLast:
+    """In the place of a generator: draws the first of several equals, or the last."""
+
+    def __init__(self, place):
+        self.place = place
+
+    def integers(self, count):
+        return range(count)[self.place]
+
+
 def as_it_plays(policy, budget):
     """The chance of the first arm, from a state that the policy has learned by itself."""
 
@@ -108,7 +119,8 @@ def as_it_plays(policy, budget):
         for arm, (n, s, c) in enumerate((first, second)):
             for pull in range(n):
                 policy.observe(state, arm, float(pull < s), float(pull < c), rng)
-        chosen = {policy.choose(state, rng) for _ in range(16)}  # of two that tie both are, but for 2⁻¹⁵
+        # of two that tie, one and the other; the first choice may be one of those without which no index is looked at
+        chosen = {policy.choose(state, FirstOrLast(place)) for place in (0, 0, -1)}
         return Fraction(1, 2) if len(chosen) == 2 else Fraction(int(chosen == {0}))
 
     return choose
@@ -119,8 +131,8 @@ def test_a_game_with_one_pull_and_one_coin_worked_by_hand():
     # other is worth 1, and both means are ½ and ⅔
     assert bayes.game_value(1, 1, None) == pytest.approx(1 / 2 + 1 / 3 * (1 / 2 * 2 + 1 / 2 * 1))
     # money for one payment and nothing to learn that would change the arm: one arm for ever, E[r] E[1/c] = ½ · 2
-    assert bayes.game_value(1, 30, None) == pytest.approx(1.0)
-    assert bayes.game_value(1, 30, bayes.greedy) == pytest.approx(1.0)
+    assert bayes.game_value(1, 12, None) == pytest.approx(1.0)
+    assert bayes.game_value(1, 12, bayes.greedy) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(("budget", "pulls"), [(1, 3), (2, 2), (2, 6), (3, 7), (4, 5)])
@@ -128,7 +140,7 @@ def test_the_optimum_is_that_of_a_plain_recursion(budget, pulls):
     assert bayes.game_value(budget, pulls, None) == pytest.approx(by_recursion(budget, pulls, None), rel=1e-12)
 
 
-@pytest.mark.parametrize("spec", ["gittins-ratio", "omega-star-ucb", *deep("gittins-ratio:width=0.5")])
+@pytest.mark.parametrize("spec", ["gittins-ratio", "omega-star-ucb", "gittins-ratio:width=0.5"])
 def test_a_policy_is_valued_as_it_plays(spec):
     policy = parse_policy(spec)
     found = bayes.game_value(3, 4, bayes.share_of(policy, 3, 4))
@@ -165,16 +177,17 @@ def test_the_laws_of_ratios_and_the_choices_of_bts():
     assert share[0] == pytest.approx(0.5, abs=1e-5)
     assert share[1] + share[2] == pytest.approx(1.0, abs=1e-5)
     rng = np.random.default_rng(11)
-    draws = rng.random(10**6) / rng.random(10**6) > rng.beta(2, 1, 10**6) / rng.beta(1, 2, 10**6)
-    assert share[1] == pytest.approx(draws.mean(), abs=0.0025)  # five standard errors: 1e-6 by chance
+    many = 250_000
+    draws = rng.random(many) / rng.random(many) > rng.beta(2, 1, many) / rng.beta(1, 2, many)
+    assert share[1] == pytest.approx(draws.mean(), abs=0.005)  # five standard errors: 1e-6 by chance
 
 
 def test_who_knows_the_means_earns_more_by_forty_by_twenty_seven():
     start = bayes.states_after(0, 1)
     excess = bayes.excess_of(start, *bayes.ratio_laws(0, 1))
     assert 1.0 + excess[0] == pytest.approx(bayes.ORACLE, abs=2e-3)
-    best, bound = bayes.game_value(3, 12, None), bayes.game_value(3, 12, None, bound=True)
-    assert best < bayes.game_value(3, 24, None) < bayes.game_value(3, 24, None, bound=True) < bound < 3 * bayes.ORACLE
+    best, bound = bayes.game_value(3, 6, None), bayes.game_value(3, 6, None, bound=True)
+    assert best < bayes.game_value(3, 12, None) < bayes.game_value(3, 12, None, bound=True) < bound < 3 * bayes.ORACLE
 
 
 def test_the_shift_leaves_a_tenth_of_what_gittins_ratio_is_above_the_optimum():

@@ -21,15 +21,16 @@ BUDGETS = [10.0, 1000.0, 100_000.0]
 TWO = Problem.bernoulli([0.6, 0.4], [0.5, 0.5])
 
 
-def made_up(values, problem=TWO):
-    """Results with these regrets, a row for each run and a column for each budget."""
+def made_up(*studies, problem=TWO):
+    """Results with these regrets on each of some problems, a row for each run and a column for each budget."""
     rows = [
-        {"policy": "bts", "problem": "two", "budget": budget, "run": number, "pseudo_regret": value}
+        {"policy": "bts", "problem": f"{place}", "budget": budget, "run": number, "pseudo_regret": value}
+        for place, values in enumerate(studies)
         for number, games in enumerate(values)
         for budget, value in zip(BUDGETS, games, strict=True)
     ]
-    record = {"budgets": BUDGETS, "problems": [{"name": "two", "group": "two", "toml": problem.to_toml()}]}
-    return Results(pl.DataFrame(rows), record)
+    problems = [{"name": f"{place}", "group": "two", "toml": problem.to_toml()} for place in range(len(studies))]
+    return Results(pl.DataFrame(rows), {"budgets": BUDGETS, "problems": problems})
 
 
 def test_logarithmic_growth_has_its_constant_as_slope():
@@ -45,18 +46,14 @@ def test_logarithmic_growth_has_its_constant_as_slope():
 
 def test_the_interval_holds_as_often_as_it_says():
     """400 intervals of 95 %: between 364 and 394 hold but for one false alarm in a thousand."""
-    rng = np.random.default_rng(8)
-    held = 0
-    for _ in range(400):
-        steps = rng.normal(7.0, 3.0, (12, 3)) * math.log(100.0)
-        row = slopes(made_up(steps.cumsum(axis=1))).row(0, named=True)
-        held += row["low"] <= 7.0 <= row["high"]
-    assert 364 <= held <= 394
+    steps = np.random.default_rng(8).normal(7.0, 3.0, (400, 12, 3)) * math.log(100.0)
+    found = slopes(made_up(*steps.cumsum(axis=2).tolist())).filter(pl.col("from") == BUDGETS[0])
+    assert 364 <= ((found["low"] <= 7.0) & (found["high"] >= 7.0)).sum() <= 394
 
 
 def test_correlated_arms_have_no_lower_bound():
     arms = Problem((Arm("a", JointTable(((1, 1, 1), (0, 0.5, 1)))), TWO.arms[1]))
-    assert slopes(made_up([[1.0, 2.0, 3.0]] * 2, arms))["lower"].to_list() == [None, None]
+    assert slopes(made_up([[1.0, 2.0, 3.0]] * 2, problem=arms))["lower"].to_list() == [None, None]
 
 
 def test_the_report_shows_growth_where_there_is_some(tmp_path, monkeypatch):

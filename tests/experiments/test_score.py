@@ -19,8 +19,7 @@ from budgetbandits.experiments.runner import Workers
 from budgetbandits.experiments.score import margins, score_document, scores
 from budgetbandits.experiments.standings import SettingGames
 from budgetbandits.experiments.suite import Suite
-from budgetbandits.report import figures as drawings
-from budgetbandits.report.leaderboard import sentences
+from budgetbandits.report import leaderboard as page
 from suites import TINY
 
 
@@ -131,7 +130,7 @@ def command(out, *options):
 
 def test_the_command_shows_it(played, monkeypatch):
     monkeypatch.setattr(leaderboard, "ROUNDS", 20)
-    monkeypatch.setattr(drawings, "FORMATS", ("png",))
+    monkeypatch.setattr(page, "write_page", lambda *_: "report.html")  # it is tested for itself
     suite, out = played
     said = json.loads(command(out, "--champion", "ucb1", "--json").stdout)
     assert said["score"] == score_document(suite, out / "board", "ucb1")
@@ -160,7 +159,7 @@ def test_what_cannot_be_scored_is_refused_before_anything_is_played(tmp_path):
 
 def test_a_leaderboard_without_a_policy_everywhere_says_so():
     summary = {"overall": [{"competes": True, "comparable": False, "policy": "bts"}], "settings": []}
-    assert sentences(summary) == [
+    assert page.sentences(summary) == [
         "No policy that competes plays in every setting, so there is no order over all of them."
     ]
 

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from functools import cache
 from xml.etree import ElementTree
 
 import matplotlib
@@ -36,6 +37,13 @@ def several():
     return study(growing, std=lambda _g, number, policy, _b: 1.0 + number, problems=4, groups=GROUPS[:2])
 
 
+@pytest.fixture(scope="module")
+def drawn(one, several):
+    """Figures of both studies, each drawn once for all tests that only look at it."""
+    studies = {"one": one, "several": several}
+    return cache(lambda study, figure, **options: studies[study].plot(figure, **options))
+
+
 def marks(figure):
     """The points of a figure by policy, panel and place."""
     text = svg.to_svg(figure, "f").replace(' xmlns="http://www.w3.org/2000/svg"', "")
@@ -43,8 +51,8 @@ def marks(figure):
     return {each.get("id"): each for each in uses if each.get("class", "").endswith("point")}
 
 
-def test_points_and_their_words_are_the_means_and_intervals(one):
-    found = marks(one.plot("regret"))
+def test_points_and_their_words_are_the_means_and_intervals(one, drawn):
+    found = marks(drawn("one", "regret"))
     assert len(found) == len(POLICIES) * len(one.budgets)
     for place, policy in enumerate(POLICIES):
         for i, budget in enumerate(one.budgets):
@@ -56,26 +64,29 @@ def test_points_and_their_words_are_the_means_and_intervals(one):
             assert point[0].text.startswith(f"{label(policy)}, budget ")
 
 
-def test_over_several_problems_the_interval_is_that_of_their_means(several):
+def test_over_several_problems_the_interval_is_that_of_their_means(several, drawn):
     means = several.values().mean(axis=-1)[:4, 0]
-    point = marks(several.plot("regret"))["f-panel-0-point-0-2"]
+    point = marks(drawn("several", "regret", width="page"))["f-panel-0-point-0-2"]
     assert float(point.get("data-high")) == pytest.approx(float(student(means).high), rel=1e-5)
 
 
-def test_lines_are_where_the_means_are(one):
-    (panel,) = one.plot("regret", log=False).axes
+def test_lines_are_where_the_means_are(one, drawn):
+    (panel,) = drawn("one", "regret").axes
     line = next(line for line in panel.lines if line.get_label() == "KUBE")
     assert line.get_ydata() == pytest.approx([one.values(budget=b)[0, 4].mean() for b in one.budgets])
-    assert panel.get_yscale() == "linear"
-    assert one.plot("regret", log=True).axes[0].get_yscale() == "log"
 
 
-def test_axes_are_logarithmic_where_one_policy_is_ten_times_another(one):
+def test_an_axis_is_logarithmic_or_not_as_asked(one):
+    for log, scale in ((True, "log"), (False, "linear")):
+        assert one.plot("regret", width="paper", log=log).axes[0].get_yscale() == scale
+
+
+def test_axes_are_logarithmic_where_one_policy_is_ten_times_another(drawn):
     worse = study(lambda g, n, policy, b: growing(g, n, policy, b) * (20 if policy == "kube" else 1), 3.0,
                   groups=GROUPS[:2])  # fmt: skip
-    assert one.plot().axes[0].get_yscale() == "linear"
-    assert [panel.get_yscale() for panel in worse.plot().axes] == ["log", "log"]
-    assert one.plot().axes[0].get_xscale() == "log"
+    (panel,) = drawn("one", "regret").axes
+    assert (panel.get_xscale(), panel.get_yscale()) == ("log", "linear")
+    assert [panel.get_yscale() for panel in worse.plot(width="phone").axes] == ["log", "log"]
 
 
 def test_the_legend_names_every_policy_once_the_lowest_first(one):
@@ -112,28 +123,29 @@ def test_pulls_of_a_policy_that_is_not_loaded_say_what_to_load():
 
 
 def test_one_problem_is_not_called_several(one):
-    assert one.plot("wins").axes[0].get_title(loc="left").endswith("arms, 1 problem")
+    assert one.plot("wins", width="phone").axes[0].get_title(loc="left").endswith("arms, 1 problem")
 
 
-def test_the_lower_bounds_slope_is_drawn_as_it_is(one):
+def test_the_lower_bounds_slope_is_drawn_as_it_is(one, drawn):
     slope = plots.lower_bound_of(one, GROUPS[0])
     (panel,) = one.plot("regret", lower_bound=True).axes
     rise = panel.lines[-1]
     x, y = rise.get_xdata(), rise.get_ydata()
     assert (y[-1] - y[0]) / np.log(x[-1] / x[0]) == pytest.approx(slope)
-    assert len(one.plot("regret").axes[0].lines) == len(panel.lines) - 1
+    assert len(drawn("one", "regret").axes[0].lines) == len(panel.lines) - 1
 
 
-def test_dots_are_sorted_by_their_means(one):
-    (panel,) = one.plot("dots").axes
+def test_dots_are_sorted_by_their_means(one, drawn):
+    (panel,) = drawn("one", "dots", width="paper").axes
     assert [text.get_text() for text in panel.get_yticklabels()] == ["BTS", "KUBE", "UCB-BV1", "PD-BwK", "ε-first"]
-    point = marks(one.plot("dots"))["f-panel-0-point-1-0"]
+    point = marks(drawn("one", "dots", width="paper"))["f-panel-0-point-1-0"]
     assert float(point.get("data-x")) == pytest.approx(one.values()[0, 1].mean(), rel=1e-5)
 
 
 def test_one_budget_is_drawn_as_dots(one):
-    assert len(marks(study(growing, 3.0, groups=GROUPS[:1], budgets=[200.0]).plot())) == len(POLICIES)
-    assert len(marks(one.plot())) == len(POLICIES) * len(one.budgets)
+    single = study(growing, 3.0, groups=GROUPS[:1], budgets=[200.0]).plot(width="phone")
+    assert len(marks(single)) == len(POLICIES)
+    assert len(marks(one.plot(width="phone"))) == len(POLICIES) * len(one.budgets)
 
 
 def test_standings_agree_with_who_is_best(several):
@@ -146,8 +158,8 @@ def test_standings_agree_with_who_is_best(several):
     assert plots.standing(close, "reward").tolist() == [[plots.UNSURELY, *[plots.CLOSE] * 4]]
 
 
-def test_wins_are_counted_in_the_bars(several):
-    for panel in several.plot("wins", width="phone").axes:
+def test_wins_are_counted_in_the_bars(drawn):
+    for panel in drawn("several", "wins", width="phone").axes:
         widths = np.array([bar.get_width() for bar in panel.patches]).reshape(len(POLICIES), 3)
         assert widths[:, :2].sum() == pytest.approx(100.0)
 
@@ -167,36 +179,36 @@ def test_sorted_values_are_those_of_the_problems(several):
 
 
 @pytest.mark.parametrize("figure", ["dots", "wins", "profile"])
-def test_a_policy_keeps_its_number_and_looks_in_every_figure(several, figure):
-    text = svg.to_svg(several.plot(figure, width="phone"))
+def test_a_policy_keeps_its_number_and_looks_in_every_figure(drawn, figure):
+    text = svg.to_svg(drawn("several", figure, width="phone"))
     for place, look in enumerate(style.series_styles(POLICIES, POLICIES)):
         assert re.search(rf'class="policy-{place} (line|fill)"', text)
         assert f"var(--{look.series}, " in text
 
 
 @pytest.mark.parametrize(("figure", "width"), [("regret", "page"), ("dots", "paper"), ("wins", "phone")])
-def test_figures_have_the_width_and_stay_inside_it(several, figure, width):
-    drawn = several.plot(figure, width=width)
-    assert drawn.get_size_inches()[0] == pytest.approx(style.WIDTHS[width])
-    whole = drawn.get_tightbbox()
+def test_figures_have_the_width_and_stay_inside_it(drawn, figure, width):
+    made = drawn("several", figure, width=width)
+    assert made.get_size_inches()[0] == pytest.approx(style.WIDTHS[width])
+    whole = made.get_tightbbox()
     assert whole.x0 >= -0.02
     assert whole.x1 <= style.WIDTHS[width] + 0.02
 
 
 def test_nothing_of_matplotlib_is_changed(one, tmp_path):
     before, backend = dict(matplotlib.rcParams), matplotlib.get_backend()
-    save(one.plot(dark=True), tmp_path / "a.png")
-    shown, size = one.plot("dots")._repr_png_()
+    save(one.plot(dark=True, width="paper"), tmp_path / "a.png")
+    shown, size = one.plot("dots", width="paper")._repr_png_()
     assert dict(matplotlib.rcParams) == before
     assert matplotlib.get_backend() == backend
     assert shown.startswith(b"\x89PNG")
-    assert size["width"] == 960
+    assert size["width"] == round(3.3 * 96)
 
 
 def test_the_same_figure_is_the_same_file(one, tmp_path):
     first, second = (save(one.plot("dots", width="paper"), tmp_path / f"{i}.svg") for i in range(2))
     assert first.read_bytes() == second.read_bytes()
-    assert b"CreationDate" not in save(one.plot("dots", width="paper"), tmp_path / "a.pdf").read_bytes()
+    assert b"CreationDate" not in save(Figure(), tmp_path / "a.pdf").read_bytes()  # without text, whose fonts take long
 
 
 def test_a_single_panel_may_be_drawn_into_axes_of_the_users(one, several):

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from budgetbandits import Allocation, off_policy, parse_policy
 from budgetbandits.cli import app
 from budgetbandits.errors import BadParameter, MissingKnowledge, ProblemError, UnknownArm
 from budgetbandits.off_policy import estimates, targets
+from coverage_of_intervals import uncovered
 
 LONG = 400
 """Decisions, of which every target of a test has enough."""
@@ -122,21 +122,6 @@ def test_each_estimate_by_hand(monkeypatch):
     more = np.array(terms) - [0.2, 1.0, 0.5, 0.4]
     assert found.reward.more.value == pytest.approx(more.mean())
     assert found.reward.more.error == pytest.approx(more.std(ddof=1) / 2)
-
-
-def uncovered(logs, truths):
-    """The intervals, by arm and kind, that cover the truth in fewer or more of these logs than 95 % makes 99.99 %
-    likely."""
-    covered = Counter()
-    for log in logs:
-        for arm, truth in truths.items():
-            found = off_policy.evaluate(log, off_policy.one_arm(log, arm))
-            for value, true, what in zip((found.reward, found.cost), truth, ("reward", "cost"), strict=True):
-                for way in ("inverse_propensity", "self_normalised", "doubly_robust"):
-                    each = getattr(value, way)
-                    covered[arm, what, way] += each.low <= true <= each.high
-    low, high = stats.binom.ppf([0.00005, 0.99995], len(logs), 0.95)
-    return {key: hits for key, hits in covered.items() if not low <= hits <= high}
 
 
 @pytest.mark.deep

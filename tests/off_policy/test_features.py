@@ -1,13 +1,11 @@
 """Off-policy evaluation of requests with features: logs, outcome models and targets, against values known exactly."""
 
 import json
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-from scipy import stats
 from typer.testing import CliRunner
 
 from budgetbandits import off_policy, parse_policy
@@ -18,6 +16,7 @@ from budgetbandits.off_policy import estimates, outcome_models
 from budgetbandits.policies.linear import LinearThompson
 from budgetbandits.problems.records import ReplayTable
 from budgetbandits.simulation.replay import logged
+from coverage_of_intervals import uncovered
 
 DATA = Path(__file__).parents[2] / "examples/data"
 
@@ -225,17 +224,9 @@ def test_features_make_estimates_narrower():
 def test_intervals_cover_what_they_promise():
     """Of 250 logs with other requests each; of eight shares one is a false alarm in about 1 of 1,250 runs with other
     seeds. The means of rewards are 0.5, and those of costs 0.01 and 0.5."""
-    covered = Counter()
-    for seed in range(250):
-        log, _, _ = evenly(made_up(300, seed), np.random.default_rng([1, seed]))
-        for arm, cost in (("small", 0.01), ("large", 0.5)):
-            found = off_policy.evaluate(log, off_policy.one_arm(log, arm))
-            for value, true, what in ((found.reward, 0.5, "reward"), (found.cost, cost, "cost")):
-                for way in ("doubly_robust", "self_normalised"):
-                    each = getattr(value, way)
-                    covered[arm, what, way] += each.low <= true <= each.high
-    low, high = stats.binom.ppf([0.00005, 0.99995], 250, 0.95)
-    assert {key: hits for key, hits in covered.items() if not low <= hits <= high} == {}
+    logs = [evenly(made_up(300, seed), np.random.default_rng([1, seed]))[0] for seed in range(250)]
+    truths = {"small": (0.5, 0.01), "large": (0.5, 0.5)}
+    assert uncovered(logs, truths, ("doubly_robust", "self_normalised")) == {}
 
 
 def test_choices_that_are_never_made_for_some_features_are_noticed():

@@ -11,7 +11,7 @@ from budgetbandits.policies.gittins_ratio import gittins_ratio, scatter
 from budgetbandits.policies.index import rounded_money
 from budgetbandits.theory.stopping import boundary_series
 
-STATES = 10_000
+STATES = 2_000
 
 
 def test_the_polynomial_is_the_boundary():

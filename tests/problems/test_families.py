@@ -1,4 +1,4 @@
-"""Families whose arms are drawn together: each is what its line says."""
+"""Families of random problems: each is what its line says."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy import stats
 from budgetbandits import Problem, family
 from budgetbandits.errors import BadParameter
 from budgetbandits.problems.distributions import Beta, Copula, JointTable, Lattice
-from budgetbandits.problems.families import ARMS_FAMILIES
+from budgetbandits.problems.families import ARMS_FAMILIES, FAMILIES
 from budgetbandits.problems.oracle import best_arms
 
 SEEDS = range(60)
@@ -23,13 +23,24 @@ def ratios(problem):
     return problem.reward_means / problem.cost_means
 
 
-@pytest.mark.parametrize("name", ARMS_FAMILIES)
+@pytest.mark.parametrize("name", [*FAMILIES, *ARMS_FAMILIES])
 @pytest.mark.parametrize("arms", [2, 11])
 def test_a_seed_is_a_problem_and_survives_its_file(name, arms):
-    problem = family(name, arms, seed=4)
+    means = {"low": 0.1, "high": 0.9} if name in FAMILIES else {}
+    problem = family(name, arms, seed=4, **means)
     assert len(problem) == arms
-    assert family(name, arms, seed=4) == problem == Problem.from_toml(problem.to_toml())
-    assert family(name, arms, seed=5) != problem
+    assert family(name, arms, seed=4, **means) == problem == Problem.from_toml(problem.to_toml())
+    assert family(name, arms, seed=5, **means) != problem
+
+
+def test_means_lie_in_the_range_and_are_uniform_there():
+    """Means of 1,000 arms: Kolmogorov-Smirnov at a false-alarm rate of 1e-6."""
+    for name in FAMILIES:
+        problem = family(name, 1_000, seed=1, low=0.2, high=0.6)
+        for means in (problem.reward_means, problem.cost_means):
+            assert 0.2 <= means.min() < means.max() <= 0.6
+            if name != "uniform-multinomial":
+                assert stats.kstest(means, stats.uniform(0.2, 0.4).cdf).pvalue > 1e-6
 
 
 def test_they_take_no_range():

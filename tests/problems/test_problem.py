@@ -1,13 +1,11 @@
-"""Problems: reading, writing, refusing, random families."""
+"""Problems: reading, writing, refusing."""
 
-import numpy as np
 import pytest
 
 from budgetbandits import Problem, family
 from budgetbandits.errors import BadParameter, ProblemError
 from budgetbandits.problems import families
 from budgetbandits.problems.distributions import Bernoulli, Copula, Fixed, Independent, JointTable
-from budgetbandits.problems.families import FAMILIES
 from budgetbandits.problems.problem import Arm
 
 GOOD = """
@@ -51,28 +49,6 @@ def test_writing_and_reading_changes_nothing():
     assert again == problem
     assert again.to_toml() == problem.to_toml()
     assert again.identity == problem.identity
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("arms", [2, 10, 100])
-def test_families_survive_their_file(name, arms):
-    problem = family(name, arms, seed=3, low=0.1, high=0.9)
-    assert len(problem) == arms
-    assert Problem.from_toml(problem.to_toml()) == problem
-    for means in (problem.reward_means, problem.cost_means):
-        assert np.all((means >= 0.1) & (means <= 0.9))
-    assert family(name, arms, seed=3, low=0.1, high=0.9) == problem
-    assert family(name, arms, seed=4, low=0.1, high=0.9) != problem
-
-
-def test_uniform_families_are_uniform():
-    """Means of 4,000 arms: Kolmogorov-Smirnov at a false-alarm rate of 1e-6."""
-    from scipy import stats
-
-    for name in ("uniform-bernoulli", "uniform-beta"):
-        problem = family(name, 4_000, seed=1, low=0.2, high=0.6)
-        for means in (problem.reward_means, problem.cost_means):
-            assert stats.kstest(means, stats.uniform(0.2, 0.4).cdf).pvalue > 1e-6
 
 
 ARM = '[[arms]]\nname = "{name}"\nreward = {{ law = "bernoulli", mean = {reward} }}\ncost = {cost}\n'

@@ -82,10 +82,10 @@ def test_a_policy_that_knows_the_budget_is_played_anew(simulate):
             assert np.ptp(np.delete(pulls, pulls.argmax())) <= 1
 
 
-@pytest.mark.parametrize("policy", ["bts", "epsilon-first", "kube"])
-def test_any_number_of_workers_gives_the_same_bits(simulate, policy):
-    problem = family("uniform-beta", 4, seed=2, low=0.2)
-    one, two = (simulate(problem, policy, [10, 30], runs=7, seed=9, jobs=jobs) for jobs in (1, 2))
+def test_any_number_of_processes_gives_the_same_bits():
+    """Threads, which play the compiled engines, are in test_agreement."""
+    play = partial(budgetbandits.simulate, family("uniform-beta", 4, seed=2, low=0.2), "bts", [10, 30], 7, seed=9)
+    one, two = (play(engine="reference", jobs=jobs) for jobs in (1, 2))
     assert np.array_equal(rows(one), rows(two))
 
 

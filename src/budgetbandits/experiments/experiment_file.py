@@ -17,7 +17,7 @@ arms = 10
 seed = 0
 count = 25
 
-`read` returns the fields of an `Experiment`; every error is an `ExperimentError` that names the key.
+`read_document` returns the fields of an `Experiment`; every error is an `ExperimentError` that names the key.
 """
 
 from __future__ import annotations
@@ -326,11 +326,6 @@ WITH_HORIZON = ("request", "cheap to expensive")
 """Those that are for each request."""
 
 
-def read(text: str, folder: Path) -> dict[str, Any]:
-    """The fields of an `Experiment`; its files are looked for in ``folder``. An `ExperimentError` names the key."""
-    return read_document(parsed(text), folder)
-
-
 def parsed(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
@@ -339,7 +334,7 @@ def parsed(text: str) -> dict[str, Any]:
 
 
 def read_document(document: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The same of TOML that has been read."""
+    """The fields of an `Experiment`; its files are looked for in ``folder``. An `ExperimentError` names the key."""
     if "settings" in document:
         raise ExperimentError("this is a suite of settings; run it by 'budgetbandits leaderboard --suite FILE'")
     no_others(document, KEYS, "an experiment")

@@ -20,16 +20,16 @@ from scipy import special
 
 from budgetbandits.errors import BadParameter, NotIndependent
 from budgetbandits.experiments.results import BTS, Results
-from budgetbandits.experiments.statistics import SEED, Difference, student
+from budgetbandits.experiments.statistics import SEED, Difference, bootstrap_interval, student
 from budgetbandits.numerics.arrays import AnyArray, Array
-from budgetbandits.numerics.intervals import half_width, student_quantile
+from budgetbandits.numerics.intervals import half_width
 from budgetbandits.problems.problem import Problem
 from budgetbandits.theory import lower_constant
 
 # --- against ln B -----------------------------------------------------------------------------------------------------
 
 
-def slopes(results: Results, level: float = 0.95) -> pl.DataFrame:
+def slopes(results: Results) -> pl.DataFrame:
     """Problem by problem, the slope of BTS's mean pseudo-regret against ln B from each budget to the next.
 
     One game gives its regret at every budget, so the slope is a mean over games and its interval Student's. ``lower``
@@ -42,13 +42,11 @@ def slopes(results: Results, level: float = 0.95) -> pl.DataFrame:
         wide = games.filter(pl.col("problem") == record["name"]).pivot("budget", index="run", values="pseudo_regret")
         for early, late in pairwise(results.budgets):
             steps = ((wide[str(late)] - wide[str(early)]) / math.log(late / early)).to_numpy()
-            half = math.inf
-            if len(steps) > 1:
-                half = student_quantile(0.5 + level / 2, len(steps) - 1) * steps.std(ddof=1) / math.sqrt(len(steps))
+            slope = student(steps)
             rows.append(
                 {
                     "group": record["group"], "problem": record["name"], "from": early, "to": late,
-                    "slope": steps.mean(), "low": steps.mean() - half, "high": steps.mean() + half, "lower": lower,
+                    "slope": float(slope.value), "low": float(slope.low), "high": float(slope.high), "lower": lower,
                 }
             )  # fmt: skip
     return pl.DataFrame(rows, schema_overrides={"lower": pl.Float64})
@@ -293,5 +291,5 @@ def _steps(places: Array, found: Array, again: Array) -> tuple[GrowthStep, ...]:
 
 
 def _exponent(value: float, again: Array) -> Exponent:
-    low, high = np.quantile(again, [0.025, 0.975])
+    low, high = bootstrap_interval(again)
     return Exponent(float(value), float(low), float(high))

@@ -17,11 +17,18 @@ import cloudpickle  # type: ignore[import-untyped]
 
 import budgetbandits
 from budgetbandits.errors import ExperimentError
-from budgetbandits.experiments import experiment_file
-from budgetbandits.experiments.experiment_file import EXPERIMENTS, NamedProblem, find, shipped_text
+from budgetbandits.experiments.experiment_file import (
+    EXPERIMENTS,
+    NamedProblem,
+    find,
+    parsed,
+    read_document,
+    shipped_text,
+)
 from budgetbandits.policies.base import Policy
 from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.parallel import identity_of
+from budgetbandits.simulation.simulate import check_specs
 
 CHUNK = 50
 """Runs in a cell: few enough that little is lost when one is cut off, many enough that a part is worth a file."""
@@ -150,15 +157,12 @@ class Experiment:
     file: str | None = None
 
     def __post_init__(self) -> None:
-        specs = [policy.spec for policy in self.policies]
-        for spec in specs:
-            if specs.count(spec) > 1:  # the tables of a study tell policies apart by these words
-                raise ExperimentError(f"policies names {spec} twice; name each once, with a name of its own")
+        check_specs(self.policies, ExperimentError)
 
     @classmethod
     def from_toml(cls, text: str, folder: Path | None = None) -> Experiment:
         """Read an experiment; problem files are looked for in ``folder``. An `ExperimentError` names the key."""
-        return cls(**experiment_file.read(text, folder or Path()), file=text)
+        return cls(**read_document(parsed(text), folder or Path()), file=text)
 
     @classmethod
     def load(cls, path: str | Path) -> Experiment:

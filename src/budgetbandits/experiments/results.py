@@ -105,7 +105,28 @@ class Results:
     def to_table(self, metric: str = "pseudo_regret", budgets: Sequence[float] | None = None) -> Table:
         """Policies down; across the groups of problems at these budgets, or at the largest. Mean ± half of its 95 %
         interval, the best in bold where that is sure. `to_markdown`, `to_latex` and `to_html` of it write it."""
-        return table_of(self, metric, budgets, judged=metric in BETTER)
+        asked = [self.largest(budget) for budget in budgets] if budgets else [self.largest()]
+        frame = self.summary_of_groups(metric)
+        judged = metric in BETTER and len(self.policies) > 1
+        best = {budget: _surely_best(self, metric, budget) if judged else {} for budget in asked}
+        what = metric.replace("_", "-")
+        columns, cells = [], []
+        for group in self.groups:
+            for budget in asked:
+                here = frame.filter((pl.col("group") == group) & (pl.col("budget") == budget))
+                of = {row["policy"]: row for row in here.iter_rows(named=True)}
+                sure = best[budget].get(group)
+                columns.append(_heading(what, group, budget, len(self.groups), len(asked)))
+                cells.append([_cell(of[name], name == sure) for name in self.policies])
+        several = frame["sem"].is_not_null().any()
+        at = f" at a budget of {asked[0]:,g}" if len(asked) == 1 else ""
+        meaning = f"Mean {what}{at} ± half of its 95 % interval." if several else f"The {what}{at} of a single run."
+        return Table(
+            columns=("policy", *columns),
+            rows=[(label(policy), *row) for policy, row in zip(self.policies, zip(*cells, strict=True), strict=True)],
+            title=f"{self.record['name']}: {'mean ' if several else ''}{what}{at}",
+            note=meaning + (" Bold: surely the best of its column (95 %, Holm)." if judged else ""),
+        )
 
     def to_markdown(self, metric: str = "pseudo_regret", budgets: Sequence[float] | None = None) -> str:
         """`to_table` as Markdown."""
@@ -349,37 +370,7 @@ def towards_less(metric: str) -> float:
     return 1.0 if BETTER[metric] == "lower" else -1.0
 
 
-# --- as one table: policies down, groups of problems or budgets across ------------------------------------------------
-
-
-def table_of(results: Results, metric: str, budgets: Sequence[float] | None, judged: bool) -> Table:
-    """Mean ± half of the 95 % interval of a metric at some budgets, the largest if none is named.
-
-    If it is ``judged``, more or less of it being better, the best of a column is marked where that is sure, as
-    `Results.best_of_groups` says.
-    """
-    asked = [results.largest(budget) for budget in budgets] if budgets else [results.largest()]
-    frame = results.summary_of_groups(metric)
-    judged = judged and len(results.policies) > 1
-    best = {budget: _surely_best(results, metric, budget) if judged else {} for budget in asked}
-    what = metric.replace("_", "-")
-    columns, cells = [], []
-    for group in results.groups:
-        for budget in asked:
-            here = frame.filter((pl.col("group") == group) & (pl.col("budget") == budget))
-            of = {row["policy"]: row for row in here.iter_rows(named=True)}
-            sure = best[budget].get(group)
-            columns.append(_heading(what, group, budget, len(results.groups), len(asked)))
-            cells.append([_cell(of[name], name == sure) for name in results.policies])
-    several = frame["sem"].is_not_null().any()
-    at = f" at a budget of {asked[0]:,g}" if len(asked) == 1 else ""
-    meaning = f"Mean {what}{at} ± half of its 95 % interval." if several else f"The {what}{at} of a single run."
-    return Table(
-        columns=("policy", *columns),
-        rows=[(label(policy), *row) for policy, row in zip(results.policies, zip(*cells, strict=True), strict=True)],
-        title=f"{results.record['name']}: {'mean ' if several else ''}{what}{at}",
-        note=meaning + (" Bold: surely the best of its column (95 %, Holm)." if judged else ""),
-    )
+# --- cells of its table -----------------------------------------------------------------------------------------------
 
 
 def _cell(row: dict[str, Any], best: bool) -> Cell:

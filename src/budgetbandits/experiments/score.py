@@ -21,7 +21,7 @@ from budgetbandits.errors import BadParameter, StudyError
 from budgetbandits.experiments import leaderboard
 from budgetbandits.experiments.results import Results
 from budgetbandits.experiments.standings import SettingGames, competes
-from budgetbandits.experiments.statistics import LEVEL, SEED, holm, student
+from budgetbandits.experiments.statistics import SEED, bootstrap_interval, holm, student
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.numerics.arrays import AnyArray, Array
 from budgetbandits.policies import published
@@ -162,8 +162,7 @@ def scores(
     every = sums.mean(axis=1)
     if geometric:
         sums, every = np.exp(sums), np.exp(every)
-    ends = [0.5 - LEVEL / 2, 0.5 + LEVEL / 2]
-    (low, high), around = np.quantile(every[1:], ends, axis=0), np.quantile(sums[1:], ends, axis=0)
+    (low, high), around = bootstrap_interval(every[1:]), np.array(bootstrap_interval(sums[1:]))
     first = np.bincount(every[1:].argmin(axis=1), minlength=len(policies)) / RESAMPLES
     found = [
         Score(
@@ -201,5 +200,5 @@ def _tails(games: AnyArray, own: AnyArray, rng: np.random.Generator) -> tuple[fl
     """The factor between two 99 % quantiles, and its interval of problems drawn again."""
     rows = np.vstack([np.arange(len(games)), rng.integers(len(games), size=(RESAMPLES, len(games)))])
     factors = np.quantile(games[rows], 0.99, axis=1) / np.maximum(np.quantile(own[rows], 0.99, axis=1), LEAST)
-    low, high = np.quantile(factors[1:], [0.5 - LEVEL / 2, 0.5 + LEVEL / 2])
+    low, high = bootstrap_interval(factors[1:])
     return float(factors[0]), float(low), float(high)

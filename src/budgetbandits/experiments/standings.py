@@ -16,12 +16,13 @@ import polars as pl
 from scipy import special
 
 from budgetbandits import plugins
-from budgetbandits.experiments.results import BETTER, Results
+from budgetbandits.experiments.results import Results, towards_less
 from budgetbandits.experiments.statistics import (
     LEVEL,
     RESAMPLES,
     SEED,
     Difference,
+    bootstrap_interval,
     holm,
     moments,
     student,
@@ -43,14 +44,13 @@ def ranking(results: Results, budget: float | None = None, metric: str = "pseudo
     """
     winners = results.winners(budget, metric)
     counts = {(row["group"], row["policy"]): (row["problems"], row["sure"]) for row in winners.rows(named=True)}
-    sign = 1.0 if BETTER[metric] == "lower" else -1.0
     values = results.values(metric, budget)
     groups = np.array([problem["group"] for problem in results.record["problems"]])
     rows = []
     for group in results.groups:
         here = values[groups == group]
         means = here.mean(axis=(0, -1))
-        order = np.argsort(sign * means, kind="stable")
+        order = np.argsort(towards_less(metric) * means, kind="stable")
         behind = _behind_first(here, order, results.paired)
         worse = np.logical_or(*surely(behind))
         for place, column in enumerate(order):
@@ -204,7 +204,7 @@ def overall(settings: Mapping[str, SettingGames]) -> list[dict[str, Any]]:
         total[:, at] += np.log(_times_best(values, rng))
         played[at] += 1
     drawn = np.exp(total / played)
-    low, high = np.quantile(drawn[1:], [0.5 - LEVEL / 2, 0.5 + LEVEL / 2], axis=0)
+    low, high = bootstrap_interval(drawn[1:])
     rows = [
         {
             "policy": policy, "competes": competes(policy), "settings": int(played[place]),

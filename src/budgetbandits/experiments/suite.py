@@ -27,7 +27,7 @@ from typing import Any
 from budgetbandits import plugins
 from budgetbandits.errors import BadParameter, ExperimentError
 from budgetbandits.experiments import experiment_file
-from budgetbandits.experiments.experiment_file import SUITE, SUITES, find, no_others, parsed, shipped_text
+from budgetbandits.experiments.experiment_file import SUITE, SUITES, find, no_others, parsed, shipped_text, text_in
 from budgetbandits.experiments.plan import Experiment
 from budgetbandits.policies.base import Policy
 from budgetbandits.validation import FileKey, integer
@@ -146,8 +146,7 @@ class Suite:
 def _setting(document: dict[str, Any], entry: dict[str, Any], folder: Path) -> Setting:
     no_others(entry, (*OWN_KEYS, *STUDY_KEYS), "a setting")
     for key in ("name", "title", "laws", "about"):
-        if not isinstance(entry.get(key), str) or not entry[key].strip():
-            raise ExperimentError(f'{key} is {entry.get(key)!r}; write {key} = "some text"')
+        text_in(entry, key)
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", entry["name"]):
         raise ExperimentError(f"name is {entry['name']!r}; use small letters, digits and hyphens: it names a folder")
     if entry["laws"] not in LAWS:

@@ -22,7 +22,7 @@ from matplotlib.text import Text
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.figures import svg
-from budgetbandits.figures.style import SAVE_SETTINGS, FigureSpec, SeriesStyle
+from budgetbandits.figures.style import SAVE_SETTINGS, FigureSpec, SeriesStyle, settings
 
 FORMATS: dict[str, dict[str, str | None]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
 """With the metadata that would make the same figure another file."""
@@ -123,6 +123,28 @@ def panels(
         else:
             axis.remove()
     return figure, list(axes.flat[: len(titles)])
+
+
+def line_panels(
+    groups: Sequence[str], order: Sequence[Series], spec: FigureSpec, draw: Callable[[Axes, int, str], None],
+    words: tuple[str, str], ax: Axes | None,
+) -> PaperFigure | Axes:  # fmt: skip
+    """A panel for each group, drawn by its axes, place and name, and a legend in this order; ``words`` name the axes.
+    ``ax`` takes a single group, and gets a legend of what is drawn into it here."""
+    with matplotlib.rc_context(settings(spec)):
+        if ax is not None:
+            (group,), before = groups, len(ax.lines)
+            draw(ax, 0, group)
+            ax.set(xlabel=words[0], ylabel=words[1])
+            named = [line for line in ax.lines[before:] if not str(line.get_label()).startswith("_")]
+            ax.legend(handles=named, frameon=False)
+            return ax
+        figure, axes = panels(groups, spec)
+        for place, group in enumerate(groups):
+            draw(axes[place], place, group)
+        name_axes(axes, *words)
+        legend(figure, order, spec, at_side=len(groups) == 1)
+        return finish(figure)
 
 
 def name_axes(axes: Sequence[Axes], x_name: str, y_name: str = "") -> None:

@@ -6,16 +6,15 @@ times the best policy's. At τ = 1 that is how often it is the best; the further
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures import svg
-from budgetbandits.figures.layout import PaperFigure, Series, finish, legend, name_axes, panels
-from budgetbandits.figures.style import FigureSpec, settings
+from budgetbandits.figures.layout import PaperFigure, Series, line_panels
+from budgetbandits.figures.style import FigureSpec
 from budgetbandits.formatting.numbers import number
 from budgetbandits.numerics.arrays import AnyArray
 
@@ -77,7 +76,8 @@ def profile(
         scales.straight(axes.yaxis, 4)
 
     merit = -np.log(np.minimum(every, 1e6)).mean(axis=0)
-    return _draw(list(groups), series, spec, draw, merit, (f"times the best {quantity}", "% of the problems"), ax)
+    words = f"times the best {quantity}", "% of the problems"
+    return line_panels(list(groups), _by_merit(series, merit), spec, draw, words, ax)
 
 
 def quantiles(
@@ -104,28 +104,12 @@ def quantiles(
 
     ranks = [np.median(values, axis=0).argsort().argsort() for values in groups.values()]
     merit = -np.mean(ranks, axis=0)
-    return _draw(list(groups), series, spec, draw, merit, ("% of the problems, lowest first", quantity), ax)
+    words = "% of the problems, lowest first", quantity
+    return line_panels(list(groups), _by_merit(series, merit), spec, draw, words, ax)
 
 
-def _draw(
-    groups: Sequence[str], series: Sequence[Series], spec: FigureSpec, draw: Callable[[Axes, int, str], None],
-    merit: AnyArray, words: tuple[str, str], ax: Axes | None,
-) -> PaperFigure | Axes:  # fmt: skip
-    """Panels with a legend that names the policy of most merit first."""
-    with matplotlib.rc_context(settings(spec)):
-        if ax is not None:
-            (group,) = groups
-            draw(ax, 0, group)
-            ax.set(xlabel=words[0], ylabel=words[1])
-            ax.legend(handles=ax.lines[: 2 * len(series) : 2], frameon=False)
-            return ax
-        figure, axes = panels(groups, spec)
-        for place, group in enumerate(groups):
-            draw(axes[place], place, group)
-        name_axes(axes, *words)
-        order = np.argsort(-merit, kind="stable")
-        legend(figure, [series[place] for place in order], spec, at_side=len(groups) == 1)
-        return finish(figure)
+def _by_merit(series: Sequence[Series], merit: AnyArray) -> list[Series]:
+    return [series[place] for place in np.argsort(-merit, kind="stable")]
 
 
 def _line(

@@ -6,14 +6,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 
 from budgetbandits.figures import axes as scales
 from budgetbandits.figures import svg
-from budgetbandits.figures.layout import PaperFigure, Series, finish, legend, name_axes, panels
-from budgetbandits.figures.style import FigureSpec, settings
+from budgetbandits.figures.layout import PaperFigure, Series, line_panels
+from budgetbandits.figures.style import FigureSpec
 from budgetbandits.formatting.numbers import number, short
 from budgetbandits.numerics.arrays import AnyArray
 
@@ -54,21 +53,13 @@ def regret(
     """
     options = options or RegretOptions()
     log = apart(groups.values()) if options.log is None else options.log
-    with matplotlib.rc_context(settings(spec)):
-        if ax is not None:
-            ((title, curves),) = groups.items()
-            _panel(ax, 0, curves, series, spec, options, log)
-            _slope(ax, curves, options, title, spec)
-            ax.set(xlabel="budget", ylabel=options.quantity)
-            ax.legend(handles=[*ax.lines[: len(series)]], frameon=False)
-            return ax
-        figure, axes = panels(list(groups), spec)
-        for place, (title, curves) in enumerate(groups.items()):
-            _panel(axes[place], place, curves, series, spec, options, log)
-            _slope(axes[place], curves, options, title, spec)
-        name_axes(axes, "budget", options.quantity)
-        legend(figure, by_final_value(list(groups.values()), series), spec, at_side=len(groups) == 1)
-        return finish(figure)
+
+    def draw(axes: Axes, panel: int, title: str) -> None:
+        _panel(axes, panel, groups[title], series, spec, options, log)
+        _slope(axes, groups[title], options, title, spec)
+
+    order = by_final_value(list(groups.values()), series)
+    return line_panels(list(groups), order, spec, draw, ("budget", options.quantity), ax)
 
 
 def apart(groups: Iterable[Sequence[Curve]]) -> bool:

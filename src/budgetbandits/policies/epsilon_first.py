@@ -52,7 +52,7 @@ class EpsilonFirst(TallyPolicy[Exploration]):
     name = "epsilon-first"
     label = "ε-first"
     reference = "Tran-Thanh et al., AAAI 2010, as in Xia et al. 2015"
-    proven = "O(B^2/3) with the best ε"
+    proven = "O(B^(2/3)) with the best ε"
     needs = frozenset({"budget"})
     epsilon: float = 0.1
 
@@ -111,7 +111,7 @@ class EpsilonFirstGreedy(EpsilonFirst):
     name = "epsilon-first-greedy"
     label = "ε-first greedy"
     reference = "Tran-Thanh et al., AAAI 2010"
-    proven = "O(B^2/3) with the best ε"
+    proven = "O(B^(2/3)) with the best ε"
     needs = frozenset({"budget", "costs"})
 
     def ratio(self, state: Exploration) -> Array:

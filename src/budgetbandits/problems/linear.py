@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -39,8 +39,9 @@ import numpy as np
 import scipy
 
 from budgetbandits.errors import ProblemError
+from budgetbandits.formatting.numbers import count
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.problems.problem import SMALLEST_COST, parsed, read_file
+from budgetbandits.problems.problem import SMALLEST_COST, check_distinct, check_keys, check_name, parsed, read_file
 from budgetbandits.validation import FileKey, within
 
 SPREADS = {
@@ -96,7 +97,7 @@ class NormalFeature:
     spread: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_name("feature", self.name)
+        check_name("feature", self.name)
         where = f"feature {self.name!r}"
         object.__setattr__(self, "mean", _checked(f"{where}: mean", self.mean, -LARGEST))
         object.__setattr__(self, "spread", _checked(f"{where}: spread", self.spread, 0.0))
@@ -120,7 +121,7 @@ class BernoulliFeature:
     mean: float = 0.5
 
     def __post_init__(self) -> None:
-        _check_name("feature", self.name)
+        check_name("feature", self.name)
         mean = within(f"feature {self.name!r}: mean", self.mean, 0.0, 1.0, error=ProblemError)
         object.__setattr__(self, "mean", mean)
 
@@ -155,7 +156,7 @@ class LinearArm:
     cost_slopes: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        _check_name("arm", self.name)
+        check_name("arm", self.name)
         where = f"arm {self.name!r}: "
         object.__setattr__(self, "reward", _checked(where + "the level of the reward", self.reward, -LARGEST))
         object.__setattr__(self, "cost", _checked(where + "the level of the cost", self.cost, 0.0))
@@ -200,10 +201,8 @@ class LinearStream:
             object.__setattr__(self, spread, within(spread, getattr(self, spread), 0.0, 1.0, error=ProblemError))
         if len(self.arms) < 2:
             raise ProblemError(f"a stream needs at least two arms, this one has {len(self.arms)}; add [[arms]] entries")
-        for what, names in (("feature", self.feature_names), ("arm", self.names)):
-            for name in names:
-                if names.count(name) > 1:
-                    raise ProblemError(f"{what} {name!r} is there twice; give every {what} a name of its own")
+        check_distinct("feature", self.feature_names)
+        check_distinct("arm", self.names)
         for arm in self.arms:
             for slopes in (arm.reward_slopes, arm.cost_slopes):
                 if len(slopes) != len(self.features):
@@ -229,8 +228,7 @@ class LinearStream:
         return len(self.arms)
 
     def __repr__(self) -> str:
-        count = len(self.features)
-        return f"LinearStream({len(self)} arms, {count} feature{'' if count == 1 else 's'})"
+        return f"LinearStream({len(self)} arms, {count(len(self.features), 'feature')})"
 
     def means(self, rows: Array) -> tuple[Array, Array]:
         """The mean rewards and the mean costs for requests with these features, as (request, arm)."""
@@ -331,12 +329,10 @@ class LinearStream:
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> LinearStream:
         """Like `from_toml`, from a parsed document."""
-        _only(document, KEYS, "a stream with features")
+        check_keys(document, KEYS, "a stream with features")
         spreads = {name: document[name] for name in SPREADS if name in document}
         features = tuple(_parse_feature(entry) for entry in _tables(document, "features"))
         names = [feature.name for feature in features]
-        if len(set(names)) < len(names):
-            raise ProblemError(f"two features have the same name, of {', '.join(names):.200}; give each its own")
         return cls(features, tuple(_parse_arm(entry, names) for entry in _tables(document, "arms")), **spreads)
 
     @classmethod
@@ -357,20 +353,9 @@ def _beta(rng: np.random.Generator, mean: float, variance: float) -> float:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def _check_name(what: str, name: Any) -> None:
-    if not isinstance(name, str) or not name or not name.isprintable():
-        raise ProblemError(f"{what} name {name!r:.40} is not printable text; give every {what} a short name")
-
-
 def _checked(what: str, value: Any, low: float) -> float:
     """A number above ``low``, as a float, so that files and seeds do not depend on how it is written."""
     return within(what, value, low, LARGEST, above=True, error=ProblemError)
-
-
-def _only(table: Mapping[str, Any], keys: Collection[str], owner: str) -> None:
-    for key in table:
-        if key not in keys:
-            raise ProblemError(f"unknown key {key!r:.40}; {owner} has {', '.join(keys)}")
 
 
 def _tables(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
@@ -388,20 +373,20 @@ def _parse_feature(entry: dict[str, Any]) -> Feature:
     if not isinstance(law, str) or law not in FEATURE_LAWS:
         raise ProblemError(f"feature {entry['name']!r}: law is {law!r:.40}; choose one of {', '.join(FEATURE_LAWS)}")
     kind = FEATURE_LAWS[law]
-    _only(entry, ("law", *(each.name for each in fields(kind))), f"feature {entry['name']!r}, with a {law} law,")
+    check_keys(entry, ("law", *(each.name for each in fields(kind))), f"feature {entry['name']!r}, with a {law} law,")
     return kind(**{key: value for key, value in entry.items() if key != "law"})
 
 
 def _parse_arm(entry: dict[str, Any], features: list[str]) -> LinearArm:
     where = f"arm {entry['name']!r}"
-    _only(entry, ARM_KEYS, where)
+    check_keys(entry, ARM_KEYS, where)
     found: list[tuple[Any, tuple[Any, ...]]] = []
     for kind in ("reward", "cost"):
         mean = entry.get(kind)
         if not isinstance(mean, dict) or "level" not in mean or not isinstance(mean.get("slopes", {}), dict):
             example = "{ level = 0.5, slopes = { log_length = 0.1 } }"
             raise ProblemError(f"{where}: {kind} is {mean!r:.40}; write {kind} = {example}")
-        _only(mean, LINE_KEYS, f"the {kind} of {where}")
+        check_keys(mean, LINE_KEYS, f"the {kind} of {where}")
         slopes = mean.get("slopes", {})
         for name in slopes:
             if name not in features:

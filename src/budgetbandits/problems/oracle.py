@@ -92,15 +92,13 @@ class Optimum:
 
 
 def optimum(problem: Problem, budget: float) -> Optimum:
-    """R* by dynamic programming; costs must be multiples of one step, such as 0, ¼, ½, ¾, 1.
+    r"""R* by dynamic programming; costs must be multiples of one step, such as 0, ¼, ½, ¾, 1.
 
-    With V(b) the optimum with b steps left, and for each arm p_k the probability of a cost of k steps and r_k the
-    expected reward given it,
-
-        V(b) = max over arms of [p_0 r_0 + Σ_{0 < k ≤ b} p_k (r_k + V(b − k))] / (1 − p_0),
-
+    With $V(b)$ the optimum with $b$ steps left, and for each arm $p_k$ the probability of a cost of $k$ steps and $r_k$
+    the expected reward given it, $V(b)$ is the largest over the arms of
+    $(p_0 r_0 + \sum_{0 < k \le b} p_k (r_k + V(b - k))) / (1 - p_0)$,
     since a pull that costs nothing leaves the budget as it was, and one that costs more than is left earns nothing.
-    If the budget is no multiple of the step, V(0) = max p_0 r_0 / (1 − p_0): what is left over pays for nothing, but
+    If the budget is no multiple of the step, $V(0) = \max p_0 r_0 / (1 - p_0)$: what is left over pays for nothing, but
     play goes on until a pull costs something.
 
     >>> arms = Problem.from_toml('''
@@ -171,17 +169,22 @@ def cost_atoms(arm: Arm) -> tuple[Array, Array, Array]:
     return levels[possible], probability[possible], reward[possible]
 
 
+def by_steps(arms: Sequence[tuple[Array, Array, Array]], step: Fraction) -> tuple[Array, Array]:
+    """How likely each arm costs 0, 1, … steps, and the mean reward with that cost times how likely it is."""
+    chances, earned = np.zeros((2, len(arms), int(1 / step) + 1))
+    for number, (levels, probability, reward) in enumerate(arms):
+        at = np.rint(levels / float(step)).astype(int)
+        chances[number, at] = probability
+        earned[number, at] = probability * reward
+    return chances, earned
+
+
 def _best_values(
     arms: Sequence[tuple[Array, Array, Array]], step: Fraction, steps: int, remainder: bool
 ) -> tuple[Array, NDArray[np.int64]]:
     """V(0), …, V(steps) and the maximising arm at 1, …, steps; ``remainder`` if less than a step is left over."""
-    longest = int(1 / step)
-    probability = np.zeros((len(arms), longest + 1))
-    earned = np.zeros((len(arms), longest + 1))
-    for i, (levels, chances, rewards) in enumerate(arms):
-        at = np.rint(levels / float(step)).astype(int)
-        probability[i, at] = chances
-        earned[i, at] = chances * rewards
+    probability, earned = by_steps(arms, step)
+    longest = probability.shape[1] - 1
     pays = probability[:, 1:].sum(axis=1)
     immediate = np.cumsum(earned, axis=1) / pays[:, None]  # [a, b]: what a pull earns at once with b steps left
     used = np.flatnonzero(probability[:, 1:].any(axis=0)) + 1

@@ -19,7 +19,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.numerics.fluid import Mix, arms_at_rate, best_mix
 from budgetbandits.problems.linear import LinearStream
-from budgetbandits.problems.oracle import MOST_STEPS, budget_steps, cost_atoms
+from budgetbandits.problems.oracle import MOST_STEPS, budget_steps, by_steps, cost_atoms
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.validation import within
@@ -171,13 +171,8 @@ def paced_optimum(problem: Problem, budget: float, horizon: int) -> PacedOptimum
             f"{horizon:g} requests with {steps} steps of money; use a whole number of requests, and at most "
             f"{MOST_CELLS:,} of both multiplied, or take fluid_reward()"
         )
-    longest = int(1 / step)
-    chances, earned = np.zeros((2, len(problem), longest + 1))
-    for number, arm in enumerate(problem.arms):
-        levels, probability, reward = cost_atoms(arm)
-        at = np.rint(levels / float(step)).astype(int)
-        chances[number, at] = probability
-        earned[number, at] = probability * reward
+    chances, earned = by_steps([cost_atoms(arm) for arm in problem.arms], step)
+    longest = chances.shape[1] - 1
     affordable = np.minimum(np.arange(steps + 1), longest)
     at_once = np.cumsum(earned, axis=1)[:, affordable]
     value, choice = np.zeros(steps + 1), np.zeros(steps + 1, dtype=np.int64)

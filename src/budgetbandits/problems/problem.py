@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -65,8 +65,7 @@ class Arm:
     cost_max: float | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name or not self.name.isprintable():
-            raise ProblemError(f"arm name {self.name!r} is not printable text; give every arm a short name")
+        check_name("arm", self.name)
         if not self.standard:
             check_law(self.name, self.law)
         if self.law.cost_mean < SMALLEST_COST:
@@ -121,11 +120,7 @@ class Problem:
             raise ProblemError(
                 f"a problem needs at least two arms, this one has {len(self.arms)}; add [[arms]] entries"
             )
-        seen: set[str] = set()
-        for arm in self.arms:
-            if arm.name in seen:
-                raise ProblemError(f"arm {arm.name!r} is there twice; give every arm a name of its own")
-            seen.add(arm.name)
+        check_distinct("arm", self.names)
 
     def __len__(self) -> int:
         return len(self.arms)
@@ -227,9 +222,7 @@ class Problem:
             )
         if "features" in document:
             raise ProblemError("this is a stream with [[features]]; name a problem file, or call LinearStream.load")
-        for key in document:
-            if key not in KEYS:
-                raise ProblemError(f"unknown key {key!r}; a problem holds [[arms]] entries, and {' and '.join(UNITS)}")
+        check_keys(document, KEYS, "a problem")
         entries = document.get("arms", [])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise ProblemError("arms is not a list of tables; write each arm under a line [[arms]]")
@@ -274,6 +267,25 @@ class Problem:
         return arms.plane(self.names, self.cost_means, self.reward_means, style.figure_spec(width, dark), ax)
 
 
+def check_name(what: str, name: Any) -> None:
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise ProblemError(f"{what} name {name!r:.40} is not printable text; give every {what} a short name")
+
+
+def check_distinct(what: str, names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ProblemError(f"{what} {name!r} is there twice; give every {what} a name of its own")
+        seen.add(name)
+
+
+def check_keys(table: Mapping[str, Any], keys: Collection[str], owner: str) -> None:
+    for key in table:
+        if key not in keys:
+            raise ProblemError(f"unknown key {key!r:.40}; {owner} has {', '.join(keys)}")
+
+
 def parsed(text: str) -> dict[str, Any]:
     """TOML as it was written."""
     try:
@@ -298,9 +310,9 @@ def recorded_arms(records: Records, top: tuple[float, float]) -> tuple[Arm, ...]
     """The arms that have outcomes there, which are divided by the largest reward and the largest cost."""
     arms = []
     for number, name in enumerate(records.arms):
-        rewards, costs = records.outcomes(number)
-        if len(rewards):
-            pairs = np.stack([rewards / top[0], costs / top[1]], axis=1)
+        rows = records.arm == number
+        if rows.any():
+            pairs = np.stack([records.reward[rows] / top[0], records.cost[rows] / top[1]], axis=1)
             different, counts = np.unique(pairs, axis=0, return_counts=True)
             law = JointTable(np.column_stack([different, counts]).tolist())
             arms.append(Arm(name, law, float(pairs[:, 1].max()) or None))

@@ -55,11 +55,6 @@ class Records:
     feature_names: tuple[str, ...] = ()
     features: Array = field(default_factory=_no_features)
 
-    def outcomes(self, arm: int) -> tuple[Array, Array]:
-        """The rewards and costs of one arm."""
-        mine = self.arm == arm
-        return self.reward[mine], self.cost[mine]
-
 
 def parse_columns(text: str, meanings: Collection[str] = MEANINGS) -> dict[str, str]:
     """Which column stands for what, from text.

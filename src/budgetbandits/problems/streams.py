@@ -32,7 +32,7 @@ from budgetbandits.errors import BadParameter, ProblemError
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.problems.distributions import Copula, Fixed, Independent, JointTable, Lattice, Law, OutcomeLaw
 from budgetbandits.problems.linear import LinearStream
-from budgetbandits.problems.problem import UNITS, Problem, parsed, read_file, recorded_arms
+from budgetbandits.problems.problem import UNITS, Problem, check_keys, parsed, read_file, recorded_arms
 from budgetbandits.problems.records import read_csv
 from budgetbandits.validation import FileKey, integer, within
 
@@ -285,9 +285,7 @@ def _heading(part: StreamPart) -> str:
 def _parse_part(entry: Any) -> StreamPart:
     if not isinstance(entry, dict):
         raise ProblemError("it is no table; write it under a line [[parts]]")
-    for key in entry:
-        if key not in KEYS:
-            raise ProblemError(f"unknown key {key!r}; a part has {', '.join(KEYS)}")
+    check_keys(entry, KEYS, "a part")
     problem = Problem.from_document({key: entry[key] for key in ("arms", *UNITS) if key in entry})
     return StreamPart(problem, entry.get("from", 0), entry.get("segment", ""), entry.get("share", 1.0))
 

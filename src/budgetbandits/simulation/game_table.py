@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from budgetbandits.errors import BadParameter
@@ -77,21 +76,25 @@ def simulate_many(
     check_numbers(runs, 0, max_rounds, engine)
     if summary is not None:
         check_metric(summary)
-    asked = checked_budgets(budgets)
-    if len(set(asked)) < len(asked):
-        raise BadParameter("budgets holds the same budget twice; name each once")
+    asked = _different(checked_budgets(budgets))
     requests = max(checked_horizon(problem, horizon, common) for problem in named.values())
-    plan = _Plan(named, players, asked, seed_of(seed), engine, common, max_rounds, requests, compiling)
-    works = list(plan.works(next(iter(named))))  # one problem says whether threads will do
-    threads = all(work.engine.compiled for work in works)
-    tell, total = progress or (lambda done, total: None), len(named) * len(players) * runs
-    tables: list[pl.DataFrame] = []
-    tasks = ((name, work, asked, runs, summary) for name in named for work in plan.works(name))
-    with contextlib.closing(in_parallel(_table, tasks, check_jobs(jobs), threads)) as results:
-        for table in results:
-            tables.append(table)
-            tell(len(tables) * runs, total)
-    return pl.concat(tables, rechunk=True)
+    rising, known_seed = sorted(asked), seed_of(seed)
+    ready: set[tuple[str, int]] = set()  # the policies that are compiled, and on how many arms they have played
+
+    def works(name: str) -> Iterator[Work]:
+        """Each policy on one of the problems."""
+        problem = named[name]
+        for policy in players:
+            kind = policy.spec, len(problem)
+            chosen = choose_engine(problem, policy, engine, compiling, kind in ready, requests)
+            ready.add(kind)
+            yield Work(problem, policy, rising, known_seed, chosen, max_rounds, common, requests)
+
+    on_the_first = list(works(next(iter(named))))  # one problem says whether threads will do
+    threads = all(work.engine.compiled for work in on_the_first)
+    tasks = ((name, work, asked, runs, summary) for name in named for work in works(name))
+    with contextlib.closing(in_parallel(_table, tasks, check_jobs(jobs), threads)) as tables:
+        return pl.concat(_counted(tables, runs, len(named) * len(players) * runs, progress), rechunk=True)
 
 
 def random_problems(
@@ -107,31 +110,19 @@ def random_problems(
     return {f"seed {number}": family(name, arms, number, low, high) for number in range(seed, seed + count)}
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """The games to play on every problem."""
+def _different(budgets: list[float]) -> list[float]:
+    if len(set(budgets)) < len(budgets):
+        raise BadParameter("budgets holds the same budget twice; name each once")
+    return budgets
 
-    problems: Mapping[str, Environment]
-    policies: Sequence[Policy]
-    budgets: Sequence[float]
-    seed: int
-    engine: str
-    common: bool
-    max_rounds: int | None
-    horizon: float
-    compiling: Callable[[], None] | None
-    ready: set[tuple[str, int]] = field(default_factory=set)
-    """The policies that are compiled, and on how many arms they have played."""
 
-    def works(self, name: str) -> Iterator[Work]:
-        """Each policy on one of the problems."""
-        rising, problem = sorted(set(self.budgets)), self.problems[name]
-        for policy in self.policies:
-            kind = policy.spec, len(problem)
-            ready = kind in self.ready
-            chosen = choose_engine(problem, policy, self.engine, self.compiling, ready, self.horizon)
-            self.ready.add(kind)
-            yield Work(problem, policy, rising, self.seed, chosen, self.max_rounds, self.common, self.horizon)
+def _counted(
+    tables: Iterable[pl.DataFrame], runs: int, total: int, progress: Callable[[int, int], None] | None
+) -> Iterator[pl.DataFrame]:
+    for number, table in enumerate(tables, 1):
+        if progress is not None:
+            progress(number * runs, total)
+        yield table
 
 
 def _table(name: str, work: Work, asked: Sequence[float], runs: int, summary: str | None) -> pl.DataFrame:

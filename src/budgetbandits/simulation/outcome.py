@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter, MissingExtra
+from budgetbandits.formatting.numbers import count
 from budgetbandits.formatting.tables import Cell, Table, estimate
 from budgetbandits.numerics.arrays import AnyArray, Array
 from budgetbandits.numerics.intervals import half_width, wilson
@@ -201,9 +202,9 @@ class Outcome:
         mean = estimate(*_mean_and_half(self.pseudo_regret[:, place]))
         error = f" ± {mean.error} (95 %)" if mean.error else ""
         return (
-            f"Outcome({label(self.policy)} on {len(self.problem):,} arms, {_runs(self.runs)} at {budgets}; engine "
-            f"{self.engine}, seed {self.seed}\n  at {most:,g}: pseudo-regret {mean.value}{error}, best arm missed in "
-            f"{self._missed[place]:,} of {self.runs:,})"
+            f"Outcome({label(self.policy)} on {len(self.problem):,} arms, {count(self.runs, 'run')} at {budgets}; "
+            f"engine {self.engine}, seed {self.seed}\n  at {most:,g}: pseudo-regret {mean.value}{error}, best arm "
+            f"missed in {self._missed[place]:,} of {self.runs:,})"
         )
 
     def _repr_html_(self) -> str:
@@ -217,7 +218,7 @@ class Outcome:
         return Table(
             columns=("budget", "reward", "regret", "pseudo-regret", "rounds", "best arm missed"),
             rows=rows,
-            title=f"{label(self.policy)} on {len(self.problem):,} arms, {_runs(self.runs)}",
+            title=f"{label(self.policy)} on {len(self.problem):,} arms, {count(self.runs, 'run')}",
             note=f"{meaning if self.runs > 1 else ''}Engine {self.engine}{why}, seed {self.seed}.",
             names=0,
         ).to_html()
@@ -259,10 +260,6 @@ def _mean_and_half(values: Any) -> tuple[Any, Any]:
     if runs == 1:
         return mean, np.full_like(mean, np.nan)
     return mean, half_width(values.std(axis=0, ddof=1) / runs**0.5, runs)
-
-
-def _runs(count: int) -> str:
-    return f"{count:,} run{'s' if count != 1 else ''}"
 
 
 # --- summaries of tidy tables ----------------------------------------------------------------------------------------

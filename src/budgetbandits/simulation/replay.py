@@ -79,18 +79,18 @@ def replay(
 
 
 def _check_alike(learn_on: ReplayTable, table: ReplayTable) -> None:
-    if learn_on.arms != table.arms:
-        apart = sorted(set(learn_on.arms) ^ set(table.arms)) or ["in another order"]
-        raise BadParameter(f"the two tables have different arms ({', '.join(apart)}); record the same arms in both")
+    _check_same("arms", learn_on.arms, table.arms, "record the same arms in both")
     if table.segments[: len(learn_on.segments)] != learn_on.segments:
         raise BadParameter(
             "the two tables number their segments otherwise; read the second with segments=first.segments"
         )
-    if learn_on.feature_names != table.feature_names:
-        apart = sorted(set(learn_on.feature_names) ^ set(table.feature_names)) or ["in another order"]
-        raise BadParameter(
-            f"the two tables have different features ({', '.join(apart)}); read both with the same, or without"
-        )
+    _check_same("features", learn_on.feature_names, table.feature_names, "read both with the same, or without")
+
+
+def _check_same(what: str, names: tuple[str, ...], others: tuple[str, ...], remedy: str) -> None:
+    if names != others:
+        apart = sorted(set(names) ^ set(others)) or ["in another order"]
+        raise BadParameter(f"the two tables have different {what} ({', '.join(apart)}); {remedy}")
 
 
 def fluid_reward_of(table: ReplayTable, budget_per_request: float) -> float:

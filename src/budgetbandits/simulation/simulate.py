@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from budgetbandits.errors import BadParameter, MissingExtra
+from budgetbandits.errors import BadParameter, BudgetBanditsError, MissingExtra
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.files import policy_of
 from budgetbandits.policies.thompson import BetaThompson
@@ -167,12 +167,12 @@ def _check_priors(policy: Policy, arms: int) -> None:
         )
 
 
-def check_specs(policies: Sequence[Policy]) -> None:
+def check_specs(policies: Sequence[Policy], error: type[BudgetBanditsError] = BadParameter) -> None:
     """Tables tell policies apart by their words."""
     specs = [policy.spec for policy in policies]
     for spec in specs:
         if specs.count(spec) > 1:
-            raise BadParameter(f"policies names {spec} twice; name each once, with a name of its own")
+            raise error(f"policies names {spec} twice; name each once, with a name of its own")
 
 
 def seed_of(seed: int | None) -> int:

@@ -59,14 +59,20 @@ def any_request(policy: Policy, world: np.random.Generator) -> tuple[Request, ..
     return (Request(features=kinds[world.integers(len(kinds))]),)
 
 
+def choose(policy: Policy, state: State, rng: np.random.Generator, *request: Request) -> int:
+    """An arm: there is money for any."""
+    arm = policy.choose(state, rng, *request)
+    if arm is None:
+        raise Violation("choose stops although the budget is nearly infinite")
+    return arm
+
+
 def play(policy: Policy, state: State, rng: np.random.Generator, world: np.random.Generator, rounds: int) -> list[int]:
     """The arms of this many rounds."""
     chosen = []
     for _ in range(rounds):
         request = any_request(policy, world)
-        arm = policy.choose(state, rng, *request)
-        expect(arm is not None, "choose stops although the budget is nearly infinite")
-        assert arm is not None
+        arm = choose(policy, state, rng, *request)
         chosen.append(arm)
         policy.observe(state, arm, *feedback(world), rng, *request)
     return chosen
@@ -118,9 +124,7 @@ def feedback_at_any_time(policy: Policy) -> None:
     waiting: list[tuple[int, tuple[Request, ...]]] = []
     for _ in range(60):
         requests = [any_request(policy, world) for _ in range(world.integers(0, 12))]
-        asked = [(policy.choose(state, rng, *request), request) for request in requests]
-        expect(all(arm is not None for arm, _ in asked), "choose stops although the budget is nearly infinite")
-        waiting += [(arm, request) for arm, request in asked if arm is not None]
+        waiting += [(choose(policy, state, rng, *request), request) for request in requests]
         world.shuffle(waiting)
         for _ in range(world.integers(0, len(waiting) + 1)):
             arm, request = waiting.pop()
@@ -174,14 +178,12 @@ def a_long_game_of_numbers(policy: Policy) -> None:
     state = policy.start(5, knowledge(5))
     rng, world = _generators()
     outcomes = world.choice([0.0, 1.0, 0.5, 1e-12], size=(ROUNDS, 2), p=[0.3, 0.3, 0.3, 0.1]).tolist()
-    arm: int | None = 0
+    arm = 0
     for number, (reward, cost) in enumerate(outcomes):
         # later rounds come in batches with one choice each: many states far apart say more than many neighbours
         request = any_request(policy, world)
         if number < ROUNDS // 200 or number % 100 == 0:
-            arm = policy.choose(state, rng, *request)
-        expect(arm is not None, f"choose stops in round {number + 1} although the budget is nearly infinite")
-        assert arm is not None
+            arm = choose(policy, state, rng, *request)
         policy.observe(state, arm, reward, cost, rng, *request)
     expect(int(state.pulls.sum()) == ROUNDS, f"after {ROUNDS:,} rounds the state counts {state.pulls.sum():,} pulls")
     for name, value in _arrays(state).items():
@@ -260,9 +262,7 @@ def features_tell_requests_apart(policy: Policy) -> str | None:
     for _ in range(300):
         kind = int(world.integers(FEATURES))
         request = Request(features=np.eye(FEATURES)[kind])
-        arm = policy.choose(state, rng, request)
-        expect(arm is not None, "choose stops although the budget is nearly infinite")
-        assert arm is not None
+        arm = choose(policy, state, rng, request)
         policy.observe(state, arm, float(arm == kind), 0.5, rng, request)
         right.append(arm == kind)
     late = sum(right[-100:])

@@ -1,5 +1,7 @@
 """The compiled loops of games with a horizon play the games of the reference simulator."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from budgetbandits.problems.streams import RequestStream, StreamPart, drifting
 from budgetbandits.simulation.dispatch import engine_for
 from budgetbandits.testing.engines import FALSE_ALARM, GAMES, rows, smallest_p
 from deep import mostly_deep
+from own_rules import with_own
 
 ANY_LAW, TEN = GAMES["laws of every kind"][0], GAMES["ten arms"][0]
 OWN_SCALES = Problem(
@@ -64,7 +67,8 @@ FEW += [(HOPEFUL, "segments that change"), (HOPEFUL, "scales of their own"), (HO
 @pytest.mark.parametrize(("policy", "name"), mostly_deep(PAIRS, FEW))
 def test_the_loops_play_the_games_of_the_reference(policy, name):
     """Broken by a draw more or less anywhere, another batch of outcomes, a sum or a price that is updated otherwise."""
-    played = (simulate(PLAYED[name], policy, [4, 45.5], 6, horizon=120, engine=e) for e in ("fast", "reference"))
+    runs = 6 if os.environ.get("BUDGETBANDITS_DEEP") else 2
+    played = (simulate(PLAYED[name], policy, [4, 45.5], runs, horizon=120, engine=e) for e in ("fast", "reference"))
     fast, slow = played
     assert (fast.engine, fast.engine_reason) == ("paced plain loop", "")
     assert np.array_equal(rows(fast), rows(slow))
@@ -141,9 +145,7 @@ def test_what_is_left_to_the_reference(problem, policy, why):
     ],
 )
 def test_a_method_of_its_own(kind, name):
-    method = getattr(kind, name)
-    own = type("Own", (kind,), {"name": "own", name: lambda *given, **words: method(*given, **words)})
-    assert f"{name} of its own" in engine_for(TEN, own(), 50.0).reason
+    assert f"{name} of its own" in engine_for(TEN, with_own(kind, name)(), 50.0).reason
 
 
 def test_a_game_that_goes_on_too_long():

@@ -21,6 +21,7 @@ from budgetbandits.simulation.engines.sampling.engine import LOOP_METHODS, Sampl
 from budgetbandits.simulation.reference import ReferencePlayer
 from budgetbandits.testing.engines import ENGINES, FALSE_ALARM, GAMES, rows, smallest_p
 from comparing import sample
+from deep import deep
 from own_rules import with_own
 
 ANY_LAW, TEN = GAMES["laws of every kind"][0], GAMES["ten arms"][0]
@@ -127,11 +128,11 @@ class JointInTurn(JointThompson):
 
 @pytest.mark.parametrize("problem", [ANY_LAW, TEN], ids=["any law", "ten arms"])
 @pytest.mark.parametrize(
-    "policy", [Clipped(), Clipped(0.3), Five(), Tired(), GaussianInTurn(0.3), JointInTurn()], ids=str
+    "policy", [Clipped(), Clipped(0.3), Tired(), GaussianInTurn(0.3), *deep(Five(), JointInTurn())], ids=str
 )
 def test_the_loop_plays_the_games_of_the_reference(policy, problem):
     """Broken by a draw more or less anywhere, ties broken otherwise, another batch of outcomes, a budget misread."""
-    fast, slow = (simulate(problem, policy, BUDGETS, 10, engine=engine) for engine in ("fast", "reference"))
+    fast, slow = (simulate(problem, policy, BUDGETS, 4, engine=engine) for engine in ("fast", "reference"))
     assert (fast.engine, fast.engine_reason) == ("sampling plain loop", "")
     assert np.array_equal(rows(fast), rows(slow))
 
@@ -150,7 +151,7 @@ def test_a_tie_is_broken_uniformly():
 
 @pytest.mark.parametrize(
     "policy",
-    [BudgetedThompson(), BudgetedThompson((0.5, 0.5), 1.5, [(2, 8), (0.3, 4)]), Thompson("jeffreys", 2.0)],
+    [BudgetedThompson((0.5, 0.5), 1.5, [(2, 8), (0.3, 4)]), *deep(BudgetedThompson(), Thompson("jeffreys", 2.0))],
     ids=lambda policy: policy.spec,
 )
 def test_the_loop_plays_the_games_of_beta_posteriors_arm_after_arm(policy):
@@ -158,7 +159,7 @@ def test_the_loop_plays_the_games_of_beta_posteriors_arm_after_arm(policy):
     in_turn = type("InTurn", (type(policy),), {"draw": SamplingPolicy.draw})
     twin = in_turn(*(getattr(policy, field.name) for field in fields(policy)))
     for problem in (ANY_LAW, TEN):
-        for run in range(5):
+        for run in range(2):
             fast, slow = (
                 kind(problem, each, BUDGETS).play(np.random.SeedSequence(run), 1 << 40)
                 for kind, each in ((SamplingGames, policy), (ReferencePlayer, twin))

@@ -131,7 +131,7 @@ def _nearest(each: Bounds, chain: Chain, results: Results) -> str:
 def remark_one(calibrated: Results) -> Claim:
     """Remark 1: the constant before ln B of BTS is smaller than those of UCB-BV1 and UCB-BV2."""
     panels = [calibrated.problems(group, 1)[0][1] for group in calibrated.groups]
-    constants = [_constants(problem) for problem in panels]
+    constants = [[constant(each) for constant in (bts_constant, ucb_bv1_constant, ucb_bv2_constant)] for each in panels]
     wrong = np.array([ours >= min(first, second) for ours, first, second in constants])
     return Claim(
         "At γ = 1/√2 the constant before ln B in the bound of BTS is smaller than in those of UCB-BV1 and UCB-BV2 "
@@ -148,10 +148,6 @@ def remark_one(calibrated: Results) -> Claim:
         "random problems",
         proven=True,
     )
-
-
-def _constants(problem: Problem) -> tuple[float, float, float]:
-    return bts_constant(problem), ucb_bv1_constant(problem), ucb_bv2_constant(problem)
 
 
 # --- both studies -----------------------------------------------------------------------------------------------------

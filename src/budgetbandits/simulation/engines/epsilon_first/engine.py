@@ -17,7 +17,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.errors import RoundLimit
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
 from budgetbandits.policies.kube import SLACK
@@ -27,7 +26,7 @@ from budgetbandits.simulation.engines.epsilon_first.kernel import GAME, play
 from budgetbandits.simulation.engines.runtime.draws import new_stream
 from budgetbandits.simulation.engines.runtime.laws import padded, tables_of
 from budgetbandits.simulation.engines.runtime.records import ROUND_LIMIT, Record
-from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed
+from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed, round_limit
 
 STRETCH = 64
 """Pulls drawn at once where the game may end among them."""
@@ -86,7 +85,7 @@ class EpsilonFirstGames:
         for name in ("pulls", "rewards", "costs"):
             record.arrays[name][:] = 0
         if play(record.game) == ROUND_LIMIT:
-            raise too_many_rounds(self._policy.spec, max_rounds)
+            raise round_limit(self._policy, max_rounds, budget)
         reward, spent, rounds = (record.game[name][0] for name in ("reward", "spent", "rounds"))
         pulls = record.arrays["pulls"].copy()
         return float(reward) / tables.reward_scale, float(spent) / tables.cost_scale, int(rounds), pulls
@@ -106,10 +105,6 @@ class EpsilonFirstGames:
         if self._tables.cost_scale > 1:
             costs = np.rint(costs * self._tables.cost_scale)
         return rewards, costs
-
-
-def too_many_rounds(policy: str, max_rounds: int) -> RoundLimit:
-    return RoundLimit(f"{policy} needs over {max_rounds:,} rounds; raise max_rounds (--max-rounds)")
 
 
 class _NumpyGame:
@@ -282,7 +277,7 @@ class _NumpyGame:
 
     def _check(self, coming: int) -> None:
         if int(self._pulls.sum()) + coming > self._max_rounds:
-            raise too_many_rounds(self._games._policy.spec, self._max_rounds)
+            raise round_limit(self._games._policy, self._max_rounds, self._budget / self._scale)
 
     def _stretch(self, arm: int, price: float, size: int) -> None:
         """Pull an arm until the game ends, less than its price is left, or the stretch is through."""

@@ -247,8 +247,4 @@ class IndexGames:
         arrays = self._record.arrays
         # arms are pulled once or twice for the most part: begin small
         size = int(min(arrays["buffer"].shape[1], max(4, 2 * arrays["pulls"][arm])))
-        rewards, costs = draw(arm, size)
-        arrays["buffer"][arm, :size, 0] = rewards
-        arrays["buffer"][arm, :size, 1] = costs
-        arrays["used"][arm] = 0
-        arrays["filled"][arm] = size
+        self._record.fill(arm, *draw(arm, size))

@@ -16,6 +16,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from budgetbandits.numerics.arrays import Array
 from budgetbandits.simulation.reference import LARGEST_BATCH, Draw, Game, batch_size
 
 LARGEST_BUFFER = 1 << 22
@@ -77,9 +78,14 @@ class Record:
     def refill(self, place: int, draw: Draw) -> None:
         """Draw the next batch of outcomes for this place of the buffer, of the size that `reference.Pulls` draws."""
         size = min(self.arrays["buffer"].shape[1], batch_size(int(self.arrays["filled"][place])))
-        self.arrays["buffer"][place, :size] = np.stack(draw(size), axis=1)
+        self.fill(place, *draw(size))
+
+    def fill(self, place: int, rewards: Array, costs: Array) -> None:
+        """Let these outcomes be the next of this place of the buffer."""
+        self.arrays["buffer"][place, : len(rewards), 0] = rewards
+        self.arrays["buffer"][place, : len(costs), 1] = costs
         self.arrays["used"][place] = 0
-        self.arrays["filled"][place] = size
+        self.arrays["filled"][place] = len(rewards)
 
     def fields(self) -> NDArray[np.int64]:
         """All fields as they are now, to `restart` with."""

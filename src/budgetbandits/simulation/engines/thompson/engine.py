@@ -206,11 +206,8 @@ class Run(Record):
     def _refill(self, arm: int) -> None:
         assert isinstance(self.laws, SampledLaws)
         # Chunks grow with use: most arms are pulled a few times only, and drawing outcomes is the expensive part.
-        buffer, filled = self.arrays["buffer"], self.arrays["filled"]
-        count = min(buffer.shape[1], max(16, 4 * int(filled[arm])))
-        buffer[arm, :count] = self.laws.sampler(arm, count, self.generator)
-        self.arrays["used"][arm] = 0
-        filled[arm] = count
+        count = min(self.arrays["buffer"].shape[1], max(16, 4 * int(self.arrays["filled"][arm])))
+        self.fill(arm, *self.laws.sampler(arm, count, self.generator).T)
 
 
 def why_not_lazily(policy: BetaThompson) -> str:

@@ -40,11 +40,6 @@ NO_ALARM = (1 << 63) - 1
 
 
 @njit(cache=True, nogil=True)
-def set_alarm(tree, base, slot, time):
-    set_leaf(tree, base + slot, time)
-
-
-@njit(cache=True, nogil=True)
 def first_ringing(tree, base):
     """The slot whose alarm is the earliest (the leftmost of several)."""
     node = 1
@@ -154,7 +149,7 @@ def look_at(game, slot, pulls):
 @njit(cache=True, nogil=True, error_model="numpy")
 def become_hot(game, slot):
     """A cold arm becomes hot."""
-    set_alarm(whole_pointer(game.tree_at), game.base, slot, np.int64(NO_ALARM))
+    set_leaf(whole_pointer(game.tree_at), game.base + slot, np.int64(NO_ALARM))
     whole_pointer(game.hot_place_at)[slot] = game.hot_count
     whole_pointer(game.hot_at)[game.hot_count] = slot
     game.hot_count += 1
@@ -191,7 +186,7 @@ def take_tangent(game, slot):
 @njit(cache=True, nogil=True, error_model="numpy")
 def set_next_alarm(game, slot, after):
     """The next round after this one in which a cold arm may exceed the level."""
-    set_alarm(whole_pointer(game.tree_at), game.base, slot, after + draw_wait(game, slot))
+    set_leaf(whole_pointer(game.tree_at), game.base + slot, after + draw_wait(game, slot))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
