@@ -23,8 +23,6 @@ from budgetbandits.service.rollups import History, roll_up
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
-from memory_store import MemoryStore
-from stores import STORES
 
 ARMS = {"search": 1.0, "mail": 1.0}
 
@@ -35,19 +33,13 @@ def clock():
 
 
 @pytest.fixture
-def store():
-    return MemoryStore()
-
-
-@pytest.fixture(params=STORES)
-def real_store(request, tmp_path):
-    with STORES[request.param](tmp_path) as opener, opener() as store:
-        yield store
+def store(memory_store):
+    return memory_store
 
 
 @pytest.fixture
-def engine(store, clock):
-    engine = DecisionService(store, clock)
+def daily(engine):
+    """A campaign that may spend 2 a day."""
     engine.create("ads", "bts", 100.0, ARMS, hold_seconds=60.0, daily_cap=2.0)
     return engine
 
@@ -58,64 +50,59 @@ def refused(engine, key):
     return error.value.reason
 
 
-def test_a_daily_cap_is_raised_and_taken_away(engine, store):
-    engine.decide("ads", "1")
-    engine.decide("ads", "2")
-    assert refused(engine, "3") == "daily_cap"
-    engine.change_terms("ads", {"daily_cap": 3.0})
-    engine.decide("ads", "4")
-    assert refused(engine, "5") == "daily_cap"
-    engine.change_terms("ads", {"daily_cap": None})
+def test_a_daily_cap_is_raised_and_taken_away(daily):
+    daily.decide("ads", "1")
+    daily.decide("ads", "2")
+    assert refused(daily, "3") == "daily_cap"
+    daily.change_terms("ads", {"daily_cap": 3.0})
+    daily.decide("ads", "4")
+    assert refused(daily, "5") == "daily_cap"
+    daily.change_terms("ads", {"daily_cap": None})
     for number in range(6, 12):
-        engine.decide("ads", str(number))
-    assert engine.describe("ads")["daily_cap"] is None
-    assert verify(store, "ads") == []
+        daily.decide("ads", str(number))
+    assert daily.describe("ads")["daily_cap"] is None
 
 
-def test_a_lower_cap_holds_at_once(engine, store):
-    engine.change_terms("ads", {"daily_cap": 9.0})
+def test_a_lower_cap_holds_at_once(daily):
+    daily.change_terms("ads", {"daily_cap": 9.0})
     for number in range(5):
-        engine.decide("ads", str(number))
-    engine.change_terms("ads", {"daily_cap": 4.0})
-    assert refused(engine, "more") == "daily_cap"
-    assert verify(store, "ads") == []
+        daily.decide("ads", str(number))
+    daily.change_terms("ads", {"daily_cap": 4.0})
+    assert refused(daily, "more") == "daily_cap"
 
 
-def test_another_horizon_changes_what_may_be_spent_by_now(engine, store, clock):
+def test_another_horizon_changes_what_may_be_spent_by_now(daily, clock):
     """Of 100 in 100 hours, 10 after 10 hours and the largest cap; spread over 1000 hours it would have been 1."""
-    engine.change_terms("ads", {"daily_cap": None, "pace_seconds": 360_000.0})
+    daily.change_terms("ads", {"daily_cap": None, "pace_seconds": 360_000.0})
     clock.now += 36_000.0
     for number in range(11):
-        engine.decide("ads", str(number))
-    assert refused(engine, "more") == "paced"
-    engine.change_terms("ads", {"pace_seconds": 3_600_000.0})
+        daily.decide("ads", str(number))
+    assert refused(daily, "more") == "paced"
+    daily.change_terms("ads", {"pace_seconds": 3_600_000.0})
     clock.now += 36_000.0
-    assert refused(engine, "still") == "paced"
-    engine.change_terms("ads", {"pace_seconds": 36_000.0})
-    engine.decide("ads", "at last")
-    assert verify(store, "ads") == []
+    assert refused(daily, "still") == "paced"
+    daily.change_terms("ads", {"pace_seconds": 36_000.0})
+    daily.decide("ads", "at last")
 
 
-def test_open_holds_keep_their_time(engine, store, clock):
-    first = engine.decide("ads", "1")
-    engine.change_terms("ads", {"hold_seconds": 600.0})
-    second = engine.decide("ads", "2")
+def test_open_holds_keep_their_time(daily, clock):
+    first = daily.decide("ads", "1")
+    daily.change_terms("ads", {"hold_seconds": 600.0})
+    second = daily.decide("ads", "2")
     assert (first.expires_at - clock.now, second.expires_at - clock.now) == (60.0, 600.0)
     clock.now += 61.0
-    engine.expire_due()
-    assert (engine.account("ads").spent, engine.account("ads").held) == (1_000_000, 1_000_000)
-    assert verify(store, "ads") == []
+    daily.expire_due()
+    assert (daily.account("ads").spent, daily.account("ads").held) == (1_000_000, 1_000_000)
 
 
-def test_two_servers_have_the_new_terms_at_once(engine, store, clock):
+def test_two_servers_have_the_new_terms_at_once(daily, store, clock):
     other = DecisionService(store, clock)
     other.decide("ads", "1")
-    engine.change_terms("ads", {"hold_seconds": 600.0})
+    daily.change_terms("ads", {"hold_seconds": 600.0})
     assert other.decide("ads", "2").expires_at == clock.now + 600.0
 
 
-def test_campaigns_with_leases_change_what_they_can(store, clock):
-    engine = DecisionService(store, clock)
+def test_campaigns_with_leases_change_what_they_can(engine, clock):
     engine.create("leased", "bts", 100.0, ARMS, lease=10.0)
     for number in range(3):
         engine.decide("leased", str(number))
@@ -123,7 +110,6 @@ def test_campaigns_with_leases_change_what_they_can(store, clock):
     assert engine.decide("leased", "4").expires_at == clock.now + 5.0
     with pytest.raises(BadParameter, match="a lease cannot keep a daily_cap"):
         engine.change_terms("leased", {"daily_cap": 20.0})
-    assert verify(store, "leased") == []
 
 
 @pytest.mark.parametrize(
@@ -139,17 +125,16 @@ def test_campaigns_with_leases_change_what_they_can(store, clock):
         ({"on_expire": None}, "use charge or release"),
     ],
 )
-def test_what_cannot_be_changed_is_not(engine, store, changes, words):
-    before = engine.describe("ads")
+def test_what_cannot_be_changed_is_not(daily, changes, words):
+    before = daily.describe("ads")
     with pytest.raises(BadParameter, match=words):
-        engine.change_terms("ads", changes)
-    assert engine.describe("ads") == before
-    assert verify(store, "ads") == []
+        daily.change_terms("ads", changes)
+    assert daily.describe("ads") == before
 
 
-def test_an_audit_misses_a_change_that_no_event_tells(engine, store):
-    engine.decide("ads", "1")
-    engine.change_terms("ads", {"daily_cap": 5.0})
+def test_an_audit_misses_a_change_that_no_event_tells(daily, store, tampered):
+    daily.decide("ads", "1")
+    daily.change_terms("ads", {"daily_cap": 5.0})
     row = store.read(lambda tx: tx.campaign("ads"))
     earlier = (*row.settings.earlier, replace(row.settings.earlier[0], change=row.settings.change))
     store.write(lambda tx: tx.save_settings(replace(row, settings=replace(row.settings, earlier=earlier))))
@@ -159,11 +144,11 @@ def test_an_audit_misses_a_change_that_no_event_tells(engine, store):
     assert "the row knows of no such change" in said
 
 
-def test_an_audit_finds_a_decision_that_the_terms_of_then_forbade(engine, store):
+def test_an_audit_finds_a_decision_that_the_terms_of_then_forbade(daily, store, tampered):
     """The cap was 2 when three were decided; that it is 5 now does not excuse it."""
-    engine.change_terms("ads", {"daily_cap": 5.0})
+    daily.change_terms("ads", {"daily_cap": 5.0})
     for number in range(3):
-        engine.decide("ads", str(number))
+        daily.decide("ads", str(number))
     assert verify(store, "ads") == []
     change = next(event for event in store.events if event.kind == "terms changed")
     others = [event for event in store.events if event is not change]
@@ -171,23 +156,23 @@ def test_an_audit_finds_a_decision_that_the_terms_of_then_forbade(engine, store)
     assert any("cannot have happened" in said for said in verify(store, "ads"))
 
 
-def test_a_retired_arm_comes_back_with_what_is_known_of_it(engine, store, clock):
+def test_a_retired_arm_comes_back_with_what_is_known_of_it(daily, store, clock):
     other = DecisionService(store, clock)
-    engine.change_terms("ads", {"daily_cap": None})
+    daily.change_terms("ads", {"daily_cap": None})
     for number in range(20):
-        made = engine.decide("ads", str(number))
-        engine.feedback(made.decision, reward=float(made.arm == "mail"), cost=0.5)
-    pulls = {arm["name"]: arm["pulls"] for arm in engine.describe("ads")["arms"]}
-    engine.retire_arm("ads", "mail")
+        made = daily.decide("ads", str(number))
+        daily.feedback(made.decision, reward=float(made.arm == "mail"), cost=0.5)
+    pulls = {arm["name"]: arm["pulls"] for arm in daily.describe("ads")["arms"]}
+    daily.retire_arm("ads", "mail")
     assert {other.decide("ads", f"without {number}").arm for number in range(20)} == {"search"}
-    engine.bring_back_arm("ads", "mail")
+    daily.bring_back_arm("ads", "mail")
     assert "mail" in {other.decide("ads", f"with {number}").arm for number in range(20)}
-    assert {arm["name"]: arm["pulls"] for arm in engine.describe("ads")["arms"]} == pulls
+    assert {arm["name"]: arm["pulls"] for arm in daily.describe("ads")["arms"]} == pulls
     assert verify(store, "ads") == []
     with pytest.raises(Conflict, match="nothing to bring back"):
-        engine.bring_back_arm("ads", "mail")
+        daily.bring_back_arm("ads", "mail")
     with pytest.raises(UnknownArm):
-        engine.bring_back_arm("ads", "radio")
+        daily.bring_back_arm("ads", "radio")
 
 
 def test_holds_expire_by_the_terms_of_that_moment(tmp_path, clock):
@@ -241,8 +226,7 @@ def told(store):
     return [(event.actor, event.request) for event in store.events if event.kind == "terms changed"]
 
 
-def test_a_budget_goes_down_to_what_is_spent_and_held(store, clock):
-    engine = DecisionService(store, clock)
+def test_a_budget_goes_down_to_what_is_spent_and_held(engine, store):
     engine.create("ads", "bts", 100.0, ARMS)
     pull(engine, "1", 1.0, 0.25)
     engine.decide("ads", "2")
@@ -254,12 +238,10 @@ def test_a_budget_goes_down_to_what_is_spent_and_held(store, clock):
     engine.change_terms("ads", {"budget": 50.0})
     engine.decide("ads", "3")
     assert told(store)[0] == ("mia", '{"budget":[100000000,1250000]}')
-    assert verify(store, "ads") == []
 
 
 @pytest.mark.parametrize("policy", ["bts", "kube", "bts-paced", "bts-gaussian", "ucb-b2", "thompson", "pd-bwk"])
-def test_caps_go_up_and_down_and_means_stay(store, clock, policy):
-    engine = DecisionService(store, clock)
+def test_caps_go_up_and_down_and_means_stay(engine, store, clock, policy):
     engine.create("ads", policy, 100.0, {"search": 2.0, "mail": 1.0}, known={"costs": {"search": 0.5, "mail": 0.25}})
     for number in range(20):
         pull(engine, str(number), float(number % 2), 0.5, arms=[("search", "mail")[number % 2]])
@@ -274,11 +256,9 @@ def test_caps_go_up_and_down_and_means_stay(store, clock, policy):
         answer = other.decide("ads", f"after {caps}")
         assert answer.hold == {arm["name"]: arm["cost_cap"] for arm in engine.describe("ads")["arms"]}[answer.arm]
         engine.feedback(answer.decision, failed=True)
-    assert verify(store, "ads") == []
 
 
-def test_a_decision_of_before_keeps_its_hold(store, clock):
-    engine = DecisionService(store, clock)
+def test_a_decision_of_before_keeps_its_hold(engine):
     engine.create("ads", "bts", 100.0, ARMS)
     first, second = engine.decide("ads", "1", arms=["mail"]), engine.decide("ads", "2", arms=["mail"])
     engine.change_terms("ads", {"caps": {"mail": 0.5}})
@@ -291,22 +271,18 @@ def test_a_decision_of_before_keeps_its_hold(store, clock):
     engine.change_terms("ads", {"caps": {"mail": 1.0}})
     engine.feedback(third.decision, cost=3.25, reward=1.0)
     assert engine.account("ads").overrun == 250_000
-    assert verify(store, "ads") == []
 
 
-def test_an_arm_above_the_largest_cap_is_added(store, clock):
-    engine = DecisionService(store, clock)
+def test_an_arm_above_the_largest_cap_is_added(engine, store):
     engine.create("ads", "bts", 100.0, ARMS)
     pull(engine, "1", 1.0, 1.0, arms=["mail"])
     engine.add_arm("ads", "television", 20.0, actor="mia")
     assert engine.decide("ads", "2", arms=["television"]).hold == 20.0
     assert learned(store)["mail"] == (1, 1.0, 1.0)
     assert told(store) == [("mia", '{"cost_max":[1000000,20000000]}')]
-    assert verify(store, "ads") == []
 
 
-def test_the_largest_reward_changes(store, clock):
-    engine = DecisionService(store, clock)
+def test_the_largest_reward_changes(engine, store):
     engine.create("ads", "bts-paced", 100.0, ARMS)
     pull(engine, "1", 0.5, 0.25, arms=["mail"])
     late = engine.decide("ads", "2", arms=["mail"])
@@ -319,7 +295,6 @@ def test_the_largest_reward_changes(store, clock):
         pull(engine, "4", 6.0, 0.25)
     engine.feedback(late.decision, cost=0.25)  # its reward was reported while it could be so large
     assert learned(store)["mail"] == (3, pytest.approx(13.5), pytest.approx(0.75))
-    assert verify(store, "ads") == []
 
 
 def test_a_campaign_is_renamed_and_its_old_name_goes_on_meaning_it(real_store, clock):
@@ -347,8 +322,7 @@ def test_a_campaign_is_renamed_and_its_old_name_goes_on_meaning_it(real_store, c
     assert verify(store, "Ads 2027") == []
 
 
-def test_another_policy_goes_on_with_what_was_learned(store, clock):
-    engine = DecisionService(store, clock)
+def test_another_policy_goes_on_with_what_was_learned(engine, store, clock):
     engine.create("ads", "bts-paced", 100.0, {"search": 2.0, "mail": 1.0}, horizon=200.0)
     for number in range(30):
         pull(engine, str(number), float(number % 2), 0.5, arms=[("search", "mail")[number % 2]], segment="code")
@@ -369,19 +343,17 @@ def test_another_policy_goes_on_with_what_was_learned(store, clock):
         engine.change_terms("ads", {"policy": policy})
         pull(other, f"under {policy}", 0.0, 0.25)
         pull(engine, f"again under {policy}", 1.0, 0.75)
-    assert verify(store, "ads") == []
 
 
-def test_a_policy_that_must_know_more_is_refused(engine, store):
+def test_a_policy_that_must_know_more_is_refused(daily):
     with pytest.raises(MissingKnowledge):
-        engine.change_terms("ads", {"policy": "ucb-bv1"})
+        daily.change_terms("ads", {"policy": "ucb-bv1"})
     with pytest.raises(BudgetBanditsError, match="nothing"):
-        engine.change_terms("ads", {"policy": "nothing"})
-    assert verify(store, "ads") == []
+        daily.change_terms("ads", {"policy": "nothing"})
 
 
-def test_an_audit_finds_a_cap_that_no_change_made(engine, store):
-    engine.change_terms("ads", {"caps": {"mail": 2.0}, "daily_cap": 5.0})
+def test_an_audit_finds_a_cap_that_no_change_made(daily, store, tampered):
+    daily.change_terms("ads", {"caps": {"mail": 2.0}, "daily_cap": 5.0})
     store.write(lambda tx: tx.save_caps(tx.campaign("ads").id, {1: 3_000_000}))
     assert "the row says it may cost 3000000, the events 2000000" in verify(store, "ads")[0]
 
@@ -425,7 +397,6 @@ def test_the_cap_is_of_the_days_in_its_zone(store, clock):
         with pytest.raises(HoldRefused, match=r"next day \(Europe/Berlin\)") as error:
             engine.decide("ads", f"{day} one more")
         assert error.value.retry_after == 1800.0
-    assert verify(store, "ads") == []
 
 
 def test_another_zone_counts_the_day_again(real_store, clock):
@@ -448,19 +419,6 @@ def test_another_zone_counts_the_day_again(real_store, clock):
     assert engine.account("ads").today == 3_000_000
     engine.change_terms("ads", {"daily_cap": None})
     assert verify(real_store, "ads") == []
-
-
-@pytest.mark.parametrize(
-    ("terms", "words"),
-    [
-        ({"daily_cap": 2.0, "time_zone": "Europe/Berlyn"}, "use a name such as Europe/Berlin"),
-        ({"daily_cap": 2.0, "time_zone": "../etc"}, "use a name such as Europe/Berlin"),
-        ({"time_zone": "Europe/Berlin"}, "set a daily_cap or a period, or leave time_zone out"),
-    ],
-)
-def test_zones_that_are_none(store, clock, terms, words):
-    with pytest.raises(BadParameter, match=words):
-        DecisionService(store, clock).create("ads", "bts", 100.0, ARMS, **terms)
 
 
 # --- at a limit of time ----------------------------------------------------------------------------------------------
@@ -487,8 +445,7 @@ def test_the_cheapest_answers_when_the_day_is_spent(real_store, clock):
     assert verify(real_store, "ads") == []
 
 
-def test_an_arm_answers_when_the_campaign_is_ahead_of_its_pace(store, clock):
-    engine = DecisionService(store, clock)
+def test_an_arm_answers_when_the_campaign_is_ahead_of_its_pace(engine):
     engine.create("ads", "kube", 100.0, MODELS, pace_seconds=1e6, on_limit="medium")
     engine.decide("ads", "1", arms=["large"])
     assert [engine.decide("ads", f"ahead {number}").arm for number in range(3)] == ["medium"] * 3
@@ -501,11 +458,9 @@ def test_an_arm_answers_when_the_campaign_is_ahead_of_its_pace(store, clock):
     assert engine.decide("ads", "small").arm == "small"
     engine.change_terms("ads", {"on_limit": "refuse"})
     assert refused(engine, "refuse") == "paced"
-    assert verify(store, "ads") == []
 
 
-def test_an_audit_finds_an_answer_beyond_a_limit_that_no_term_allows(store, clock):
-    engine = DecisionService(store, clock)
+def test_an_audit_finds_an_answer_beyond_a_limit_that_no_term_allows(engine, store, tampered):
     engine.create("ads", "bts", 100.0, MODELS, daily_cap=1.0, on_limit="small")
     engine.decide("ads", "1", arms=["large"])
     engine.decide("ads", "2")
@@ -513,15 +468,3 @@ def test_an_audit_finds_an_answer_beyond_a_limit_that_no_term_allows(store, cloc
     refusing = replace(row.settings, terms=replace(row.settings.terms, on_limit="refuse"))
     store.write(lambda tx: tx.save_settings(replace(row, settings=refusing)))
     assert "cannot have happened: 0.00 of the day's 1.00 left" in verify(store, "ads")[0]
-
-
-@pytest.mark.parametrize(
-    ("terms", "error", "words"),
-    [
-        ({"on_limit": "cheapest"}, BadParameter, "set one, or let on_limit be refuse"),
-        ({"on_limit": "nobody", "daily_cap": 2.0}, UnknownArm, "no arm 'nobody'"),
-    ],
-)
-def test_nobody_answers_who_cannot(store, clock, terms, error, words):
-    with pytest.raises(error, match=words):
-        DecisionService(store, clock).create("ads", "bts", 100.0, MODELS, **terms)

@@ -9,14 +9,13 @@ from budgetbandits.errors import BadParameter, HoldRefused
 from budgetbandits.service import campaign_learner
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.service import DecisionService
-from memory_store import MemoryStore
 
 ARMS = {"small": 0.1, "large": 1.0}
 
 
 @pytest.fixture
-def store():
-    return MemoryStore()
+def store(memory_store):
+    return memory_store
 
 
 @pytest.fixture
@@ -37,17 +36,16 @@ def left(engine, campaign):
     return engine._learners.kept[campaign].state.left
 
 
-def test_the_money_lasts_for_the_horizon(engine, store):
+def test_the_money_lasts_for_the_horizon(engine):
     """Always large would cost 200 × 0.5, and the money is for a mix: all is answered and nearly all is spent."""
     campaign = engine.create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=200)
     play(engine, campaign, 200, {"small": 0.3, "large": 0.9})
     told = engine.describe(campaign)
     assert (told["requests_answered"], told["horizon"]) == (200, 200.0)
     assert 48.0 < told["spent"] <= 50.0
-    assert verify(store, campaign) == []
 
 
-def test_money_that_taught_nothing_is_gone_for_the_plan_too(engine, store, clock):
+def test_money_that_taught_nothing_is_gone_for_the_plan_too(engine, clock):
     campaign = engine.create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=200, hold_seconds=10.0)
     play(engine, campaign, 20, {"small": 0.3, "large": 0.9})
     engine.feedback(engine.decide(campaign, "fails", arms=["large"]).decision, failed=True, cost=0.75)
@@ -57,13 +55,11 @@ def test_money_that_taught_nothing_is_gone_for_the_plan_too(engine, store, clock
     engine.decide(campaign, "next")
     account = engine.account(campaign)
     assert left(engine, campaign) == pytest.approx((account.budget - account.spent) / 1e6, rel=1e-12)
-    assert verify(store, campaign) == []
 
 
 @pytest.mark.parametrize("lease", [{}, {"lease": 20.0}])
-def test_a_request_that_failed_is_one_gone(store, clock, lease):
+def test_a_request_that_failed_is_one_gone(clock, lease, engines):
     """What is left is for the requests that are neither answered nor failed, on every server."""
-    engines = [DecisionService(store, clock), DecisionService(store, clock)]
     campaign = engines[0].create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=100, **lease)
     for number in range(30):
         answer = engines[number % 2].decide(campaign, str(number))
@@ -76,7 +72,6 @@ def test_a_request_that_failed_is_one_gone(store, clock, lease):
         account, state = engine.account(campaign), state_of(engine, campaign)
         assert state.rate == pytest.approx((account.budget - account.spent) / 1e6 / 70, rel=1e-12)
         assert state.known.unlearned == 10
-    assert verify(store, campaign) == []
 
 
 def state_of(engine, campaign):
@@ -86,10 +81,9 @@ def state_of(engine, campaign):
 
 
 @pytest.mark.parametrize("lease", [{}, {"lease": 20.0, "lease_seconds": 1000.0}], ids=["own", "leased"])
-def test_a_request_is_gone_with_its_money_whatever_is_told_of_it_later(store, clock, lease):
+def test_a_request_is_gone_with_its_money_whatever_is_told_of_it_later(store, clock, lease, engines):
     """Of 20 requests 4 have a reward, 12 wait for it, 2 have expired and 2 are open: 18 are gone, on every server, also
     while the lease is not merged. When the rewards come, nothing is gone twice."""
-    engines = [DecisionService(store, clock), DecisionService(store, clock)]
     campaign = engines[0].create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=100, hold_seconds=10.0, **lease)
     made = [engines[0].decide(campaign, f"expires {number}") for number in range(2)]
     clock.now += 10.0
@@ -116,7 +110,6 @@ def test_a_request_is_gone_with_its_money_whatever_is_told_of_it_later(store, cl
         18,
         18,
     )
-    assert verify(store, campaign) == []
 
 
 @pytest.mark.parametrize("lease", [{}, {"lease": 20.0, "lease_seconds": 1000.0}], ids=["own", "leased"])
@@ -136,36 +129,33 @@ def test_a_policy_that_watches_the_money_left_sees_what_was_charged(store, clock
         engine.void(engine.decide(campaign, f"after {told}").decision)
         spent = sum(row.hold.charged for row in store.decisions.values())
         assert state_of(engine, campaign).left == pytest.approx((50e6 - spent) / 1e6 / max(ARMS.values()), rel=1e-9)
-    assert verify(store, campaign) == []
 
 
-def test_hardly_any_reward_comes_in_time_and_the_money_is_spent_all_the_same(engine, store):
-    """1,000 requests for 100: small for all would cost 50, large for all 500. Costs are told at once, one reward in
-    fifty as well, the others when all is over. A policy that took the requests for unanswered would keep 40 back."""
-    campaign = engine.create("ads", "bts-paced", budget=100.0, arms=ARMS, horizon=1000)
+def test_hardly_any_reward_comes_in_time_and_the_money_is_spent_all_the_same(engine):
+    """500 requests for 50: small for all would cost 25, large for all 250. Costs are told at once, one reward in
+    fifty as well, the others when all is over. A policy that took the requests for unanswered would keep 20 back."""
+    campaign = engine.create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=500)
     late = []
-    for number in range(1000):
+    for number in range(500):
         answer = engine.decide(campaign, str(number))
         told = {"reward": {"small": 0.3, "large": 0.9}[answer.arm]} if number % 50 == 0 else {}
         engine.feedback(answer.decision, cost=answer.hold / 2, **told)
         if not told:
             late.append(answer)
-    assert 95.0 <= engine.describe(campaign)["spent"] <= 100.0
+    assert 47.0 <= engine.describe(campaign)["spent"] <= 50.0
     for answer in late:
         engine.feedback(answer.decision, reward={"small": 0.3, "large": 0.9}[answer.arm])
-    assert (engine.describe(campaign)["requests_answered"], engine.account(campaign).requests_used) == (1000, 1000)
-    assert verify(store, campaign) == []
+    assert (engine.describe(campaign)["requests_answered"], engine.account(campaign).requests_used) == (500, 500)
 
 
-def test_tampering_with_the_number_of_requests_gone_is_found(engine, store):
+def test_tampering_with_the_number_of_requests_gone_is_found(engine, store, tampered):
     campaign = engine.create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=100)
     play(engine, campaign, 3, {"small": 0.3, "large": 0.9})
     store.campaigns[campaign].account.requests_used = 2
     assert any("the campaign's row says" in text for text in verify(store, campaign))
 
 
-def test_another_horizon_is_heard_by_every_server_at_once(store, clock):
-    engines = [DecisionService(store, clock), DecisionService(store, clock)]
+def test_another_horizon_is_heard_by_every_server_at_once(engines):
     campaign = engines[0].create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=200)
     play(engines[1], campaign, 3, {"small": 0.3, "large": 0.9})
     engines[0].change_terms(campaign, {"horizon": 60})
@@ -176,35 +166,28 @@ def test_another_horizon_is_heard_by_every_server_at_once(store, clock):
     engines[1].change_terms(campaign, {"horizon": None})  # as many as can be paid
     play(engines[0], campaign, 3, {"small": 0.3, "large": 0.9}, "free ")
     assert engines[0].describe(campaign)["horizon"] is None
-    assert verify(store, campaign) == []
 
 
 def test_a_horizon_is_for_policies_that_plan(engine):
-    with pytest.raises(BadParameter, match="leave horizon out, or use bts-paced"):
-        engine.create("ads", "bts", budget=50.0, arms=ARMS, horizon=200)
-    with pytest.raises(BadParameter, match=r"horizon is 0\.5; use a number from 1 up to"):
-        engine.create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=0.5)
     campaign = engine.create("ads", "bts", budget=50.0, arms=ARMS)
     with pytest.raises(BadParameter, match="leave horizon out"):
         engine.change_terms(campaign, {"horizon": 100})
     campaign = engine.create("other", "primal-dual-bwk", budget=50.0, arms=ARMS, horizon=10)
     play(engine, campaign, 10, {"small": 0.3, "large": 0.9})
-    assert verify(engine._store, campaign) == []
 
 
-def test_segments_learn_apart_under_one_price(engine, store):
+def test_segments_learn_apart_under_one_price(engine):
     """Large is worth its price for code and not for mail, and there is money for half of the requests."""
-    campaign = engine.create("ads", "bts-paced", budget=110.0, arms=ARMS, horizon=400)
+    campaign = engine.create("ads", "bts-paced", budget=66.0, arms=ARMS, horizon=240)
     chosen = {"code": 0, "mail": 0}
-    for number in range(400):
+    for number in range(240):
         segment = "code" if number % 2 else "mail"
         answer = engine.decide(campaign, str(number), segment=segment)
         brings = 0.9 if answer.arm == "large" and segment == "code" else 0.3
         engine.feedback(answer.decision, reward=brings, cost=answer.hold / 2)
         chosen[segment] += answer.arm == "large"
     assert engine.describe(campaign)["segments"] == ["mail", "code"]
-    assert chosen["code"] > 170 > 30 > chosen["mail"]
-    assert verify(store, campaign) == []
+    assert chosen["code"] > 100 > 20 > chosen["mail"]
 
 
 def test_feedback_writes_one_row_and_a_new_segment_all(engine, store, monkeypatch):
@@ -230,11 +213,9 @@ def test_what_was_learned_before_any_segment_was_named_is_of_none(engine, store)
     counts = [sum(arm.learned["sums"][1][segment] for arm in store.arms[campaign]) for segment in (0, 1)]
     assert (list(engine._learners.kept[campaign].segments), counts) == ([None, "code"], [6.0, 2.0])
     assert engine.describe(campaign)["segments"] == ["code"]
-    assert verify(store, campaign) == []
 
 
-def test_two_servers_with_segments_catch_up_with_each_other(store, clock, monkeypatch):
-    engines = [DecisionService(store, clock), DecisionService(store, clock)]
+def test_two_servers_with_segments_catch_up_with_each_other(store, monkeypatch, engines):
     campaign = engines[0].create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=100)
     for number in range(30):
         segment = ("code", "mail", None, "chat")[number // 2 % 4]
@@ -245,13 +226,11 @@ def test_two_servers_with_segments_catch_up_with_each_other(store, clock, monkey
     with pytest.raises(BadParameter, match="one of more than 4; name fewer"):
         engines[0].decide(campaign, "too many", segment="fifth")
     assert engines[1].decide(campaign, "known", segment="chat").arm in ARMS
-    assert verify(store, campaign) == []
 
 
-def test_more_segments_than_may_be_named_are_learned_and_merged(store, clock, monkeypatch):
+def test_more_segments_than_may_be_named_are_learned_and_merged(monkeypatch, engines):
     """The limit is for who decides: feedback, merges and requests without a segment are never refused for it."""
     monkeypatch.setattr(campaign_learner, "SEGMENTS_MAX", 4)
-    engines = [DecisionService(store, clock), DecisionService(store, clock)]
     campaign = engines[0].create("ads", "bts-paced", budget=80.0, arms=ARMS, horizon=300, lease=8.0)
     plain = engines[0].decide(campaign, "plain")
     for engine, segments in zip(engines, ("abcd", "wxyz"), strict=True):
@@ -262,12 +241,10 @@ def test_more_segments_than_may_be_named_are_learned_and_merged(store, clock, mo
     engines[1].set_status(campaign, "paused")
     assert engines[0].account(campaign).status == "paused"
     assert set(engines[0].describe(campaign)["segments"]) == set("abcdwxyz")
-    assert verify(store, campaign) == []
 
 
-def test_segments_and_a_horizon_under_leases(store, clock):
+def test_segments_and_a_horizon_under_leases(store, clock, engines):
     """Servers open the same segments in other orders; merged, each is one segment of the campaign."""
-    engines = [DecisionService(store, clock), DecisionService(store, clock)]
     campaign = engines[0].create(
         "ads", "bts-paced", budget=80.0, arms=ARMS, horizon=300, lease=8.0, lease_seconds=10.0, propensity_draws=2
     )
@@ -284,10 +261,9 @@ def test_segments_and_a_horizon_under_leases(store, clock):
     assert set(engines[0].describe(campaign)["segments"]) == {"code", "mail", "chat"}
     assert verify(store, campaign) == []
     engines[0].set_status(campaign, "paused")
-    assert verify(store, campaign) == []
 
 
-def test_tampering_with_segments_is_found(engine, store):
+def test_tampering_with_segments_is_found(engine, store, tampered):
     campaign = engine.create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=100)
     play(engine, campaign, 3, {"small": 0.3, "large": 0.9}, segment="code")
     learned = store.campaigns[campaign].learned
@@ -298,7 +274,7 @@ def test_tampering_with_segments_is_found(engine, store):
 
 
 @pytest.mark.parametrize("lease", [{}, {"lease": 8.0, "lease_seconds": 10.0}])
-def test_decisions_that_are_voided_use_up_no_requests(store, engine, lease):
+def test_decisions_that_are_voided_use_up_no_requests(engine, lease):
     campaign = engine.create("ads", "primal-dual-bwk", budget=50.0, arms=ARMS, horizon=10, **lease)
     for number in range(25):
         engine.void(engine.decide(campaign, str(number)).decision)
@@ -306,4 +282,3 @@ def test_decisions_that_are_voided_use_up_no_requests(store, engine, lease):
         engine.feedback(engine.decide(campaign, f"told {number}").decision, reward=0.5, cost=0.05)
     with pytest.raises(HoldRefused, match="stops here"):
         engine.decide(campaign, "one more")
-    assert verify(store, campaign) == []

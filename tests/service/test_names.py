@@ -11,7 +11,6 @@ from budgetbandits.service.http.auth import KeyRing, make_key
 from budgetbandits.service.names import LOOKALIKES, checked_name
 from budgetbandits.service.service import DecisionService
 from memory_store import MemoryStore
-from stores import STORES
 
 ONE, TWO = unicodedata.normalize("NFC", "café"), unicodedata.normalize("NFD", "café")
 
@@ -90,27 +89,25 @@ def test_lookalikes_are_letters_of_other_alphabets_for_latin_ones():
 
 
 @pytest.mark.parametrize("wrong", ["a\0b", "a\ud800b", "\0" * 32])
-@pytest.mark.parametrize("name", sorted(STORES))
-def test_no_store_is_asked_about_what_is_no_text(name, tmp_path, wrong):
+def test_no_store_is_asked_about_what_is_no_text(store, wrong):
     """Databases differ in what they take; a caller hears the same of each, and other outcomes of a batch are booked."""
-    with STORES[name](tmp_path) as make, make() as store:
-        engine = DecisionService(store)
-        engine.create("ads", "bts", 10.0, {"a": 1.0, "b": 1.0})
-        for refused in (
-            lambda: engine.decide("ads", wrong), lambda: engine.decide("ads", "key", segment=wrong),
-            lambda: engine.decide_many("ads", wrong, 2), lambda: engine.top_up("ads", 1.0, key=wrong),
-            lambda: engine.create(wrong, "bts", 10.0, {"a": 1.0, "b": 1.0}), lambda: engine.add_arm("ads", wrong, 1.0),
-            lambda: engine.create("other", "bts", 10.0, {"a": 1.0, "b": 1.0}, currency=wrong),
-        ):  # fmt: skip
-            with pytest.raises(BadParameter):
-                refused()
-        for missing in (
-            lambda: engine.decide(wrong, "key"), lambda: engine.account(wrong),
-            lambda: engine.feedback(wrong, cost=0.5), lambda: engine.feedback(wrong, cost=0.5, campaign="ads"),
-            lambda: engine.void(wrong, "ads"), lambda: engine.void(wrong),
-        ):  # fmt: skip
-            with pytest.raises(NotFound):
-                missing()
-        outcomes = [FeedbackReport(wrong, 0.5, 0.5), FeedbackReport(engine.decide("ads", "good").decision, 0.5, 0.5)]
-        assert isinstance(asyncio.run(store.perform(*engine.feedback_many_task(outcomes, "ads")))[0], NotFound)
-        assert engine.account("ads").spent == 500_000
+    engine, arms = DecisionService(store), {"a": 1.0, "b": 1.0}
+    engine.create("ads", "bts", 10.0, arms)
+    for refused in (
+        lambda: engine.decide("ads", wrong), lambda: engine.decide("ads", "key", segment=wrong),
+        lambda: engine.decide_many("ads", wrong, 2), lambda: engine.top_up("ads", 1.0, key=wrong),
+        lambda: engine.create(wrong, "bts", 10.0, arms), lambda: engine.add_arm("ads", wrong, 1.0),
+        lambda: engine.create("other", "bts", 10.0, arms, currency=wrong),
+    ):  # fmt: skip
+        with pytest.raises(BadParameter):
+            refused()
+    for missing in (
+        lambda: engine.decide(wrong, "key"), lambda: engine.account(wrong),
+        lambda: engine.feedback(wrong, cost=0.5), lambda: engine.feedback(wrong, cost=0.5, campaign="ads"),
+        lambda: engine.void(wrong, "ads"), lambda: engine.void(wrong),
+    ):  # fmt: skip
+        with pytest.raises(NotFound):
+            missing()
+    outcomes = [FeedbackReport(wrong, 0.5, 0.5), FeedbackReport(engine.decide("ads", "good").decision, 0.5, 0.5)]
+    assert isinstance(asyncio.run(store.perform(*engine.feedback_many_task(outcomes, "ads")))[0], NotFound)
+    assert engine.account("ads").spent == 500_000

@@ -87,10 +87,20 @@ def campaign(engine, policy="bts", **terms):
     engine.create("ads", policy, budget=10_000.0, arms=ARMS, **{"hold_seconds": 5000.0} | terms)
 
 
+@pytest.fixture
+def lived(tmp_path, clock):
+    """A SQLite store with a campaign of ten days."""
+    with SQLiteStore(tmp_path / "money.db") as store:
+        engine = DecisionService(store, clock)
+        campaign(engine)
+        live(engine, clock, 10)
+        yield store
+
+
 def archived(folder, table):
     """The rows of the archive, in the order of its files."""
     files = sorted(folder.glob(f"*/*/{table}-*.parquet"))
-    return [row for each in files for row in polars.read_parquet(each).iter_rows(named=True)]
+    return polars.read_parquet(files).rows(named=True) if files else []
 
 
 def stored_decisions(store):
@@ -111,8 +121,9 @@ def decisions_of(store, ids):
 
 def check_whole(store, folder, events, decisions):
     """Each of these events and decisions is in the store or in the archive, and as it was."""
-    in_archive = {row["seq"]: row for row in archived(folder, "events")}
-    assert len(in_archive) == len(archived(folder, "events"))
+    found = archived(folder, "events")
+    in_archive = {row["seq"]: row for row in found}
+    assert len(in_archive) == len(found)
     in_store = {event.seq: event for event in all_events(store, "ads")}
     for event in events:
         if event.seq in in_archive:
@@ -122,8 +133,9 @@ def check_whole(store, folder, events, decisions):
         else:
             assert in_store[event.seq] == event
     assert len(in_store) < len(events) or not in_archive
-    rows, left = {row["id"]: row for row in archived(folder, "decisions")}, stored_decisions(store)
-    assert len(rows) == len(archived(folder, "decisions"))
+    found, left = archived(folder, "decisions"), stored_decisions(store)
+    rows = {row["id"]: row for row in found}
+    assert len(rows) == len(found)
     for made in decisions.values():
         assert (made.id in rows) != (made.id in left)
         if made.id in rows:
@@ -137,7 +149,7 @@ TERMS = [{}, {"policy": "bts-paced", "horizon": 5000.0}, {"lease": 20.0}, {"dail
 @pytest.mark.parametrize("terms", TERMS)
 def test_what_is_old_leaves_and_both_audits_agree(store, engine, clock, tmp_path, terms):
     campaign(engine, **terms)
-    live(engine, clock, 20)
+    live(engine, clock, 20, per_day=4)
     events, decisions, totals = all_events(store, "ads"), stored_decisions(store), engine.totals("ads")
     result = retention(store, clock).prune("ads", tmp_path, days=10.0)
     assert result.events > 60
@@ -164,7 +176,7 @@ def test_what_is_old_leaves_and_both_audits_agree(store, engine, clock, tmp_path
     for name, total in engine.totals("ads").items():
         assert (total.cost, total.reward) == pytest.approx((totals[name].cost, totals[name].reward))
     for _ in range(3):  # it goes on, and is pruned again and again
-        live(engine, clock, 9, seed=1)
+        live(engine, clock, 9, per_day=4, seed=1)
         assert retention(store, clock).prune("ads", tmp_path, days=10.0).events > 0
         roll_up(store)
         assert verify(store, "ads") == []
@@ -240,13 +252,13 @@ def test_closed_decisions_take_no_feedback_while_their_rows_are_still_there(stor
 
 def test_interrupted_anywhere_nothing_is_lost_or_doubled(store, engine, clock, tmp_path, monkeypatch):
     """After every transaction and file of a pruning, and in the middle of writing one."""
-    monkeypatch.setattr(archive, "ROWS_PER_FILE", 30)
-    monkeypatch.setattr("budgetbandits.service.retention.SLICE_EVENTS", 20)
+    monkeypatch.setattr(archive, "ROWS_PER_FILE", 15)
+    monkeypatch.setattr("budgetbandits.service.retention.SLICE_EVENTS", 10)
     monkeypatch.setattr("budgetbandits.service.audit.checkpoint.DECISIONS_IN_PART", 2)
     campaign(engine, lease=20.0)
     stopped = Counter()
     for number in range(12):
-        live(engine, clock, 7, seed=number)
+        live(engine, clock, 7, per_day=3, seed=number)
         events, decisions = all_events(store, "ads"), stored_decisions(store)
         known = {row["seq"] for row in archived(tmp_path, "events")}
         budget = number
@@ -261,7 +273,7 @@ def test_interrupted_anywhere_nothing_is_lost_or_doubled(store, engine, clock, t
         with pytest.raises(Interrupted):
             retention(store, clock, reached=reached).prune("ads", tmp_path, days=2.0)
         assert verify(store, "ads") == []
-        live(engine, clock, 1, seed=number)
+        live(engine, clock, 1, per_day=3, seed=number)
         while True:  # killed again and again, each time a step later
             budget = 3 + number
             with contextlib.suppress(Interrupted):
@@ -303,73 +315,60 @@ FIRST = "(SELECT {} FROM event WHERE kind = 'settled' ORDER BY seq LIMIT 1)"
         f"UPDATE decision SET charged = charged + 1 WHERE id = {FIRST.format('decision')}",
     ],
 )
-def test_what_does_not_agree_is_not_archived(tmp_path, clock, statement):
-    with SQLiteStore(tmp_path / "money.db") as store:
-        engine = DecisionService(store, clock)
-        campaign(engine)
-        live(engine, clock, 10)
-        assert tamper(tmp_path / "money.db", statement) == 1
-        count = len(all_events(store, "ads"))
-        with pytest.raises(Disagreement, match="nothing was archived"):
-            retention(store, clock).prune("ads", tmp_path / "archive", days=5.0)
-        assert len(all_events(store, "ads")) == count + 1  # that decisions are closed
-        assert not store.read(lambda tx: tx.pruning().checkpoint(tx.campaign("ads").id))
-
-
-def test_a_changed_archive_a_missing_file_and_a_changed_checkpoint_are_found(tmp_path, clock):
-    with SQLiteStore(tmp_path / "money.db") as store:
-        engine = DecisionService(store, clock)
-        campaign(engine)
-        live(engine, clock, 10)
-        folder = tmp_path / "archive"
-        retention(store, clock).prune("ads", folder, days=5.0)
-        for table, column in (("events", "at"), ("decisions", "charged")):
-            [path] = folder.glob(f"*/*/{table}-*.parquet")
-            kept, frame = path.read_bytes(), polars.read_parquet(path)
-            frame.with_columns((polars.col(column) + 1).alias(column)).write_parquet(path)
-            assert verify(store, "ads") == []
-            assert verify(store, "ads", archive=folder) != []
-            path.write_bytes(kept[:100])
-            [said] = verify(store, "ads", archive=folder)
-            assert all(words in said for words in (str(folder), "cannot be read", "restore an undamaged copy"))
-            path.write_bytes(kept)
-        assert verify(store, "ads", archive=folder) == []
-        with pytest.raises(StoreError, match="is missing"):
-            verify(store, "ads", archive=tmp_path / "elsewhere")
-        assert tamper(
-            tmp_path / "money.db",
-            "UPDATE checkpoint SET content = REPLACE(content, '\"spent\":', '\"spent\":1') WHERE part = 0",
-        )
-        assert verify(store, "ads") != []
-
-
-def test_a_damaged_campaign_does_not_keep_others_from_being_archived(tmp_path, clock):
-    with SQLiteStore(tmp_path / "money.db") as store:
-        engine = DecisionService(store, clock)
-        campaign(engine)
-        live(engine, clock, 10)
+def test_what_does_not_agree_is_not_archived(lived, tmp_path, clock, statement):
+    store = lived
+    assert tamper(tmp_path / "money.db", statement) == 1
+    count = len(all_events(store, "ads"))
+    with pytest.raises(Disagreement, match="nothing was archived"):
         retention(store, clock).prune("ads", tmp_path / "archive", days=5.0)
-        engine.create("other", "bts", budget=10.0, arms=ARMS)
-        engine.void(engine.decide("other", "old").decision)
-        assert tamper(tmp_path / "money.db", "UPDATE checkpoint SET content = '{' WHERE part = 0")
-        clock.now += 20 * DAY
-        results = retention(store, clock).prune_all(tmp_path / "archive", days=5.0)
+    assert len(all_events(store, "ads")) == count + 1  # that decisions are closed
+    assert not store.read(lambda tx: tx.pruning().checkpoint(tx.campaign("ads").id))
+
+
+def test_a_changed_archive_a_missing_file_and_a_changed_checkpoint_are_found(lived, tmp_path, clock):
+    store, folder = lived, tmp_path / "archive"
+    retention(store, clock).prune("ads", folder, days=5.0)
+    for table, column in (("events", "at"), ("decisions", "charged")):
+        [path] = folder.glob(f"*/*/{table}-*.parquet")
+        kept, frame = path.read_bytes(), polars.read_parquet(path)
+        frame.with_columns((polars.col(column) + 1).alias(column)).write_parquet(path)
+        assert verify(store, "ads") == []
+        assert verify(store, "ads", archive=folder) != []
+        path.write_bytes(kept[:100])
+        [said] = verify(store, "ads", archive=folder)
+        assert all(words in said for words in (str(folder), "cannot be read", "restore an undamaged copy"))
+        path.write_bytes(kept)
+    assert verify(store, "ads", archive=folder) == []
+    with pytest.raises(StoreError, match="is missing"):
+        verify(store, "ads", archive=tmp_path / "elsewhere")
+    assert tamper(
+        tmp_path / "money.db",
+        "UPDATE checkpoint SET content = REPLACE(content, '\"spent\":', '\"spent\":1') WHERE part = 0",
+    )
+    assert verify(store, "ads") != []
+
+
+def test_a_damaged_campaign_does_not_keep_others_from_being_archived(lived, tmp_path, clock):
+    store, engine = lived, DecisionService(lived, clock)
+    retention(store, clock).prune("ads", tmp_path / "archive", days=5.0)
+    engine.create("other", "bts", budget=10.0, arms=ARMS)
+    engine.void(engine.decide("other", "old").decision)
+    assert tamper(tmp_path / "money.db", "UPDATE checkpoint SET content = '{' WHERE part = 0")
+    clock.now += 20 * DAY
+    results = retention(store, clock).prune_all(tmp_path / "archive", days=5.0)
     assert "restore an undamaged copy" in str(results["ads"])
     assert results["other"].events > 0
 
 
-def test_a_pruned_rollup_that_was_changed_is_found(tmp_path, clock):
-    with SQLiteStore(tmp_path / "money.db") as store:
-        engine = DecisionService(store, clock)
-        campaign(engine)
-        live(engine, clock, 10)
-        retention(store, clock).prune("ads", tmp_path / "archive", days=2.0)
-        assert verify(store, "ads") == []
-        first = "(SELECT MIN(begins) FROM rollup WHERE span = 86400)"
-        assert tamper(
-            tmp_path / "money.db", f"UPDATE rollup SET decided = decided + 1 WHERE span = 86400 AND begins = {first}"
-        )
-        assert any("rollups" in text for text in verify(store, "ads"))
+def test_a_pruned_rollup_that_was_changed_is_found(lived, tmp_path, clock):
+    store = lived
+    retention(store, clock).prune("ads", tmp_path / "archive", days=2.0)
+    assert verify(store, "ads") == []
+    first = "(SELECT MIN(begins) FROM rollup WHERE span = 86400)"
+    assert tamper(
+        tmp_path / "money.db", f"UPDATE rollup SET decided = decided + 1 WHERE span = 86400 AND begins = {first}"
+    )
+    assert any("rollups" in text for text in verify(store, "ads"))
 
 
 def test_what_nobody_may_ask_for(store, engine, clock, tmp_path):
@@ -492,11 +491,11 @@ def test_a_server_reads_what_was_archived_of_very_many_campaigns(tmp_path, monke
 
 
 def test_a_server_archives_by_itself(tmp_path):
-    clock = Clock(time.time() - 200 * DAY)
+    clock = Clock(time.time() - 120 * DAY)
     with SQLiteStore(tmp_path / "budgetbandits.db") as store:
         engine = DecisionService(store, clock)
         campaign(engine)
-        live(engine, clock, 195, per_day=2)
+        live(engine, clock, 115, per_day=2)
         DecisionService(store).create("young", "bts", budget=10.0, arms=ARMS)
     with running(tmp_path, options=["--retention", "90", "--archive", "archive"]) as (address, _):
         with Client(address, admin_key(tmp_path)) as client, client.decide("ads") as made:

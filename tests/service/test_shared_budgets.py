@@ -18,7 +18,7 @@ from budgetbandits.service.shared_budgets.audit import verify_shared_budget
 from budgetbandits.service.shared_budgets.rules import SharedBudget, SharedSettings, capped, uncapped
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
-from stores import all_events, in_threads, tamper
+from stores import all_events, in_threads, tampered_copy
 
 ARMS = {"search": 1.0, "mail": 0.5}
 MEMBERS = ("spring", "summer")
@@ -396,11 +396,8 @@ def test_an_audit_finds_what_was_changed(tmp_path, clock):
         until_refused(engine, MEMBERS, cost=0.3)
         check(store, engine)
 
-    def found(statement, *values):
-        copy = tmp_path / f"{abs(hash((statement, values)))}.db"
-        back_up(path, copy)
-        assert tamper(copy, statement, *values) == 1
-        with SQLiteStore(copy) as store:
+    def found(statement):
+        with tampered_copy(path, statement) as store:
             return verify_shared_budget(store, "marketing")
 
     assert "row says" in found("UPDATE shared_budget SET spent = spent - 1")[0]

@@ -17,13 +17,13 @@ from budgetbandits.terms import CHANGEABLE, TERMS, Term, Terms
 from memory_store import MemoryStore
 
 
-@pytest.mark.parametrize("term", TERMS)
-def test_every_term_is_known_everywhere(term):
-    assert term in NewCampaign.model_fields
-    assert term in CampaignAnswer.model_fields
-    assert term in {each.name for each in fields(CampaignInfo)}
+def test_every_term_is_known_everywhere():
     wide = CliRunner().invoke(campaign.campaign_app, ["create", "--help"], env={"COLUMNS": "200"})
-    assert f"--{term.replace('_', '-')}" in wide.output
+    for term in TERMS:
+        assert term in NewCampaign.model_fields
+        assert term in CampaignAnswer.model_fields
+        assert term in {each.name for each in fields(CampaignInfo)}
+        assert f"--{term.replace('_', '-')}" in wide.output
 
 
 def test_the_fields_have_the_types_that_their_terms_say():
@@ -93,7 +93,7 @@ def test_a_number_that_is_too_small_or_not_whole_is_refused_at_every_door(term, 
     given = {"name": "ads", "budget": 10.0, "arms": {"a": 1.0, "b": 0.5}}
     with pytest.raises(ValidationError):
         NewCampaign(**given, **{term: value})
-    with pytest.raises(BadParameter, match=f"{term} is "):
+    with pytest.raises(BadParameter, match=f"{term} is {value:g}; use a (whole |positive )?number"):
         DecisionService(MemoryStore()).create(policy="bts-paced", **given, **{term: value})
 
 

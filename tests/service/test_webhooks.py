@@ -50,6 +50,16 @@ def later(store, seconds):
     store.write(lambda tx: tx.change("UPDATE webhook_delivery SET due_at = due_at - ?", (seconds,)))
 
 
+def paused(store, count=1):
+    """A campaign that was paused, of which this many webhooks are to be notified."""
+    for _ in range(count):
+        webhooks.make_webhook(store, "http://example.com")
+    engine = DecisionService(store)
+    engine.create("ads", "bts", 10.0, ARMS)
+    engine.set_status("ads", "paused")
+    webhooks.look(store)
+
+
 def test_a_change_of_standing_and_an_overrun_are_notified_once(store):
     engine, address = DecisionService(store), Address()
     engine.create("ads", "bts", 10.0, ARMS)
@@ -98,12 +108,8 @@ def test_an_overrun_is_notified_even_if_the_campaign_was_resumed_at_once(store):
 
 
 def test_an_address_that_fails_is_tried_again_later_and_later_until_it_accepts(store):
-    engine = DecisionService(store)
-    webhooks.make_webhook(store, "http://example.com")
-    engine.create("ads", "bts", 10.0, ARMS)
-    engine.set_status("ads", "paused")
+    paused(store)
     address = Address(500, None, 302, 404)
-    webhooks.look(store)
     for tries, pause in enumerate((5.0, 10.0, 20.0, 40.0)):
         assert webhooks.deliver(store, address.client) == (0, 1)
         assert len(address.got) == tries + 1
@@ -122,12 +128,8 @@ def test_an_address_that_fails_is_tried_again_later_and_later_until_it_accepts(s
 
 def test_a_server_that_stops_sends_no_more_and_leaves_the_rest_to_the_next(store):
     """Addresses that do not answer take seconds each, and a server that does not stop is killed."""
-    engine, address = DecisionService(store), Address()
-    for _ in range(4):
-        webhooks.make_webhook(store, "http://example.com")
-    engine.create("ads", "bts", 10.0, ARMS)
-    engine.set_status("ads", "paused")
-    webhooks.look(store)
+    paused(store, 4)
+    address = Address()
     assert webhooks.deliver(store, address.client, lambda: len(address.got) >= 2) == (2, 0)
     later(store, webhooks.CLAIM_SECONDS)
     assert webhooks.deliver(store, address.client) == (2, 0)
@@ -135,11 +137,8 @@ def test_a_server_that_stops_sends_no_more_and_leaves_the_rest_to_the_next(store
 
 
 def test_a_server_that_dies_after_sending_leaves_a_double_and_loses_nothing(store, monkeypatch):
-    engine, address = DecisionService(store), Address()
-    webhooks.make_webhook(store, "http://example.com")
-    engine.create("ads", "bts", 10.0, ARMS)
-    engine.set_status("ads", "paused")
-    webhooks.look(store)
+    paused(store)
+    address = Address()
 
     def dies(*_):
         raise KeyboardInterrupt
@@ -188,11 +187,8 @@ def test_a_webhook_of_one_campaign_hears_of_no_other_and_a_dropped_one_of_none(s
 
 
 def test_what_is_never_accepted_is_given_up_after_a_week(store):
-    engine, address = DecisionService(store), Address(500)
-    webhooks.make_webhook(store, "http://example.com")
-    engine.create("ads", "bts", 10.0, ARMS)
-    engine.set_status("ads", "paused")
-    webhooks.look(store)
+    paused(store)
+    address = Address(500)
     store.write(lambda tx: tx.change("UPDATE webhook_delivery SET made_at = made_at - ?", (8 * 86_400.0,)))
     assert webhooks.deliver(store, address.client) == (0, 1)
     assert store.read(webhooks.listed)[0]["waiting"] == 0

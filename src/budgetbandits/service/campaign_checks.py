@@ -78,9 +78,7 @@ def planned_campaign(
     history: Mapping[str, ArmHistory] | None = None,
 ) -> PlannedCampaign:
     """A campaign that nobody has written down yet, if there can be one like this."""
-    name = checked_campaign_name("name", name)
-    if is_id(name):
-        raise BadParameter(f"name {name!r} looks like an id; use one that is not c and 11 hexadecimal digits")
+    name = _checked_own_name(name)
     if len(arms) < 2:
         raise BadParameter(f"a campaign needs at least two arms to choose from, and has {len(arms)}")
     arms = _arm_caps(arms)
@@ -128,6 +126,14 @@ def planned_clone(
         budget = to_units(row.account.budget) if terms.period_budget is None else terms.period_budget
     history = {learner.names[arm]: learner.history(arm) for arm in active} if learned else {}
     return planned_campaign(name, row.policy, budget, arms, known, terms, history)
+
+
+def _checked_own_name(name: Any) -> str:
+    """A name for a campaign, which passes for no campaign's id."""
+    kept = checked_campaign_name("name", name)
+    if is_id(kept):
+        raise BadParameter(f"name {kept!r} looks like an id; use one that is not c and 11 hexadecimal digits")
+    return kept
 
 
 def _checked_history(
@@ -292,9 +298,7 @@ def changed_campaign(
         _check_fallback(terms, names)
     after = row
     if "name" in changes:
-        after = replace(after, name=checked_campaign_name("name", changes["name"]))
-        if is_id(after.name):
-            raise BadParameter(f"name {after.name!r} looks like an id; use one that is not c and 11 hexadecimal digits")
+        after = replace(after, name=_checked_own_name(changes["name"]))
     if "policy" in changes:
         policy = _own_policy(changes["policy"])
         checked_features(policy, terms.features or ())

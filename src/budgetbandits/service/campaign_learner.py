@@ -376,7 +376,7 @@ class CampaignLearner(ArmSession):
             allowed = active if resolved is None else resolved.among(active)
             unavailable = np.flatnonzero(allowed & ~could).tolist()
             if unavailable:
-                resolved = (resolved or ResolvedRequest()).with_unavailable(unavailable)
+                resolved = replace(resolved or ResolvedRequest(), unavailable=unavailable)
         text = None if resolved is None else resolved.to_json()
         return Choice(decision, arm, int(holds[arm]), unavailable, text, likely)
 

@@ -155,7 +155,12 @@ class Campaigns:
     ) -> str:
         """A new campaign with the policy, the terms and the active arms of another, and its budget if none is given.
         With ``learned`` it begins with the pulls, the total reward and the total cost of each arm. Gives its id."""
-        row, learner = self._store.read(isolated(campaign, lambda tx: _with_learner(tx, campaign)))
+
+        def read(tx: Transaction) -> tuple[Campaign, CampaignLearner]:
+            row = find_campaign(tx, campaign)
+            return row, CampaignLearner.from_rows(row, tx.arms(row.id))
+
+        row, learner = self._store.read(isolated(campaign, read))
         planned = planned_clone(row, learner, name, budget, learned)
         return self._add(planned, Operation(key, ("clone", row.id, planned.campaign.name, budget, learned)), actor)
 
@@ -447,11 +452,6 @@ class Campaigns:
         self._store.write(isolated(campaign, once), Scope(campaign))
 
 
-def _with_learner(tx: Transaction, campaign: str) -> tuple[Campaign, CampaignLearner]:
-    row = find_campaign(tx, campaign)
-    return row, CampaignLearner.from_rows(row, tx.arms(row.id))
-
-
 def _booked_since(tx: Transaction, row: Campaign, micros: int | None, now: float, actor: str | None) -> Campaign:
     """A campaign that was restored from a copy, with what was spent since on its books."""
     if micros is None or row.settings.restored_from is None:
@@ -469,9 +469,7 @@ def _booked_since(tx: Transaction, row: Campaign, micros: int | None, now: float
     return row
 
 
-def _reset_clock(
-    tx: Transaction, campaign: Campaign, now: float, actor: str | None = None, failed_ahead: bool = False
-) -> Campaign:
+def _reset_clock(tx: Transaction, campaign: Campaign, now: float, actor: str | None, failed_ahead: bool) -> Campaign:
     """Today is the campaign's day again, with what today's decisions hold and were charged.
 
     Pending decisions whose time is not over when it should be get as much time as one that is made now. Those that were

@@ -2,7 +2,7 @@
 
 Each operation comes twice: as a method that does it and waits, and as a `Task` for those who wait in another way
 (`decision_task`; in `feedback`, `feedback_task` and `void_task`). What becomes of a decision afterwards is in
-`feedback`, and in `expiry` if nothing is reported.
+`feedback`.
 
 Many decisions may be made under one key, all of them or none, without keeping others waiting. A policy that looks at
 very many arms takes seconds for a thousand decisions, and while a transaction lasts nobody else can write. So a batch
@@ -18,7 +18,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -80,10 +80,6 @@ class DecisionResult:
     arm: str
     hold: float
     expires_at: float
-
-
-BatchSteps = Generator[Task[Any], Any, list[DecisionResult]]
-"""Yields the next task, is sent its result, and returns the answers."""
 
 
 class Decisions:
@@ -192,18 +188,16 @@ class Decisions:
         **request: Unpack[DecisionFields],
     ) -> list[DecisionResult]:
         """As many decisions as ``count`` says, all of them or none; ``request`` is as for `decide`, for each."""
-        steps = self._steps(campaign, key, count, context, checked_options(**request))
-        try:
-            task = next(steps)
-            while True:
-                try:
-                    result = self._store.write(*task)
-                except Exception as error:
-                    task = steps.throw(error)
-                else:
-                    task = steps.send(result)
-        except StopIteration as end:
-            return list(end.value)
+
+        async def write(task: Task[T]) -> T:
+            return self._store.write(*task)
+
+        batch = self._batch(write, campaign, key, count, context, checked_options(**request))
+        while True:
+            try:
+                batch.send(None)  # to its end at once: what it awaits is done when `write` returns
+            except StopIteration as end:
+                return list(end.value)
 
     async def decide_many_in_loop(
         self,
@@ -214,47 +208,35 @@ class Decisions:
         options: RequestOptions | None = None,
     ) -> list[DecisionResult]:
         """`decide_many` for an event loop."""
-        steps = self._steps(campaign, key, count, context, options)
-        try:
-            task = next(steps)
-            while True:
-                try:
-                    result = await self.perform(campaign, task, options)
-                except Exception as error:
-                    task = steps.throw(error)
-                else:
-                    task = steps.send(result)
-        except StopIteration as end:
-            return list(end.value)
+        perform = partial(self.perform, campaign, options=options)
+        return await self._batch(perform, campaign, key, count, context, options)
 
-    def _steps(
-        self, campaign: str, key: str, count: int, context: Mapping[str, Any] | None, options: RequestOptions | None
-    ) -> BatchSteps:
+    async def _batch(
+        self,
+        run: Callable[[Task[Any]], Awaitable[Any]],
+        campaign: str,
+        key: str,
+        count: int,
+        context: Mapping[str, Any] | None,
+        options: RequestOptions | None,
+    ) -> list[DecisionResult]:
         asked, done = _decision_keys(key, context, count, options), 0
-        while True:
+        while done < count:
+            rest = asked[done:]
+            make = partial(self.make, campaign=campaign, asked=rest, options=options, seconds=SLICE_SECONDS)
             try:
-                answers = yield self._slice(campaign, asked[done:], options)
+                answers = await run(Task(isolated(campaign, make), Scope(campaign, keys=[key for key, _ in rest])))
             except BatchRefused as cut:
                 taken = cut.taken
                 if done or cut.earlier:
-                    taken = yield Task(
-                        isolated(campaign, lambda tx: self._undo(full(tx), campaign, asked)), Scope(campaign)
-                    )
+                    undo = isolated(campaign, lambda tx: self._undo(full(tx), campaign, asked))
+                    taken = await run(Task(undo, Scope(campaign)))
                 raise of_batch(cut.refused, done + cut.fit, count, taken) from None
             if len(answers) == count:
                 return list(answers)
             done += len(answers)
-            if done == count:
-                break
         # whether all are there still: another server may have been asked for the same batch, and have undone it
-        answers = yield self.decision_task(campaign, key, context, options, count)
-        return list(answers)
-
-    def _slice(
-        self, campaign: str, asked: Sequence[DecisionKey], options: RequestOptions | None
-    ) -> Task[list[DecisionResult]]:
-        scope = Scope(campaign, keys=[key for key, _ in asked])
-        return Task(isolated(campaign, lambda tx: self.make(tx, campaign, asked, options, SLICE_SECONDS)), scope)
+        return list(await run(self.decision_task(campaign, key, context, options, count)))
 
     def _undo(self, tx: Transaction, campaign: str, asked: Sequence[DecisionKey]) -> int:
         """Void what of a batch has been made, and free its keys; what other decisions hold, and leases have."""

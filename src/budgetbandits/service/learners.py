@@ -39,8 +39,6 @@ class Learners:
     def read_ahead(self, store: Store, campaign: str) -> None:
         """Have a campaign's learner in memory before a transaction needs it: with very many arms that takes seconds, in
         which nobody else could write. Changes made meanwhile are caught up with by `of`."""
-        if campaign in self._ids:
-            return
 
         def work(tx: DecisionTransaction) -> tuple[Campaign, CampaignLearner | None]:
             row = find_campaign(tx, campaign)
@@ -115,14 +113,12 @@ class _Choice(Change):
         return super().__enter__()
 
     def _write(self) -> None:
+        learner, stateless = self.learner.learner, self.learner.stateless
         if self.learner.by_request and len(self.learner.segments) != self._segments:
             self.arms = range(len(self.learner.names))
-            super()._write()
-            return
-        if not self.learner.stateless:
-            self.arms = sorted({*self.arms, *self.learner.learner.changed_since(self._before)})
-        stateless, learner = self.learner.stateless, self.learner.learner
+        elif not stateless:
+            self.arms = sorted({*self.arms, *learner.changed_since(self._before)})
         if self.arms or (not stateless and learner.shared_state() != self.row.learned["single"]):
             super()._write()
-            return
-        self._tx.save_money(self.row)
+        else:
+            self._tx.save_money(self.row)

@@ -1,14 +1,16 @@
 """Decisions and events of a campaign as programs read them, page by page, in the order of time.
 
-A page ends with a cursor for the next. Decisions come newest first, since the latest are asked for most; they change
-while they are open. Events come oldest first and never change, so a program that keeps the cursor hears of each once.
-Under leases an event may be committed after others with higher numbers; a page of events ends before the first number
-where that can still happen, so none is missed.
+A page ends with a cursor for the next; the first may begin at a time, give or take a few seconds. Decisions come newest
+first, since the latest are asked for most; they change while they are open. Events come oldest first and never change,
+so a program that keeps the cursor hears of each once. Under leases an event may be committed after others with higher
+numbers; a page of events ends before the first number where that can still happen, so none is missed.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+from pydantic_core import from_json
 
 from budgetbandits.errors import NotFound, UnknownArm
 from budgetbandits.service.audit.slices import Cut
@@ -18,6 +20,7 @@ from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.stores.contract import Transaction, find_campaign
 from budgetbandits.service.stores.records import DecisionRow, Event
 from budgetbandits.service.stores.sql.dashboard import DecisionFilter, DecisionKind
+from budgetbandits.service.stores.sql.decision_search import CLOCK_TOLERANCE_SECONDS
 
 Page = dict[str, Any]
 
@@ -32,8 +35,9 @@ def read_decision(tx: Transaction, campaign: str, id: str) -> Page:
 
 
 def read_decisions(
-    tx: Transaction, campaign: str, limit: int, before: int | None, kind: DecisionKind, arm: str | None
-) -> Page:
+    tx: Transaction, campaign: str, limit: int, before: int | None, until: float | None, kind: DecisionKind,
+    arm: str | None,
+) -> Page:  # fmt: skip
     """A page of decisions, the newest first; those of a kind or an arm are looked for among the next 2,000."""
     row = find_campaign(tx, campaign)
     names, number = [each.name for each in tx.arms(row.id)], None
@@ -41,13 +45,18 @@ def read_decisions(
         if normal(arm) not in names:
             raise UnknownArm(f"no arm {arm!r:.60} in this campaign; GET /v1/campaigns/{row.name:.60} lists them")
         number = names.index(normal(arm))
+    if until is not None:
+        begin = tx.pages().search().last_event_before(row.id, until + CLOCK_TOLERANCE_SECONDS) + 1
+        before = begin if before is None else min(before, begin)
     page = tx.pages().decisions(row.id, limit, DecisionFilter(kind, number), before)
     return {"decisions": [_decision(made, names) for made in page.decisions], "before": page.older}
 
 
-def read_events(tx: Transaction, campaign: str, limit: int, after: int) -> Page:
+def read_events(tx: Transaction, campaign: str, limit: int, after: int, since: float | None) -> Page:
     """A page of events, the oldest first."""
     row = find_campaign(tx, campaign)
+    if since is not None:
+        after = max(after, tx.pages().search().last_event_before(row.id, since - CLOCK_TOLERANCE_SECONDS))
     names, upto = [each.name for each in tx.arms(row.id)], Cut.of(tx, row.id).first
     events = [event for event in tx.events(row.id, after, limit) if event.seq <= upto]
     return {"events": [_event(event, names) for event in events], "after": events[-1].seq if events else after}
@@ -56,7 +65,8 @@ def read_events(tx: Transaction, campaign: str, limit: int, after: int) -> Page:
 def _decision(made: DecisionRow, names: list[str]) -> Page:
     said = ResolvedRequest.from_json(made.request)
     return {
-        "decision": made.id, "arm": names[made.arm], "segment": None if said is None else said.segment,
+        "decision": made.id, "key": made.key, "arm": names[made.arm],
+        "segment": None if said is None else said.segment, "metadata": None if said is None else said.metadata,
         "state": made.hold.state, "failed": made.failed, "hold": to_units(made.hold.amount),
         "cost": known_units(made.cost), "charged": to_units(made.hold.charged), "overrun": to_units(made.hold.overrun),
         "reward": made.reward, "created_at": made.created_at, "expires_at": made.expires_at,
@@ -68,5 +78,17 @@ def _event(event: Event, names: list[str]) -> Page:
     return {
         "seq": event.seq, "at": event.at, "kind": event.kind, "decision": event.decision,
         "arm": None if event.arm is None else names[event.arm], "amount": known_units(event.amount),
-        "reward": event.reward, "actor": event.actor,
+        "reward": event.reward, "actor": event.actor, "changes": _changes(event, names),
     }  # fmt: skip
+
+
+def _changes(event: Event, names: list[str]) -> list[Page] | None:
+    """What a change of terms has changed, from what to what; None for other events."""
+    if event.kind != "terms changed" or event.request is None:
+        return None
+    said = from_json(event.request)
+    caps, budget = said.pop("caps", {}), said.pop("budget", None)
+    rows = [(term, None, *values) for term, values in said.items()]
+    rows += [] if budget is None else [("budget", None, *map(to_units, budget))]
+    rows += [("cap", names[int(arm)], *map(to_units, values)) for arm, values in caps.items()]
+    return [{"term": term, "arm": arm, "before": before, "after": after} for term, arm, before, after in rows]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Unpack
 
 import numpy as np
@@ -105,9 +105,6 @@ class ResolvedRequest:
     @classmethod
     def from_json(cls, text: str | None) -> ResolvedRequest | None:
         return None if text is None else cls(**from_json(text))
-
-    def with_unavailable(self, arms: list[int]) -> ResolvedRequest:
-        return replace(self, unavailable=arms)
 
     def among(self, active: ArmMask) -> ArmMask:
         """Those of the active arms that may answer."""

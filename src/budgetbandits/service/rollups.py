@@ -65,20 +65,19 @@ def roll_up(store: Store, stopping: Callable[[], bool] = lambda: False) -> int:
 
 def roll_up_campaign(store: Store, campaign: str, stopping: Callable[[], bool] = lambda: False) -> None:
     """Sum the events of one campaign since the last time."""
-    row, cut, now = store.read(isolated(campaign, partial(_until, campaign=campaign)))
+
+    def begin(tx: Transaction) -> tuple[Campaign, Cut, float]:
+        return find_campaign(tx, campaign), Cut.of(tx, campaign), tx.now()
+
+    def look_ahead(tx: Transaction) -> bool:
+        """Whether there is more."""
+        return tx.rollups().look_ahead(campaign, EVENTS_AT_ONCE)
+
+    row, cut, now = store.read(isolated(campaign, begin))
     while store.write(isolated(campaign, partial(_add_slice, row=row, upto=cut.first, now=now))) and not stopping():
         pass
-    while cut.first < cut.last and not stopping() and store.write(partial(_look_ahead, campaign=campaign)):
+    while cut.first < cut.last and not stopping() and store.write(look_ahead):
         pass
-
-
-def _until(tx: Transaction, campaign: str) -> tuple[Campaign, Cut, float]:
-    return find_campaign(tx, campaign), Cut.of(tx, campaign), tx.now()
-
-
-def _look_ahead(tx: Transaction, campaign: str) -> bool:
-    """Whether there is more."""
-    return tx.rollups().look_ahead(campaign, EVENTS_AT_ONCE)
 
 
 def _add_slice(tx: Transaction, row: Campaign, upto: int, now: float) -> bool:

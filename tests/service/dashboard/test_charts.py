@@ -16,7 +16,7 @@ from budgetbandits.service.dashboard.charts.cell_charts import (
     ARM_COLOURS,
     axis_end,
     colour_class,
-    density_row,
+    density,
     shared_axis,
 )
 from budgetbandits.service.dashboard.charts.pointer import money_values, request_values, share_values
@@ -560,8 +560,8 @@ def test_the_common_axis_has_every_arms_median(store):
     for what in ("reward", "price"):
         low, high = shared_axis(what, pairs)
         assert all(low < getattr(belief, what).median < high for belief, _ in pairs)
-    assert density_row(new, None, end, None, 260, "arm1").count("beyond") == 1
-    assert "beyond" not in density_row(view.arms[0].belief, None, end, None, 260, "arm1")
+    assert density("ratio", new, None, (0, end), (260, 40), "arm1").count("beyond") == 1
+    assert "beyond" not in density("ratio", view.arms[0].belief, None, (0, end), (260, 40), "arm1")
 
 
 def test_every_arm_can_be_retired_from_the_page_however_many_there_are(store, monkeypatch):

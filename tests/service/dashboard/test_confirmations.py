@@ -299,6 +299,7 @@ WRONG = [
     ("/campaigns/plain/change-terms", {"hold_seconds": "x"}, ["hold_seconds"]),
     ("/campaigns/plain/change-terms", {"horizon": "5"}, ["horizon"]),
     ("/keys/make", {"campaign": "nobody", "read": "1"}, ["campaign"]), ("/keys/make", {"campaign": ""}, ["scopes"]),
+    ("/keys/make", {"rate": "0", "read": "1"}, ["rate"]),
 ]  # fmt: skip
 
 

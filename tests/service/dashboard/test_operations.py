@@ -90,16 +90,6 @@ def test_amounts_are_in_the_currency_and_with_the_decimals_they_need(store, admi
     assert "none → <strong>12.125 EUR</strong>" in terms
 
 
-def test_a_campaign_that_cannot_go_on_is_not_promised_to(store, admin):
-    engine = store.engine
-    engine.create("spent", "bts", 1.0, {"a": 1.0, "b": 1.0})
-    engine.feedback(engine.decide("spent", "1").decision, cost=0.75, reward=1.0)
-    engine.set_status("spent", "paused")
-    assert "none until there is money: 0.2500 is left" in admin("GET", "/campaigns/spent/resume").text
-    engine.top_up("spent", 5.0)
-    assert "are made again at once" in admin("GET", "/campaigns/spent/resume").text
-
-
 def test_a_horizon_below_what_is_answered_is_warned_about(store, admin):
     engine = store.engine
     engine.create("routed", "bts-paced", 20.0, {"a": 1.0, "b": 0.5}, horizon=10)
@@ -131,7 +121,11 @@ def test_a_new_campaign_says_its_budget_and_whether_its_name_is_taken(store, adm
 def test_a_form_makes_one_key_however_often_it_is_sent(store, admin):
     assert "plain alone" in admin("GET", "/keys/make?decide=1&campaign=plain").text
     form = button(
-        admin("POST", "/keys/make", {"code": admin.code(), "decide": "1", "feedback": "1", "campaign": "plain"}).text
+        admin(
+            "POST",
+            "/keys/make",
+            {"code": admin.code(), "decide": "1", "feedback": "1", "campaign": "plain", "rate": "2.5"},
+        ).text
     )
     before = store.read(lambda tx: tx.keys())
     first, second = (admin("POST", "/keys/make", form) for _ in range(2))
@@ -139,10 +133,13 @@ def test_a_form_makes_one_key_however_often_it_is_sent(store, admin):
     [key] = [each for each in store.read(lambda tx: tx.keys()) if each not in before]
     assert (key.prefix, key.scopes) == (text.split("_")[1], ("decide", "feedback"))
     assert key.campaign == store.engine.describe("plain")["id"]
+    assert key.requests_per_second == 2.5
     assert second.status_code == 409
     assert f"has already made the key bb_{key.prefix}" in second.text
     assert text not in second.text
-    assert text not in admin("GET", "/keys").text
+    shown = admin("GET", "/keys").text
+    assert "2.5 a second" in shown
+    assert text not in shown
 
 
 def test_keys_made_and_dropped_are_recorded(store, admin):

@@ -173,6 +173,8 @@ def test_requests_with_smaller_holds_are_decided_when_no_cap_fits(store, admin):
     assert words.startswith("none until there is money: 0.5000 is left, the smallest cap is 1.0000; only requests with")
     assert engine.decide("holds", "2", holds={"a": 0.5, "b": 0.5}).hold == 0.5
     assert after_resuming(store, admin, "holds").endswith("the smallest cap is 1.0000")  # nothing is left for anybody
+    engine.top_up("holds", 5.0)
+    assert after_resuming(store, admin, "holds") == "are made again at once"
 
 
 def test_a_policy_that_has_stopped_is_not_promised_to_go_on(store, admin):

@@ -12,6 +12,7 @@ import budgetbandits
 from browsing import Browser
 from budgetbandits.service.http.app import OWN_SEGMENTS, Application, create_app
 from budgetbandits.service.http.auth import make_key
+from budgetbandits.service.http.operator_app import api
 from reads_here import ReadsHere
 from served import pull, served
 
@@ -126,6 +127,7 @@ def test_no_path_can_be_taken_for_an_address_of_the_server(store):
 
     app = store.app
     assert isinstance(app, Application)
-    found = {*first_segments(app.routes), *first_segments(app.operators.get().routes)} - {""}
+    found = {*first_segments([*app.routes, *app.operators.get().routes, *api().routes])} - {""}
+    assert {"v1", "docs", "campaigns"} <= found
     assert found <= set(OWN_SEGMENTS)
     assert len(found) > 8

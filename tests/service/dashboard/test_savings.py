@@ -67,28 +67,29 @@ def test_of_arms_that_are_the_same_nothing_is_saved(case):
     assert 18 <= above <= 46
 
 
-def by_thompson_sampling(rng, pulls, chances):
-    """What each arm is told when the policy chooses: every pull costs half a unit."""
-    brought, pulled = np.zeros(len(chances)), np.zeros(len(chances), int)
+def by_thompson_sampling(rng, campaigns, pulls, chances):
+    """What each arm of each campaign is told when the policy chooses: every pull costs half a unit."""
+    brought, pulled = np.zeros((campaigns, len(chances))), np.zeros((campaigns, len(chances)), int)
+    every = np.arange(campaigns)
     for _ in range(pulls):
-        arm = int(np.argmax(rng.beta(1.0 + brought, 1.0 + pulled - brought)))
-        brought[arm] += rng.random() < chances[arm]
-        pulled[arm] += 1
+        arms = np.argmax(rng.beta(1.0 + brought, 1.0 + pulled - brought), axis=1)
+        brought[every, arms] += rng.random(campaigns) < np.array(chances)[arms]
+        pulled[every, arms] += 1
     return [
-        Counts(0, 0, decided=count, costs_reported=count, rewards_reported=count, cost=500_000 * count,
-               spent=500_000 * count, reward=reward, reward_squared=reward, cost_squared=2.5e11 * count)
-        for reward, count in zip(brought.tolist(), pulled.tolist(), strict=True)
+        [Counts(0, 0, decided=count, costs_reported=count, rewards_reported=count, cost=500_000 * count,
+                spent=500_000 * count, reward=reward, reward_squared=reward, cost_squared=2.5e11 * count)
+         for reward, count in zip(rewards, counts, strict=True)]
+        for rewards, counts in zip(brought.tolist(), pulled.tolist(), strict=True)
     ]  # fmt: skip
 
 
 def test_no_saving_is_claimed_where_a_policy_has_chosen_among_arms_that_are_the_same():
     """Arms that had bad luck are dropped and keep their low estimates: medians are too high, by what the manual says.
     Of 60 campaigns at most 9 claim a saving, of which 4.5 % do: fails by chance with probability below 0.002."""
-    rng, made = np.random.default_rng(3), []
-    while len(made) < 60:
-        counts = by_thompson_sampling(rng, 200, [0.4, 0.4, 0.4])
-        if all(each.decided for each in counts):
-            made.append(saved_by(*arms(*counts), 100_000_000))
+    played = by_thompson_sampling(np.random.default_rng(3), 80, 200, [0.4, 0.4, 0.4])
+    of_all_arms = [counts for counts in played if all(each.decided for each in counts)]
+    made = [saved_by(*arms(*counts), 100_000_000) for counts in of_all_arms[:60]]
+    assert len(made) == 60
     assert sum(each["claim"] == "saved" for each in made) <= 9
     assert sum(each["saved"]["median"] > 0.0 for each in made) >= 40
     assert 0.03 < np.mean([each["saved"]["median"] / each["spent"] for each in made]) < 0.12
@@ -96,7 +97,8 @@ def test_no_saving_is_claimed_where_a_policy_has_chosen_among_arms_that_are_the_
 
 def test_a_saving_that_there_is_is_claimed_and_so_is_a_loss():
     rng = np.random.default_rng(4)
-    assert saved_by(*arms(*by_thompson_sampling(rng, 600, [0.8, 0.2, 0.2])), 10**9)["claim"] == "saved"
+    [counts] = by_thompson_sampling(rng, 1, 600, [0.8, 0.2, 0.2])
+    assert saved_by(*arms(*counts), 10**9)["claim"] == "saved"
     assert saved_by(*arms(played(rng, 60, chance=0.9), played(rng, 900, chance=0.1)), 10**9)["claim"] == "lost"
     assert saved_by(*arms(played(rng, 60), played(rng, 60)), 10**9)["claim"] is None
 

@@ -9,24 +9,24 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import httpx
 import pytest
 
-import deployed
 from budgetbandits.client import Client
 from budgetbandits.errors import BadParameter
 from budgetbandits.service.http.server import check_tls
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from budgetbandits.web.servers import listening_file
+from deployed import certificate as new_certificate
+from deployed import until
 from servers import admin_key, free_port, running
 
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    return deployed.certificate(tmp_path_factory.mktemp("tls"))
+    return new_certificate(tmp_path_factory.mktemp("tls"))
 
 
 @contextlib.contextmanager
@@ -48,17 +48,6 @@ def started(folder, *options, **environment):
         server.wait()
 
 
-def until(true, server=None, folder=None, seconds=120.0):
-    end = time.monotonic() + seconds
-    while True:
-        with contextlib.suppress(OSError, httpx.HTTPError):
-            if answer := true():
-                return answer
-        assert server is None or server.poll() is None, (folder / "said").read_text()
-        assert time.monotonic() < end, "not in time"
-        time.sleep(0.02)
-
-
 def test_tls_is_served_and_cookies_are_for_tls_alone(tmp_path, certificate):
     port, trust = free_port(), ssl.create_default_context(cafile=certificate[0])
     options = ("--port", port, "--tls-cert", certificate[0], "--tls-key", certificate[1])
@@ -66,7 +55,7 @@ def test_tls_is_served_and_cookies_are_for_tls_alone(tmp_path, certificate):
         started(tmp_path, *options) as server,
         httpx.Client(base_url=f"https://localhost:{port}", verify=trust) as client,
     ):
-        until(lambda: client.get("/readyz").status_code == 200, server, tmp_path)
+        until(lambda: client.get("/readyz").status_code == 200, server)
         answer = client.post("/sign-in", data={"key": admin_key(tmp_path)})
         assert "; Secure" in answer.headers["set-cookie"]
         assert client.get("/").status_code == 200
@@ -107,7 +96,7 @@ def test_a_unix_socket_that_a_killed_server_has_left_is_taken_over(tmp_path):
     path = tmp_path / "here.sock"
     with on_file(path) as client:
         with started(tmp_path, "--unix-socket", path) as server:
-            until(lambda: answers(client, path), server, tmp_path)
+            until(lambda: answers(client, path), server)
             refused = subprocess.run(
                 [sys.executable, "-m", "budgetbandits", "serve", "--unix-socket", path], cwd=tmp_path,
                 capture_output=True, text=True, check=False,
@@ -117,7 +106,7 @@ def test_a_unix_socket_that_a_killed_server_has_left_is_taken_over(tmp_path):
             assert client.get("/healthz").status_code == 200
         assert path.is_socket()  # killed
         with started(tmp_path, "--unix-socket", path) as server:
-            until(lambda: answers(client, path), server, tmp_path)
+            until(lambda: answers(client, path), server)
             assert f"on unix:{path}" in (tmp_path / "said").read_text()
             server.terminate()
             assert server.wait(20) == 0
@@ -173,9 +162,9 @@ def test_a_restart_under_load_loses_no_decision(tmp_path):
         for round in range(3):
             with started(tmp_path, "--port", port) as server:
                 serving = f'"pid": {server.pid}'
-                until(lambda: serving in (tmp_path / "said").read_text(), server, tmp_path)  # noqa: B023 - called now
+                until(lambda: serving in (tmp_path / "said").read_text(), server)  # noqa: B023 - called now
                 enough = len(answered) + 20  # the server before has answered until its end
-                until(lambda: len(answered) > enough, server, tmp_path)  # noqa: B023 - called now
+                until(lambda: len(answered) > enough, server)  # noqa: B023 - called now
                 if round == 2:
                     over.set()
                     for each in workers:
@@ -199,8 +188,9 @@ def test_a_restart_under_load_loses_no_decision(tmp_path):
     assert not [each for each in said if each["level"] == "error"]
 
 
-def test_a_server_runs_where_nothing_but_its_store_can_be_written(tmp_path):
+def test_a_server_runs_where_nothing_but_its_store_can_be_written(tmp_path_factory):
     """As in a container with a read-only file system: the home, the temporary folder and the installation are not."""
+    tmp_path = tmp_path_factory.mktemp("disk")  # a part of the file system that is mounted read-only
     if os.geteuid() != 0 or not Path("/usr/bin/unshare").exists():
         pytest.skip("needs root and unshare, to mount everything read-only")
     data = tmp_path / "data"
@@ -217,7 +207,7 @@ def test_a_server_runs_where_nothing_but_its_store_can_be_written(tmp_path):
         subprocess.Popen(command, stdout=said, stderr=said, env=environment) as server,
     ):
         try:
-            until(lambda: httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200, server, tmp_path)
+            until(lambda: httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200, server)
             with Client(f"http://127.0.0.1:{port}", admin_key(data)) as client:
                 client.create("ads", 10.0, {"a": 1.0, "b": 0.5})
                 client.decide("ads").settle(cost=0.25, reward=1.0)

@@ -1,5 +1,6 @@
 """A real server that is asked for many long reads while workers decide. `make attack` runs these."""
 
+import contextlib
 import signal
 import threading
 import time
@@ -84,10 +85,12 @@ def test_twelve_who_export_do_not_stop_those_who_decide(server, opener):
 
 
 def reader_of(process):
-    """The process that reads for a server, once there is one."""
+    """The process that reads for a server, once it is one: stopped before that, it would stop the server with it."""
     while True:
         for child in psutil.Process(process.pid).children():
-            return child
+            with contextlib.suppress(psutil.Error):
+                if "budgetbandits.service.audit.reader" in child.cmdline():
+                    return child
         time.sleep(0.01)
 
 

@@ -3,19 +3,18 @@
 import pytest
 
 from browsing import Browser, button
-from budgetbandits.client import Client, MemberInfo, SharedBudgetInfo
+from budgetbandits.client import MemberInfo, SharedBudgetInfo
 from budgetbandits.errors import BadParameter, Conflict, HoldRefused, NotFound
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.http.shared_budget_routes import MemberAnswer, SharedBudgetDetailAnswer
 from called import Service
 from served import served
-from servers import admin_key, running
 
 ARMS = {"search": 1.0, "mail": 0.5}
 
 
-def test_a_shared_budget_by_the_client(tmp_path):
-    with running(tmp_path) as (address, _), Client(address, admin_key(tmp_path)) as client:
+def test_a_shared_budget_by_the_client(store):
+    with Service(store).client() as client:
         made = client.create_shared_budget("marketing", 2.0, currency="EUR")
         assert (made.left, made.campaigns) == (2.0, ())
         assert client.create_shared_budget("marketing", 2.0, currency="EUR") == made

@@ -23,13 +23,13 @@ from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisio
 from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.feedback import FeedbackReport
 from budgetbandits.service.http import subprocess_reads
-from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import KeyRing, make_key
 from budgetbandits.service.http.subprocess_reads import LongReads
 from budgetbandits.service.ledger import Hold
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores import open_store
 from budgetbandits.service.stores.sqlite import IDLE_READERS_MAX, SQLiteStore
+from called import Service, sent
 from clock import Clock
 from memory_store import MemoryStore
 from reads_here import ReadsHere
@@ -241,48 +241,19 @@ def test_keys_are_looked_up_while_all_other_readers_are_busy(store):
 # --- over HTTP -------------------------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def application(store, reads=None):
-    reads, key = reads or LongReads(store), make_key(store, ["admin"], 0.0)
-    app = httpx.ASGITransport(create_app(DecisionService(store), store, reads=reads), raise_app_exceptions=False)
-
-    def client():
-        return httpx.AsyncClient(
-            transport=app, base_url="http://service", headers={"Authorization": f"Bearer {key}"}, timeout=60.0
-        )
-
-    yield client, reads, key
+@pytest.fixture
+def reading(tmp_path):
+    """A service with a campaign of ten decisions, which reads by processes of its own."""
+    with SQLiteStore(tmp_path / "money.db") as store:
+        service = Service(store, reads=LongReads(store))
+        filled(service.engine, 1, 10)
+        yield service
 
 
-def get(client, *paths):
-    """The answers to requests, one after the other."""
-
-    async def run():
-        async with client() as http:
-            return [await http.get(path) for path in paths]
-
-    return asyncio.run(run())
-
-
-def call(app, key, path, *messages):
-    """What the application sends when its server hands it these messages, and then nothing more."""
-    coming, sent = list(messages), []
-    scope = {
-        "type": "http", "method": "GET", "path": path, "query_string": b"",
-        "headers": [(b"authorization", f"Bearer {key}".encode())], "root_path": "",
-    }  # fmt: skip
-
-    async def receive():
-        return coming.pop(0) if coming else await asyncio.Event().wait()
-
-    async def send(message):
-        sent.append(message)
-
-    asyncio.run(asyncio.wait_for(app(scope, receive, send), 10.0))
-    return sent
-
-
-BODY = {"type": "http.request", "body": b"", "more_body": False}
+def asked(service, path, *messages):
+    """What is sent when a server hands on a request of its client, and then these messages."""
+    body = {"type": "http.request", "body": b"", "more_body": False}
+    return sent(service.app, "GET", path, body, *messages, headers=[("authorization", f"Bearer {service.admin}")])
 
 
 WAITING = ("/bin/sh", "-c", "exec sleep 60")
@@ -290,74 +261,65 @@ WAITING = ("/bin/sh", "-c", "exec sleep 60")
 
 
 def test_a_process_of_its_own_reads(store):
-    engine = DecisionService(store)
+    service = Service(store, reads=LongReads(store))
     made = of_every_kind(DecisionService(store, Clock(1e9)))
-    with application(store) as (client, _, _):
-        verdict, parquet = get(client, "/v1/campaigns/ads/verify", "/v1/campaigns/ads/export?format=parquet")
+    verdict = service("GET", "/v1/campaigns/ads/verify")
+    parquet = service("GET", "/v1/campaigns/ads/export?format=parquet")
     assert verdict.json() == {"agrees": True, "differences": []}
     assert parquet.headers["content-type"] == "application/vnd.apache.parquet"
     assert parquet.headers["content-disposition"] == 'attachment; filename="decisions.parquet"'
     ids = [id for ids in made.values() for id in ids]
     assert polars.read_parquet(io.BytesIO(parquet.content))["decision"].to_list() == ids
-    assert engine.account("ads").held > 0
+    assert service.engine.account("ads").held > 0
 
 
-def test_one_audit_and_two_exports_at_once_and_all_end_when_the_server_stops(tmp_path, monkeypatch):
+def test_one_audit_and_two_exports_at_once_and_all_end_when_the_server_stops(reading, monkeypatch):
     monkeypatch.setattr(subprocess_reads, "PROGRAM", WAITING)
-    with SQLiteStore(tmp_path / "money.db") as store, application(store) as (client, reads, _):
-        filled(DecisionService(store), 1, 10)
+    reads, headers = reading.reads, {"Authorization": f"Bearer {reading.admin}"}
 
-        async def run():
-            async with client() as http:
-                paths = ["/v1/campaigns/ads/verify", *["/v1/campaigns/ads/export"] * 2]
-                begun = [asyncio.create_task(http.get(path)) for path in paths]
-                while sum(reads._running.values()) < 3:
-                    await asyncio.sleep(0.01)
-                refused = [await http.get(path) for path in paths[:2]]
-                assert [task.done() for task in begun] == [False] * 3
-                reads.stopping = True
-                return refused, await asyncio.wait_for(asyncio.gather(*begun), 5.0)
+    async def run():
+        async with httpx.AsyncClient(transport=reading, base_url="http://service", headers=headers) as http:
+            paths = ["/v1/campaigns/ads/verify", *["/v1/campaigns/ads/export"] * 2]
+            begun = [asyncio.create_task(http.get(path)) for path in paths]
+            while sum(reads.running.values()) < 3:
+                await asyncio.sleep(0.01)
+            refused = [await http.get(path) for path in paths[:2]]
+            assert [task.done() for task in begun] == [False] * 3
+            reads.stopping = True
+            return refused, await asyncio.wait_for(asyncio.gather(*begun), 5.0)
 
-        refused, stopped = asyncio.run(run())
+    refused, stopped = asyncio.run(run())
     assert [(each.status_code, each.json()["title"]) for each in refused + stopped] == [(503, "ServerBusy")] * 5
     assert all(int(each.headers["retry-after"]) > 0 for each in refused)
     assert all("stopping" in each.json()["detail"] for each in stopped)
-    assert not any(reads._running.values())
+    assert not any(reads.running.values())
 
 
-def test_a_read_ends_when_its_client_has_gone(tmp_path, monkeypatch):
+def test_a_read_ends_when_its_client_has_gone(reading, monkeypatch):
     monkeypatch.setattr(subprocess_reads, "PROGRAM", WAITING)
-    with SQLiteStore(tmp_path / "money.db") as store:
-        filled(DecisionService(store), 1, 10)
-        reads, key = LongReads(store), make_key(store, ["admin"], 0.0)
-        app = create_app(DecisionService(store), store, reads=reads)
-        call(app, key, "/v1/campaigns/ads/verify", BODY, *[{"type": "http.disconnect"}] * 9)
-        assert not any(reads._running.values())
+    asked(reading, "/v1/campaigns/ads/verify", *[{"type": "http.disconnect"}] * 9)
+    assert not any(reading.reads.running.values())
 
 
 @pytest.mark.parametrize("program", [("/bin/sh", "-c", "exit 3"), ("/bin/sh", "-c", "echo '{}'; echo half; exit 3")])
-def test_a_process_that_fails_is_never_taken_for_one_that_has_ended(tmp_path, monkeypatch, program):
+def test_a_process_that_fails_is_never_taken_for_one_that_has_ended(reading, monkeypatch, program):
     monkeypatch.setattr(subprocess_reads, "PROGRAM", program)
-    with SQLiteStore(tmp_path / "money.db") as store, application(store) as (client, _, key):
-        filled(DecisionService(store), 1, 10)
-        [answer] = get(client, "/v1/campaigns/ads/verify")
-        assert (answer.status_code, answer.json()["title"]) == (500, "ServiceError")
-        sent = call(create_app(DecisionService(store), store), key, "/v1/campaigns/ads/export", BODY)
-        whole = sent[0]["status"] == 200 and not sent[-1].get("more_body", False)
-        assert not whole
+    answer = reading("GET", "/v1/campaigns/ads/verify")
+    assert (answer.status_code, answer.json()["title"]) == (500, "ServiceError")
+    begun, *_, last = asked(reading, "/v1/campaigns/ads/export")
+    whole = begun["status"] == 200 and not last.get("more_body", False)
+    assert not whole
 
 
-def test_no_file_descriptors_for_a_process(tmp_path, monkeypatch):
+def test_no_file_descriptors_for_a_process(reading, monkeypatch):
     async def none_left(*_, **__):
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", none_left)
-    with SQLiteStore(tmp_path / "money.db") as store, application(store) as (client, reads, _):
-        filled(DecisionService(store), 1, 10)
-        [answer] = get(client, "/v1/campaigns/ads/export")
+    answer = reading("GET", "/v1/campaigns/ads/export")
     assert (answer.status_code, answer.json()["title"]) == (503, "ServerBusy")
     assert "ulimit -n" in answer.json()["detail"]
-    assert not any(reads._running.values())
+    assert not any(reading.reads.running.values())
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
@@ -365,8 +327,7 @@ def test_no_room_for_a_temporary_file(monkeypatch):
     monkeypatch.setattr(export.tempfile, "TemporaryFile", lambda: open("/dev/full", "w+b", buffering=0))  # noqa: SIM115
     store = MemoryStore()
     filled(DecisionService(store), 1, 10)
-    with application(store, ReadsHereAtOnce(store)) as (client, _, _):
-        [answer] = get(client, "/v1/campaigns/ads/export?format=parquet")
+    answer = Service(store, reads=ReadsHereAtOnce(store))("GET", "/v1/campaigns/ads/export?format=parquet")
     assert (answer.status_code, answer.json()["title"]) == (507, "DiskFull")
     assert "TMPDIR" in answer.json()["detail"]
 

@@ -1,13 +1,11 @@
 """Spans of requests and decisions, as OpenTelemetry's own exporters get them, and what the log says of them."""
 
-import asyncio
 import json
 import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-import httpx
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -17,10 +15,8 @@ from structlog.testing import capture_logs
 
 from budgetbandits.client import Client
 from budgetbandits.service.decisions import Decisions
-from budgetbandits.service.http.app import create_app
-from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.http.tracing import Tracing
-from budgetbandits.service.service import DecisionService
+from called import Service
 from memory_store import MemoryStore
 from servers import admin_key, running
 
@@ -35,24 +31,12 @@ def exporter():
 
 @pytest.fixture
 def send(exporter):
-    """``send(method, path, body, **headers)`` is the answer of a service that makes spans."""
+    """A service that makes spans."""
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    store = MemoryStore()
-    service = DecisionService(store)
-    service.create("ads", "bts", 1.0, {"search": 1.0, "mail": 0.5})
-    key = make_key(store, ["admin"], 0.0)
-    transport = httpx.ASGITransport(create_app(service, store, tracing=Tracing(provider)), raise_app_exceptions=False)
-
-    def send(method, path, body=None, **headers):
-        async def ask():
-            async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
-                given = {"Authorization": f"Bearer {key}"} | {n.replace("_", "-"): v for n, v in headers.items()}
-                return await client.request(method, path, json=body, headers=given)
-
-        return asyncio.run(ask())
-
-    yield send
+    service = Service(MemoryStore(), tracing=Tracing(provider))
+    service.engine.create("ads", "bts", 1.0, {"search": 1.0, "mail": 0.5})
+    yield service
     provider.shutdown()
 
 

@@ -26,9 +26,8 @@ def clock():
 
 
 @pytest.fixture
-def two(store, clock):
+def two(engines):
     """Two servers with a lease each of 5 of their campaign's 100, and an open decision each."""
-    engines = DecisionService(store, clock), DecisionService(store, clock)
     engines[0].create("ads", "bts", 100.0, ARMS, lease=5.0, lease_seconds=10.0, hold_seconds=60.0)
     for number, engine in enumerate(engines):
         engine.decide("ads", f"open {number}")
@@ -182,8 +181,7 @@ def test_holds_under_leases_are_found_and_expire(store, two, clock):
     assert verify(store, "ads") == []
 
 
-def test_a_hold_expires_in_a_lease_that_goes_on(store, clock):
-    engine = DecisionService(store, clock)
+def test_a_hold_expires_in_a_lease_that_goes_on(engine, store, clock):
     engine.create("ads", "bts", 100.0, ARMS, lease=5.0, lease_seconds=100.0, hold_seconds=2.0)
     hold = engine.decide("ads", "expires").hold
     clock.now += 3.0

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from budgetbandits import POLICIES
-from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused, StoreError
+from budgetbandits.errors import AlreadyResolved, HoldRefused, StoreError
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.leases import lending
@@ -14,23 +14,21 @@ from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from deep import EVERY_POLICY
-from memory_store import MemoryStore
-from stores import all_events, tamper
+from stores import all_events, tampered_copy
 
 ARMS = {"search": 1.0, "mail": 0.5}
 
 
 @pytest.fixture
-def store():
-    return MemoryStore()
+def store(memory_store):
+    return memory_store
 
 
 @pytest.fixture
-def two(store, clock):
+def two(engines):
     """Two servers on one campaign that leases 5 of its 100 at a time."""
-    one, other = DecisionService(store, clock), DecisionService(store, clock)
-    one.create("ads", "bts", 100.0, ARMS, lease=5.0, lease_seconds=10.0, hold_seconds=60.0)
-    return one, other
+    engines[0].create("ads", "bts", 100.0, ARMS, lease=5.0, lease_seconds=10.0, hold_seconds=60.0)
+    return engines
 
 
 def leases(store):
@@ -59,20 +57,6 @@ def test_accounts_of_a_campaign_and_its_lease():
     assert hold.amount == 30
 
 
-@pytest.mark.parametrize(
-    ("terms", "says"),
-    [
-        ({"lease": 0.9}, "the most expensive arm may cost 1.00; raise it"),
-        ({"lease": 5.0, "daily_cap": 5.0}, "cannot keep a daily_cap or pace_seconds; leave"),
-        ({"lease": 5.0, "pace_seconds": 5.0}, "cannot keep a daily_cap or pace_seconds; leave"),
-        ({"lease": 5.0, "lease_seconds": 0.0}, "lease_seconds is 0; use a positive number"),
-    ],
-)
-def test_terms_that_cannot_be_kept_are_refused(store, terms, says):
-    with pytest.raises(BadParameter, match=says):
-        DecisionService(store).create("ads", "bts", 100.0, ARMS, **terms)
-
-
 def test_under_a_lease_neither_the_campaign_nor_its_arms_are_written(store, two):
     two[0].feedback(two[0].decide("ads", "first").decision, reward=1.0, cost=0.1)
     before = dict(store.campaigns), dict(store.arms)
@@ -83,7 +67,6 @@ def test_under_a_lease_neither_the_campaign_nor_its_arms_are_written(store, two)
     [lease] = leases(store)
     assert lease.account == Account(5_000_000, 850_000, requests_used=4)
     assert to_units(two[0].account("ads").leased) == two[0].describe("ads")["leased"] == 5.0
-    assert verify(store, "ads") == []
 
 
 def test_each_server_has_its_own_lease_and_hears_what_the_other_was_told(store, two, clock):
@@ -100,7 +83,6 @@ def test_each_server_has_its_own_lease_and_hears_what_the_other_was_told(store, 
     two[1].decide("ads", "merges too")
     assert kinds(store).count("merged") == 2
     assert two[1]._leases._held[answers[0].campaign].learner.state.pulls.sum() == 4
-    assert verify(store, "ads") == []
 
 
 def test_a_lease_goes_on_from_what_the_campaign_knows_when_it_is_merged(store, two, clock):
@@ -111,11 +93,9 @@ def test_a_lease_goes_on_from_what_the_campaign_knows_when_it_is_merged(store, t
     two[1].decide("ads", "the other merges")
     two[0].decide("ads", "and the first")
     assert two[0]._leases._held[store.read(lambda tx: tx.campaign("ads")).id].learner.state.pulls.sum() == 20
-    assert verify(store, "ads") == []
 
 
-def test_choices_that_leave_a_trace_are_counted_when_a_lease_is_merged(store, clock):
-    engine = DecisionService(store, clock)
+def test_choices_that_leave_a_trace_are_counted_when_a_lease_is_merged(engine, store, clock):
     engine.create("ads", "epsilon-first:epsilon=0.9", 100.0, ARMS, lease=5.0, lease_seconds=10.0)
     for number in range(3):
         engine.decide("ads", f"{number}")
@@ -123,7 +103,6 @@ def test_choices_that_leave_a_trace_are_counted_when_a_lease_is_merged(store, cl
     clock.now += 6.0
     engine.decide("ads", "merges")
     assert store.read(lambda tx: tx.campaign("ads")).learned["single"]["turn"] == 3
-    assert verify(store, "ads") == []
 
 
 def test_a_lease_that_runs_low_is_filled_up(store, two):
@@ -133,7 +112,6 @@ def test_a_lease_that_runs_low_is_filled_up(store, two):
     [lease] = leases(store)
     assert lease.account.held >= 15_000_000
     assert two[0].account("ads").held == 0
-    assert verify(store, "ads") == []
 
 
 def test_the_lease_of_a_server_that_is_gone_is_charged_for_what_its_events_show(store, two, clock):
@@ -151,7 +129,6 @@ def test_the_lease_of_a_server_that_is_gone_is_charged_for_what_its_events_show(
     two[1].feedback(open.decision, reward=0.0, cost=0.1)  # at the campaign now
     two[0].decide("ads", "the first was only slow")
     assert two[1].account("ads").spent == 300_000
-    assert verify(store, "ads") == []
 
 
 @pytest.mark.parametrize(
@@ -179,7 +156,6 @@ def test_what_an_operator_changes_holds_for_every_server_at_once(store, two, cha
             with pytest.raises(HoldRefused) as refused:
                 engine.decide("ads", "one more")
             assert refused.value.reason == status
-    assert verify(store, "ads") == []
 
 
 def test_an_overrun_under_a_lease_freezes_the_campaign_for_every_server(store, two):
@@ -191,7 +167,6 @@ def test_an_overrun_under_a_lease_freezes_the_campaign_for_every_server(store, t
     for engine in two:
         with pytest.raises(HoldRefused, match="frozen"):
             engine.decide("ads", "after")
-    assert verify(store, "ads") == []
 
 
 @pytest.mark.parametrize("server", [0, 1])
@@ -205,7 +180,6 @@ def test_a_cost_between_hold_and_cap_is_paid_by_the_lease_or_the_campaign_and_fr
     two[0].set_status("ads", "paused")
     account = two[0].account("ads")
     assert (account.spent, account.overrun, account.leased) == (400_000, 0, 0)
-    assert verify(store, "ads") == []
 
 
 def test_a_cost_that_its_lease_cannot_pay_is_paid_by_the_campaign(store, two):
@@ -218,12 +192,10 @@ def test_a_cost_that_its_lease_cannot_pay_is_paid_by_the_campaign(store, two):
     two[0].feedback(answer.decision, cost=1.0, reward=1.0)
     account = two[0].account("ads")
     assert (account.spent, account.overrun, account.status, leases(store)) == (1_000_000, 0, "active", [])
-    assert verify(store, "ads") == []
 
 
 @pytest.mark.parametrize("on_expire", ["charge", "release"])
-def test_a_cost_that_comes_after_its_hold_expired_is_booked_at_the_campaign(store, clock, on_expire):
-    engine = DecisionService(store, clock)
+def test_a_cost_that_comes_after_its_hold_expired_is_booked_at_the_campaign(engine, store, clock, on_expire):
     engine.create("ads", "bts", 100.0, ARMS, lease=5.0, lease_seconds=1e5, hold_seconds=5.0, on_expire=on_expire)
     answer = engine.decide("ads", "one")
     clock.now += 5.0
@@ -235,12 +207,11 @@ def test_a_cost_that_comes_after_its_hold_expired_is_booked_at_the_campaign(stor
     assert (account.spent, account.held, account.overrun, account.leased) == (200_000, 0, 0, 0)
     with pytest.raises(AlreadyResolved):
         engine.void(answer.decision)
-    assert verify(store, "ads") == []
 
 
-def test_the_last_money_is_spent_whoever_has_it(store, clock):
+def test_the_last_money_is_spent_whoever_has_it(engines):
     """Small leases at the end, then none; money in the lease of a server that nobody asks is not out of reach."""
-    one, idle = DecisionService(store, clock), DecisionService(store, clock)
+    one, idle = engines
     one.create("ads", "bts", 30.0, ARMS, lease=6.0, lease_seconds=10.0)
     idle.feedback(idle.decide("ads", "only one").decision, cost=0.5, reward=0.0)
     for number in range(100):
@@ -253,11 +224,10 @@ def test_the_last_money_is_spent_whoever_has_it(store, clock):
     account = one.account("ads")
     assert (account.held, account.leased) == (0, 0)
     assert to_units(account.left) < min(ARMS.values())
-    assert verify(store, "ads") == []
 
 
-def test_exhausted_is_said_only_when_nothing_is_held_or_leased(store, clock):
-    engine, other = DecisionService(store, clock), DecisionService(store, clock)
+def test_exhausted_is_said_only_when_nothing_is_held_or_leased(store, clock, engines):
+    engine, other = engines
     engine.create("ads", "bts", 4.4, {"a": 1.0, "b": 1.0}, lease=1.0, lease_seconds=10.0)
     first = engine.decide("ads", "0")
     assert leases(store)[0].account == Account(1_000_000, 0, 1_000_000)
@@ -277,16 +247,14 @@ def test_exhausted_is_said_only_when_nothing_is_held_or_leased(store, clock):
     with pytest.raises(HoldRefused) as refused:
         other.decide("ads", "too many")
     assert refused.value.reason == "exhausted"
-    assert verify(store, "ads") == []
 
 
-def test_one_key_is_one_decision_whichever_server_is_asked(store, two):
+def test_one_key_is_one_decision_whichever_server_is_asked(two):
     answer = two[0].decide("ads", "key", {"user": 1})
     assert two[1].decide("ads", "key", {"user": 1}) == answer
     many = two[1].decide_many("ads", "many", 3)
     assert two[0].decide_many("ads", "many", 3) == many
     assert two[0].decide_many("ads", "larger than a lease", 20)[0].campaign == answer.campaign
-    assert verify(store, "ads") == []
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -299,7 +267,6 @@ def test_a_server_whose_commit_fails_goes_on_from_what_was_committed(store, two,
     store.breaks = None
     for number in range(3):
         two[1 - number % 2].feedback(two[0].decide("ads", f"lost {number}").decision, reward=1.0, cost=0.5)
-    assert verify(store, "ads") == []
 
 
 def test_what_was_undone_never_passes_for_what_another_server_was_told(store, two):
@@ -315,7 +282,6 @@ def test_what_was_undone_never_passes_for_what_another_server_was_told(store, tw
     [told] = [row for row in store.decisions.values() if row.reward is not None]
     assert learner.state.pulls.sum() == 1
     assert (told.id, learner.state.statistics[0].sum()) == (answers[1].decision, 2.0)  # the prior's alone, 1 an arm
-    assert verify(store, "ads") == []
 
 
 def test_a_choice_that_fails_halfway_leaves_nothing_behind(store, monkeypatch):
@@ -334,16 +300,15 @@ def test_a_choice_that_fails_halfway_leaves_nothing_behind(store, monkeypatch):
         with pytest.raises(RuntimeError):
             engine.decide("ads", "two")
     engine.decide("ads", "three")
-    assert verify(store, "ads") == []
 
 
 @pytest.mark.parametrize("policy", EVERY_POLICY)
-def test_every_policy_spends_a_budget_under_leases_and_the_audit_repeats_it(policy, store, clock):
+def test_every_policy_spends_a_budget_under_leases_and_the_audit_repeats_it(policy, store, clock, engines):
     known = {"cost_floor": 0.1, "costs": {"search": 0.6, "mail": 0.4, "post": 0.2}}
     needs = {what: known[what] for what in POLICIES[policy]().needs & known.keys()}
-    engines, chance = [DecisionService(store, clock), DecisionService(store, clock)], random.Random(3)
+    chance = random.Random(3)
     arms = {"search": 1.0, "mail": 0.5, "post": 0.5}
-    engines[0].create("ads", policy, 60.0, arms, known=needs, lease=6.0, lease_seconds=10.0)
+    engines[0].create("ads", policy, 40.0, arms, known=needs, lease=6.0, lease_seconds=10.0)
     open, reason = [], ""
     for number in range(1000):
         clock.now += 0.2
@@ -358,25 +323,9 @@ def test_every_policy_spends_a_budget_under_leases_and_the_audit_repeats_it(poli
             break
     assert reason in ("exhausted", "policy_stopped")
     assert kinds(store).count("merged") > 3
-    assert verify(store, "ads") == []
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE lease SET spent = spent + 1",
-        "UPDATE lease SET held = held - 1",
-        "UPDATE lease SET amount = amount + 1",
-        "UPDATE lease SET digest = 'other'",
-        "UPDATE campaign SET leased = leased - 1",
-        "DELETE FROM lease",
-        "DELETE FROM event WHERE kind = 'settled' AND lease_seq = 3",
-        "UPDATE event SET lease = NULL, lease_seq = NULL WHERE lease_seq = 3",
-        "UPDATE event SET reward = 1 - reward WHERE kind = 'settled'",
-        "UPDATE event SET arm = 1 - arm WHERE kind = 'decided'",
-    ],
-)
-def test_the_audit_finds_leases_that_were_tampered_with(tmp_path, clock, statement):
+def test_the_audit_finds_leases_that_were_tampered_with(tmp_path, clock):
     path = tmp_path / "money.db"
     with SQLiteStore(path) as store:
         engine = DecisionService(store, clock)
@@ -388,6 +337,17 @@ def test_the_audit_finds_leases_that_were_tampered_with(tmp_path, clock, stateme
                 engine.feedback(answer.decision, reward=float(number % 2), cost=0.3)
         assert {"leased", "merged"} < set(kinds(store))
         assert verify(store, "ads") == []
-    assert tamper(path, statement) > 0
-    with SQLiteStore(path) as store:
-        assert verify(store, "ads") != []
+    for statement in (
+        "UPDATE lease SET spent = spent + 1",
+        "UPDATE lease SET held = held - 1",
+        "UPDATE lease SET amount = amount + 1",
+        "UPDATE lease SET digest = 'other'",
+        "UPDATE campaign SET leased = leased - 1",
+        "DELETE FROM lease",
+        "DELETE FROM event WHERE kind = 'settled' AND lease_seq = 3",
+        "UPDATE event SET lease = NULL, lease_seq = NULL WHERE lease_seq = 3",
+        "UPDATE event SET reward = 1 - reward WHERE kind = 'settled'",
+        "UPDATE event SET arm = 1 - arm WHERE kind = 'decided'",
+    ):
+        with tampered_copy(path, statement) as store:
+            assert verify(store, "ads") != [], statement

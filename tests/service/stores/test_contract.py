@@ -677,10 +677,16 @@ def test_a_batch_that_was_interrupted_is_finished_or_undone(opener):
         engine.create("ads", "bts", 10.0, {"search": 1.0, "mail": 1.0})
 
         def interrupt(key, count, after):
-            steps = engine.decisions._steps("ads", key, count, None, None)
-            task = next(steps)
-            for _ in range(after):
-                task = steps.send(store.write(*task))
+            done = []
+
+            async def run(task):
+                if len(done) == after:
+                    raise KeyboardInterrupt
+                done.append(store.write(*task))
+                return done[-1]
+
+            with pytest.raises(KeyboardInterrupt):
+                engine.decisions._batch(run, "ads", key, count, None, None).send(None)
 
         interrupt("one", 5, 2)
         assert engine.account("ads").held == 2_000_000

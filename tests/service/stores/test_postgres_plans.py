@@ -83,6 +83,7 @@ def reads(campaign):
         "operators": lambda tx: tx.pages().operator_events(campaign, 10, kinds=["active"]),
         "numbers": lambda tx: tx.pages().event_numbers(campaign, "active"),
         "resumed": lambda tx: tx.pages().resumed_at(campaign, 5),
+        "events of a time": lambda tx: tx.pages().search().last_event_before(campaign, 2.0),
         "events of a decision": lambda tx: (
             tx.pages().search().events(DecisionRow("0" * 32, campaign, 0, Hold(1), "7", "", 1.0, 2.0))
         ),

@@ -105,7 +105,7 @@ class Archive:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Only one process at a time prunes a campaign into this folder; it is made if need be."""
-        with _writing(self.folder):
+        with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             handle = os.open(self.folder / ".lock", os.O_CREAT | os.O_RDWR, 0o600)
         try:
@@ -188,7 +188,7 @@ class PieceWriter:
         """Write the rest; the piece, when all of it is durable."""
         for table, month in list(self._waiting):
             self._flush(table, month)
-        with _writing(self.archive.folder):
+        with writing(self.archive.folder):
             for folder in {self.archive.folder / name.partition("/")[0] for name in self._files}:
                 sync_folder(folder)
             sync_folder(self.archive.folder)
@@ -212,7 +212,7 @@ class PieceWriter:
         name = f"{month}/{table}-{self.upto:012d}-{len(self._files):04d}.parquet"
         path = self.archive.folder / name
         partial = path.with_name(f"{path.name}.partial")
-        with _writing(path):
+        with writing(path):
             path.parent.mkdir(exist_ok=True)
             with partial.open("wb") as file:
                 _write(frame, file)
@@ -236,14 +236,16 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """Errors of the system with the path and what to do."""
+def writing(
+    path: Path, room: str = "make room, nothing was deleted", elsewhere: str = "choose another archive folder"
+) -> Iterator[None]:
+    """Errors of the system with the path and what to do: if there is no ``room``, or else."""
     try:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise DiskFull(f"no room to write {path}: {error.strerror}; make room, nothing was deleted") from None
-        raise StoreError(f"cannot write {path}: {error.strerror or error}; choose another archive folder") from None
+            raise DiskFull(f"no room to write {path}: {error.strerror}; {room}") from None
+        raise StoreError(f"cannot write {path}: {error.strerror or error}; {elsewhere}") from None
 
 
 @contextlib.contextmanager

@@ -55,25 +55,13 @@ def verify(
     A campaign that was pruned is replayed from its checkpoint on; with the folder of its ``archive``, from the
     beginning.
     """
-    while True:
-        differences, before = Differences(), checkpoint_number(store, campaign)
-        try:
-            books = store.read(lambda tx: Books.of(tx, campaign))
-            for _ in replayed(store, books, differences, progress, archive):
-                pass
-        except UNREADABLE as error:
-            if isinstance(error, BudgetBanditsError) and not isinstance(error, UnknownPolicy | BadState):
-                raise
-            differences.add(
-                f"rows of campaign {campaign!r:.60} cannot be read: {error!r:.200}; restore an undamaged copy"
-            )
-        # what was pruned meanwhile was missing
-        if not differences.listed() or checkpoint_number(store, campaign) == before:
-            return differences.listed()
 
+    def compare(differences: Differences) -> None:
+        books = store.read(lambda tx: Books.of(tx, campaign))
+        for _ in replayed(store, books, differences, progress, archive):
+            pass
 
-def checkpoint_number(store: Store, campaign: str) -> int:
-    def read(tx: Transaction) -> int:
+    def checkpoint(tx: Transaction) -> int:
         try:
             return tx.pruning().checkpoint(find_campaign(tx, campaign).id)
         except UNREADABLE as error:
@@ -81,7 +69,24 @@ def checkpoint_number(store: Store, campaign: str) -> int:
                 raise
             return 0
 
-    return store.read(read)
+    return compared(store, f"campaign {campaign!r:.60}", compare, checkpoint)
+
+
+def compared(
+    store: Store, what: str, compare: Callable[[Differences], None], checkpoints: Callable[[Transaction], object]
+) -> list[str]:
+    """The differences that a comparison notes, and whether rows can be read at all; compared again if there are any and
+    something was pruned meanwhile, as its ``checkpoints`` say: what was pruned was missing."""
+    while True:
+        differences, before = Differences(), store.read(checkpoints)
+        try:
+            compare(differences)
+        except UNREADABLE as error:
+            if isinstance(error, BudgetBanditsError) and not isinstance(error, UnknownPolicy | BadState):
+                raise
+            differences.add(f"rows of {what} cannot be read: {error!r:.200}; restore an undamaged copy")
+        if not differences.listed() or store.read(checkpoints) == before:
+            return differences.listed()
 
 
 def replayed(

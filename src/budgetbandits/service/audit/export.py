@@ -11,7 +11,6 @@ JSON objects.
 from __future__ import annotations
 
 import csv
-import errno
 import io
 import json
 import os
@@ -22,8 +21,9 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
-from budgetbandits.errors import BadParameter, Conflict, DiskFull, StoreError
+from budgetbandits.errors import BadParameter, Conflict
 from budgetbandits.formatting.tables import csv_cell
+from budgetbandits.service.audit.archive import writing
 from budgetbandits.service.audit.checkpoint import Checkpoint
 from budgetbandits.service.audit.open_decisions import OpenDecisions
 from budgetbandits.service.audit.slices import decision_slices, event_slices
@@ -60,39 +60,35 @@ ROW_GROUP = 64
 PIECE_BYTES = 1 << 18
 """Bytes that are copied at once."""
 
+REMEDIES = ("make room, or set TMPDIR for temporary files", "choose another place")
+"""Where there is no room to write, and where it cannot be written otherwise."""
+
 
 def export(store: Store, campaign: str, path: Path, table: Table = "decisions") -> int:
     """Write a campaign's table, all of it or nothing; the format is that of the name's ending. How many rows."""
     kind = path.suffix.removeprefix(".")
     if kind not in get_args(Format):
         raise BadParameter(f"{path.name!r:.60} ends in {path.suffix or 'nothing'!r}; use .csv or .parquet")
-    with named_damage(campaign):
-        return _write(store, campaign, path, table)
+    count = 0
 
-
-def _write(store: Store, campaign: str, path: Path, table: Table) -> int:
-    kind, slices, count = path.suffix, _slices(store, campaign, table), 0
-
-    def counted() -> Iterator[list[Row]]:
+    def counted(slices: Iterator[list[Row]]) -> Iterator[list[Row]]:
         nonlocal count
         for rows in slices:
             count += len(rows)
             yield rows
 
-    partial = None
-    try:
+    with named_damage(campaign), writing(path, *REMEDIES):
+        rows = counted(_slices(store, campaign, table))
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         partial = Path(name)
-        with open(handle, "wb") as file:
-            if kind == ".parquet":
-                _write_parquet(table, counted(), file)
-            else:
-                file.writelines(_csv(table, counted()))
-        partial.replace(path)
-    except OSError as error:
-        raise _cannot_write(path, error) from None
-    finally:
-        if partial is not None:
+        try:
+            with open(handle, "wb") as file:
+                if kind == "parquet":
+                    _write_parquet(table, rows, file)
+                else:
+                    file.writelines(_csv(table, rows))
+            partial.replace(path)
+        finally:
             partial.unlink(missing_ok=True)
     return count
 
@@ -103,20 +99,11 @@ def pieces(store: Store, campaign: str, table: Table, format: Format) -> Iterato
     if format == "csv":
         yield from _csv(table, rows)
         return
-    try:
-        with tempfile.TemporaryFile() as file:
-            _write_parquet(table, rows, file)
-            file.seek(0)
-            while piece := file.read(PIECE_BYTES):
-                yield piece
-    except OSError as error:
-        raise _cannot_write(Path(tempfile.gettempdir()), error) from None
-
-
-def _cannot_write(path: Path, error: OSError) -> StoreError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return DiskFull(f"no room to write {path}: {error.strerror}; make room, or set TMPDIR for temporary files")
-    return StoreError(f"cannot write {path}: {error.strerror or error}; choose another place")
+    with writing(Path(tempfile.gettempdir()), *REMEDIES), tempfile.TemporaryFile() as file:
+        _write_parquet(table, rows, file)
+        file.seek(0)
+        while piece := file.read(PIECE_BYTES):
+            yield piece
 
 
 def _csv(table: Table, slices: Iterator[list[Row]]) -> Iterator[bytes]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pydantic_core import from_json
 
@@ -21,7 +22,7 @@ from budgetbandits.service.campaign_learner import CampaignLearner, Pull
 from budgetbandits.service.funds import within_limits
 from budgetbandits.service.leases import lending
 from budgetbandits.service.leases.leases import digest, learn_all
-from budgetbandits.service.ledger import NO_LIMITS, Account, Limits
+from budgetbandits.service.ledger import NO_LIMITS, Account, Hold, Limits
 from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.shared_budgets.rules import capped, charged, uncapped
 from budgetbandits.service.stores.contract import UNREADABLE, T
@@ -261,21 +262,20 @@ class Replay:
             lent.events.append(LeaseEvent(event, known.cost, known.reward, known.request, made_at))
 
     def _voided(self, event: Event) -> None:
-        def void(known: OpenDecision) -> OpenDecision:
-            account, hold = ledger.void(self._account(event), known.hold)
-            self._book(event, account)
-            return replace(known, hold=hold)
-
-        self._change(event, void)
+        self._resolve(event, ledger.void)
 
     def _expired(self, event: Event) -> None:
-        def expire(known: OpenDecision) -> OpenDecision:
-            charge = self.row.settings.terms.on_expire == "charge"
-            account, hold = ledger.expire(self._account(event), known.hold, charge)
+        self._resolve(event, partial(ledger.expire, charge=self.row.settings.terms.on_expire == "charge"))
+
+    def _resolve(self, event: Event, resolve: Callable[[Account, Hold], tuple[Account, Hold]]) -> None:
+        """End the hold of the event's decision without feedback."""
+
+        def change(known: OpenDecision) -> OpenDecision:
+            account, hold = resolve(self._account(event), known.hold)
             self._book(event, account)
             return replace(known, hold=hold)
 
-        self._change(event, expire)
+        self._change(event, change)
 
     def _change(self, event: Event, change: Callable[[OpenDecision], OpenDecision]) -> OpenDecision:
         """Change what is known of the event's decision, which must be open."""

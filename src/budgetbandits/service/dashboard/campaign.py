@@ -202,13 +202,7 @@ class CampaignView:
 def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignView:
     """Read it, in one transaction. It costs as much as the page is long, not as the campaign."""
     now, pages, history = tx.now(), tx.pages(), History.of(tx, row)
-    glance = pages.summaries([row.id])[0]  # its moments follow from the history
-    overran = None if history.mark.last_overrun_event is None else pages.event(history.mark.last_overrun_event)
-    glance.last_decision_at, glance.last_feedback_at = history.mark.last_decision_at, history.mark.last_feedback_at
-    glance.oldest_unanswered_at = history.mark.oldest_unanswered_at
-    glance.last_overrun_at = glance.resumed_at = None
-    if overran is not None:
-        glance.last_overrun_at, glance.resumed_at = overran.at, pages.resumed_at(row.id, overran.seq)
+    glance, overran = _glance(pages, history)
     totals, rows = history.totals(), tx.arms(row.id)
     spent = glance.spent
     state = standing(glance, now)
@@ -222,8 +216,6 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
     in_slots = sum(sum(each.spent.values()) for each in slots)
     arms, not_compared = compared_arms(rows, totals, history, row, now)
     more_arms = other_arms(rows, {arm.number for arm in arms}, totals)
-    day = [each for each in history.by(3600, now - DAY) if each.begins >= now - DAY]
-    delays = [sum(getattr(each, name) for each in day) for name in ("delay_10", "delay_60", "delay_300")]
     budgets = timeline.budgets(row, changes)
     for_arms = timeline.for_arms(budgets, booked)
     prices = prices_of(
@@ -254,12 +246,31 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
         refusals=tx.rollups().refusals(row.id, int(now - 7 * DAY)),
         without_money=_without_money(tx, history, now) if state.word == "Exhausted" else None,
         holds=pages.holds(row.id, now, HOLD_AGES),
-        delays=[*delays, sum(each.costs_reported for each in day) - sum(delays)],
+        delays=_delays(history, now),
         latest=pages.decisions(row.id, DECISIONS_SHOWN, _filter(query, rows), query.before),
         events=operators[:EVENTS_SHOWN], more_events=len(operators) > EVENTS_SHOWN,
         changes=changes_of_terms(row, rows, [event.seq for event in changes if event.kind == "terms changed"]),
         overran=Overrun.of(tx, overran, rows) if overran and state.word in ("Frozen", "Overran") else None,
     )  # fmt: skip
+
+
+def _glance(pages: Pages, history: History) -> tuple[CampaignSummary, Event | None]:
+    """The campaign at a glance, with the moments of the history, and its latest overrun."""
+    mark, glance = history.mark, pages.summaries([history.row.id])[0]
+    overran = None if mark.last_overrun_event is None else pages.event(mark.last_overrun_event)
+    glance.last_decision_at, glance.last_feedback_at = mark.last_decision_at, mark.last_feedback_at
+    glance.oldest_unanswered_at = mark.oldest_unanswered_at
+    glance.last_overrun_at = glance.resumed_at = None
+    if overran is not None:
+        glance.last_overrun_at, glance.resumed_at = overran.at, pages.resumed_at(glance.id, overran.seq)
+    return glance, overran
+
+
+def _delays(history: History, now: float) -> list[int]:
+    """How many costs of the last day were reported within 10, 60 and 300 seconds each, and later."""
+    day = [each for each in history.by(3600, now - DAY) if each.begins >= now - DAY]
+    within = [sum(getattr(each, name) for each in day) for name in ("delay_10", "delay_60", "delay_300")]
+    return [*within, sum(each.costs_reported for each in day) - sum(within)]
 
 
 def _filter(query: PageQuery, rows: Sequence[ArmRow]) -> DecisionFilter:

@@ -11,14 +11,14 @@ import shlex
 from dataclasses import dataclass
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
-from budgetbandits.service.dashboard.pages import Dashboard, wants_json
+from budgetbandits.service.dashboard.pages import Dashboard
 from budgetbandits.service.dashboard.query import campaign_path, server_address
 from budgetbandits.service.dashboard.sessions import Session
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.stores.contract import Transaction, find_campaign, isolated
+from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import Campaign
 
 ARMS_SHOWN_MAX = 4
@@ -91,6 +91,9 @@ class ConnectView:
              OPENAI.format(address=address, campaign=name, prices=prices, request=request)),
         ]  # fmt: skip
 
+    def as_json(self) -> dict[str, str]:
+        return {"address": self.address, **{kind: lines for kind, _, _, lines in self.snippets}}
+
 
 def _python(text: str) -> str:
     """A text as Python writes it, in double quotes."""
@@ -114,9 +117,5 @@ class ConnectPages:
 
     async def _connect(self, request: Request, session: Session) -> Response:
         row, at = await self._dashboard.campaign(request, session), server_address(request)
-        view = await self._dashboard.read(
-            isolated(row.name, lambda tx: connect_view(tx, find_campaign(tx, row.id), at))
-        )
-        if wants_json(request):
-            return JSONResponse({"address": at, **{kind: lines for kind, _, _, lines in view.snippets}})
-        return self._dashboard.filled("connect.html", request, session, view=view)
+        view = await self._dashboard.read_of(row, lambda tx, row: connect_view(tx, row, at))
+        return self._dashboard.shown("connect.html", request, session, view)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from budgetbandits.errors import BadParameter, DecisionArchived, NotFound
@@ -25,7 +25,7 @@ from budgetbandits.service.dashboard.sessions import Session
 from budgetbandits.service.ledger import known_units, to_units
 from budgetbandits.service.names import check_text
 from budgetbandits.service.request import ResolvedRequest
-from budgetbandits.service.stores.contract import Transaction, find_campaign, isolated
+from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
 from budgetbandits.service.stores.sql.dashboard import DecisionFilter
 
@@ -177,14 +177,8 @@ class DecisionPages:
     async def _decision(self, request: Request, session: Session) -> Response:
         row, id = await self._dashboard.campaign(request, session), request.path_params["decision"]
         after = whole_number(request.query_params.get("after", ""))
-
-        def work(tx: Transaction) -> DecisionView:
-            return decision_view(tx, find_campaign(tx, row.id), id, after)
-
-        view = await self._dashboard.read(isolated(row.name, work))
-        if wants_json(request):
-            return JSONResponse(view.as_json())
-        return self._dashboard.filled("decision.html", request, session, view=view)
+        view = await self._dashboard.read_of(row, lambda tx, row: decision_view(tx, row, id, after))
+        return self._dashboard.shown("decision.html", request, session, view)
 
     async def _search(self, request: Request, session: Session) -> Response:
         row, text = await self._dashboard.campaign(request, session), request.query_params.get("q", "").strip()
@@ -192,13 +186,7 @@ class DecisionPages:
         if len(text) > TEXT_LENGTH_MAX:
             raise BadParameter(f"the text has {len(text):,} characters; search for {TEXT_LENGTH_MAX:,} at most")
         check_text("the text", text)
-
-        def work(tx: Transaction) -> SearchView:
-            return search_view(tx, find_campaign(tx, row.id), text, before)
-
-        view = await self._dashboard.read(isolated(row.name, work))
-        if wants_json(request):
-            return JSONResponse(view.as_json())
-        if view.by_index and len(view.decisions) == 1:
+        view = await self._dashboard.read_of(row, lambda tx, row: search_view(tx, row, text, before))
+        if view.by_index and len(view.decisions) == 1 and not wants_json(request):
             return RedirectResponse(campaign_address(row.name, "decisions", view.decisions[0].id), 303)
-        return self._dashboard.filled("decisions.html", request, session, view=view, before=before)
+        return self._dashboard.shown("decisions.html", request, session, view, before=before)

@@ -9,23 +9,39 @@ from typing import Any
 
 import structlog
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, NotFound
 from budgetbandits.formatting.datetimes import DAY, Times, duration
-from budgetbandits.service.dashboard.actions.fields import number
+from budgetbandits.service.dashboard.actions.fields import Field, number
 from budgetbandits.service.dashboard.actions.flow import FormFlow, Preview, follow, operation
-from budgetbandits.service.dashboard.pages import Dashboard, wants_json
+from budgetbandits.service.dashboard.pages import Dashboard
 from budgetbandits.service.dashboard.query import address, event_of
 from budgetbandits.service.dashboard.sessions import Session, sent_for_all
-from budgetbandits.service.http.auth import SCOPES, check_scopes, checked_words, drop_key, make_key, prefix_of
+from budgetbandits.service.http.auth import (
+    SCOPES,
+    check_rate,
+    check_scopes,
+    checked_words,
+    drop_key,
+    make_key,
+    prefix_of,
+)
 from budgetbandits.service.stores.contract import Transaction, find_campaign
 from budgetbandits.service.stores.records import Key, KeyEvent
 
 log = structlog.get_logger("budgetbandits")
 EVENTS_PER_PAGE = 50
 """Of the record, on a page."""
+FIELDS = (
+    Field("campaign", "For one campaign only", "Its name. Empty: for all.", optional=True),
+    Field("name", "Name", "What it is for. May be empty.", optional=True),
+    Field("owner", "Owner", "Who has it. May be empty.", optional=True),
+    Field("days", "Expires after days", "Empty: never.", "decimal", optional=True),
+    Field("rate", "Requests a second", "The most to each server process. Empty: any number.", "decimal", optional=True),
+)
+"""Of a new key, next to its scopes."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +62,8 @@ class KeysView:
         return {
             "keys": [
                 {"prefix": key.prefix, "scopes": key.scopes, "campaign": self.campaign(key), "made_at": key.created_at,
-                 "name": key.name, "owner": key.owner, "expires_at": key.expires_at, "last_used_at": key.last_used_at}
+                 "name": key.name, "owner": key.owner, "expires_at": key.expires_at,
+                 "requests_per_second": key.requests_per_second, "last_used_at": key.last_used_at}
                 for key in self.keys
             ],
             "events": [
@@ -84,9 +101,7 @@ class KeyPages:
     async def _all(self, request: Request, session: Session) -> Response:
         before = event_of(await sent_for_all(request, session, "the keys"))
         view = await self._dashboard.read(lambda tx: keys_view(tx, before))
-        if wants_json(request):
-            return JSONResponse(view.as_json())
-        return self._dashboard.filled("keys.html", request, session, view=view, before=before, now=time.time())
+        return self._dashboard.shown("keys.html", request, session, view, before=before, now=time.time())
 
     async def _make(self, request: Request, session: Session) -> Response:
         form = await sent_for_all(request, session, "the keys")
@@ -98,6 +113,7 @@ class KeyPages:
             text = make_key(
                 self._store, wanted.scopes, now, wanted.campaign or None, session.name, operation(form),
                 name=wanted.name or None, owner=wanted.owner or None, expires_at=None if days is None else now + days,
+                requests_per_second=wanted.requests_per_second,
             )  # fmt: skip
             log.info("key made", key=prefix_of(text), scopes=wanted.scopes, actor=session.name)
             return self._dashboard.filled("key_made.html", request, session, key=text)
@@ -105,9 +121,8 @@ class KeyPages:
         def preview(tx: Transaction, in_full: bool) -> Preview:
             return _to_make(tx, wanted, in_full)
 
-        step = FormFlow(
-            "Make a key", address("keys", "make"), _crumbs(), "key_change.html", {"scopes": SCOPES}, preview, do
-        )
+        values = {"scopes": SCOPES, "fields": FIELDS}
+        step = FormFlow("Make a key", address("keys", "make"), _crumbs(), "make_key.html", values, preview, do)
         return await follow(self._dashboard, request, session, form, step)
 
     async def _drop(self, request: Request, session: Session) -> Response:
@@ -123,9 +138,8 @@ class KeyPages:
             log.info("key dropped", key=prefix, actor=session.name)
             return RedirectResponse(address("keys"), 303)
 
-        step = FormFlow(
-            "Drop a key", address("keys", "drop"), _crumbs(), "key_change.html", {"scopes": ()}, preview, do
-        )
+        values = {"fields": (), "back": "All keys"}
+        step = FormFlow("Drop a key", address("keys", "drop"), _crumbs(), "action.html", values, preview, do)
         return await follow(self._dashboard, request, session, form, step)
 
 
@@ -145,10 +159,11 @@ class _WantedKey:
     name: str
     owner: str
     days: str
+    rate: str
 
     @classmethod
     def of(cls, form: Mapping[str, str]) -> _WantedKey:
-        words = [form.get(name, "").strip() for name in ("campaign", "name", "owner", "days")]
+        words = [form.get(field.name, "").strip() for field in FIELDS]
         return cls([scope for scope in SCOPES if form.get(scope)], *words)
 
     @property
@@ -160,6 +175,15 @@ class _WantedKey:
         if not 0.0 < days <= DAYS_MAX:
             raise BadParameter(f"days is {days:g}; give more than 0 and at most {DAYS_MAX:,}, or nothing")
         return days * DAY
+
+    @property
+    def requests_per_second(self) -> float | None:
+        """The most that a server takes; None for any number."""
+        if not self.rate:
+            return None
+        rate = number(vars(self), "rate", "rate")
+        check_rate("rate", rate)
+        return rate
 
 
 DAYS_MAX = 10_000
@@ -173,18 +197,21 @@ def _to_make(tx: Transaction, wanted: _WantedKey, in_full: bool = True) -> Previ
         check_scopes(scopes)
         only = find_campaign(tx, campaign).name if campaign else None
         name, owner = checked_words(wanted.name or None, wanted.owner or None)
-        seconds = wanted.seconds
+        seconds, rate = wanted.seconds, wanted.requests_per_second
     except BudgetBanditsError as error:
-        return Preview(button, [], error, fixable=True, fields=("scopes", "campaign", "name", "owner", "days"))
+        return Preview(button, [], error, fixable=True, fields=("scopes", *(field.name for field in FIELDS)))
     may = "everything, and make and drop keys" if only is None else "everything that is done to it"
     changes = [
         ("It may", may if "admin" in scopes else " and ".join(scopes), ""),
         ("For", "all campaigns, those to come too" if only is None else f"{only} alone", ""),
         *([] if name is None and owner is None else [("Name", f"{name or '–'}, owner {owner or '–'}", "")]),
         ("Expires", "never" if seconds is None else f"in {duration(seconds)}", ""),
+        *([] if rate is None else [("Requests", f"{rate:,g} a second at most, to each server process", "")]),
         ("Shown", "once, on the next page; the store keeps a digest of it", ""),
     ]
-    return Preview(button, changes, relies_on=[scopes, campaign, name, owner, seconds], dangerous="admin" in scopes)
+    return Preview(
+        button, changes, relies_on=[scopes, campaign, name, owner, seconds, rate], dangerous="admin" in scopes
+    )
 
 
 def _to_drop(tx: Transaction, prefix: str, session: Session, times: Times) -> Preview:

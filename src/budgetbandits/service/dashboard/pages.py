@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -47,6 +47,12 @@ NAME_SECONDS = 5.0
 """... and for how long: one may be renamed, or be deleted and its name be given to another."""
 
 Handler = Callable[[Request, Session], Awaitable[Response]]
+
+
+class JsonView(Protocol):
+    """What a page shows, which programs can have as JSON."""
+
+    def as_json(self) -> dict[str, Any]: ...
 
 
 class Dashboard:
@@ -130,8 +136,20 @@ class Dashboard:
         """A page of this template."""
         return html_response(render(template, **self.shared(request, session) | values), status)
 
+    def shown(
+        self, template: str, request: Request, session: Session, view: JsonView, status: int = 200, **values: Any
+    ) -> Response:
+        """A view as a page of this template, or as JSON, with status 200, for a program that asks for it."""
+        if wants_json(request):
+            return JSONResponse(view.as_json())
+        return self.filled(template, request, session, status, view=view, **values)
+
     async def read(self, work: Callable[[Transaction], T]) -> T:
         return await asyncio.to_thread(self.service.store.read, work)
+
+    async def read_of(self, row: Campaign, work: Callable[[Transaction, Campaign], T]) -> T:
+        """Read something of a campaign as it is in the same transaction; damaged rows are named."""
+        return await self.read(isolated(row.name, lambda tx: work(tx, find_campaign(tx, row.id))))
 
     async def campaign(self, request: Request, session: Session) -> Campaign:
         """The campaign in the path, if the session may see it; one that is not there is refused in the same words."""
@@ -214,19 +232,15 @@ class Dashboard:
     async def _events(self, request: Request, session: Session) -> Response:
         """All that operators have done, and when the campaign froze."""
         row, before = await self.campaign(request, session), event_of(request.query_params)
-        view = await self.read(lambda tx: events_view(tx, find_campaign(tx, row.id), before))
-        if wants_json(request):
-            return JSONResponse(view.as_json())
-        return self.filled("events.html", request, session, view=view, before=before)
+        view = await self.read_of(row, lambda tx, row: events_view(tx, row, before))
+        return self.shown("events.html", request, session, view, before=before)
 
     async def _request(self, request: Request, session: Session) -> Response:
         """The chances of the arms for a request that a reader types in."""
         row, query = await self.campaign(request, session), request.query_params
-        view = await self.read(isolated(row.name, lambda tx: request_view(tx, find_campaign(tx, row.id), query)))
-        if wants_json(request):
-            return JSONResponse(view.as_json())
-        values = {"view": view, "draws": DRAWS, "field_name": field_name}
-        return self.filled("request.html", request, session, 422 if view.problem else 200, **values)
+        view = await self.read_of(row, lambda tx, row: request_view(tx, row, query))
+        status, values = 422 if view.problem else 200, {"draws": DRAWS, "field_name": field_name}
+        return self.shown("request.html", request, session, view, status, **values)
 
     async def _asset(self, request: Request) -> Response:
         name = request.path_params["name"]

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.formatting.money import MoneyFormat
 from budgetbandits.service import ledger
-from budgetbandits.service.dashboard.actions.fields import number, typed
+from budgetbandits.service.dashboard.actions.fields import Field, number, typed
 from budgetbandits.service.dashboard.actions.flow import FormFlow, Preview, follow
 from budgetbandits.service.dashboard.pages import Dashboard, wants_json
 from budgetbandits.service.dashboard.query import address
@@ -30,6 +30,12 @@ from budgetbandits.service.stores.records import CampaignSummary, Event
 
 log = structlog.get_logger("budgetbandits")
 EVENTS_SHOWN = 50
+BUDGET_FIELD = Field("budget", "Budget", "The most that its campaigns may spend together.", "decimal")
+NEW_FIELDS = (
+    Field("name", "Name"),
+    BUDGET_FIELD,
+    Field("currency", "Currency", "Its campaigns have the same. May be empty.", optional=True),
+)
 
 
 @dataclass(frozen=True)
@@ -87,9 +93,7 @@ class SharedBudgetPages:
     async def _one(self, request: Request, session: Session) -> Response:
         session.check("the shared budgets", "")
         view = await self._dashboard.read(lambda tx: shared_budget_view(tx, request.path_params["name"]))
-        if wants_json(request):
-            return JSONResponse(view.as_json())
-        return self._dashboard.filled("shared_budget.html", request, session, view=view)
+        return self._dashboard.shown("shared_budget.html", request, session, view)
 
     async def _create(self, request: Request, session: Session) -> Response:
         form = await sent_for_all(request, session, "the shared budgets")
@@ -101,7 +105,7 @@ class SharedBudgetPages:
             return self._done("created", name, session)
 
         step = FormFlow(
-            "New shared budget", address("new-shared-budget"), _crumbs(), "shared_budget_form.html", {"new": True},
+            "New shared budget", address("new-shared-budget"), _crumbs(), "action.html", {"fields": NEW_FIELDS},
             lambda _, in_full: _to_create(form, in_full), do,
         )  # fmt: skip
         return await follow(self._dashboard, request, session, form, step)
@@ -122,7 +126,7 @@ class SharedBudgetPages:
 
         step = FormFlow(
             f"Change the budget of {shared.name}", address("shared-budgets", name, "change"),
-            [*_crumbs(), (address("shared-budgets", name), shared.name)], "shared_budget_form.html", {"new": False},
+            [*_crumbs(), (address("shared-budgets", name), shared.name)], "action.html", {"fields": (BUDGET_FIELD,)},
             preview, do,
         )  # fmt: skip
         return await follow(self._dashboard, request, session, form, step)
@@ -134,7 +138,7 @@ class SharedBudgetPages:
 
 
 def _to_create(form: Mapping[str, str], in_full: bool = True) -> Preview:
-    button, fields = "Create the shared budget", ("name", "budget", "currency")
+    button, fields = "Create the shared budget", tuple(field.name for field in NEW_FIELDS)
     if not in_full and not (form.get("name") and form.get("budget")):
         return Preview(button, [])
     currency = form.get("currency", "").strip() or None

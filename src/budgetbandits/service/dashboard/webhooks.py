@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from budgetbandits.errors import BudgetBanditsError, NotFound
 from budgetbandits.service import webhooks
+from budgetbandits.service.dashboard.actions.fields import Field
 from budgetbandits.service.dashboard.actions.flow import FormFlow, Preview, follow
 from budgetbandits.service.dashboard.pages import Dashboard, wants_json
 from budgetbandits.service.dashboard.query import address
@@ -19,7 +20,10 @@ from budgetbandits.service.dashboard.sessions import Session, sent_for_all
 from budgetbandits.service.stores.contract import Transaction, find_campaign
 
 log = structlog.get_logger("budgetbandits")
-FIELDS = ("url", "campaign")
+FIELDS = (
+    Field("url", "Address", "Where notifications are sent: http:// or https://.", "url"),
+    Field("campaign", "For one campaign only", "Its name. Empty: for all.", optional=True),
+)
 RECORDED = "in the log of the server, as done by"
 
 
@@ -59,7 +63,7 @@ class WebhookPages:
             return self._dashboard.filled("webhook_made.html", request, session, webhook=made)
 
         step = FormFlow(
-            "Add a webhook", address("webhooks", "add"), _crumbs(), "webhook_change.html", {"adds": True}, preview, do
+            "Add a webhook", address("webhooks", "add"), _crumbs(), "action.html", {"fields": FIELDS}, preview, do
         )
         return await follow(self._dashboard, request, session, form, step)
 
@@ -76,15 +80,8 @@ class WebhookPages:
             log.info("webhook dropped", webhook=id, actor=session.name)
             return RedirectResponse(address("webhooks"), 303)
 
-        step = FormFlow(
-            "Drop a webhook",
-            address("webhooks", "drop"),
-            _crumbs(),
-            "webhook_change.html",
-            {"adds": False},
-            preview,
-            do,
-        )
+        values = {"fields": (), "back": "All webhooks"}
+        step = FormFlow("Drop a webhook", address("webhooks", "drop"), _crumbs(), "action.html", values, preview, do)
         return await follow(self._dashboard, request, session, form, step)
 
 
@@ -108,7 +105,7 @@ class _WantedWebhook:
             only = find_campaign(tx, self.campaign).name if self.campaign else None
             webhooks.check_room(tx)
         except BudgetBanditsError as error:
-            return Preview(button, [], error, fixable=True, fields=FIELDS)
+            return Preview(button, [], error, fixable=True, fields=tuple(field.name for field in FIELDS))
         changes = [
             ("Address", self.url, ""),
             ("Of", "all campaigns, those to come too" if only is None else f"{only} alone", ""),

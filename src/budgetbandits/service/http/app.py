@@ -21,7 +21,7 @@ from budgetbandits.service.http import worker_routes
 from budgetbandits.service.http.auth import KeyRing
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.http.problem_json import not_found
-from budgetbandits.service.http.request_checks import BodyLimit, NulFilter, RequestCounter
+from budgetbandits.service.http.request_checks import RequestCounter, RequestFilter
 from budgetbandits.service.http.subprocess_reads import LongReads
 from budgetbandits.service.http.tracing import RequestTracing, Tracing
 from budgetbandits.service.http.worker_routes import ServerState
@@ -101,10 +101,9 @@ class Application(Router):
 
     def __init__(self, state: ServerState, path: str = "") -> None:
         def make() -> ASGIApp:
-            from budgetbandits.service.http.operator_routes import operators
-            from budgetbandits.service.http.shared_budget_routes import ROUTERS
+            from budgetbandits.service.http.operator_app import operators
 
-            return operators(state, ROUTERS)
+            return operators(state)
 
         self.operators = LazyApplication(make)
         # no redirects: they would lead to the address in the header Host
@@ -117,8 +116,7 @@ class Application(Router):
                 *([Middleware(RootPath, path=path)] if path else []),
                 Middleware(RequestCounter, metrics=state.metrics),
                 *([] if state.tracing is None else [Middleware(RequestTracing, tracing=state.tracing)]),
-                Middleware(BodyLimit),
-                Middleware(NulFilter),
+                Middleware(RequestFilter),
             ],
         )
 

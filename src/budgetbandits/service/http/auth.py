@@ -52,8 +52,8 @@ def make_key(
     name, owner = checked_words(name, owner)
     if expires_at is not None and not now < expires_at < now + EXPIRY_SECONDS_MAX:
         raise BadParameter(f"expires_at is {expires_at!r:.40}; give a time in the future, in seconds since 1970")
-    if requests_per_second is not None and not 0.001 <= requests_per_second <= 1e6:
-        raise BadParameter(f"requests_per_second is {requests_per_second!r:.40}; give 0.001 to 1,000,000, or none")
+    if requests_per_second is not None:
+        check_rate("requests_per_second", requests_per_second)
     prefix, secret, text = _new()
 
     def work(tx: Transaction) -> None:
@@ -78,6 +78,11 @@ def checked_words(name: str | None, owner: str | None) -> tuple[str | None, str 
         None if name is None else checked_name("name", name),
         None if owner is None else checked_name("owner", owner),
     )
+
+
+def check_rate(name: str, rate: float) -> None:
+    if not 0.001 <= rate <= 1e6:
+        raise BadParameter(f"{name} is {rate!r:.40}; give 0.001 to 1,000,000, or none")
 
 
 def check_scopes(scopes: Sequence[str]) -> None:

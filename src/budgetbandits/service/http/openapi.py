@@ -11,7 +11,6 @@ import hashlib
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Path
@@ -176,31 +175,31 @@ class OpenApiDocument:
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
+        self._made: dict[str, tuple[bytes, str, str]] = {}
+        """By the path below which it is published: the document, its tag, and the page for people."""
 
-    @cached_property
-    def content(self) -> bytes:
+    async def _get(self) -> tuple[bytes, str, str]:
         path = root_path.get()
-        return to_json(document(self._app) | ({"servers": [{"url": path}]} if path else {}))
+        if path not in self._made:
+            self._made[path] = await asyncio.to_thread(self._make, path)
+        return self._made[path]
 
-    @cached_property
-    def tag(self) -> str:
-        return f'"{hashlib.sha256(self.content).hexdigest()[:16]}"'
+    def _make(self, path: str) -> tuple[bytes, str, str]:
+        made = document(self._app)
+        content = to_json(made | ({"servers": [{"url": path}]} if path else {}))
+        return content, f'"{hashlib.sha256(content).hexdigest()[:16]}"', _page(made)
 
     async def __call__(self, request: Request) -> Response:
-        tag = self.tag if "tag" in vars(self) else await asyncio.to_thread(lambda: self.tag)
+        content, tag, _ = await self._get()
         headers = {"ETag": tag, "Cache-Control": "no-cache"}
         known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
         if tag in known or known == ["*"]:
             return Response(status_code=304, headers=headers)
-        return Response(self.content, media_type="application/json", headers=headers)
-
-    @cached_property
-    def page(self) -> str:
-        return _page(document(self._app))
+        return Response(content, media_type="application/json", headers=headers)
 
     async def show(self, _: Request) -> Response:
         """The same as a page for people; it needs no script and nothing from elsewhere."""
-        return html_response(self.page if "page" in vars(self) else await asyncio.to_thread(lambda: self.page))
+        return html_response((await self._get())[2])
 
 
 # --- the page --------------------------------------------------------------------------------------------------------
@@ -265,4 +264,8 @@ def kind_of(schema: dict[str, Any]) -> str:
     if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
         return f"{kind_of(schema['additionalProperties'])} by name"
     least, most = schema.get("minimum", schema.get("exclusiveMinimum")), schema.get("maximum")
-    return kind if least is None or most is None else f"{kind}, {least:,g} to {most:,g}"
+    return kind if least is None or most is None else f"{kind}, {_limit(least)} to {_limit(most)}"
+
+
+def _limit(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:g}"

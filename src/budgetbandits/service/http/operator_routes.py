@@ -1,55 +1,35 @@
-"""The routes of operators, and the application that serves them together with the dashboard.
-
-They may take long and run in threads. Importing FastAPI and the dashboard takes longer than importing the rest of the
-service, so a server imports this module when it is ready to decide.
-"""
+"""The routes of operators, and what they have in common: keys, bodies, pages. They may take long and run in threads."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from typing import Annotated, Any, get_type_hints
 
 import structlog
-from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from starlette.exceptions import HTTPException
-from starlette.routing import Match, Mount, Router
+from pydantic import Field
 from starlette.types import Message
 
-from budgetbandits.errors import BadState, Conflict, NotAllowed
+from budgetbandits.errors import Conflict, NotAllowed
 from budgetbandits.service import webhooks
 from budgetbandits.service.audit.export import Format, Table, archived_rows
 from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.campaigns import Campaigns
-from budgetbandits.service.dashboard.actions.routes import ActionPages
-from budgetbandits.service.dashboard.connect import ConnectPages
-from budgetbandits.service.dashboard.decision import DecisionPages
-from budgetbandits.service.dashboard.keys import KeyPages
-from budgetbandits.service.dashboard.pages import Dashboard
-from budgetbandits.service.dashboard.sessions import Sessions
-from budgetbandits.service.dashboard.shared_budgets import SharedBudgetPages
-from budgetbandits.service.dashboard.webhooks import WebhookPages
 from budgetbandits.service.http.auth import actor_of, check_header, drop_key, make_key, prefix_of
 from budgetbandits.service.http.openapi import (
-    DESCRIPTION,
-    PROBLEM_RESPONSES,
     ArmPath,
     CampaignPath,
     DecisionPath,
     IdempotencyKey,
-    OpenApiDocument,
-    add_worker_routes,
     requires,
 )
-from budgetbandits.service.http.problem_json import CALLER_ERRORS, InvalidRequest, answer, not_found
-from budgetbandits.service.http.request_checks import check_mistakes, check_no_nul, check_query, check_size, log_failure
+from budgetbandits.service.http.request_checks import check_mistakes, check_no_nul, check_query, check_size
 from budgetbandits.service.http.schemas import (
     ArmTotalAnswer,
     AuditAnswer,
@@ -86,55 +66,6 @@ from budgetbandits.terms import CHANGEABLE_FACTS
 log = structlog.get_logger("budgetbandits")
 
 
-# --- the application -------------------------------------------------------------------------------------------------
-
-
-def operators(service: ServerState, others: Sequence[APIRouter]) -> Router:
-    """The application of operators: FastAPI's routes, these and ``others``, and the dashboard."""
-    api = FastAPI(
-        title="budgetbandits", version=version("budgetbandits"), description=DESCRIPTION, docs_url=None,
-        redoc_url=None, openapi_url=None, responses=PROBLEM_RESPONSES, exception_handlers=HANDLERS,
-        redirect_slashes=False, generate_unique_id_function=lambda route: route.name,
-    )  # fmt: skip
-    api.state.service = service
-    for routes in (read, admin, *others):
-        api.include_router(routes)
-    add_worker_routes(api)
-    document = OpenApiDocument(api)
-    api.add_route("/openapi.json", document.__call__, methods=["GET"], include_in_schema=False)
-    api.add_route("/docs", document.show, methods=["GET"], include_in_schema=False)
-    dashboard = Dashboard(service, Sessions(service.store, service.keys))
-    parts = (
-        DecisionPages(dashboard), KeyPages(dashboard), SharedBudgetPages(dashboard), WebhookPages(dashboard),
-        ConnectPages(dashboard), ActionPages(dashboard),
-    )  # fmt: skip
-    pages = [*dashboard.routes(), *(route for part in parts for route in part.routes())]
-    return Router([*pages, Mount("/", api)], redirect_slashes=False, default=not_found)
-
-
-async def _handle(request: Request, error: Exception) -> Response:
-    if isinstance(error, BadState):
-        log_failure(request.scope, error)
-    if isinstance(error, RequestValidationError):
-        first = error.errors()[0]
-        error = InvalidRequest(first["loc"], first["msg"])
-    if isinstance(error, HTTPException) and error.status_code == 405:
-        error = HTTPException(405, headers={"Allow": _methods(request)})
-    return answer(error)
-
-
-def _methods(request: Request) -> str:
-    """The methods of all routes of this path; each route names only its own."""
-    scopes = {method: {**request.scope, "method": method} for method in ("DELETE", "GET", "PATCH", "POST", "PUT")}
-    routes = request.app.routes
-    return ", ".join(
-        method for method, scope in scopes.items() if any(each.matches(scope)[0] is Match.FULL for each in routes)
-    )
-
-
-HANDLERS: dict[Any, Any] = dict.fromkeys([*CALLER_ERRORS, RequestValidationError, Exception], _handle)
-
-
 # --- parameters of the routes ----------------------------------------------------------------------------------------
 
 UNUSED_BODY_BYTES_MAX = 1_000
@@ -144,13 +75,15 @@ WebhookPath = Annotated[str, Path(min_length=1, max_length=200, description="A w
 
 PageLimit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
 
+Time = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+"""Seconds since 1970."""
 CURSOR = "The cursor that ended the previous page."
 Cursor = Annotated[int, Query(ge=0, le=2**62, description=CURSOR)]
 
 
 def service_of(request: Request) -> ServerState:
     """The service behind the application that got this request."""
-    service: ServerState = request.app.state.service
+    service: ServerState = request.scope["service"]
     return service
 
 
@@ -269,6 +202,7 @@ After = Annotated[
 
 read = APIRouter(route_class=scoped_route("read"))
 admin = APIRouter(route_class=scoped_route("admin"))
+ROUTERS = (read, admin)
 change = partial(admin.post, response_model=CampaignDetailAnswer)
 
 PLAIN_RESUMPTION = Resumption()
@@ -401,30 +335,28 @@ async def export(
 ) -> StreamedRead:  # fmt: skip
     """Export all decisions or all events as a file."""
     archived = await run_in_threadpool(archived_rows, service.store, campaign, table)
-    reading = await _long_read(request, service, Job("export", campaign, table, format))
+    reading = await _long_read(request, service, Job("export", campaign, table, format), service.campaigns.account)
     return StreamedRead(reading, EXPORT_TYPES[format], f"{table}.{format}", {"Budgetbandits-Archived": f"{archived}"})
 
 
 @admin.get("/v1/campaigns/{campaign}/verify")
 async def verify(request: Request, campaign: CampaignPath, service: ThisService) -> AuditAnswer:
     """Replay the campaign's events and compare the result with the store."""
-    reading = await _long_read(request, service, Job("verify", campaign))
-    try:
-        differences = json.loads(b"".join([piece async for piece in reading]))
-    finally:
-        await reading.close()
-    return AuditAnswer(agrees=not differences, differences=differences)
+    return await audited(request, service, Job("verify", campaign), service.campaigns.account)
 
 
 @read.get("/v1/campaigns/{campaign}/decisions")
 def decisions(
     campaign: CampaignPath, service: ThisService, limit: PageLimit = 100,
     before: Annotated[int | None, Query(ge=0, le=2**62, description=CURSOR)] = None,
+    until: Annotated[
+        Time | None, Query(description="Begin with the decisions of this time, or of a few seconds after it.")
+    ] = None,
     kind: Annotated[DecisionKind, Query(description="Only decisions of this kind.")] = "all",
     arm: Annotated[str | None, Query(min_length=1, max_length=200, description="Only those of this arm.")] = None,
 ) -> DecisionPageAnswer:  # fmt: skip
     """List decisions, the newest first, page by page."""
-    work = partial(read_decisions, campaign=campaign, limit=limit, before=before, kind=kind, arm=arm)
+    work = partial(read_decisions, campaign=campaign, limit=limit, before=before, until=until, kind=kind, arm=arm)
     return DecisionPageAnswer(**service.store.read(isolated(campaign, work)))
 
 
@@ -436,9 +368,14 @@ def decision(campaign: CampaignPath, decision: DecisionPath, service: ThisServic
 
 
 @read.get("/v1/campaigns/{campaign}/events")
-def events(campaign: CampaignPath, service: ThisService, limit: PageLimit = 100, after: Cursor = 0) -> EventPageAnswer:
+def events(
+    campaign: CampaignPath, service: ThisService, limit: PageLimit = 100, after: Cursor = 0,
+    since: Annotated[
+        Time | None, Query(description="Begin with the events of this time, or of a few seconds before it.")
+    ] = None,
+) -> EventPageAnswer:  # fmt: skip
     """List events, the oldest first, page by page; a program that keeps the cursor hears of each once."""
-    work = partial(read_events, campaign=campaign, limit=limit, after=after)
+    work = partial(read_events, campaign=campaign, limit=limit, after=after, since=since)
     return EventPageAnswer(**service.store.read(isolated(campaign, work)))
 
 
@@ -505,7 +442,17 @@ def test_webhook(webhook: WebhookPath, service: ThisService) -> WebhookTestAnswe
     return WebhookTestAnswer(id=webhook, accepted=problem is None, problem=problem)
 
 
-async def _long_read(request: Request, service: ServerState, job: Job) -> Reading:
+async def audited(request: Request, service: ServerState, job: Job, account: Callable[[str], object]) -> AuditAnswer:
+    """The answer of a job that lists differences; ``account`` finds what is audited."""
+    reading = await _long_read(request, service, job, account)
+    try:
+        differences = json.loads(b"".join([piece async for piece in reading]))
+    finally:
+        await reading.close()
+    return AuditAnswer(agrees=not differences, differences=differences)
+
+
+async def _long_read(request: Request, service: ServerState, job: Job, account: Callable[[str], object]) -> Reading:
     service.reads.check_free(job)
-    await run_in_threadpool(service.campaigns.account, job.campaign)  # NotFound, before a process is started
+    await run_in_threadpool(account, job.campaign)  # NotFound, before a process is started
     return await service.reads.open(request, job)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -92,11 +92,41 @@ REMEDIES = {
 """For requests that no route accepts."""
 
 
+MISTAKES = {
+    "missing": "it is missing; give it",
+    "dict_type": "use an object that maps names to values",
+    "list_type": "use a list",
+    "string_type": "use a text",
+    "bool_type": "use true or false",
+    "float_type": "use a number",
+    "int_type": "use a whole number",
+    "int_from_float": "use a whole number",
+    "finite_number": "use a finite number",
+    "greater_than": "use more than {gt:g}",
+    "greater_than_equal": "use {ge:g} or more",
+    "less_than": "use less than {lt:g}",
+    "less_than_equal": "use {le:g} or less",
+    "too_short": "give at least {min_length}",
+    "too_long": "give at most {max_length}",
+    "string_too_short": "use {min_length} or more characters",
+    "string_too_long": "use at most {max_length} characters",
+    "literal_error": "use {expected}",
+}
+"""What to do about a value that Pydantic refuses, by its kind of mistake; for others its own message says it."""
+
+
 class InvalidRequest(Exception):
     """A request that cannot be read: where, and why."""
 
     def __init__(self, place: Iterable[object], reason: str) -> None:
         super().__init__(f"{'.'.join(map(str, place))}: {reason}"[:500])
+
+    @classmethod
+    def of(cls, error: Mapping[str, Any], *place: str) -> InvalidRequest:
+        """Of a mistake that Pydantic found, at or below this place."""
+        kind = error["type"].replace("_parsing", "_type")  # a text that is no number
+        reason = MISTAKES[kind].format(**error.get("ctx", {})) if kind in MISTAKES else error["msg"]
+        return cls([*place, *error["loc"]], reason)
 
 
 def describe(error: BudgetBanditsError) -> dict[str, Any]:

@@ -87,35 +87,28 @@ class RequestCounter:
             self._metrics.count_request(route, status, time.perf_counter() - begun)
 
 
-class BodyLimit:
-    """Refuse bodies that are too large, or that do not state their size."""
+class RequestFilter:
+    """Refuse bodies that are too large, or that do not state their size, and addresses with the character U+0000, which
+    some databases neither keep nor find."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self.app
-        for name, value in scope["headers"] if scope["type"] == "http" else ():
-            if name == b"transfer-encoding":  # whatever the length says, the body may be longer
-                app = _refusal(scope, 411, "length_required", "send Content-Length with the body")
-                break
-            if name == b"content-length" and not _is_small(value):
-                remedy = "send less at a time; create large campaigns with the API or the command line"
-                app = _refusal(scope, 413, "body_too_large", f"the body may have {BODY_BYTES_MAX:,} bytes; {remedy}")
-        await app(scope, receive, send)
+        app = _refused(scope) if scope["type"] == "http" else None
+        await (app or self.app)(scope, receive, send)
 
 
-class NulFilter:
-    """Refuse addresses with the character U+0000, which some databases neither keep nor find."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self.app
-        if scope["type"] == "http" and ("\0" in scope["path"] or b"%00" in scope["query_string"]):
-            app = _refusal(scope, 422, "invalid", "the address has the character U+0000, written %00; leave it out")
-        await app(scope, receive, send)
+def _refused(scope: Scope) -> ASGIApp | None:
+    for name, value in scope["headers"]:
+        if name == b"transfer-encoding":  # whatever the length says, the body may be longer
+            return _refusal(scope, 411, "length_required", "send Content-Length with the body")
+        if name == b"content-length" and not _is_small(value):
+            remedy = "send less at a time; create large campaigns with the API or the command line"
+            return _refusal(scope, 413, "body_too_large", f"the body may have {BODY_BYTES_MAX:,} bytes; {remedy}")
+    if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+        return _refusal(scope, 422, "invalid", "the address has the character U+0000, written %00; leave it out")
+    return None
 
 
 def _refusal(scope: Scope, status: int, kind: str, detail: str) -> ASGIApp:

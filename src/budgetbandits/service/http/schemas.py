@@ -357,8 +357,10 @@ class StandingAnswer(BaseModel):
 
 class DecisionDetailAnswer(BaseModel):
     decision: str = _about("The decision's id.")
+    key: str = _about("The idempotency key that it was asked for with.")
     arm: str = _about("The arm that was chosen.")
     segment: str | None = _about("The kind of the request; null if it named none.")
+    metadata: dict[str, str | int | float] | None = _about("The notes that came with the request; null if it had none.")
     state: Literal["pending", "settled", "voided", "expired"] = _about("What became of its hold.")
     failed: bool = _about("Whether it was reported as failed.")
     hold: float = _about("What was held for it.")
@@ -376,6 +378,13 @@ class DecisionPageAnswer(BaseModel):
     before: int | None = _about("The cursor of the next page; null if this is the last.")
 
 
+class TermChangeAnswer(BaseModel):
+    term: str = _about("A term, or name, policy, budget or cap.")
+    arm: str | None = _about("The arm whose cap it is; null for all else.")
+    before: float | str | list[str] | None = _about("What it was; null if it was not set.")
+    after: float | str | list[str] | None = _about("What it is since.")
+
+
 class EventAnswer(BaseModel):
     seq: int = _about("Its number; higher ones are later.")
     at: float = _about("Seconds since 1970.")
@@ -385,6 +394,7 @@ class EventAnswer(BaseModel):
     amount: float | None = _about("Money, by the kind of event; null if there is none.")
     reward: float | None = _about("The reward that was reported, if one was.")
     actor: str | None = _about("Who did it, where that is known.")
+    changes: list[TermChangeAnswer] | None = _about("What a change of terms has changed; null for other events.")
 
 
 class EventPageAnswer(BaseModel):

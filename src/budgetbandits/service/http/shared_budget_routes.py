@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Literal
 
 import structlog
 from fastapi import APIRouter, Path, Request
-from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
 
 from budgetbandits.service.audit.reader import Job
-from budgetbandits.service.http.operator_routes import Actor, ThisService, scoped_route
+from budgetbandits.service.http.operator_routes import Actor, ThisService, audited, scoped_route
 from budgetbandits.service.http.schemas import AuditAnswer, Money, Name, RequestBody
 from budgetbandits.service.http.worker_routes import ServerState
 from budgetbandits.service.shared_budgets.operations import SharedBudgets
@@ -118,12 +116,4 @@ def change_shared_budget(
 @admin.get("/v1/shared-budgets/{name}/verify")
 async def verify_shared_budget(request: Request, name: SharedBudgetPath, service: ThisService) -> AuditAnswer:
     """Replay the events of all its campaigns and compare the sum with the store."""
-    job = Job("verify shared budget", name)
-    service.reads.check_free(job)
-    await run_in_threadpool(SharedBudgets(service.store).account, name)  # NotFound, before a process is started
-    reading = await service.reads.open(request, job)
-    try:
-        differences = json.loads(b"".join([piece async for piece in reading]))
-    finally:
-        await reading.close()
-    return AuditAnswer(agrees=not differences, differences=differences)
+    return await audited(request, service, Job("verify shared budget", name), SharedBudgets(service.store).account)

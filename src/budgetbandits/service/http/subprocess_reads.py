@@ -12,7 +12,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 from starlette.requests import ClientDisconnect, Request
@@ -41,89 +41,70 @@ STALL_SECONDS_MAX = 30.0
 log = structlog.get_logger("budgetbandits")
 
 
-class Reading(Protocol):
-    """Bytes that arrive in pieces; close it at the end."""
-
-    def __aiter__(self) -> AsyncIterator[bytes]: ...
-
-    async def close(self) -> None: ...
-
-
 class LongReads:
     """The long reads of one server."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self._running: Counter[JobKind] = Counter()
+        self.store = store
+        self.running: Counter[JobKind] = Counter()
         self.stopping = False
         """Set when the server stops: all reads end soon."""
 
     async def open(self, request: Request, job: Job) -> Reading:
         """Begin a read, and return it when its first bytes are there. The caller closes it."""
         self.check_free(job)
-        self._running[job.kind] += 1
+        reading = Reading(self, request, job)
         try:
-            return await _ReadingProcess.start(self, request, job)
+            await reading.begin()
         except BaseException:
-            self.ended(job)
+            await reading.close()
             raise
+        return reading
 
     def check_free(self, job: Job) -> None:
         """Refuse if the limit is reached."""
         limit = CONCURRENT_MAX[job.kind]
-        if self._running[job.kind] >= limit:
+        if self.running[job.kind] >= limit:
             raise ServerBusy(f"this server runs {limit} {job.kind} at once; ask again when one has ended")
 
-    def ended(self, job: Job) -> None:
-        self._running[job.kind] -= 1
 
-    @property
-    def address(self) -> str:
-        return self._store.address
+class Reading:
+    """A process that reads, and the request that waits for it: bytes that arrive in pieces. Close it at the end."""
 
+    def __init__(self, reads: LongReads, request: Request, job: Job) -> None:
+        self._reads, self._request, self._job = reads, request, job
+        self._process: Process | None = None
+        reads.running[job.kind] += 1
 
-class _ReadingProcess:
-    """A process that reads, and the request that waits for it."""
-
-    def __init__(self, reads: LongReads, request: Request, job: Job, process: Process) -> None:
-        self._reads, self._request, self._job, self._process = reads, request, job, process
-
-    @classmethod
-    async def start(cls, reads: LongReads, request: Request, job: Job) -> _ReadingProcess:
+    async def begin(self) -> None:
         try:
-            process = await asyncio.create_subprocess_exec(
-                *PROGRAM, stdin=PIPE, stdout=PIPE, limit=PIECE_BYTES
-            )  # fmt: skip
+            process = await asyncio.create_subprocess_exec(*PROGRAM, stdin=PIPE, stdout=PIPE, limit=PIECE_BYTES)
         except OSError as error:
             raise ServerBusy(
                 f"no process for this could be started: {error.strerror}; raise the server's limits (ulimit -n, -u)"
             ) from None
-        reading = cls(reads, request, job, process)
-        try:
-            await reading._begin()
-        except BaseException:
-            await reading._end()
-            raise
-        return reading
-
-    async def _begin(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(self._job.line(self._reads.address))
-        line = await self._unless_abandoned(self._process.stdout.readline())
+        self._process = process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(self._job.line(self._reads.store.address))
+        line = await self._unless_abandoned(process.stdout.readline())
         if not line.endswith(b"\n"):
-            raise ServiceError(f"the process for {self._job.kind} has failed; the server's log says why")
+            raise self._failed()
         problem = json.loads(line)
         if problem:
             kind: type[BudgetBanditsError] = getattr(errors, problem["title"])
             raise kind(problem["detail"])
 
+    def _failed(self) -> ServiceError:
+        return ServiceError(f"the process for {self._job.kind} has failed; the server's log says why")
+
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        assert self._process is not None
         assert self._process.stdout is not None
         while piece := await self._unless_abandoned(self._process.stdout.read(PIECE_BYTES)):
             yield piece
         if await self._process.wait() != 0:
-            raise ServiceError(f"the process for {self._job.kind} has failed; the server's log says why")
+            raise self._failed()
 
     async def _unless_abandoned(self, coming: Coroutine[Any, Any, T]) -> T:
         task = asyncio.ensure_future(coming)
@@ -138,13 +119,11 @@ class _ReadingProcess:
             task.cancel()
 
     async def close(self) -> None:
-        self._reads.ended(self._job)
-        await self._end()
-
-    async def _end(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
-        await self._process.wait()
+        self._reads.running[self._job.kind] -= 1
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
 
 
 class StreamedRead(Response):

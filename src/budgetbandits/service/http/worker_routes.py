@@ -268,8 +268,7 @@ async def _body(request: Request, kind: type[B]) -> B:
         # what model_validate_json calls, in half the time
         checked: B = kind.__pydantic_validator__.validate_json(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise InvalidRequest(["body", *first["loc"]], first["msg"]) from None
+        raise InvalidRequest.of(error.errors()[0], "body") from None
     return checked
 
 

@@ -17,14 +17,13 @@ from dataclasses import dataclass, field, replace
 
 from pydantic_core import from_json
 
-from budgetbandits.errors import BadState, BudgetBanditsError, UnknownPolicy
-from budgetbandits.service.audit.audit import Books, Differences, replayed
+from budgetbandits.service.audit.audit import Books, Differences, compared, replayed
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.names import normal
 from budgetbandits.service.shared_budgets.members import former_members, member_events, own_events
 from budgetbandits.service.shared_budgets.operations import find_shared_budget
 from budgetbandits.service.shared_budgets.rules import TERM_NAMES, SharedBudget, SharedSettings
-from budgetbandits.service.stores.contract import UNREADABLE, Store, Transaction
+from budgetbandits.service.stores.contract import Store, Transaction
 from budgetbandits.service.stores.records import LEASE_MILESTONES, Event
 from budgetbandits.terms import Terms
 
@@ -62,22 +61,14 @@ class SharedBooks:
 
 def verify_shared_budget(store: Store, name: str) -> list[str]:
     """The differences between the rows of a shared budget and its members, and their events; empty if all agree."""
-    while True:
-        differences, before = Differences(), _checkpoints(store, name)
-        try:
-            _compare(store, store.read(lambda tx: SharedBooks.of(tx, name)), differences)
-        except UNREADABLE as error:
-            if isinstance(error, BudgetBanditsError) and not isinstance(error, UnknownPolicy | BadState):
-                raise
-            differences.add(f"rows of {name!r:.60} cannot be read: {error!r:.200}; restore an undamaged copy")
-        # what was pruned meanwhile was missing
-        if not differences.listed() or _checkpoints(store, name) == before:
-            return differences.listed()
 
+    def compare(differences: Differences) -> None:
+        _compare(store, store.read(lambda tx: SharedBooks.of(tx, name)), differences)
 
-def _checkpoints(store: Store, name: str) -> list[int]:
-    """The numbers of the latest events that have left, by member."""
-    return store.read(lambda tx: [tx.pruning().checkpoint(id) for id in tx.shared_budgets().members(normal(name))])
+    def checkpoints(tx: Transaction) -> list[int]:
+        return [tx.pruning().checkpoint(id) for id in tx.shared_budgets().members(normal(name))]
+
+    return compared(store, f"{name!r:.60}", compare, checkpoints)
 
 
 def _compare(store: Store, books: SharedBooks, differences: Differences) -> None:

@@ -104,7 +104,8 @@ class SharedBudgets:
 
         def work(tx: Transaction) -> dict[str, Any]:
             shared = find_shared_budget(tx, name)
-            return described(shared) | {"campaigns": [_member(row) for row in member_rows(tx, shared)]}
+            rows = [tx.campaign(id) for id in tx.shared_budgets().members(shared.name)]
+            return described(shared) | {"campaigns": [_member(row) for row in rows if row is not None]}
 
         return self._store.read(work)
 
@@ -118,12 +119,6 @@ def find_shared_budget(tx: Transaction, name: str) -> SharedBudget:
     if shared is None:
         raise NotFound(f"no shared budget {name!r:.60}; create it first")
     return shared
-
-
-def member_rows(tx: Transaction, shared: SharedBudget) -> list[Campaign]:
-    """The campaigns of a shared budget."""
-    rows = [tx.campaign(id) for id in tx.shared_budgets().members(shared.name)]
-    return [row for row in rows if row is not None]
 
 
 def described(shared: SharedBudget) -> dict[str, Any]:

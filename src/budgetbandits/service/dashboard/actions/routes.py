@@ -82,8 +82,8 @@ class ActionPages:
 
         title, here = f"{action.title} {row.name}", campaign_address(row.name, name)
         crumbs = [(address(), "Campaigns"), (campaign_address(row.name), row.name)]
-        shown = partial(action.shown, row)
-        step = FormFlow(title, here, crumbs, "action.html", {"action": action}, preview, do, shown)
+        shown, values = partial(action.shown, row), {"fields": action.fields, "back": "Back to the campaign"}
+        step = FormFlow(title, here, crumbs, "action.html", values, preview, do, shown)
         return await follow(self._dashboard, request, session, form, step)
 
     async def _create(self, request: Request, session: Session) -> Response:

@@ -121,22 +121,6 @@ def ticks(end: float, count_max: int = 4, begin: float = 0.0) -> list[float]:
     return [step * place for place in range(math.ceil(begin / step - 1e-9), int(end / step + 1e-9) + 1)]
 
 
-def density_row(now: Belief, before: Belief | None, end: float, best: float | None, width: int, colour: str) -> Markup:
-    """An arm's ratio on an axis from 0: density, middle 95 % and median; dashed what it was before; dotted the best
-    median."""
-    return _density("ratio", now, before, (0.0, end), (width, 40), colour, best)
-
-
-def worth_row(now: Worth, before: Worth | None, ends: tuple[float, float], best: float, colour: str) -> Markup:
-    """The same of what a request is worth with an arm, which may be less than nothing."""
-    return _density("worth", now, before, ends, (260, 40), colour, best)
-
-
-def small_density(quantity: str, now: Belief, before: Belief | None, ends: tuple[float, float], colour: str) -> Markup:
-    """The same of an arm's mean "reward" or "price", on an axis that all arms share."""
-    return _density(quantity, now, before, ends, (104, 30), colour, None)
-
-
 def shared_axis(quantity: str, beliefs: Sequence[tuple[Belief | Worth, int]]) -> tuple[float, float]:
     """Where the axis of all arms' rewards, prices or worths begins and ends. (belief, pulls)"""
     known = [belief for belief, pulls in beliefs if pulls >= FULL_INTERVAL_PULLS] or [belief for belief, _ in beliefs]
@@ -150,10 +134,12 @@ def shared_axis(quantity: str, beliefs: Sequence[tuple[Belief | Worth, int]]) ->
 
 
 @lru_cache(maxsize=2048)  # the same in every time zone, until the arm gets more feedback
-def _density(
+def density(
     quantity: str, now: Belief | Worth, before: Belief | Worth | None, ends: tuple[float, float], size: tuple[int, int],
-    colour: str, best: float | None,
+    colour: str, best: float | None = None,
 ) -> Markup:  # fmt: skip
+    """An arm's "reward", "price", "ratio" or "worth" on an axis between these ends: density, middle 95 % and median;
+    dashed what it was before; dotted the best median."""
     width, height = size
     base, (begin, end) = height - 6, ends
 

@@ -118,28 +118,36 @@ def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Ma
     label = 132 if width > 600 and projected else 16
     frame, grid = _with_values(view.begins, axes.end, axes.high, width - label, height, axes.low)
     spent = cumulated_spend(view)
-    parts = [grid, time_axis(frame, times)]
-    base = f" L{frame.x(spent[-1][0]):.1f} {frame.bottom} L{frame.x(spent[0][0]):.1f} {frame.bottom}Z"
-    parts.append(f'<path class="spent-area" d="{frame.line(spent)}{base}"/>')
+    parts = [grid, time_axis(frame, times), _spent_area(frame, spent)]
     parts += [f'<path class="plan" d="{frame.line(line)}"/>' for line in plan_lines(view, frame.end)]
     if axes.shows_budget:
         parts.append(f'<path class="budget" d="{frame.line(_budget_steps(view, frame.end))}"/>')
     if projected:
         parts.append(_projection(frame, view, budget))
-    parts.append(f'<path class="spent-line" d="{frame.line(spent)}"/>')
-    x, y = frame.x(view.ends), frame.y(view.spent)
-    parts.append(f'<circle class="spent-dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
-    text, below = money(view.spent, digits), min(y + 18, frame.bottom - 6)
-    wide = CHARACTER_WIDTH * len(text) + 8
-    fits = x - wide > frame.left or x - frame.left > frame.right - x  # there is more room on the left
-    anchor, shift = ("end", -8) if x + wide > frame.right and fits else ("start", 8)
-    parts.append(
-        f'<text class="strong" x="{x + shift:.1f}" y="{below:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
-    )
+    text = money(view.spent, digits)
+    parts.append(_spent_line(frame, spent, (view.ends, view.spent), text))
     if projected and width > 600:
         parts.append(_out_label(frame, view, times, budget))
     words = f"Money against time: {text} of {money(budget, digits)} spent."
     return drawing("".join(parts), width, height, words, frame)
+
+
+def _spent_area(frame: Frame, spent: Sequence[tuple[float, float]]) -> str:
+    base = f" L{frame.x(spent[-1][0]):.1f} {frame.bottom} L{frame.x(spent[0][0]):.1f} {frame.bottom}Z"
+    return f'<path class="spent-area" d="{frame.line(spent)}{base}"/>'
+
+
+def _spent_line(frame: Frame, spent: Sequence[tuple[float, float]], end: tuple[float, float], text: str) -> str:
+    """The line of what was spent, a dot at its end, and the amount next to it where there is room."""
+    x, y = frame.x(end[0]), frame.y(end[1])
+    wide, below = CHARACTER_WIDTH * len(text) + 8, min(y + 18, frame.bottom - 6)
+    fits = x - wide > frame.left or x - frame.left > frame.right - x  # there is more room on the left
+    anchor, shift = ("end", -8) if x + wide > frame.right and fits else ("start", 8)
+    return (
+        f'<path class="spent-line" d="{frame.line(spent)}"/>'
+        f'<circle class="spent-dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>'
+        f'<text class="strong" x="{x + shift:.1f}" y="{below:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+    )
 
 
 def _budget_steps(view: CampaignView, end: float) -> list[tuple[float, float]]:
@@ -381,24 +389,15 @@ def requests_chart(view: CampaignView, width: int, height: int) -> Markup:
         for value, name in zip(ticks(end), names, strict=True)
         if frame.left + 12 < frame.x(value) <= frame.right - CHARACTER_WIDTH * len(name) / 2 + 16
     ]
-    curve = [(float(at), value) for at, value in points]
-    base = f" L{frame.x(used):.1f} {frame.bottom} L{frame.left:.1f} {frame.bottom}Z"
-    parts.append(f'<path class="spent-area" d="{frame.line(curve)}{base}"/>')
+    parts.append(_spent_area(frame, points))
     plan = [(0.0, 0.0), (min(end, horizon), planned), (end, planned)]
     parts.append(f'<path class="plan" d="{frame.line(plan)}"/>')
     if shows_budget:
         parts.append(f'<path class="budget" d="{frame.line([(0.0, budget), (end, budget)])}"/>')
     if used and end > used:
         parts.append(f'<path class="projected" d="{frame.line([(used, spent), (end, ahead)])}"/>')
-    parts.append(f'<path class="spent-line" d="{frame.line(curve)}"/>')
-    x, y, text = frame.x(used), frame.y(spent), money(spent, digits)
-    parts.append(f'<circle class="spent-dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
-    fits = x + CHARACTER_WIDTH * len(text) + 8 < frame.right
-    anchor, shift, below = ("start", 8, y + 18) if fits else ("end", -8, y + 18)
-    below = min(below, frame.bottom - 6)
-    parts.append(
-        f'<text class="strong" x="{x + shift:.1f}" y="{below:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
-    )
+    text = money(spent, digits)
+    parts.append(_spent_line(frame, points, (used, spent), text))
     words = f"Money against requests: {text} spent by {used:,} of {horizon:,.0f} requests."
     return drawing("".join(parts), width, height, words, frame)
 

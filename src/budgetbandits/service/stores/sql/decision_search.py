@@ -51,7 +51,7 @@ class DecisionSearch:
         campaign, columns = decision.campaign, f"SELECT {listed(NUMBERED_EVENT)} FROM event WHERE"
         last = self._tx.last_event(campaign)
         if after is None:
-            after = self._last_before(campaign, decision.created_at - CLOCK_TOLERANCE_SECONDS, last)
+            after = self.last_event_before(campaign, decision.created_at - CLOCK_TOLERANCE_SECONDS)
         window = f"SELECT seq FROM event WHERE {BETWEEN} ORDER BY {IN_ORDER} LIMIT 1 OFFSET {EVENTS_SEARCHED_MAX}"
         beyond = self._tx.ask(window, between(campaign, after, last)).fetchone()
         upto = last if beyond is None else beyond[0] - 1
@@ -61,9 +61,9 @@ class DecisionSearch:
         events = {event.seq: event for event in (Event(*row) for row in found)}
         return DecisionEvents([events[seq] for seq in sorted(events)], None if beyond is None else upto)
 
-    def _last_before(self, campaign: str, timestamp: float, last: int) -> int:
+    def last_event_before(self, campaign: str, timestamp: float) -> int:
         """The number of a campaign's last event before a time, by bisection: one event is read at each step."""
-        low, high = 0, last  # events up to low are earlier, the first after high is not
+        low, high = 0, self._tx.last_event(campaign)  # events up to low are earlier, the first after high is not
         query = f"SELECT seq, at FROM event WHERE {BETWEEN} ORDER BY {IN_ORDER} LIMIT 1"
         while low < high:
             middle = (low + high) // 2
