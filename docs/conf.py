@@ -23,6 +23,7 @@ extensions = [
     "sphinx_proof",
     "sphinx-mathjax-offline",  # formulas without a network
     "diagrams",
+    "cells",
     "reference",
 ]
 myst_enable_extensions = ["amsmath", "attrs_block", "colon_fence", "deflist", "dollarmath", "fieldlist"]
@@ -37,6 +38,7 @@ copybutton_prompt_is_regexp = True
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
 autodoc_mock_imports = ["litellm", "openai"]
 python_maximum_signature_line_length = 88
 python_use_unqualified_type_names = True
@@ -48,6 +50,8 @@ html_theme = "pydata_sphinx_theme"
 html_title = "budgetbandits"
 html_static_path = ["_static"]
 html_css_files = ["manual.css"]
+html_js_files = ["manual.js"]
+html_use_index = html_domain_indices = False  # no page leads to them
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
@@ -67,7 +71,7 @@ html_theme_options = {
             "icon": "fa-brands fa-github",
         },
     ],
-    "pygments_light_style": "tango",
+    "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "github-dark",
 }
 html_sidebars = {"index": []}

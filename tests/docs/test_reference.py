@@ -26,7 +26,7 @@ SOURCE = Path(budgetbandits.__file__).parent
 sys.path.insert(0, str(DOCS / "_extensions"))
 
 import reference  # noqa: E402 - it stands with the manual
-from reference import command_line, docstrings, files, games, python_names, service  # noqa: E402
+from reference import command_line, docstrings, files, games, markdown, python_names, service  # noqa: E402
 
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
@@ -378,3 +378,15 @@ def test_a_wrong_name_is_found(kind):
 
 def test_a_wrong_variable_is_found(variables):
     assert wrong_variables("`BUDGETBANDITS_STORE` and `BUDGETBANDITS_SHOP`", variables) == ["BUDGETBANDITS_SHOP"]
+
+
+def test_a_list_that_ends_a_docstring_is_a_list_whatever_follows_it():
+    text = "A value.\n\nlow   its lower end\nhigh  its upper end"
+    assert docstrings.to_rst(text) == docstrings.to_rst(text + "\n\n")
+    assert "* ``low`` – its lower end" in docstrings.to_rst(text + "\n")
+
+
+def test_the_description_is_the_second_column():
+    assert markdown.table(("name", "kind", ""), [("a", "int", "how many")]) == (
+        "| name | description | kind |\n|---|---|---|\n| a | how many | int |\n"
+    )

@@ -73,9 +73,16 @@ def write(folder: Path) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     def docstring(_app: Sphinx, what: str, name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
         lines[:] = to_rst(python_names.attribute_docs(name) if what == "data" else "\n".join(lines))
+        if lines[:1] and lines[0].startswith("Alias for field number"):  # what Python says of a NamedTuple's fields
+            lines.clear()
+
+    def signature(_app: Sphinx, *args: Any) -> tuple[str, str] | None:
+        *_, arguments, returned = args
+        return (arguments.replace("<factory>", "..."), returned) if arguments else None  # Sphinx cannot parse it
 
     app.connect("builder-inited", lambda app: write(Path(app.srcdir) / "reference" / "generated"))
     app.connect("autodoc-process-docstring", docstring)
+    app.connect("autodoc-process-signature", signature)
     app.connect("viewcode-follow-imported", lambda app, module, name: python_names.unfollowed(module, name))
     # what it imports has threads, and a process that is forked from one with threads may wait for ever
     return {"parallel_read_safe": False, "parallel_write_safe": False}

@@ -80,22 +80,25 @@ def commands_part() -> str:
         if parameters := options_of(command):
             rows = [
                 (
-                    " ".join(
-                        map(code, ([each.name.upper()] if is_argument(each) else [*each.opts, *each.secondary_opts]))
-                    ),
+                    _names(each),
                     metavar(each),
                     plain(each.help) + (" May be repeated." if _repeats(each) else ""),
                     default_of(each) or ("must be given" if each.required else ""),
-                    code(each.envvar) if getattr(each, "envvar", None) else "",
                 )
                 for each in parameters
             ]
-            head = ["option", "value", "", "default", "variable"]
-            if not any(cells[4] for cells in rows):
-                head, rows = head[:4], [cells[:4] for cells in rows]  # type: ignore[misc]
-            part.append(table(head, rows))
+            with_variable = any(getattr(each, "envvar", None) for each in parameters)
+            part.append(table(("option, variable" if with_variable else "option", "value", "", "default"), rows))
         made.append("\n".join(part))
     return "\n".join(made)
+
+
+def _names(parameter: Any) -> str:
+    """An option as it is written, and the variable that stands for it on a line of its own."""
+    if is_argument(parameter):
+        return code(parameter.name.upper())
+    written = " ".join(map(code, [*parameter.opts, *parameter.secondary_opts]))
+    return "<br>".join(filter(None, (written, code(parameter.envvar or ""))))
 
 
 def _repeats(parameter: Any) -> bool:

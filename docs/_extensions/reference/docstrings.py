@@ -15,7 +15,7 @@ SPAN = re.compile(r"``(?P<code>[^`]+)``|`(?P<name>[^`]+)`|\$(?P<math>[^$]+)\$|do
 
 def blocks(text: str) -> list[list[str]]:
     """The lines of a docstring without its indentation, cut at empty lines."""
-    return [block.split("\n") for block in re.split(r"\n(?:[ \t]*\n)+", text) if block.strip()]
+    return [block.split("\n") for block in re.split(r"\n(?:[ \t]*\n)+", text.strip("\n")) if block.strip()]
 
 
 def listed(block: list[str]) -> list[tuple[str, str]] | None:

@@ -12,8 +12,12 @@ def row(*cells: Any) -> str:
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A table; the column without a title is the description, which comes second: a phone shows two columns."""
     head = list(head)
-    return "\n".join([row(*head), "|" + "---|" * len(head), *(row(*cells) for cells in rows)]) + "\n"
+    order = sorted(range(len(head)), key=lambda at: (at > 0, head[at] != ""))
+    lines = ([cells[at] for at in order] for cells in map(list, rows))
+    titles = [head[at] or "description" for at in order]
+    return "\n".join([row(*titles), "|" + "---|" * len(head), *(row(*line) for line in lines)]) + "\n"
 
 
 def code(text: Any) -> str:

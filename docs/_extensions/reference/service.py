@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import tempfile
 from collections.abc import Mapping
@@ -14,10 +15,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from budgetbandits import errors as module
 from budgetbandits.errors import REFUSALS, HoldRefused, NotAllowed
-from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.campaign_metrics import SERIES, CampaignMetrics, CampaignSeries
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.http.openapi import PROBLEM_RESPONSES, document, kind_of
+from budgetbandits.service.http.operator_app import api
 from budgetbandits.service.http.problem_json import PROTOCOL_TITLES, describe
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.shared_budgets.operations import SharedBudgets
@@ -30,9 +31,7 @@ from reference.markdown import code, plain, table
 
 @cache
 def openapi() -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder, SQLiteStore(Path(folder) / "reference.db") as store:
-        router: Any = create_app(DecisionService(store), store).operators.get()
-        return document(router.routes[-1].app)
+    return document(api())
 
 
 def operations() -> dict[tuple[str, str], dict[str, Any]]:
@@ -110,7 +109,7 @@ def _field_default(schema: Mapping[str, Any], required: bool) -> str:
     if required:
         return "must be given"
     default = schema.get("default")
-    return "null" if default is None else code(default)
+    return code(json.dumps(default)) if default is None or isinstance(default, bool) else code(default)
 
 
 def terms_part() -> str:
@@ -215,8 +214,11 @@ def _metric(family: Any, labels: tuple[str, ...]) -> MetricLine:
 
 
 def metrics_part() -> str:
-    rows = [(code(each.name), each.kind, ", ".join(map(code, each.labels)), each.help) for each in metrics()]
-    return table(("metric", "type", "labels", ""), rows)
+    rows = []
+    for each in metrics():
+        by = f" by {', '.join(map(code, each.labels))}" if each.labels else ""
+        rows.append((f"{code(each.name)}<br>{each.kind}{by}", each.help))
+    return table(("metric, its type and labels", ""), rows)
 
 
 def series_part() -> str:
