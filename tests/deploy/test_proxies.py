@@ -16,6 +16,8 @@ from budgetbandits.client import Client
 from deployed import DEPLOY, certificate, nginx, process, program, replaced, until
 from servers import admin_key, free_port
 
+pytestmark = pytest.mark.browser  # which has the programs
+
 OPTIONS = read_config(DEPLOY / "serve.toml")
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -82,6 +83,28 @@ def main(dist: Path) -> None:
             f"{extra or 'the core'}: {size:.0f} MB, installed in {installed - began:.0f} s, "
             f"used in {time.monotonic() - installed:.0f} s"
         )
+    for version, python in sorted(other_pythons().items()):
+        with tempfile.TemporaryDirectory(prefix="budgetbandits-smoke-") as folder:
+            try:
+                environment(Path(folder) / "env", str(wheel), python)
+            except subprocess.CalledProcessError:
+                print(f"Python {version}: NumPy and SciPy are not to be had for it here")
+                continue
+            use_core(Path(folder))
+            print(f"Python {version}: the core is installed and used")
+
+
+def other_pythons() -> dict[str, str]:
+    """The other Pythons of this machine that the package is for, by their versions: on the path, or pyenv's."""
+    known = [shutil.which(f"python3.{minor}") for minor in range(11, 16)]
+    known += map(str, Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob("versions/3.1[1-5].*/bin/python"))
+    found = {}
+    for python in filter(None, known):
+        ask = [python, "-c", "import sys; print(*sys.version_info[:2], sep='.')"]
+        said = subprocess.run(ask, env=OUTSIDE, capture_output=True, text=True, check=False)
+        if said.returncode == 0 and said.stdout.strip() != "{}.{}".format(*sys.version_info):
+            found[said.stdout.strip()] = python
+    return found
 
 
 def check_content(wheel: Path) -> None:
@@ -162,9 +185,9 @@ def serving(here: Path) -> Iterator[str]:
             server.terminate()
 
 
-def environment(folder: Path, what: str) -> None:
+def environment(folder: Path, what: str, interpreter: str = sys.executable) -> None:
     """A fresh one with this installed, by uv, or by pip where uv cannot."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    subprocess.run([interpreter, "-m", "venv", "--without-pip", folder], check=True)
     python = folder / "bin/python"
     by_uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python, what]
     if subprocess.run(

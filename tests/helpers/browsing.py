@@ -18,7 +18,7 @@ class Browser:
     """A person at a browser, without one: keeps cookies, follows redirects if told to."""
 
     def __init__(self, app, key=None):
-        self.app, self.cookies = app, httpx.Cookies()
+        self.app, self.cookies, self._codes = app, httpx.Cookies(), {}
         if key is not None:
             answer = self("POST", "/sign-in", {"key": key})
             assert answer.status_code == 303, answer.text
@@ -48,4 +48,8 @@ class Browser:
         return shown if pressed is None else self("POST", path, pressed)
 
     def code(self, page="/campaigns/plain/pause"):
-        return re.search(r'name="code" value="(\w+)"', self("GET", page).text)[1]
+        """The code that all forms of the session carry, as the first page says that is asked for it."""
+        session = self.cookies.get("budgetbandits_session")
+        if session not in self._codes:
+            self._codes[session] = re.search(r'name="code" value="(\w+)"', self("GET", page).text)[1]
+        return self._codes[session]

@@ -12,6 +12,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 import yaml
 
@@ -56,15 +57,16 @@ def replaced(text, places):
     return text
 
 
-def until(true, seconds=120.0):
-    """What this gives, when it is true; errors of connections count as false."""
+def until(true, server=None, seconds=120.0):
+    """What this gives, when it is true; errors of connections count as false. The server must go on meanwhile."""
     end = time.monotonic() + seconds
     while True:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, httpx.HTTPError):
             if answer := true():
                 return answer
+        assert server is None or server.poll() is None, "the server has ended"
         assert time.monotonic() < end, "not in time"
-        time.sleep(0.05)
+        time.sleep(0.02)
 
 
 def connects(port):
@@ -116,7 +118,7 @@ def nginx(folder, port, site):
 def postgresql(folder, port, environment):
     """A real PostgreSQL that wants a password, as its image makes one of these variables."""
     initdb = program("initdb", *map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))))
-    programs, data = Path(initdb).parent, folder / "database"
+    programs, data = Path(initdb).resolve().parent, folder / "database"  # the others are where a link leads to
     data.mkdir()
     user = {}
     if os.geteuid() == 0:  # PostgreSQL does not run as root

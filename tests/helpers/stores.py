@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sqlite3
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -67,6 +68,16 @@ def tamper(path, statement, *values):
         changed = database.execute(statement, values).rowcount
         database.commit()
     return changed
+
+
+@contextlib.contextmanager
+def tampered_copy(path, statement, *values):
+    """A store on a copy of a SQLite file, in which this was changed behind its back."""
+    copy = path.with_name("tampered.db")
+    shutil.copy(path, copy)
+    assert tamper(copy, statement, *values) > 0
+    with SQLiteStore(copy) as store:
+        yield store
 
 
 def all_decisions(store, campaign):

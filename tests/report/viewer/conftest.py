@@ -4,12 +4,14 @@ import shutil
 import threading
 
 import pytest
+from markupsafe import Markup
 
-from budgetbandits.experiments import run
+from budgetbandits.experiments import Results, run
 from budgetbandits.experiments.runner import Workers
+from budgetbandits.report.figures import Drawing
 from budgetbandits.report.viewer import pages
 from budgetbandits.report.viewer.folder import Folder
-from budgetbandits.report.viewer.pages import Viewer
+from budgetbandits.report.viewer.pages import Curves, Viewer
 from budgetbandits.report.viewer.server import Server
 from budgetbandits.web.view_cache import THREAD_NAME
 from studies import small
@@ -41,7 +43,8 @@ def half(done):
 
 @pytest.fixture(scope="session", autouse=True)
 def asked():
-    """Into which folders reports were drawn. What they show is tested in tests/report, and takes seconds."""
+    """Into which folders reports were drawn. What they show is tested in tests/report, and takes seconds; what curves
+    show is tested by `test_curves_of_policies_that_have_not_all_played`."""
     asked = []
 
     def page_of(results, folder):
@@ -49,8 +52,13 @@ def asked():
         (folder / "summary.csv").write_text("")
         return f'<span class="brand">b</span>{results.record["name"]}'
 
+    def curves(folder):
+        drawings = [Drawing(width, "", Markup("<svg></svg>")) for width in ("wide", "narrow")]
+        return None if Results.so_far(folder) is None else Curves(drawings, 36, 2)
+
     with pytest.MonkeyPatch.context() as patch:  # as long as any thread may still draw
         patch.setattr(pages, "page_of", page_of)
+        patch.setattr(pages, "curves", curves)
         yield asked
 
 

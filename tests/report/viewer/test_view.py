@@ -16,10 +16,8 @@ from budgetbandits.experiments.study import Study, progress
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.report.leaderboard import write_page
 from budgetbandits.report.page import with_way_back
-from budgetbandits.report.viewer import pages
-from budgetbandits.report.viewer import pages as view_pages
 from budgetbandits.report.viewer.folder import Folder
-from budgetbandits.report.viewer.pages import Viewer, address_of
+from budgetbandits.report.viewer.pages import PAGES, Viewer, address_of, curves
 from budgetbandits.report.viewer.server import Server
 from budgetbandits.web import view_cache
 from budgetbandits.web.view_cache import CPU_SHARE, BackgroundValue
@@ -72,7 +70,7 @@ def test_curves_of_policies_that_have_not_all_played(tmp_path, budgets):
     kept = {cell["key"] for cell in study.asked()["cells"] if cell["policy"] != "kube"}
     for key in set(study.there()) - kept:
         study.part(key).unlink()
-    found = pages.curves(study.folder)
+    found = curves(study.folder)
     assert (found.runs, found.groups) == (54, 2)
     assert "policy-0 line" in found.drawings[0].svg
     assert [each.width for each in found.drawings] == ["wide", "narrow"]
@@ -241,7 +239,7 @@ def test_pages_over_http(served):
         assert answer.status == 200
         assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
         assert b"deep/one" in answer.read()
-    with ask(served, view_pages.PAGES.asset_path("live.js")) as answer:
+    with ask(served, PAGES.asset_path("live.js")) as answer:
         assert "immutable" in answer.headers["Cache-Control"]
     with ask(served, "/study/deep%2Fone") as answer:
         assert answer.status == 200
