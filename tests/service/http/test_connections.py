@@ -134,3 +134,30 @@ def test_one_address_cannot_take_all_connections(port):
 def test_addresses():
     assert network("/run/socket") == "/run/socket"
     assert network("fe80::1%eth0") == "fe80::"
+
+
+def test_a_request_that_is_on_its_way_when_the_server_stops_is_answered(tmp_path):
+    port = free_port()
+    process = serving(tmp_path, port)
+    with contextlib.ExitStack() as stack:
+        new, used, unused = (
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10)) for _ in range(3)
+        )
+        kept = HEAD.replace(b"Connection: close\r\n", b"") + b"\r\n"
+        used.sendall(kept)
+        assert used.recv(65536).startswith(b"HTTP/1.1 200")
+        process.terminate()
+        while True:  # until it takes no more connections
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=10).close()
+            except ConnectionRefusedError:
+                break
+            time.sleep(0.01)
+        for each in (new, used):
+            each.sendall(kept)
+        for each in (new, used):
+            answer = b"".join(iter(lambda: each.recv(65536), b""))  # noqa: B023
+            assert answer.startswith(b"HTTP/1.1 200"), answer
+            assert b"connection: close\r\n" in answer
+        assert unused.recv(1) == b""
+    assert process.wait(timeout=20) == 0

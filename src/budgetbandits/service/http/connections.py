@@ -26,6 +26,9 @@ SEND_SECONDS_MAX = 15.0
 LINGER_SECONDS = 0.5
 """Time for a refused client to read why: closing at once would lose the answer on its way."""
 
+LAST_REQUEST_SECONDS = 1.0
+"""Time for a request that may be on its way when the server stops. Closing at once would lose it."""
+
 CONNECTIONS_MAX = 8192
 
 
@@ -45,6 +48,8 @@ class Connections:
         self._per_address = per_address
         self._by_address: Counter[str] = Counter()
         self._open: set[BoundedConnection] = set()
+        self.stopping = False
+        """Set when the server stops: each connection answers one more request at most."""
 
     def admit(self, connection: BoundedConnection, address: str) -> bool:
         """Whether one more connection is allowed; if so, it counts until `leave`."""
@@ -130,6 +135,8 @@ class BoundedConnection(HttpToolsProtocol):
             self._earlier = 0
         self._part = "body"
         super().on_headers_complete()
+        if self._all.stopping:
+            self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
         self._part, self._since = "", None
@@ -147,6 +154,20 @@ class BoundedConnection(HttpToolsProtocol):
     def resume_writing(self) -> None:
         self._stuck = None
         super().resume_writing()
+
+    def shutdown(self) -> None:
+        """The server stops: answer the request that is under way, or one that comes at once, and close."""
+        if self._is_idle():
+            self.loop.call_later(LAST_REQUEST_SECONDS, self._close_idle)
+        else:
+            self.cycle.keep_alive = False
+
+    def _close_idle(self) -> None:
+        if self._is_idle() and not self._part:
+            self.transport.close()
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
 
     def check_time(self) -> None:
         """Close a connection whose client takes too long to send or to read."""

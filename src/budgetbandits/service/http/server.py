@@ -145,7 +145,8 @@ def _serve(listener: socket.socket, options: ServerOptions, store: Store, worker
     gc.freeze()  # all this stays until the end: spare the collector from scanning it again
     log.info("serving", url=options.url(listener), pid=os.getpid())
     try:
-        _Server(_config(app, options), reads, app.operators, worker).run(sockets=[listener])
+        connections = _connections(options)
+        _Server(_config(app, options, connections), connections, reads, app.operators, worker).run(sockets=[listener])
     finally:
         stop.set()
         for each in threads:
@@ -170,12 +171,14 @@ def check_tls(certificate: Path, key: Path) -> None:
         ) from None
 
 
-def _config(app: ASGIApp, options: ServerOptions) -> uvicorn.Config:
+def _connections(options: ServerOptions) -> Connections:
     limit = connection_limit()
     # all who connect to a file have the same address
-    per_address = options.per_address or (limit // 2 if options.unix_socket is None else limit)
+    return Connections(limit, options.per_address or (limit // 2 if options.unix_socket is None else limit))
+
+
+def _config(app: ASGIApp, options: ServerOptions, connections: Connections) -> uvicorn.Config:
     certificate, key = options.tls or (None, None)
-    connections = Connections(limit, per_address)
     return uvicorn.Config(
         app, log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=SHUTDOWN_SECONDS_MAX,
         http=partial(BoundedConnection, connections=connections),  # type: ignore[arg-type] # any factory will do
@@ -189,9 +192,11 @@ class _Server(uvicorn.Server):
     """A server that imports operators' routes once workers are served, and ends long reads when it stops."""
 
     def __init__(
-        self, config: uvicorn.Config, reads: LongReads, operators: LazyApplication, worker: Worker | None
-    ) -> None:
+        self, config: uvicorn.Config, connections: Connections, reads: LongReads, operators: LazyApplication,
+        worker: Worker | None,
+    ) -> None:  # fmt: skip
         super().__init__(config)
+        self._connections = connections
         self._reads = reads
         self._operators = operators
         self._worker = worker
@@ -201,6 +206,10 @@ class _Server(uvicorn.Server):
         if self._worker is not None:
             self._worker.serving()
         threading.Thread(target=_make_ready, args=(self._operators,), daemon=True).start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._connections.stopping = True
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._reads.stopping = True
