@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -56,7 +56,8 @@ class Learner:
         self._may_stop = type(policy).can_continue is not Policy.can_continue
         self.draws_few = False
         """Whether a choice among less than half of the arms draws these alone, where a level is kept for all."""
-        parts = {name: isinstance(value, np.ndarray) for name, value in vars(state).items() if name != "known"}
+        names = (field.name for field in fields(state) if field.name != "known")
+        parts = {name: isinstance(getattr(state, name), np.ndarray) for name in names}
         self._of_arms = [name for name, array in parts.items() if array]
         self._of_all = [name for name, array in parts.items() if not array]
 

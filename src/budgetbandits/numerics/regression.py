@@ -19,12 +19,14 @@ and the outcomes of an arm say of w, once its slopes are integrated out,
     precision  (κ I − κ² (G⁻¹)_xx) / σ_a²,     precision × mean  κ (G⁻¹ (b + D (m_a, 0)))_x / σ_a².
 
 Given the variances that is the exact posterior of all slopes of all arms together, at the cost of one Cholesky
-factor for each arm; several kinds of outcomes of the same rows share it.
+factor for each arm; several kinds of outcomes of the same rows share it. An arm's factor changes with its own outcomes
+only, so that one outcome takes two new factors: the arm's (`arm_posteriors`), and the shared slopes' (`joined`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -74,24 +76,34 @@ class Regressions:
         return np.asarray(np.square(self.factor[arms] @ row).sum(axis=1))
 
 
-def regressions(
-    products: Array,
-    responses: Array,
-    squares: Array,
-    level: Array,
-    first: float,
-    arm_weight: float,
-    shared_weight: float,
-) -> Regressions:
-    """The posterior for sums as (arm, column, column), (kind, arm, column) and (kind, arm), whose first column is the
-    level's: of z zᵀ, of z y and of y².
+class ArmPosteriors(NamedTuple):
+    """What the outcomes of each arm say by themselves; an arm's changes with its own sums only.
 
-    ``level`` is the mean m of each level as (kind, arm), worth two outcomes that are ``first`` apart from it,
-    ``arm_weight`` is κ and ``shared_weight`` κ₀. The noise of an arm is the mean square of what the arm's own
-    regression leaves over, these two outcomes included.
+    factor       L⁻¹ of each arm, as (arm, row, column)
+    follow       how the coefficients follow the shared slopes: κ (G⁻¹)_x, as (arm, column, slope)
+    own_slopes   κ² (G⁻¹)_xx, row by row, as (arm, slope and slope)
+    alone        the mean coefficients if the shared slopes were 0, as (arm, kind, column)
+    noise        σ², as (arm, kind)
+    """
+
+    factor: Array
+    follow: Array
+    own_slopes: Array
+    alone: Array
+    noise: Array
+
+
+def arm_posteriors(
+    products: Array, responses: Array, squares: Array, level: Array, first: float, arm_weight: float
+) -> ArmPosteriors:
+    """For the sums of z zᵀ, of z y and of y² as (arm, column, column), (arm, kind, column) and (arm, kind), whose first
+    column is the level's.
+
+    ``level`` is the mean m of each level as (arm, kind), worth two outcomes that are ``first`` apart from it, and
+    ``arm_weight`` is κ. The noise of an arm is the mean square of what the arm's own regression leaves over, these two
+    outcomes included.
     """
     arms, columns = products.shape[:2]
-    slopes = columns - 1
     precision = products.copy()
     diagonal = precision.reshape(arms, -1)[:, :: columns + 1]
     diagonal += arm_weight
@@ -100,18 +112,35 @@ def regressions(
     inverse = factor.transpose(0, 2, 1) @ factor
     sums = responses.copy()
     sums[:, :, 0] += LEVEL_WEIGHT * level
-    alone = (inverse @ sums[..., None])[..., 0]
+    alone = sums @ inverse  # which is symmetric
     left = squares + LEVEL_WEIGHT * (level * level + first * first) - (sums * alone).sum(axis=2)
     least = SMALLEST_SHARE * (squares + LEVEL_WEIGHT * first * first)
-    noise = np.maximum(left, least) / (products[:, 0, 0] + LEVEL_WEIGHT)
+    noise = np.maximum(left, least) / (products[:, :1, 0] + LEVEL_WEIGHT)
     follow = arm_weight * inverse[:, :, 1:]
+    return ArmPosteriors(factor, follow, arm_weight * follow[:, 1:].reshape(arms, -1), alone, noise)
+
+
+def joined(own: ArmPosteriors, arm_weight: float, shared_weight: float) -> Regressions:
+    """The posterior of all arms together; ``shared_weight`` is κ₀."""
+    arms, columns, slopes = own.follow.shape
+    noise = own.noise.T
     sure = 1.0 / noise
-    common = (sure @ follow[:, 1:].reshape(arms, -1)) * -arm_weight
+    common = -(sure @ own.own_slopes)
     common[:, ::columns] += (arm_weight + shared_weight / arms) * sure.sum(axis=1, keepdims=True)
     shared_factor = inverse_factors(common.reshape(len(sure), slopes, slopes))
-    pull = arm_weight * (alone[:, :, 1:] * sure[:, :, None]).sum(axis=1)
-    shared = (shared_factor.transpose(0, 2, 1) @ (shared_factor @ pull[..., None]))[..., 0]
-    return Regressions(factor, alone + _following(follow, shared), follow, shared, shared_factor, noise)
+    alone = own.alone.transpose(1, 0, 2)
+    pull = arm_weight * (sure[:, None] @ alone[:, :, 1:]).transpose(0, 2, 1)
+    shared = (shared_factor.transpose(0, 2, 1) @ (shared_factor @ pull))[..., 0]
+    means = alone + _following(own.follow, shared)
+    return Regressions(own.factor, means, own.follow, shared, shared_factor, noise)
+
+
+def regressions(
+    products: Array, responses: Array, squares: Array, level: Array, first: float, arm_weight: float,
+    shared_weight: float,
+) -> Regressions:  # fmt: skip
+    """The posterior of all arms together for their sums, which are those of `arm_posteriors`."""
+    return joined(arm_posteriors(products, responses, squares, level, first, arm_weight), arm_weight, shared_weight)
 
 
 def inverse_factors(matrices: Array) -> Array:

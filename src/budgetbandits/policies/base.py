@@ -108,6 +108,8 @@ class State:
     known             what the policy knew before the first pull
     first_pulls_done  how many arms, in order, have had their first pull handed out
 
+    Other attributes than fields follow from the fields, and are never saved.
+
     `Policy.observe` writes only into the entries of its arm and `Policy.choose` into none; one that must change more
     assigns a new array. So a driver that keeps states in a database knows what to write back.
     """

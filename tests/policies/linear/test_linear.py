@@ -258,7 +258,7 @@ def test_a_rare_flag_is_learned_as_a_segment_is():
         arm, flag = number % 2, float(rng.random() < 0.004)
         policy.observe(state, arm, 0.5 + flag * (-0.4, 0.4)[arm], 0.1, rng, Request(features=np.array([flag])))
     assert policy.expected(state, Request(features=np.ones(1)))[0] == pytest.approx([0.1, 0.9], abs=0.15)
-    assert state.standard().spread[1] == pytest.approx(1 / 3, rel=0.02)
+    assert state.standard.spread[1] == pytest.approx(1 / 3, rel=0.02)
 
 
 def test_an_arm_that_failed_once_is_tried_again():
@@ -284,6 +284,8 @@ def test_a_damaged_state_is_refused():
     for name, value in (
         ("products", [1.0]), ("responses", [[[np.nan, 0.0]] * 2] * 2), ("totals", [[-1.0, 0.0]] * 5),
         ("origin", [1.0, 2.0]), ("origin", ["q"]), ("products", [[[-1.0, 0.0]] * 2] * 2),
+        ("standards", [[0.0]]), ("standards", [[0.0, 0.0], [1.0, -1.0]]), ("standards", [[0.0, np.nan], [1.0, 1.0]]),
+        ("standards", "q"),
     ):  # fmt: skip
         with pytest.raises(BadState):
             policy.start(2, Knowledge(**KNOWN, features=1)).filled(state.to_dict() | {name: value})

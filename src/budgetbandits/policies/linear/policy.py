@@ -61,25 +61,19 @@ from numpy.typing import NDArray
 
 from budgetbandits.numerics.arrays import ArmMask, Arms, Array
 from budgetbandits.numerics.fluid import chosen_entries, price_curve
-from budgetbandits.numerics.regression import LEVEL_WEIGHT, Regressions, regressions
+from budgetbandits.numerics.regression import LEVEL_WEIGHT
 from budgetbandits.policies.base import NO_REQUEST_INFO, NOT_IN_PRINT, NOTHING_KNOWN, Knowledge, Request
+from budgetbandits.policies.linear.fit import Fit, fit
 from budgetbandits.policies.linear.state import (
     COST,
     COST_SQUARED,
     LOG_COST,
-    LOG_SQUARED,
     REWARD,
     REWARD_SQUARED,
     LinearState,
     Standard,
 )
-from budgetbandits.policies.paced.statistics import (
-    SMALLEST_COST,
-    SQUARES,
-    beta_parameters,
-    prior_cost_scale,
-    spend_weighted_cost,
-)
+from budgetbandits.policies.paced.statistics import SMALLEST_COST, spend_weighted_cost
 from budgetbandits.policies.planning import PlanPolicy
 
 RECENT = 128
@@ -89,9 +83,6 @@ FEWEST_RECENT = 4
 """... and of each at least."""
 
 WEIGHT_MAX = 1e6
-
-FIRST_MEAN, FIRST_APART = 0.5, 0.5
-"""The two rewards that a level begins with are 0 and 1; the two logarithms of costs are as far from their mean."""
 
 SMALLEST_SHARE = 1e-3
 """A cost counts as at least this share of the arm's typical cost where its logarithm is taken."""
@@ -119,28 +110,6 @@ WIDEST = 4.0
 
 ENTRIES_AT_ONCE = 200_000
 """Of arrays: draws are made in parts."""
-
-
-class Fit(NamedTuple):
-    """What follows from a state: the regressions, and the laws of mean costs.
-
-    shapes  the parameters of the Beta of each arm's mean cost
-    rows    sums of products of the standardised rows that it was paid for and of two typical ones, as (arm, column,
-            column)
-    scales  what a cost of 1 is for each arm
-    """
-
-    standard: Standard
-    regressions: Regressions
-    shapes: tuple[Array, Array]
-    rows: Array
-    scales: Array
-
-    @property
-    def mean_cost(self) -> Array:
-        """The mean of the mean cost of each arm, in units of its scale."""
-        a, b = self.shapes
-        return a / (a + b)
 
 
 class Program(NamedTuple):
@@ -333,14 +302,15 @@ class LinearThompson(PlanPolicy[LinearState]):
     def program(self, state: LinearState, standard: Standard, request: Request) -> Program:
         """The requests that the price on money is found with, and the one at hand."""
         planned = state.active if request.future_arms is None else state.active | request.future_arms
-        arms = np.flatnonzero(planned)
+        (arms,) = planned.nonzero()
         row, here = state.row(request, standard)[None], state.factors(request.prices)[None, arms]
         if state.columns == 1 and not state.estimates:  # all requests are alike
             return Program(standard.row(row), here, np.ones(1), arms, state.active[arms], state.requests, state.rate)
-        rows, factors, weight = state.recent_rows()
+        recent, usual, weight = state.recent_rows()
         weight = np.append(weight, 1.0 / (state.answered + 1.0))
-        factors = np.concatenate([np.repeat(factors[:, None], len(arms), axis=1), here])
-        rows = standard.row(np.concatenate([rows, row]))
+        factors = np.empty((len(weight), len(arms)))
+        factors[:-1], factors[-1] = usual[:, None], here
+        rows = standard.row(np.concatenate([recent, row]))
         return Program(rows, factors, weight / weight.sum(), arms, state.active[arms], state.requests, state.rate)
 
     def predicted(self, fit: Fit, program: Program, coefficients: Array, level: Array) -> tuple[Array, Array]:
@@ -396,24 +366,7 @@ class LinearThompson(PlanPolicy[LinearState]):
 
     def fit(self, state: LinearState) -> Fit:
         """The regressions and the laws of mean costs that follow from a state."""
-        standard, count, past = state.standard(), state.counts, state.past
-        transform = standard.transform
-        rows = transform @ np.ascontiguousarray(state.products.transpose(2, 0, 1)) @ transform.T
-        answers = (transform @ state.responses).transpose(0, 2, 1)
-        rows[:, 0, 0] += past[0]
-        answers[:, :, 0] += past[1:]
-        logs = answers[LOG_COST, :, 0]
-        level = np.full((2, len(count)), FIRST_MEAN)
-        level[LOG_COST] = logs.sum() / max(count.sum(), 1.0)
-        np.divide(logs, count, out=level[LOG_COST], where=count > 0.0)
-        squares = state.totals[REWARD_SQUARED : LOG_SQUARED + 1]
-        found = regressions(rows, answers, squares, level, FIRST_APART, *self.weights(state.columns))
-        rows.reshape(len(count), -1)[:, :: state.columns + 1] += 2.0 * (standard.spread < np.inf)
-        total, squares = state.totals[COST], state.totals[COST_SQUARED]
-        size = prior_cost_scale(total, squares, spend_weighted_cost(total.sum(), squares.sum()))
-        first = float(SQUARES[1, 0, 0]) / 2.0 * size * size
-        shapes = beta_parameters(count, total, squares, 2.0, 0.5 * size, first)
-        return Fit(standard, found, shapes, rows, state.scales * np.ones(len(count)))
+        return fit(state, *self.weights(state.columns))
 
     def weights(self, columns: int) -> tuple[float, float]:
         """The outcomes that the guess that an arm is like the others is worth, and that a feature has no effect."""
@@ -434,7 +387,8 @@ class LinearThompson(PlanPolicy[LinearState]):
         if request.features is not None and not state.origin:
             state.origin = request.features.tolist()
         factors = state.factors(request.prices)
-        row = state.row(request, state.standard())
+        standard = state.standard
+        row = state.row(request, standard)
         state.pulls[arm] += 1
         totals = state.totals[:, arm]
         usual = min(cost * float(np.exp(-factors[arm])), 1.0)  # at the usual price
@@ -445,6 +399,7 @@ class LinearThompson(PlanPolicy[LinearState]):
                 sums[..., arm] *= 1.0 - self.forget
             totals[REWARD_SQUARED:] *= 1.0 - self.forget
         state.add(arm, row, reward, log)
+        state.standardise(row, standard)
         totals += (cost, reward * reward, log * log, usual, usual * usual)
         state.remember(arm, row, factors)
         if request.prices is not None:

@@ -31,6 +31,9 @@ FARTHEST = 10.0
 OUTCOMES_FOR_SPREAD = 20
 """... once there are this many outcomes to know that by."""
 
+STANDARDISED_EVERY = 16
+"""Outcomes from one standard to the next, but for the first ones and where a column begins to vary."""
+
 NO_VARIANCE, TINY_VARIANCE = 1e-12, 1e-280
 """Of the mean square: a feature that varies less is a constant. So is one whose square is hardly a number."""
 
@@ -40,27 +43,33 @@ LONGEST_TAIL = 9.0
 
 
 class Standard(NamedTuple):
-    """The means and the spreads of the columns of all rows so far; 0 and 1 for the first column.
+    """The means of the columns of rows, and 1 over their spreads; 0 and 1 for the first column.
 
     The spread is the standard deviation, or more where tails are longer than an exponential law's: √(m₄/9m₂) by the
     central moments. A flag that one request in a thousand has is 32 standard deviations from its mean, and as large is
-    what it may change, before anything is known of it. By its spread it is 3 from its mean, however rare it is.
+    what it may change, before anything is known of it. By its spread it is 3 from its mean, however rare it is. Columns
+    that have not varied yet have the scale 0, and become 0.
     """
 
     mean: Array
-    spread: Array
+    scale: Array
+
+    @property
+    def spread(self) -> Array:
+        """Infinite for columns that have not varied."""
+        varies = self.scale > 0.0
+        return np.where(varies, 1.0 / np.where(varies, self.scale, 1.0), np.inf)
 
     @property
     def transform(self) -> Array:
-        """The matrix that standardises a row; columns that have not varied yet become 0."""
-        scale = 1.0 / self.spread
-        matrix = np.diag(scale)
-        matrix[:, 0] -= self.mean * scale
+        """The matrix that standardises a row."""
+        matrix = np.diag(self.scale)
+        matrix[:, 0] -= self.mean * self.scale
         return matrix
 
     def row(self, row: Array) -> Array:
         """A row, or rows, standardised."""
-        return np.asarray((row - self.mean) / self.spread)
+        return np.asarray((row - self.mean) * self.scale)
 
 
 @dataclass
@@ -77,6 +86,7 @@ class LinearState(PlanState):
                The first column is the number of the request, from 1 on, and 0 in a slot that is empty; the second says
                how far the estimates of its prices were from the usual ones; the others are features and segments
     origin     the features of the first request
+    standards  the means and scales of `standard`; none before the first outcome
     """
 
     symmetric: ClassVar[tuple[str, ...]] = ("products",)
@@ -87,6 +97,12 @@ class LinearState(PlanState):
     past: Array = field(default_factory=lambda: np.zeros((3, 0)))
     recent: NDArray[np.float32] = field(default_factory=lambda: np.zeros((1, 2, 0), dtype=np.float32))
     origin: list[float] = field(default_factory=list)
+    standards: list[list[float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.kept: object = None
+        """What `linear.fit` keeps with this state. It follows from the rest and is never saved, as is the next."""
+        self._standard: tuple[list[list[float]], int, Standard] | None = None
 
     @property
     def columns(self) -> int:
@@ -115,6 +131,11 @@ class LinearState(PlanState):
         reward = self.responses[REWARD, 0, arm] + self.past[1, arm]
         return float(self.counts[arm]), float(reward), float(self.totals[COST, arm])
 
+    @property
+    def squares(self) -> Array:
+        """The sums of squares of rows, as (column, arm)."""
+        return self.products.reshape(-1, len(self.pulls))[:: self.columns + 1]
+
     def add(self, arm: int, row: Array, reward: float, log: float) -> None:
         """Add an outcome of an arm: its reward, and the logarithm of its cost."""
         self.products[..., arm] += np.outer(row, row)
@@ -140,9 +161,32 @@ class LinearState(PlanState):
             row[known + request.segment] = 1.0
         return row
 
+    @property
     def standard(self) -> Standard:
-        """By the rows of all arms."""
-        sums, squares = self.products[0].sum(axis=1), self.products.diagonal().sum(axis=0)
+        """What rows are standardised by."""
+        kept = self._standard
+        if kept is None or kept[0] is not self.standards or kept[1] != self.columns:
+            values = np.zeros((2, self.columns))
+            values[1, 0] = 1.0
+            if self.standards:  # segments may have come since
+                values[:, : len(self.standards[0])] = self.standards
+            kept = self._standard = self.standards, self.columns, Standard(*values)
+        return kept[2]
+
+    def standardise(self, row: Array, standard: Standard) -> None:
+        """Set the standard by all rows so far, the last of which this is, now and then: what follows from it must be
+        found again for every arm."""
+        answered = self.answered
+        if (
+            answered <= STANDARDISED_EVERY
+            or answered % STANDARDISED_EVERY == 0
+            or ((standard.scale == 0.0) & (row != standard.mean)).any()
+        ):
+            self.standards = [each.tolist() for each in self.measured()]
+
+    def measured(self) -> Standard:
+        """The standard by the rows of all arms so far."""
+        sums, squares = self.products[0].sum(axis=1), self.squares.sum(axis=1)
         count = max(float(sums[0]), 1.0)
         mean, second, (third, fourth) = sums / count, squares / count, self.powers.sum(axis=2) / count
         square = mean * mean
@@ -150,9 +194,9 @@ class LinearState(PlanState):
         varies = (variance > NO_VARIANCE * second) & (variance > TINY_VARIANCE)
         variance[~varies] = np.inf
         tails = (fourth - mean * (4.0 * third - mean * (6.0 * second - 3.0 * square))) / (LONGEST_TAIL * variance)
-        spread = np.sqrt(np.maximum(variance, tails))
-        mean[0], spread[0] = 0.0, 1.0
-        return Standard(mean, spread)
+        scale = 1.0 / np.sqrt(np.maximum(variance, tails))
+        mean[0], scale[0] = 0.0, 1.0
+        return Standard(mean, scale)
 
     def factors(self, prices: Array | None) -> Array:
         """The logarithm of the estimate of each arm's price in units of its usual one; 0 where there is none."""
@@ -210,6 +254,12 @@ class LinearState(PlanState):
             raise BadState("'origin' are no features of a request; the saved state is damaged")
         if (self.products.diagonal() < 0.0).any():
             raise BadState("'products' has negative squares; the saved state is damaged")
+        shape = np.array(self.standards, dtype=object).shape
+        if shape not in ((0,), *((2, columns) for columns in range(1, self.columns + 1))):
+            raise BadState("'standards' are no means and scales of columns; the saved state is damaged")
+        mean, scale = self.standard
+        if not np.isfinite(mean).all() or not ((scale >= 0.0) & (scale < np.inf)).all():
+            raise BadState("'standards' holds no number; the saved state is damaged")
         return self
 
     def check(self, name: str, array: NDArray[Any]) -> None:

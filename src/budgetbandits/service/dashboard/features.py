@@ -129,7 +129,7 @@ def feature_means(state: LinearState) -> Array:
     """The means of the features so far; 0 before the first request."""
     count = state.known.features
     origin = np.array(state.origin) if state.origin else np.zeros(count)
-    return np.asarray(origin + state.standard().mean[1 : 1 + count])
+    return np.asarray(origin + state.measured().mean[1 : 1 + count])
 
 
 # --- a request that a reader types in ---------------------------------------------------------------------------------

@@ -1,0 +1,121 @@
+"""What follows from what `bts-linear` has seen: the regressions of all arms, and the laws of their mean costs.
+
+An outcome changes the sums of its arm alone. So what follows from the sums of one arm is kept with the state, and found
+again for those arms whose sums have changed; the rest, which is what arms share, is found for each choice.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from budgetbandits.numerics.arrays import Arms, Array
+from budgetbandits.numerics.regression import ArmPosteriors, Regressions, arm_posteriors, joined
+from budgetbandits.policies.linear.state import (
+    COST,
+    COST_SQUARED,
+    LOG_COST,
+    LOG_SQUARED,
+    REWARD_SQUARED,
+    LinearState,
+    Standard,
+)
+from budgetbandits.policies.paced.statistics import (
+    SQUARES,
+    beta_parameters,
+    prior_cost_scale,
+    spend_weighted_cost,
+)
+
+FIRST_MEAN, FIRST_APART = 0.5, 0.5
+"""The two rewards that a level begins with are 0 and 1; the two logarithms of costs are as far from their mean."""
+
+
+class Fit(NamedTuple):
+    """What follows from a state, until it learns: arrays are those that are kept with it.
+
+    shapes  the parameters of the Beta of each arm's mean cost
+    rows    sums of products of the standardised rows that it was paid for and of two typical ones, as (arm, column,
+            column)
+    scales  what a cost of 1 is for each arm
+    """
+
+    standard: Standard
+    regressions: Regressions
+    shapes: tuple[Array, Array]
+    rows: Array
+    scales: Array
+
+    @property
+    def mean_cost(self) -> Array:
+        """The mean of the mean cost of each arm, in units of its scale."""
+        a, b = self.shapes
+        return a / (a + b)
+
+
+class ArmFits:
+    """What follows from the sums of each arm by themselves."""
+
+    def __init__(self, standard: Standard, arms: int, arm_weight: float) -> None:
+        columns = len(standard.mean)
+        slopes = columns - 1
+        self.arm_weight = arm_weight
+        self.rows = np.empty((arms, columns, columns))
+        self.posteriors = ArmPosteriors(
+            np.empty_like(self.rows), np.empty((arms, columns, slopes)), np.empty((arms, slopes * slopes)),
+            np.empty((arms, 2, columns)), np.empty((arms, 2)),
+        )  # fmt: skip
+        self._standard = standard
+        self._transform = standard.transform
+        self._sums = np.full((11, arms), np.nan)
+        """Some sums of each arm, as they were when the rest was found: no outcome leaves them all as they are."""
+
+    def fits(self, standard: Standard, arms: int, arm_weight: float) -> bool:
+        """Whether it is for rows standardised so, and this many arms."""
+        same = standard is self._standard or all(map(np.array_equal, standard, self._standard))
+        return same and len(self.rows) == arms and self.arm_weight == arm_weight
+
+    def update(self, state: LinearState) -> None:
+        """Find again what follows from the sums of those arms that have changed."""
+        count = state.counts
+        logs = state.responses[LOG_COST, 0] + state.past[2]
+        level = np.full(len(count), logs.sum() / max(count.sum(), 1.0))
+        np.divide(logs, count, out=level, where=count > 0.0)
+        sums = np.concatenate([state.responses[:, 0], state.totals, state.past, level[None]])
+        changed = (sums != self._sums).any(axis=0).nonzero()[0]
+        if len(changed):
+            self._sums = sums
+            self._find(state, level, changed)
+
+    def _find(self, state: LinearState, level: Array, arms: Arms) -> None:
+        past, transform = state.past[:, arms], self._transform
+        rows = transform @ np.ascontiguousarray(state.products[..., arms].transpose(2, 0, 1)) @ transform.T
+        rows[:, 0, 0] += past[0]
+        # arm by arm, so that an arm's numbers are the same to the bit whichever others are found with it
+        responses = np.ascontiguousarray(state.responses[..., arms].transpose(2, 0, 1)) @ transform.T
+        responses[:, :, 0] += past[1:].T
+        squares = state.totals[REWARD_SQUARED : LOG_SQUARED + 1, arms].T
+        levels = np.full((len(arms), 2), FIRST_MEAN)
+        levels[:, LOG_COST] = level[arms]
+        found = arm_posteriors(rows, responses, squares, levels, FIRST_APART, self.arm_weight)
+        for kept, new in zip(self.posteriors, found, strict=True):
+            kept[arms] = new
+        rows.reshape(len(arms), -1)[:, :: len(transform) + 1] += 2.0 * (self._standard.scale > 0.0)
+        self.rows[arms] = rows
+
+
+def fit(state: LinearState, arm_weight: float, shared_weight: float) -> Fit:
+    """The regressions and the laws of mean costs that follow from a state; how many outcomes the guess is worth that an
+    arm is like the others, and how many that a feature has no effect."""
+    standard, arms = state.standard, len(state.pulls)
+    kept = state.kept
+    if not isinstance(kept, ArmFits) or not kept.fits(standard, arms, arm_weight):
+        kept = state.kept = ArmFits(standard, arms, arm_weight)
+    kept.update(state)
+    total, squares = state.totals[COST], state.totals[COST_SQUARED]
+    size = prior_cost_scale(total, squares, spend_weighted_cost(total.sum(), squares.sum()))
+    first = float(SQUARES[1, 0, 0]) / 2.0 * size * size
+    shapes = beta_parameters(state.counts, total, squares, 2.0, 0.5 * size, first)
+    regressions = joined(kept.posteriors, arm_weight, shared_weight)
+    return Fit(standard, regressions, shapes, kept.rows, np.broadcast_to(state.scales, arms))

@@ -1,0 +1,101 @@
+"""What is kept with a state of `bts-linear` is what follows from it, to the bit, whatever was done to it."""
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from budgetbandits.allocation.learner import Learner
+from budgetbandits.policies.base import Knowledge, Request
+from budgetbandits.policies.linear import LinearThompson
+from budgetbandits.policies.linear.state import STANDARDISED_EVERY
+from budgetbandits.policies.transfer import UnitChange, carried
+
+ARMS, FEATURES = 5, 32
+KNOWN = Knowledge(budget=300.0, horizon=2000.0, features=FEATURES)
+
+
+def play(policy, state, rounds, seed=1, segments=1):
+    rng = np.random.default_rng(seed)
+    for _ in range(rounds):
+        request = Request(int(rng.integers(segments)), features=rng.standard_normal(FEATURES))
+        arm = policy.choose(state, rng, request)
+        policy.observe(state, arm, rng.random(), 0.1 + 0.1 * arm * rng.random(), rng, request)
+
+
+def check_kept(policy, state):
+    """What is kept, where there is anything, against a state that keeps nothing yet."""
+    other = copy.deepcopy(state)
+    other.kept = None
+    mine, fresh = policy.fit(state), policy.fit(other)
+    for name in ("factor", "means", "follow", "shared", "shared_factor", "noise"):
+        np.testing.assert_array_equal(getattr(mine.regressions, name), getattr(fresh.regressions, name), err_msg=name)
+    np.testing.assert_array_equal(mine.rows, fresh.rows)
+    np.testing.assert_array_equal(mine.shapes, fresh.shapes)
+
+
+@pytest.mark.parametrize("forget", [0.0, 0.01])
+def test_after_each_outcome(forget):
+    policy = LinearThompson(forget=forget)
+    state = policy.start(ARMS, KNOWN)
+    for number in range(60):
+        play(policy, state, 1, seed=number)
+        check_kept(policy, state)
+
+
+def test_after_whatever_else_changes_a_state():
+    policy = LinearThompson()
+    state = policy.start(ARMS, KNOWN)
+
+    def changed(change):
+        play(policy, state, 40)
+        policy.fit(state)
+        change()
+        check_kept(policy, state)
+
+    changed(lambda: policy.add_history(state, 2, 30, 12.0, 3.0))
+    changed(lambda: policy.open_segment(state))
+    changed(lambda: play(policy, state, 20, segments=2))
+    changed(lambda: state.extend(policy.new_arm_state(state, state.known)))
+    changed(lambda: state.active.__setitem__(1, False))
+    saved = state.to_dict()
+    changed(lambda: state.filled(saved))
+    units = UnitChange(0.5, np.full(ARMS + 1, 0.5), 0.5)
+    state = carried(policy, state, policy, replace(state.known), units, 1.0)
+    check_kept(policy, state)
+
+
+def test_after_an_arm_is_read_from_a_database():
+    policy = LinearThompson()
+    mine, theirs = (Learner.new(policy, ARMS, KNOWN, kind="plain") for _ in range(2))
+    play(policy, mine.state, 50)
+    theirs.load_state(mine.shared_state(), {arm: mine.arm_state(arm) for arm in range(ARMS)})
+    policy.fit(theirs.state)
+    play(policy, mine.state, 1, seed=5)
+    theirs.load_state(mine.shared_state(), {arm: mine.arm_state(arm) for arm in range(ARMS)})
+    check_kept(policy, theirs.state)
+    np.testing.assert_array_equal(policy.fit(mine.state).rows, policy.fit(theirs.state).rows)
+
+
+def test_other_weights_are_other_posteriors():
+    state = LinearThompson().start(ARMS, KNOWN)
+    play(LinearThompson(), state, 50)
+    before = LinearThompson().fit(state).regressions.means.copy()
+    check_kept(LinearThompson(apart=1.0), state)
+    assert not np.array_equal(LinearThompson(apart=1.0).fit(state).regressions.means, before)
+    check_kept(LinearThompson(), state)
+
+
+def test_rows_are_standardised_by_what_was_seen_not_long_ago():
+    policy, rng = LinearThompson(), np.random.default_rng(1)
+    state = policy.start(2, replace(KNOWN, features=2))
+    for number in range(200):
+        flag = float(number == 170)
+        policy.observe(state, number % 2, 0.5, 0.1, rng, Request(features=np.array([rng.normal(), flag])))
+        now = state.measured()
+        if number < STANDARDISED_EVERY or (number + 1) % STANDARDISED_EVERY == 0 or flag:
+            np.testing.assert_array_equal(state.standard, now)
+        if number > 4 * STANDARDISED_EVERY:
+            assert state.standard.scale[1] == pytest.approx(now.scale[1], rel=0.2)
+        assert (state.standard.scale[2] > 0.0) == (number >= 170)  # at once, since it has varied now
