@@ -91,6 +91,18 @@ def test_a_change_of_standing_and_an_overrun_are_notified_once(store):
     ]
 
 
+def test_what_changes_before_a_server_has_looked_is_notified(store):
+    engine, address = DecisionService(store), Address()
+    engine.create("ads", "bts", 10.0, ARMS)
+    for status, before in (("paused", "running"), ("active", "paused")):  # the first webhook, and the first again
+        hook = webhooks.make_webhook(store, "http://example.com")
+        engine.set_status("ads", status)
+        assert webhooks.look(store) == 1
+        webhooks.deliver(store, address.client)
+        assert (address.bodies[-1]["before"], len(address.bodies)) == (before, 1 if status == "paused" else 2)
+        webhooks.drop_webhook(store, hook.id)
+
+
 def test_an_overrun_is_notified_even_if_the_campaign_was_resumed_at_once(store):
     engine, address = DecisionService(store), Address()
     webhooks.make_webhook(store, "http://example.com")

@@ -17,7 +17,7 @@ import hmac
 import secrets
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlsplit
@@ -100,11 +100,12 @@ def check_room(tx: Transaction) -> None:
 def make_webhook(store: Store, url: str, campaign: str | None = None) -> Webhook:
     """A new address; its secret is shown this one time."""
     check_url(url)
+    if store.write(_forget_notified):  # whatever changes from now on is news, also before a server has looked
+        known = {each.glance.id: _state(each) for each, _ in _compared(store)}
+        store.write(lambda tx: _set_notified(tx, known))
 
     def work(tx: Transaction) -> Webhook:
         hooks = tx.webhooks()
-        if not hooks.all():  # nobody has looked since the last one was dropped
-            hooks.forget_notified()
         check_room(tx)
         only = None if campaign is None else find_campaign(tx, campaign).id
         made = Webhook(uuid.uuid4().hex, url, secrets.token_urlsafe(32), tx.now(), only)
@@ -112,6 +113,20 @@ def make_webhook(store: Store, url: str, campaign: str | None = None) -> Webhook
         return made
 
     return store.write(work)
+
+
+def _forget_notified(tx: Transaction) -> bool:
+    """Whether there is no webhook: then nobody has looked since the last one was dropped."""
+    hooks = tx.webhooks()
+    first = not hooks.all()
+    if first:
+        hooks.forget_notified()
+    return first
+
+
+def _set_notified(tx: Transaction, states: Mapping[str, Notified]) -> None:
+    for campaign, state in states.items():
+        tx.webhooks().set_notified(campaign, state)
 
 
 def drop_webhook(store: Store, id: str) -> None:
@@ -136,10 +151,19 @@ def _found(tx: Transaction, id: str) -> Webhook:
 
 def look(store: Store, stopping: Callable[[], bool] = lambda: False) -> int:
     """Compare all campaigns with what was last notified, if there are webhooks; the number of campaigns with news."""
-    hooks = store.read(lambda tx: tx.webhooks().all())
-    if not hooks:
+    if not store.read(lambda tx: tx.webhooks().all()):
         return 0
-    count, last = 0, ""
+    count = 0
+    for outlook, before in _compared(store, stopping):
+        if before != _state(outlook):
+            store.write(lambda tx, outlook=outlook, before=before: _note(tx, outlook, before))  # type: ignore[misc]
+            count += 1
+    return count
+
+
+def _compared(store: Store, stopping: Callable[[], bool] = lambda: False) -> Iterator[tuple[Outlook, Notified | None]]:
+    """How every campaign does, and what was last notified of it."""
+    last = ""
     while not stopping():
 
         def some(tx: Transaction, last: str = last) -> tuple[list[str], list[tuple[Outlook, Notified | None]]]:
@@ -147,14 +171,10 @@ def look(store: Store, stopping: Callable[[], bool] = lambda: False) -> int:
             return ids, [(each, tx.webhooks().notified(each.glance.id)) for each in outlooks(tx, ids)]
 
         ids, found = store.read(some)
-        for outlook, before in found:
-            if before != _state(outlook):
-                store.write(lambda tx, outlook=outlook, before=before: _note(tx, outlook, before))  # type: ignore[misc]
-                count += 1
+        yield from found
         if len(ids) < CAMPAIGNS_AT_ONCE:
             break
         last = ids[-1]
-    return count
 
 
 def _state(outlook: Outlook) -> Notified:
