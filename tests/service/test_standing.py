@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from budgetbandits.client import Client, StandingInfo
+from budgetbandits.errors import HoldRefused
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.http.schemas import StandingAnswer
 from budgetbandits.service.rollups import roll_up
@@ -89,6 +90,23 @@ def test_a_campaign_whose_money_ends_within_a_day_is_running_out(service):
         assert (seen["spent_24_hours"], seen["rewards_24_hours"], seen["reward_24_hours"]) == (12.0, 6, 3.0)
 
 
+@pytest.mark.parametrize("on_limit", ["refuse", "cheapest"])
+def test_a_campaign_that_has_spent_the_money_of_the_day_says_so(service, on_limit):
+    engine = service.engine
+    engine.create("ads", "bts", 10.0, ARMS, daily_cap=1.2, on_limit=on_limit)
+    assert standing(service)["cause"] == ""
+    pull(engine, "ads", "1", cost=0.5, reward=1.0)
+    seen = standing(service)
+    assert (seen["standing"], seen["needs_attention"]) == ("running", False)
+    if on_limit == "refuse":
+        assert re.fullmatch(r"0\.70 of the day's 1\.20 left; the next day begins in .+", seen["cause"])
+        with pytest.raises(HoldRefused, match=r"0\.70 of the day's 1\.20 left"):
+            engine.decide("ads", "2")
+    else:  # the cheapest arm answers
+        assert seen["cause"] == ""
+        assert engine.decide("ads", "2").arm == "mail"
+
+
 def test_each_standing_has_its_name(service):
     engine, store = service.engine, service.store
     for name in ("restored", "frozen", "exhausted", "blocked", "nearly", "paused", "closed"):
@@ -142,8 +160,10 @@ def test_a_restored_campaign_needs_attention_until_it_is_said_what_was_spent_sin
     assert listed() == {"ads": "restored", "paused": "restored", "frozen": "frozen", "closed": "closed"}
     seen = standing(service)
     assert (seen["standing"], seen["needs_attention"], seen["runs_out"]) == ("restored", True, None)
-    assert re.fullmatch(r"from a copy of [\d-]+ [\d:]+ UTC; resume it with what was spent since", seen["cause"])
-    assert "booked apart as overrun; restored from a copy of" in standing(service, "frozen")["cause"]
+    assert re.fullmatch(
+        r"from a copy that ends at [\d-]+ [\d:]+ UTC; resume it with what was spent since", seen["cause"]
+    )
+    assert "booked apart as overrun; restored from a copy that ends at" in standing(service, "frozen")["cause"]
     engine.set_status("ads", "active", spent_since=1.0)
     engine.set_status("paused", "active", spent_since=0.0)
     engine.set_status("paused", "paused")

@@ -369,9 +369,9 @@ def spent_since_refused(row: Campaign) -> Conflict:
             "show, or it was never restored; resume it without an amount"
         )
     return Conflict(
-        f"{row.name!r:.60} was restored from a copy of {utc_minute(row.settings.restored_from)}; say what it has spent "
-        "since when you resume it, 0 if nothing: on its page, with --spent-since AMOUNT and the same --store or --url, "
-        "or as spent_since in the API"
+        f"{row.name!r:.60} was restored from a copy that ends at {utc_minute(row.settings.restored_from)}; say what it "
+        "has spent since when you resume it, 0 if nothing: on its page, with --spent-since AMOUNT and the same --store "
+        "or --url, or as spent_since in the API"
     )
 
 

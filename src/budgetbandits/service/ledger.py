@@ -253,21 +253,27 @@ def place(account: Account, amount: int, now: float = 0.0, limits: Limits = NO_L
 
 def check_time(account: Account, amount: int, now: float, limits: Limits) -> None:
     """Refuse if a hold of this amount would be too early by the daily cap or the pace."""
-    if limits.daily_cap is not None:
-        today = account.today if account.day == _day(account, now, limits) else 0
-        if today + amount > limits.daily_cap:
-            left, cap, needed = in_words(account, limits.daily_cap - today, limits.daily_cap, amount)
-            raise HoldRefused(
-                "daily_cap",
-                f"{left} of the day's {cap} left, {needed} needed; wait for the next day ({limits.zone or 'UTC'})",
-                next_day(now, limits.zone) - now,
-            )
+    left_today = today_left(account, now, limits)
+    if left_today is not None and limits.daily_cap is not None and amount > left_today:
+        left, cap, needed = in_words(account, left_today, limits.daily_cap, amount)
+        raise HoldRefused(
+            "daily_cap",
+            f"{left} of the day's {cap} left, {needed} needed; wait for the next day ({limits.zone or 'UTC'})",
+            next_day(now, limits.zone) - now,
+        )
     if limits.pace_seconds is not None:
         wanted = account.spent + account.held + amount - limits.slack
         due, elapsed = limits.pace_seconds * wanted / account.budget, now - limits.begun
         due = min(due, limits.pace_seconds)
         if elapsed < due:
             raise HoldRefused("paced", "the campaign is ahead of its pace; try again later", due - elapsed)
+
+
+def today_left(account: Account, now: float, limits: Limits) -> int | None:
+    """What of the daily cap is neither spent nor held; None without one."""
+    if limits.daily_cap is None:
+        return None
+    return limits.daily_cap - (account.today if account.day == _day(account, now, limits) else 0)
 
 
 def spendable(budget: int, now: float, limits: Limits) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from budgetbandits.formatting.datetimes import DAY, HOUR, duration, utc_minute
 from budgetbandits.formatting.money import budget_decimals, exact_money
-from budgetbandits.service.ledger import to_units
+from budgetbandits.service.ledger import next_day, to_units, today_left
 from budgetbandits.service.projection import RunsOut, projections
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import CampaignSummary
@@ -69,7 +69,7 @@ def standing(glance: CampaignSummary, now: float) -> Standing:
 
     restored, copied_at = "", glance.settings.restored_from
     if copied_at is not None:
-        restored = f"from a copy of {utc_minute(copied_at)}; resume it with what was spent since"
+        restored = f"from a copy that ends at {utc_minute(copied_at)}; resume it with what was spent since"
     if account.status == "frozen":
         cause = f"{words(account.overrun)} booked apart as overrun"
         return Standing("Frozen", Rank.FROZEN, f"{cause}; restored {restored}" if restored else cause)
@@ -110,6 +110,12 @@ def standing(glance: CampaignSummary, now: float) -> Standing:
         if left < glance.smallest_cap:
             cause = f"{by}{words(left)} left next to leases, one of which has {words(glance.free_in_leases)}"
         return Standing("Nearly exhausted", Rank.NEARLY_EXHAUSTED, cause)
+    limits = glance.settings.limits(glance.created_at)
+    left_today = today_left(account, now, limits)
+    if left_today is not None and left_today < glance.largest_cap and glance.settings.terms.on_limit == "refuse":
+        wait = duration(next_day(now, limits.zone) - now)
+        cause = f"{words(left_today)} of the day's {words(limits.daily_cap or 0)} left; the next day begins in {wait}"
+        return Standing("Running", Rank.RUNNING, cause)
     return Standing("Running", Rank.RUNNING)
 
 

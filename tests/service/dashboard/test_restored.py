@@ -27,7 +27,7 @@ def test_it_needs_attention_and_says_why(restored, admin, reader):
     assert [each["name"] for each in listed["campaigns"]] == ["ads"]
     assert listed["campaigns"][0]["standing"]["word"] == "Restored"
     page = admin("GET", "/campaigns/ads").text
-    assert "<strong>Restored from a copy of " in page
+    assert "<strong>Restored from a copy that ends at " in page
     assert "No decision is made until the campaign is resumed with that amount" in page
     assert 'class="button primary" href="/campaigns/ads/resume"' in page
     assert RESUME not in reader("GET", "/campaigns/ads").text

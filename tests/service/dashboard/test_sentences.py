@@ -63,8 +63,8 @@ def test_a_cost_below_the_cap_that_came_too_late_is_not_said_to_be_above_it(stor
 @pytest.mark.parametrize(
     ("hold", "caps", "remedy"),
     [
-        (None, (2.0, 1.0), "add it under another name with a higher cap, in this campaign up to 2.0000"),
-        (None, (1.0, 1.0), "it needs a campaign with higher caps: here none can be above 1.0000"),
+        (None, (2.0, 1.0), "raise its cap: budgetbandits campaign change ads --cap 'b=1.5000'"),
+        (None, (1.0, 1.0), "raise its cap: budgetbandits campaign change ads --cap 'b=1.5000'"),
         (0.25, (1.0, 3.0), "If requests can cost that much, hold more for them, up to the arm's cap of 3.0000"),
     ],
 )
@@ -76,6 +76,11 @@ def test_the_remedy_for_an_overrun_is_one_that_can_help(store, admin, hold, caps
     again = seen(admin("GET", "/campaigns/ads?range=day"))
     assert said in again
     assert remedy in again
+    if "--cap" in remedy:
+        store.engine.change_terms("ads", {"caps": {"b": 1.5}, "budget": 20.0})
+        made = store.engine.decide("ads", "again", arms=["b"])
+        store.engine.feedback(made.decision, cost=1.5, reward=1.0)
+        assert (store.engine.account("ads").status, store.engine.account("ads").spent) == ("active", 2_500_000)
 
 
 # --- leases -----------------------------------------------------------------------------------------------------------

@@ -342,7 +342,7 @@ class StandingAnswer(BaseModel):
     campaign: str = _about("The campaign's name.")
     at: float = _about("When this was read, in seconds since 1970. Times are as of a few seconds before.")
     standing: Literal[STANDINGS] = _about("In a word.")  # type: ignore[valid-type]
-    cause: str = _about("Why, in words; empty for a campaign that runs.")
+    cause: str = _about("Why, in words; empty for a campaign that runs and is not at its daily cap.")
     needs_attention: bool = _about("Whether an operator should look at it.")
     runs_out: RunsOutAnswer | None = _about("Null if it does not run, or has spent too little to say anything.")
     pace: PaceAnswer | None = _about("Null if it has no plan.")
