@@ -15,13 +15,13 @@ from stores import in_threads
 
 HURRIED = """
 from budgetbandits.service.http import connections
-connections.SEND_SECONDS_MAX, connections.LINGER_SECONDS = 0.5, 0.05
+connections.SEND_SECONDS_MAX, connections.LINGER_SECONDS = 1.5, 0.05
 """
 
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory):
-    """Of a server that gives clients half a second, and one address ten connections."""
+    """Of a server that gives clients 1.5 seconds, since a busy machine is slow, and one address ten connections."""
     port = free_port()
     few = "connections.connection_limit = lambda: 20"
     process = serving(tmp_path_factory.mktemp("served"), port, first=HURRIED + few)
@@ -83,7 +83,7 @@ def test_requests_that_do_not_come_in_time(port):
     begun = time.monotonic()
     pieces = [(HEAD,), (b"GET",), half_a_body, (), (b"\r\n" * 10,)]
     head, word, body, *unused = in_threads(lambda each: sent(port, *each), pieces)
-    assert time.monotonic() - begun < 5.0
+    assert time.monotonic() - begun < 8.0
     problem(head, 408)
     problem(word, 408)
     problem(body, 401)  # without a key, it is said before the body has come; and cut off when it does not come
@@ -106,7 +106,7 @@ def test_what_is_no_http_is_a_problem(port):
 def test_a_connection_that_is_kept_serves_again(port):
     with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
         assert client.get("/healthz").status_code == 200
-        time.sleep(1.7)  # longer than a request may take, shorter than connections are kept
+        time.sleep(2.0)  # longer than a request may take, shorter than connections are kept
         assert client.get("/healthz").status_code == 200
 
 
@@ -145,7 +145,9 @@ def test_a_request_that_is_on_its_way_when_the_server_stops_is_answered(tmp_path
         )
         kept = HEAD.replace(b"Connection: close\r\n", b"") + b"\r\n"
         used.sendall(kept)
-        assert used.recv(65536).startswith(b"HTTP/1.1 200")
+        answer = b""
+        while not answer.endswith(b'{"status":"ok"}'):
+            answer += used.recv(65536)
         process.terminate()
         while True:  # until it takes no more connections
             try:
