@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from budgetbandits.errors import install
+
 SERVICE_COMMANDS = ("serve", "campaign", "shared-budget", "key", "webhook", "import", "backup", "restore")
 
 
@@ -16,10 +18,7 @@ def main() -> None:
         if missing.name not in ("typer", "rich"):
             raise
         extra = extra_of(sys.argv[1:])
-        print(
-            f"error: this command is in an extra; pip install 'budgetbandits[{extra}]', or '.[{extra}]' in a clone",
-            file=sys.stderr,
-        )
+        print(f"error: this command is in an extra; {install(extra)}", file=sys.stderr)
         sys.exit(2)
     cli.main()
 

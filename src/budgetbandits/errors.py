@@ -295,16 +295,24 @@ EXTRAS = {
 """The packages of each extra of pyproject.toml, by the names that are imported."""
 
 
+def install(extra: str) -> str:
+    """How to install an extra.
+
+    >>> install("lab")
+    "pip install 'budgetbandits[lab]', or '.[lab]' in a clone"
+    """
+    return f"pip install 'budgetbandits[{extra}]', or '.[{extra}]' in a clone"
+
+
 def missing_extra(missing: ImportError) -> MissingExtra | None:
     """The error that says what to install if a missing package belongs to an extra, else None.
 
     >>> missing_extra(ModuleNotFoundError("No module named 'numba'", name="numba"))
-    MissingExtra("this needs numba, which is not installed; pip install 'budgetbandits[lab]'")
+    MissingExtra("this needs numba, which is not installed; pip install 'budgetbandits[lab]', or '.[lab]' in a clone")
     >>> missing_extra(ModuleNotFoundError("No module named 'mine'", name="mine"))
     """
     package = (missing.name or "").partition(".")[0]
     extras = [extra for extra, packages in EXTRAS.items() if package in packages]
     if not extras:
         return None
-    install = " or ".join(f"'budgetbandits[{extra}]'" for extra in extras)
-    return MissingExtra(f"this needs {package}, which is not installed; pip install {install}", name=package)
+    return MissingExtra(f"this needs {package}, which is not installed; {install(extras[0])}", name=package)

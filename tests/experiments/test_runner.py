@@ -66,7 +66,7 @@ def test_if_nothing_is_ready_the_soonest_is_next():
 def test_preparing_is_reported_before_playing(tmp_path):
     said = []
     run(small(), tmp_path, Workers(jobs=1), progress=lambda doing, done, total: said.append((doing, done)))
-    assert said[:2] == [("starting", 0), ("preparing engines (compiled once on a machine)", 0)]
+    assert said[:2] == [("starting", 0), ("compiling engines, once", 0)]
     assert said[-1] == ("playing", 72)
 
 

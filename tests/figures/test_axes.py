@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from budgetbandits.figures import axes
 
@@ -41,6 +42,16 @@ def test_round_numbers_are_few_rising_and_inside(high):
         assert 1 <= len(found) <= most
         assert found == sorted(found)
         assert 0.7 <= found[0] <= found[-1] <= high
+
+
+def test_few_budgets_are_the_ticks_themselves():
+    for budgets, ticks in (([100, 300, 1_000, 3_000], [100, 300, 1_000, 3_000]), (range(100, 900, 100), None)):
+        drawn = Figure().subplots()
+        axes.budget_axis(drawn, [float(each) for each in budgets], ticks_max=5)
+        if ticks is not None:
+            assert drawn.xaxis.get_major_locator()().tolist() == ticks
+        else:
+            assert len(drawn.xaxis.get_major_locator()()) <= 8
 
 
 def test_negative_numbers_have_a_minus_sign():

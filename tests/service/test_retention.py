@@ -20,6 +20,7 @@ from budgetbandits.errors import (
     Conflict,
     DecisionArchived,
     Disagreement,
+    MissingExtra,
     NotFound,
     StoreError,
     WrongClock,
@@ -369,6 +370,14 @@ def test_a_pruned_rollup_that_was_changed_is_found(lived, tmp_path, clock):
         tmp_path / "money.db", f"UPDATE rollup SET decided = decided + 1 WHERE span = 86400 AND begins = {first}"
     )
     assert any("rollups" in text for text in verify(store, "ads"))
+
+
+def test_without_the_extra_nothing_is_made_even_if_nothing_is_old(store, engine, clock, tmp_path, monkeypatch):
+    campaign(engine)
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(MissingExtra, match=r"the archive needs polars; pip install 'budgetbandits\[archive\]'"):
+        retention(store, clock).prune("ads", tmp_path / "archive", days=1.0)
+    assert not list((tmp_path / "archive").glob("*/*"))
 
 
 def test_what_nobody_may_ask_for(store, engine, clock, tmp_path):

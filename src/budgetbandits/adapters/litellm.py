@@ -27,7 +27,7 @@ from typing import Any
 
 from budgetbandits.adapters.calls import CAPS_SECONDS, AnswerIds, TokenPrice, failure_of, request_fields
 from budgetbandits.client import AsyncClient, CampaignInfo
-from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused, MissingExtra
+from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused, MissingExtra, install
 
 try:
     import litellm
@@ -53,7 +53,7 @@ class BudgetCallback(CustomLogger):  # type: ignore[misc]
 
     def __init__(self, url: str, key: str, campaigns: Iterable[str], *, wait: float = 0.0) -> None:
         if litellm is None:
-            raise MissingExtra("this needs litellm; pip install 'budgetbandits[litellm]'", name="litellm")
+            raise MissingExtra(f"this needs litellm; {install('litellm')}", name="litellm")
         super().__init__()
         self._address, self._wait = (url, key), wait
         self._campaigns = frozenset(campaigns)

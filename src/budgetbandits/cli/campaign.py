@@ -293,6 +293,8 @@ def prune_command(
     with opened_service(store) as service, terminal(stderr=True).status(f"pruning {campaign}"):
         moved = service.retention.prune(campaign, archive, days, ACTOR)
     text = f"{moved.events:,} events and {moved.decisions:,} decisions of {campaign} are in {archive} now"
+    if not moved.events:
+        text = f"nothing of {campaign} that can be archived is older than {days:g} days"
     say({"campaign": campaign, "archive": str(archive)} | asdict(moved), text, as_json)
 
 

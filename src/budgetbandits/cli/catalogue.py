@@ -139,7 +139,7 @@ def check_command(
             console.print(Padding(escape(finding.detail), (0, 0, 0, 16)))
 
     if not as_json:
-        console.print(f"[bold]{escape(chosen.spec)}[/bold]: about a minute")
+        console.print(f"[bold]{escape(chosen.spec)}[/bold]: about a minute the first time")
     report = check_policy(chosen, show)
     if as_json:
         print_json(

@@ -22,7 +22,7 @@ import typer
 from rich.markup import escape
 
 from budgetbandits.cli.screen import AsJson, plain_table, print_json, terminal, whole_file, write_csv
-from budgetbandits.errors import BadParameter, MissingExtra
+from budgetbandits.errors import BadParameter, MissingExtra, install
 from budgetbandits.formatting.money import decimals
 from budgetbandits.validation import FileKey
 
@@ -249,5 +249,5 @@ def _write_parquet(rows: list[dict[str, Any]], names: list[str], path: Path) -> 
     try:
         import polars
     except ImportError:
-        raise MissingExtra("Parquet needs polars; pip install 'budgetbandits[lab]', or write .csv") from None
+        raise MissingExtra(f"Parquet needs polars; {install('lab')}, or write .csv") from None
     polars.DataFrame({name: [row.get(name) for row in rows] for name in names}).write_parquet(path)

@@ -127,6 +127,38 @@ def progress_bar(console: Console, **options: Any) -> Progress:
     return Progress(*columns, console=console, transient=True, **options)
 
 
+Tell = Callable[[str, int, int], None]
+"""A function of what is being done, and how many of how many runs are done."""
+
+
+@contextlib.contextmanager
+def run_bar(quiet: bool) -> Iterator[Tell]:
+    """Progress on stderr: a bar on a terminal; elsewhere a line now and then, or nothing for programs."""
+    console = terminal(stderr=True)
+    with progress_bar(console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=None, rate="")
+
+        def tell(doing: str, done: int, total: int) -> None:
+            if progress.tasks[0].total != total:  # the next study; runs before it say nothing about speed
+                progress.reset(task, total=total, completed=done)
+            speed = progress.tasks[0].speed
+            progress.update(task, description=doing, completed=done, rate=f"{speed:,.0f}/s" if speed else "")
+
+        yield tell if console.is_terminal or quiet else _lines()
+
+
+def _lines() -> Tell:
+    said: dict[str, object] = {}
+
+    def tell(doing: str, done: int, total: int) -> None:
+        tenth = (doing, total, 10 * done // total)
+        if said.get("last") != tenth:
+            said["last"] = tenth
+            print(f"{doing}: {done:,} of {total:,} runs", file=sys.stderr, flush=True)
+
+    return tell
+
+
 @contextlib.contextmanager
 def share_bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on a terminal; call the result with how much of how much is done."""

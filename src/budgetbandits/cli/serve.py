@@ -16,7 +16,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from budgetbandits.cli.service import DEFAULT_STORE, Address, public_address, use_password
-from budgetbandits.errors import BadParameter, MissingExtra
+from budgetbandits.errors import BadParameter, MissingExtra, install
 
 
 def environment_variable(flag: str) -> str:
@@ -143,7 +143,7 @@ def serve_command(
     if (retention is None) != (archive is None):
         raise BadParameter("--retention and --archive go together; give the days and the folder, or neither")
     if retention is not None and find_spec("polars") is None:  # else noticed when the first events are old enough
-        raise MissingExtra("--retention writes Parquet, which needs polars; pip install 'budgetbandits[archive]'")
+        raise MissingExtra(f"--retention writes Parquet, which needs polars; {install('archive')}")
     if (tls_cert is None) != (tls_key is None):
         raise BadParameter("--tls-cert and --tls-key go together; give both files, or neither")
     if workers > 1 and "://" not in store:

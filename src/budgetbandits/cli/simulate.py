@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from budgetbandits import plugins
-from budgetbandits.cli.screen import AsJson, plain_table, print_json, progress_bar, show_slower, terminal
+from budgetbandits.cli.screen import AsJson, plain_table, print_json, run_bar, show_slower, terminal
 from budgetbandits.formatting.numbers import count
 from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies import label
@@ -49,7 +47,7 @@ def simulate_command(
     arms = load(problem)
     policies = [plugins.find_policy(each) for text in policy for each in plugins.sweep(text)]
     check_specs(policies)
-    outcomes = simulate_all(arms, policies, budget, runs, seed, jobs, engine, max_rounds, horizon)
+    outcomes = simulate_all(arms, policies, budget, runs, seed, jobs, engine, max_rounds, horizon, quiet=as_json)
     if as_json:
         print_json(record(arms, outcomes))
     else:
@@ -66,13 +64,18 @@ def simulate_all(
     engine: str = "auto",
     max_rounds: int | None = None,
     horizon: int | None = None,
+    *,
+    quiet: bool = False,
 ) -> list[Outcome]:
     outcomes = []
-    with _progress(len(policies) * runs) as advance_to:
+    total = len(policies) * runs
+    with run_bar(quiet) as tell:
+        if total > 0:
+            tell("compiling engines, once", 0, total)
         for i, policy in enumerate(policies):
 
             def report(done: int, before: int = i * runs, name: str = policy.spec) -> None:
-                advance_to(before + done, name)
+                tell(name, before + done, total)
 
             outcomes.append(
                 simulate(
@@ -89,15 +92,6 @@ def simulate_all(
                 )
             )
     return outcomes
-
-
-@contextlib.contextmanager
-def _progress(total: int) -> Iterator[Callable[[int, str], None]]:
-    """A bar on stderr; silent where stderr is not a terminal."""
-    console = terminal(stderr=True)
-    with progress_bar(console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("preparing engines (compiled once on a machine)", total=total, rate="")
-        yield lambda done, name: bar.update(task, completed=done, description=name)
 
 
 def record(problem: Environment, outcomes: list[Outcome]) -> dict[str, Any]:

@@ -14,12 +14,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from budgetbandits.cli.screen import AsJson, StageTimes, plain_table, print_json, progress_bar, show_slower, terminal
+from budgetbandits.cli.screen import (
+    AsJson,
+    StageTimes,
+    Tell,
+    plain_table,
+    print_json,
+    run_bar,
+    show_slower,
+    terminal,
+)
 from budgetbandits.errors import BadParameter
 
 if TYPE_CHECKING:  # polars, joblib and matplotlib take a second to import, which other commands need not wait for
     from budgetbandits.experiments.paper.claims import Claim, ComparisonCounts
-    from budgetbandits.experiments.runner import ProgressCallback as Tell
     from budgetbandits.experiments.runner import Workers
 
 Out = Annotated[Path, typer.Option(help="The folder of the study; given again, the study continues.")]
@@ -235,32 +243,11 @@ def show_report(page: Path) -> None:
 
 @contextlib.contextmanager
 def bar(quiet: bool) -> Iterator[Tell]:
-    """Progress on stderr: a bar on a terminal; elsewhere a line now and then, or nothing for programs."""
-    console = terminal(stderr=True)
-    with progress_bar(console, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=None, rate="")
-
-        def tell(doing: str, done: int, total: int) -> None:
-            if progress.tasks[0].total != total:  # the next study; runs before it say nothing about speed
-                progress.reset(task, total=total, completed=done)
-            speed = progress.tasks[0].speed
-            progress.update(task, description=doing, completed=done, rate=f"{speed:,.0f}/s" if speed else "")
-
+    """`run_bar` for runs that are kept."""
+    with run_bar(quiet) as tell:
         try:
-            yield tell if console.is_terminal or quiet else _lines()
+            yield tell
         except KeyboardInterrupt:
             if not quiet:
                 print("finished runs are kept; the same command continues", file=sys.stderr)
             raise
-
-
-def _lines() -> Tell:
-    said: dict[str, object] = {}
-
-    def tell(doing: str, done: int, total: int) -> None:
-        tenth = (doing, total, 10 * done // total)
-        if said.get("last") != tenth:
-            said["last"] = tenth
-            print(f"{doing}: {done:,} of {total:,} runs", file=sys.stderr, flush=True)
-
-    return tell

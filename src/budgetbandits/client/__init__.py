@@ -9,14 +9,14 @@
 means; `retries` when a call is sent again; `models` what a campaign looks like. Import from here, not from the modules.
 """
 
-from budgetbandits.errors import MissingExtra
+from budgetbandits.errors import MissingExtra, install
 
 try:
     import httpx  # noqa: F401 - all modules of the package need it
 except ModuleNotFoundError as missing:
     if missing.name != "httpx":
         raise
-    raise MissingExtra("the client needs httpx; pip install 'budgetbandits[client]'", name="httpx") from None
+    raise MissingExtra(f"the client needs httpx; {install('client')}", name="httpx") from None
 
 from budgetbandits.client.async_client import AsyncClient, AsyncDecision
 from budgetbandits.client.client import Client, Decision

@@ -26,7 +26,7 @@ import joblib
 import numpy as np
 import polars as pl
 
-from budgetbandits.errors import BadParameter, BudgetBanditsError, MissingExtra, StudyError
+from budgetbandits.errors import BadParameter, BudgetBanditsError, MissingExtra, StudyError, install
 from budgetbandits.experiments.data import PLACE
 from budgetbandits.experiments.experiment_file import NamedProblem
 from budgetbandits.experiments.plan import Cell, Experiment
@@ -158,7 +158,7 @@ def run(
 
 
 def _doing(schedule: Schedule) -> str:
-    return "preparing engines (compiled once on a machine)" if schedule.preparing else "playing"
+    return "compiling engines, once" if schedule.preparing else "playing"
 
 
 def _prepare(cells: Sequence[Cell]) -> type:
@@ -260,7 +260,7 @@ def _dask_client(workers: Workers) -> Iterator[None]:
     try:
         from distributed import Client, LocalCluster
     except ImportError:
-        raise MissingExtra("a Dask cluster needs the extra: pip install 'budgetbandits[lab,dask]'") from None
+        raise MissingExtra(f"a Dask cluster needs the extra: {install('lab,dask')}") from None
     with contextlib.ExitStack() as stack:
         address: Any = workers.address
         if address is None:
@@ -289,7 +289,7 @@ def _ray_session(workers: Workers) -> Iterator[None]:
         import ray
         from ray.util.joblib import register_ray
     except ImportError:
-        raise MissingExtra("Ray needs the extra: pip install 'budgetbandits[lab,ray]'") from None
+        raise MissingExtra(f"Ray needs the extra: {install('lab,ray')}") from None
     ours = not ray.is_initialized()
     if ours:
         options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": "warning"}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from budgetbandits.errors import MissingExtra
+from budgetbandits.errors import MissingExtra, install
 
 if find_spec("matplotlib") is None:
-    raise MissingExtra("figures need Matplotlib; pip install 'budgetbandits[lab]'")
+    raise MissingExtra(f"figures need Matplotlib; {install('lab')}")

@@ -95,6 +95,8 @@ def budget_axis(axes: Axes, budgets: Sequence[float], ticks_max: int) -> None:
         axes.set_xscale("log")
         axes.set_xlim(low / side, high * side)
         logarithmic(axes.xaxis, low / side, high * side, ticks_max)
+        if len(budgets) <= ticks_max:
+            axes.xaxis.set_major_locator(FixedLocator(list(budgets)))
     else:
         axes.set_xlim(0.0, high * 1.03)
         straight(axes.xaxis, ticks_max)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.errors import BadFeature, BadParameter, MissingExtra, ProblemError
+from budgetbandits.errors import BadFeature, BadParameter, MissingExtra, ProblemError, install
 from budgetbandits.formatting.tables import csv_text
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.problems.records import csv_columns, named_columns, numbered, numbers
@@ -136,7 +136,7 @@ def table_columns(path: Path) -> Any:
     try:
         import polars
     except ImportError:
-        raise MissingExtra("Parquet needs polars; pip install 'budgetbandits[lab]', or export to .csv") from None
+        raise MissingExtra(f"Parquet needs polars; {install('lab')}, or export to .csv") from None
     try:
         return polars.read_parquet(path)
     except (OSError, polars.exceptions.PolarsError) as error:

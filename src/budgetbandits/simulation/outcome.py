@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.errors import BadParameter, MissingExtra
+from budgetbandits.errors import BadParameter, MissingExtra, install
 from budgetbandits.formatting.numbers import count
 from budgetbandits.formatting.tables import Cell, Table, estimate
 from budgetbandits.numerics.arrays import AnyArray, Array
@@ -272,7 +272,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 def need_polars(purpose: str) -> None:
     """Say in which extra polars is, where it is not installed."""
     if find_spec("polars") is None:
-        raise MissingExtra(f"{purpose} needs polars; pip install 'budgetbandits[lab]'")
+        raise MissingExtra(f"{purpose} needs polars; {install('lab')}")
 
 
 def check_metric(metric: str) -> None:

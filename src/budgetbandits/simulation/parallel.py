@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from budgetbandits.errors import BadParameter, MissingExtra
+from budgetbandits.errors import BadParameter, MissingExtra, install
 from budgetbandits.fingerprint import fingerprint, is_builtin
 from budgetbandits.policies.base import Policy
 from budgetbandits.problems.problem import Problem
@@ -114,7 +114,7 @@ def in_parallel(
     try:
         import joblib  # in the lab extra: one worker needs nothing but NumPy
     except ImportError:
-        raise MissingExtra("several workers need joblib; pip install 'budgetbandits[lab]', or use jobs=1") from None
+        raise MissingExtra(f"several workers need joblib; {install('lab')}, or use jobs=1") from None
     parallel = joblib.Parallel(n_jobs=jobs, return_as="generator", prefer="threads" if threads else "processes")
     results: Any = parallel(joblib.delayed(function)(*each) for each in arguments)
     try:

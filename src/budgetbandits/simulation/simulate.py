@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from budgetbandits.errors import BadParameter, BudgetBanditsError, MissingExtra
+from budgetbandits.errors import BadParameter, BudgetBanditsError, MissingExtra, install
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.files import policy_of
 from budgetbandits.policies.thompson import BetaThompson
@@ -143,8 +143,8 @@ def choose_engine(
         from budgetbandits.simulation import dispatch
     except ImportError:
         if wish == "fast":
-            raise MissingExtra("the fast engines need Numba; pip install 'budgetbandits[lab]'") from None
-        return Engine("reference", "Numba is not installed; pip install 'budgetbandits[lab]'")
+            raise MissingExtra(f"the fast engines need Numba; {install('lab')}") from None
+        return Engine("reference", f"Numba is not installed; {install('lab')}")
     from budgetbandits.simulation.engines.runtime.cache import on_compile, say_compiling
 
     with on_compile(compiling or say_compiling), attributed_to(policy):

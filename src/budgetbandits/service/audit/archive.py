@@ -24,7 +24,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 from pydantic_core import to_json
 
-from budgetbandits.errors import BadState, Conflict, DiskFull, MissingExtra, StoreError
+from budgetbandits.errors import BadState, Conflict, DiskFull, MissingExtra, StoreError, install
 from budgetbandits.service.ledger import Hold
 from budgetbandits.service.names import is_id
 from budgetbandits.service.stores.records import DecisionRow, Event
@@ -105,6 +105,7 @@ class Archive:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Only one process at a time prunes a campaign into this folder; it is made if need be."""
+        _polars()  # an error before anything is made
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             handle = os.open(self.folder / ".lock", os.O_CREAT | os.O_RDWR, 0o600)
@@ -265,5 +266,5 @@ def _polars() -> Any:
     try:
         import polars
     except ImportError:
-        raise MissingExtra("the archive needs polars; pip install 'budgetbandits[archive]'") from None
+        raise MissingExtra(f"the archive needs polars; {install('archive')}") from None
     return polars

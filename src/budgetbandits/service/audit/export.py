@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
-from budgetbandits.errors import BadParameter, Conflict
+from budgetbandits.errors import BadParameter, Conflict, install
 from budgetbandits.formatting.tables import csv_cell
 from budgetbandits.service.audit.archive import writing
 from budgetbandits.service.audit.checkpoint import Checkpoint
@@ -123,7 +123,7 @@ def _write_parquet(table: Table, slices: Iterator[list[Row]], file: IO[bytes]) -
         import polars
         from polars.io.plugins import register_io_source
     except ImportError:
-        raise BadParameter("Parquet needs polars; pip install 'budgetbandits[archive]', or export to .csv") from None
+        raise BadParameter(f"Parquet needs polars; {install('archive')}, or export to .csv") from None
     kinds = {TEXT: polars.String(), NUMBER: polars.Float64(), COUNT: polars.Int64()}
     schema = {name: kinds[kind] for name, kind in COLUMNS[table].items()}
     problem: list[BaseException] = []

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from budgetbandits.errors import HoldRefused
+from budgetbandits.errors import HoldRefused, install
 from budgetbandits.service.decisions import DecisionResult
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ class Tracing:
             from opentelemetry.sdk.trace import TracerProvider
             from opentelemetry.sdk.trace.export import BatchSpanProcessor
         except ImportError as error:
-            log.warning(
-                "no traces", error=str(error), remedy="pip install 'budgetbandits[otel]', or unset the endpoint"
-            )
+            log.warning("no traces", error=str(error), remedy=f"{install('otel')}, or unset the endpoint")
             return None
         name = os.environ.get("OTEL_SERVICE_NAME") or "budgetbandits"
         provider = TracerProvider(resource=Resource.create({"service.name": name}))

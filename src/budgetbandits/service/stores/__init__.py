@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from budgetbandits.errors import StoreError
+from budgetbandits.errors import StoreError, install
 from budgetbandits.service.stores.contract import Store
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
@@ -25,7 +25,7 @@ def open_store(address: str, must_exist: bool = False) -> Store:
         try:
             from budgetbandits.service.stores.postgres import PostgresStore
         except ImportError as error:
-            raise StoreError(f"PostgreSQL needs {error.name}; pip install 'budgetbandits[postgres]'") from None
+            raise StoreError(f"PostgreSQL needs {error.name}; {install('postgres')}") from None
 
         return PostgresStore(address)
     if must_exist and not Path(address).exists():

@@ -57,6 +57,8 @@ FIRST_SAMPLED = 1024
 PLAIN_LOOP_ARMS_MAX = 32
 """Up to this many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
 
+DECLARED = "; if that is so, give the class monotone = RISING_INDEX"
+
 Sampler = Callable[[int, int], tuple[Array, Array]]
 """Gives the rewards and costs of a number of an arm's next pulls."""
 
@@ -70,7 +72,7 @@ def how_played(rule: IndexRule, arms: int) -> Engine:
     if rule.drawn:
         return Engine("index plain loop", "it draws the arm at random, so every index counts in every round")
     if not known.lazy:
-        return Engine("index plain loop", "monotone does not say that its index rises with the rounds")
+        return Engine("index plain loop", "monotone does not say that its index never falls with the rounds" + DECLARED)
     if rule.kind >= FLOOR_SEEN:
         common = "best ratio" if rule.kind == BEST_RATIO else "smallest cost"
         # where the floor moves with every pull nearly every bound is loose: few arms are sooner evaluated outright; the
@@ -87,8 +89,8 @@ def how_played(rule: IndexRule, arms: int) -> Engine:
     if rule.kind == MONEY:
         return Engine("index bounds", "its index depends on variances, which blocks of pulls do not tell, and on money")
     if not known.blocks:
-        return Engine("index bounds", "monotone does not say that its index rises with the mean reward and falls with "
-                      "the mean cost and the pulls")  # fmt: skip
+        return Engine("index bounds", "monotone does not say that its index never falls with the mean reward, nor rises "
+                      "with the mean cost and the pulls" + DECLARED)  # fmt: skip
     if rule.kind == VARIANCE and not known.rises_with_first:
         return Engine("index bounds", "monotone does not say that its index rises with the variance")
     return Engine("index blocks")
