@@ -127,7 +127,7 @@ BAD_CALLS = {
     "negative cost": (lambda s, a: s.tell(a, 1.0, -0.1), CostOutOfRange, "cost -0.1"),
     "a cost too large to be one": (lambda s, a: s.tell(a, 1.0, 1e300), CostOutOfRange, "no amount of money"),
     "infinite cost": (lambda s, a: s.tell(a, 1.0, math.inf), CostOutOfRange, "cost inf"),
-    "reward too large": (lambda s, a: s.tell(a, 4.5, 1.0), RewardOutOfRange, "above reward_max 4; raise reward_max"),
+    "reward too large": (lambda s, a: s.tell(a, 4.5, 1.0), RewardOutOfRange, "above reward_max 4; tell reward=4, and"),
     "text for a cost": (lambda s, a: s.tell(a, 1.0, "much"), CostOutOfRange, "cost 'much'"),
     "telling twice": (lambda s, a: s.tell(0, 1.0, 1.0), UnknownAsk, "ask 0 is closed; tell or forget each ask once"),
     "an arm without an open ask": (lambda s, a: s.tell(other(a), 1.0, 1.0), UnknownAsk, "call ask\\(\\) first"),
@@ -253,6 +253,18 @@ def test_sums_of_holds_are_exact():
         for ask in asks:
             spend.forget(ask)
     assert spend.held == 0.0
+
+
+def test_totals_are_the_history_of_another_allocation():
+    spend = fresh(history={"mail": (5, 3.0, 2.0)})
+    for reward, cost in ((1.0, 0.5), (3.0, 1.5), (0.0, 1.0)):
+        spend.tell(spend.ask(), reward=reward, cost=cost)
+    spend.ask()
+    assert tuple(map(sum, zip(*spend.totals.values(), strict=True))) == (3, 4.0, 3.0)
+    assert {arm: pulls for arm, (pulls, _, _) in spend.totals.items()} == spend.pulls
+    again = fresh(history=spend.totals)
+    assert again.to_json() != fresh().to_json()
+    assert again.totals == fresh().totals
 
 
 @pytest.mark.parametrize("first", ["cost", "reward"])

@@ -370,8 +370,8 @@ class Allocation(AllocationState):
 def _warn(arm: str, charge: float, cap: float, level: int) -> None:
     """Warn of an overrun before anything is changed: where warnings are errors, the call can be repeated."""
     warnings.warn(
-        f"arm {arm!r} has cost {charge:g}, above its cost_max {cap:g}; all of it is booked. If such costs are real, "
-        "start the next allocation with a larger cost_max",
+        f"arm {arm!r} has cost {charge:g}, above its cost_max {cap:g}; all of it is booked, and nothing is to be done. "
+        "If such costs are real, start the next allocation with a larger cost_max",
         CostOverrun,
         stacklevel=level,
     )

@@ -110,8 +110,8 @@ class ArmSession:
         if not names:
             if features:
                 raise BadFeature(
-                    f"feature {min(features)!r:.60} is not looked at; name the features of requests at the start: "
-                    "features=[…], for bts-linear"
+                    f"feature {min(features)!r:.60} is not looked at; this allocation began without features: "
+                    "start another with features=[…]"
                 )
             return None
         given = features or {}

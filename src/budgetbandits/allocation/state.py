@@ -124,6 +124,13 @@ class AllocationState:
             return dict(zip(self._session.names, self._totals.pulls, strict=True))
 
     @property
+    def totals(self) -> dict[str, tuple[int, float, float]]:
+        """Each arm's pulls, the sum of their rewards and that of their costs: the ``history`` of another allocation."""
+        with self._lock:
+            totals = self._totals
+            return dict(zip(self._session.names, zip(*vars(totals).values(), strict=True), strict=True))
+
+    @property
     def failures(self) -> dict[str, int]:
         """How often each arm has failed."""
         with self._lock:

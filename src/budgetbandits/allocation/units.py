@@ -170,11 +170,12 @@ def _within(value: float, top: float, kind: str, arm: str, error: type[Exception
     if found != found:
         raise error(f"{kind} {value!r:.40} for arm {arm!r} is not a number; pass one in [0, {top:g}]")
     if found > top and not kind.startswith("total"):
-        setting = "reward_max" if kind == "reward" else "cost_max"
-        raise error(
-            f"{kind} {found:g} for arm {arm!r} is above {setting} {top:g}; "
-            f"raise {setting} when the allocation is created"
+        now, setting = (
+            (f"tell reward={top:g}, and give the next allocation a larger reward_max", "reward_max")
+            if kind == "reward"
+            else ("raise cost_max when the allocation is created", "cost_max")
         )
+        raise error(f"{kind} {found:g} for arm {arm!r} is above {setting} {top:g}; {now}")
     raise error(f"{kind} {found:g} for arm {arm!r} is not in [0, {top:g}]; pass a number in that range")
 
 

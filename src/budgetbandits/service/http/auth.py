@@ -255,7 +255,8 @@ class KeyRing:
         right = hmac.compare_digest(_digest(secret), known.key.digest if known is not None else _digest("none"))
         if known is None or not right:
             self._known.pop(text, None)
-            raise NotAllowed("no such key; send 'Authorization: Bearer bb_…' with a key of this service", known=False)
+            sent = "no such key" if text else "no key was sent"
+            raise NotAllowed(f"{sent}; send 'Authorization: Bearer bb_…' with a key of this service", known=False)
         if known.key.expired(known.read_at):
             self._known.pop(text, None)
             raise NotAllowed("this key has expired; ask an operator for a new one", known=False)

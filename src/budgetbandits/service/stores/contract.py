@@ -389,7 +389,9 @@ def find_campaign(transaction: DecisionTransaction, campaign: str) -> Campaign:
     # no id or name is otherwise, and a database might not take it
     row = transaction.campaign(campaign) if campaign.isprintable() else None
     if row is None:
-        raise NotFound(f"no campaign {campaign!r:.60}; create it first")
+        raise NotFound(
+            f"no campaign {campaign!r:.60}; 'budgetbandits campaign list' has all, 'campaign create' makes one"
+        )
     return row
 
 
