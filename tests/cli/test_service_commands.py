@@ -154,6 +154,8 @@ def test_terms(say):
         (["campaign", "export", "ads", "made.txt"], "use .csv or .parquet"),
         (["campaign", "export", "ads", "nowhere/made.csv"], "choose another place"),
         (["campaign", "export", "ads", "made.csv", "--table", "keys"], "decisions or events"),
+        (["campaign", "change", "ads", "dailycap=5"], "'dailycap=5' is no change; did you mean daily_cap?"),
+        (["campaign", "change", "ads", "currency=EUR"], "write TERM=VALUE with one of name, policy, budget"),
         (["campaign", "list", "--store", "elsewhere.db"], "no database 'elsewhere.db'"),
         (["key", "create", "--scope", "everything"], "choose from decide"),
         (["key", "create", "--scope", "read", "--campaign", "nothing"], "no campaign"),

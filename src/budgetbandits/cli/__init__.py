@@ -124,7 +124,10 @@ def main() -> None:
         if not hasattr(error, "format_message"):
             raise
         message = error.format_message()
-        remedy = "" if message.startswith(("Invalid", "No such")) else " See budgetbandits --help."
+        if not message:  # a group without a command, whose help has been shown
+            sys.exit(2)
+        command = getattr(getattr(error, "ctx", None), "command_path", "budgetbandits")
+        remedy = "" if message.startswith(("Invalid", "No such")) else f" See {command} --help."
         _fail("UsageError", message + remedy)
 
 

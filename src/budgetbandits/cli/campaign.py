@@ -6,6 +6,7 @@ It works on the store itself, next to the servers that use it: access to the dat
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -238,7 +239,9 @@ def _changed_term(text: str, names: Sequence[str]) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     name = name.strip().replace("-", "_")
     if not equals or name not in names:
-        raise BadParameter(f"{text!r:.60} is no change; write TERM=VALUE with one of {', '.join(names)}")
+        near = [] if name in (*TERMS, *names) else difflib.get_close_matches(name, names, 1)
+        meant = f"did you mean {near[0]}?" if near else f"write TERM=VALUE with one of {', '.join(names)}"
+        raise BadParameter(f"{text!r:.60} is no change; {meant}")
     if name in ("name", "policy"):
         return name, value
     if value == "none":
