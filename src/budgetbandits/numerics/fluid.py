@@ -230,12 +230,11 @@ def price_for_varied(reward: Array, cost: Array, weight: Array, rate: float, spr
     scarce = (weight * chosen_entries(cost, best)).sum(axis=1) >= rate
     if arms == 1:
         return np.where(scarce, ratio, 0.0)
-    cheapest = _cheapest(reward, cost)
-    prices, more, _ = _chains(reward, cost, cheapest)
-    prices, more = prices.reshape(draws, -1), (weight[:, None] * more).reshape(draws, -1)
+    least_cost, _, prices, more = _steps(reward, cost)
+    prices, more = prices.reshape(draws, -1), (more * weight).reshape(draws, -1)
     pays = prices > 0.0
     logs, more = np.log(np.where(pays, prices, 1.0)), np.where(pays, more, 0.0)
-    room = rate - (weight * chosen_entries(cost, cheapest)).sum(axis=1)
+    room = rate - least_cost @ weight
     enough = more.sum(axis=1) <= room
     low = np.where(pays, logs, np.inf).min(axis=1) - SEARCH_DEVIATIONS * spread
     high = np.where(pays, logs, -np.inf).max(axis=1) + SEARCH_DEVIATIONS * spread
@@ -305,15 +304,14 @@ def price_curve(reward: Array, cost: Array, weight: Array) -> PriceCurve:
     [0.5]
     """
     draws = len(reward)
-    cheapest = _cheapest(reward, cost)
-    prices, more, _ = _chains(reward, cost, cheapest)
-    prices, more = prices.reshape(draws, -1), (weight[:, None] * more).reshape(draws, -1)
+    least_cost, its_reward, prices, more = _steps(reward, cost)
+    prices, more = prices.reshape(draws, -1), (more * weight).reshape(draws, -1)
     order = np.argsort(-prices, axis=1)
     order += np.arange(draws)[:, None] * prices.shape[1]
     steps, spent = np.zeros((draws, prices.shape[1] + 2)), np.zeros((draws, prices.shape[1] + 1))
     steps[:, 1:-1], spent[:, 1:] = prices.reshape(-1)[order], more.reshape(-1)[order]
     earned = steps[:, :-1] * spent  # but for the first, which are those of the cheapest arms
-    spent[:, 0], earned[:, 0] = chosen_entries(cost, cheapest) @ weight, chosen_entries(reward, cheapest) @ weight
+    spent[:, 0], earned[:, 0] = least_cost @ weight, its_reward @ weight
     spent, earned = spent.cumsum(axis=1), earned.cumsum(axis=1)
     best = (earned / spent).argmax(axis=1)
     rows = np.arange(draws)
@@ -328,12 +326,6 @@ def chosen_entries(values: Array, arm: Arms) -> Array:
     return np.asarray(values.reshape(-1)[places])
 
 
-def _cheapest(reward: Array, cost: Array) -> Arms:
-    """The cheapest arm of each draw and segment; of several the one that earns most."""
-    least = chosen_entries(cost, cost.argmin(axis=2))
-    return np.asarray(np.where(cost == least[..., None], reward, -np.inf).argmax(axis=2))
-
-
 def _best_ratio(reward: Array, cost: Array, weight: Array) -> tuple[Array, Arms]:
     """The best ratio of what all segments earn to what they cost, and the arms that reach it."""
     # no mix has a better ratio, and that of each segment's best ratio is close
@@ -346,6 +338,35 @@ def _best_ratio(reward: Array, cost: Array, weight: Array) -> tuple[Array, Arms]
             break
         ratio = np.maximum(ratio, better)
     return ratio, arm
+
+
+def _steps(reward: Array, cost: Array) -> tuple[Array, Array, Array, Array]:
+    """The cost and the reward of the cheapest arm of each draw and segment, of several of the one that earns most.
+    And the steps of the chain from it on, as (draw, step, segment): the price at which each pays, 0 where there is
+    none, and what it costs more.
+
+    Which arms these are is not said: the largest of some numbers is found far faster than its place.
+    """
+    draws, segments, arms = reward.shape
+    rewards, costs = (np.ascontiguousarray(each.reshape(-1, arms).T) for each in (reward, cost))
+    paid = least_cost = costs.min(axis=0)
+    earned = its_reward = np.where(costs == paid, rewards, -np.inf).max(axis=0)
+    price, more = np.zeros((arms - 1, len(paid))), np.zeros((arms - 1, len(paid)))
+    for step in range(arms - 1):
+        extra = costs - paid
+        np.putmask(extra, extra <= 0.0, np.inf)
+        slope = (rewards - earned) / extra
+        best = slope.max(axis=0)
+        pays = best > 0.0
+        if not pays.any():
+            price, more = price[: step + 1], more[: step + 1]
+            break
+        leads = slope == np.where(pays, best, np.nan)
+        above = np.where(leads, costs, paid).max(axis=0)
+        earned = np.where(leads, rewards, earned).max(axis=0)
+        price[step], more[step], paid = best, above - paid, above
+    by_draw = (np.maximum(each, 0.0).reshape(-1, draws, segments).transpose(1, 0, 2) for each in (price, more))
+    return least_cost.reshape(draws, segments), its_reward.reshape(draws, segments), *by_draw
 
 
 def _chains(reward: Array, cost: Array, first: Arms) -> tuple[Array, Array, Arms]:
