@@ -26,7 +26,7 @@ import matplotlib.pyplot as plt
 from matplotlib.patches import Patch
 
 ARMS = (10, 100, 1000)
-COLOURS = ["#1b4965", "#5fa8d3", "#bee9e8", "#ca6702", "#e9c46a", "#8a817c"]
+COLOURS = ["#1b4965", "#5fa8d3", "#74b3a5", "#ca6702", "#d19a33", "#8a817c"]
 SETTLING = 45.0  # ns: outcome and bookkeeping of one settlement, measured by hand
 
 

@@ -14,12 +14,28 @@ function linkPictures() {
 
 // Long names in headings and tables may break after a dot, a slash, an underscore and the like.
 function breakNames() {
-  for (const part of document.querySelectorAll(".bd-article :is(h1, h2, h3), .bd-article td code .pre")) {
+  for (const part of document.querySelectorAll(".bd-article :is(h1, h2, h3), .bd-article td code .pre, nav.bd-links a, .page-toc .pre")) {
     const texts = [...part.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE);
     for (const text of texts) {
       const pieces = text.data.split(/(?<=[\w)\]][._/=,:-])(?=[a-z_])/i);
       text.replaceWith(...pieces.flatMap((piece, i) => (i ? [document.createElement("wbr"), piece] : [piece])));
     }
+  }
+}
+
+// A line neither begins with the punctuation behind a formula nor ends with a bracket in front of it.
+function keepPunctuation() {
+  for (const formula of document.querySelectorAll(".bd-article span.math:has(mjx-container:not([display]))")) {
+    const whole = document.createElement("span");
+    const [before, after] = [formula.previousSibling, formula.nextSibling];
+    const opens = before?.nodeType === Node.TEXT_NODE ? before.data.match(/[(\[]+$/)?.[0] : "";
+    const closes = after?.nodeType === Node.TEXT_NODE ? after.data.match(/^[.,;:!?)\]]+/)?.[0] : "";
+    if (!opens && !closes) continue;
+    whole.className = "whole";
+    formula.replaceWith(whole);
+    whole.append(opens ?? "", formula, closes ?? "");
+    if (opens) before.data = before.data.slice(0, -opens.length);
+    if (closes) after.data = after.data.slice(closes.length);
   }
 }
 
@@ -39,6 +55,7 @@ document.addEventListener("DOMContentLoaded", () => {
 window.addEventListener("load", async () => {
   linkPictures();
   await window.MathJax?.startup?.promise;
+  keepPunctuation();
   markWideFormulas();
   window.addEventListener("resize", markWideFormulas);
 });

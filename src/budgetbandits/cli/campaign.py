@@ -24,6 +24,7 @@ from budgetbandits.cli.screen import AsJson, filled, fits, local_time, plain_tab
 from budgetbandits.cli.service import ACTOR, DEFAULT_STORE, Address, once, opened_service, opened_store, say
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.money import decimals, same_decimals
+from budgetbandits.formatting.numbers import count
 from budgetbandits.terms import CHANGEABLE, MONEY, TERMS
 
 if TYPE_CHECKING:  # the service takes a quarter of a second to import, which other commands need not wait for
@@ -268,20 +269,20 @@ def export_command(
     if table not in ("decisions", "events"):
         raise BadParameter(f"table is {table!r}; use decisions or events")
     which: Literal["decisions", "events"] = "decisions" if table == "decisions" else "events"
-    count: int | None
+    rows: int | None
     if isinstance(store, ServerAddress):
         with store.client() as client:
             left = client.export(campaign, file, table)
-        count = row_count(file)
+        rows = row_count(file)
     else:
         from budgetbandits.service.audit.export import archived_rows, export
 
         with opened_store(store) as database:
-            count, left = export(database, campaign, file, which), archived_rows(database, campaign, which)
-    said = f"{table if count is None else f'{count:,} {table}'} in {file}" + (
+            rows, left = export(database, campaign, file, which), archived_rows(database, campaign, which)
+    said = f"{table if rows is None else f'{rows:,} {table}'} in {file}" + (
         f"; {left:,} earlier ones are in the archive" if left else ""
     )
-    say({"file": str(file), "table": table, "rows": count, "archived": left}, said, as_json)
+    say({"file": str(file), "table": table, "rows": rows, "archived": left}, said, as_json)
 
 
 @campaign_app.command("prune")
@@ -341,7 +342,8 @@ def verify_command(
 def say_differences(audited: dict[str, str], differences: list[str], agrees: str, as_json: bool) -> NoReturn:
     """Print what an audit has found, and exit with 1 if it is anything."""
     [name] = audited.values()
-    lines = [*differences, f"{len(differences)} differences between {name} and its events"] if differences else [agrees]
+    found = f"{count(len(differences), 'difference')} between {name} and its events"
+    lines = [*differences, found] if differences else [agrees]
     say({**audited, "agrees": not differences, "differences": differences}, "\n".join(lines), as_json)
     raise typer.Exit(1 if differences else 0)
 

@@ -134,7 +134,8 @@ def _show(title: str, table: ReplayTable, found: list[ReplayResult], policies: l
     lines = plain_table(
         "policy",
         numbers=("budget", "reward", *bounds, "used", "at most", *unanswered),
-        title=f"{escape(title)}\n{len(table):,} requests, {len(table.arms)} arms{segments}{features}, {orders} orders",
+        title=f"{escape(title)}\n{len(table):,} requests, {len(table.arms)} arms{segments}{features}, "
+        f"{count(orders, 'order')}",
         caption="reward: mean of a request, ± half of its 95 % interval over the orders.\n"
         f"best mix: what the best mix of arms earns, all means known{', by segment' if segments else ''}.\n"
         + ("hindsight: what the best arm for each request earns, all outcomes known.\n" if features else "")
