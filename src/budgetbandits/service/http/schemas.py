@@ -325,32 +325,32 @@ class ArmTotalAnswer(BaseModel):
 
 
 class RunsOutAnswer(BaseModel):
-    median: float = _about("When the money is likely to end, in seconds since 1970 ...")
-    low: float = _about("... with the middle 95 %: not before this ...")
-    high: float | None = _about("... and not after this; null if that is more than ten years away.")
+    median: float = _about("When the money is likely to end, in seconds since 1970.")
+    low: float = _about("The beginning of the middle 95 % of that time.")
+    high: float | None = _about("Its end; null if that is more than ten years away.")
 
 
 class PaceAnswer(BaseModel):
     plan: float = _about("What was to be spent by now, by pace_seconds or else by the horizon.")
     behind: float = _about("How much less was spent; negative if more was.")
     behind_share: float = _about("The same as a share of the budget.")
-    verdict: str = _about("In words.")
+    verdict: str = _about("Whether that is on plan, in words.")
 
 
 class StandingAnswer(BaseModel):
     id: str = _about("The campaign's id.")
     campaign: str = _about("The campaign's name.")
     at: float = _about("When this was read, in seconds since 1970. Times are as of a few seconds before.")
-    standing: Literal[STANDINGS] = _about("In a word.")  # type: ignore[valid-type]
+    standing: Literal[STANDINGS] = _about("How the campaign does, in a word.")  # type: ignore[valid-type]
     cause: str = _about("Why, in words; empty for a campaign that runs and is not at its daily cap.")
     needs_attention: bool = _about("Whether an operator should look at it.")
     runs_out: RunsOutAnswer | None = _about("Null if it does not run, or has spent too little to say anything.")
     pace: PaceAnswer | None = _about("Null if it has no plan.")
-    spent: float = _about("Also by leases that are not merged yet.")
+    spent: float = _about("What was spent, also by leases that are not merged yet.")
     left: float = _about("What new decisions can have.")
-    spent_24_hours: float = _about("Since the hour began that contains this time of yesterday, and so ...")
-    rewards_24_hours: int = _about("... the number of rewards reported ...")
-    reward_24_hours: float = _about("... and their sum.")
+    spent_24_hours: float = _about("What was spent since the hour began that contains this time of yesterday.")
+    rewards_24_hours: int = _about("The number of rewards reported in that time.")
+    reward_24_hours: float = _about("The sum of the rewards reported in that time.")
     last_decision_at: float | None = _about("Seconds since 1970.")
     last_feedback_at: float | None = _about("Seconds since 1970; when a cost was last reported.")
 
@@ -424,10 +424,10 @@ class WebhookAnswer(BaseModel):
     url: str = _about("Where notifications are sent.")
     campaign: str | None = _about("The name of the only campaign it is for; null for all.")
     created_at: float = _about("Seconds since 1970.")
-    waiting: int = _about("Notifications that it has not accepted yet ...", 0)
-    tries: int = _about("... and how often one of them was tried.", 0)
-    tried_at: float | None = _about("When a notification was last sent to it, in seconds since 1970 ...", None)
-    problem: str | None = _about("... and why it was not accepted; null if it was.", None)
+    waiting: int = _about("Notifications that it has not accepted yet.", 0)
+    tries: int = _about("How often one of these was tried, at most.", 0)
+    tried_at: float | None = _about("When a notification was last sent to it, in seconds since 1970.", None)
+    problem: str | None = _about("Why that was not accepted; null if it was.", None)
 
 
 class NewWebhookAnswer(WebhookAnswer):
