@@ -64,9 +64,9 @@ suites of your own.
 
 {verdict}
 
-![Mean and 99 % quantile of the regret by the lower bound: {shown}](../figures/champion.png)
+![Mean and 99 % quantile of the regret divided by the lower bound: {shown}](../figures/champion.png)
 
-Mean and 99 % quantile of the regret by the lower bound, averaged over the settings of the leaderboard
+Mean and 99 % quantile of the regret divided by the lower bound, averaged over the settings of the leaderboard
 that have many problems, with 95 % intervals: the choice, BTS and the best of the other rules by the
 score, each with its best parameters.
 """
@@ -208,7 +208,7 @@ def draw(shown: Sequence[Score], champion: str, path: Path) -> None:
             panel.set_ylim(len(shown) - 0.5, -0.5)
             panel.set_yticks(rows, [label(score.policy) for score in shown] if at == 0 else [""] * len(shown))
             scales.straight(panel.xaxis, 4)
-        name_axes(axes, "regret by the lower bound")
+        name_axes(axes, "regret divided by the lower bound")
         save(finish(figure), path)
 
 
@@ -299,7 +299,7 @@ def measured_part(
     lines = ["## Measured on other problems", "", MEASURED.format(champion=label(champion)), ""]
     lines += [
         "| setting | its mean | lowest mean in print | rival's mean less its own | its 99 % | lowest 99 % in print | "
-        "by its own | rivals surely above, tied, below |",
+        "÷ its own | rivals surely above, tied, below |",
         "|---|---|---|---|---|---|---|---|",
     ]
     both, surely = [], []

@@ -98,7 +98,8 @@ def found(summary: dict[str, Any]) -> list[str]:
     lines += [
         "## Over all settings",
         "",
-        "Mean regret by that of each setting's best, geometric mean over settings. Who plays in few comes last.",
+        "Mean regret divided by that of each setting's best, geometric mean over settings. Who plays in few comes "
+        "last.",
         "",
     ]
     lines += [
@@ -151,7 +152,7 @@ def _setting(setting: dict[str, Any]) -> list[str]:
     close = [row for row in rows if row["best"] or not row["apart"]]
     lines = [f"### {setting['title']}", "", about, ""]
     lines += [
-        "| policy | mean | behind the best | median | 90 % | 99 % | its interval | largest | by the bound |",
+        "| policy | mean | behind the best | median | 90 % | 99 % | its interval | largest | ÷ bound |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows[:FIRST]:

@@ -95,7 +95,7 @@ def main() -> None:
     for features, arms, horizon in sorted(itertools.product(FEATURES, ARMS, HORIZONS)):
         found = [estimate(shares[policy, features, arms, horizon]) for policy in POLICIES]
         print(f"| {features} | {arms} | {horizon:,} | {' | '.join(found)} |")
-    print(f"\n| arms | reward with {NOISE} useless features, by that without them |\n|---|---|")
+    print(f"\n| arms | reward with {NOISE} useless features, divided by that without them |\n|---|---|")
     for arms in sorted(ARMS):
         print(f"| {arms} | {estimate(rewards[NOISE, arms] / rewards[0, arms])} |")
     last, options = asked.games - 1, "" if asked.games == parser.get_default("games") else f" --games {asked.games}"

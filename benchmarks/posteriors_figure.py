@@ -46,7 +46,7 @@ def draw_priors(of: Mapping[str, Ratios], policies: Sequence[str], path: Path) -
             panel.set_yticks(range(len(others)), [NAMES[policy] for policy in others])
             panel.tick_params(axis="y", length=0)
         panels[0].invert_yaxis()
-        panels[len(of) // 2].set_xlabel("pseudo-regret by that of BTS (lower is better)")
+        panels[len(of) // 2].set_xlabel("pseudo-regret divided by that of BTS (lower is better)")
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
         figure.savefig(path, dpi=160)
 

@@ -71,7 +71,7 @@ def test_verify_says_what_is_wrong_and_exits_with_1(say, tmp_path):
     say(*ADS)
     tamper(tmp_path / "budgetbandits.db", "UPDATE campaign SET budget = budget + 1")
     said = say("campaign", "verify", "ads", code=1)
-    assert "1 differences" in said
+    assert "1 difference between" in said
     assert "500000001" in said
 
 

@@ -24,7 +24,7 @@ def test_a_shared_budgets_life(say, engine, tmp_path):
     say("shared-budget", "show", "sales", fails="no shared budget 'sales'")
     assert "agrees with the events of its campaigns" in say("shared-budget", "verify", "marketing")
     tamper(tmp_path / "budgetbandits.db", "UPDATE shared_budget SET spent = 1")
-    assert "1 differences" in say("shared-budget", "verify", "marketing", code=1)
+    assert "1 difference between" in say("shared-budget", "verify", "marketing", code=1)
     tamper(tmp_path / "budgetbandits.db", "UPDATE shared_budget SET spent = 750000")
     assert "shared budget" not in say("campaign", "change", "ads", "shared_budget=none")
     assert "No campaigns yet" in say("shared-budget", "show", "marketing")

@@ -98,9 +98,9 @@ def _show_overall(summary: dict[str, Any]) -> None:
         )
     terminal().print(table)
     terminal().print(
-        f"Mean regret by that of each setting's best policy, geometric mean over the settings that a policy plays; the "
-        f"first {min(POLICIES_SHOWN_MAX, len(ranked))} of {count(len(ranked), 'policy')} that need to know nothing but "
-        f"{given_knowledge(summary)}."
+        f"Mean regret divided by that of each setting's best policy, geometric mean over the settings that a policy "
+        f"plays; the first {min(POLICIES_SHOWN_MAX, len(ranked))} of {count(len(ranked), 'policy')} that need to know "
+        f"nothing but {given_knowledge(summary)}."
     )
 
 
@@ -119,7 +119,7 @@ def _show_score(scored: dict[str, Any], settings: int) -> None:
         for word, key in (("surely ahead", "ahead"), ("tied", "tied"), ("surely behind", "behind"))
     )
     terminal().print(
-        f"Score: mean, median, 90 % and 99 % quantile of the regret by the lower bound, averaged over "
+        f"Score: mean, median, 90 % and 99 % quantile of the regret divided by the lower bound, averaged over "
         f"{len(scored['settings'])} of {count(settings, 'setting')} (those with several problems and a known bound); "
         f"the first {min(POLICIES_SHOWN_MAX, len(rows))} of {count(len(rows), 'policy')} that play in all of them and "
         f"need to know nothing but the budget. First in: the share of resamples in which a policy has the lowest.\n"

@@ -34,8 +34,8 @@ LEAST = 1e-9
 
 
 class Score(NamedTuple):
-    """A policy's statistics by the lower bound with their intervals, the mean of them with its own, and the share of
-    resamples of the problems in which it is first."""
+    """A policy's statistics divided by the lower bound, with their intervals, the mean of them with its own, and the
+    share of resamples of the problems in which it is first."""
 
     policy: str
     statistics: tuple[float, ...]

@@ -121,8 +121,8 @@ def sentences(summary: dict[str, Any]) -> list[str]:
     whose = listed([f"{label(policy)} on {len(where)}" for policy, where in wins.items()]) if wins else ""
     ahead = f"On {sure} of {of} one policy is surely ahead of every other (95 %, Holm): {whose}."
     return [
-        f"Over all settings {label(first['policy'])} has the lowest mean regret by that of each setting's best: "
-        f"{first['times']:.2f} times it [{interval(first['low'], first['high'])}]"
+        f"Over all settings {label(first['policy'])} has the lowest mean regret divided by that of each setting's "
+        f"best: {first['times']:.2f} times it [{interval(first['low'], first['high'])}]"
         + (
             f"; the intervals of {listed([label(row['policy']) for row in close[:5]])} overlap with that."
             if close
