@@ -542,7 +542,8 @@ def test_every_engine_says_why_it_is_not_a_faster_one():
         assert bool(reason) == bool(found.reason)
     library = "Unknown attribute 'betainccinv' of type Module(<module 'scipy.special'>)"  # no folder of this machine
     assert library in engine_for(PROBLEM, parse_policy("bayes-ucb")).reason
-    assert "rises with the rounds" in engine_for(PROBLEM, Forgetful()).reason
+    remedy = "never falls with the rounds; if that is so, give the class monotone = RISING_INDEX"
+    assert remedy in engine_for(PROBLEM, Forgetful()).reason
     partly = type(
         "Partly", (Forgetful,), {"index": staticmethod(bare_ratio), "monotone": Monotonicity(rises_with_rounds=True)}
     )
