@@ -308,7 +308,7 @@ def _share_labels(frame: Frame, view: CampaignView, ends: Sequence[tuple[int, fl
         x, colour = frame.right, view.colour(number)
         placed.append(
             f'<rect class="swatch {colour}" x="{x + 10}" y="{y - 9:.1f}" width="9" height="9" rx="2"/>'
-            f'<text x="{x + 25}" y="{y:.1f}">{escape(truncated(name, 13))}</text>'
+            f'<text x="{x + 25}" y="{y:.1f}">{escape(truncated(name, 10))}</text>'
             f'<text class="strong" x="{x + 146}" y="{y:.1f}" text-anchor="end">{escape(_whole(part))}</text>'
         )
     return "".join(placed)
