@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 from rich import box
@@ -23,6 +23,9 @@ from rich.table import Table
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.tables import csv_cell
+
+if TYPE_CHECKING:  # experiments take a second to import
+    from budgetbandits.experiments.runner import ProgressCallback
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document; errors go to stderr as JSON.")]
 
@@ -127,12 +130,8 @@ def progress_bar(console: Console, **options: Any) -> Progress:
     return Progress(*columns, console=console, transient=True, **options)
 
 
-Tell = Callable[[str, int, int], None]
-"""A function of what is being done, and how many of how many runs are done."""
-
-
 @contextlib.contextmanager
-def run_bar(quiet: bool) -> Iterator[Tell]:
+def run_bar(quiet: bool) -> Iterator[ProgressCallback]:
     """Progress on stderr: a bar on a terminal; elsewhere a line now and then, or nothing for programs."""
     console = terminal(stderr=True)
     with progress_bar(console, disable=not console.is_terminal) as progress:
@@ -147,7 +146,7 @@ def run_bar(quiet: bool) -> Iterator[Tell]:
         yield tell if console.is_terminal or quiet else _lines()
 
 
-def _lines() -> Tell:
+def _lines() -> ProgressCallback:
     said: dict[str, object] = {}
 
     def tell(doing: str, done: int, total: int) -> None:

@@ -14,21 +14,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from budgetbandits.cli.screen import (
-    AsJson,
-    StageTimes,
-    Tell,
-    plain_table,
-    print_json,
-    run_bar,
-    show_slower,
-    terminal,
-)
+from budgetbandits.cli.screen import AsJson, StageTimes, plain_table, print_json, run_bar, show_slower, terminal
 from budgetbandits.errors import BadParameter
 
 if TYPE_CHECKING:  # polars, joblib and matplotlib take a second to import, which other commands need not wait for
     from budgetbandits.experiments.paper.claims import Claim, ComparisonCounts
-    from budgetbandits.experiments.runner import Workers
+    from budgetbandits.experiments.runner import ProgressCallback, Workers
 
 Out = Annotated[Path, typer.Option(help="The folder of the study; given again, the study continues.")]
 Jobs = Annotated[int, typer.Option(help="Worker processes; -1 for one per core.")]
@@ -242,7 +233,7 @@ def show_report(page: Path) -> None:
 
 
 @contextlib.contextmanager
-def bar(quiet: bool) -> Iterator[Tell]:
+def bar(quiet: bool) -> Iterator[ProgressCallback]:
     """`run_bar` for runs that are kept."""
     with run_bar(quiet) as tell:
         try:
