@@ -196,7 +196,7 @@ def test_tags_are_changed_by_the_form_and_filter_the_list(store, admin):
     assert 'data-for="tags"' in wrong
 
 
-def test_a_webhook_is_added_and_dropped_on_its_page(store, admin, reader):
+def test_a_webhook_is_added_tested_and_dropped_on_its_page(store, admin, reader, monkeypatch):
     store.engine.create("ads", "bts", 20.0, {"a": 1.0, "b": 0.5})
     assert "None yet" in admin("GET", "/webhooks").text
     wrong = admin.check("/webhooks/add", {"url": "ftp://example.com"}).text
@@ -215,6 +215,14 @@ def test_a_webhook_is_added_and_dropped_on_its_page(store, admin, reader):
     assert reader("GET", "/webhooks").status_code == 403
     alone = Browser(store.app, make_key(store, ["admin"], 0.0, "ads"))
     assert alone("GET", "/webhooks").status_code == 403
+    sent = iter([None, "status 500"])
+    monkeypatch.setattr("budgetbandits.service.webhooks.send_test", lambda _, id: next(sent) if id == hook.id else id)
+    assert "type test" in admin.check("/webhooks/test", {"id": hook.id}).text
+    tested = [admin.confirm("/webhooks/test", {"id": hook.id}).text for _ in range(2)]
+    assert "https://example.com/&lt;b&gt; has accepted" in tested[0]
+    assert "Not accepted: status 500" in tested[1]
+    assert reader("GET", f"/webhooks/test?id={hook.id}").status_code == 403
     assert admin.confirm("/webhooks/drop", {"id": hook.id}).status_code == 303
+    assert "may have been dropped already" in admin("GET", f"/webhooks/test?id={hook.id}").text
     assert store.read(lambda tx: tx.webhooks().all()) == []
     assert "may have been dropped already" in admin("POST", "/webhooks/drop", {"code": admin.code("/"), "id": "x"}).text

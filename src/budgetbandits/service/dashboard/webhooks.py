@@ -1,4 +1,4 @@
-"""The webhooks page: all addresses with how their latest notification went, and forms to add and to drop one."""
+"""The webhooks page: all addresses with how their latest notification went, and forms to add, test and drop one."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ class WebhookPages:
         return [
             Route("/webhooks", page(self._all)),
             Route("/webhooks/add", page(self._add), methods=both),
+            Route("/webhooks/test", page(self._test), methods=both),
             Route("/webhooks/drop", page(self._drop), methods=both),
         ]
 
@@ -65,6 +66,27 @@ class WebhookPages:
         step = FormFlow(
             "Add a webhook", address("webhooks", "add"), _crumbs(), "action.html", {"fields": FIELDS}, preview, do
         )
+        return await follow(self._dashboard, request, session, form, step)
+
+    async def _test(self, request: Request, session: Session) -> Response:
+        form = await sent_for_all(request, session, "the webhooks")
+        id = form.get("id", "")
+
+        def preview(tx: Transaction, in_full: bool = True) -> Preview:
+            return _to_test(tx, id)
+
+        def do() -> Response:
+            to_test = self._store.read(preview)
+            to_test.check(form)
+            problem = webhooks.send_test(self._store, id)
+            log.info("webhook tested", webhook=id, problem=problem, actor=session.name)
+            return self._dashboard.filled(
+                "webhook_tested.html", request, session, url=to_test.relies_on[1], problem=problem,
+                seconds=webhooks.TRY_SECONDS,
+            )  # fmt: skip
+
+        values = {"fields": (), "back": "All webhooks"}
+        step = FormFlow("Test a webhook", address("webhooks", "test"), _crumbs(), "action.html", values, preview, do)
         return await follow(self._dashboard, request, session, form, step)
 
     async def _drop(self, request: Request, session: Session) -> Response:
@@ -115,11 +137,30 @@ class _WantedWebhook:
         return Preview(button, changes, relies_on=[self.url, self.campaign], recorded=RECORDED)
 
 
+def _hook(tx: Transaction, id: str) -> dict[str, Any]:
+    for hook in webhooks.listed(tx):
+        if hook["id"] == id:
+            return hook
+    raise NotFound("there is no such webhook; it may have been dropped already")
+
+
+def _to_test(tx: Transaction, id: str) -> Preview:
+    button = "Send a test"
+    try:
+        url = _hook(tx, id)["url"]
+    except NotFound as error:
+        return Preview(button, [], error)
+    changes = [("Address", url, ""), ("It gets", "one signed notification of the type test, now and once", "")]
+    return Preview(button, changes, relies_on=[id, url], recorded=RECORDED)
+
+
 def _to_drop(tx: Transaction, id: str) -> Preview:
-    hook: dict[str, Any] | None = next((each for each in webhooks.listed(tx) if each["id"] == id), None)
-    if hook is None:
-        return Preview("Drop it", [], NotFound("there is no such webhook; it may have been dropped already"))
+    button = "Drop the webhook"
+    try:
+        hook = _hook(tx, id)
+    except NotFound as error:
+        return Preview(button, [], error)
     changes = [("Address", hook["url"], ""), ("Of", hook["campaign"] or "all campaigns", "")]
     if hook["waiting"]:
         changes.append(("Not accepted yet", f"{hook['waiting']:,} notifications, which are dropped with it", ""))
-    return Preview("Drop the webhook", changes, relies_on=[id], dangerous=True, final=True, recorded=RECORDED)
+    return Preview(button, changes, relies_on=[id], dangerous=True, final=True, recorded=RECORDED)
