@@ -57,7 +57,7 @@ def budgetbandits(world: World) -> Pair:
         ask = spend.ask()
         name = ask.arm if hasattr(ask, "arm") else str(ask)  # in earlier versions an ask is its arm's name
         reward, cost = world.pull(world.number[name])
-        spend.tell(ask, reward, cost)
+        spend.tell(ask, reward=reward, cost=cost)
 
     return pair
 
@@ -75,7 +75,9 @@ def linear(world: World) -> Pair:
         number = (number + 1) % count
         ask = spend.ask(features=requests[number])
         reward, _ = world.pull(world.number[ask.arm])
-        spend.tell(ask, reward, 0.1 * (1 + world.number[ask.arm]) * float(np.exp(0.2 * np.tanh(rows[number, 0]))))
+        spend.tell(
+            ask, reward=reward, cost=0.1 * (1 + world.number[ask.arm]) * float(np.exp(0.2 * np.tanh(rows[number, 0])))
+        )
 
     return pair
 

@@ -67,7 +67,7 @@ class InProgram:
         return ask.arm, str(ask.id)
 
     def tell(self, decision: str, now: float, reward: float | None, cost: float) -> None:
-        self._spend.tell(int(decision), reward, cost, failed=reward is None)
+        self._spend.tell(int(decision), reward=reward, cost=cost, failed=reward is None)
 
     @property
     def spent(self) -> float:

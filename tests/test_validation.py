@@ -44,7 +44,7 @@ DOORS = {
 
 def _told(reward=0.5, cost=0.5):
     spend = made()
-    spend.tell(spend.ask(), reward, cost)
+    spend.tell(spend.ask(), reward=reward, cost=cost)
     return spend
 
 

@@ -103,7 +103,7 @@ def test_asks_are_told_in_any_order():
     assert list(spend.pending) == asks
     assert [repr(ask) for ask in asks] == [f"Ask({number}, {ask.arm!r})" for number, ask in enumerate(asks)]
     for ask in reversed(asks):
-        spend.tell(ask, 1.0, 0.5)
+        spend.tell(ask, reward=1.0, cost=0.5)
     assert spend.pending == ()
     assert sum(spend.pulls.values()) == 4
 
@@ -111,7 +111,7 @@ def test_asks_are_told_in_any_order():
 def test_a_budget_spent_to_the_cent_counts():
     spend = fresh(budget=0.3, cost_max=0.1)
     for _ in range(3):  # 0.1 + 0.1 + 0.1 is more than 0.3 in floats
-        spend.tell(spend.ask(), 1.0, 0.1)
+        spend.tell(spend.ask(), reward=1.0, cost=0.1)
     assert spend.exhausted
     assert spend.earned == 3.0
 
@@ -121,23 +121,47 @@ def other(ask):
 
 
 BAD_CALLS = {
-    "unknown arm": (lambda s, a: s.tell("serach", 1.0, 1.0), UnknownArm, "no arm 'serach'; the arms are 'search'"),
-    "NaN reward": (lambda s, a: s.tell(a, math.nan, 1.0), RewardOutOfRange, "reward nan"),
-    "NaN cost": (lambda s, a: s.tell(a, 1.0, math.nan), CostOutOfRange, "cost nan"),
-    "negative cost": (lambda s, a: s.tell(a, 1.0, -0.1), CostOutOfRange, "cost -0.1"),
-    "a cost too large to be one": (lambda s, a: s.tell(a, 1.0, 1e300), CostOutOfRange, "no amount of money"),
-    "infinite cost": (lambda s, a: s.tell(a, 1.0, math.inf), CostOutOfRange, "cost inf"),
-    "reward too large": (lambda s, a: s.tell(a, 4.5, 1.0), RewardOutOfRange, "above reward_max 4; tell reward=4, and"),
-    "text for a cost": (lambda s, a: s.tell(a, 1.0, "much"), CostOutOfRange, "cost 'much'"),
-    "telling twice": (lambda s, a: s.tell(0, 1.0, 1.0), UnknownAsk, "ask 0 is closed; tell or forget each ask once"),
-    "an arm without an open ask": (lambda s, a: s.tell(other(a), 1.0, 1.0), UnknownAsk, "call ask\\(\\) first"),
+    "unknown arm": (
+        lambda s, a: s.tell("serach", reward=1.0, cost=1.0),
+        UnknownArm,
+        "no arm 'serach'; the arms are 'search'",
+    ),
+    "NaN reward": (lambda s, a: s.tell(a, reward=math.nan, cost=1.0), RewardOutOfRange, "reward nan"),
+    "NaN cost": (lambda s, a: s.tell(a, reward=1.0, cost=math.nan), CostOutOfRange, "cost nan"),
+    "negative cost": (lambda s, a: s.tell(a, reward=1.0, cost=-0.1), CostOutOfRange, "cost -0.1"),
+    "a cost too large to be one": (
+        lambda s, a: s.tell(a, reward=1.0, cost=1e300),
+        CostOutOfRange,
+        "no amount of money",
+    ),
+    "infinite cost": (lambda s, a: s.tell(a, reward=1.0, cost=math.inf), CostOutOfRange, "cost inf"),
+    "reward too large": (
+        lambda s, a: s.tell(a, reward=4.5, cost=1.0),
+        RewardOutOfRange,
+        "above reward_max 4; tell reward=4, and",
+    ),
+    "text for a cost": (lambda s, a: s.tell(a, reward=1.0, cost="much"), CostOutOfRange, "cost 'much'"),
+    "telling twice": (
+        lambda s, a: s.tell(0, reward=1.0, cost=1.0),
+        UnknownAsk,
+        "ask 0 is closed; tell or forget each ask once",
+    ),
+    "an arm without an open ask": (
+        lambda s, a: s.tell(other(a), reward=1.0, cost=1.0),
+        UnknownAsk,
+        "call ask\\(\\) first",
+    ),
     "nothing told": (lambda s, a: s.tell(a), BadParameter, "neither reward nor cost"),
     "a hold above cost_max": (lambda s, a: s.ask(hold=2.5), BadParameter, "above cost_max 2"),
     "a hold of nothing": (lambda s, a: s.ask(hold=0), BadParameter, "hold is 0; use a positive"),
     "a negative hold": (lambda s, a: s.ask(hold=-1.0), BadParameter, "hold is -1"),
     "a hold in words": (lambda s, a: s.ask(hold="all"), BadParameter, "hold is 'all'"),
-    "an ask of another": (lambda s, a: s.tell(Ask(99, a.arm), 1.0, 1.0), UnknownAsk, "ask 99 is none"),
-    "an arm of another": (lambda s, a: s.tell(Ask(a.id, other(a)), 1.0, 1.0), UnknownAsk, "none of this allocation"),
+    "an ask of another": (lambda s, a: s.tell(Ask(99, a.arm), reward=1.0, cost=1.0), UnknownAsk, "ask 99 is none"),
+    "an arm of another": (
+        lambda s, a: s.tell(Ask(a.id, other(a)), reward=1.0, cost=1.0),
+        UnknownAsk,
+        "none of this allocation",
+    ),
     "no such arm to retire": (lambda s, a: s.retire("radio"), UnknownArm, "no arm 'radio'"),
     "an arm that is there": (lambda s, a: s.add_arm("mail"), BadParameter, "there already"),
     "a history that is impossible": (
@@ -148,9 +172,9 @@ BAD_CALLS = {
     "a history in pieces": (lambda s, a: s.add_arm("radio", history=(3, 1.0)), BadParameter, "total reward"),
     "pulls by halves": (lambda s, a: s.add_arm("radio", history=(2.5, 1.0, 1.0)), BadParameter, "whole number"),
     "more pulls than can be counted": (lambda s, a: s.add_arm("radio", history=(10**30, 0, 0)), BadParameter, "2\\^53"),
-    "a number too large": (lambda s, a: s.tell(a, 10**400, 1.0), RewardOutOfRange, "not a number"),
-    "text that looks like a number": (lambda s, a: s.tell(a, "1.0", 1.0), RewardOutOfRange, "not a number"),
-    "a list for an arm": (lambda s, a: s.tell(["mail"], 1.0, 1.0), UnknownArm, "no arm"),
+    "a number too large": (lambda s, a: s.tell(a, reward=10**400, cost=1.0), RewardOutOfRange, "not a number"),
+    "text that looks like a number": (lambda s, a: s.tell(a, reward="1.0", cost=1.0), RewardOutOfRange, "not a number"),
+    "a list for an arm": (lambda s, a: s.tell(["mail"], reward=1.0, cost=1.0), UnknownArm, "no arm"),
     "an arm without a name": (lambda s, a: s.add_arm(""), BadParameter, "not text"),
     "an arm with a number": (lambda s, a: s.add_arm(5), BadParameter, "not text"),
     "a negative top-up": (lambda s, a: s.top_up(-1.0), BadParameter, "amount"),
@@ -164,7 +188,7 @@ def test_a_refused_call_names_the_remedy_and_changes_nothing(what, policy):
     call, error, words = BAD_CALLS[what]
     spend = fresh(policy)
     for _ in range(5):
-        spend.tell(spend.ask(), 1.0, 0.5)
+        spend.tell(spend.ask(), reward=1.0, cost=0.5)
     ask = spend.ask()
     before = spend.to_json()
     with pytest.raises(error, match=words):
@@ -175,13 +199,13 @@ def test_a_refused_call_names_the_remedy_and_changes_nothing(what, policy):
 def test_after_exhaustion_nothing_is_asked_until_a_top_up():
     spend = fresh(budget=2.0)
     late, last = spend.ask(), spend.ask()
-    spend.tell(last, 1.0, 2.0)
+    spend.tell(last, reward=1.0, cost=2.0)
     before = spend.to_json()
     with pytest.raises(BudgetExhausted, match="top_up"):
         spend.ask()
     assert spend.to_json() == before
     spend.top_up(5.0)
-    spend.tell(late, 1.0, 0.5)
+    spend.tell(late, reward=1.0, cost=0.5)
     assert (spend.spent, spend.budget) == (2.5, 7.0)
 
 
@@ -194,7 +218,7 @@ def test_what_is_told_after_exhaustion_is_booked(policy):
     while len(asks) < 50 and not spend.exhausted:
         asks.append(spend.ask())
     for ask in asks:
-        spend.tell(ask, 1.0, 0.0625)
+        spend.tell(ask, reward=1.0, cost=0.0625)
     assert len(asks) == 50
     assert spend.exhausted
     assert spend.spent == 50 * 0.0625
@@ -206,11 +230,11 @@ def test_what_is_told_after_exhaustion_is_booked(policy):
 def test_a_late_pull_that_cost_nothing_is_earned_if_the_budget_was_not_overdrawn():
     spend = fresh(budget=2.0)
     free, last, too_late, over = (spend.ask() for _ in range(4))
-    spend.tell(last, 1.0, 2.0)
-    spend.tell(free, 1.0, 0.0)
+    spend.tell(last, reward=1.0, cost=2.0)
+    spend.tell(free, reward=1.0, cost=0.0)
     assert (spend.earned, spend.spent) == (2.0, 2.0)
-    spend.tell(over, 1.0, 0.5)
-    spend.tell(too_late, 1.0, 0.0)
+    spend.tell(over, reward=1.0, cost=0.5)
+    spend.tell(too_late, reward=1.0, cost=0.0)
     assert (spend.earned, spend.spent) == (2.0, 2.5)
 
 
@@ -232,17 +256,17 @@ def test_holds_keep_the_budget():
     spend.forget(second)
     assert (spend.held, spend.left) == (1.5, 3.0)
     with pytest.raises(UnknownAsk, match="ask 1 is closed"):
-        spend.tell(second, 1.0, 1.0)
+        spend.tell(second, reward=1.0, cost=1.0)
     spend.tell(third, cost=1.5)
     assert (spend.held, spend.left, spend.spent) == (0.0, 3.0, 2.0)
 
 
 def test_a_hold_that_can_never_be_paid_says_so():
     spend = fresh(budget=3.0)
-    spend.tell(spend.ask(hold=True), 1.0, 2.0)
+    spend.tell(spend.ask(hold=True), reward=1.0, cost=2.0)
     with pytest.raises(BudgetExhausted, match=r"1 left, 2 to be held; hold less"):
         spend.ask(hold=True)
-    spend.tell(spend.ask(hold=1), 1.0, 1.0)  # the number 1 is an amount
+    spend.tell(spend.ask(hold=1), reward=1.0, cost=1.0)  # the number 1 is an amount
     assert spend.exhausted
 
 
@@ -312,7 +336,7 @@ def test_arms_come_and_go():
         spend.retire(open_ask.arm)
     spend.add_arm("radio", history=(100, 390.0, 10.0))
     spend.retire(open_ask.arm)
-    spend.tell(open_ask, 1.0, 1.0)  # retired, and still told
+    spend.tell(open_ask, reward=1.0, cost=1.0)  # retired, and still told
     assert spend.arms == ("radio",)
     assert {spend.ask().arm for _ in range(100)} == {"radio"}
 
@@ -329,7 +353,7 @@ def test_known_costs(policy):
     spend = fresh(policy, budget=60.3, costs=costs)
     while not spend.exhausted:
         ask = spend.ask()
-        spend.tell(ask, 1.0, costs[ask.arm])
+        spend.tell(ask, reward=1.0, cost=costs[ask.arm])
     before = spend.to_json()
     with pytest.raises(BudgetExhausted, match=r"stops with 0\.3 left"):
         spend.ask()
@@ -426,7 +450,7 @@ def test_damaged_states_are_refused(text, words):
 
 def test_saved_text_is_portable_json():
     spend = fresh("epsilon-first", budget=1.0)
-    spend.tell(spend.ask(), 1.0, 0.5)
+    spend.tell(spend.ask(), reward=1.0, cost=0.5)
     spend.ask()  # has committed: its ratios hold infinities
     json.loads(spend.to_json(), parse_constant=lambda constant: pytest.fail(f"{constant} is not JSON"))
 
@@ -438,7 +462,7 @@ def test_history_is_not_charged_to_the_budget(policy):
     seen = set()
     while not spend.exhausted:
         seen.add(spend.ask().arm)
-        spend.tell(spend.pending[0], 1.0, 1.0)
+        spend.tell(spend.pending[0], reward=1.0, cost=1.0)
     assert len(seen) > 1
     assert spend.spent == 100.0
 
@@ -452,7 +476,7 @@ def test_a_history_that_sums_to_a_last_bit_too_much_is_accepted():
 def test_a_horizon_ends_an_allocation():
     spend = fresh("primal-dual-bwk:horizon=3", budget=100.0)
     while not spend.exhausted:
-        spend.tell(spend.ask(), 1.0, 0.5)
+        spend.tell(spend.ask(), reward=1.0, cost=0.5)
     assert sum(spend.pulls.values()) == 3
     with pytest.raises(BudgetExhausted, match="horizon is over"):
         spend.ask()
@@ -513,21 +537,21 @@ def test_the_policy_is_called_by_one_thread_at_a_time(monkeypatch):
     monkeypatch.setattr(Learner, "learn", slowed(Learner.learn))
     spend = fresh(budget=1000.0)
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: spend.tell(spend.ask(), 1.0, 0.5), range(20)))
+        list(pool.map(lambda _: spend.tell(spend.ask(), reward=1.0, cost=0.5), range(20)))
     assert spend.spent == 10.0
     assert max(most) == 1
 
 
 def test_an_allocation_can_be_pickled_and_copied():
     spend = fresh()
-    spend.tell(spend.ask(), 1.0, 0.5)
+    spend.tell(spend.ask(), reward=1.0, cost=0.5)
     ask = spend.ask(hold=True)
     copies = [pickle.loads(pickle.dumps(spend)), copy.deepcopy(spend), copy.copy(spend)]
     for each in copies:
         assert each.to_json() == spend.to_json()
-        each.tell(ask, 1.0, 2.0)
+        each.tell(ask, reward=1.0, cost=2.0)
     assert spend.spent == 0.5
-    spend.tell(ask, 1.0, 2.0)
+    spend.tell(ask, reward=1.0, cost=2.0)
     assert {each.to_json() for each in copies} == {spend.to_json()}
 
 
@@ -591,7 +615,7 @@ class Money(RuleBasedStateMachine):
     @rule(data=st.data(), cost=st.one_of(st.just(math.nan), st.floats(1e300), st.floats(max_value=-1e-9)))
     def tell_nonsense(self, data, cost):
         with pytest.raises(BudgetBanditsError):
-            self.spend.tell(data.draw(st.sampled_from(self.names)), 1.0, cost)
+            self.spend.tell(data.draw(st.sampled_from(self.names)), reward=1.0, cost=cost)
 
     @rule(amount=st.sampled_from([0.5, 3.0]))
     def top_up(self, amount):

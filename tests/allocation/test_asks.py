@@ -61,11 +61,11 @@ def test_a_plain_ask_is_learned_apart_from_a_segment_that_is_named_before_it_is_
     named = spend.ask(segment="code")
     if restart:
         spend = Allocation.from_json(spend.to_json())
-    spend.tell(plain, 1.0, 0.5)
-    spend.tell(spend.ask(), 1.0, 0.5)
+    spend.tell(plain, reward=1.0, cost=0.5)
+    spend.tell(spend.ask(), reward=1.0, cost=0.5)
     learned = spend._session.learner.state.sums[COUNT].sum(axis=1)
     assert learned.tolist() == [2.0, 0.0]  # of requests that name none, and of code
-    spend.tell(named, 0.0, 0.5)
+    spend.tell(named, reward=0.0, cost=0.5)
     assert spend._session.learner.state.sums[COUNT].sum(axis=1).tolist() == [2.0, 1.0]
     assert spend.segments == ("code",)
 
@@ -82,7 +82,7 @@ def test_an_ask_that_is_dropped_is_no_request_of_primal_dual():
     """Neither of its horizon nor of its prices, which rise with what is told."""
     spend = Allocation("primal-dual-bwk", ["a", "b"], 9.0, horizon=10, seed=1)
     for _ in range(4):
-        spend.tell(spend.ask(), 1.0, 0.5)
+        spend.tell(spend.ask(), reward=1.0, cost=0.5)
     before = {name: getattr(spend._session.learner.state, name) for name in ("chosen", "log_money", "log_time")}
     for _ in range(20):
         spend.forget(spend.ask())

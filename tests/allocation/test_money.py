@@ -27,9 +27,9 @@ def test_a_cost_above_cost_max_is_booked_and_learned_as_cost_max():
     spend, other = fresh(), fresh()
     ask, same = spend.ask(hold=True), other.ask(hold=True)
     with pytest.warns(CostOverrun, match=r"has cost 3\.2, above its cost_max 2; all of it is booked") as said:
-        spend.tell(ask, 1.0, 3.2)
+        spend.tell(ask, reward=1.0, cost=3.2)
     assert said[0].filename == __file__
-    other.tell(same, 1.0, 2.0)
+    other.tell(same, reward=1.0, cost=2.0)
     assert (spend.spent, spend.held, spend.left, spend.pending) == (3.2, 0.0, 6.8, ())
     assert spend.overrun == pytest.approx(1.2)
     assert other.overrun == 0.0
@@ -70,16 +70,16 @@ def test_who_makes_errors_of_overruns_can_tell_again():
     with warnings.catch_warnings():
         warnings.simplefilter("error", CostOverrun)
         with pytest.raises(CostOverrun):
-            spend.tell(ask, 1.0, 3.2)
+            spend.tell(ask, reward=1.0, cost=3.2)
         assert spend.to_json() == before
-        spend.tell(ask, 1.0, 2.0)
+        spend.tell(ask, reward=1.0, cost=2.0)
 
 
 def test_an_overrun_of_more_than_the_budget_is_booked_too():
     spend = fresh()
     ask = spend.ask(hold=True)
     with pytest.warns(CostOverrun):
-        spend.tell(ask, 1.0, 30.0)
+        spend.tell(ask, reward=1.0, cost=30.0)
     assert (spend.spent, spend.earned, spend.left, spend.exhausted) == (30.0, 0.0, 0.0, True)
 
 
@@ -88,15 +88,15 @@ def test_a_cost_above_its_hold_is_booked_from_what_is_left():
     spend = fresh("bts-paced", ["a", "b"], cost_max=4.0, horizon=50)
     first = spend.ask(hold=True, prices={"a": 0.2, "b": 0.2})
     assert spend.held == pytest.approx(0.3)
-    spend.tell(first, 1.0, 2.5)
+    spend.tell(first, reward=1.0, cost=2.5)
     assert (spend.spent, spend.held, spend.overrun) == (2.5, 0.0, 0.0)
     small, large = spend.ask(hold=0.5), spend.ask(hold=4.0)
     other = spend.ask(hold=3.0)
-    spend.tell(small, 1.0, 4.0)  # 7.5 were left, and 7 of them held for others
+    spend.tell(small, reward=1.0, cost=4.0)  # 7.5 were left, and 7 of them held for others
     assert (spend.spent, spend.held, spend.left) == (6.5, 7.0, 0.0)
     assert not spend.can_ask()
-    spend.tell(large, 1.0, 0.5)
-    spend.tell(other, 1.0, 0.5)
+    spend.tell(large, reward=1.0, cost=0.5)
+    spend.tell(other, reward=1.0, cost=0.5)
     assert (spend.left, spend.can_ask(hold=2.5)) == (2.5, True)
 
 
@@ -107,14 +107,14 @@ def test_a_cost_above_its_hold_is_booked_from_what_is_left():
 def test_a_loop_that_holds_ends_when_no_hold_can_be_paid_any_more(policy):
     spend = fresh(policy)
     while not spend.exhausted:
-        spend.tell(spend.ask(hold=True), 1.0, 1.5)
+        spend.tell(spend.ask(hold=True), reward=1.0, cost=1.5)
     assert spend.spent == 9.0  # 1.0 is left, and 2.0 would have to be held
     assert Allocation.from_json(spend.to_json()).exhausted
     assert spend.can_ask(hold=0.5)
     assert not spend.can_ask(hold=True)
     spend.top_up(1.0)
     assert not spend.exhausted
-    spend.tell(spend.ask(hold=True), 1.0, 2.0)
+    spend.tell(spend.ask(hold=True), reward=1.0, cost=2.0)
     assert spend.spent == 11.0
 
 
@@ -123,7 +123,7 @@ def test_a_loop_that_holds_ends_when_no_hold_can_be_paid_any_more(policy):
 def test_a_loop_that_holds_ends_though_the_arms_change(held, restart):
     """What an ask like the last one must hold is known of every arm, and only those count that can be asked."""
     spend = fresh(arms=["cheap", "large", "new"], cost_max={"cheap": 0.1, "large": 2.0, "new": 0.4}, budget=1.0)
-    spend.tell(spend.ask(exclude=["new"], **held), 1.0, 0.05)
+    spend.tell(spend.ask(exclude=["new"], **held), reward=1.0, cost=0.05)
     if restart:
         spend = Allocation.from_json(spend.to_json())
     assert not spend.exhausted
@@ -136,7 +136,7 @@ def test_a_loop_that_holds_ends_though_the_arms_change(held, restart):
 
 def test_an_arm_that_comes_and_can_be_paid_lets_a_loop_go_on():
     spend = fresh(arms=["a", "b"], cost_max={"a": 2.0, "b": 1.5}, budget=2.0)
-    spend.tell(spend.ask(hold=True), 1.0, 1.0)
+    spend.tell(spend.ask(hold=True), reward=1.0, cost=1.0)
     assert spend.exhausted
     spend.add_arm("small", cost_max=0.5)
     assert not spend.exhausted
@@ -151,7 +151,7 @@ def test_a_loop_with_many_asks_open_waits_for_one_when_it_cannot_ask():
             most = max(most, len(open_asks))
         else:
             assert spend.held > 0.0
-            spend.tell(open_asks.pop(0), 1.0, 0.5)
+            spend.tell(open_asks.pop(0), reward=1.0, cost=0.5)
     assert most == 5
     assert 8.0 < spend.spent <= 10.0
     assert spend.exhausted
@@ -169,7 +169,7 @@ def test_what_can_be_asked_is_what_ask_answers():
         spend.can_ask(hold=9.0)
     assert spend.to_json() == before
     knows = fresh("kube-fractional", costs=dict.fromkeys(ARMS, 0.6), budget=1.0)
-    knows.tell(knows.ask(), 1.0, 0.6)
+    knows.tell(knows.ask(), reward=1.0, cost=0.6)
     assert not knows.can_ask()  # the policy stops
     assert knows.exhausted
 
@@ -194,7 +194,7 @@ def test_a_budget_that_could_not_be_read_again_is_refused():
 def test_fractions_are_named_in_errors():
     spend = fresh()
     with pytest.raises(BadParameter, match=r"has failed and earned 0\.5"):
-        spend.tell(spend.ask(), Fraction(1, 2), failed=True)
+        spend.tell(spend.ask(), reward=Fraction(1, 2), failed=True)
     with pytest.raises(BadParameter, match=r"cost_floor is 2\.5, above cost_max 2"):
         fresh(cost_floor=Fraction(5, 2))
 
@@ -212,13 +212,13 @@ def test_an_ask_that_went_through_json_closes_itself():
     written = json.dumps({"ask": second.to_dict(), "id": third.id})
     spend = Allocation.from_json(spend.to_json())
     read = json.loads(written)
-    spend.tell(Ask.from_dict(read["ask"]), 1.0, 0.5)
+    spend.tell(Ask.from_dict(read["ask"]), reward=1.0, cost=0.5)
     spend.tell(read["id"], cost=0.5)
     spend.tell(read["id"], reward=1.0)
     assert spend.pending == (first,)
     with pytest.raises(TypeError, match="not JSON serializable"):
         json.dumps(first)  # as its arm alone, it could not be told from others
-    spend.tell("mail", 1.0, 0.5)
+    spend.tell("mail", reward=1.0, cost=0.5)
     assert spend.pending == ()
 
 
@@ -240,20 +240,20 @@ def test_asks_are_equal_if_they_are_the_same():
 def test_ids_are_used_once_also_after_a_restart():
     spend = fresh()
     first, second = two_of_one_arm(spend)
-    spend.tell(first, 1.0, 0.5)
+    spend.tell(first, reward=1.0, cost=0.5)
     spend.forget(second.id)
     spend = Allocation.from_json(spend.to_json())
     third = spend.ask()
     assert third.id not in (first.id, second.id)
     for closed in (first, first.id, second, second.id):
         with pytest.raises(UnknownAsk, match=r"is closed; tell or forget each ask once, `pending` lists those"):
-            spend.tell(closed, 1.0, 0.5)
+            spend.tell(closed, reward=1.0, cost=0.5)
     for unknown in (99, -1, Ask(99, "mail")):
         with pytest.raises(UnknownAsk, match="is none of this allocation; `pending` lists"):
-            spend.tell(unknown, 1.0, 0.5)
+            spend.tell(unknown, reward=1.0, cost=0.5)
     for nonsense in (True, 1.0, None, "99"):
         with pytest.raises(UnknownArm):
-            spend.tell(nonsense, 1.0, 0.5)
+            spend.tell(nonsense, reward=1.0, cost=0.5)
     assert spend.pending == (third,)
 
 
@@ -277,12 +277,12 @@ def test_neither_ask_nor_tell_looks_at_all_open_asks():
         if isinstance(value, dict):
             setattr(spend._asks, name, Unread(value))
     for ask in (asks[1], asks[7].id):
-        spend.tell(ask, 1.0, 0.5)
+        spend.tell(ask, reward=1.0, cost=0.5)
     spend.tell(asks[2], cost=0.5)
     spend.tell(asks[3], reward=1.0)
     spend.tell(asks[4], failed=True, cost=0.1)
     spend.forget(asks[5])
-    spend.tell(spend.ask(hold=0.75), 1.0, 0.5)
+    spend.tell(spend.ask(hold=0.75), reward=1.0, cost=0.5)
     assert spend.can_ask(hold=True)
     assert (spend.held, spend.left) == (8.0, 1e6 - 2.35 - 8.0)
 
@@ -319,9 +319,9 @@ def test_telling_by_name_looks_at_each_open_ask_once():
 
 def test_what_is_kept_to_find_asks_by_name_does_not_grow():
     spend = fresh(budget=1e6)
-    spend.tell(spend.ask().arm, 1.0, 0.5)
+    spend.tell(spend.ask().arm, reward=1.0, cost=0.5)
     for _ in range(300):
-        spend.tell(spend.ask(), 1.0, 0.5)
+        spend.tell(spend.ask(), reward=1.0, cost=0.5)
     assert len(pickle.dumps(spend._asks)) < 1000
 
 
@@ -332,7 +332,7 @@ def test_a_name_stands_for_the_oldest_ask_that_can_be_told_this(first):
     a, b, c, d = (spend.ask(arms=["a"]) for _ in range(4))
     spend.tell("a", **{first: 0.5})
     spend.tell(c, **{first: 0.5})
-    spend.tell("a", 1.0, 0.5)  # both of the oldest of which neither is known
+    spend.tell("a", reward=1.0, cost=0.5)  # both of the oldest of which neither is known
     assert spend.pending == (a, c, d)
     spend.tell("a", **{second: 0.5})
     assert spend.pending == (c, d)

@@ -131,7 +131,8 @@ def test_a_propensity_is_that_of_the_choice_before_it_is_made(name):
         named = counts(before, np.random.default_rng([spend._propensities.seed, number]), 6)
         assert ask.propensity == (1 + named["abc".index(ask.arm)]) / 7
         seen.append(ask.propensity)
-        spend.tell(ask, *worth[ask.arm])
+        reward, cost = worth[ask.arm]
+        spend.tell(ask, reward=reward, cost=cost)
     if name in SURE:
         assert seen == [1.0] * 7
 

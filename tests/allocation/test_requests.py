@@ -43,7 +43,8 @@ def test_an_allocation_paces_its_budget():
     spend = fresh(budget=10.0)
     for _ in range(100):
         ask = spend.ask(hold=True)
-        spend.tell(ask, *((0.5, 0.001) if ask.arm == "small" else (0.9, 0.2)))
+        reward, cost = (0.5, 0.001) if ask.arm == "small" else (0.9, 0.2)
+        spend.tell(ask, reward=reward, cost=cost)
     assert 9.0 < spend.spent <= 10.0
     assert 40 <= spend.pulls["large"] <= 50
 
@@ -56,7 +57,7 @@ def test_segments_are_opened_on_the_way_and_learn_for_themselves():
         segment = ("code", "chat")[number % 2]
         ask = spend.ask(segment=segment)
         answers[segment] += ask.arm == "large"
-        spend.tell(ask, worth[segment][ask.arm], {"small": 0.001, "large": 0.2}[ask.arm])
+        spend.tell(ask, reward=worth[segment][ask.arm], cost={"small": 0.001, "large": 0.2}[ask.arm])
     assert spend.segments == ("code", "chat")
     assert answers["code"] > 70 > 40 > answers["chat"]
     assert spend.spent <= 20.2
@@ -68,7 +69,9 @@ def step(spend, rng):
     if rng.random() < 0.2:
         spend.tell(ask, failed=True, cost=0.0001)
     elif rng.random() < 0.8:
-        spend.tell(ask, float(rng.random()), float(min(prices[ask.arm] * rng.uniform(0.5, 1.5), CAPS[ask.arm])))
+        spend.tell(
+            ask, reward=float(rng.random()), cost=float(min(prices[ask.arm] * rng.uniform(0.5, 1.5), CAPS[ask.arm]))
+        )
     return ask.arm
 
 
@@ -90,7 +93,7 @@ def test_arms_of_one_request(policy):
     for _ in range(10):
         ask = spend.ask(arms=["b", "c"], exclude=["c"])
         assert ask.arm == "b"
-        spend.tell(ask, 0.0, 1.0)
+        spend.tell(ask, reward=0.0, cost=1.0)
     assert spend.ask(exclude=["b"]).arm != "b"
     spend.retire("a")
     with pytest.raises(NoArmLeft, match="leave no arm"):
@@ -109,7 +112,7 @@ def test_prices_decide_and_are_held_with_a_margin():
         assert spend.held == pytest.approx(min(1.5 * prices[ask.arm], CAPS[ask.arm]))
         dear[bool(number % 2)] += ask.arm == "large"
         cost = min(prices[ask.arm] * rng.uniform(0.8, 1.2), CAPS[ask.arm])
-        spend.tell(ask, {"small": 0.4, "large": 0.9}[ask.arm], cost)
+        spend.tell(ask, reward={"small": 0.4, "large": 0.9}[ask.arm], cost=cost)
     assert dear[False] > 190  # for the same reward, money goes to the requests that cost less: 10 of it,
     assert dear[True] < 30  # and what is left pays for 20 of the others
     assert 18.0 < spend.spent <= 20.0
@@ -128,8 +131,8 @@ def test_holds_by_arm_and_arms_that_cannot_be_paid():
 def test_costs_above_an_arms_own_cap_are_booked_and_learned_as_the_cap():
     spend, other = fresh("bts"), fresh("bts")
     with pytest.warns(CostOverrun, match=r"has cost 0\.01, above its cost_max 0\.002; all of it is booked"):
-        spend.tell(spend.ask(arms=["small"]), 1.0, 0.01)
-    other.tell(other.ask(arms=["small"]), 1.0, 0.002)
+        spend.tell(spend.ask(arms=["small"]), reward=1.0, cost=0.01)
+    other.tell(other.ask(arms=["small"]), reward=1.0, cost=0.002)
     assert (spend.spent, spend.overrun) == (0.01, 0.008)
     assert spend._session.learner.state.to_dict() == other._session.learner.state.to_dict()
 
@@ -148,13 +151,13 @@ def test_failures_are_paid_and_not_learned_and_after_four_in_a_row_a_new_arm_coo
     assert [spend.ask().arm for _ in range(4)] == ["small"] * 4  # then four, half of seven
     probe = spend.ask(arms=["large"])
     assert [spend.ask().arm for _ in range(5)] == ["small"] * 5  # one ask at a time until it is told
-    spend.tell(probe, 1.0, 0.5)
+    spend.tell(probe, reward=1.0, cost=0.5)
     assert spend.cooling == ()
     fail(spend, "large")
     assert spend.cooling == ()
     assert spend.ask(arms=["large"]).arm == "large"
     with pytest.raises(BadParameter, match="has failed and earned"):
-        spend.tell(spend.ask(), 1.0, failed=True)
+        spend.tell(spend.ask(), reward=1.0, failed=True)
 
 
 def test_a_policy_that_plans_hears_what_failures_cost():
@@ -177,9 +180,9 @@ def test_a_dead_arm_is_asked_ever_more_rarely(policy):
             ask = spend.ask()
             if ask.arm == "large":
                 dead += 1
-                spend.tell(ask, failed=True) if failed else spend.tell(ask, 0.0, 0.0)
+                spend.tell(ask, failed=True) if failed else spend.tell(ask, reward=0.0, cost=0.0)
             else:
-                spend.tell(ask, 1.0, 0.5)
+                spend.tell(ask, reward=1.0, cost=0.5)
         assert dead <= most
 
 
@@ -203,7 +206,7 @@ def test_an_answer_ends_a_row_and_its_failures_are_usual_from_then_on():
     spend = fresh("bts", cost_max=1.0)
     for _ in range(30):
         fail(spend, "large")
-        spend.tell(spend.ask(arms=["large"]), 1.0, 0.5)
+        spend.tell(spend.ask(arms=["large"]), reward=1.0, cost=0.5)
         assert spend.cooling == ()
     for _ in range(12):  # (31/80)^12 = 1.1e-5, and the thirteenth makes it 4.4e-6
         fail(spend, "large")
@@ -231,7 +234,7 @@ def paced_with_cheap_arms_down(seed, policy="bts-paced", **terms):
     rewards = {"small": 0.45, "medium": 0.65, "large": 0.8}
     spend = fresh(policy, list(prices), budget=3.0, cost_max=0.1, horizon=600, seed=seed, **terms)
     for name in list(prices) * 20:
-        spend.tell(spend.ask(arms=[name]), rewards[name], prices[name])
+        spend.tell(spend.ask(arms=[name]), reward=rewards[name], cost=prices[name])
     for name in ("small", "medium"):
         fail_in_a_row(spend, name)
     return spend, prices, rewards
@@ -250,7 +253,7 @@ def test_an_allocation_says_which_arms_are_down_and_who_stands_in_at_what_price(
         "medium": (4, 64, "large", pytest.approx(0.04 / 0.006)),
     }
     assert "medium (down)" in spend._repr_html_()
-    spend.tell(spend.ask(arms=["small"]), 1.0, 0.0008)
+    spend.tell(spend.ask(arms=["small"]), reward=1.0, cost=0.0008)
     assert spend.down == {"medium": (4, 64, "small", pytest.approx(0.0008 / 0.006))}
     new = fresh("bts", ["a", "b"], cost_max=1.0)
     fail_in_a_row(new, "a")
@@ -271,7 +274,7 @@ def test_a_plan_keeps_its_pace_while_cheaper_arms_are_down(seed, policy):
         ask = spend.ask()
         asked += 1
         if ask.arm == "large":
-            spend.tell(ask, rewards["large"], prices["large"])
+            spend.tell(ask, reward=rewards["large"], cost=prices["large"])
         else:
             spend.tell(ask, failed=True)
         assert left - spend.left < left * (asked / requests + 0.12)
@@ -285,7 +288,7 @@ def test_a_stand_in_is_taken_to_cost_what_its_estimates_turned_out_to_mean(polic
     """The large arm costs ten times its estimate: money for 800 requests was gone after 400 to 520 in an outage."""
     spend = fresh(policy, ["small", "large"], budget=20.0, cost_max=1.0, horizon=1000)
     for name, cost in (("small", 0.01), ("large", 0.2)) * 40:
-        spend.tell(spend.ask(arms=[name], prices={name: 0.01 if name == "small" else 0.02}), 0.5, cost)
+        spend.tell(spend.ask(arms=[name], prices={name: 0.01 if name == "small" else 0.02}), reward=0.5, cost=cost)
     policy, state, request = spend.policy, spend._session.learner.state, Request(prices=np.array([0.01, 0.02]))
     assert policy.expected_cost(state, request, 0) == pytest.approx(0.01, rel=0.1)
     assert policy.expected_cost(state, request, 1) == pytest.approx(0.2, rel=0.1)
@@ -301,7 +304,9 @@ def test_a_stand_in_is_taken_to_cost_what_the_features_of_the_request_say():
     for number in range(160):
         name, length = ("small", "large")[number % 2], float(number // 2 % 2)
         cost = (0.4 if length else 0.1) / (10.0 if name == "small" else 1.0)
-        spend.tell(spend.ask(arms=[name], features={"length": length}), 0.5 if name == "small" else 0.9, cost)
+        spend.tell(
+            spend.ask(arms=[name], features={"length": length}), reward=0.5 if name == "small" else 0.9, cost=cost
+        )
     policy, state, rng = spend.policy, spend._session.learner.state, np.random.default_rng(1)
     for length, cost in ((0.0, 0.1), (1.0, 0.4)):
         request = Request(features=np.array([length]))
@@ -316,20 +321,20 @@ def test_an_arm_that_comes_later_is_restored_with_the_others():
     spend = fresh("bts-linear", ["small", "large"], budget=20.0, cost_max=1.0, horizon=100, features=["length"])
     spend.add_arm("middle")
     for number in range(12):
-        spend.tell(spend.ask(features={"length": number}), 0.5, 0.1)
+        spend.tell(spend.ask(features={"length": number}), reward=0.5, cost=0.1)
     again = Allocation.from_json(spend.to_json())
     for number in range(12):
         asks = [each.ask(features={"length": number}, segment="new") for each in (spend, again)]
         assert asks[0].arm == asks[1].arm
         for each, ask in zip((spend, again), asks, strict=True):
-            each.tell(ask, 0.25, 0.2)
+            each.tell(ask, reward=0.25, cost=0.2)
     assert spend.to_json() == again.to_json()
 
 
 def test_a_cheaper_arm_takes_the_place_of_one_cooling_down():
     spend, prices, rewards = paced_with_cheap_arms_down(1)
     for _ in range(2):
-        spend.tell(spend.ask(arms=["small"]), rewards["small"], prices["small"])
+        spend.tell(spend.ask(arms=["small"]), reward=rewards["small"], cost=prices["small"])
     asked = []
     for _ in range(100):
         ask = spend.ask()
@@ -337,7 +342,7 @@ def test_a_cheaper_arm_takes_the_place_of_one_cooling_down():
         if ask.arm == "medium":
             spend.tell(ask, failed=True)
         else:
-            spend.tell(ask, rewards[ask.arm], prices[ask.arm])
+            spend.tell(ask, reward=rewards[ask.arm], cost=prices[ask.arm])
     assert asked.count("medium") <= 6  # when a cooldown is over
     assert asked.count("large") <= 25
 
@@ -345,7 +350,7 @@ def test_a_cheaper_arm_takes_the_place_of_one_cooling_down():
 def test_while_money_is_not_scarce_a_more_expensive_arm_takes_the_place_of_one_cooling_down():
     spend = fresh("bts-paced", ["good", "costly"], budget=60.0, cost_max=1.0, horizon=100, seed=1)
     for name, reward, cost in (("good", 0.9, 0.1), ("costly", 0.5, 0.5)) * 10:
-        spend.tell(spend.ask(arms=[name]), reward, cost)
+        spend.tell(spend.ask(arms=[name]), reward=reward, cost=cost)
     fail_in_a_row(spend, "good")
     assert [spend.ask().arm for _ in range(5)].count("costly") >= 4
 
@@ -354,7 +359,7 @@ def test_without_a_pace_an_arm_of_a_like_price_takes_the_place_and_a_far_more_ex
     for price, least, most in ((0.03, 100, 100), (0.9, 2, 20)):
         spend = fresh("bts", ["cheap", "other"], budget=1e6, cost_max=1.0, seed=1)
         for name, cost in (("cheap", 0.02), ("other", price)) * 400:
-            spend.tell(spend.ask(arms=[name]), 0.5, cost)
+            spend.tell(spend.ask(arms=[name]), reward=0.5, cost=cost)
         for ask in [spend.ask(arms=["cheap"]) for _ in range(500)]:
             spend.tell(ask, failed=True)  # it cools down for 250 asks
         assert least <= [spend.ask().arm for _ in range(100)].count("other") <= most
@@ -367,7 +372,7 @@ def test_how_likely_a_stand_in_is(policy):
     spend = fresh(policy, ["cheap", "other"], budget=3.0 if terms else 1e6, cost_max=0.1, seed=3,
                   propensity_draws=300, **terms)  # fmt: skip
     for name, reward, cost in (("cheap", 0.5, 0.006), ("other", 0.6, 0.04)) * 25:
-        spend.tell(spend.ask(arms=[name]), reward, cost)
+        spend.tell(spend.ask(arms=[name]), reward=reward, cost=cost)
     for ask in [spend.ask(arms=["cheap"]) for _ in range(5)]:
         spend.tell(ask, failed=True)
     saved, asks = spend.to_json(), []
@@ -391,7 +396,8 @@ def test_a_request_that_failed_is_one_gone():
         if rng.random() < 0.5:
             spend.tell(ask, failed=True, cost=0.01)
         else:
-            spend.tell(ask, *((0.3, 0.02) if ask.arm == "small" else (0.8, 0.3)))
+            reward, cost = (0.3, 0.02) if ask.arm == "small" else (0.8, 0.3)
+            spend.tell(ask, reward=reward, cost=cost)
     spend.forget(spend.ask())  # never acted on: no request of the plan
     assert 10 < sum(spend.failures.values()) < 30
     for each in (spend, Allocation.from_json(spend.to_json())):
@@ -468,7 +474,7 @@ def test_prices_are_learned_however_wrong_the_estimates_are():
                 costs = {"small": 0.02 * rng.uniform(0.5, 1.5), "large": 0.5 * rng.uniform(0.5, 1.5)}
                 ask = spend.ask(prices={name: wrong * cost for name, cost in costs.items()})
                 dear += ask.arm == "large"
-                spend.tell(ask, {"small": 0.3, "large": 0.8}[ask.arm], costs[ask.arm])
+                spend.tell(ask, reward={"small": 0.3, "large": 0.8}[ask.arm], cost=costs[ask.arm])
             assert sum(spend.pulls.values()) >= 390
             assert 39.0 < spend.spent <= 40.5
         shares.append(dear)
@@ -575,7 +581,7 @@ def test_an_arm_of_its_own_scale_comes_later():
     with pytest.raises(BadParameter, match="above the largest"):
         spend.add_arm("medium", cost_max=3.0)
     spend.add_arm("medium", cost_max=0.1, history=(10, 8.0, 0.5))
-    spend.tell(spend.ask(arms=["medium"], segment="code"), 1.0, 0.05)
+    spend.tell(spend.ask(arms=["medium"], segment="code"), reward=1.0, cost=0.05)
     assert spend.pulls["medium"] == 1
 
 
@@ -632,8 +638,8 @@ def test_a_failure_with_a_reward_that_is_none(reward):
     spend = fresh("bts")
     ask = spend.ask()
     with pytest.raises(RewardOutOfRange, match=r"pass (one|a number) in"):
-        spend.tell(ask, reward, failed=True)
-    spend.tell(ask, 0.0, failed=True)
+        spend.tell(ask, reward=reward, failed=True)
+    spend.tell(ask, reward=0.0, failed=True)
     assert spend.failures[ask.arm] == 1
 
 

@@ -134,7 +134,7 @@ def test_an_allocation_shows_the_posteriors_ratio_with_its_interval():
     """Against the exact law of a ratio of Betas, by quadrature of its distribution function."""
     spend = Allocation(BudgetedThompson(), ["a", "b"], 90.0, cost_max=2.0, reward_max=4.0, seed=1)
     for reward, cost in ((4.0, 0.0), (0.0, 2.0), (4.0, 2.0), (4.0, 2.0)):
-        spend.tell(spend.ask(arms=["a"]), reward, cost)
+        spend.tell(spend.ask(arms=["a"]), reward=reward, cost=cost)
     spend.retire("b")
     cells = Cells(spend._repr_html_()).cells
     name, pulls, reward, cost, ratio, interval = cells[6:12]
@@ -164,7 +164,7 @@ def test_the_means_of_a_table_are_those_of_the_feedback(policy):
     """Two costs of 0.7 have the mean 0.7, whatever a policy's prior or memory makes of them."""
     spend = Allocation(policy, ["a", "b"], 9.0, cost_max=2.0, seed=1)
     for reward in (1.0, 0.5):
-        spend.tell(spend.ask(arms=["a"]), reward, 0.7)
+        spend.tell(spend.ask(arms=["a"]), reward=reward, cost=0.7)
     for each in (spend, Allocation.from_json(spend.to_json())):
         page = each._repr_html_()
         assert Cells(page).cells[6:11] == ["a", "2", "0.750", "0.700", "1.071"]
@@ -174,7 +174,7 @@ def test_the_means_of_a_table_are_those_of_the_feedback(policy):
 
 def test_an_allocation_without_a_posterior_shows_what_was_seen():
     spend = Allocation(parse_policy("kube"), ["a", "b"], 9.0, seed=1)
-    spend.tell(spend.ask(), 1.0, 0.25)
+    spend.tell(spend.ask(), reward=1.0, cost=0.25)
     cells = Cells(spend._repr_html_()).cells
     assert cells[6:12] == ["a", "1", "1.000", "0.250", "4.000", "–"]
     assert cells[12:17] == ["b", "0", "–", "–", "–"]

@@ -52,7 +52,7 @@ def test_weights_are_right_where_arms_rest():
         ask = spend.ask()
         failed = ask.arm == "a" and 10 <= request < 80
         reward, cost = float(rng.random() < 0.5), 0.5
-        spend.tell(ask, failed=True) if failed else spend.tell(ask, reward, cost)
+        spend.tell(ask, failed=True) if failed else spend.tell(ask, reward=reward, cost=cost)
         could = "" if ask.arms is None else json.dumps(ask.arms)
         for name, value in zip(log, (ask.arm, reward, cost, ask.propensity, could, int(failed)), strict=True):
             log[name].append(None if failed and name in ("reward", "cost") else value)

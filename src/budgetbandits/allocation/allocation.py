@@ -207,7 +207,7 @@ class Allocation(AllocationState):
                 return learner.can_continue
 
     def tell(
-        self, ask: Ask | int | str, reward: float | None = None, cost: float | None = None, *, failed: bool = False
+        self, ask: Ask | int | str, *, reward: float | None = None, cost: float | None = None, failed: bool = False
     ) -> None:
         """Report the reward and the cost of a pull, in the user's units; one now and the other later if need be.
 

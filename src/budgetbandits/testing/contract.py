@@ -311,7 +311,7 @@ def _step(allocation: Allocation, rng: np.random.Generator, with_features: bool)
         names.append(allocation.ask(features=values).arm)
     pending = allocation.pending
     ask = pending[rng.integers(len(pending))]
-    allocation.tell(ask, float(rng.choice([0.0, 5.0, 2.5])), float(rng.choice([0.0, 2.0, 0.7])))
+    allocation.tell(ask, reward=float(rng.choice([0.0, 5.0, 2.5])), cost=float(rng.choice([0.0, 2.0, 0.7])))
     return names
 
 
