@@ -18,6 +18,7 @@ ACTS = [
     ("resume", {}),
     ("close", {}),
     ("add-arm", {"name": "50%20", "cap": "0.5"}),
+    ("change-cap", {"arm": "a%20b/c:d", "cap": "0.75"}),
     ("retire-arm", {"arm": "a%20b/c:d"}),
     ("bring-back-arm", {"arm": "retired"}),
     ("change-terms", {"hold_seconds": "30"}),

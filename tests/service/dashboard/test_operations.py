@@ -39,12 +39,17 @@ REFUSED = [
     ("capped", "add-arm", {"name": "tv", "cap": "2"}, "aily cap is 1.50, and the most expensive arm may cost 2.00"),
     ("plain", "add-arm", {"name": "tv", "cap": "0"}, "is 0; give the most"),
     ("knows", "add-arm", {"name": "tv", "cap": "0.5"}, "knows all costs beforehand"),
+    ("plain", "change-cap", {"arm": "nobody", "cap": "1"}, "o arm &#39;nobody"),
+    ("plain", "change-cap", {"arm": "mail", "cap": "0"}, "is 0; give the most"),
+    ("plain", "change-cap", {"arm": "mail", "cap": "0.5"}, "hese are the terms already"),
+    ("capped", "change-cap", {"arm": "mail", "cap": "2"}, "aily cap is 1.50, and the most expensive arm may cost 2.00"),
     ("plain", "top-up", {"amount": "much"}, "type a number"),
     ("plain", "change-terms", {"hold_seconds": "-3"}, "use a number from 0"),
     ("plain", "top-up", {"amount": "0"}, "use a positive amount, and no more than"),
     ("plain", "change-terms", {"daily_cap": "0.1"}, "Daily cap is 0.10, and the most expensive arm"),
     *(("closed", action, {}, "is closed for good") for action in
-      ("pause", "resume", "close", "top-up", "add-arm", "retire-arm", "bring-back-arm", "change-terms")),
+      ("pause", "resume", "close", "top-up", "add-arm", "change-cap", "retire-arm", "bring-back-arm",
+       "change-terms")),
 ]  # fmt: skip
 
 
@@ -99,6 +104,27 @@ def test_a_horizon_below_what_is_answered_is_warned_about(store, admin):
     assert "already, as many" not in admin("GET", "/campaigns/routed/change-terms?horizon=4").text
     engine.feedback(engine.decide("routed", "fails").decision, failed=True)
     assert "4 already, as many as are expected" in admin("GET", "/campaigns/routed/change-terms?horizon=4").text
+
+
+def test_a_daily_cap_below_what_today_has_cost_is_warned_about(store, admin):
+    store.engine.feedback(store.engine.decide("plain", "first", arms=["search"]).decision, cost=1.0, reward=1.0)
+    for cap, warned in (("1.25", True), ("1.5", False)):
+        page = admin("GET", f"/campaigns/plain/change-terms?daily_cap={cap}").text
+        assert ("1.00 already: decisions are refused until the next day begins" in page) == warned
+
+
+def test_a_cap_is_changed_on_the_page(store, admin, reader):
+    assert "change-cap?arm=mail" in admin("GET", "/campaigns/plain").text
+    assert "change-cap" not in reader("GET", "/campaigns/plain").text
+    page = admin("GET", "/campaigns/paused/change-cap?arm=mail&cap=2.5").text
+    assert "Cap of mail" in page
+    assert "0.50 → <strong>2.50</strong>" in page
+    assert "stays paused" in page
+    admin.confirm("/campaigns/paused/change-cap", {"arm": "mail", "cap": "2.5"})
+    assert {arm["name"]: arm["cost_cap"] for arm in store.engine.describe("paused")["arms"]} == {
+        "search": 1.0,
+        "mail": 2.5,
+    }
 
 
 def test_a_new_campaign_says_its_budget_and_whether_its_name_is_taken(store, admin):

@@ -17,7 +17,14 @@ from budgetbandits.service.dashboard.actions import consequences
 from budgetbandits.service.dashboard.actions.consequences import CampaignSnapshot
 from budgetbandits.service.dashboard.actions.fields import Change, Field, Fields, number
 from budgetbandits.service.dashboard.actions.flow import Preview
-from budgetbandits.service.dashboard.actions.terms import FIELDS, terms_changed, terms_now, terms_shown, terms_wanted
+from budgetbandits.service.dashboard.actions.terms import (
+    FIELDS,
+    cap_changed,
+    terms_changed,
+    terms_now,
+    terms_shown,
+    terms_wanted,
+)
 from budgetbandits.service.ledger import to_micros
 from budgetbandits.service.names import checked_name, normal
 from budgetbandits.service.stores.records import Campaign
@@ -80,6 +87,10 @@ def _arm(fields: Fields) -> str:
     return normal(fields.get("arm", "").strip())
 
 
+def _cap(fields: Fields) -> tuple[str, float]:
+    return _arm(fields), number(fields, "cap", "cap")
+
+
 def _nothing(fields: Fields) -> None:
     """These fields hold nothing."""
 
@@ -109,6 +120,7 @@ def action_on(row: Campaign, name: str, form: Fields) -> Action:
 
 
 _ARM = (Field("arm", "Arm", "Its name."),)
+_MOST = Field("cap", "Cap", "The most that one pull of it can cost.", "decimal")
 ACTIONS: dict[str, Action] = {
     "top-up": Action(
         "Top up", lambda fields: number(fields, "amount", "amount"), "Top up {}", consequences.topped_up,
@@ -130,7 +142,12 @@ ACTIONS: dict[str, Action] = {
     "add-arm": Action(
         "Add an arm to", _new_arm, "Add the arm {0[0]}", consequences.added,
         lambda campaigns, id, arm, key, actor: campaigns.add_arm(id, arm[0], arm[1], key, actor),
-        (Field("name", "Name"), Field("cap", "Cap", "The most that one pull of it can cost.", "decimal")),
+        (Field("name", "Name"), _MOST),
+    ),
+    "change-cap": Action(
+        "Change a cap of", _cap, "Change the cap of {0[0]}", cap_changed,
+        lambda campaigns, id, arm, key, actor: campaigns.change_terms(id, {"caps": dict([arm])}, key, actor),
+        (*_ARM, _MOST),
     ),
     "retire-arm": Action(
         "Retire an arm of", _arm, "Retire {}", consequences.retired,

@@ -65,17 +65,37 @@ def terms_wanted(fields: Fields) -> dict[str, Any]:
     return changes
 
 
+def _with(subject: CampaignSnapshot, changes: dict[str, Any]) -> tuple[Campaign, list[Change]]:
+    """The campaign with these changes, and how it differs then."""
+    names, caps = [arm.name for arm in subject.arms], [arm.cost_cap for arm in subject.arms]
+    after = changed_campaign(subject.row, changes, names, caps)
+    return after, differences(subject.row, after, names)
+
+
+def cap_changed(subject: CampaignSnapshot, arm: tuple[str, float]) -> list[Change]:
+    """The consequences of another cap of an arm."""
+    name, cap = arm
+    _, made = _with(subject, {"caps": {name: cap}})
+    made.append(("Each decision for it", "holds the new cap from now on; open holds stay as they are", ""))
+    if subject.account.status != "active":
+        made.append(("Status", f"stays {subject.account.status}: a cap alone does not start it again", ""))
+    return made
+
+
 def terms_changed(subject: CampaignSnapshot, changes: dict[str, Any]) -> list[Change]:
     """The consequences of these changes."""
     row = subject.row
-    names, caps = [arm.name for arm in subject.arms], [arm.cost_cap for arm in subject.arms]
-    after = changed_campaign(row, changes, names, caps)
-    made = differences(row, after)
+    after, made = _with(subject, changes)
     if "pace_seconds" in changes:
         budget = row.account.budget
         limits = [each.settings.limits(row.created_at) for each in (row, after)]
         old, new = subject.money(*(ledger.spendable(budget, subject.now, each) for each in limits))
         made.append(("Spendable by now", old, new))
+    limits_then = after.settings.limits(row.created_at)
+    left = ledger.today_left(subject.recalled, subject.now, limits_then)
+    if "daily_cap" in changes and left is not None and left < min(arm.cost_cap for arm in subject.arms if arm.active):
+        [today] = subject.money((limits_then.daily_cap or 0) - left)
+        made.append(("Spent today", f"{today} already: decisions are refused until the next day begins", ""))
     used = subject.recalled.requests_used
     if (changes.get("horizon") or math.inf) <= used:
         stops, next_one = stops_at_horizon(row.policy), "the next one may cost all that is left"
