@@ -148,6 +148,13 @@ def test_pages_may_load_nothing_from_elsewhere_and_run_no_inline_script(admin):
     assert admin("GET", "/assets/x/routes.py").status_code == 422
 
 
+def test_an_address_without_a_page_is_answered_by_a_page_for_persons_and_by_json_for_programs(admin):
+    page = admin("GET", "/nosuch", accept="text/html,*/*;q=0.8")
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "There is no page at this address." in page.text
+    assert admin("GET", "/nosuch").json()["title"] == "not_found"
+
+
 def test_names_are_escaped(admin):
     for path in ("/", PATH, f"{PATH}/retire-arm?arm=%3Ci%3Email", f"{PATH}/file"):
         text = admin("GET", path).text

@@ -22,13 +22,14 @@ from budgetbandits.service.dashboard.connect import ConnectPages
 from budgetbandits.service.dashboard.decision import DecisionPages
 from budgetbandits.service.dashboard.keys import KeyPages
 from budgetbandits.service.dashboard.pages import Dashboard
+from budgetbandits.service.dashboard.rendering import problem_page
 from budgetbandits.service.dashboard.sessions import Sessions
 from budgetbandits.service.dashboard.shared_budgets import SharedBudgetPages
 from budgetbandits.service.dashboard.webhooks import WebhookPages
 from budgetbandits.service.http import operator_routes, shared_budget_routes
 from budgetbandits.service.http.openapi import DESCRIPTION, PROBLEM_RESPONSES, OpenApiDocument, add_worker_routes
 from budgetbandits.service.http.problem_json import CALLER_ERRORS, InvalidRequest, answer, not_found
-from budgetbandits.service.http.request_checks import log_failure
+from budgetbandits.service.http.request_checks import log_failure, shows_pages
 from budgetbandits.service.http.worker_routes import ServerState
 
 
@@ -74,6 +75,8 @@ async def _handle(request: Request, error: Exception) -> Response:
         log_failure(request.scope, error)
     if isinstance(error, RequestValidationError):
         error = InvalidRequest.of(error.errors()[0])
+    if isinstance(error, HTTPException) and error.status_code == 404 and shows_pages(request.scope):
+        return problem_page(404, "not_found", "there is no page at this address")
     if isinstance(error, HTTPException) and error.status_code == 405:
         error = HTTPException(405, headers={"Allow": _methods(request)})
     return answer(error)

@@ -113,8 +113,7 @@ def _refused(scope: Scope) -> ASGIApp | None:
 
 def _refusal(scope: Scope, status: int, kind: str, detail: str) -> ASGIApp:
     """An answer that says what is wrong: a page for a browser that shows one, JSON for programs and scripts."""
-    headers = dict(scope["headers"])
-    if b"text/html" not in headers.get(b"accept", b"") or b"format=json" in scope["query_string"].split(b"&"):
+    if not shows_pages(scope):
         return problem(status, kind, detail)
 
     async def page(scope: Scope, receive: Receive, send: Send) -> None:
@@ -124,6 +123,12 @@ def _refusal(scope: Scope, status: int, kind: str, detail: str) -> ASGIApp:
         await response(scope, receive, send)
 
     return page
+
+
+def shows_pages(scope: Scope) -> bool:
+    """Whether a request comes from a browser that shows what it gets."""
+    accepted = dict(scope["headers"]).get(b"accept", b"")
+    return b"text/html" in accepted and b"format=json" not in scope["query_string"].split(b"&")
 
 
 def _is_small(length: bytes) -> bool:
