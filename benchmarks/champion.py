@@ -77,7 +77,7 @@ problems. Candidates are the policies in print that need to know nothing but the
 somewhere, and our own, many of them with several parameters."""
 SCORE = """\
 For every setting the mean, the median, the 90 % and the 99 % quantile of the regret over its problems
-are taken, each by the setting's lower bound $C \\ln B$. A policy's score is the mean of all of them; less
+are taken, each divided by the setting's lower bound $C \\ln B$. A policy's score is the mean of all of them; less
 is better. The last columns are the means of each statistic alone. *First in* is the share of 1,000
 resamples of the problems in which a policy has the lowest score: how much of the choice is luck.
 † is not in print for ratios, as far as known."""
@@ -276,7 +276,7 @@ def verdict(champion: str, printed: Sequence[Score], every: Sequence[Margin], al
 
 
 def _named(settings: Sequence[str]) -> str:
-    return f" ({listed(list(settings))})" if settings else ""
+    return f" ({'; '.join(settings)})" if settings else ""
 
 
 def score_table(found: Sequence[Score], first: int | None = None) -> list[str]:
@@ -326,8 +326,8 @@ def measured_part(
     lines += [
         "",
         _filled(
-            f"The lowest mean and the lowest 99 % quantile of all in print: in {len(both)} of {of} settings"
-            f"{_named(both)}. Surely the lowest mean (Holm over all rivals and settings, 95 %): in {len(surely)}"
+            f"Its mean and its 99 % quantile are both below those of all in print in {len(both)} of {of} settings"
+            f"{_named(both)}. Its mean is surely the lowest (Holm over all rivals and settings, 95 %) in {len(surely)}"
             f"{_named(surely)}."
         ),
         "",

@@ -61,7 +61,7 @@ RULES = """\
   certain than their intervals say; the 99 % quantile shows where that is.
 - Policies that must know more than the budget, marked *, are handed the truth. They do not compete.
 - The interval of the 99 % quantile is by order statistics and holds for any law.
-- *By the bound* is the mean by $C \\ln B$, $C$ the constant of the asymptotic [lower
+- *÷ bound* is the mean divided by $C \\ln B$, $C$ the constant of the asymptotic [lower
   bound](../explanation/theory.md). Below 1 is no contradiction: the bound holds in the long run only.
 
 ## What is left out
@@ -182,7 +182,7 @@ def time_taken(summary: dict[str, Any]) -> list[str]:
     text = (
         f"{taken['total'] / 60:.0f} minutes of processor time, {share:.1f} % of them in the reference simulator ("
         + ", ".join(f"`{policy}` {seconds:.1f} s" for policy, seconds in taken["slow"])
-        + "). The longest: " + ", ".join(f"{row['title']} {row['seconds']:.0f} s" for row in longest) + "."
+        + "). The longest: " + "; ".join(f"{row['title']} ({row['seconds']:.0f} s)" for row in longest) + "."
     )  # fmt: skip
     end = "This page and its figures are written by `python benchmarks/leaderboard_page.py`; its text is there."
     return ["## What it took", "", _filled(text), "", mark(summary), "", _filled(end), ""]

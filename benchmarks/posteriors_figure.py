@@ -1,4 +1,4 @@
-"""The figures of benchmarks/posteriors.py: regrets by those of BTS, with their intervals."""
+"""The figures of benchmarks/posteriors.py: regrets divided by those of BTS, with their intervals."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def draw_correlated(of: Mapping[str, Ratios], correlations: Sequence[float], pat
             _points(panel, place, name, at, rows, across=False)
         panel.set_xticks(correlations)
         panel.set_xlabel("correlation of reward and cost (of the copula's normals)")
-        panel.set_ylabel("pseudo-regret of joint by that of BTS")
+        panel.set_ylabel("pseudo-regret of bts-joint divided by that of BTS")
         figure.legend(*panel.get_legend_handles_labels(), loc="outside upper center", ncols=4)
         figure.savefig(path, dpi=160)
 

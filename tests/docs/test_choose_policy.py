@@ -94,7 +94,7 @@ def test_the_policies_for_other_wishes_exist_and_are_as_it_says():
     (any_problem,) = table["a bound for every problem with a horizon"]
     assert provenance(any_problem).proven.endswith("any problem")
     assert "horizon" in parse_policy(any_problem).needs
-    (many,) = table["a thousand arms and money for five pulls of each"]
+    (many,) = table["a thousand arms and money for nine pulls of each"]
     assert best("A thousand arms") == many
 
 

@@ -63,7 +63,7 @@ def default_of(parameter: Any) -> str:
 def _usage(words: str, command: Any) -> str:
     arguments = []
     for each in filter(is_argument, command.params):
-        name = (each.metavar or each.name).upper().strip("[]").replace("...", "") + ("…" if each.nargs == -1 else "")
+        name = _argument(each) + ("…" if each.nargs == -1 else "")
         arguments.append(name if each.required else f"[{name}]")
     more = "COMMAND" if getattr(command, "commands", None) else ""
     options = "[OPTIONS]" if [each for each in options_of(command) if not is_argument(each)] else ""
@@ -93,10 +93,14 @@ def commands_part() -> str:
     return "\n".join(made)
 
 
+def _argument(parameter: Any) -> str:
+    return str(parameter.metavar or parameter.name).upper().strip("[]").replace("...", "")
+
+
 def _names(parameter: Any) -> str:
     """An option as it is written, and the variable that stands for it on a line of its own."""
     if is_argument(parameter):
-        return code(parameter.name.upper())
+        return code(_argument(parameter))
     written = " ".join(map(code, [*parameter.opts, *parameter.secondary_opts]))
     return "<br>".join(filter(None, (written, code(parameter.envvar or ""))))
 

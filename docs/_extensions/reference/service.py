@@ -14,7 +14,15 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from budgetbandits import errors as module
-from budgetbandits.errors import REFUSALS, HoldRefused, NotAllowed
+from budgetbandits.client import Client
+from budgetbandits.errors import (
+    REFUSALS,
+    BudgetBanditsError,
+    CostOverrun,
+    HoldRefused,
+    NotAllowed,
+    ServiceUnreachable,
+)
 from budgetbandits.service.http.campaign_metrics import SERIES, CampaignMetrics, CampaignSeries
 from budgetbandits.service.http.metrics import Metrics
 from budgetbandits.service.http.openapi import PROBLEM_RESPONSES, document, kind_of
@@ -27,6 +35,12 @@ from budgetbandits.service.stores.sqlite import SQLiteStore
 from budgetbandits.service.webhooks import NOTIFICATION_FIELDS, NOTIFICATIONS
 from budgetbandits.terms import TERMS
 from reference.markdown import code, plain, table
+
+CALLS = {"tell": "feedback", "tell_many": "feedback_many"}
+"""Calls of the client that are not named as their operations."""
+
+NOT_OVER_HTTP = (BudgetBanditsError, CostOverrun, ServiceUnreachable)
+"""Errors that no answer is about."""
 
 
 @cache
@@ -70,7 +84,9 @@ def _operation(method: str, path: str, about: dict[str, Any]) -> str:
     lines.append(f"- Answer: {'; '.join(answers)}")
     problems = [status for status in about["responses"] if status not in good]
     lines += [f"- Problems: {', '.join(problems)}"] if problems else []
-    lines.append(f"- In Python and as `operationId`: `{about['operationId']}`\n")
+    name = about["operationId"]
+    call = CALLS.get(name, name)
+    lines.append((f"- In Python: `{call}`; " if hasattr(Client, call) else "- ") + f"`operationId`: `{name}`\n")
     if about.get("parameters"):
         rows = [
             (code(each["name"]), each["in"], _kind(each["schema"]), "yes" if each["required"] else "no",
@@ -168,7 +184,7 @@ def errors_part() -> str:
     for name, kind in sorted(errors().items()):
         built_in = next(base.__name__ for base in kind.__mro__ if base.__module__ == "builtins")
         parent = kind.__bases__[0].__name__
-        over_http = status_of(kind) if name != "BudgetBanditsError" else ""
+        over_http = "" if kind in NOT_OVER_HTTP else status_of(kind)
         rows.append((code(name), plain(kind.__doc__), code(parent), code(built_in), over_http))
     return table(("error", "", "kind of", "also a", "HTTP"), rows)
 

@@ -73,7 +73,7 @@ def _comparison(results: Results, budget: float | None, metric: str) -> Row:
     from budgetbandits.experiments.standings import ranking
 
     if len(results.policies) < 2:
-        raise BadParameter("the study has a single policy, so there is nothing to compare; add one to the experiment")
+        raise BadParameter("the study has a single policy, so there is nothing to compare; add one to its file")
     ranked = ranking(results, budget, metric).rows(named=True)
     pairs = results.compare(budget, metric).rows(named=True)
     return {

@@ -93,7 +93,12 @@ WorkerCount = Annotated[
     int, _option("--workers", "How many processes serve. More than one needs PostgreSQL.", min=1, max=256)
 ]
 KeyFile = Annotated[
-    Path | None, _option("--key-file", "The file for the first admin key. Without it, a terminal shows the key.")
+    Path | None,
+    _option(
+        "--key-file",
+        "The file for the first admin key. Without it a terminal shows the key; without a terminal it goes to "
+        "budgetbandits-admin.key.",
+    ),
 ]
 PerAddress = Annotated[
     int | None, _option("--connections-per-address", "The most from one client. Without it, half of all.", min=1)

@@ -305,7 +305,7 @@ KEYS = {
     "seed": FileKey("whole number", "All random numbers follow from it.", "0"),
     "runs": FileKey("whole number, from 1", "How many games of each policy on each problem."),
     "budgets": FileKey("list of numbers", "The budgets; each game reports all of them."),
-    "budget_unit": FileKey("text", "What a budget of 1 is: one of the units below.", '"1"'),
+    "budget_unit": FileKey("text", "What a budget of 1 is: one of the units of a study.", '"1"'),
     "horizon": FileKey("whole number, from 1", "How many requests a budget is for.", "as many as can be paid"),
     "policies": FileKey("list of texts", "The policies, each as a policy text; lists of parameters are written out."),
     "plugins": FileKey("list of texts", "Python files with policies, laws or families of your own.", "none"),

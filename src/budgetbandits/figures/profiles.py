@@ -87,18 +87,24 @@ def quantiles(
     quantity: str = "regret",
     ax: Axes | None = None,
 ) -> PaperFigure | Axes:
-    """A panel for each group: the values of each policy sorted over its problems, problems × policies."""
-    log = scales.apart([values.ravel() for values in groups.values()])
+    """A panel for each group: the values of each policy sorted over its problems, problems × policies.
+
+    On a logarithmic axis a line begins where it comes to the smallest of the marked values.
+    """
     marks = np.array(SHARES)
+    marked = {group: np.quantile(values, marks / 100.0, axis=0, method="hazen") for group, values in groups.items()}
+    log = scales.apart([values.ravel() for values in marked.values()])
 
     def draw(axes: Axes, panel: int, group: str) -> None:
-        values = np.sort(groups[group], axis=0)
+        values, at = np.sort(groups[group], axis=0), marked[group]
         shares = 100.0 * (np.arange(len(values)) + 0.5) / len(values)
+        if log:
+            values = np.where(values >= at.min(), values, np.nan)
         scales.value_axis(axes, values.ravel(), log)
         for place, each in enumerate(series):
-            at = np.interp(marks, shares, values[:, place])
-            said = [f"{each.name}: {number(value)} at {share:g} %" for share, value in zip(marks, at, strict=True)]
-            _line(axes, panel, each, spec, (shares, values[:, place]), (marks, at), said)
+            own = at[:, place]
+            said = [f"{each.name}: {number(value)} at {share:g} %" for share, value in zip(marks, own, strict=True)]
+            _line(axes, panel, each, spec, (shares, values[:, place]), (marks, own), said)
         axes.set_xlim(0, 100)
         scales.straight(axes.xaxis, 4)
 

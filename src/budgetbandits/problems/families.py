@@ -186,7 +186,7 @@ ARMS_FAMILIES: dict[str, ArmsFamily] = {
 
 
 def family(name: str, arms: int, seed: int, low: float = 0.0, high: float = 1.0) -> Problem:
-    """A random problem of a named family; in the first three, rewards and costs are independent and arms alike in law.
+    """A random problem of a named family; in ``uniform-…``, rewards and costs are independent and arms alike in law.
 
     ``uniform-bernoulli`` draws each mean from U(low, high). ``uniform-multinomial`` puts Dirichlet(1) weights on
     0, ¼, ½, ¾, 1 and keeps those whose mean lies in the range. ``uniform-beta`` draws the mean from U(low, high) and

@@ -43,8 +43,8 @@ UNITS = {
 KEYS = {"arms": FileKey("list of tables", "The arms, each under a line [[arms]]; at least two."), **UNITS}
 ARM_KEYS = {
     "name": FileKey("text", "Its name, different from those of the other arms."),
-    "reward": FileKey("law", "The law of its rewards, which do not depend on its costs."),
-    "cost": FileKey("law", "The law of its costs; their mean is above 0."),
+    "reward": FileKey("law", "The law of its rewards, which do not depend on its costs.", "joint is given"),
+    "cost": FileKey("law", "The law of its costs; their mean is above 0.", "joint is given"),
     "joint": FileKey("joint law", "The law of reward and cost together.", "reward and cost are given"),
     "cost_max": FileKey("number, up to 1", "The largest cost it can have, if players know it.", "they do not"),
 }

@@ -22,7 +22,6 @@ from budgetbandits.report.page import render
 
 FIXED_POLICIES = ("bts", "omega-ucb")
 """In every figure, wherever they rank: the paper's policy and the favourite of the literature."""
-PANELS_MAX = 12
 BUDGET_SUFFIXES = {
     "1": "",
     "smallest mean cost": " × min μc",
@@ -89,8 +88,7 @@ def figures(
     }
     if not several or len(drawn) < 2:
         return []
-    panels = dict(list(several.items())[:PANELS_MAX])
-    return drawings.over_settings(np.concatenate(list(several.values())), panels, drawn, out)
+    return drawings.over_settings(np.concatenate(list(several.values())), several, drawn, out)
 
 
 def facts(summary: dict[str, Any]) -> str:

@@ -54,6 +54,8 @@ class SharedMoney(BaseModel):
 class MemberAnswer(SharedMoney):
     id: str = Field(description="The campaign's id.")
     status: Literal["active", "paused", "frozen", "closed"] = Field(description="Whether it decides.")
+    spent: float = Field(description="What its decisions have cost, without overruns.")
+    held: float = Field(description="Held for its decisions whose cost is not reported yet.")
 
 
 class SharedBudgetAnswer(SharedMoney):
