@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -15,23 +16,27 @@ import budgetbandits
 from budgetbandits import errors
 
 SOURCE = Path(budgetbandits.__file__).parent
-TREES = {path.relative_to(SOURCE): ast.parse(path.read_text(encoding="utf-8")) for path in SOURCE.rglob("*.py")}
+
+
+@cache
+def trees():
+    return {path.relative_to(SOURCE): ast.parse(path.read_text(encoding="utf-8")) for path in SOURCE.rglob("*.py")}
 
 
 # --- names -------------------------------------------------------------------------------------------------------
 
 
-def class_names(trees):
-    return Counter(node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+def class_names(parsed):
+    return Counter(node.name for tree in parsed.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
 
 
 def test_no_class_name_is_used_twice():
-    assert sorted(name for name, count in class_names(TREES).items() if count > 1) == []
+    assert sorted(name for name, count in class_names(trees()).items() if count > 1) == []
 
 
 def test_every_package_says_what_it_is_for():
-    packages = [path for path in TREES if path.name == "__init__.py"]
-    assert [str(path) for path in packages if not ast.get_docstring(TREES[path])] == []
+    packages = [path for path in trees() if path.name == "__init__.py"]
+    assert [str(path) for path in packages if not ast.get_docstring(trees()[path])] == []
 
 
 def test_the_loose_modules_at_the_top_are_few():
@@ -86,7 +91,7 @@ def test_assertions_narrow_types_and_check_nothing():
     """``python -O`` leaves them out, and with them whatever they check."""
     checks = [
         f"{path}:{node.lineno}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Assert) and (node.msg is not None or not narrows(node.test))
     ]

@@ -89,22 +89,23 @@ def quantiles(
 ) -> PaperFigure | Axes:
     """A panel for each group: the values of each policy sorted over its problems, problems × policies.
 
-    On a logarithmic axis a line begins where it comes to the smallest of the marked values.
+    On a logarithmic axis lines begin at the smallest of the marked values above 0.
     """
     marks = np.array(SHARES)
     marked = {group: np.quantile(values, marks / 100.0, axis=0, method="hazen") for group, values in groups.items()}
-    log = scales.apart([values.ravel() for values in marked.values()])
+    log = scales.apart([values[1:].ravel() for values in marked.values()])  # the lowest may be 0
 
     def draw(axes: Axes, panel: int, group: str) -> None:
         values, at = np.sort(groups[group], axis=0), marked[group]
         shares = 100.0 * (np.arange(len(values)) + 0.5) / len(values)
+        seen = at > 0.0 if log else np.full(at.shape, True)
         if log:
-            values = np.where(values >= at.min(), values, np.nan)
+            values = np.where(values >= at[seen].min(), values, np.nan)
         scales.value_axis(axes, values.ravel(), log)
         for place, each in enumerate(series):
-            own = at[:, place]
-            said = [f"{each.name}: {number(value)} at {share:g} %" for share, value in zip(marks, own, strict=True)]
-            _line(axes, panel, each, spec, (shares, values[:, place]), (marks, own), said)
+            dots = marks[seen[:, place]], at[seen[:, place], place]
+            said = [f"{each.name}: {number(value)} at {share:g} %" for share, value in zip(*dots, strict=True)]
+            _line(axes, panel, each, spec, (shares, values[:, place]), dots, said)
         axes.set_xlim(0, 100)
         scales.straight(axes.xaxis, 4)
 
