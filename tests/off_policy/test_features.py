@@ -1,6 +1,7 @@
 """Off-policy evaluation of requests with features: logs, outcome models and targets, against values known exactly."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -157,6 +158,13 @@ def test_no_outcome_is_used_to_guess_itself():
     same = np.arange(50) % 5 == 2
     assert (before[same] == after[same]).all()
     assert (before[~same] != after[~same]).any()
+
+
+def test_large_numbers_that_differ_by_little_are_features_all_the_same():
+    table, log = made_up(100), evenly(made_up(100), np.random.default_rng(3))[0]
+    late = replace(table, features=table.features + 1e9)
+    moved = outcome_models.request_rows(evenly(late, np.random.default_rng(3))[0])
+    assert moved == pytest.approx(outcome_models.request_rows(log), abs=1e-5)
 
 
 def test_segments_are_columns_of_the_regression():

@@ -58,7 +58,7 @@ def _by_regression(log: Log, outcome: Array) -> Array:
 def request_rows(log: Log) -> Array:
     """The row of each decision's request, as `bts-linear` has it: 1, its features and its segment, standardised."""
     segments = np.eye(len(log.segments))[log.segment] if log.segments else np.zeros((len(log), 0))
-    columns = np.hstack([log.features, segments])
+    columns = np.hstack([log.features - log.features[:1], segments])  # large numbers may differ by little
     spread = columns.std(axis=0)
     varies = spread > 1e-9 * np.abs(columns).max(axis=0)
     columns = np.where(varies, (columns - columns.mean(axis=0)) / np.where(varies, spread, 1.0), 0.0)

@@ -5,9 +5,13 @@ import math
 import random
 import re
 
+import numpy as np
 import pytest
 
 from browsing import Browser
+from budgetbandits.policies.base import Knowledge, Request
+from budgetbandits.policies.linear import LinearThompson
+from budgetbandits.service.dashboard.features import feature_moments
 from budgetbandits.service.http.auth import make_key
 from served import served
 
@@ -100,3 +104,14 @@ def test_the_form_begins_with_means(store):
     assert "<option>chat</option>" in page
     refused = store.reader("GET", "/campaigns/plain/request?format=json")
     assert (refused.status_code, refused.json()["title"]) == (422, "BadFeature")
+
+
+def test_means_and_deviations_are_those_of_the_requests_however_large_or_rare():
+    policy, rng = LinearThompson(), np.random.default_rng(4)
+    state = policy.start(2, Knowledge(budget=1e3, horizon=1e3, features=2))
+    rows = np.column_stack([1_764_321_987.0 + 3600.0 * rng.standard_normal(300), rng.random(300) < 0.02])
+    for number, row in enumerate(rows):
+        policy.observe(state, number % 2, 0.5, 0.1, rng, Request(features=row))
+    mean, deviation = feature_moments(state)
+    assert mean == pytest.approx(rows.mean(axis=0), rel=1e-12)
+    assert deviation == pytest.approx(rows.std(axis=0), rel=1e-6)

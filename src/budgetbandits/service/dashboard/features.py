@@ -7,6 +7,7 @@ units of reward, and on its price, as a share of it, since prices are regressed 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -103,15 +104,17 @@ def effects_of(row: Campaign, arms: Sequence[ArmRow]) -> FeatureEffects | None:
     assert isinstance(state, LinearState)
     fit = policy.fit(state)
     pulled = [arm for arm in np.argsort(-state.pulls, kind="stable").tolist() if state.pulls[arm] and state.active[arm]]
-    shown, means, seen = sorted(pulled[:ARMS_SHOWN_MAX]), fit.regressions.means, feature_means(state)
+    shown, means = sorted(pulled[:ARMS_SHOWN_MAX]), fit.regressions.means
+    middles, deviations = (each.tolist() for each in feature_moments(state))
     lines = []
     for number, name in enumerate(row.settings.terms.features):
-        column, spread = 1 + number, float(fit.standard.spread[1 + number])
+        column = 1 + number
+        unit = deviations[number] * float(fit.standard.scale[column])  # of the coefficients
         effects = []
-        if np.isfinite(spread):
-            deviations = np.sqrt(fit.regressions.variance(np.eye(state.columns)[column]))
-            effects = [_effect(row, arm, means[:, arm, column], deviations[:, arm]) for arm in shown]
-        lines.append(FeatureLine(name, float(seen[number]), spread if effects else 0.0, effects))
+        if unit > 0.0:
+            unsure = unit * np.sqrt(fit.regressions.variance(np.eye(state.columns)[column]))
+            effects = [_effect(row, arm, unit * means[:, arm, column], unsure[:, arm]) for arm in shown]
+        lines.append(FeatureLine(name, middles[number], deviations[number] if effects else 0.0, effects))
     lines.sort(key=lambda line: -line.sureness)
     rest = len(lines[FEATURES_SHOWN_MAX:])
     return FeatureEffects(lines[:FEATURES_SHOWN_MAX], rest, len(pulled) - len(shown))
@@ -125,11 +128,14 @@ def _effect(row: Campaign, arm: int, mean: Array, deviation: Array) -> Effect:
     return Effect(arm, MedianInterval(*reward.tolist()), MedianInterval(*price.tolist()), sureness)
 
 
-def feature_means(state: LinearState) -> Array:
-    """The means of the features so far; 0 before the first request."""
-    count = state.known.features
-    origin = np.array(state.origin) if state.origin else np.zeros(count)
-    return np.asarray(origin + state.measured().mean[1 : 1 + count])
+def feature_moments(state: LinearState) -> tuple[Array, Array]:
+    """The means of the features so far, and their standard deviations; 0 before the first request."""
+    known = slice(1, 1 + state.known.features)
+    origin = np.array(state.origin) if state.origin else np.zeros(state.known.features)
+    measured, count = state.measured(), max(float(state.products[0, 0].sum()), 1.0)
+    variance = state.squares.sum(axis=1) / count - np.square(measured.mean)
+    deviations = np.where(measured.scale > 0.0, np.sqrt(np.maximum(variance, 0.0)), 0.0)
+    return origin + measured.mean[known], deviations[known]
 
 
 # --- a request that a reader types in ---------------------------------------------------------------------------------
@@ -169,6 +175,16 @@ def field_name(number: int) -> str:
     return f"feature-{number}"
 
 
+def _rounded(mean: float, deviation: float) -> str:
+    """A mean to about a hundredth of the deviation.
+
+    >>> _rounded(1_764_321_987.25, 3600.0), _rounded(0.123456, 1.0), _rounded(2.0, 0.0)
+    ('1764321990', '0.12', '2')
+    """
+    near = round(mean, 2 - math.floor(math.log10(deviation))) if deviation > 0.0 else mean
+    return f"{near:.15g}"
+
+
 def request_view(tx: Transaction, row: Campaign, query: Mapping[str, str]) -> RequestView:
     """With the numbers in the query, and the means of those features that it does not have."""
     names = row.settings.terms.features
@@ -177,7 +193,7 @@ def request_view(tx: Transaction, row: Campaign, query: Mapping[str, str]) -> Re
     learner = CampaignLearner.from_rows(row, tx.arms(row.id))
     state = learner.state
     assert isinstance(state, LinearState)
-    usual = [f"{value:.4g}" for value in feature_means(state).tolist()]
+    usual = [_rounded(mean, deviation) for mean, deviation in np.transpose(feature_moments(state)).tolist()]
     typed = {name: query.get(field_name(number), usual[number]) for number, name in enumerate(names)}
     segments, segment = [each for each in learner.segments if each is not None], query.get("segment", "")
     if segment and segment not in segments:
