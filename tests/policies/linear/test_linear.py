@@ -223,6 +223,26 @@ def test_history_is_that_of_the_mean_request():
     assert cost[0] == pytest.approx(0.1, rel=0.15)
 
 
+def test_small_costs_are_told_apart_after_a_history_of_them():
+    policy, rng = LinearThompson(), np.random.default_rng(5)
+    state = policy.start(2, Knowledge(budget=1.0, horizon=1e3, features=1))
+    for arm in range(2):
+        policy.add_history(state, arm, 200, 100.0, 200e-5)
+    for number, x in enumerate(rng.standard_normal(400)):
+        policy.observe(state, number % 2, 0.5, 1e-5 * np.exp(x), rng, Request(features=np.array([x])))
+    low, high = (policy.expected(state, Request(features=np.array([x])))[1] for x in (-1.0, 1.0))
+    assert high / low == pytest.approx([np.exp(2.0)] * 2, rel=0.2)
+
+
+def test_free_pulls_of_a_history_count_as_those_that_come():
+    policy, rng = LinearThompson(), np.random.default_rng(6)
+    told, begun = (policy.start(1, Knowledge(budget=1.0, horizon=1e3, features=1)) for _ in range(2))
+    for _ in range(50):
+        policy.observe(told, 0, 0.5, 0.0, rng, Request(features=np.array([1.0])))
+    policy.add_history(begun, 0, 50, 25.0, 0.0)
+    assert begun.past[2] == pytest.approx(told.responses[1, 0])
+
+
 @pytest.mark.parametrize("past", [0, 100, 10_000])
 def test_history_before_the_first_request_says_nothing_of_features(past):
     """The first request is far off, and its features are not those of the history."""

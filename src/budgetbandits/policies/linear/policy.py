@@ -408,9 +408,10 @@ class LinearThompson(PlanPolicy[LinearState]):
     def add_history(self, state: LinearState, arm: int, pulls: int, reward: float, cost: float) -> None:
         if pulls == 0:
             return
-        log = float(np.log(max(cost / pulls, SMALLEST_COST)))
+        mean = cost / pulls
+        log = float(np.log(max(mean, SMALLEST_COST) if mean > 0.0 else SMALLEST_SHARE))  # as of outcomes
         state.pulls[arm] += pulls
         state.past_pulls += pulls
         state.past[:, arm] += (pulls, reward, pulls * log)
-        # squares of numbers in [0, 1] are at most the numbers: the largest variance that the sums allow
-        state.totals[REWARD_SQUARED:, arm] += (reward, pulls * log * log, cost, cost)
+        # costs are taken to vary as much as their mean, by which small ones are told from none; rewards as they may
+        state.totals[REWARD_SQUARED:, arm] += (reward, pulls * log * log, cost, min(2.0 * mean, 1.0) * cost)
