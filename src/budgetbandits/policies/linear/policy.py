@@ -413,5 +413,5 @@ class LinearThompson(PlanPolicy[LinearState]):
         state.pulls[arm] += pulls
         state.past_pulls += pulls
         state.past[:, arm] += (pulls, reward, pulls * log)
-        # costs are taken to vary as much as their mean, by which small ones are told from none; rewards as they may
+        # costs are taken to vary as much as their mean, so that small ones still differ; rewards as they may
         state.totals[REWARD_SQUARED:, arm] += (reward, pulls * log * log, cost, min(2.0 * mean, 1.0) * cost)
