@@ -9,6 +9,7 @@ import pytest
 from budgetbandits.allocation.learner import Learner
 from budgetbandits.policies.base import Knowledge, Request
 from budgetbandits.policies.linear import LinearThompson
+from budgetbandits.policies.linear.fit import TwoValued
 from budgetbandits.policies.linear.state import STANDARDISED_EVERY
 from budgetbandits.policies.transfer import UnitChange, carried
 
@@ -33,6 +34,7 @@ def check_kept(policy, state):
         np.testing.assert_array_equal(getattr(mine.regressions, name), getattr(fresh.regressions, name), err_msg=name)
     np.testing.assert_array_equal(mine.rows, fresh.rows)
     np.testing.assert_array_equal(mine.shapes, fresh.shapes)
+    np.testing.assert_array_equal(mine.two_valued, fresh.two_valued)
 
 
 @pytest.mark.parametrize("forget", [0.0, 0.01])
@@ -99,3 +101,32 @@ def test_rows_are_standardised_by_what_was_seen_not_long_ago():
         if number > 4 * STANDARDISED_EVERY:
             assert state.standard.scale[1] == pytest.approx(now.scale[1], rel=0.2)
         assert (state.standard.scale[2] > 0.0) == (number >= 170)  # at once, since it has varied now
+
+
+def test_features_with_two_values_are_known_by_their_moments():
+    rng = np.random.default_rng(2)
+    rows = np.column_stack([
+        rng.random(400) < 0.4, 7.0 - 2.0 * (rng.random(400) < 0.05), rng.standard_normal(400), rng.integers(3, size=400)
+    ])  # fmt: skip
+    powers = [np.mean(rows**power, axis=0)[None] for power in (1, 2, 3, 4)]
+    law = TwoValued.by_moments(np.array([400.0]), powers[0], powers[1:])
+    centred = rows - rows.mean(axis=0)
+    np.testing.assert_allclose(law.low[0, :2], centred.min(axis=0)[:2], rtol=1e-6)
+    np.testing.assert_allclose(law.high[0, :2], centred.max(axis=0)[:2], rtol=1e-6)
+    np.testing.assert_allclose(law.share[0, :2], (centred[:, :2] > 0.0).mean(axis=0), rtol=1e-6)
+    assert not np.any([part[0, 2:] for part in law])
+    for slopes in (np.array([-6.9, 3.0, 1.0, 1.0]), np.array([0.5, -0.5, 2.0, 2.0])):
+        two = slopes[:2]
+        exact = np.log(np.exp(centred[:, :2] * two).mean(axis=0)) - 0.5 * two * two * centred[:, :2].var(axis=0)
+        assert law.excess(slopes[None, None])[0, 0] == pytest.approx(exact.sum(), rel=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.4])
+def test_a_flag_that_makes_requests_nearly_free_leaves_the_others_their_price(share):
+    policy, rng = LinearThompson(), np.random.default_rng(7)
+    state = policy.start(2, Knowledge(budget=300.0, horizon=2000.0, features=1))
+    for number in range(1000):
+        free = rng.random() < share
+        cost = (0.02, 0.1)[number % 2] * (0.01 if free else 1.0)
+        policy.observe(state, number % 2, 0.5, cost, rng, Request(features=np.array([float(free)])))
+    assert policy.expected(state, Request(features=np.zeros(1)))[1] == pytest.approx([0.02, 0.1], rel=0.1)
