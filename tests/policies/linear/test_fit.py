@@ -9,8 +9,8 @@ import pytest
 from budgetbandits.allocation.learner import Learner
 from budgetbandits.policies.base import Knowledge, Request
 from budgetbandits.policies.linear import LinearThompson
-from budgetbandits.policies.linear.fit import TwoValued
-from budgetbandits.policies.linear.state import STANDARDISED_EVERY
+from budgetbandits.policies.linear.fit import TwoPointLaws
+from budgetbandits.policies.linear.state import STANDARDISED_EVERY, ColumnMoments
 from budgetbandits.policies.transfer import UnitChange, carried
 
 ARMS, FEATURES = 5, 32
@@ -34,7 +34,7 @@ def check_kept(policy, state):
         np.testing.assert_array_equal(getattr(mine.regressions, name), getattr(fresh.regressions, name), err_msg=name)
     np.testing.assert_array_equal(mine.rows, fresh.rows)
     np.testing.assert_array_equal(mine.shapes, fresh.shapes)
-    np.testing.assert_array_equal(mine.two_valued, fresh.two_valued)
+    np.testing.assert_array_equal(mine.two_point, fresh.two_point)
 
 
 @pytest.mark.parametrize("forget", [0.0, 0.01])
@@ -108,8 +108,9 @@ def test_features_with_two_values_are_known_by_their_moments():
     rows = np.column_stack([
         rng.random(400) < 0.4, 7.0 - 2.0 * (rng.random(400) < 0.05), rng.standard_normal(400), rng.integers(3, size=400)
     ])  # fmt: skip
-    powers = [np.mean(rows**power, axis=0)[None] for power in (1, 2, 3, 4)]
-    law = TwoValued.by_moments(np.array([400.0]), powers[0], powers[1:])
+    whole = np.column_stack([np.ones(400), rows])
+    sums, squares, *powers = (np.sum(whole**power, axis=0)[:, None] for power in (1, 2, 3, 4))
+    law = TwoPointLaws.by_moments(ColumnMoments.by_sums(sums, squares, np.array(powers)), np.array([400.0]))
     centred = rows - rows.mean(axis=0)
     np.testing.assert_allclose(law.low[0, :2], centred.min(axis=0)[:2], rtol=1e-6)
     np.testing.assert_allclose(law.high[0, :2], centred.max(axis=0)[:2], rtol=1e-6)
@@ -130,3 +131,13 @@ def test_a_flag_that_makes_requests_nearly_free_leaves_the_others_their_price(sh
         cost = (0.02, 0.1)[number % 2] * (0.01 if free else 1.0)
         policy.observe(state, number % 2, 0.5, cost, rng, Request(features=np.array([float(free)])))
     assert policy.expected(state, Request(features=np.zeros(1)))[1] == pytest.approx([0.02, 0.1], rel=0.1)
+
+
+@pytest.mark.parametrize("scale", [1e-120, 1e-70, 1e28])
+def test_numbers_however_small_or_large_give_no_warning(scale):
+    policy, rng = LinearThompson(), np.random.default_rng(8)
+    state = policy.start(2, Knowledge(budget=300.0, horizon=2000.0, features=2))
+    with np.errstate(all="raise", under="ignore"):
+        for _ in range(60):
+            request = Request(features=scale * np.array([rng.standard_normal(), rng.random() < 0.4]))
+            policy.observe(state, policy.choose(state, rng, request), 0.5, 0.1, rng, request)

@@ -6,7 +6,6 @@ again for those arms whose sums have changed; the rest, which is what arms share
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +17,8 @@ from budgetbandits.policies.linear.state import (
     COST_SQUARED,
     LOG_COST,
     LOG_SQUARED,
-    NO_VARIANCE,
     REWARD_SQUARED,
+    ColumnMoments,
     LinearState,
     Standard,
 )
@@ -31,62 +30,59 @@ from budgetbandits.policies.paced.statistics import (
 )
 
 FEWEST_FOR_TWO, CLOSE = 2.5, 1e-6
-"""Outcomes of an arm before its features may have two values, and how near their kurtosis is to that of two."""
+"""More outcomes than that are needed to know two values, and how near the kurtosis has to be to that of two."""
 
 FIRST_MEAN, FIRST_APART = 0.5, 0.5
 """The two rewards that a level begins with are 0 and 1; the two logarithms of costs are as far from their mean."""
 
 
-class TwoValued(NamedTuple):
-    """The features that have had two values in what an arm has answered, as (arm, slope): both values less the mean,
-    and the share of the higher one. Elsewhere all three are 0."""
+class TwoPointLaws(NamedTuple):
+    """The laws of the features that have had two values in what an arm has answered, as (arm, slope): both values less
+    the mean, and the share of the higher one. For other features all three are 0."""
 
     low: Array
     high: Array
     share: Array
 
     @classmethod
-    def by_moments(cls, count: Array, mean: Array, others: Sequence[Array]) -> TwoValued:
-        """By how many outcomes each arm has, and the means of columns and of their squares, third and fourth powers.
+    def by_moments(cls, moments: ColumnMoments, count: Array) -> TwoPointLaws:
+        """By the moments of columns for each arm, as (column, arm), and how many outcomes it has.
 
-        No law has a kurtosis below its squared skewness and 1, and those with two values alone have just that.
+        No law has a kurtosis below its squared skewness and 1, and those of two values alone have just that.
         """
-        second, third, fourth = others
-        square = mean * mean
-        variance = second - square
-        varies = (variance > NO_VARIANCE * second) & (count[:, None] > FEWEST_FOR_TWO)
-        deviation = np.sqrt(np.where(varies, variance, 1.0))
-        skewness = (third - mean * (3.0 * second - 2.0 * square)) / deviation**3
-        kurtosis = (fourth - mean * (4.0 * third - mean * (6.0 * second - 3.0 * square))) / deviation**4
+        _, variance, third, fourth = moments
+        varies = (variance > 0.0) & (count > FEWEST_FOR_TWO)
+        variance = np.where(varies, variance, 1.0)
+        deviation = np.sqrt(variance)
+        skewness, kurtosis = third / variance / deviation, fourth / variance / variance
         two = varies & (np.abs(kurtosis - skewness * skewness - 1.0) < CLOSE * kurtosis)
         half = np.sqrt(skewness * skewness + 4.0)
         low, high = 0.5 * (skewness - half) * deviation, 0.5 * (skewness + half) * deviation
-        share = np.where(two, -low / (high - low), 0.0)
-        return cls(np.where(two, low, 0.0), np.where(two, high, 0.0), share)
+        return cls(*(np.where(two, each, 0.0)[1:].T for each in (low, high, -low / (high - low))))
 
-    def of(self, arms: Arms) -> TwoValued:
-        return TwoValued(*(each[arms] for each in self))
+    def of(self, arms: Arms) -> TwoPointLaws:
+        return TwoPointLaws(*(each[arms] for each in self))
 
     def excess(self, slopes: Array) -> Array:
-        """By how much the logarithm of the mean of e to the power of slope times feature is above that of normal
-        features with the same variance, in sum over the features; slopes are (draw, arm, slope)."""
+        """How far ln E exp(slope · feature) is above what it is for normal features with the same variance, in sum over
+        the features; slopes are (draw, arm, slope)."""
         if not self.share.any():
             return np.zeros(slopes.shape[:-1])
         low, high = self.low * slopes, self.high * slopes
         top = np.maximum(low, high)
-        law = top + np.log((1.0 - self.share) * np.exp(low - top) + self.share * np.exp(high - top))
+        exact = top + np.log((1.0 - self.share) * np.exp(low - top) + self.share * np.exp(high - top))
         normal = -0.5 * low * high  # for the variance of two values is −low × high
-        return np.asarray((law - normal).sum(axis=-1))
+        return np.asarray((exact - normal).sum(axis=-1))
 
 
 class Fit(NamedTuple):
     """What follows from a state, until it learns: arrays are those that are kept with it.
 
-    shapes  the parameters of the Beta of each arm's mean cost
-    rows    sums of products of the standardised rows that it was paid for and of two typical ones, as (arm, column,
-            column)
-    scales  what a cost of 1 is for each arm
-    two_valued  the features that have two values
+    shapes     the parameters of the Beta of each arm's mean cost
+    rows       sums of products of the standardised rows that it was paid for and of two typical ones, as (arm, column,
+               column)
+    scales     what a cost of 1 is for each arm
+    two_point  the laws of standardised features that have two values
     """
 
     standard: Standard
@@ -94,7 +90,7 @@ class Fit(NamedTuple):
     shapes: tuple[Array, Array]
     rows: Array
     scales: Array
-    two_valued: TwoValued
+    two_point: TwoPointLaws
 
     @property
     def mean_cost(self) -> Array:
@@ -115,7 +111,7 @@ class ArmFits:
             np.empty_like(self.rows), np.empty((arms, columns, slopes)), np.empty((arms, slopes * slopes)),
             np.empty((arms, 2, columns)), np.empty((arms, 2)),
         )  # fmt: skip
-        self.two_valued = TwoValued(*np.zeros((3, arms, slopes)))
+        self.two_point = TwoPointLaws(*np.zeros((3, arms, slopes)))
         self._standard = standard
         self._transform = standard.transform
         self._sums = np.full((11, arms), np.nan)
@@ -153,14 +149,10 @@ class ArmFits:
             kept[arms] = new
         rows.reshape(len(arms), -1)[:, :: len(transform) + 1] += 2.0 * (self._standard.scale > 0.0)
         self.rows[arms] = rows
-        count = np.maximum(state.products[0, 0, arms], 1.0)
-        means = (state.products[0, :, arms], state.squares[:, arms].T, *state.powers[:, :, arms].transpose(0, 2, 1))
-        mean, *others = (each / count[:, None] for each in means)
-        found_two = TwoValued.by_moments(count, mean, others)
-        for kept, values in zip(self.two_valued, found_two, strict=True):
-            kept[arms] = values[:, 1:]
-        for kept in self.two_valued[:2]:
-            kept[arms] *= self._standard.scale[1:]
+        low, high, share = TwoPointLaws.by_moments(state.arm_moments(arms), state.products[0, 0, arms])
+        scale = self._standard.scale[1:]
+        for law, values in zip(self.two_point, (low * scale, high * scale, share), strict=True):
+            law[arms] = values
 
 
 def fit(state: LinearState, arm_weight: float, shared_weight: float) -> Fit:
@@ -176,4 +168,4 @@ def fit(state: LinearState, arm_weight: float, shared_weight: float) -> Fit:
     first = float(SQUARES[1, 0, 0]) / 2.0 * size * size
     shapes = beta_parameters(state.counts, total, squares, 2.0, 0.5 * size, first)
     regressions = joined(kept.posteriors, arm_weight, shared_weight)
-    return Fit(standard, regressions, shapes, kept.rows, np.broadcast_to(state.scales, arms), kept.two_valued)
+    return Fit(standard, regressions, shapes, kept.rows, np.broadcast_to(state.scales, arms), kept.two_point)

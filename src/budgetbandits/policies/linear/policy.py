@@ -10,8 +10,8 @@ what was seen; segments are features, too. Before each request the policy draws 
 
 clipped to what is possible. c is a plausible mean cost of the arm, from the law that `bts-paced` has; x̄ and C are the
 mean and the covariance of the features of what it has answered: for normal features the mean of the exponential is 1,
-so that c stays the mean. For a feature with two values, as flags and segments are, the part of the exponent that is its
-own is the logarithm of its mean (`fit.TwoValued`). Only the slopes v come from logarithms.
+so that c stays the mean. A feature with two values, as flags and segments are, has ln E exp(v (x − x̄)) in the place of
+½ v² times its own variance. Only the slopes v come from logarithms.
 
 Then it finds the price on money: with what recent requests, of which a bounded sample is kept, would earn and cost by
 these coefficients, the program of `fluid` for
@@ -320,13 +320,13 @@ class LinearThompson(PlanPolicy[LinearState]):
         rows, arms = program.rows, program.arms
         if len(arms) < level.shape[1]:
             coefficients, level = coefficients[:, :, arms], level[:, arms]
-            fit = fit._replace(rows=fit.rows[arms], scales=fit.scales[arms], two_valued=fit.two_valued.of(arms))
+            fit = fit._replace(rows=fit.rows[arms], scales=fit.scales[arms], two_point=fit.two_point.of(arms))
         reward = rows @ coefficients[:, REWARD].transpose(0, 2, 1)
         slopes = coefficients[:, LOG_COST, :, 1:]
         sums = (fit.rows[:, :, 1:] @ slopes[..., None])[..., 0] / fit.rows[:, :1, 0]
         middle, square = sums[..., 0], (slopes * sums[..., 1:]).sum(axis=2)
         power = rows[:, 1:] @ slopes.transpose(0, 2, 1)
-        power -= (middle + 0.5 * (square - middle * middle) + fit.two_valued.excess(slopes))[:, None, :]
+        power -= (middle + 0.5 * (square - middle * middle) + fit.two_point.excess(slopes))[:, None, :]
         power += program.factors
         cost = level[:, None, :] * np.exp(power.clip(-LARGEST_POWER, LARGEST_POWER))
         return reward.clip(SMALLEST_COST, 1.0), cost.clip(SMALLEST_COST, 1.0) * fit.scales
@@ -410,7 +410,7 @@ class LinearThompson(PlanPolicy[LinearState]):
         if pulls == 0:
             return
         mean = cost / pulls
-        log = float(np.log(max(mean, SMALLEST_COST) if mean > 0.0 else SMALLEST_SHARE))  # as of outcomes
+        log = float(np.log(max(mean, SMALLEST_COST) if mean > 0.0 else SMALLEST_SHARE))  # as free outcomes have
         state.pulls[arm] += pulls
         state.past_pulls += pulls
         state.past[:, arm] += (pulls, reward, pulls * log)

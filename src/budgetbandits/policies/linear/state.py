@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.errors import BadState
-from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.arrays import Arms, Array
 from budgetbandits.policies.base import Request
 from budgetbandits.policies.planning import PlanState
 
@@ -40,6 +40,28 @@ NO_VARIANCE, TINY_VARIANCE = 1e-12, 1e-280
 
 LONGEST_TAIL = 9.0
 """The kurtosis of the exponential law, whose tails are the longest for which standard deviations are the measure."""
+
+
+class ColumnMoments(NamedTuple):
+    """Of columns: the mean and the central moments. The variance is 0 where a column is a constant."""
+
+    mean: Array
+    variance: Array
+    third: Array
+    fourth: Array
+
+    @classmethod
+    def by_sums(cls, sums: Array, squares: Array, powers: Array) -> ColumnMoments:
+        """By the sums of rows, whose first column counts them, and of their squares, third and fourth powers."""
+        count = np.maximum(sums[0], 1.0)
+        mean, second, (third, fourth) = sums / count, squares / count, powers / count
+        square = mean * mean
+        variance = second - square
+        varies = (variance > NO_VARIANCE * second) & (variance > TINY_VARIANCE)
+        return cls(
+            mean, np.where(varies, variance, 0.0), third - mean * (3.0 * second - 2.0 * square),
+            fourth - mean * (4.0 * third - mean * (6.0 * second - 3.0 * square)),
+        )  # fmt: skip
 
 
 class Standard(NamedTuple):
@@ -186,17 +208,19 @@ class LinearState(PlanState):
 
     def measured(self) -> Standard:
         """The standard by the rows of all arms so far."""
-        sums, squares = self.products[0].sum(axis=1), self.squares.sum(axis=1)
-        count = max(float(sums[0]), 1.0)
-        mean, second, (third, fourth) = sums / count, squares / count, self.powers.sum(axis=2) / count
-        square = mean * mean
-        variance = second - square
-        varies = (variance > NO_VARIANCE * second) & (variance > TINY_VARIANCE)
-        variance[~varies] = np.inf
-        tails = (fourth - mean * (4.0 * third - mean * (6.0 * second - 3.0 * square))) / (LONGEST_TAIL * variance)
-        scale = 1.0 / np.sqrt(np.maximum(variance, tails))
+        mean, variance, _, fourth = self.moments()
+        variance = np.where(variance > 0.0, variance, np.inf)
+        scale = 1.0 / np.sqrt(np.maximum(variance, fourth / (LONGEST_TAIL * variance)))
         mean[0], scale[0] = 0.0, 1.0
         return Standard(mean, scale)
+
+    def moments(self) -> ColumnMoments:
+        """Of the rows of all arms together."""
+        return ColumnMoments.by_sums(self.products[0].sum(axis=1), self.squares.sum(axis=1), self.powers.sum(axis=2))
+
+    def arm_moments(self, arms: Arms) -> ColumnMoments:
+        """Of the rows of each of these arms, as (column, arm)."""
+        return ColumnMoments.by_sums(self.products[0][:, arms], self.squares[:, arms], self.powers[:, :, arms])
 
     def factors(self, prices: Array | None) -> Array:
         """The logarithm of the estimate of each arm's price in units of its usual one; 0 where there is none."""

@@ -130,12 +130,9 @@ def _effect(row: Campaign, arm: int, mean: Array, deviation: Array) -> Effect:
 
 def feature_moments(state: LinearState) -> tuple[Array, Array]:
     """The means of the features so far, and their standard deviations; 0 before the first request."""
-    known = slice(1, 1 + state.known.features)
+    moments, known = state.moments(), slice(1, 1 + state.known.features)
     origin = np.array(state.origin) if state.origin else np.zeros(state.known.features)
-    measured, count = state.measured(), max(float(state.products[0, 0].sum()), 1.0)
-    variance = state.squares.sum(axis=1) / count - np.square(measured.mean)
-    deviations = np.where(measured.scale > 0.0, np.sqrt(np.maximum(variance, 0.0)), 0.0)
-    return origin + measured.mean[known], deviations[known]
+    return origin + moments.mean[known], np.sqrt(moments.variance[known])
 
 
 # --- a request that a reader types in ---------------------------------------------------------------------------------
