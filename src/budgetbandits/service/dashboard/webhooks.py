@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,9 @@ FIELDS = (
     Field("campaign", "For one campaign only", "Its name. Empty: for all.", optional=True),
 )
 RECORDED = "in the log of the server, as done by"
+
+Hook = dict[str, Any]
+"""A webhook as `webhooks.listed` has it."""
 
 
 class WebhookPages:
@@ -69,41 +73,50 @@ class WebhookPages:
         return await follow(self._dashboard, request, session, form, step)
 
     async def _test(self, request: Request, session: Session) -> Response:
-        form = await sent_for_all(request, session, "the webhooks")
-        id = form.get("id", "")
-
-        def preview(tx: Transaction, in_full: bool = True) -> Preview:
-            return _to_test(tx, id)
-
-        def do() -> Response:
-            to_test = self._store.read(preview)
-            to_test.check(form)
-            problem = webhooks.send_test(self._store, id)
-            log.info("webhook tested", webhook=id, problem=problem, actor=session.name)
+        def done(hook: Hook) -> Response:
+            problem = webhooks.send_test(self._store, hook["id"])
+            log.info("webhook tested", webhook=hook["id"], problem=problem, actor=session.name)
             return self._dashboard.filled(
-                "webhook_tested.html", request, session, url=to_test.relies_on[1], problem=problem,
-                seconds=webhooks.TRY_SECONDS,
-            )  # fmt: skip
+                "webhook_tested.html", request, session, url=hook["url"], problem=problem, seconds=webhooks.TRY_SECONDS
+            )
 
-        values = {"fields": (), "back": "All webhooks"}
-        step = FormFlow("Test a webhook", address("webhooks", "test"), _crumbs(), "action.html", values, preview, do)
-        return await follow(self._dashboard, request, session, form, step)
+        return await self._act_on_one(request, session, "test", _to_test, done)
 
     async def _drop(self, request: Request, session: Session) -> Response:
-        form = await sent_for_all(request, session, "the webhooks")
-        id = form.get("id", "")
-
-        def preview(tx: Transaction, in_full: bool = True) -> Preview:
-            return _to_drop(tx, id)
-
-        def do() -> Response:
-            self._store.read(preview).check(form)
-            webhooks.drop_webhook(self._store, id)
-            log.info("webhook dropped", webhook=id, actor=session.name)
+        def done(hook: Hook) -> Response:
+            webhooks.drop_webhook(self._store, hook["id"])
+            log.info("webhook dropped", webhook=hook["id"], actor=session.name)
             return RedirectResponse(address("webhooks"), 303)
 
+        return await self._act_on_one(request, session, "drop", _to_drop, done)
+
+    async def _act_on_one(
+        self, request: Request, session: Session, action: str, to_do: Callable[[Hook], Preview],
+        done: Callable[[Hook], Response],
+    ) -> Response:  # fmt: skip
+        """Preview what is done to the webhook that the form names, and do it once that is confirmed."""
+        form = await sent_for_all(request, session, "the webhooks")
+        title = f"{action.capitalize()} a webhook"
+
+        def found(tx: Transaction) -> Hook:
+            for hook in webhooks.listed(tx):
+                if hook["id"] == form.get("id", ""):
+                    return hook
+            raise NotFound("there is no such webhook; it may have been dropped already")
+
+        def preview(tx: Transaction, in_full: bool = True) -> Preview:
+            try:
+                return to_do(found(tx))
+            except NotFound as error:
+                return Preview(title, [], error)
+
+        def do() -> Response:
+            hook = self._store.read(found)
+            to_do(hook).check(form)
+            return done(hook)
+
         values = {"fields": (), "back": "All webhooks"}
-        step = FormFlow("Drop a webhook", address("webhooks", "drop"), _crumbs(), "action.html", values, preview, do)
+        step = FormFlow(title, address("webhooks", action), _crumbs(), "action.html", values, preview, do)
         return await follow(self._dashboard, request, session, form, step)
 
 
@@ -137,30 +150,13 @@ class _WantedWebhook:
         return Preview(button, changes, relies_on=[self.url, self.campaign], recorded=RECORDED)
 
 
-def _hook(tx: Transaction, id: str) -> dict[str, Any]:
-    for hook in webhooks.listed(tx):
-        if hook["id"] == id:
-            return hook
-    raise NotFound("there is no such webhook; it may have been dropped already")
+def _to_test(hook: Hook) -> Preview:
+    changes = [("Address", hook["url"], ""), ("It gets", "one signed notification of the type test, now and once", "")]
+    return Preview("Send a test", changes, relies_on=[hook["id"], hook["url"]], recorded=RECORDED)
 
 
-def _to_test(tx: Transaction, id: str) -> Preview:
-    button = "Send a test"
-    try:
-        url = _hook(tx, id)["url"]
-    except NotFound as error:
-        return Preview(button, [], error)
-    changes = [("Address", url, ""), ("It gets", "one signed notification of the type test, now and once", "")]
-    return Preview(button, changes, relies_on=[id, url], recorded=RECORDED)
-
-
-def _to_drop(tx: Transaction, id: str) -> Preview:
-    button = "Drop the webhook"
-    try:
-        hook = _hook(tx, id)
-    except NotFound as error:
-        return Preview(button, [], error)
+def _to_drop(hook: Hook) -> Preview:
     changes = [("Address", hook["url"], ""), ("Of", hook["campaign"] or "all campaigns", "")]
     if hook["waiting"]:
         changes.append(("Not accepted yet", f"{hook['waiting']:,} notifications, which are dropped with it", ""))
-    return Preview(button, changes, relies_on=[id], dangerous=True, final=True, recorded=RECORDED)
+    return Preview("Drop the webhook", changes, relies_on=[hook["id"]], dangerous=True, final=True, recorded=RECORDED)

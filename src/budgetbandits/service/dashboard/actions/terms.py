@@ -86,12 +86,11 @@ def terms_changed(subject: CampaignSnapshot, changes: dict[str, Any]) -> list[Ch
     """The consequences of these changes."""
     row = subject.row
     after, made = _with(subject, changes)
+    limits, limits_then = (each.settings.limits(row.created_at) for each in (row, after))
     if "pace_seconds" in changes:
         budget = row.account.budget
-        limits = [each.settings.limits(row.created_at) for each in (row, after)]
-        old, new = subject.money(*(ledger.spendable(budget, subject.now, each) for each in limits))
+        old, new = subject.money(*(ledger.spendable(budget, subject.now, each) for each in (limits, limits_then)))
         made.append(("Spendable by now", old, new))
-    limits_then = after.settings.limits(row.created_at)
     left = ledger.today_left(subject.recalled, subject.now, limits_then)
     if "daily_cap" in changes and left is not None and left < min(arm.cost_cap for arm in subject.arms if arm.active):
         [today] = subject.money((limits_then.daily_cap or 0) - left)
