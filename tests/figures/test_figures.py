@@ -16,7 +16,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.experiments import Results, plots
 from budgetbandits.experiments.statistics import student
 from budgetbandits.figures import profiles, style, svg
-from budgetbandits.figures.layout import save
+from budgetbandits.figures.layout import Series, save
 from budgetbandits.policies import label
 from made_up import GROUPS, POLICIES, study
 
@@ -176,6 +176,18 @@ def test_sorted_values_are_those_of_the_problems(several):
     (panel, _) = several.plot("quantiles", width=7).axes
     line = next(line for line in panel.lines if line.get_label() == "BTS")
     assert line.get_ydata() == pytest.approx(np.sort(several.values().mean(axis=-1)[:4, 0]))
+
+
+def test_sorted_values_apart_are_logarithmic_and_what_is_0_is_left_out():
+    low, high = np.array([0.0, 4.0, 5.0, 50.0, 500.0]), np.array([20.0, 40.0, 60.0, 80.0, 900.0])
+    series = [Series(place, name, style.series_style(place)) for place, name in enumerate("ab")]
+    figure = profiles.quantiles({"all": np.column_stack([low, high])}, series, style.figure_spec("page"))
+    (panel,) = figure.axes
+    assert panel.get_yscale() == "log"
+    drawn = np.concatenate([line.get_ydata() for line in panel.lines])
+    assert drawn[np.isfinite(drawn)].min() == pytest.approx(3.0)  # of a quarter of the problems
+    figure.canvas.draw()
+    assert panel.get_position().width > 0.5  # no mark at 0 is so far away that the panel shrinks
 
 
 @pytest.mark.parametrize("figure", ["dots", "wins", "profile"])
