@@ -17,13 +17,13 @@ def sums_of(rows, outcomes, arm, arms):
     """The sums that `regressions` takes, for rows (request, column) and outcomes (kind, request)."""
     columns, kinds = rows.shape[1], len(outcomes)
     products, responses, squares = (
-        np.zeros(s) for s in ((arms, columns, columns), (arms, kinds, columns), (arms, kinds))
+        np.zeros(s) for s in ((arms, columns, columns), (kinds, arms, columns), (kinds, arms))
     )
     for number in range(arms):
         mine = arm == number
         products[number] = rows[mine].T @ rows[mine]
-        responses[number] = outcomes[:, mine] @ rows[mine]
-        squares[number] = (outcomes[:, mine] ** 2).sum(axis=1)
+        responses[:, number] = outcomes[:, mine] @ rows[mine]
+        squares[:, number] = (outcomes[:, mine] ** 2).sum(axis=1)
     return products, responses, squares
 
 
@@ -32,16 +32,17 @@ def example(seed=1, arms=3, columns=3, requests=40):
     rows = np.column_stack([np.ones(requests), rng.standard_normal((requests, columns - 1))])
     arm = rng.integers(arms - 1, size=requests)  # the last arm has no outcome
     outcomes = rng.random((2, requests)) + 0.3 * rows[:, 1]
-    return rows, outcomes, arm, rng.random((arms, 2))
+    return rows, outcomes, arm, rng.random((2, arms))
 
 
-def exact_posterior(rows, outcomes, arm, level, noise, weight, shared_weight):
+def exact_posterior(rows, outcomes, arm, level, noise, weights, shared_share):
     """Mean and covariance of all coefficients (arm by arm) and of the shared slopes, by exact elimination."""
     arms, columns = len(noise), rows.shape[1]
     size, slopes = arms * columns + columns - 1, range(columns - 1)
     precision = [[Fraction(0)] * size for _ in range(size)]
     told = [Fraction(0)] * size
     sure = [1 / Fraction(float(n)) for n in noise]
+    pulling = [Fraction(float(weight)) * each for weight, each in zip(weights, sure, strict=True)]
 
     def add(entries, target, strength):
         """One more normal observation: the sum of coefficients times unknowns is the target, with this precision."""
@@ -56,9 +57,9 @@ def exact_posterior(rows, outcomes, arm, level, noise, weight, shared_weight):
         add([(number * columns, Fraction(1))], Fraction(float(level[number])), Fraction(LEVEL_WEIGHT) * sure[number])
         for s in slopes:
             own, common = number * columns + 1 + s, arms * columns + s
-            add([(own, Fraction(1)), (common, Fraction(-1))], Fraction(0), Fraction(weight) * sure[number])
+            add([(own, Fraction(1)), (common, Fraction(-1))], Fraction(0), pulling[number])
     for s in slopes:
-        add([(arms * columns + s, Fraction(1))], Fraction(0), Fraction(shared_weight) * sum(sure) / arms)
+        add([(arms * columns + s, Fraction(1))], Fraction(0), Fraction(shared_share) * sum(pulling) / arms)
     return solved(precision, told)
 
 
@@ -81,11 +82,15 @@ def solved(matrix, right):
     )
 
 
+WEIGHTS = np.array([[7.0, 7.0, 7.0], [2.0, 90.0, 7.0]])
+"""κ of each kind and arm."""
+
+
 @pytest.mark.parametrize("kind", [0, 1])
 def test_the_posterior_is_that_of_exact_arithmetic(kind):
     rows, outcomes, arm, level = example()
-    found = regressions(*sums_of(rows, outcomes, arm, 3), level, 0.5, 7.0, 3.0)
-    mean, covariance = exact_posterior(rows, outcomes[kind], arm, level[:, kind], found.noise[kind], 7.0, 3.0)
+    found = regressions(*sums_of(rows, outcomes, arm, 3), level, 0.5, WEIGHTS, 0.375)
+    mean, covariance = exact_posterior(rows, outcomes[kind], arm, level[kind], found.noise[kind], WEIGHTS[kind], 0.375)
     columns = rows.shape[1]
     assert found.means[kind].ravel() == pytest.approx(mean[: 3 * columns], rel=1e-11, abs=1e-13)
     assert found.shared[kind] == pytest.approx(mean[3 * columns :], rel=1e-11, abs=1e-13)
@@ -97,11 +102,11 @@ def test_the_posterior_is_that_of_exact_arithmetic(kind):
 
 def test_the_noise_is_what_a_regression_of_the_arm_alone_leaves_over():
     rows, outcomes, arm, level = example(requests=60)
-    found = regressions(*sums_of(rows, outcomes, arm, 3), level, 0.5, 7.0, 3.0)
+    found = regressions(*sums_of(rows, outcomes, arm, 3), level, 0.5, 7.0, 3.0 / 7.0)
     for number in range(3):
         mine = arm == number
         extra = np.vstack([rows[mine], *[np.sqrt([LEVEL_WEIGHT, 7.0, 7.0])[i] * np.eye(3)[i] for i in range(3)]])
-        target = np.append(outcomes[0, mine], [math.sqrt(LEVEL_WEIGHT) * level[number, 0], 0.0, 0.0])
+        target = np.append(outcomes[0, mine], [math.sqrt(LEVEL_WEIGHT) * level[0, number], 0.0, 0.0])
         _, left, *_ = np.linalg.lstsq(extra, target)
         expected = (left.sum() + LEVEL_WEIGHT * 0.25) / (mine.sum() + LEVEL_WEIGHT)
         assert found.noise[0, number] == pytest.approx(expected, rel=1e-10)
@@ -110,11 +115,12 @@ def test_the_noise_is_what_a_regression_of_the_arm_alone_leaves_over():
 def test_draws_have_the_mean_and_the_covariance_of_the_posterior():
     """All coefficients of all arms of a kind together: whitened, their squares add up to a chi-square variable."""
     rows, outcomes, arm, level = example(seed=2)
-    found = regressions(*sums_of(rows, outcomes, arm, 3), level, 0.5, 7.0, 3.0)
+    found = regressions(*sums_of(rows, outcomes, arm, 3), level, 0.5, WEIGHTS, 0.375)
     draws = 4000
     drawn = found.draw(np.random.default_rng(3), draws)
     for kind in range(2):
-        mean, covariance = exact_posterior(rows, outcomes[kind], arm, level[:, kind], found.noise[kind], 7.0, 3.0)
+        noise = found.noise[kind]
+        mean, covariance = exact_posterior(rows, outcomes[kind], arm, level[kind], noise, WEIGHTS[kind], 0.375)
         factor = np.linalg.cholesky(covariance[:9, :9])
         white = np.linalg.solve(factor, (drawn[:, kind].reshape(draws, 9) - mean[:9]).T)
         for squares, freedom in ((white**2, draws), (white.sum(axis=1, keepdims=True) ** 2 / draws, 1)):
@@ -138,7 +144,13 @@ def test_a_million_outcomes_lose_no_digits():
             added[i, j] = added[j, i] = np.cumsum(values)[-1]
     means = [
         regressions(
-            sums[None, :3, :3], sums[None, None, :3, 3], sums[None, None, 3, 3], np.full((1, 1), 0.5), 0.5, 9.0, 3.0
+            sums[None, :3, :3],
+            sums[None, None, :3, 3],
+            sums[None, None, 3, 3],
+            np.full((1, 1), 0.5),
+            0.5,
+            9.0,
+            1.0 / 3.0,
         ).means
         for sums in (exact, added)
     ]
@@ -149,7 +161,7 @@ def test_arms_that_are_alike_teach_an_arm_without_outcomes():
     rng = np.random.default_rng(7)
     rows = np.column_stack([np.ones(900), rng.standard_normal((900, 2))])
     outcomes = (0.5 + rows[:, 1] * 0.3 + 0.05 * rng.standard_normal(900))[None]
-    found = regressions(*sums_of(rows, outcomes, np.arange(900) % 3, 4), np.full((4, 1), 0.5), 0.5, 4.0, 2.0)
+    found = regressions(*sums_of(rows, outcomes, np.arange(900) % 3, 4), np.full((1, 4), 0.5), 0.5, 4.0, 0.5)
     # three arms say as much of the shared slopes as 3 · 4 outcomes, against 2 · ¾ that there are none: the noise of the
     # fourth arm is large
     assert found.means[0, 3, 1:] == pytest.approx([0.3 * 12.0 / 13.5, 0.0], abs=0.01)
@@ -157,7 +169,7 @@ def test_arms_that_are_alike_teach_an_arm_without_outcomes():
 
 def test_without_columns_but_the_level_nothing_is_shared():
     found = regressions(
-        np.full((2, 1, 1), 8.0), np.full((2, 1, 1), 6.0), np.full((2, 1), 5.0), np.full((2, 1), 0.5), 0.5, 4.0, 2.0
+        np.full((2, 1, 1), 8.0), np.full((1, 2, 1), 6.0), np.full((1, 2), 5.0), np.full((1, 2), 0.5), 0.5, 4.0, 0.5
     )
     assert found.means == pytest.approx(np.full((1, 2, 1), 0.7))
     assert found.draw(np.random.default_rng(1), 5).shape == (5, 1, 2, 1)

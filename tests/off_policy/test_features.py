@@ -114,7 +114,7 @@ def test_coefficients_are_the_posterior_mean_of_all_slopes_together():
     rows = np.column_stack([np.ones(len(arm)), rng.normal(size=(len(arm), slopes))])
     outcome = np.array([1.0, 50.0, 3.0])[arm] * (1.0 + 0.2 * rows[:, 1] + 0.1 * rng.normal(size=len(arm)))
     size = 1 + slopes
-    apart, shared = LinearThompson().weights(size)
+    apart, shared = (each * slopes for each in (LinearThompson().apart, LinearThompson().shared))
     unit = np.array([outcome[arm == each].mean() for each in range(arms)])
     matrix, side, precisions = np.zeros((slopes + arms * size,) * 2), np.zeros(slopes + arms * size), []
     for each in range(arms):

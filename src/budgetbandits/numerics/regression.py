@@ -39,9 +39,9 @@ EVERY_ARM = slice(None)
 class Regressions:
     """The posterior of the regressions of all arms, for each kind of outcome.
 
-    factor         L⁻¹ of each arm, as (arm, row, column)
+    factor         L⁻¹, as (kind, arm, row, column)
     means          the mean coefficients, as (kind, arm, column)
-    follow         how the coefficients follow the shared slopes: κ (G⁻¹)_x, as (arm, column, slope)
+    follow         how the coefficients follow the shared slopes: κ (G⁻¹)_x, as (kind, arm, column, slope)
     shared         the mean of the shared slopes, as (kind, slope)
     shared_factor  M⁻¹ of their precision M Mᵀ, as (kind, row, slope)
     noise          σ², as (kind, arm)
@@ -68,22 +68,23 @@ class Regressions:
 
     def variance(self, row: Array, arms: slice = EVERY_ARM) -> Array:
         """The variance of the mean outcome of arms for a request with this row, as (kind, arm)."""
-        common = (row @ self.follow[arms]) @ self.shared_factor.transpose(0, 2, 1)
+        common = (row @ self.follow[:, arms]) @ self.shared_factor.transpose(0, 2, 1)
         return np.asarray(self.noise[:, arms] * self.leverage(row, arms) + np.square(common).sum(axis=2))
 
     def leverage(self, row: Array, arms: slice = EVERY_ARM) -> Array:
-        """zᵀ G⁻¹ z of this row for arms."""
-        return np.asarray(np.square(self.factor[arms] @ row).sum(axis=1))
+        """zᵀ G⁻¹ z of this row, as (kind, arm)."""
+        return np.asarray(np.square(self.factor[:, arms] @ row).sum(axis=2))
 
 
 class ArmPosteriors(NamedTuple):
     """What the outcomes of each arm say by themselves; an arm's changes with its own sums only.
 
-    factor       L⁻¹ of each arm, as (arm, row, column)
-    follow       how the coefficients follow the shared slopes: κ (G⁻¹)_x, as (arm, column, slope)
-    own_slopes   κ² (G⁻¹)_xx, row by row, as (arm, slope and slope)
-    alone        the mean coefficients if the shared slopes were 0, as (arm, kind, column)
-    noise        σ², as (arm, kind)
+    factor       L⁻¹, as (kind, arm, row, column)
+    follow       how the coefficients follow the shared slopes: κ (G⁻¹)_x, as (kind, arm, column, slope)
+    own_slopes   κ² (G⁻¹)_xx, row by row, as (kind, arm, slope and slope)
+    alone        the mean coefficients if the shared slopes were 0, as (kind, arm, column)
+    noise        σ², as (kind, arm)
+    weight       κ, as (kind, arm)
     """
 
     factor: Array
@@ -91,56 +92,58 @@ class ArmPosteriors(NamedTuple):
     own_slopes: Array
     alone: Array
     noise: Array
+    weight: Array
 
 
 def arm_posteriors(
-    products: Array, responses: Array, squares: Array, level: Array, first: float, arm_weight: float
+    products: Array, responses: Array, squares: Array, level: Array, first: float, arm_weight: Array | float
 ) -> ArmPosteriors:
-    """For the sums of z zᵀ, of z y and of y² as (arm, column, column), (arm, kind, column) and (arm, kind), whose first
+    """For the sums of z zᵀ, of z y and of y² as (arm, column, column), (kind, arm, column) and (kind, arm), whose first
     column is the level's.
 
-    ``level`` is the mean m of each level as (arm, kind), worth two outcomes that are ``first`` apart from it, and
-    ``arm_weight`` is κ. The noise of an arm is the mean square of what the arm's own regression leaves over, these two
-    outcomes included.
+    ``level`` is the mean m of each level as (kind, arm), worth two outcomes that are ``first`` apart from it, and
+    ``arm_weight`` is κ, of each kind and arm or of all. The noise of an arm is the mean square of what the arm's own
+    regression leaves over, these two outcomes included.
     """
-    arms, columns = products.shape[:2]
-    precision = products.copy()
-    diagonal = precision.reshape(arms, -1)[:, :: columns + 1]
-    diagonal += arm_weight
-    diagonal[:, 0] += LEVEL_WEIGHT - arm_weight
+    kinds, arms, columns = responses.shape
+    weight = np.broadcast_to(arm_weight, (kinds, arms))
+    precision = np.broadcast_to(products, (kinds, *products.shape)).copy()
+    diagonal = precision.reshape(kinds, arms, -1)[..., :: columns + 1]
+    diagonal[..., 0] += LEVEL_WEIGHT
+    diagonal[..., 1:] += weight[..., None]
     factor = inverse_factors(precision)
-    inverse = factor.transpose(0, 2, 1) @ factor
+    inverse = factor.swapaxes(2, 3) @ factor
     sums = responses.copy()
-    sums[:, :, 0] += LEVEL_WEIGHT * level
-    alone = sums @ inverse  # which is symmetric
+    sums[..., 0] += LEVEL_WEIGHT * level
+    alone = (sums[:, :, None] @ inverse)[:, :, 0]  # which is symmetric
     left = squares + LEVEL_WEIGHT * (level * level + first * first) - (sums * alone).sum(axis=2)
     least = SMALLEST_SHARE * (squares + LEVEL_WEIGHT * first * first)
-    noise = np.maximum(left, least) / (products[:, :1, 0] + LEVEL_WEIGHT)
-    follow = arm_weight * inverse[:, :, 1:]
-    return ArmPosteriors(factor, follow, arm_weight * follow[:, 1:].reshape(arms, -1), alone, noise)
+    noise = np.maximum(left, least) / (products[:, 0, 0] + LEVEL_WEIGHT)
+    follow = weight[..., None, None] * inverse[..., 1:]
+    own_slopes = (weight[..., None, None] * follow[:, :, 1:]).reshape(kinds, arms, -1)
+    return ArmPosteriors(factor, follow, own_slopes, alone, noise, weight)
 
 
-def joined(own: ArmPosteriors, arm_weight: float, shared_weight: float) -> Regressions:
-    """The posterior of all arms together; ``shared_weight`` is κ₀."""
-    arms, columns, slopes = own.follow.shape
-    noise = own.noise.T
-    sure = 1.0 / noise
-    common = -(sure @ own.own_slopes)
-    common[:, ::columns] += (arm_weight + shared_weight / arms) * sure.sum(axis=1, keepdims=True)
-    shared_factor = inverse_factors(common.reshape(len(sure), slopes, slopes))
-    alone = own.alone.transpose(1, 0, 2)
-    pull = arm_weight * (sure[:, None] @ alone[:, :, 1:]).transpose(0, 2, 1)
+def joined(own: ArmPosteriors, shared_share: float) -> Regressions:
+    """The posterior of all arms together; ``shared_share`` is κ₀/κ."""
+    kinds, _, _, slopes = own.follow.shape
+    sure = 1.0 / own.noise
+    pulling = own.weight * sure
+    common = -(sure[:, None] @ own.own_slopes)[:, 0]
+    common[:, :: slopes + 1] += pulling.sum(axis=1, keepdims=True) + shared_share * pulling.mean(axis=1, keepdims=True)
+    shared_factor = inverse_factors(common.reshape(kinds, slopes, slopes))
+    pull = (pulling[:, None] @ own.alone[:, :, 1:])[:, 0, :, None]
     shared = (shared_factor.transpose(0, 2, 1) @ (shared_factor @ pull))[..., 0]
-    means = alone + _following(own.follow, shared)
-    return Regressions(own.factor, means, own.follow, shared, shared_factor, noise)
+    means = own.alone + _following(own.follow, shared)
+    return Regressions(own.factor, means, own.follow, shared, shared_factor, own.noise)
 
 
 def regressions(
-    products: Array, responses: Array, squares: Array, level: Array, first: float, arm_weight: float,
-    shared_weight: float,
+    products: Array, responses: Array, squares: Array, level: Array, first: float, arm_weight: Array | float,
+    shared_share: float,
 ) -> Regressions:  # fmt: skip
     """The posterior of all arms together for their sums, which are those of `arm_posteriors`."""
-    return joined(arm_posteriors(products, responses, squares, level, first, arm_weight), arm_weight, shared_weight)
+    return joined(arm_posteriors(products, responses, squares, level, first, arm_weight), shared_share)
 
 
 def inverse_factors(matrices: Array) -> Array:
@@ -148,7 +151,8 @@ def inverse_factors(matrices: Array) -> Array:
     from scipy.linalg.lapack import dpotrf, dtrtri  # takes long to import, and only regressions need it
 
     factors = matrices.copy()
-    for factor in factors.transpose(0, 2, 1) if factors.size else ():  # LAPACK's order, so that nothing is copied
+    one_by_one = factors.reshape(-1, *matrices.shape[-2:]) if factors.size else factors
+    for factor in one_by_one.swapaxes(-2, -1):  # LAPACK's order, so that nothing is copied
         _, failed = dpotrf(factor, lower=0, clean=1, overwrite_a=1)
         if failed:
             raise np.linalg.LinAlgError("the matrix is not positive definite")

@@ -73,15 +73,16 @@ def coefficients(rows: Array, arm: NDArray[np.int64], outcome: Array, arms: int)
     [[3.0, 2.0]]
     """
     columns = rows.shape[1]
-    products, responses = np.zeros((arms, columns, columns)), np.zeros((arms, 1, columns))
-    squares, unit = np.zeros((arms, 1)), np.full(arms, float(outcome.mean()) or 1.0)
+    products, responses = np.zeros((arms, columns, columns)), np.zeros((1, arms, columns))
+    squares, unit = np.zeros((1, arms)), np.full(arms, float(outcome.mean()) or 1.0)
     for each in range(arms):
         mine = arm == each
         if outcome[mine].any():
             unit[each] = outcome[mine].mean()
         shares = outcome[mine] / unit[each]
         products[each] = rows[mine].T @ rows[mine]
-        responses[each, 0], squares[each, 0] = rows[mine].T @ shares, shares @ shares
-    weights = LinearThompson().weights(columns)
-    fit = regressions(products, responses, squares, np.ones((arms, 1)), FIRST_APART, *weights)
+        responses[0, each], squares[0, each] = rows[mine].T @ shares, shares @ shares
+    policy = LinearThompson()
+    apart, shared = policy.apart * max(columns - 1, 1), policy.shared / policy.apart
+    fit = regressions(products, responses, squares, np.ones((1, arms)), FIRST_APART, apart, shared)
     return np.asarray(fit.means[0] * unit[:, None])

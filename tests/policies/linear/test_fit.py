@@ -9,7 +9,7 @@ import pytest
 from budgetbandits.allocation.learner import Learner
 from budgetbandits.policies.base import Knowledge, Request
 from budgetbandits.policies.linear import LinearThompson
-from budgetbandits.policies.linear.fit import TwoPointLaws
+from budgetbandits.policies.linear.fit import TwoPointLaws, rarity
 from budgetbandits.policies.linear.state import STANDARDISED_EVERY, ColumnMoments
 from budgetbandits.policies.transfer import UnitChange, carried
 
@@ -120,6 +120,14 @@ def test_features_with_two_values_are_known_by_their_moments():
         two = slopes[:2]
         exact = np.log(np.exp(centred[:, :2] * two).mean(axis=0)) - 0.5 * two * two * centred[:, :2].var(axis=0)
         assert law.excess(slopes[None, None])[0, 0] == pytest.approx(exact.sum(), rel=1e-6)
+
+
+def test_what_is_rare_is_known_by_the_mean_and_the_variance_of_rewards():
+    count, mean = np.array([0.0, 98.0, 1e6, 1e6, 1e6]), np.array([0.0, 0.5, 0.5, 0.01, 0.99])
+    coins = rarity(count, count * mean, count * mean)
+    assert coins == pytest.approx([1.0, 1.0, 1.0, *[1.0 / (16.0 * 0.01 * 0.99)] * 2], rel=1e-3)
+    narrow = mean * mean + 1e-4  # rewards of one per cent that differ by one per cent are no coins
+    assert rarity(count, count * mean, count * narrow) == pytest.approx([1.0] * 5)
 
 
 @pytest.mark.parametrize("share", [0.02, 0.4])

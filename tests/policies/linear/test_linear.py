@@ -281,6 +281,63 @@ def test_a_rare_flag_is_learned_as_a_segment_is():
     assert state.standard.spread[1] == pytest.approx(1 / 3, rel=0.02)
 
 
+def test_flags_of_many_levels_count_as_few_columns_and_are_learned():
+    policy, rng, levels = LinearThompson(), np.random.default_rng(0), 60
+    state = policy.start(1, Knowledge(**KNOWN, features=levels))
+    good = rng.random(levels) < 0.5
+    for number in range(40 * levels):
+        flags = np.eye(levels)[number % levels]
+        policy.observe(state, 0, 0.9 if good[number % levels] else 0.1, 0.1, rng, Request(features=flags))
+    assert state.standard.size == pytest.approx(9.0, rel=0.05)
+    found = np.array([policy.expected(state, Request(features=flags))[0][0] for flags in np.eye(levels)])
+    assert found[good].mean() > 0.75
+    assert found[~good].mean() < 0.25
+
+
+def test_columns_count_by_how_much_they_vary():
+    policy, rng = LinearThompson(), np.random.default_rng(0)
+    state = policy.start(1, Knowledge(**KNOWN, features=3))
+    for _ in range(2000):
+        features = np.array([rng.normal(), 7.0, rng.random() < 0.5])
+        policy.observe(state, 0, 0.5, 0.1, rng, Request(features=features))
+    np.testing.assert_allclose(state.standard.variance, [0.0, 1.0, 0.0, 1.0], rtol=1e-12)
+    assert state.standard.size == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    "reward",
+    [lambda rng: float(rng.random() < 0.01), lambda rng: float(rng.random() < 0.99)],
+    ids=["successes", "failures"],
+)
+def test_useless_features_explain_less_of_what_is_rare(reward):
+    """Next to what the same outcomes would say if they were ordinary."""
+    policy, found = LinearThompson(), []
+    for often in (False, True):
+        rng = np.random.default_rng(4)
+        state = policy.start(1, Knowledge(**KNOWN, features=12))
+        for _ in range(300):
+            x = rng.normal(size=12)
+            one = reward(rng)
+            policy.observe(state, 0, 0.45 + 0.1 * one if often else one, 0.1, rng, Request(features=x))
+        slopes = policy.fit(state).regressions.means[0, 0, 1:]
+        found.append(np.square(slopes).sum() * (100.0 if often else 1.0))
+    assert found[0] < 0.6 * found[1]
+
+
+def test_impossible_rewards_are_no_ties():
+    policy, rng = LinearThompson(), np.random.default_rng(0)
+    state = policy.start(3, Knowledge(**KNOWN, features=1))
+    for number in range(3000):
+        x = rng.normal()
+        reward = np.clip(0.5 + (0.3, 0.2, 0.25)[number % 3] * x, 0.0, 1.0)
+        policy.observe(state, number % 3, reward, 0.1, rng, Request(features=np.array([x])))
+    for x, best in ((-8.0, 1), (8.0, 0)):
+        reward, _ = policy.expected(state, Request(features=np.array([x])))
+        assert np.ptp(reward) < 1e-8
+        assert 0.0 < reward.min() < reward.max() < 1.0
+        assert reward.argmax() == best
+
+
 def test_an_arm_that_failed_once_is_tried_again():
     """Its level is that of all requests to come, however many features there are."""
     policy, rng = LinearThompson(), np.random.default_rng(0)
@@ -304,7 +361,8 @@ def test_a_damaged_state_is_refused():
     for name, value in (
         ("products", [1.0]), ("responses", [[[np.nan, 0.0]] * 2] * 2), ("totals", [[-1.0, 0.0]] * 5),
         ("origin", [1.0, 2.0]), ("origin", ["q"]), ("products", [[[-1.0, 0.0]] * 2] * 2),
-        ("standards", [[0.0]]), ("standards", [[0.0, 0.0], [1.0, -1.0]]), ("standards", [[0.0, np.nan], [1.0, 1.0]]),
+        ("standards", [[0.0]]), ("standards", [[0.0, 0.0], [1.0, -1.0], [0.0, 1.0]]),
+        ("standards", [[0.0, np.nan], [1.0, 1.0], [0.0, 1.0]]), ("standards", [[0.0, 0.0], [1.0, 1.0], [0.0, np.inf]]),
         ("standards", "q"),
     ):  # fmt: skip
         with pytest.raises(BadState):

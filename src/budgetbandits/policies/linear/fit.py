@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from budgetbandits.numerics.arrays import Arms, Array
-from budgetbandits.numerics.regression import ArmPosteriors, Regressions, arm_posteriors, joined
+from budgetbandits.numerics.regression import LEVEL_WEIGHT, ArmPosteriors, Regressions, arm_posteriors, joined
 from budgetbandits.policies.linear.state import (
     COST,
     COST_SQUARED,
     LOG_COST,
     LOG_SQUARED,
+    REWARD,
     REWARD_SQUARED,
     ColumnMoments,
     LinearState,
@@ -104,12 +105,12 @@ class ArmFits:
 
     def __init__(self, standard: Standard, arms: int, arm_weight: float) -> None:
         columns = len(standard.mean)
-        slopes = columns - 1
+        slopes, each = columns - 1, (2, arms)
         self.arm_weight = arm_weight
         self.rows = np.empty((arms, columns, columns))
         self.posteriors = ArmPosteriors(
-            np.empty_like(self.rows), np.empty((arms, columns, slopes)), np.empty((arms, slopes * slopes)),
-            np.empty((arms, 2, columns)), np.empty((arms, 2)),
+            np.empty((*each, columns, columns)), np.empty((*each, columns, slopes)), np.empty((*each, slopes * slopes)),
+            np.empty((*each, columns)), np.empty(each), np.empty(each),
         )  # fmt: skip
         self.two_point = TwoPointLaws(*np.zeros((3, arms, slopes)))
         self._standard = standard
@@ -139,14 +140,17 @@ class ArmFits:
         rows = transform @ np.ascontiguousarray(state.products[..., arms].transpose(2, 0, 1)) @ transform.T
         rows[:, 0, 0] += past[0]
         # arm by arm, so that an arm's numbers are the same to the bit whichever others are found with it
-        responses = np.ascontiguousarray(state.responses[..., arms].transpose(2, 0, 1)) @ transform.T
-        responses[:, :, 0] += past[1:].T
-        squares = state.totals[REWARD_SQUARED : LOG_SQUARED + 1, arms].T
-        levels = np.full((len(arms), 2), FIRST_MEAN)
-        levels[:, LOG_COST] = level[arms]
-        found = arm_posteriors(rows, responses, squares, levels, FIRST_APART, self.arm_weight)
+        responses = np.ascontiguousarray(state.responses[..., arms].transpose(0, 2, 1))[:, :, None] @ transform.T
+        responses = responses[:, :, 0]
+        responses[..., 0] += past[1:]
+        squares = state.totals[REWARD_SQUARED : LOG_SQUARED + 1, arms]
+        levels = np.full((2, len(arms)), FIRST_MEAN)
+        levels[LOG_COST] = level[arms]
+        weight = np.full((2, len(arms)), self.arm_weight)
+        weight[REWARD] *= rarity(rows[:, 0, 0], responses[REWARD, :, 0], squares[REWARD])
+        found = arm_posteriors(rows, responses, squares, levels, FIRST_APART, weight)
         for kept, new in zip(self.posteriors, found, strict=True):
-            kept[arms] = new
+            kept[:, arms] = new
         rows.reshape(len(arms), -1)[:, :: len(transform) + 1] += 2.0 * (self._standard.scale > 0.0)
         self.rows[arms] = rows
         low, high, share = TwoPointLaws.by_moments(state.arm_moments(arms), state.products[0, 0, arms])
@@ -155,11 +159,25 @@ class ArmFits:
             law[arms] = values
 
 
-def fit(state: LinearState, arm_weight: float, shared_weight: float) -> Fit:
-    """The regressions and the laws of mean costs that follow from a state; how many outcomes the guess is worth that an
-    arm is like the others, and how many that a feature has no effect."""
+def rarity(count: Array, total: Array, squares: Array) -> Array:
+    """How many times as many outcomes the guess is worth that features have little effect on rewards, by their number,
+    their sum and the sum of their squares: 1 for ordinary rewards, more for rare ones and for rare failures.
+
+    By κ outcomes a slope is about s/√κ, for rewards with the mean m and the variance s². That moves the logarithm of
+    their odds by s/(√κ m(1 − m)): by 2/√κ for coins with m = ½, and by 10/√κ for m = 0.01, which no feature does. It is
+    taken to be 4/√κ at most.
+    """
+    first_squares = LEVEL_WEIGHT * (FIRST_MEAN * FIRST_MEAN + FIRST_APART * FIRST_APART)
+    count = count + LEVEL_WEIGHT
+    mean, square = (total + LEVEL_WEIGHT * FIRST_MEAN) / count, (squares + first_squares) / count
+    return np.maximum((square - mean * mean) / np.square(4.0 * mean * (1.0 - mean)), 1.0)
+
+
+def fit(state: LinearState, apart: float, shared: float) -> Fit:
+    """The regressions and the laws of mean costs that follow from a state; how many outcomes for each column the guess
+    is worth that an arm is like the others, and how many that a feature has no effect."""
     standard, arms = state.standard, len(state.pulls)
-    kept = state.kept
+    kept, arm_weight = state.kept, apart * standard.size
     if not isinstance(kept, ArmFits) or not kept.fits(standard, arms, arm_weight):
         kept = state.kept = ArmFits(standard, arms, arm_weight)
     kept.update(state)
@@ -167,5 +185,5 @@ def fit(state: LinearState, arm_weight: float, shared_weight: float) -> Fit:
     size = prior_cost_scale(total, squares, spend_weighted_cost(total.sum(), squares.sum()))
     first = float(SQUARES[1, 0, 0]) / 2.0 * size * size
     shapes = beta_parameters(state.counts, total, squares, 2.0, 0.5 * size, first)
-    regressions = joined(kept.posteriors, arm_weight, shared_weight)
+    regressions = joined(kept.posteriors, shared / apart)
     return Fit(standard, regressions, shapes, kept.rows, np.broadcast_to(state.scales, arms), kept.two_point)

@@ -29,12 +29,15 @@ where v is the variance of what a planned answer costs, T the number of requests
 
 Weights. Features explain a share of how outcomes vary, however many features there are: the guess that an arm is like
 the others is worth ``apart`` outcomes for each column, and the guess that a feature has no effect at all ``shared``.
+Columns count by the variance that they have once they are standardised, which is 1, or less for rare flags: sixty
+segments that are equally frequent count as nine. Where nearly all rewards are 0, or nearly all 1, the guesses are worth
+more (`fit.rarity`): no feature makes a reward of 1 % one of 50 %.
 
 Trials. With many features there is always one more thing to find out, and Thompson sampling finds out everything. So an
 arm that another is better than by x, by the means of the posteriors at that price, is tried only if that may pay. m
 trials would change what is known of its worth by about
 
-    s² = σ² m/(m + m₀),   m₀ = columns/h,
+    s² = σ² m/(m + m₀),   m₀ = (1 + columns)/h,
 
 where σ² is the variance of that worth and h the leverage zᵀG⁻¹z of the request: for one column, m₀ is the number of
 outcomes so far. They cost m x, and earn s (φ(x/s) − x/s Φ(−x/s)) for each of the T requests to come that are like
@@ -90,6 +93,9 @@ SMALLEST_SHARE = 1e-3
 
 LARGEST_POWER = 20.0
 """Of e: no features or estimates make an arm cost more or less than that many times its mean."""
+
+TINY = 1e-9
+"""What is left of the differences between impossible rewards: as ties, the first of the arms would get the request."""
 
 TRIALS = tuple(2.0**power for power in range(12))
 """Numbers of trials that are considered."""
@@ -289,9 +295,12 @@ class LinearThompson(PlanPolicy[LinearState]):
         relative = min(b / (a * (a + b + 1.0)), WIDEST)
         level = float(found.noise[REWARD, arm]) / (count + LEVEL_WEIGHT) + paid * paid * relative
         here = reward + paid * paid * (relative + min(log_cost, WIDEST))
-        leverage = float(found.leverage(row, one)[0])
+        leverage = float(found.leverage(row, one)[REWARD, 0])
         # of the level, which is that of all requests, and of the worth of requests like this one
-        for share, unsure, halved in ((1.0, level, count + LEVEL_WEIGHT), (ALIKE, here, state.columns / leverage)):
+        for share, unsure, halved in (
+            (1.0, level, count + LEVEL_WEIGHT),
+            (ALIKE, here, (1.0 + fit.standard.size) / leverage),
+        ):
             for trials in TRIALS:
                 learned = math.sqrt(unsure * trials / (trials + halved))
                 apart = loss / learned
@@ -329,7 +338,8 @@ class LinearThompson(PlanPolicy[LinearState]):
         power -= (middle + 0.5 * (square - middle * middle) + fit.two_point.excess(slopes))[:, None, :]
         power += program.factors
         cost = level[:, None, :] * np.exp(power.clip(-LARGEST_POWER, LARGEST_POWER))
-        return reward.clip(SMALLEST_COST, 1.0), cost.clip(SMALLEST_COST, 1.0) * fit.scales
+        possible = reward.clip(SMALLEST_COST, 1.0 - 2.0 * TINY) + TINY * (1.0 + reward / (1.0 + np.abs(reward)))
+        return possible, cost.clip(SMALLEST_COST, 1.0) * fit.scales
 
     def expected(self, state: LinearState, request: Request) -> tuple[Array, Array]:
         """The mean reward and the mean cost of every arm for a request, by the means of the posteriors."""
@@ -367,12 +377,7 @@ class LinearThompson(PlanPolicy[LinearState]):
 
     def fit(self, state: LinearState) -> Fit:
         """The regressions and the laws of mean costs that follow from a state."""
-        return fit(state, *self.weights(state.columns))
-
-    def weights(self, columns: int) -> tuple[float, float]:
-        """The outcomes that the guess that an arm is like the others is worth, and that a feature has no effect."""
-        slopes = max(columns - 1, 1)
-        return self.apart * slopes, self.shared * slopes
+        return fit(state, self.apart, self.shared)
 
     # --- learning ------------------------------------------------------------------------------------------------
 

@@ -65,7 +65,8 @@ class ColumnMoments(NamedTuple):
 
 
 class Standard(NamedTuple):
-    """The means of the columns of rows, and 1 over their spreads; 0 and 1 for the first column.
+    """The means of the columns of rows, 1 over their spreads, and their variances once they are standardised; 0, 1 and
+    0 for the first column.
 
     The spread is the standard deviation, or more where tails are longer than an exponential law's: √(m₄/9m₂) by the
     central moments. A flag that one request in a thousand has is 32 standard deviations from its mean, and as large is
@@ -75,6 +76,12 @@ class Standard(NamedTuple):
 
     mean: Array
     scale: Array
+    variance: Array
+
+    @property
+    def size(self) -> float:
+        """How many columns of ordinary features differ as much from request to request; 1 at least."""
+        return max(float(self.variance.sum()), 1.0)
 
     @property
     def spread(self) -> Array:
@@ -108,7 +115,7 @@ class LinearState(PlanState):
                The first column is the number of the request, from 1 on, and 0 in a slot that is empty; the second says
                how far the estimates of its prices were from the usual ones; the others are features and segments
     origin     the features of the first request
-    standards  the means and scales of `standard`; none before the first outcome
+    standards  the means, scales and variances of `standard`; none before the first outcome
     """
 
     symmetric: ClassVar[tuple[str, ...]] = ("products",)
@@ -188,7 +195,7 @@ class LinearState(PlanState):
         """What rows are standardised by."""
         kept = self._standard
         if kept is None or kept[0] is not self.standards or kept[1] != self.columns:
-            values = np.zeros((2, self.columns))
+            values = np.zeros((3, self.columns))
             values[1, 0] = 1.0
             if self.standards:  # segments may have come since
                 values[:, : len(self.standards[0])] = self.standards
@@ -209,10 +216,11 @@ class LinearState(PlanState):
     def measured(self) -> Standard:
         """The standard by the rows of all arms so far."""
         mean, variance, _, fourth = self.moments()
-        variance = np.where(variance > 0.0, variance, np.inf)
-        scale = 1.0 / np.sqrt(np.maximum(variance, fourth / (LONGEST_TAIL * variance)))
+        known = np.where(variance > 0.0, variance, 1.0)
+        spread = np.where(variance > 0.0, np.sqrt(np.maximum(known, fourth / (LONGEST_TAIL * known))), np.inf)
+        scale = 1.0 / spread
         mean[0], scale[0] = 0.0, 1.0
-        return Standard(mean, scale)
+        return Standard(mean, scale, variance / spread / spread)
 
     def moments(self) -> ColumnMoments:
         """Of the rows of all arms together."""
@@ -279,10 +287,10 @@ class LinearState(PlanState):
         if (self.products.diagonal() < 0.0).any():
             raise BadState("'products' has negative squares; the saved state is damaged")
         shape = np.array(self.standards, dtype=object).shape
-        if shape not in ((0,), *((2, columns) for columns in range(1, self.columns + 1))):
-            raise BadState("'standards' are no means and scales of columns; the saved state is damaged")
-        mean, scale = self.standard
-        if not np.isfinite(mean).all() or not ((scale >= 0.0) & (scale < np.inf)).all():
+        if shape not in ((0,), *((3, columns) for columns in range(1, self.columns + 1))):
+            raise BadState("'standards' are no means, scales and variances of columns; the saved state is damaged")
+        mean, *sizes = self.standard
+        if not np.isfinite(mean).all() or not all(((each >= 0.0) & (each < np.inf)).all() for each in sizes):
             raise BadState("'standards' holds no number; the saved state is damaged")
         return self
 
