@@ -177,7 +177,7 @@ def fit(state: LinearState, apart: float, shared: float) -> Fit:
     """The regressions and the laws of mean costs that follow from a state; how many outcomes for each column the guess
     is worth that an arm is like the others, and how many that a feature has no effect."""
     standard, arms = state.standard, len(state.pulls)
-    kept, arm_weight = state.kept, apart * standard.size
+    kept, arm_weight = state.kept, apart * max(standard.size, 1.0)
     if not isinstance(kept, ArmFits) or not kept.fits(standard, arms, arm_weight):
         kept = state.kept = ArmFits(standard, arms, arm_weight)
     kept.update(state)

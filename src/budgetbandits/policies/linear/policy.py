@@ -39,7 +39,7 @@ trials would change what is known of its worth by about
 
     s² = σ² m/(m + m₀),   m₀ = (1 + columns)/h,
 
-where σ² is the variance of that worth and h the leverage zᵀG⁻¹z of the request: for one column, m₀ is the number of
+where σ² is the variance of that worth and h the leverage zᵀG⁻¹z of the request: without features, m₀ is the number of
 outcomes so far. They cost m x, and earn s (φ(x/s) − x/s Φ(−x/s)) for each of the T requests to come that are like
 this one, of which a tenth are taken to be. The level of the arm is that of all T requests: with its variance alone, and
 m₀ its outcomes, they may pay as well. If neither does for any m, the better arm answers. Arms that were never tried

@@ -80,8 +80,8 @@ class Standard(NamedTuple):
 
     @property
     def size(self) -> float:
-        """How many columns of ordinary features differ as much from request to request; 1 at least."""
-        return max(float(self.variance.sum()), 1.0)
+        """How many columns of ordinary features differ as much from request to request."""
+        return float(self.variance.sum())
 
     @property
     def spread(self) -> Array:
