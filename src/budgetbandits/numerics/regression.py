@@ -151,8 +151,9 @@ def inverse_factors(matrices: Array) -> Array:
     from scipy.linalg.lapack import dpotrf, dtrtri  # takes long to import, and only regressions need it
 
     factors = matrices.copy()
-    one_by_one = factors.reshape(-1, *matrices.shape[-2:]) if factors.size else factors
-    for factor in one_by_one.swapaxes(-2, -1):  # LAPACK's order, so that nothing is copied
+    if factors.size == 0:  # which LAPACK complains about on the terminal
+        return factors
+    for factor in factors.reshape(-1, *matrices.shape[-2:]).swapaxes(-2, -1):  # LAPACK's order: nothing is copied
         _, failed = dpotrf(factor, lower=0, clean=1, overwrite_a=1)
         if failed:
             raise np.linalg.LinAlgError("the matrix is not positive definite")
