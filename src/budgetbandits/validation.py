@@ -168,7 +168,7 @@ def finite(name: str, values: Mapping[str, float]) -> dict[str, float]:
         if not abs(made[key]) <= LARGEST_FEATURE:
             raise BadFeature(
                 f"feature {key!r:.60} is {value!r:.40}; use a number between -{LARGEST_FEATURE:g} and "
-                f"{LARGEST_FEATURE:g}, and one of your choice, such as 0, where it is not known"
+                f"{LARGEST_FEATURE:g}, and its usual value where it is not known"
             )
     return made
 

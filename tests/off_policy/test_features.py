@@ -57,7 +57,9 @@ def test_features_are_a_column_of_json_objects(tmp_path):
     assert log.feature_names == ("x", "y")
     assert log.features.tolist() == [[1.5, 1.0], [-2.0, 0.0], [1.5, 1.0]]
     assert log.left_out == 1  # whose features need not be there
-    assert log.situation.tolist() == [0, 1, 0]  # requests that are alike
+    assert (log.situation.tolist(), len(log.situations)) == ([0, 1, 0], 2)  # requests that are alike
+    assert log.aligned(log).features.tolist() == log.features.tolist()
+    assert off_policy.held_still(log, parse_policy("bts-linear"), log, 1.0, draws=5).probability.shape == (2, 2)
     assert log.part(slice(1, None)).features.tolist() == [[-2.0, 0.0], [1.5, 1.0]]
     plain = log.without_features()
     assert (plain.feature_names, plain.features.shape) == ((), (3, 0))

@@ -114,6 +114,9 @@ def test_features_are_columns_of_the_table_or_of_a_frame(path):
     second = pl.DataFrame({"prompt": [9, 7], "code": [1, 0], "length": [-1.5, 2.0]})
     joined = ReplayTable.from_records(read_table(rows, COLUMNS, second))
     assert joined.features.tolist() == by_name.features.tolist()
+    for flags in ([True, False], ["True", "False"], ["true", "false"]):
+        flagged = ReplayTable.from_records(read_table(rows, COLUMNS, second.with_columns(code=pl.Series(flags))))
+        assert flagged.features.tolist() == by_name.features.tolist()
     assert joined.without_segments().features.tolist() == by_name.features.tolist()
     without = joined.without_features()
     assert (without.feature_names, without.features.shape, without.segments) == ((), (2, 0), joined.segments)
@@ -145,6 +148,7 @@ def test_what_is_wrong_with_columns_of_features_is_said_with_its_row(path, tmp_p
         ReplayTable.from_records(read_table(rows, COLUMNS, ["length"]))
     with pytest.raises(ProblemError, match=r"length None in row 2 is not a number between -1e\+30 and 1e\+30"):
         read_table(rows | {"length": [2.0, None, 1.0, 1.0]}, COLUMNS, ["length"])
+    assert read_table(rows | {"length": [1e30, 1e30, -1e30, -1e30]}, COLUMNS, ["length"]).features.max() == 1e30
     with pytest.raises(ProblemError, match="no column 'width'; the columns are prompt, model"):
         ReplayTable.from_csv(path, COLUMNS, ["width"])
     with pytest.raises(ProblemError, match="two features have one name"):

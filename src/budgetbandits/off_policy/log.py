@@ -165,23 +165,24 @@ def _read(table: Any, columns: Mapping[str, str] | None) -> Log:
         raise ProblemError(f"a propensity is {propensity[row]:g}; a probability above 0 and up to 1 is needed")
     names, segment = _segments(values.get("segment"), len(arm))
     could = [tuple(names is None or name in names for name in arms) for names in listed]
-    feature_names, features = _features(values.get("features"), np.flatnonzero(known).tolist(), len(arm))
+    rows = np.flatnonzero(known).tolist()
+    feature_names, features = _features(values.get("features"), rows)
     seen: dict[Situation, int] = {}
-    rows = map(Situation, segment.tolist(), could, features)
-    situation = np.array([seen.setdefault(each, len(seen)) for each in rows], dtype=np.int64)
-    for row in np.flatnonzero(known)[[not could[row][arm[row]] for row in np.flatnonzero(known)]][:1]:
-        raise ProblemError(f"row {row + 1} chose {arms[arm[row]]!r}, which is not among its arms; fix that row")
-    keep = np.array(known)
+    situation = []
+    for row, its_features in zip(rows, features, strict=True):
+        if not could[row][arm[row]]:
+            raise ProblemError(f"row {row + 1} chose {arms[arm[row]]!r}, which is not among its arms; fix that row")
+        situation.append(seen.setdefault(Situation(int(segment[row]), could[row], its_features), len(seen)))
     return Log(
         arms,
         names,
         tuple(seen),
-        arm[keep],
-        situation[keep],
+        arm[rows],
+        np.array(situation, dtype=np.int64),
         reward,
         cost,
         propensity,
-        int((~keep).sum()),
+        len(known) - len(rows),
         feature_names,
     )
 
@@ -197,15 +198,13 @@ def _segments(values: Sequence[Any] | None, rows: int) -> tuple[tuple[str, ...],
     return numbered(["" if _missing(value) else value for value in values])
 
 
-def _features(
-    cells: Sequence[Any] | None, known: Sequence[int], rows: int
-) -> tuple[tuple[str, ...], list[tuple[float, ...]]]:
-    """The names of the features, and their numbers in each row; rows that are not ``known`` have none."""
-    found: list[tuple[float, ...]] = [() for _ in range(rows)]
+def _features(cells: Sequence[Any] | None, rows: Sequence[int]) -> tuple[tuple[str, ...], list[tuple[float, ...]]]:
+    """The names of the features, and their numbers in each of these rows."""
     if cells is None or all(map(_missing, cells)):
-        return (), found
+        return (), [()] * len(rows)
+    found = []
     names: tuple[str, ...] | None = None
-    for row in known:
+    for row in rows:
         cell = cells[row]
         if _missing(cell):
             raise ProblemError(f"row {row + 1} has no features, as other rows have; fix that row")
@@ -217,7 +216,7 @@ def _features(
         if values.keys() != set(names):
             apart = ", ".join(sorted(values.keys() ^ set(names)))
             raise ProblemError(f"row {row + 1} has other features than the rows before it ({apart}); fix that row")
-        found[row] = tuple(values[name] for name in names)
+        found.append(tuple(values[name] for name in names))
     return names or (), found
 
 

@@ -134,7 +134,8 @@ class State:
                 raise BadState(f"the saved state lacks {f.name!r}; restore it with the policy that wrote it")
             old, new = getattr(self, f.name), values[f.name]
             if isinstance(old, np.ndarray):
-                array = np.array(new, dtype=old.dtype)
+                with np.errstate(over="ignore"):  # what is too large becomes infinite, and is checked
+                    array = np.array(new, dtype=old.dtype)
                 if array.shape != old.shape:
                     raise BadState(f"{f.name!r} has shape {array.shape}, not {old.shape}; the saved state is damaged")
                 self.check(f.name, array)

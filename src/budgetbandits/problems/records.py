@@ -31,6 +31,9 @@ MEANINGS = {
 }
 """The meanings that a column may have."""
 
+FLAGS = {"true": 1.0, "false": 0.0}
+"""What features may be in the place of numbers, in capitals or not."""
+
 REQUIRED_MEANINGS = tuple(meaning for meaning, about in MEANINGS.items() if not about.default)
 
 
@@ -140,7 +143,10 @@ def _features(table: Any, names: Sequence[str]) -> Array:
     for name in names:
         if name not in present:
             raise ProblemError(f"no column {name!r:.60}; the columns are {', '.join(map(str, present))}")
-    made = [numbers(list(table[name]), name, -LARGEST_FEATURE, LARGEST_FEATURE) for name in names]
+    made = [
+        numbers([FLAGS.get(str(cell).lower(), cell) for cell in table[name]], name, -LARGEST_FEATURE, LARGEST_FEATURE)
+        for name in names
+    ]
     return np.column_stack(made) if made else _no_features()
 
 
@@ -192,14 +198,14 @@ def numbered(values: Iterable[Any]) -> tuple[tuple[str, ...], NDArray[np.int64]]
 
 
 def numbers(values: list[Any], column: str, least: float = 0.0, bound: float = math.inf) -> Array:
-    """The values as numbers from ``least`` on and below ``bound``."""
+    """The values as finite numbers from ``least`` to ``bound``."""
     made = np.zeros(len(values))
     for row, value in enumerate(values):
         try:
             made[row] = float(value)
         except (TypeError, ValueError):
             made[row] = math.nan
-        if not least <= made[row] < bound:
+        if not least <= made[row] <= bound or made[row] == math.inf:
             wanted = f"from {least:g} upwards" if bound == math.inf else f"between {least:g} and {bound:g}"
             raise ProblemError(f"{column} {value!r:.40} in row {row + 1} is not a number {wanted}; fix that row")
     return made

@@ -9,7 +9,7 @@ from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Knowledge, Request
 from budgetbandits.policies.linear import LinearThompson
-from budgetbandits.policies.linear.policy import RECENT
+from budgetbandits.policies.linear.state import FEWEST_RECENT, RECENT
 from budgetbandits.policies.paced import PacedThompson
 
 FALSE_ALARM = 1e-6
@@ -117,6 +117,26 @@ def test_recent_requests_stand_for_all_that_were_answered():
     assert len(rows) == RECENT
     rare = rows[:, 1] + 1.0  # rows are relative to the first request, which was rare
     assert (weight @ rare) / weight.sum() == pytest.approx(0.1, rel=0.02)
+
+
+def test_as_many_recent_requests_are_planned_with_whenever_arms_came():
+    """Requests with a feature of 1 are one in four, whichever of the arms answers; one arm has left."""
+    policy, rng = LinearThompson(), np.random.default_rng(5)
+    state = policy.start(2, Knowledge(budget=300.0, horizon=4000.0, features=1))
+    for number in range(4000):
+        if number in (1000, 1100, 1200, 1300):
+            state.extend(policy.new_arm_state(state, state.known))
+        arms = range(number >= 2000, len(state.pulls))
+        policy.observe(
+            state, arms[number % len(arms)], 0.5, 0.1, rng, Request(features=np.array([float(rng.random() < 0.25)]))
+        )
+        if number % 100 == 99:
+            rows, _, _ = state.recent_rows()
+            assert RECENT * (number > RECENT) <= len(rows) <= RECENT + FEWEST_RECENT * len(state.pulls)
+    rows, _, weight = state.recent_rows()
+    assert len(rows) == RECENT + FEWEST_RECENT
+    share = weight @ (rows[:, 1] == rows[:, 1].max()) / weight.sum()
+    assert stats.binomtest(round(share * RECENT), RECENT, 0.25).pvalue > FALSE_ALARM
 
 
 def test_many_choices_at_once_are_as_likely_as_one_by_one():
@@ -363,7 +383,13 @@ def test_a_damaged_state_is_refused():
         ("origin", [1.0, 2.0]), ("origin", ["q"]), ("products", [[[-1.0, 0.0]] * 2] * 2),
         ("standards", [[0.0]]), ("standards", [[0.0, 0.0], [1.0, -1.0], [0.0, 1.0]]),
         ("standards", [[0.0, np.nan], [1.0, 1.0], [0.0, 1.0]]), ("standards", [[0.0, 0.0], [1.0, 1.0], [0.0, np.inf]]),
-        ("standards", "q"),
+        ("standards", "q"), ("standards", [[0.0, 0.0], [0.0, 1.0], [0.0, 1.0]]),
+        ("recent", np.full(state.recent.shape, 1e308)),
     ):  # fmt: skip
         with pytest.raises(BadState):
             policy.start(2, Knowledge(**KNOWN, features=1)).filled(state.to_dict() | {name: value})
+    saved = state.to_dict()
+    saved["products"][1][1][0] = 0.0  # a sum of squares
+    damaged = policy.start(2, Knowledge(**KNOWN, features=1)).filled(saved)
+    with pytest.raises(BadState, match="'products' are no sums"):
+        policy.choose(damaged, np.random.default_rng(1), Request(features=np.ones(1)))

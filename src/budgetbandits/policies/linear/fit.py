@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from budgetbandits.errors import BadState
 from budgetbandits.numerics.arrays import Arms, Array
 from budgetbandits.numerics.regression import LEVEL_WEIGHT, ArmPosteriors, Regressions, arm_posteriors, joined
 from budgetbandits.policies.linear.state import (
@@ -132,8 +133,8 @@ class ArmFits:
         sums = np.concatenate([state.responses[:, 0], state.totals, state.past, level[None]])
         changed = (sums != self._sums).any(axis=0).nonzero()[0]
         if len(changed):
-            self._sums = sums
             self._find(state, level, changed)
+            self._sums = sums
 
     def _find(self, state: LinearState, level: Array, arms: Arms) -> None:
         past, transform = state.past[:, arms], self._transform
@@ -180,10 +181,13 @@ def fit(state: LinearState, apart: float, shared: float) -> Fit:
     kept, arm_weight = state.kept, apart * max(standard.size, 1.0)
     if not isinstance(kept, ArmFits) or not kept.fits(standard, arms, arm_weight):
         kept = state.kept = ArmFits(standard, arms, arm_weight)
-    kept.update(state)
+    try:
+        kept.update(state)
+        regressions = joined(kept.posteriors, shared / apart)
+    except np.linalg.LinAlgError:
+        raise BadState("'products' are no sums of products of features; the saved state is damaged") from None
     total, squares = state.totals[COST], state.totals[COST_SQUARED]
     size = prior_cost_scale(total, squares, spend_weighted_cost(total.sum(), squares.sum()))
     first = float(SQUARES[1, 0, 0]) / 2.0 * size * size
     shapes = beta_parameters(state.counts, total, squares, 2.0, 0.5 * size, first)
-    regressions = joined(kept.posteriors, shared / apart)
     return Fit(standard, regressions, shapes, kept.rows, np.broadcast_to(state.scales, arms), kept.two_point)

@@ -71,7 +71,9 @@ from budgetbandits.policies.linear.fit import Fit, fit
 from budgetbandits.policies.linear.state import (
     COST,
     COST_SQUARED,
+    FEWEST_RECENT,
     LOG_COST,
+    RECENT,
     REWARD,
     REWARD_SQUARED,
     LinearState,
@@ -79,12 +81,6 @@ from budgetbandits.policies.linear.state import (
 )
 from budgetbandits.policies.paced.statistics import SMALLEST_COST, spend_weighted_cost
 from budgetbandits.policies.planning import PlanPolicy
-
-RECENT = 128
-"""Recent requests that are kept, of all arms together ..."""
-
-FEWEST_RECENT = 4
-"""... and of each at least."""
 
 WEIGHT_MAX = 1e6
 

@@ -22,6 +22,12 @@ from budgetbandits.policies.planning import PlanState
 PAID, REWARD_SQUARED, LOG_SQUARED, COST, COST_SQUARED = range(5)
 """The rows of `LinearState.totals`: money paid; squares of rewards and of logarithms of costs; costs, their squares."""
 
+RECENT = 128
+"""Recent requests that stand for those to come, of all arms together ..."""
+
+FEWEST_RECENT = 4
+"""... and of each at least."""
+
 REWARD, LOG_COST = range(2)
 """The kinds of outcomes that regressions are for."""
 
@@ -34,8 +40,9 @@ OUTCOMES_FOR_SPREAD = 20
 STANDARDISED_EVERY = 16
 """Outcomes from one standard to the next, but for the first ones and where a column begins to vary."""
 
-NO_VARIANCE, TINY_VARIANCE = 1e-12, 1e-280
-"""Of the mean square: a feature that varies less is a constant. So is one whose square is hardly a number."""
+NO_VARIANCE, TINY_VARIANCE = 1e-12, 1e-60
+"""A feature whose variance is less than that share of its mean square is a constant. So is one that varies by less than
+1e-30."""
 
 
 LONGEST_TAIL = 9.0
@@ -248,10 +255,13 @@ class LinearState(PlanState):
         """Rows of recent requests, the logarithms of their prices in units of the usual ones, and how many each stands
         for: what an arm has answered since the oldest request that is kept of it stands for all that it answers."""
         number = self.recent[:, 0].astype(float)
-        kept = number > 0.0
+        kept = held = number > 0.0
+        if np.count_nonzero(held) > RECENT:  # arms have come since
+            newest, of_arm = np.partition(number, -RECENT, axis=None)[-RECENT], np.partition(number, -FEWEST_RECENT, 0)
+            kept = held & (number >= np.minimum(newest, of_arm[-FEWEST_RECENT]))
         oldest = np.where(kept, number, np.inf).min(axis=0, initial=np.inf)
-        full = kept.all(axis=0)
-        since = self.answered + 1.0 - np.where(full, oldest, 1.0)
+        earlier = held.all(axis=0) | (kept != held).any(axis=0)  # whether the arm may have answered others before
+        since = self.answered + 1.0 - np.where(earlier, oldest, 1.0)
         slots, arms = np.nonzero(kept)
         kept_rows = self.recent[slots, :, arms].astype(float)
         rows = kept_rows[:, 1:]
@@ -287,11 +297,12 @@ class LinearState(PlanState):
         if (self.products.diagonal() < 0.0).any():
             raise BadState("'products' has negative squares; the saved state is damaged")
         shape = np.array(self.standards, dtype=object).shape
-        if shape not in ((0,), *((3, columns) for columns in range(1, self.columns + 1))):
+        sound = shape in ((0,), *((3, columns) for columns in range(1, self.columns + 1)))
+        if sound:
+            made = np.array(self.standard)
+            sound = bool(np.isfinite(made).all() and (made[1:] >= 0.0).all() and made[:, 0].tolist() == [0.0, 1.0, 0.0])
+        if not sound:
             raise BadState("'standards' are no means, scales and variances of columns; the saved state is damaged")
-        mean, *sizes = self.standard
-        if not np.isfinite(mean).all() or not all(((each >= 0.0) & (each < np.inf)).all() for each in sizes):
-            raise BadState("'standards' holds no number; the saved state is damaged")
         return self
 
     def check(self, name: str, array: NDArray[Any]) -> None:
