@@ -149,8 +149,8 @@ def _read(table: Any, columns: Mapping[str, str] | None) -> Log:
         if str(failed).lower() in ("1", "1.0", "true"):
             for what in ("reward", "cost"):
                 values[what][row] = 0.0 if _missing(values[what][row]) else values[what][row]
-    known = [not any(_missing(values[what][row]) for what in MUST[1:]) for row in range(len(values["arm"]))]
-    if not any(known):
+    rows = [row for row in range(len(values["arm"])) if not any(_missing(values[what][row]) for what in MUST[1:])]
+    if not rows:
         raise ProblemError(
             "no row has a reward, a cost and a propensity; a campaign records propensities if its terms say "
             "propensity_draws, and has outcomes once they are reported"
@@ -158,14 +158,11 @@ def _read(table: Any, columns: Mapping[str, str] | None) -> Log:
     arms, arm = numbered(values["arm"])
     listed = [_listed(cell) for cell in values.get("arms", [None] * len(arm))]
     arms = _first(arms, tuple(dict.fromkeys(name for names in listed for name in names or ())))
-    reward, cost, propensity = (
-        numbers([value for value, keep in zip(values[what], known, strict=True) if keep], what) for what in MUST[1:]
-    )
+    reward, cost, propensity = (numbers([values[what][row] for row in rows], what) for what in MUST[1:])
     for row in np.flatnonzero((propensity <= 0.0) | (propensity > 1.0))[:1]:
         raise ProblemError(f"a propensity is {propensity[row]:g}; a probability above 0 and up to 1 is needed")
     names, segment = _segments(values.get("segment"), len(arm))
     could = [tuple(names is None or name in names for name in arms) for names in listed]
-    rows = np.flatnonzero(known).tolist()
     feature_names, features = _features(values.get("features"), rows)
     seen: dict[Situation, int] = {}
     situation = []
@@ -182,7 +179,7 @@ def _read(table: Any, columns: Mapping[str, str] | None) -> Log:
         reward,
         cost,
         propensity,
-        len(known) - len(rows),
+        len(arm) - len(rows),
         feature_names,
     )
 

@@ -31,10 +31,10 @@ MEANINGS = {
 }
 """The meanings that a column may have."""
 
-FLAGS = {"true": 1.0, "false": 0.0}
-"""What features may be in the place of numbers, in capitals or not."""
-
 REQUIRED_MEANINGS = tuple(meaning for meaning, about in MEANINGS.items() if not about.default)
+
+FLAGS = {"true": 1.0, "false": 0.0}
+"""The words that a feature may be written as, in small letters or capitals."""
 
 
 def _no_features() -> Array:
@@ -205,7 +205,7 @@ def numbers(values: list[Any], column: str, least: float = 0.0, bound: float = m
             made[row] = float(value)
         except (TypeError, ValueError):
             made[row] = math.nan
-        if not least <= made[row] <= bound or made[row] == math.inf:
+        if not (math.isfinite(made[row]) and least <= made[row] <= bound):
             wanted = f"from {least:g} upwards" if bound == math.inf else f"between {least:g} and {bound:g}"
             raise ProblemError(f"{column} {value!r:.40} in row {row + 1} is not a number {wanted}; fix that row")
     return made

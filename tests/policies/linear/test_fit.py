@@ -141,7 +141,7 @@ def test_a_flag_that_makes_requests_nearly_free_leaves_the_others_their_price(sh
     assert policy.expected(state, Request(features=np.zeros(1)))[1] == pytest.approx([0.02, 0.1], rel=0.1)
 
 
-@pytest.mark.parametrize("scale", [1e-120, 1e-29, 1e28])
+@pytest.mark.parametrize("scale", [1e-120, 1e-70, 1e-29, 1e28])
 def test_numbers_however_small_or_large_give_no_warning(scale):
     policy, rng = LinearThompson(), np.random.default_rng(8)
     state = policy.start(2, Knowledge(budget=300.0, horizon=2000.0, features=2))
@@ -149,3 +149,4 @@ def test_numbers_however_small_or_large_give_no_warning(scale):
         for _ in range(60):
             request = Request(features=scale * np.array([rng.standard_normal(), rng.random() < 0.4]))
             policy.observe(state, policy.choose(state, rng, request), 0.5, 0.1, rng, request)
+    assert ((state.standard.scale[1:] > 0.0) == (scale > 1e-30)).all()  # what varies by less is a constant

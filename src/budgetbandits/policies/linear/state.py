@@ -253,14 +253,14 @@ class LinearState(PlanState):
 
     def recent_rows(self) -> tuple[Array, Array, Array]:
         """Rows of recent requests, the logarithms of their prices in units of the usual ones, and how many each stands
-        for: what an arm has answered since the oldest request that is kept of it stands for all that it answers."""
+        for: what an arm has answered since the oldest of its requests among them stands for all that it answers."""
         number = self.recent[:, 0].astype(float)
         kept = held = number > 0.0
         if np.count_nonzero(held) > RECENT:  # arms have come since
             newest, of_arm = np.partition(number, -RECENT, axis=None)[-RECENT], np.partition(number, -FEWEST_RECENT, 0)
             kept = held & (number >= np.minimum(newest, of_arm[-FEWEST_RECENT]))
         oldest = np.where(kept, number, np.inf).min(axis=0, initial=np.inf)
-        earlier = held.all(axis=0) | (kept != held).any(axis=0)  # whether the arm may have answered others before
+        earlier = held.all(axis=0) | (kept != held).any(axis=0)  # whether the arm may have answered others before them
         since = self.answered + 1.0 - np.where(earlier, oldest, 1.0)
         slots, arms = np.nonzero(kept)
         kept_rows = self.recent[slots, :, arms].astype(float)
