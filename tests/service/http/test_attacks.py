@@ -102,8 +102,10 @@ def test_bodies_with_very_many_mistakes_stop_nobody(server):
     bodies = [json.dumps(body).encode() for body in (unknown, wrong)]  # now: it would keep the bystander waiting
     headers, moment = server.headers | {"Content-Type": "application/json"}, patience(server)
     with bystander(server) as delays, httpx.Client(base_url=server.address, headers=headers) as client:
-        for body in bodies * 10:
+        for body in bodies * 200:
             assert client.post("/v1/campaigns", content=body).status_code == 422
+            if len(delays) > 100:  # so many on a slow machine, and on a quick one
+                break
         for path in ("decisions", "feedback", "decisions/d/feedback", "top-up"):
             client.post(f"/v1/campaigns/ads/{path}", content=bodies[0], headers={"Idempotency-Key": "k"})
     assert late(delays) < moment
