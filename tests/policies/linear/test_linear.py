@@ -384,7 +384,7 @@ def test_a_damaged_state_is_refused():
         ("standards", [[0.0]]), ("standards", [[0.0, 0.0], [1.0, -1.0], [0.0, 1.0]]),
         ("standards", [[0.0, np.nan], [1.0, 1.0], [0.0, 1.0]]), ("standards", [[0.0, 0.0], [1.0, 1.0], [0.0, np.inf]]),
         ("standards", "q"), ("standards", [[0.0, 0.0], [0.0, 1.0], [0.0, 1.0]]),
-        ("recent", np.full(state.recent.shape, 1e308)),
+        ("recent", np.full(state.recent.shape, 1e308)), ("powers", np.full(state.powers.shape, 1e308)),
     ):  # fmt: skip
         with pytest.raises(BadState):
             policy.start(2, Knowledge(**KNOWN, features=1)).filled(state.to_dict() | {name: value})

@@ -44,6 +44,8 @@ NO_VARIANCE, TINY_VARIANCE = 1e-12, 1e-60
 """A feature whose variance is less than that share of its mean square is a constant. So is one that varies by less than
 1e-30."""
 
+LARGEST_SUM = 1e150
+"""Fourth powers of features, which are at most 1e30 apart from each other or little more, add up to less."""
 
 LONGEST_TAIL = 9.0
 """The kurtosis of the exponential law, whose tails are the longest for which standard deviations are the measure."""
@@ -307,7 +309,7 @@ class LinearState(PlanState):
 
     def check(self, name: str, array: NDArray[Any]) -> None:
         if name in ("products", "responses", "powers", "past", "recent"):
-            if not np.isfinite(array).all():
-                raise BadState(f"{name!r} holds no number; the saved state is damaged")
+            if not (np.abs(array.astype(float)) < LARGEST_SUM).all():
+                raise BadState(f"{name!r} holds no number, or one that is too large; the saved state is damaged")
         else:
             super().check(name, array)
