@@ -52,7 +52,8 @@ def measure(arms: int, instances: int = 8) -> tuple[dict[str, float], dict[str, 
     for number, (rewards, costs) in enumerate(problems(arms, instances)):
         laws = engine_laws(Tables(Problem.bernoulli(rewards.tolist(), costs.tolist())))
         words = np.random.SeedSequence(number).generate_state(8, np.uint64)
-        run = Run(laws, np.array([50_000.0]), words, False, Settings())
+        run = Run(laws, np.array([50_000.0]), False, Settings())
+        run.clear(words)
         began = time.perf_counter()
         run.play()
         seconds += (time.perf_counter() - began) / instances

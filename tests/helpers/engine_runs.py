@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -74,9 +75,13 @@ def simulate_runs(
     played = np.zeros((runs, number), dtype=np.int64)
     counters = np.zeros((runs, len(COUNTERS)), dtype=np.int64)
 
+    games = threading.local()  # a record for each thread
+
     def one(run: int) -> None:
-        words = seeds[run].generate_state(8, np.uint64)
-        game = Run(laws, ordered, words, classical, settings, posterior, frozen, kappa)
+        if not hasattr(games, "own"):
+            games.own = Run(laws, ordered, classical, settings, posterior, frozen, kappa)
+        game = games.own
+        game.clear(seeds[run].generate_state(8, np.uint64))
         game.play()
         pulls[run, order] = game.arrays["out_pulls"]
         reward[run, order] = game.arrays["out_reward"]

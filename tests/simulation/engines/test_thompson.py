@@ -393,15 +393,8 @@ def window_of(games, level, window):
 def test_a_window_bounds_the_leader_whatever_its_pulls_bring(kappa):
     generator = np.random.default_rng(23)
     for counts in random_posteriors(60, 29):
-        run = Run(
-            bernoulli([0.5], [0.5]),
-            np.array([9.0]),
-            np.arange(8, dtype=np.uint64),
-            False,
-            Settings(),
-            counts[None],
-            kappa=kappa,
-        )
+        run = Run(bernoulli([0.5], [0.5]), np.array([9.0]), False, Settings(), counts[None], kappa=kappa)
+        run.clear(np.arange(8, dtype=np.uint64))
         a, b, c, d = 1.0 + kappa * (counts - 1.0)
         level = float(a / (a + b) * (c + d) / c * np.exp(-generator.uniform(0, 1.5)))
         pulls, tilt, bound = window_of(run.game, level, np.int64(generator.integers(1, 40)))
@@ -569,8 +562,24 @@ def test_workers_and_order_do_not_matter():
     two = simulate_runs(laws, [300, 10], 40, 71, workers=3)
     assert (one.pulls == two.pulls[:, ::-1]).all()
     assert (one.reward == two.reward[:, ::-1]).all()
-    again = simulate_runs(laws, [10, 300], 2, [5, 6])
-    assert (again.pulls[0] == simulate_runs(laws, [10, 300], 2, [6, 5]).pulls[1]).all()
+
+
+def two_values(arm: int, count: int, generator: np.random.Generator) -> np.ndarray:
+    return np.stack([generator.random(count), generator.integers(1, 3, count) / 2.0], axis=1)
+
+
+@pytest.mark.parametrize(
+    "laws", [bernoulli([0.5, 0.51], [0.5, 0.5]), lattice_laws(70, 3), SampledLaws(40, two_values)],
+    ids=["near tie", "many arms", "sampled"],
+)  # fmt: skip
+def test_a_record_that_has_been_played_plays_as_a_new_one(laws):
+    together = simulate_runs(laws, [10, 2000], 3, [5, 6, 7])
+    for place, seed in enumerate([5, 6, 7]):
+        alone = simulate_runs(laws, [10, 2000], 1, [seed])
+        for name in ("pulls", "reward", "spend", "rounds"):
+            assert np.array_equal(getattr(together, name)[place], getattr(alone, name)[0]), name
+        for name, counted in together.counters.items():
+            assert counted[place] == alone.counters[name][0], name
 
 
 def test_a_million_arms():

@@ -11,8 +11,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.numerics.arrays import AnyArray, Array
@@ -134,13 +136,12 @@ def _first_level(pool: int, classical: bool) -> float:
 
 
 class Run(Record):
-    """One run: the record of its game, and the arrays that it points to."""
+    """The record of one game after another, and the arrays that it points to."""
 
     def __init__(
         self,
         laws: FiniteLaws | SampledLaws,
         budgets: np.ndarray,
-        words: np.ndarray,
         classical: bool,
         settings: Settings,
         posterior: np.ndarray | None = None,
@@ -153,24 +154,20 @@ class Run(Record):
         """
         super().__init__(GAME)
         arms, number = laws.arms, budgets.size
-        self.laws = laws
-        self.generator = np.random.Generator(np.random.PCG64DXSM(words[4:].tolist()))
-        arm_of_slot = np.arange(arms, dtype=np.int64)
-        counts = np.ones((arms, 4), dtype=np.int64)
+        self._arm_of_slot: NDArray[np.int64] = np.arange(arms, dtype=np.int64)
+        self._counts: NDArray[np.int64] = np.ones((arms, 4), dtype=np.int64)
         active = 0
         if posterior is not None:
             pulled = (posterior != 1).any(axis=1)
-            arm_of_slot = np.concatenate([np.flatnonzero(pulled), np.flatnonzero(~pulled)]).astype(np.int64)
-            counts[:] = posterior[arm_of_slot]
+            self._arm_of_slot = np.concatenate([np.flatnonzero(pulled), np.flatnonzero(~pulled)]).astype(np.int64)
+            self._counts[:] = posterior[self._arm_of_slot]
             active = int(pulled.sum())
         width = 1 << max(4, (max(active, 1) - 1).bit_length())
         capacity = max(width, 1 << max(4, (arms - 1).bit_length()))
-        tree = np.empty(2 * capacity, dtype=np.int64)
-        tree[: 2 * width] = NO_ALARM
-        self.point_to(stream=new_stream(words), tree=tree, arm_of_slot=arm_of_slot, posterior=counts, budget=budgets)
-        self.point_to(tangents=np.empty((arms, 8)), constants=np.zeros((arms, COLUMNS)))
-        self.point_to(**{name: np.empty(arms, dtype=np.int64) for name in ("hot", "hot_place")})
-        self.point_to(**{name: np.zeros(arms, dtype=np.int64) for name in ("next_check", "pulls")})
+        self.point_to(stream=np.empty(4, dtype=np.uint64), tree=np.empty(2 * capacity, dtype=np.int64), budget=budgets)
+        self.point_to(arm_of_slot=np.empty_like(self._arm_of_slot), posterior=np.empty_like(self._counts))
+        self.point_to(tangents=np.empty((arms, 8)), constants=np.empty((arms, COLUMNS)))
+        self.point_to(**{name: np.empty(arms, dtype=np.int64) for name in ("hot", "hot_place", "next_check", "pulls")})
         self.keep_results(arms, number)
         self.set(
             arms=arms, budgets=number, active=active, base=width, classical=classical, frozen=frozen,
@@ -187,12 +184,29 @@ class Run(Record):
         if isinstance(laws, SampledLaws):
             chunk = int(min(4096, max(1, LARGEST_BUFFER // (2 * arms))))
             self.point_to(buffer=np.empty((arms, chunk, 2)))
-            self.point_to(**{name: np.zeros(arms, dtype=np.int64) for name in ("used", "filled")})
+            self.point_to(**{name: np.empty(arms, dtype=np.int64) for name in ("used", "filled")})
             self.set(buffered=True, chunk=chunk)
         else:
             ends, whole = laws.steps_of(budgets)
             self.point_to(ends=ends, whole=whole)
             self.set(**laws.fields)
+        self._laws = laws
+        self._start = self.fields()
+
+    def clear(self, words: NDArray[Any], sampler: Sampler | None = None) -> None:
+        """Make ready for a game with this seed; ``sampler`` in the place of that of the laws."""
+        arrays = self.arrays
+        self.restart(self._start)
+        arrays["stream"][:] = new_stream(words)
+        arrays["tree"][: 2 * self.whole("base")] = NO_ALARM
+        arrays["arm_of_slot"][:], arrays["posterior"][:] = self._arm_of_slot, self._counts
+        for name in ("constants", "next_check", "pulls"):
+            arrays[name].fill(0)
+        if isinstance(self._laws, SampledLaws):
+            arrays["used"].fill(0)
+            arrays["filled"].fill(0)
+            self._sampler = sampler or self._laws.sampler
+            self._generator = np.random.Generator(np.random.PCG64DXSM(words[4:].tolist()))
 
     @property
     def counters(self) -> dict[str, int]:
@@ -204,10 +218,9 @@ class Run(Record):
             self._refill(int(status))
 
     def _refill(self, arm: int) -> None:
-        assert isinstance(self.laws, SampledLaws)
         # Chunks grow with use: most arms are pulled a few times only, and drawing outcomes is the expensive part.
         count = min(self.arrays["buffer"].shape[1], max(16, 4 * int(self.arrays["filled"][arm])))
-        self.fill(arm, *self.laws.sampler(arm, count, self.generator).T)
+        self.fill(arm, *self._sampler(arm, count, self._generator).T)
 
 
 def why_not_lazily(policy: BetaThompson) -> str:
@@ -226,24 +239,24 @@ class ThompsonGames:
         self, problem: Problem, policy: BudgetedThompson | Thompson, budgets: Sequence[float], common: bool = False
     ) -> None:
         self._policy = policy
-        self._laws = engine_laws(tables_of(problem, sampled=common))
+        laws = engine_laws(tables_of(problem, sampled=common))
         # counts in the order (reward's successes, failures, cost's successes, failures); all 1 is how a run starts
         first = policy.start(len(problem)).statistics[[0, 2, 1, 3]].T
-        self._first = None if (first == 1.0).all() else first.astype(np.int64)
+        counts = None if (first == 1.0).all() else first.astype(np.int64)
         self._budgets = np.array(budgets, dtype=np.float64)
         if self._budgets[-1] / problem.cost_means.min() > LONGEST_GAME:
             raise BadParameter(
                 f"a budget of {budgets[-1]:g} buys more than 2^60 rounds of the cheapest arm; lower the budget"
             )
+        classical = isinstance(policy, Thompson)
+        self._run = Run(laws, self._budgets, classical, Settings(), counts, kappa=policy.kappa)
 
     def play(
         self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60, outcomes: CommonOutcomes | None = None
     ) -> list[Game]:
         """One run: the game at each of the rising budgets."""
-        laws = self._laws if outcomes is None else _shared(self._laws.arms, outcomes)
-        classical = isinstance(self._policy, Thompson)
-        words = seed.generate_state(8, np.uint64)
-        run = Run(laws, self._budgets, words, classical, Settings(), self._first, kappa=self._policy.kappa)
+        run = self._run
+        run.clear(seed.generate_state(8, np.uint64), None if outcomes is None else _shared(outcomes))
         run.play()
         results = run.results(len(self._budgets))
         if (rounds := results[-1][2]) > max_rounds:
@@ -254,6 +267,6 @@ class ThompsonGames:
         return results
 
 
-def _shared(arms: int, outcomes: CommonOutcomes) -> SampledLaws:
+def _shared(outcomes: CommonOutcomes) -> Sampler:
     following = outcomes.reader()
-    return SampledLaws(arms, lambda arm, count, generator: np.stack(following(arm, count), axis=1))
+    return lambda arm, count, generator: np.stack(following(arm, count), axis=1)
