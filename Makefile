@@ -70,8 +70,8 @@ browser: .venv/ready  ## the dashboard in a real Chromium and through the whole 
 	@$(INSTALL)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=5 -m browser tests/browser tests/deploy
 
-clusters: WHAT = --editable '.[lab,test,dask,ray]'
-clusters: .venv/ready  ## the same study on a local Dask cluster and a local Ray (installs both into .venv)
+clusters: WHAT = --editable '.[lab,test,dask]'
+clusters: .venv/ready  ## the same study on a local Dask cluster (installs Dask into .venv)
 	@$(INSTALL)
 	$(BIN)/python -m pytest tests/clusters
 

@@ -290,7 +290,6 @@ EXTRAS = {
     "postgres": ("psycopg", "psycopg_pool"),
     "archive": ("polars",),
     "dask": ("distributed", "dask"),
-    "ray": ("ray",),
 }  # fmt: skip
 """The packages of each extra of pyproject.toml, by the names that are imported."""
 

@@ -1,6 +1,6 @@
-"""A real local Dask cluster and a real local Ray give the bits that one process gives.
+"""A real local Dask cluster gives the bits that one process gives.
 
-Both are extras; without them the tests are left out. `make clusters` installs and runs them.
+Dask is an extra; without it the tests are left out. `make clusters` installs and runs them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def here(tmp_path_factory):
 def test_dask_gives_the_same_table(here, tmp_path):
     distributed = pytest.importorskip("distributed", reason="needs the extra dask")
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        workers = Workers("dask", address=cluster.scheduler_address)
+        workers = Workers(cluster=cluster.scheduler_address)
         study = run(small(engine="auto"), tmp_path, workers)
     assert Results.load(study.folder).table.equals(here)
 
@@ -35,14 +35,14 @@ def test_dask_gives_the_same_table(here, tmp_path):
 def test_no_dask_scheduler(tmp_path):
     pytest.importorskip("distributed", reason="needs the extra dask")
     with pytest.raises(StudyError, match=r"no Dask scheduler answers at tcp://127.0.0.1:9"):
-        run(small(), tmp_path, Workers("dask", address="tcp://127.0.0.1:9"))
+        run(small(), tmp_path, Workers(cluster="tcp://127.0.0.1:9"))
 
 
 def test_no_dask_worker(tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed", reason="needs the extra dask")
     monkeypatch.setattr(runner, "DASK_WORKER_SECONDS", 1)
     with distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster:
-        workers = Workers("dask", address=cluster.scheduler_address)
+        workers = Workers(cluster=cluster.scheduler_address)
         with pytest.raises(StudyError, match=r"has no worker after 1 seconds; start one with 'dask worker tcp://"):
             run(small(), tmp_path, workers)
 
@@ -73,8 +73,3 @@ def test_the_page_on_dask_runs_as_it_is_written(tmp_path, monkeypatch):
             page.run(block)
     finally:
         page.close()
-
-
-def test_ray_gives_the_same_table(here, tmp_path):
-    pytest.importorskip("ray", reason="needs the extra ray")
-    assert Results.load(run(small(engine="auto"), tmp_path, Workers("ray", jobs=2)).folder).table.equals(here)

@@ -151,7 +151,6 @@ def test_a_study_and_the_paper_do_not_share_a_folder(reproduced, monkeypatch, ca
         (["paper", "--out", "x", "--runs", "1"], "runs is 1; use at least 2"),
         (["run", "none.toml", "--out", "x"], "cannot read 'none.toml'"),
         (["run", "paper", "--out", "x", "--jobs", "-3"], "jobs is -3"),
-        (["run", "paper", "--out", "x", "--cluster", "local", "--ray"], "both given; choose one"),
         (["report", "nowhere"], "nowhere holds no study"),
         (["compare", "nowhere"], "nowhere holds no study"),
     ],

@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from budgetbandits.errors import BadParameter, StudyError
+from budgetbandits.errors import StudyError
 from budgetbandits.experiments import Results, run, runner
 from budgetbandits.experiments.runner import Schedule, Workers, duration, kind_of
 from budgetbandits.policies import parse_policy
@@ -188,11 +188,6 @@ def test_a_full_disk_leaves_whole_parts_only(undisturbed, tmp_path, monkeypatch)
 def test_a_game_that_cannot_be_played_is_named(tmp_path):
     with pytest.raises(StudyError, match=r"bts on 'inline': .*more than 3 rounds|bts on 'inline': .*max_rounds"):
         run(small(max_rounds=3, policies=small().policies[:1]), tmp_path, ONE)
-
-
-def test_workers_of_an_unknown_kind():
-    with pytest.raises(BadParameter, match="choose processes, dask or ray"):
-        Workers("threads")
 
 
 def test_interrupted_it_says_how_to_go_on(tmp_path):

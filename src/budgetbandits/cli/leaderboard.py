@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from budgetbandits.cli.screen import AsJson, plain_table, print_json, show_slower, terminal
-from budgetbandits.cli.study import Cluster, Jobs, Ray, bar, show_report, workers_of
+from budgetbandits.cli.study import Cluster, Jobs, bar, show_report
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.numbers import count, interval, listed, number, open_interval, short
 from budgetbandits.policies import label
@@ -45,12 +45,11 @@ def leaderboard_command(
     champion: Champion = None,
     jobs: Jobs = -1,
     cluster: Cluster = None,
-    ray: Ray = False,
     as_json: AsJson = False,
 ) -> None:
     """Run all policies on all settings of a suite and write one page; if stopped, the same command continues."""
     from budgetbandits.experiments import leaderboard
-    from budgetbandits.experiments.runner import command_line
+    from budgetbandits.experiments.runner import Workers, command_line
     from budgetbandits.experiments.score import champion_of, score_document
     from budgetbandits.experiments.suite import Suite
     from budgetbandits.report.leaderboard import write_page
@@ -64,7 +63,7 @@ def leaderboard_command(
         asked = asked.quick()
     favourite = champion_of(asked, champion) if score or champion else None  # before anything is played
     with bar(quiet=as_json) as tell:
-        leaderboard.play(asked, out, workers_of(jobs, cluster, ray), tell, command_line())
+        leaderboard.play(asked, out, Workers(jobs, cluster), tell, command_line())
 
     def say(doing: str) -> None:
         if not as_json:

@@ -19,7 +19,7 @@ from budgetbandits.errors import BadParameter
 
 if TYPE_CHECKING:  # polars, joblib and matplotlib take a second to import, which other commands need not wait for
     from budgetbandits.experiments.paper.claims import Claim, ComparisonCounts
-    from budgetbandits.experiments.runner import ProgressCallback, Workers
+    from budgetbandits.experiments.runner import ProgressCallback
 
 Out = Annotated[Path, typer.Option(help="The folder of the study; given again, the study continues.")]
 Jobs = Annotated[int, typer.Option(help="Worker processes; -1 for one per core.")]
@@ -27,7 +27,6 @@ Cluster = Annotated[
     str | None,
     typer.Option(help="A Dask scheduler, such as tcp://host:8786, or 'local' to start one here (extra dask)."),
 ]
-Ray = Annotated[bool, typer.Option("--ray", help="Compute on Ray: here, or where RAY_ADDRESS points (extra ray).")]
 
 
 def run_command(
@@ -35,19 +34,18 @@ def run_command(
     out: Out,
     jobs: Jobs = -1,
     cluster: Cluster = None,
-    ray: Ray = False,
     as_json: AsJson = False,
 ) -> None:
     """Run an experiment and write its report; if it was stopped, the same command continues it."""
     from budgetbandits.experiments import Experiment, run
     from budgetbandits.experiments.paper import findings
-    from budgetbandits.experiments.runner import command_line
+    from budgetbandits.experiments.runner import Workers, command_line
 
     asked = Experiment.load(experiment)
     if findings.is_paper(out):
         raise BadParameter(f"{out} holds the paper's studies; choose another --out")
     with bar(quiet=as_json) as tell:
-        run(asked, out, workers_of(jobs, cluster, ray), tell, command_line())
+        run(asked, out, Workers(jobs, cluster), tell, command_line())
     report_command(out, as_json)
 
 
@@ -59,7 +57,6 @@ def paper_command(
     quick: Annotated[bool, typer.Option("--quick", help="A quick trial: few runs, small budgets.")] = False,
     jobs: Jobs = -1,
     cluster: Cluster = None,
-    ray: Ray = False,
     as_json: AsJson = False,
 ) -> None:
     """Reproduce the paper's simulations and judge each of its claims."""
@@ -67,7 +64,7 @@ def paper_command(
     import joblib
 
     from budgetbandits.experiments.paper import findings
-    from budgetbandits.experiments.runner import command_line, replacing_workers
+    from budgetbandits.experiments.runner import Workers, command_line, replacing_workers
 
     if runs is not None and runs < 2:
         raise BadParameter(f"runs is {runs}; use at least 2, or there is no standard deviation")
@@ -79,7 +76,7 @@ def paper_command(
             times.enter(f"{doing} {total:,} runs" if doing == "playing" else doing.split(" (")[0])
             tell(doing, done, total)
 
-        found = findings.reproduce(out, runs, quick, workers_of(jobs, cluster, ray), note, command_line())
+        found = findings.reproduce(out, runs, quick, Workers(jobs, cluster), note, command_line())
     times.enter("judging")
     with joblib.parallel_config(n_jobs=jobs), replacing_workers():
         claims = found.claims
@@ -216,16 +213,6 @@ def view_command(
             server.serve_forever()
         finally:
             server.stopping.set()
-
-
-def workers_of(jobs: int, cluster: str | None, ray: bool) -> Workers:
-    from budgetbandits.experiments.runner import Workers
-
-    if cluster is not None and ray:
-        raise BadParameter("--cluster and --ray are both given; choose one")
-    if cluster is not None:
-        return Workers("dask", jobs, None if cluster == "local" else cluster)
-    return Workers("ray" if ray else "processes", jobs)
 
 
 def show_report(page: Path) -> None:

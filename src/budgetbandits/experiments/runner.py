@@ -1,4 +1,4 @@
-"""Run the cells of an experiment that are not done yet: on this machine, on a Dask cluster or on Ray.
+"""Run the cells of an experiment that are not done yet: on this machine or on a Dask cluster.
 
 One path for all of them: joblib hands cells to workers, a worker sends back a part as bytes, and this process alone
 writes files. So workers need no disk of ours, and a part is written once, whole.
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import itertools
 import math
 import os
 import sys
@@ -26,7 +25,7 @@ import joblib
 import numpy as np
 import polars as pl
 
-from budgetbandits.errors import BadParameter, BudgetBanditsError, MissingExtra, StudyError, install
+from budgetbandits.errors import BudgetBanditsError, MissingExtra, StudyError, install
 from budgetbandits.experiments.data import PLACE
 from budgetbandits.experiments.experiment_file import NamedProblem
 from budgetbandits.experiments.plan import Cell, Experiment
@@ -112,16 +111,14 @@ ProgressCallback = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Workers:
-    """Who computes: processes here, or a cluster named by its address ("dask" and "ray" only)."""
+    """Who computes: processes on this machine, or a Dask cluster."""
 
-    kind: str = "processes"
     jobs: int = -1
-    """The number of workers, or -1 for one per core."""
-    address: str | None = None
+    """The number of worker processes here, or -1 for one per core."""
+    cluster: str | None = None
+    """The address of a Dask scheduler, or "local" for a Dask cluster that is started here."""
 
     def __post_init__(self) -> None:
-        if self.kind not in ("processes", "dask", "ray"):
-            raise BadParameter(f"workers of kind {self.kind!r}; choose processes, dask or ray")
         check_jobs(self.jobs)
 
 
@@ -213,7 +210,7 @@ def _play_on(cell: Cell, named: NamedProblem, ready: bool) -> Outcome:
 
 # --- joblib, wherever it computes ----------------------------------------------------------------------------------
 
-InParallel = Callable[[Iterable[Task]], Iterator[Any]]
+InParallel = Callable[[Iterable[Task]], Iterable[Any]]
 
 DASK_WORKER_SECONDS = 60
 """How long to wait for the first worker of a Dask cluster."""
@@ -231,84 +228,40 @@ def replacing_workers() -> Iterator[None]:
 def _parallel(workers: Workers) -> Iterator[InParallel]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(replacing_workers())
-        backend = "loky"
-        if workers.kind == "dask":
-            stack.enter_context(_dask_client(workers))
-            backend = "dask"
-        elif workers.kind == "ray":
-            stack.enter_context(_ray_session(workers))
-            backend = "ray"
+        if workers.cluster is not None:
+            stack.enter_context(_dask_client(workers.cluster, workers.jobs))
+        backend = "loky" if workers.cluster is None else "dask"
         stack.enter_context(joblib.parallel_config(backend=backend, n_jobs=workers.jobs))
-        return_as = "list" if workers.kind == "ray" else "generator_unordered"
-        parallel = stack.enter_context(joblib.Parallel(batch_size="auto", return_as=return_as))
-
-        def in_parallel(tasks: Iterable[Task]) -> Iterator[Any]:
-            calls = (joblib.delayed(function)(cell) for function, cell in tasks)
-            if workers.kind != "ray":
-                yield from parallel(calls)
-                return
-            # joblib cannot stream results from Ray: some at a time, so that they are written down as they come
-            size = 4 * max(1, joblib.effective_n_jobs(workers.jobs))
-            while some := list(itertools.islice(calls, size)):
-                yield from parallel(some)
-
-        yield in_parallel
+        parallel = stack.enter_context(joblib.Parallel(batch_size="auto", return_as="generator_unordered"))
+        yield lambda tasks: parallel(joblib.delayed(function)(cell) for function, cell in tasks)
 
 
 @contextlib.contextmanager
-def _dask_client(workers: Workers) -> Iterator[None]:
+def _dask_client(cluster: str, jobs: int) -> Iterator[None]:
     try:
         from distributed import Client, LocalCluster
     except ImportError:
         raise MissingExtra(f"a Dask cluster needs the extra: {install('lab,dask')}") from None
     with contextlib.ExitStack() as stack:
-        address: Any = workers.address
-        if address is None:
-            count = workers.jobs if workers.jobs > 0 else os.cpu_count()
+        address: Any = cluster
+        if cluster == "local":
+            count = jobs if jobs > 0 else os.cpu_count()
             address = stack.enter_context(LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None))
         try:
             client = stack.enter_context(Client(address, timeout="20s"))
         except (OSError, ValueError) as error:
             raise StudyError(
-                f"no Dask scheduler answers at {workers.address}: {error}; start one with 'dask scheduler' and name "
+                f"no Dask scheduler answers at {cluster}: {error}; start one with 'dask scheduler' and name "
                 f"its address, such as --cluster tcp://host:8786"
             ) from None
         try:
             client.wait_for_workers(1, timeout=DASK_WORKER_SECONDS)  # joblib waits for ten seconds only
         except TimeoutError:
             raise StudyError(
-                f"the Dask scheduler at {workers.address} has no worker after {DASK_WORKER_SECONDS} seconds; start one "
-                f"with 'dask worker {workers.address}'"
+                f"the Dask scheduler at {cluster} has no worker after {DASK_WORKER_SECONDS} seconds; start one "
+                f"with 'dask worker {cluster}'"
             ) from None
         yield
-
-
-@contextlib.contextmanager
-def _ray_session(workers: Workers) -> Iterator[None]:
-    try:
-        import ray
-        from ray.util.joblib import register_ray
-    except ImportError:
-        raise MissingExtra(f"Ray needs the extra: {install('lab,ray')}") from None
-    ours = not ray.is_initialized()
-    if ours:
-        options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": "warning"}
-        if workers.address is not None:
-            options = {"address": workers.address, "log_to_driver": False}
-        elif workers.jobs > 0:
-            options["num_cpus"] = workers.jobs
-        try:
-            ray.init(**options)
-        except ConnectionError as error:
-            raise StudyError(
-                f"no Ray cluster answers at {workers.address}: {error}; start one with 'ray start --head'"
-            ) from None
-    register_ray()
-    try:
-        yield
-    finally:
-        if ours:
-            ray.shutdown()
 
 
 def command_line() -> str:
