@@ -7,7 +7,7 @@ from scipy import stats
 from budgetbandits import parse_policy
 from budgetbandits.numerics.posteriors import BetaPosterior, JointRatioPosterior, RatioPosterior, RestrictedNormal
 from budgetbandits.policies.base import Knowledge
-from budgetbandits.policies.posteriors import kept_posterior, posterior
+from budgetbandits.policies.posteriors import posterior
 
 LEVELS = np.array([0.001, 0.025, 0.5, 0.975, 0.995])
 
@@ -80,7 +80,7 @@ def test_the_posterior_is_the_one_that_the_policy_draws_from(spec):
     state = policy.start(2)
     for reward, cost in ((1.0, 0.5), (0.2, 0.3), (1.0, 1.0), (0.0, 0.4), (0.7, 0.9)):
         policy.observe(state, 1, reward, cost, rng)
-    kept = kept_posterior(policy, state, 1)
+    kept = policy.kept_posterior(state, 1)
     drawn = policy.draw(state, rng, 5_000)[:, 1]
     assert stats.kstest(drawn, lambda z: kept.ratio.cdf(np.asarray(z))).statistic < 0.0276
 
@@ -89,6 +89,6 @@ def test_sums_make_posteriors_of_uniform_priors():
     policy, rng = parse_policy("kube"), np.random.default_rng(1)
     state = policy.start(2, Knowledge(budget=10.0))
     policy.observe(state, 0, 0.75, 0.25, rng)
-    assert kept_posterior(policy, state, 0) is None
+    assert policy.kept_posterior(state, 0) is None
     of = posterior(policy, state, 0)
     assert (of.reward, of.cost) == (BetaPosterior(1.75, 1.25), BetaPosterior(1.25, 1.75))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from budgetbandits.policies import POLICIES, parse_policy
-from budgetbandits.policies.base import Knowledge, Request, RequestPolicy
-from budgetbandits.policies.transfer import UnitChange, carried, totals
+from budgetbandits.policies.base import Knowledge, Request, RequestPolicy, UnitChange
+from budgetbandits.policies.transfer import carried, totals
 
 ARMS = 3
 KNOWN = Knowledge(budget=100.0, horizon=500.0, cost_floor=0.01, costs=[0.2, 0.4, 0.6])

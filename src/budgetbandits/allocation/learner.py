@@ -209,18 +209,22 @@ class Learner:
 
     def set_budget(self, budget: float) -> None:
         """A policy that plans with the budget must know what it is now."""
-        if budget != self.state.known.budget and "budget" in self.policy.needs:
-            self.state.known = replace(self.state.known, budget=budget)
+        if "budget" in self.policy.needs:
+            self.state.know(budget=budget)
+
+    def set_remaining(self, money: float, requests_used: int) -> None:
+        """Tell a policy that looks at what is left; any other one notices nothing."""
+        self.policy.set_remaining(self.state, money, requests_used)
 
     def set_horizon(self, horizon: float) -> None:
         """A policy that plans with the number of requests must know what it is now."""
         if "horizon" in self.policy.needs:
-            self.state.known = replace(self.state.known, horizon=horizon)
+            self.state.know(horizon=horizon)
 
     def set_unlearned_requests(self, requests: int) -> None:
         """A policy that counts what it learned from must know how many other requests are used up."""
-        if requests != self.state.known.unlearned and "horizon" in self.policy.needs:
-            self.state.known = replace(self.state.known, unlearned=requests)
+        if "horizon" in self.policy.needs:
+            self.state.know(unlearned=requests)
 
     # --- saving --------------------------------------------------------------------------------------------------
 

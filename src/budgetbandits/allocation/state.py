@@ -23,9 +23,7 @@ from budgetbandits.errors import BadParameter, BadState, UnknownPolicy
 from budgetbandits.formatting.tables import MOST_ROWS, Table, column, left_out
 from budgetbandits.policies import label, parse_policy
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.index import MoneyPolicy
-from budgetbandits.policies.planning import PlanState
-from budgetbandits.policies.posteriors import kept_posterior, posterior
+from budgetbandits.policies.posteriors import posterior
 from budgetbandits.validation import positive
 
 FORMAT = "budgetbandits-allocation"
@@ -187,12 +185,10 @@ class AllocationState:
     def _update_plan_inputs(self) -> None:
         """Subtract what was used up and not learned from from the budget and requests of a policy that watches what is
         left: failures, overruns, and asks that still wait for their reward. For others the budget is a constant."""
-        state = self._session.state
         if not self.policy.needs:
             return
         asks, cost = self._asks.paid
-        watches = isinstance(state, PlanState) or isinstance(self.policy, MoneyPolicy)
-        budget = self._money.planned(cost) if watches else self._money.budget
+        budget = self._money.planned(cost) if self.policy.watches_money else self._money.budget
         self._session.plan_with(budget / self._units.cost_max, sum(self._session.cooldowns.failures) + asks)
 
     # --- looking ---------------------------------------------------------------------------------------------------
@@ -320,7 +316,7 @@ def allocation_table(session: ArmSession, totals: ArmTotals, units: Units) -> Ta
     rows, believed = [], False
     for arm in arms:
         note = " (retired)" if not state.active[arm] else " (down)" if arm in session.cooldowns.down else ""
-        kept, interval = kept_posterior(session.policy, state, arm), "–"
+        kept, interval = session.policy.kept_posterior(state, arm), "–"
         if kept is not None:
             low, high = kept.ratio.quantile(ENDS) * (units.reward_max / units.scale(names[arm]))
             interval, believed = f"{low:,.3g} – {high:,.3g}", True

@@ -35,8 +35,6 @@ from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.numerics.fluid import mix_of_one
 from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, State
 from budgetbandits.policies.planning import PlanPolicy, PlanState
-from budgetbandits.policies.posteriors import kept_posterior
-from budgetbandits.policies.statistics import Tally
 
 PRICE_RATIO_MAX = 2.0
 """How many times the price of an arm cooling down another may cost, where there is no pace to keep."""
@@ -107,15 +105,7 @@ def likely(policy: Policy, state: State, arm: int, available: ArmMask) -> tuple[
 
 def _known_means(policy: Policy, state: State, arm: int) -> tuple[float, float] | None:
     """The mean reward and cost of an arm."""
-    means = None
-    if isinstance(state, PlanState):
-        count, reward, cost = state.arm_sums(arm)
-        means = (reward / count, cost / count) if count > 0.0 else None
-    elif isinstance(state, Tally) and state.pulls[arm]:
-        means = float(state.reward[arm] / state.pulls[arm]), float(state.cost[arm] / state.pulls[arm])
-    elif state.pulls[arm]:
-        kept = kept_posterior(policy, state, arm)
-        means = None if kept is None else (kept.reward.mean, kept.cost.mean)
+    means = policy.means(state, arm)
     if means is None:
         return None
     scales = state.known.scales

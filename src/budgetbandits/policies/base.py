@@ -29,6 +29,8 @@ from budgetbandits.validation import number
 if TYPE_CHECKING:  # typing has type variables with defaults from Python 3.13 on
     from typing_extensions import TypeVar
 
+    from budgetbandits.numerics.posteriors import ArmPosterior
+
     S = TypeVar("S", bound="State", default=Any)
 else:
     from typing import TypeVar
@@ -95,6 +97,25 @@ NOTHING_KNOWN = Knowledge()
 """What most policies are started with."""
 
 
+@dataclass(frozen=True)
+class UnitChange:
+    """The old units, as multiples of the new ones.
+
+    reward  the largest reward
+    costs   the cost that counts as 1, for each arm
+    money   the largest cost of all arms: the unit of budgets and prices
+    """
+
+    reward: float
+    costs: Array
+    money: float
+
+    @property
+    def same(self) -> bool:
+        """True when no unit has changed."""
+        return self.reward == 1.0 and self.money == 1.0 and bool((self.costs == 1.0).all())
+
+
 def _is_default(name: str, value: Any) -> bool:
     return np.array_equal(value, getattr(NOTHING_KNOWN, name))
 
@@ -122,6 +143,11 @@ class State:
     """Fields that are never 0."""
     symmetric: ClassVar[tuple[str, ...]] = ()
     """Fields that are a symmetric matrix for each arm: a database keeps half of it."""
+
+    def know(self, **values: Any) -> None:
+        """Change fields of `Knowledge`, where they differ."""
+        if any(getattr(self.known, name) != value for name, value in values.items()):
+            self.known = replace(self.known, **values)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON."""
@@ -222,6 +248,37 @@ class Policy(ABC, Generic[S]):
     @abstractmethod
     def add_history(self, state: S, arm: int, pulls: int, reward: float, cost: float) -> None:
         """Learn from ``pulls`` past pulls with this total reward and total cost."""
+
+    # --- what it has learned, for those who show it, carry it over, or answer in its place --------------------------
+
+    def totals(self, state: S, arm: int) -> tuple[float, float, float] | None:
+        """How many outcomes of an arm are remembered, and the sums of their rewards and costs; None if the policy does
+        not say, so that nothing can be carried over from it."""
+        return None
+
+    def means(self, state: S, arm: int) -> tuple[float, float] | None:
+        """The mean reward and mean cost of an arm; None if nothing is known of it."""
+        count, reward, cost = self.totals(state, arm) or (0.0, 0.0, 0.0)
+        return (reward / count, cost / count) if count > 0.0 else None
+
+    def kept_posterior(self, state: S, arm: int) -> ArmPosterior | None:
+        """The posterior of an arm, for a policy that keeps one."""
+        return None
+
+    def rescaled(self, state: S, units: UnitChange) -> S | None:
+        """What the state would be, had its outcomes been reported in the new units; None if it must begin again with
+        the totals of each arm. The old state is not used any more."""
+        return None
+
+    def set_spent(self, state: S, spent: float) -> None:
+        """Take note of how much money of this budget is spent, where history makes the state; for policies that derive
+        it from what they have learned."""
+
+    watches_money: ClassVar[bool] = False
+    """Whether it looks at the money left: `set_remaining` tells it."""
+
+    def set_remaining(self, state: S, money: float, requests_used: int) -> None:
+        """Take note of the money left and of the requests used up, learned from or not."""
 
     @property
     def spec(self) -> str:

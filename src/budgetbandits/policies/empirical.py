@@ -26,7 +26,7 @@ import numpy as np
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Arms, Array
 from budgetbandits.numerics.divergence import empirical_divergence
-from budgetbandits.policies.base import NOT_IN_PRINT, NOTHING_KNOWN, Knowledge
+from budgetbandits.policies.base import NOT_IN_PRINT, NOTHING_KNOWN, Knowledge, UnitChange
 from budgetbandits.policies.index import IndexPolicy
 from budgetbandits.policies.sampling import Posterior, SamplingPolicy
 from budgetbandits.policies.statistics import Tally, corner_shares
@@ -124,6 +124,12 @@ class NPTSRatio(SamplingPolicy):
         state.pulls[arm] += pulls
         state.statistics[corners(self.steps), arm] += corner_shares(pulls, reward, cost)
 
+    def totals(self, state: Posterior, arm: int) -> tuple[float, float, float]:
+        counts, side = state.statistics[:, arm], int(self.steps) + 1
+        cells = np.arange(len(counts))
+        reward, cost = counts @ (cells // side), counts @ (cells % side)
+        return float(state.pulls[arm]), float(reward) / self.steps, float(cost) / self.steps
+
 
 @dataclass
 class Histogram(Tally):
@@ -168,6 +174,10 @@ class EmpiricalIMED(IndexPolicy[Histogram]):
     def add_history(self, state: Histogram, arm: int, pulls: int, reward: float, cost: float) -> None:
         super().add_history(state, arm, pulls, reward, cost)
         state.cells[corners(self.steps), arm] += corner_shares(pulls, reward, cost)
+
+    def rescaled(self, state: Histogram, units: UnitChange) -> Histogram | None:
+        """Cells are multiples of 1/steps of the old units, which are none of the new ones."""
+        return None
 
     def scores(self, state: Histogram) -> Any:
         side = int(self.steps) + 1

@@ -41,7 +41,7 @@ import numpy as np
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import LARGEST_PARAMETER, NOTHING_KNOWN, Knowledge
+from budgetbandits.policies.base import LARGEST_PARAMETER, NOTHING_KNOWN, Knowledge, UnitChange
 from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, MomentsPolicy, Monotonicity, where
 from budgetbandits.policies.statistics import Moments, T, Tally
 
@@ -229,6 +229,12 @@ class UCBM1(KnownVariances[Groups]):
         state.group_pulls[:, arm] += dealt
         state.group_reward[:, arm] += dealt * (reward / max(pulls, 1))
         state.group_cost[:, arm] += dealt * (cost / max(pulls, 1))
+
+    def rescaled(self, state: Groups, units: UnitChange) -> Groups | None:
+        super().rescaled(state, units)
+        state.group_reward = np.minimum(state.group_reward * units.reward, state.group_pulls)
+        state.group_cost = np.minimum(state.group_cost * units.costs, state.group_pulls)
+        return state
 
     def scores(self, state: Groups) -> Any:
         rounds = float(state.pulls.sum())

@@ -12,7 +12,7 @@ import numpy as np
 
 from budgetbandits.errors import BadParameter, NotANumber
 from budgetbandits.numerics.arrays import Array, where
-from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, best, first_pull
+from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, UnitChange, best, first_pull
 from budgetbandits.policies.statistics import Moments, T, TallyPolicy
 
 __all__ = [
@@ -161,6 +161,12 @@ class MomentsPolicy(IndexPolicy[Moments]):
         state.cost_squared[arm] += cost  # the largest variance the history allows, and no correlation
         state.product[arm] += reward * cost / max(pulls, 1)
 
+    def rescaled(self, state: Moments, units: UnitChange) -> Moments | None:
+        super().rescaled(state, units)
+        state.cost_squared = np.minimum(state.cost_squared * units.costs**2, state.cost)
+        state.product = np.minimum(state.product * units.reward * units.costs, np.minimum(state.reward, state.cost))
+        return state
+
 
 MONEY_STEPS = 16
 """Steps in which policies see the money left, for each factor of two."""
@@ -188,6 +194,10 @@ class MoneyPolicy(MomentsPolicy):
 
     first_extra = "money"
     needs = frozenset({"budget"})
+    watches_money = True
+
+    def set_remaining(self, state: Moments, money: float, requests_used: int) -> None:
+        state.know(budget=money + state.spent)
 
     def money_extras(self, state: Moments) -> tuple[Any, ...]:
         """The first three of the extras."""

@@ -6,6 +6,7 @@ answer in their place: substitutes of arms cooling down, and the pages of a camp
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -81,6 +82,13 @@ class PlanState(State):
         sums[:, given] += [np.ones_like(known), known, known * known, np.log(known)]
         self.estimates = sums.tolist()
 
+    def rescale_estimates(self, money: float) -> None:
+        """Write the estimates in another unit of money: ``money`` is the old one as a multiple of the new one."""
+        if self.estimates:
+            count, total, squares, logs = self.estimate_sums
+            scaled = count, total * money, squares * money**2, logs + count * np.log(money)
+            self.estimates = [row.tolist() for row in scaled]
+
     def filled(self, values: Mapping[str, Any]) -> Self:
         super().filled(values)
         try:
@@ -100,6 +108,15 @@ class PlanPolicy(RequestPolicy[P]):
     """A policy that plans money for a number of requests."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"budget", "horizon"})
+    watches_money = True
+
+    def totals(self, state: P, arm: int) -> tuple[float, float, float]:
+        return state.arm_sums(arm)
+
+    def set_remaining(self, state: P, money: float, requests_used: int) -> None:
+        if math.isfinite(state.known.horizon):
+            unlearned = requests_used - (int(state.pulls.sum()) - state.past_pulls)
+            state.know(budget=money + state.paid, unlearned=unlearned)
 
     @property
     @abstractmethod

@@ -48,10 +48,9 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Arms, Array, trial
 from budgetbandits.numerics.posteriors import ArmPosterior, BetaPosterior, JointRatioPosterior, RestrictedNormal
 from budgetbandits.policies.base import Policy, State
-from budgetbandits.policies.planning import PlanState
 from budgetbandits.policies.sampling import Posterior, SamplingPolicy
-from budgetbandits.policies.statistics import Tally, corner_shares
-from budgetbandits.policies.thompson import PRIOR_MAX, PRIOR_MIN, BetaState
+from budgetbandits.policies.statistics import corner_shares
+from budgetbandits.policies.thompson import PRIOR_MAX, PRIOR_MIN
 
 # --- Gaussian ---------------------------------------------------------------------------------------------------------
 
@@ -124,6 +123,15 @@ class GaussianThompson(SamplingPolicy):
     def add_history(self, state: Posterior, arm: int, pulls: int, reward: float, cost: float) -> None:
         state.pulls[arm] += pulls
         state.statistics[:, arm] += (pulls, reward, cost)
+
+    def totals(self, state: Posterior, arm: int) -> tuple[float, float, float]:
+        _, reward, cost = (state.statistics[:, arm] - self.prior()).tolist()
+        return float(state.pulls[arm]), reward, cost
+
+    def kept_posterior(self, state: Posterior, arm: int) -> ArmPosterior:
+        count, *sums = state.statistics[:, arm].tolist()
+        deviation = self.sigma / math.sqrt(count)
+        return ArmPosterior.independent(*(RestrictedNormal(total / count, deviation) for total in sums))
 
 
 def _restricted_normals(mean: Array, scale: Array, rounds: int, rng: np.random.Generator) -> Array:
@@ -200,45 +208,31 @@ class JointThompson(SamplingPolicy):
         state.pulls[arm] += pulls
         state.statistics[:, arm] += corner_shares(pulls, reward, cost)[::-1]
 
+    def totals(self, state: Posterior, arm: int) -> tuple[float, float, float]:
+        seen = (state.statistics[:, arm] - self.prior()).tolist()
+        return float(state.pulls[arm]), seen[BOTH] + seen[PAID], seen[BOTH] + seen[CHARGED]
 
-# --- the posterior of an arm ------------------------------------------------------------------------------------------
-
-
-def kept_posterior(policy: Policy, state: State, arm: int) -> ArmPosterior | None:
-    """The posterior that the policy keeps of an arm; None if it keeps none that is known here."""
-    if isinstance(state, BetaState):
-        a, c, b, d = state.statistics[:, arm].tolist()
-        return ArmPosterior.independent(BetaPosterior(a, b), BetaPosterior(c, d))
-    if isinstance(policy, GaussianThompson) and isinstance(state, Posterior):
-        count, reward, cost = state.statistics[:, arm].tolist()
-        deviation = policy.sigma / math.sqrt(count)
-        return ArmPosterior.independent(
-            RestrictedNormal(reward / count, deviation), RestrictedNormal(cost / count, deviation)
-        )
-    if isinstance(policy, JointThompson) and isinstance(state, Posterior):
+    def kept_posterior(self, state: Posterior, arm: int) -> ArmPosterior:
         both, paid, charged, neither = state.statistics[:, arm].tolist()
         return ArmPosterior(
             BetaPosterior(both + paid, charged + neither),
             BetaPosterior(both + charged, paid + neither),
             JointRatioPosterior.from_weights(both, paid, charged),
         )
-    return None
+
+
+# --- the posterior of an arm ------------------------------------------------------------------------------------------
 
 
 def posterior(policy: Policy, state: State, arm: int) -> ArmPosterior:
     """The posterior that the policy keeps of an arm, or the one that its sums make of uniform priors."""
-    kept = kept_posterior(policy, state, arm)
+    kept = policy.kept_posterior(state, arm)
     if kept is not None:
         return kept
-    sums = None
-    if isinstance(state, Tally):
-        sums = float(state.pulls[arm]), float(state.reward[arm]), float(state.cost[arm])
-    elif isinstance(state, PlanState):
-        sums = state.arm_sums(arm)
-    if sums is not None:
-        count, *totals = sums
-        return ArmPosterior.independent(*(BetaPosterior(1.0 + total, 1.0 + count - total) for total in totals))
-    raise BadParameter(
-        f"{policy.name} keeps statistics of its own, neither known posteriors nor sums of rewards and costs; "
-        "draw its state yourself"
-    )
+    sums = policy.totals(state, arm)
+    if sums is None:
+        raise BadParameter(
+            f"{policy.name} says neither totals nor posteriors of its arms; write totals(self, state, arm) in its class"
+        )
+    count, *totals = sums
+    return ArmPosterior.independent(*(BetaPosterior(1.0 + total, 1.0 + count - total) for total in totals))

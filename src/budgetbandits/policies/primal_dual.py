@@ -131,6 +131,9 @@ class PrimalDualBwK(PDBwK[PricedState]):
     def discard_choice(self, state: PricedState, arm: int) -> None:
         state.chosen = max(state.chosen - 1, 0)
 
+    def set_remaining(self, state: PricedState, money: float, requests_used: int) -> None:
+        state.chosen = requests_used  # a choice that was taken back is not among them
+
     def extras(self, state: PricedState) -> tuple[Any, ...]:
         # dividing every price by the largest changes no argmax
         top = max(state.log_money, state.log_time)

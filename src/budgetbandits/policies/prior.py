@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge
+from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, UnitChange
 from budgetbandits.policies.index import MoneyPolicy
 from budgetbandits.policies.statistics import Moments
 
@@ -142,6 +142,12 @@ class PriorPolicy(MoneyPolicy):
         super().add_history(state, arm, pulls, reward, cost)
         assert isinstance(state, PriorMoments)
         state.fit(self.lead)
+
+    def rescaled(self, state: Moments, units: UnitChange) -> Moments | None:
+        super().rescaled(state, units)
+        assert isinstance(state, PriorMoments)
+        state.fit(self.lead)
+        return state
 
     def prior_extras(self, state: Moments) -> tuple[Any, ...]:
         """The first seven of the extras: variances, the money left, and the four counts of the prior."""

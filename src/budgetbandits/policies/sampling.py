@@ -102,6 +102,11 @@ class SamplingPolicy(Policy[P]):
             scores = scores / state.known.scales  # of reward per cost on the arm's own scale
         return best(np.where(state.active, scores, -np.inf), rng)
 
+    def means(self, state: P, arm: int) -> tuple[float, float] | None:
+        """The means of the posterior, once the arm was pulled."""
+        kept = self.kept_posterior(state, arm) if state.pulls[arm] else None
+        return super().means(state, arm) if kept is None else (kept.reward.mean, kept.cost.mean)
+
     def observe(self, state: P, arm: int, reward: float, cost: float, rng: np.random.Generator) -> None:
         state.pulls[arm] += 1
         function_of(self, "learn")(state.statistics[:, arm], reward, cost, rng, *self.extras())

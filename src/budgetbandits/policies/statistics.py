@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, Policy, State
+from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, Policy, State, UnitChange
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -108,6 +108,21 @@ class TallyPolicy(Policy[T]):
         state.reward_squared[arm] += reward  # r² ≤ r on [0, 1]: the largest variance the history allows
         state.cost[arm] += cost
         state.past_cost += cost
+
+    def totals(self, state: T, arm: int) -> tuple[float, float, float]:
+        return float(state.pulls[arm]), float(state.reward[arm]), float(state.cost[arm])
+
+    def rescaled(self, state: T, units: UnitChange) -> T | None:
+        """Sums are multiplied; a mean that would be above the new largest value counts as that value."""
+        pulls, spent = state.pulls.astype(float), state.spent * units.money
+        state.reward = np.minimum(state.reward * units.reward, pulls)
+        state.reward_squared = np.minimum(state.reward_squared * units.reward**2, state.reward)
+        state.cost = np.minimum(state.cost * units.costs, pulls)
+        self.set_spent(state, spent)
+        return state
+
+    def set_spent(self, state: T, spent: float) -> None:
+        state.past_cost = float(state.cost.sum()) - spent
 
 
 def corner_shares(pulls: int, reward: float, cost: float) -> tuple[float, float, float, float]:

@@ -23,6 +23,7 @@ import numpy as np
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Arms, Array, trial
+from budgetbandits.numerics.posteriors import ArmPosterior, BetaPosterior
 from budgetbandits.policies.sampling import Posterior, SamplingPolicy
 
 REWARD_SUCCESSES, COST_SUCCESSES, REWARD_FAILURES, COST_FAILURES = range(4)
@@ -104,6 +105,14 @@ class BetaThompson(SamplingPolicy[BetaState]):
         state.pulls[arm] += pulls
         counts = (reward, cost, pulls - reward, pulls - cost)
         state.statistics[:, arm] += [self.kappa * count for count in counts]
+
+    def totals(self, state: BetaState, arm: int) -> tuple[float, float, float]:
+        reward, cost, *_ = (state.statistics[:, arm] - self.first_statistics(range(arm, arm + 1))[:, 0]) / self.kappa
+        return float(state.pulls[arm]), float(reward), float(cost)
+
+    def kept_posterior(self, state: BetaState, arm: int) -> ArmPosterior:
+        a, c, b, d = state.statistics[:, arm].tolist()
+        return ArmPosterior.independent(BetaPosterior(a, b), BetaPosterior(c, d))
 
 
 @dataclass(frozen=True)

@@ -27,13 +27,9 @@ from budgetbandits.allocation.session import ArmSession, Segments, chosen_from
 from budgetbandits.errors import BadState, BudgetBanditsError, TooManySegments
 from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.policies import parse_policy
-from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy
-from budgetbandits.policies.index import MoneyPolicy
-from budgetbandits.policies.planning import PlanState
-from budgetbandits.policies.primal_dual import PricedState
+from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy, UnitChange
 from budgetbandits.policies.sampling import SamplingPolicy
-from budgetbandits.policies.statistics import Moments
-from budgetbandits.policies.transfer import UnitChange, carried, totals
+from budgetbandits.policies.transfer import carried, totals
 from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.names import new_decision_id
 from budgetbandits.service.request import Amounts, ResolvedRequest, resolve
@@ -444,17 +440,10 @@ class CampaignLearner(ArmSession):
 
         Under a lease ``leased`` is its account since it was merged, when the campaign had ``account``.
         """
-        state = self.learner.state
         spent, used = account.spent, account.requests_used
         if leased is not None:
             spent, used = spent + leased.spent, used + leased.requests_used
-        if isinstance(state, PricedState):
-            state.chosen = used  # a decision that was voided is not
-        if isinstance(state, PlanState) and math.isfinite(state.known.horizon):
-            learned = int(state.pulls.sum()) - state.past_pulls
-            self.plan_with((account.budget - spent) / self._cost_max + state.paid, used - learned)
-        elif isinstance(self.policy, MoneyPolicy) and isinstance(state, Moments):
-            self.learner.set_budget((account.budget - spent) / self._cost_max + state.spent)
+        self.learner.set_remaining((account.budget - spent) / self._cost_max, used)
 
     def add(self, name: str, cap: int) -> int:
         """One more arm; its number."""

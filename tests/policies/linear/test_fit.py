@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from budgetbandits.allocation.learner import Learner
-from budgetbandits.policies.base import Knowledge, Request
+from budgetbandits.policies.base import Knowledge, Request, UnitChange
 from budgetbandits.policies.linear import LinearThompson
 from budgetbandits.policies.linear.fit import TwoPointLaws, rarity
 from budgetbandits.policies.linear.state import STANDARDISED_EVERY, ColumnMoments
-from budgetbandits.policies.transfer import UnitChange, carried
+from budgetbandits.policies.transfer import carried
 
 ARMS, FEATURES = 5, 32
 KNOWN = Knowledge(budget=300.0, horizon=2000.0, features=FEATURES)

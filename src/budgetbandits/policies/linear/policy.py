@@ -66,7 +66,7 @@ from numpy.typing import NDArray
 from budgetbandits.numerics.arrays import ArmMask, Arms, Array
 from budgetbandits.numerics.fluid import chosen_entries, price_curve
 from budgetbandits.numerics.regression import LEVEL_WEIGHT
-from budgetbandits.policies.base import NO_REQUEST_INFO, NOT_IN_PRINT, NOTHING_KNOWN, Knowledge, Request
+from budgetbandits.policies.base import NO_REQUEST_INFO, NOT_IN_PRINT, NOTHING_KNOWN, Knowledge, Request, UnitChange
 from budgetbandits.policies.linear.fit import Fit, fit
 from budgetbandits.policies.linear.state import (
     COST,
@@ -417,3 +417,7 @@ class LinearThompson(PlanPolicy[LinearState]):
         state.past[:, arm] += (pulls, reward, pulls * log)
         # costs are taken to vary as much as their mean, so that small ones still differ; rewards as they may
         state.totals[REWARD_SQUARED:, arm] += (reward, pulls * log * log, cost, min(2.0 * mean, 1.0) * cost)
+
+    def rescaled(self, state: LinearState, units: UnitChange) -> LinearState:
+        state.rescale(units)
+        return state

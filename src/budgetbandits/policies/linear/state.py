@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.errors import BadState
 from budgetbandits.numerics.arrays import Arms, Array
-from budgetbandits.policies.base import Request
+from budgetbandits.policies.base import Request, UnitChange
 from budgetbandits.policies.planning import PlanState
 
 PAID, REWARD_SQUARED, LOG_SQUARED, COST, COST_SQUARED = range(5)
@@ -169,6 +169,25 @@ class LinearState(PlanState):
         reward = self.responses[REWARD, 0, arm] + self.past[1, arm]
         return float(self.counts[arm]), float(reward), float(self.totals[COST, arm])
 
+    def rescale(self, units: UnitChange) -> None:
+        """Write the sums in other units."""
+        sums, past, costs = self.responses[:, 0] + self.past[1:], self.past.copy(), self.totals[COST]
+        counts, rewards, logs = self.counts, sums[REWARD], sums[LOG_COST]
+        reward, cost = _at_most(units.reward, counts, rewards), _at_most(units.costs, counts, costs)
+        log, responses = np.log(cost), self.responses.copy()
+        responses[REWARD] *= reward
+        responses[LOG_COST] += self.products[0] * log  # whose first column is 1 in every row
+        past[1] *= reward
+        past[2] += past[0] * log
+        paid, reward_squared, log_squared, _, cost_squared = self.totals
+        self.totals = np.array([
+            paid * units.costs, np.minimum(reward_squared * reward**2, rewards * reward),
+            np.maximum(log_squared + 2.0 * log * logs + counts * log**2, 0.0),
+            costs * cost, np.minimum(cost_squared * cost**2, costs * cost),
+        ])  # fmt: skip
+        self.responses, self.past = responses, past
+        self.rescale_estimates(units.money)
+
     @property
     def squares(self) -> Array:
         """The sums of squares of rows, as (column, arm)."""
@@ -313,3 +332,9 @@ class LinearState(PlanState):
                 raise BadState(f"{name!r} holds no number, or one that is too large; the saved state is damaged")
         else:
             super().check(name, array)
+
+
+def _at_most(factor: float | Array, counts: Array, sums: Array) -> Array:
+    """The factor for each arm, or less where the mean would be above 1."""
+    most = np.divide(counts, sums, out=np.full(len(counts), np.inf), where=sums > 0.0)
+    return np.asarray(np.minimum(factor, most))

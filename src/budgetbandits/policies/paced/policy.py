@@ -60,7 +60,7 @@ from numpy.typing import NDArray
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import ArmMask, Array
 from budgetbandits.numerics.fluid import at_price, best_mix, price_for_varied
-from budgetbandits.policies.base import NO_REQUEST_INFO, NOTHING_KNOWN, Knowledge, Request
+from budgetbandits.policies.base import NO_REQUEST_INFO, NOTHING_KNOWN, Knowledge, Request, UnitChange
 from budgetbandits.policies.paced.hope import hoped_means, pulls_left
 from budgetbandits.policies.paced.pooling import MULTIPLES, pooled
 from budgetbandits.policies.paced.selection import DrawnMeans, most_worth, select, select_many
@@ -316,6 +316,10 @@ class PacedThompson(PlanPolicy[PacedState]):
         # squares of numbers in [0, 1] are at most the numbers: the largest variance that the sums allow
         state.sums[COUNT:PRICED, 0, arm] += (pulls, reward, cost, reward, cost)
         state.past_pulls += pulls
+
+    def rescaled(self, state: PacedState, units: UnitChange) -> PacedState:
+        state.rescale(units, trials=self.trials > 0.0)
+        return state
 
 
 def _means(drawn: Array) -> Array:

@@ -14,6 +14,7 @@ import numpy as np
 
 from budgetbandits.errors import BadState
 from budgetbandits.numerics.arrays import Array, trial
+from budgetbandits.policies.base import UnitChange
 from budgetbandits.policies.paced.pooling import SegmentPrior
 from budgetbandits.policies.planning import PlanState
 
@@ -131,6 +132,16 @@ class PacedState(PlanState):
             more = np.zeros((len(self.sums), segments - self.segments, len(self.pulls)))
             self.sums = np.concatenate([self.sums, more], axis=1)
             self.answered = self.answered + [0] * (self.segments - len(self.answered))
+
+    def rescale(self, units: UnitChange, trials: bool) -> None:
+        """Write the sums in other units; outcomes of ``trials`` are 0 or 1 in any."""
+        sums = self.sums.copy()
+        sums[PAID] *= units.costs  # all of it, since it is money
+        for total, squares, factor in ((REWARD, REWARD_SQUARED, units.reward), (COST, COST_SQUARED, units.costs)):
+            sums[total] = np.minimum(sums[total] * factor, sums[COUNT])
+            sums[squares] = sums[total] if trials else np.minimum(sums[squares] * factor**2, sums[total])
+        self.sums = sums
+        self.rescale_estimates(units.money)
 
     def filled(self, values: Mapping[str, Any]) -> Self:
         try:
