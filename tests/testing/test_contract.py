@@ -113,6 +113,7 @@ BREAKING: dict[str, type[Policy]] = {
     ),
     "a new arm gets its chance": breaking(KUBE, choose=lambda self, state, rng: KUBE.choose(self, state, rng) % 3),
     "history counts": breaking(BudgetedThompson, add_history=counts_pulls_alone),
+    "totals are those of the outcomes": breaking(KUBE, totals=lambda self, state, arm: (1.0, 1.0, 1.0)),
     "features tell requests apart": breaking(
         LinearThompson, choose=lambda self, state, rng, request: LinearThompson.choose(self, state, rng)
     ),

@@ -250,6 +250,23 @@ def history_counts(policy: Policy) -> str | None:
     return None
 
 
+def totals_are_those_of_the_outcomes(policy: Policy) -> str | None:
+    """Of history, and of outcomes of 0 and 1, which no policy rounds."""
+    state = policy.start(3, knowledge(3))
+    policy.add_history(state, 2, 8, 4.0, 2.0)
+    if policy.totals(state, 2) is None:
+        return "it does not say what it has learned, so it cannot be carried over to other policies and units"
+    policy.observe(state, 2, 1.0, 1.0, np.random.default_rng(1))
+    expected = {0: (0.0, 0.0, 0.0), 2: (9.0, 5.0, 3.0)}
+    for arm, sums in expected.items():
+        said = policy.totals(state, arm)
+        expect(
+            said is not None and np.allclose(said, sums),
+            f"the outcomes, rewards and costs of an arm add up to {sums}, and its totals say {said}",
+        )
+    return None
+
+
 def features_tell_requests_apart(policy: Policy) -> str | None:
     """Each arm pays for the requests with one of the features, which are 0 or 1."""
     if not policy.uses_features:
@@ -328,6 +345,7 @@ CONTRACT: dict[str, Check] = {
         retired_arms_rest,
         a_new_arm_gets_its_chance,
         history_counts,
+        totals_are_those_of_the_outcomes,
         features_tell_requests_apart,
         its_text_names_it,
         a_saved_allocation_goes_on,
