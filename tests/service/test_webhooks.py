@@ -1,5 +1,6 @@
 """Webhooks on both stores: what is notified, signed and sent again; addresses that fail, servers that are killed."""
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -13,7 +14,7 @@ import pytest
 
 from budgetbandits.client import Client, check_signature
 from budgetbandits.errors import BadParameter, NotAllowed
-from budgetbandits.service import webhooks
+from budgetbandits.service import deliveries, webhooks
 from budgetbandits.service.service import DecisionService
 from called import Service
 from servers import admin_key, free_port, serving
@@ -26,7 +27,6 @@ class Address:
 
     def __init__(self, *statuses):
         self.statuses, self.got = list(statuses), []
-        self.client = httpx.Client(transport=httpx.MockTransport(self.answer))
 
     def answer(self, request):
         self.got.append((request, json.loads(request.content)))
@@ -40,6 +40,20 @@ class Address:
         return [body for _, body in self.got]
 
 
+def sender(address):
+    return deliveries.Sender(httpx.MockTransport(address.answer))
+
+
+def delivered(store, address):
+    """Send all that is due; how many notifications were accepted, and how many tries were not."""
+    with sender(address) as opened:
+        sending = deliveries.Deliveries(store, opened)
+        sending.start()
+        sending.wait()
+        sending.raise_error()
+        return sending.results()
+
+
 def overrun(engine, name, key, cost=3.0):
     made = engine.decide(name, key)
     engine.feedback(made.decision, cost=made.hold + cost)
@@ -50,13 +64,14 @@ def later(store, seconds):
     store.write(lambda tx: tx.change("UPDATE webhook_delivery SET due_at = due_at - ?", (seconds,)))
 
 
-def paused(store, count=1):
-    """A campaign that was paused, of which this many webhooks are to be notified."""
-    for _ in range(count):
-        webhooks.make_webhook(store, "http://example.com")
+def paused(store, *urls, count=1):
+    """This many campaigns that were paused, of which webhooks at these addresses are to be notified."""
+    for url in urls or ["http://example.com"]:
+        webhooks.make_webhook(store, url)
     engine = DecisionService(store)
-    engine.create("ads", "bts", 10.0, ARMS)
-    engine.set_status("ads", "paused")
+    for number in range(count):
+        engine.create(f"ads {number}", "bts", 10.0, ARMS)
+        engine.set_status(f"ads {number}", "paused")
     webhooks.look(store)
 
 
@@ -68,10 +83,10 @@ def test_a_change_of_standing_and_an_overrun_are_notified_once(store):
     assert webhooks.look(store) == 0  # nobody wants to hear of it
     hook = webhooks.make_webhook(store, "https://example.com/hook")
     webhooks.look(store)
-    assert webhooks.deliver(store, address.client) == (0, 0)  # what was so before is no news
+    assert delivered(store, address) == (0, 0)  # what was so before is no news
     overrun(engine, "ads", "1")
     assert (webhooks.look(store), webhooks.look(store)) == (1, 0)
-    assert webhooks.deliver(store, address.client) == (2, 0)
+    assert delivered(store, address) == (2, 0)
     first, second = address.bodies
     assert {each["type"]: each["standing"] for each in address.bodies} == {"overrun": "frozen", "standing": "frozen"}
     assert first["id"] != second["id"]
@@ -85,7 +100,7 @@ def test_a_change_of_standing_and_an_overrun_are_notified_once(store):
         check_signature(hook.secret, request.headers["budgetbandits-signature"], request.content)
     engine.set_status("ads", "paused")
     webhooks.look(store)
-    webhooks.deliver(store, address.client)
+    delivered(store, address)
     assert [(body["type"], body["before"], body["standing"]) for body in address.bodies[2:]] == [
         ("standing", "frozen", "paused")
     ]
@@ -98,7 +113,7 @@ def test_what_changes_before_a_server_has_looked_is_notified(store):
         hook = webhooks.make_webhook(store, "http://example.com")
         engine.set_status("ads", status)
         assert webhooks.look(store) == 1
-        webhooks.deliver(store, address.client)
+        delivered(store, address)
         assert (address.bodies[-1]["before"], len(address.bodies)) == (before, 1 if status == "paused" else 2)
         webhooks.drop_webhook(store, hook.id)
 
@@ -110,11 +125,11 @@ def test_an_overrun_is_notified_even_if_the_campaign_was_resumed_at_once(store):
     overrun(engine, "ads", "1")
     engine.set_status("ads", "active")
     webhooks.look(store)
-    webhooks.deliver(store, address.client)
+    delivered(store, address)
     assert ("overrun", 3.0) in [(body["type"], body["overrun"]) for body in address.bodies]
     overrun(engine, "ads", "2", cost=1.0)
     webhooks.look(store)
-    webhooks.deliver(store, address.client)
+    delivered(store, address)
     sums = [(body["overrun_before"], body["overrun"]) for body in address.bodies if body["type"] == "overrun"]
     assert sums == [(0.0, 3.0), (3.0, 4.0)]
 
@@ -123,15 +138,15 @@ def test_an_address_that_fails_is_tried_again_later_and_later_until_it_accepts(s
     paused(store)
     address = Address(500, None, 302, 404)
     for tries, pause in enumerate((5.0, 10.0, 20.0, 40.0)):
-        assert webhooks.deliver(store, address.client) == (0, 1)
+        assert delivered(store, address) == (0, 1)
         assert len(address.got) == tries + 1
         [hook] = store.read(webhooks.listed)
         assert hook["tries"] == tries + 1
         assert hook["problem"] == ("status 500", "nobody there", "status 302", "status 404")[tries]
         later(store, pause - 1.0)
-        assert webhooks.deliver(store, address.client) == (0, 0)  # not yet
+        assert delivered(store, address) == (0, 0)  # not yet
         later(store, 1.0)
-    assert webhooks.deliver(store, address.client) == (1, 0)
+    assert delivered(store, address) == (1, 0)
     assert len({body["id"] for body in address.bodies}) == 1
     [hook] = store.read(webhooks.listed)
     assert (hook["waiting"], hook["problem"]) == (0, None)
@@ -139,29 +154,48 @@ def test_an_address_that_fails_is_tried_again_later_and_later_until_it_accepts(s
 
 
 def test_a_server_that_stops_sends_no_more_and_leaves_the_rest_to_the_next(store):
-    """Addresses that do not answer take seconds each, and a server that does not stop is killed."""
-    paused(store, 4)
+    """What was being sent is broken off, so its address gets it twice."""
+    paused(store, count=4)
     address = Address()
-    assert webhooks.deliver(store, address.client, lambda: len(address.got) >= 2) == (2, 0)
-    later(store, webhooks.CLAIM_SECONDS)
-    assert webhooks.deliver(store, address.client) == (2, 0)
-    assert len({body["id"] for body in address.bodies}) == 4
+
+    class Leaving(Address):
+        async def answer(self, request):
+            answer = super().answer(request)
+            if len(self.got) == 2:
+                sending.close()
+                await asyncio.Event().wait()
+            return answer
+
+    leaving = Leaving()
+    with sender(leaving) as opened:
+        sending = deliveries.Deliveries(store, opened)
+        sending.start()
+        sending.wait()
+        sending.start()  # as the last look of a server may do
+        assert sending.close() == []
+    assert (sending.results(), len(leaving.got)) == ((1, 0), 2)
+    assert delivered(store, address) == (0, 0)
+    later(store, deliveries.CLAIM_SECONDS)
+    assert delivered(store, address) == (3, 0)
+    assert {body["id"] for body in leaving.bodies} & {body["id"] for body in address.bodies} == {
+        leaving.bodies[1]["id"]
+    }
 
 
 def test_a_server_that_dies_after_sending_leaves_a_double_and_loses_nothing(store, monkeypatch):
     paused(store)
     address = Address()
 
-    def dies(*_):
-        raise KeyboardInterrupt
+    def dies(*_, **__):
+        raise RuntimeError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(webhooks, "_settle", dies)
-        with pytest.raises(KeyboardInterrupt):
-            webhooks.deliver(store, address.client)
-    assert webhooks.deliver(store, address.client) == (0, 0)  # it is still the dead server's
-    later(store, webhooks.CLAIM_SECONDS)
-    assert webhooks.deliver(store, address.client) == (1, 0)
+        patch.setattr(deliveries, "_settle", dies)
+        with pytest.raises(RuntimeError, match="killed"):
+            delivered(store, address)
+    assert delivered(store, address) == (0, 0)  # it is still the dead server's
+    later(store, deliveries.CLAIM_SECONDS)
+    assert delivered(store, address) == (1, 0)
     assert len(address.got) == 2
     assert len({body["id"] for body in address.bodies}) == 1
 
@@ -177,8 +211,8 @@ def test_two_servers_that_look_at_once_notify_once(store, opener):
     with opener() as other:
         for each in (store, other):
             each.write(lambda tx: webhooks._note(tx, outlook, before))
-        assert webhooks.deliver(other, address.client) == (1, 0)
-        assert webhooks.deliver(store, address.client) == (0, 0)
+        assert delivered(other, address) == (1, 0)
+        assert delivered(store, address) == (0, 0)
 
 
 def test_a_webhook_of_one_campaign_hears_of_no_other_and_a_dropped_one_of_none(store):
@@ -190,26 +224,26 @@ def test_a_webhook_of_one_campaign_hears_of_no_other_and_a_dropped_one_of_none(s
     for name in ("ads", "mails"):
         engine.set_status(name, "paused")
     webhooks.look(store)
-    webhooks.deliver(store, address.client)
+    delivered(store, address)
     assert [body["campaign"] for body in address.bodies] == ["mails"]
     engine.set_status("mails", "closed")
     webhooks.look(store)
     webhooks.drop_webhook(store, hook.id)
-    assert webhooks.deliver(store, address.client) == (0, 0)
+    assert delivered(store, address) == (0, 0)
 
 
 def test_what_is_never_accepted_is_given_up_after_a_week(store):
     paused(store)
     address = Address(500)
     store.write(lambda tx: tx.change("UPDATE webhook_delivery SET made_at = made_at - ?", (8 * 86_400.0,)))
-    assert webhooks.deliver(store, address.client) == (0, 1)
+    assert delivered(store, address) == (0, 1)
     assert store.read(webhooks.listed)[0]["waiting"] == 0
 
 
 def test_signatures_that_are_wrong_or_old_are_refused():
-    header = webhooks.signature("secret", b"{}", time.time())
+    header = deliveries.signature("secret", b"{}", time.time())
     check_signature("secret", header, b"{}")
-    old = webhooks.signature("secret", b"{}", time.time() - 600.0)
+    old = deliveries.signature("secret", b"{}", time.time() - 600.0)
     for secret, given, body in (("other", header, b"{}"), ("secret", header, b"{ }"), ("secret", old, b"{}"),
                                 ("secret", "t=x,v1=y", b"{}"), ("secret", "", b"{}")):  # fmt: skip
         with pytest.raises(NotAllowed):
@@ -224,7 +258,16 @@ def test_webhooks_over_http(store):
     listed = service("GET", "/v1/webhooks").json()
     assert listed == [{name: value for name, value in made.json().items() if name != "secret"}]
     assert (listed[0]["campaign"], listed[0]["waiting"]) == ("ads", 0)
-    for url in ("ftp://example.com", "example.com", "http://", "http://a b", "http://[", "http://a\n"):
+    for url in (
+        "ftp://example.com",
+        "example.com",
+        "http://",
+        "http://a b",
+        "http://[",
+        "http://a\n",
+        "http://a:x",
+        "http://a:70000",
+    ):
         assert service("POST", "/v1/webhooks", {"url": url}).status_code == 422, url
     assert service("POST", "/v1/webhooks", {"url": "http://x", "campaign": "nobody"}).status_code == 404
     assert service("DELETE", f"/v1/webhooks/{listed[0]['id']}").json() == {"id": listed[0]["id"]}
@@ -258,9 +301,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 FAST = """
-from budgetbandits.service import webhooks
+from budgetbandits.service import deliveries
 from budgetbandits.service.http import server
-webhooks.CLAIM_SECONDS, webhooks.FIRST_PAUSE_SECONDS, webhooks.LAST_PAUSE_SECONDS = 0.5, 0.1, 0.2
+deliveries.CLAIM_SECONDS, deliveries.FIRST_PAUSE_SECONDS, deliveries.LAST_PAUSE_SECONDS = 0.5, 0.1, 0.2
 server.NOTIFY_SECONDS = 0.1
 """
 

@@ -39,17 +39,17 @@ def create_webhook_command(
 
 @webhook_app.command("list")
 def list_webhooks_command(store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
-    """List all webhooks, and how many notifications each has not accepted yet."""
+    """List all webhooks: why the latest notification was not accepted, and how many are waiting."""
     rows = _rows(store)
     if as_json:
         print_json(rows)
         return
-    table = plain_table("webhook", "address", "campaign", "created", numbers=("waiting", "tries"))
+    table = plain_table("webhook", "address", "campaign", "created", "problem", numbers=("waiting", "tries"))
     table.columns[0].no_wrap = True
     for row in rows:
         counts = (f"{row['waiting']:,}", f"{row['tries']:,}")
-        only = escape(row["campaign"] or "all")
-        table.add_row(row["id"], escape(row["url"]), only, local_time(row["created_at"]), *counts)
+        only, problem = escape(row["campaign"] or "all"), escape(row["problem"] or "")
+        table.add_row(row["id"], escape(row["url"]), only, local_time(row["created_at"]), problem, *counts)
     terminal().print(table)
 
 
@@ -85,7 +85,7 @@ def send_test_command(webhook: Id, store: Address = DEFAULT_STORE, as_json: AsJs
         with store.client() as client:
             problem = client.test_webhook(webhook)
     else:
-        from budgetbandits.service.webhooks import send_test
+        from budgetbandits.service.deliveries import send_test
 
         with opened_store(store) as database:
             problem = send_test(database, webhook)

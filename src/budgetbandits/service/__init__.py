@@ -12,7 +12,7 @@ shared_budgets               one budget over several campaigns
 learners, campaign_learner   what campaigns have learned, in memory and in rows
 standing, projection         how campaigns do, and when their money runs out
 reading                      decisions and events, page by page
-webhooks                     changes of standing and overruns, reported to addresses
+webhooks, deliveries         changes of standing and overruns, reported to addresses
 rollups, segment_sums        a campaign's events by minute, hour and day; rewards and costs by segment: for pages
 audit, stores, http, dashboard   replay and export; databases; the API; the operators' pages
 """

@@ -1,29 +1,20 @@
 """Webhooks: campaigns that change their standing, or overrun, are reported to addresses that operators name.
 
 A server looks at all campaigns every few seconds (`look`) and compares with what was last notified, which the store
-keeps. What is new goes to the store's outbox in the same transaction, and from there to its address (`deliver`), until
-that accepts it with a status of 200 to 299. So a notification may come twice, after a crash or a lost answer, and is
-never lost: its ``id`` tells doubles apart. An overrun is compared by its sum, so one that freezes a campaign is
-notified even if the campaign is resumed before anybody has looked.
-
-The header ``Budgetbandits-Signature: t=SECONDS,v1=HEX`` has an HMAC-SHA256 of ``SECONDS.BODY`` under the secret that
-was shown when the webhook was made.
+keeps. What is new goes to the store's outbox in the same transaction, and from there to its address (`deliveries`). An
+overrun is compared by its sum, so one that freezes a campaign is notified even if the campaign is resumed before
+anybody has looked.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import secrets
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
-import structlog
 from pydantic_core import to_json
 
 from budgetbandits.errors import BadParameter, NotFound
@@ -52,19 +43,6 @@ WEBHOOKS_MAX = 20
 CAMPAIGNS_AT_ONCE = 100
 """Campaigns that are looked at in one transaction."""
 URL_LENGTH_MAX = 2000
-PROBLEM_LENGTH_MAX = 200
-TRY_SECONDS = 10.0
-"""How long an address may take to answer."""
-CLAIM_SECONDS = 60.0
-"""How long a delivery is a server's own: if that dies, another one tries after this time."""
-DELIVERIES_AT_ONCE = 5
-"""Fewer than a server can try in `CLAIM_SECONDS` if none is answered."""
-FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 5.0, 3600.0
-"""After a failure it is tried again in the first; after each further one, in twice that time, up to the last."""
-GIVE_UP_SECONDS = 7 * 86_400.0
-"""A notification that was not accepted in this time is dropped, which is logged."""
-
-log = structlog.get_logger("budgetbandits")
 
 
 # --- made and dropped ------------------------------------------------------------------------------------------------
@@ -75,7 +53,9 @@ def check_url(url: str) -> None:
     check_text("url", url)
     try:
         parts = urlsplit(url)
+        port = parts.port  # of no number, or too large a one, this is a ValueError
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and url.isprintable() and " " not in url
+        good = good and port != 0
     except ValueError:
         good = False
     if not good or len(url) > URL_LENGTH_MAX:
@@ -133,17 +113,18 @@ def drop_webhook(store: Store, id: str) -> None:
     """Delete an address and all that it has not accepted."""
 
     def work(tx: Transaction) -> None:
-        _found(tx, id)
+        find_webhook(tx, id)
         tx.webhooks().drop(id)
 
     store.write(work)
 
 
-def _found(tx: Transaction, id: str) -> Webhook:
-    for each in tx.webhooks().all():
-        if each.id == id:
-            return each
-    raise NotFound(f"no webhook {id!r:.60}; GET /v1/webhooks and 'budgetbandits webhook list' list all")
+def find_webhook(tx: Transaction, id: str) -> Webhook:
+    """The webhook with this id; `NotFound` if there is none."""
+    found = tx.webhooks().get(id)
+    if found is None:
+        raise NotFound(f"no webhook {id!r:.60}; GET /v1/webhooks and 'budgetbandits webhook list' list all")
+    return found
 
 
 # --- from campaigns to the outbox ------------------------------------------------------------------------------------
@@ -209,93 +190,7 @@ def _delivery(webhook: Webhook, outlook: Outlook, kind: str, before: Notified) -
     return Delivery(id, webhook.id, to_json(body).decode(), outlook.now, outlook.now)
 
 
-# --- from the outbox to the addresses --------------------------------------------------------------------------------
-
-
-def signature(secret: str, body: bytes, at: float) -> str:
-    """The header that goes with a body.
-
-    >>> signature("secret", b"{}", 1.0)[:17]
-    't=1,v1=1122767b19'
-    """
-    signed = hmac.new(secret.encode(), f"{at:.0f}.".encode() + body, hashlib.sha256).hexdigest()
-    return f"t={at:.0f},v1={signed}"
-
-
-def deliver(store: Store, client: httpx.Client, stopping: Callable[[], bool] = lambda: False) -> tuple[int, int]:
-    """Send what is due; how many were accepted, and how many were not."""
-    accepted = refused = 0
-    failed: set[str] = set()  # an address that has just failed is not tried again and again
-    while not stopping():
-
-        def take(tx: Transaction) -> tuple[list[Delivery], dict[str, Webhook]]:
-            now, hooks = tx.now(), tx.webhooks()
-            return hooks.take_due(now, now + CLAIM_SECONDS, DELIVERIES_AT_ONCE), {each.id: each for each in hooks.all()}
-
-        due, hooks = store.write(take)
-        for each in due:
-            if stopping():  # the rest is sent when its claim is over
-                break
-            hook = hooks.get(each.webhook)
-            problem = "it was dropped" if hook is None else "it has just failed" if hook.id in failed else None
-            tried = hook is not None and problem is None
-            if hook is not None and tried:
-                problem = _send(client, hook, each)
-                if problem is not None:
-                    log.warning("notification not accepted", webhook=hook.id, delivery=each.id, tries=each.tries + 1,
-                                error=problem)  # fmt: skip
-            done = hook is None or problem is None
-            accepted, refused = accepted + (problem is None), refused + (not done)
-            if not done:
-                failed.add(each.webhook)
-            _settle(store, each, done, problem, tried)
-        if not due:
-            break
-    return accepted, refused
-
-
-def _settle(store: Store, delivery: Delivery, done: bool, problem: str | None, tried: bool) -> None:
-    def work(tx: Transaction) -> None:
-        now, hooks = tx.now(), tx.webhooks()
-        if tried:
-            hooks.note_try(delivery.webhook, now, None if problem is None else problem[:PROBLEM_LENGTH_MAX])
-        over = now - delivery.made_at > GIVE_UP_SECONDS
-        if done or over:
-            hooks.remove(delivery)
-        else:
-            hooks.put_off(delivery, now + min(FIRST_PAUSE_SECONDS * 2.0**delivery.tries, LAST_PAUSE_SECONDS))
-        if over and not done:
-            log.error("notification given up", webhook=delivery.webhook, delivery=delivery.id, error=problem)
-
-    store.write(work)
-
-
-def _send(client: httpx.Client, hook: Webhook, delivery: Delivery) -> str | None:
-    """Why it was not accepted; None if it was."""
-    body = delivery.body.encode()
-    headers = {
-        "Content-Type": "application/json", "Budgetbandits-Delivery": delivery.id,
-        "Budgetbandits-Signature": signature(hook.secret, body, time.time()),
-    }  # fmt: skip
-    try:
-        with client.stream("POST", hook.url, content=body, headers=headers) as answer:  # its body is not read
-            return None if answer.is_success else f"status {answer.status_code}"
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        return str(error) or type(error).__name__
-
-
-def send_test(store: Store, id: str) -> str | None:
-    """Send a signed body of the type ``test`` once, at once; why it was not accepted, or None if it was."""
-    hook, now = store.read(lambda tx: (_found(tx, id), tx.now()))
-    number = uuid.uuid4().hex
-    delivery = Delivery(number, hook.id, to_json({"id": number, "type": "test", "at": now}).decode(), now, now)
-    with sender() as client:
-        return _send(client, hook, delivery)
-
-
-def sender() -> httpx.Client:
-    """A client for `deliver`; it follows no redirects, since a body is signed for one address."""
-    return httpx.Client(timeout=TRY_SECONDS, follow_redirects=False)
+# --- for operators --------------------------------------------------------------------------------------------------
 
 
 def listed(tx: Transaction) -> list[dict[str, Any]]:

@@ -242,7 +242,7 @@ def test_a_webhook_is_added_tested_and_dropped_on_its_page(store, admin, reader,
     alone = Browser(store.app, make_key(store, ["admin"], 0.0, "ads"))
     assert alone("GET", "/webhooks").status_code == 403
     sent = iter([None, "status 500"])
-    monkeypatch.setattr("budgetbandits.service.webhooks.send_test", lambda _, id: next(sent) if id == hook.id else id)
+    monkeypatch.setattr("budgetbandits.service.deliveries.send_test", lambda _, id: next(sent) if id == hook.id else id)
     assert "type test" in admin.check("/webhooks/test", {"id": hook.id}).text
     tested = [admin.confirm("/webhooks/test", {"id": hook.id}).text for _ in range(2)]
     assert "https://example.com/&lt;b&gt; has accepted" in tested[0]

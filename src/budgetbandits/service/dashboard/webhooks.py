@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from budgetbandits.errors import BudgetBanditsError, NotFound
-from budgetbandits.service import webhooks
+from budgetbandits.service import deliveries, webhooks
 from budgetbandits.service.dashboard.actions.fields import Field
 from budgetbandits.service.dashboard.actions.flow import FormFlow, Preview, follow
 from budgetbandits.service.dashboard.pages import Dashboard, wants_json
@@ -74,10 +74,15 @@ class WebhookPages:
 
     async def _test(self, request: Request, session: Session) -> Response:
         def done(hook: Hook) -> Response:
-            problem = webhooks.send_test(self._store, hook["id"])
+            problem = deliveries.send_test(self._store, hook["id"])
             log.info("webhook tested", webhook=hook["id"], problem=problem, actor=session.name)
             return self._dashboard.filled(
-                "webhook_tested.html", request, session, url=hook["url"], problem=problem, seconds=webhooks.TRY_SECONDS
+                "webhook_tested.html",
+                request,
+                session,
+                url=hook["url"],
+                problem=problem,
+                seconds=deliveries.TRY_SECONDS,
             )
 
         return await self._act_on_one(request, session, "test", _to_test, done)

@@ -17,7 +17,7 @@ from pydantic import Field
 from starlette.types import Message
 
 from budgetbandits.errors import Conflict, NotAllowed
-from budgetbandits.service import webhooks
+from budgetbandits.service import deliveries, webhooks
 from budgetbandits.service.audit.export import Format, Table, archived_rows
 from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.campaigns import Campaigns
@@ -438,7 +438,7 @@ def drop_webhook(webhook: WebhookPath, service: ThisService, actor: Actor) -> Dr
 @admin.post("/v1/webhooks/{webhook}/test")
 def test_webhook(webhook: WebhookPath, service: ThisService) -> WebhookTestAnswer:
     """Send a test notification to an address at once, and say whether it was accepted."""
-    problem = webhooks.send_test(service.store, webhook)
+    problem = deliveries.send_test(service.store, webhook)
     return WebhookTestAnswer(id=webhook, accepted=problem is None, problem=problem)
 
 

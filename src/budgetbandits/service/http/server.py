@@ -14,14 +14,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import httpx
 import structlog
 import uvicorn
 from starlette.types import ASGIApp
@@ -30,6 +29,7 @@ from structlog.typing import ExcInfo
 from budgetbandits.errors import BadParameter, BudgetBanditsError
 from budgetbandits.service import webhooks
 from budgetbandits.service.audit.reader import Job
+from budgetbandits.service.deliveries import Deliveries, Sender
 from budgetbandits.service.http.app import LazyApplication, create_app
 from budgetbandits.service.http.auth import KeyRing, hand_over_first_key
 from budgetbandits.service.http.campaign_metrics import CampaignSeries
@@ -53,7 +53,9 @@ NOTIFY_SECONDS = 5.0
 SETTLE_SECONDS = 0.2
 """Time for clients that waited for a new server, before it imports operators' routes."""
 SHUTDOWN_SECONDS_MAX = 10
-"""Time for requests to end when the server stops."""
+"""Time for requests to end when the server stops ..."""
+JOIN_SECONDS_MAX = 5.0
+"""... and then for background work."""
 
 log = structlog.get_logger("budgetbandits")
 
@@ -120,11 +122,11 @@ def _work(worker: Worker, listener: socket.socket, options: ServerOptions) -> No
 def _serve(listener: socket.socket, options: ServerOptions, store: Store, worker: Worker | None = None) -> None:
     service, stop = DecisionService(store), threading.Event()
     metrics, reads, keys = Metrics(store, options.series, worker), LongReads(store), KeyRing(store)
-    sender = webhooks.sender()
+    deliveries = Deliveries(store, Sender())
     tasks: list[tuple[float, partial[None], bool]] = []
     if worker is None or worker.number == 0:  # of several processes one is enough
         tasks = [
-            (NOTIFY_SECONDS, partial(_notify, store, metrics, sender, stop), False),
+            (NOTIFY_SECONDS, partial(_notify, store, metrics, deliveries, stop), False),
             (EXPIRE_SECONDS, partial(_expire, service, metrics), False),
             (ROLL_UP_SECONDS, partial(_roll_up, store, metrics, keys, stop), False),
         ]
@@ -133,7 +135,7 @@ def _serve(listener: socket.socket, options: ServerOptions, store: Store, worker
     else:
         tasks = [(ROLL_UP_SECONDS, partial(_note_use, store, metrics, keys), False)]
     threads = [
-        threading.Thread(target=_every, args=(seconds, work, metrics, stop, at_once), daemon=True)
+        threading.Thread(target=_every, args=(seconds, work, metrics, stop, at_once), name=_name(work), daemon=True)
         for seconds, work, at_once in tasks
     ]
     if worker is not None:
@@ -149,9 +151,7 @@ def _serve(listener: socket.socket, options: ServerOptions, store: Store, worker
         _Server(_config(app, options, connections), connections, reads, app.operators, worker).run(sockets=[listener])
     finally:
         stop.set()
-        for each in threads:
-            each.join()
-        sender.close()
+        _join([*threads, *deliveries.close()])
         _once(partial(_count_refusals, store, metrics), metrics)
         log.info("stopped")
 
@@ -247,6 +247,15 @@ def _once(work: Callable[[], None], metrics: Metrics) -> None:
     metrics.task_failures[_name(work)] += 1
 
 
+def _join(threads: Sequence[threading.Thread]) -> None:
+    """Wait until background work has ended, but not for ever: whatever has a limit of its own may still break it."""
+    end = time.monotonic() + JOIN_SECONDS_MAX
+    for each in threads:
+        each.join(max(0.0, end - time.monotonic()))
+    if left := [each.name for each in threads if each.is_alive()]:
+        log.warning("background work has not ended", threads=left)
+
+
 def _name(work: Any) -> str:
     return str(work.func.__name__).strip("_").replace("_", " ")
 
@@ -258,11 +267,11 @@ def _expire(service: DecisionService, metrics: Metrics) -> None:
             log.warning("holds expired", campaign=campaign, count=count)
 
 
-def _notify(store: Store, metrics: Metrics, sender: httpx.Client, stop: threading.Event) -> None:
+def _notify(store: Store, metrics: Metrics, deliveries: Deliveries, stop: threading.Event) -> None:
     webhooks.look(store, stop.is_set)
-    accepted, refused = webhooks.deliver(store, sender, stop.is_set)
-    metrics.notifications["accepted"] += accepted
-    metrics.notifications["refused"] += refused
+    deliveries.start()
+    metrics.notifications["accepted"], metrics.notifications["refused"] = deliveries.results()
+    deliveries.raise_error()
 
 
 def _count_refusals(store: Store, metrics: Metrics) -> None:

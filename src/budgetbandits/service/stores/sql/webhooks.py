@@ -62,6 +62,10 @@ class Webhooks:
         rows = self._tx.ask(f"SELECT {listed(_WEBHOOK)} FROM webhook ORDER BY created_at, id")
         return [Webhook(*row) for row in rows]
 
+    def get(self, id: str) -> Webhook | None:
+        row = self._tx.ask(f"SELECT {listed(_WEBHOOK)} FROM webhook WHERE id = ?", (id,)).fetchone()
+        return None if row is None else Webhook(*row)
+
     def add(self, webhook: Webhook) -> None:
         self._tx.change(insertion("webhook", _WEBHOOK), [getattr(webhook, name) for name in _WEBHOOK])
 
@@ -102,12 +106,18 @@ class Webhooks:
         rows = [[getattr(each, name) for name in _DELIVERY] for each in deliveries]
         self._tx.change_many(insertion("webhook_delivery", _DELIVERY), rows)
 
-    def take_due(self, now: float, until: float, limit: int) -> list[Delivery]:
-        """Deliveries whose time has come, which are then this server's until that time."""
+    def due(self, now: float) -> list[str]:
+        """Webhooks, by their ids, that have deliveries whose time has come; one of them may have been dropped."""
+        rows = self._tx.ask("SELECT DISTINCT webhook FROM webhook_delivery WHERE due_at <= ? ORDER BY webhook", (now,))
+        return [webhook for (webhook,) in rows]
+
+    def take_due(self, webhook: str, now: float, until: float, limit: int) -> list[Delivery]:
+        """Deliveries to a webhook whose time has come, which are then this server's until that time."""
         query = (
-            f"SELECT {listed(_DELIVERY)} FROM webhook_delivery WHERE due_at <= ? ORDER BY due_at, id LIMIT {limit:d}"
+            f"SELECT {listed(_DELIVERY)} FROM webhook_delivery WHERE webhook = ? AND due_at <= ? "
+            f"ORDER BY due_at, id LIMIT {limit:d}"
         )
-        due = [Delivery(*row) for row in self._tx.ask(query + self._tx.LOCK, (now,))]
+        due = [Delivery(*row) for row in self._tx.ask(query + self._tx.LOCK, (webhook, now))]
         self._tx.change_many("UPDATE webhook_delivery SET due_at = ? WHERE id = ?", [(until, each.id) for each in due])
         return due
 
