@@ -192,6 +192,19 @@ def test_campaigns_join_and_leave(store, marketing):
     assert [event.actor for event in changes] == ["an operator", "an operator", None]
 
 
+def test_overruns_of_many_members_are_at_most_the_largest_amount(store, engine):
+    """Ten of the largest, of which no ten can be added in 64 bits, refuse no member's feedback."""
+    engine.shared_budgets.create("marketing", 100.0)
+    for number in range(10):
+        engine.create(f"member {number}", "bts", 4.0, ARMS, shared_budget="marketing")
+        made = engine.decide(f"member {number}", "one", arms=["search"])
+        engine.feedback(made.decision, cost=1e12, reward=1.0)
+    assert shared(engine) == Account(100_000_000, 10_000_000, overrun=10**18)
+    for number in range(10):
+        assert verify(store, f"member {number}") == []
+    assert verify_shared_budget(store, "marketing") == []
+
+
 def test_what_cannot_join(marketing):
     engine = marketing
     with pytest.raises(NotFound, match="no shared budget 'sales'"):

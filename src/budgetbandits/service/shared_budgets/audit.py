@@ -22,7 +22,7 @@ from budgetbandits.service.ledger import Account
 from budgetbandits.service.names import normal
 from budgetbandits.service.shared_budgets.members import former_members, member_events, own_events
 from budgetbandits.service.shared_budgets.operations import find_shared_budget
-from budgetbandits.service.shared_budgets.rules import TERM_NAMES, SharedBudget, SharedSettings
+from budgetbandits.service.shared_budgets.rules import TERM_NAMES, SharedBudget, SharedSettings, all_overruns
 from budgetbandits.service.stores.contract import Store, Transaction
 from budgetbandits.service.stores.records import LEASE_MILESTONES, Event
 from budgetbandits.terms import Terms
@@ -170,8 +170,8 @@ class _Watch:
                 f"{self.settings.to_dict()['terms']}"
             )
         whole = [*self.accounts.values(), *self.books.former.values()]
-        spent, held, leased, overrun = (sum(getattr(each, name) for each in whole) for name in
-                                        ("spent", "held", "leased", "overrun"))  # fmt: skip
+        spent, held, leased = (sum(getattr(each, name) for each in whole) for name in ("spent", "held", "leased"))
+        overrun = all_overruns(*(each.overrun for each in whole))
         there = self.books.shared.account
         try:
             made = Account(self.budget, spent, held, overrun, leased=leased, period=self.period)

@@ -78,8 +78,8 @@ class SharedBudget:
             return self
         a = self.account
         return self.with_money(
-            Account(a.budget, a.spent + spent, a.held + held, a.overrun + overrun, leased=a.leased + leased,
-                    period=a.period)
+            Account(a.budget, a.spent + spent, a.held + held, all_overruns(a.overrun, overrun),
+                    leased=a.leased + leased, period=a.period)
         )  # fmt: skip
 
     def joined(self, member: Account, left_here: Account) -> SharedBudget:
@@ -131,6 +131,12 @@ class SharedBudget:
         """In the period that has begun since its latest one; None if none has."""
         account = self.settings.renewed(self.account, now)
         return None if account is None else self.with_money(account)
+
+
+def all_overruns(*amounts: int) -> int:
+    """The sum of overruns of members, or the largest amount of money: each may be as large, and none of them is refused
+    because of the others."""
+    return min(sum(amounts), ledger.LARGEST)
 
 
 def capped(account: Account, left: int | None) -> Account:
