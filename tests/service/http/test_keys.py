@@ -59,6 +59,17 @@ def test_a_key_that_cannot_be_is_refused(store, wrong):
     assert len(service("GET", "/v1/keys").json()) == 1
 
 
+def test_a_campaigns_own_key_is_good_for_its_new_name_at_once(store):
+    service = Service(store)
+    service.engine.create("ads", "bts", 10.0, {"a": 1.0, "b": 1.0})
+    service.engine.create("other", "bts", 10.0, {"a": 1.0, "b": 1.0})
+    key = make_key(store, ["read"], 0.0, "ads")
+    assert service("GET", "/v1/campaigns/ads", key=key).status_code == 200
+    service.engine.change_terms("ads", {"name": "adverts"})
+    for name, status in (("adverts", 200), ("ads", 200), ("other", 403), ("nobody", 403)):
+        assert service("GET", f"/v1/campaigns/{name}", key=key).status_code == status, name
+
+
 def test_an_expired_key_is_refused_at_once(store, monkeypatch):
     now, ticks = store.read(lambda tx: tx.now()), Clock(1000.0)
     key = make_key(store, ["read"], now, expires_at=now + 2.0)

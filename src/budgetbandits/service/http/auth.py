@@ -209,18 +209,21 @@ class KeyRing:
         self._known: dict[str, _CachedKey] = {}
         """By their whole text: a digest takes too long for every request."""
 
-    def knows(self, text: str) -> bool:
-        """Whether `check` finds this text in the cache."""
+    def knows(self, text: str, campaign: str | None = None) -> bool:
+        """Whether `check` finds this text in the cache, and does not read the names of its only campaign again: one by
+        which it is not known may be new."""
         known = self._known.get(text)
-        return known is not None and self._clock() < known.until
+        if known is None or self._clock() >= known.until:
+            return False
+        return campaign is None or not known.campaign or normal(campaign) in known.campaign
 
     def check(self, text: str, scope: str, campaign: str | None = None, anywhere: bool = False) -> Key:
         """The key of this text, if it has the scope for this campaign (its id or its name); `NotAllowed` if not.
 
         ``anywhere`` accepts a key for any campaign.
         """
-        known = self._known.get(text)
-        if known is None or self._clock() >= known.until:
+        known = self._known.get(text) if self.knows(text, campaign) else None
+        if known is None:
             known = self._look_up(text)
         key = known.key
         if scope not in key.scopes and "admin" not in key.scopes:
@@ -287,7 +290,7 @@ async def check_header(
     """`KeyRing.check` of an Authorization header, in a thread if the store must be read; counts wrong keys."""
     kind, _, text = header.partition(" ")
     text = text.strip() if kind.lower() == "bearer" else ""
-    if keys.knows(text) or not all(_parts(text)):
+    if keys.knows(text, campaign) or not all(_parts(text)):
         return keys.check(text, scope, campaign, anywhere)
     address = network(client[0]) if client else ""
     many = keys.failures.many(address)
