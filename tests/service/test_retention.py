@@ -20,6 +20,7 @@ from budgetbandits.errors import (
     Conflict,
     DecisionArchived,
     Disagreement,
+    HoldRefused,
     MissingExtra,
     NotFound,
     StoreError,
@@ -39,6 +40,7 @@ from budgetbandits.service.rollups import History, roll_up
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sql.webhooks import Delivery, Webhook
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from budgetbandits.web.servers import listening
 from called import Service
 from clock import Clock
 from servers import admin_key, running
@@ -356,6 +358,8 @@ def test_a_damaged_campaign_does_not_keep_others_from_being_archived(lived, tmp_
     engine.void(engine.decide("other", "old").decision)
     assert tamper(tmp_path / "money.db", "UPDATE checkpoint SET content = '{' WHERE part = 0")
     clock.now += 20 * DAY
+    for name in ("ads", "other"):
+        engine.void(engine.decide(name, "new").decision)
     results = retention(store, clock).prune_all(tmp_path / "archive", days=5.0)
     assert "restore an undamaged copy" in str(results["ads"])
     assert results["other"].events > 0
@@ -394,9 +398,6 @@ def test_what_nobody_may_ask_for(store, engine, clock, tmp_path):
     with Archive(tmp_path, id).locked(), pytest.raises(Conflict, match="another process"):
         retention(store, clock).prune("ads", tmp_path, days=1.0)
     assert retention(store, clock).prune("ads", tmp_path, days=1.0).events > 0
-    clock.now -= 4 * DAY
-    with pytest.raises(WrongClock, match="archived already"):
-        engine.reset_clock("ads")
 
 
 @pytest.mark.parametrize("terms", [{}, {"lease": 2.0}], ids=["plain", "leasing"])
@@ -480,6 +481,126 @@ def test_pages_of_a_pruned_campaign_have_its_whole_history(store, engine, clock,
     assert store.read(history) == (days, totals, None)
 
 
+@pytest.mark.parametrize("terms", [{}, {"lease": 20.0}])
+def test_a_clock_that_is_ahead_archives_nothing_that_is_young_beside_what_the_campaign_did_last(
+    store, engine, clock, tmp_path, terms
+):
+    """Also when holds have expired by that clock, and after a pruning that has closed a part."""
+    campaign(engine, **terms)
+    live(engine, clock, 10)
+    made = engine.decide("ads", "late").decision
+    engine.feedback(made, cost=0.25)
+    engine.decide("ads", "expires")
+    true, last = clock.now, all_events(store, "ads")[-1].at
+    clock.now += 365 * DAY
+    engine.expire_due()
+    assert retention(store, clock).prune_all(tmp_path, days=30.0) == {}
+    assert retention(store, clock).prune_all(tmp_path, days=5.0)["ads"].events > 30
+    assert all(each.events == 0 for each in retention(store, clock).prune_all(tmp_path, days=5.0).values())
+    closed = store.read(lambda tx: tx.campaign("ads").settings.archived_before)
+    assert last - 6 * DAY < closed <= last - 5 * DAY
+    clock.now = true
+    engine.feedback(made, reward=1.0)
+    assert verify(store, "ads") == []
+    assert verify(store, "ads", archive=tmp_path) == []
+
+
+def test_a_clock_that_is_right_again_takes_back_what_one_ahead_has_closed(store, engine, clock, tmp_path):
+    """The campaign has decided in that future, so all that came before was archived, today's decisions too: as today's
+    costs are not known any more, a daily cap takes all costs for today's."""
+    campaign(engine, daily_cap=4.0)
+    live(engine, clock, 10, per_day=2)
+    clock.now = (clock.now // DAY + 1.5) * DAY
+    engine.feedback(engine.decide("ads", "noon", arms=["mail"]).decision, cost=0.25, reward=0.0)
+    waiting = engine.decide("ads", "waiting", arms=["mail"]).decision
+    true = clock.now
+    clock.now += 365 * DAY
+    engine.feedback(engine.decide("ads", "ahead", arms=["mail"]).decision, cost=0.25, reward=0.0)
+    ahead = engine.decide("ads", "ahead, too", arms=["mail"]).decision
+    engine.feedback(ahead, cost=0.25)
+    assert retention(store, clock).prune_all(tmp_path, days=30.0)["ads"].events >= 50
+    clock.now = true + 60.0
+    with pytest.raises(WrongClock):
+        engine.decide("ads", "one")
+    engine.reset_clock("ads")
+    assert verify(store, "ads") == []
+    with pytest.raises(HoldRefused, match=r"of the day's 4\.00 left"):
+        engine.decide("ads", "one")
+    clock.now += DAY
+    made = engine.decide("ads", "one", arms=["mail"]).decision
+    engine.feedback(made, cost=0.25)
+    engine.feedback(made, reward=1.0)
+    engine.feedback(ahead, reward=1.0)
+    engine.feedback(waiting, cost=0.25)  # its money was held
+    with pytest.raises(DecisionArchived):
+        engine.feedback(waiting, reward=1.0)
+    for folder in (None, tmp_path):
+        assert verify(store, "ads", archive=folder) == []
+    live(engine, clock, 40, per_day=2)
+    assert retention(store, clock).prune_all(tmp_path, days=30.0) == {}  # events leave in order, and some are of then
+    clock.now += 365 * DAY
+    engine.void(engine.decide("ads", "a year later").decision)
+    assert retention(store, clock).prune_all(tmp_path, days=30.0)["ads"].events > 100
+    for folder in (None, tmp_path):
+        assert verify(store, "ads", archive=folder) == []
+
+
+def test_what_is_closed_ahead_is_taken_back_though_nothing_was_decided_there(store, engine, clock, tmp_path):
+    """But not for decisions that a pruning which was interrupted may have archived as they were."""
+    campaign(engine)
+    live(engine, clock, 3)
+    left = engine.decide("ads", "left").decision
+    engine.feedback(left, cost=0.25)
+    with pytest.raises(Conflict, match="nothing to reset"):
+        engine.reset_clock("ads")
+    true = clock.now
+
+    def interrupt(step):
+        if step == "checkpoint":
+            raise Interrupted
+
+    clock.now += 365 * DAY
+    with pytest.raises(Interrupted):
+        retention(store, clock, reached=interrupt).prune("ads", tmp_path, days=30.0)
+    clock.now = true - 60.0
+    engine.reset_clock("ads")
+    with pytest.raises(DecisionArchived):
+        engine.feedback(left, reward=1.0)
+    clock.now += 120.0
+    made = engine.decide("ads", "one").decision
+    engine.feedback(made, cost=0.25)
+    engine.feedback(made, reward=1.0)
+    assert verify(store, "ads") == []
+    retention(store, clock).prune("ads", tmp_path, days=0.0)
+    for folder in (None, tmp_path):
+        assert verify(store, "ads", archive=folder) == []
+
+
+def test_a_server_that_starts_archives_nothing_before_its_time(store, monkeypatch):
+    """Its clock may be wrong, and somebody may see that."""
+    pruned, swept = [], threading.Semaphore(0)
+
+    class Served:
+        def __init__(self, *_):
+            pass
+
+        def run(self, sockets):
+            assert swept.acquire(timeout=60.0)
+            assert swept.acquire(timeout=60.0)
+
+    def prune(*_):
+        pruned.append(time.time())
+
+    def sweep(*_):
+        swept.release()
+
+    for name, value in (("_Server", Served), ("_prune", prune), ("_expire", sweep), ("EXPIRE_SECONDS", 0.05)):
+        monkeypatch.setattr(server, name, value)
+    with listening("127.0.0.1", 0) as listener:
+        server._serve(listener, server.ServerOptions("", "", retention=Job("prune")), store)
+    assert pruned == []
+
+
 ANSWER = """
 import json, sys
 sys.stdin.readline()
@@ -506,7 +627,8 @@ def test_a_server_archives_by_itself(tmp_path):
         campaign(engine)
         live(engine, clock, 115, per_day=2)
         DecisionService(store).create("young", "bts", budget=10.0, arms=ARMS)
-    with running(tmp_path, options=["--retention", "90", "--archive", "archive"]) as (address, _):
+    soon = "from budgetbandits.service.http import server; server.PRUNE_SECONDS = 1.0"
+    with running(tmp_path, first=soon, options=["--retention", "90", "--archive", "archive"]) as (address, _):
         with Client(address, admin_key(tmp_path)) as client, client.decide("ads") as made:
             made.settle(cost=0.1, reward=1.0)
         while '"events": ' not in (tmp_path / "said").read_text():

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from budgetbandits.errors import BadParameter, BadState, Conflict, StoreError, WrongClock
+from budgetbandits.errors import BadParameter, BadState, Conflict, StoreError
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_checks import (
     ArmHistory,
@@ -420,8 +420,8 @@ class Campaigns:
         """Write a campaign whose terms have changed; the row as it is then."""
         now, settings, zone = moment(tx, self._clock), after.settings, row.settings.day_zone
         if settings.day_zone != zone and after.account.day <= ledger.day_of(now, zone):
-            day, end = ledger.day_of(now, settings.day_zone), ledger.next_day(now, settings.day_zone)
-            after = after.with_money(ledger.set_day(after.account, day, tx.booked_between(after.id, day, end)))
+            booked = _booked_of_day(tx, after, now, settings.day_zone)
+            after = after.with_money(ledger.set_day(after.account, ledger.day_of(now, settings.day_zone), booked))
         if settings.period_of(now) != row.settings.period_of(now):
             after = after.with_money(replace(after.account, period=settings.period_of(now)))
         change = self._learners.changing(tx, row)
@@ -480,20 +480,46 @@ def _reset_clock(tx: Transaction, campaign: Campaign, now: float, actor: str | N
     day, latest = ledger.day_of(now, zone), now + campaign.settings.terms.hold_seconds
     late = [id for id, expires_at in tx.pending_decisions(campaign.id).items() if expires_at > latest]
     ahead = campaign.account.day > day
-    if not ahead and not late and not failed_ahead:
+    reopened = _reopened(tx, campaign, now)
+    if not ahead and not late and not failed_ahead and reopened.settings is campaign.settings:
         raise Conflict(f"the latest decision of {campaign.name!r} is not of a day to come; there is nothing to reset")
     if ahead:
-        if day < campaign.settings.archived_before:
-            raise WrongClock("decisions of today are archived already, so the clock is wrong; set it right first")
-        booked = tx.booked_between(campaign.id, day, ledger.next_day(now, zone))
-        account = ledger.set_day(campaign.account, day, booked)
+        account = ledger.set_day(campaign.account, day, _booked_of_day(tx, campaign, now, zone))
         campaign = campaign.with_money(campaign.settings.period_reset(account, now))
         tx.save_money(campaign)
         members.reset_clock(tx, campaign, now, actor)
     for id in late:
         tx.set_expiry(id, latest)
     tx.add_event(Event(campaign.id, "clock reset", now, actor=actor))
+    if reopened.settings is not campaign.settings:
+        campaign = replace(campaign, settings=reopened.settings)
+        tx.save_settings(campaign)
+        before = int(campaign.settings.archived_before) * ledger.MICROS
+        tx.add_event(Event(campaign.id, "archived", now, amount=before, actor=actor))
     return campaign
+
+
+def _reopened(tx: Transaction, campaign: Campaign, now: float) -> Campaign:
+    """The campaign with decisions open again that a clock ahead has closed, from now on. Itself if there are none.
+
+    Not those that are resolved already: a pruning that was interrupted may have archived them as they are.
+    """
+    closed = campaign.settings.archived_before
+    if closed <= now or campaign.settings.being_deleted:
+        return campaign
+    latest = tx.pruning().latest_resolved(campaign.id, int(now), closed)
+    begins = float(int(now if latest is None else latest + 1.0))
+    if begins >= closed:
+        return campaign
+    return replace(campaign, settings=replace(campaign.settings, archived_before=begins))
+
+
+def _booked_of_day(tx: Transaction, campaign: Campaign, now: float, zone: str | None) -> int:
+    """What the decisions of a day hold and were charged; the most it can be, if some of them may be archived."""
+    day, account = ledger.day_of(now, zone), campaign.account
+    if day < campaign.settings.archived_before:
+        return ledger.booked_at_most(account)
+    return tx.booked_between(campaign.id, day, ledger.next_day(now, zone))
 
 
 def summary(row: Campaign) -> dict[str, Any]:

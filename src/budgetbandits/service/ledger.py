@@ -388,6 +388,11 @@ def set_day(account: Account, day: int, booked: int) -> Account:
     return replace(account, day=day, today=booked)
 
 
+def booked_at_most(account: Account) -> int:
+    """The most that the decisions of any one day can hold and were charged: for a day of which some are archived."""
+    return account.spent + account.held
+
+
 def _moved(
     account: Account, placed_at: float, held: int = 0, spent: int = 0, overrun: int = 0, requests_used: bool = False
 ) -> Account:

@@ -47,7 +47,7 @@ from budgetbandits.service.stores.contract import (
     moment,
     named_damage,
 )
-from budgetbandits.service.stores.records import DecisionRow, Event, KeyEvent
+from budgetbandits.service.stores.records import END_OF_TIME, Campaign, DecisionRow, Event, KeyEvent
 from budgetbandits.service.stores.sql.statements import EVENT_NUMBER_MAX
 
 SLICE_EVENTS = 200
@@ -56,9 +56,6 @@ SLICE_PARTS = 5
 """... parts of a checkpoint ..."""
 SLICE_PAGES = 40
 """... and pages that are given back."""
-
-END_OF_TIME = float(2**40)
-"""Later than any decision, in seconds since 1970."""
 
 REST = 3.0
 """After each slice the store is left to others for this many times as long as the slice took."""
@@ -98,7 +95,10 @@ class Retention:
         if not 0.0 <= days < math.inf:
             raise BadParameter(f"days is {days!r:.40}; use a number of days that is not negative")
         row, now = self._store.read(lambda tx: (find_campaign(tx, campaign), moment(tx, self._clock)))
-        archive, before = Archive(folder, row.id), float(max(int(now - days * DAY), 0))
+        return self._prune(row, folder, float(max(int(now - days * DAY), 0)), actor)
+
+    def _prune(self, row: Campaign, folder: Path, before: float, actor: str | None = None) -> PruneResult:
+        archive = Archive(folder, row.id)
         with archive.locked():
             base = self._finish_earlier(row.id, archive)
             self._close(row.id, before, actor)
@@ -118,25 +118,33 @@ class Retention:
 
     def prune_all(self, folder: Path, days: float) -> dict[str, PruneResult | BudgetBanditsError]:
         """Archive what is older than these days, and the rest of that day (UTC), of every campaign that has any, by its
-        name. An error in one campaign does not stop the others."""
+        name. An error in one campaign does not stop the others.
+
+        A campaign's time is that of its latest request: a clock that is far ahead makes nothing old.
+        """
         rows, now = self._store.read(lambda tx: (tx.campaigns(), moment(tx, self._clock)))
-        begun, results = now - now % DAY - days * DAY, dict[str, PruneResult | BudgetBanditsError]()
+        results = dict[str, PruneResult | BudgetBanditsError]()
         for row in rows:
-            if not self._has_events(row.id, begun):
-                continue
             try:
                 with named_damage(row.name):
-                    results[row.name] = self.prune(row.name, folder, (now - begun) / DAY)
+                    before = self._old_before(row.id, now, days)
+                    if before is not None:
+                        results[row.name] = self._prune(row, folder, before)
             except BudgetBanditsError as error:
                 results[row.name] = error
         return results
 
-    def _has_events(self, campaign: str, before: float) -> bool:
-        """Whether the first event after the checkpoint is of before this time."""
+    def _old_before(self, campaign: str, now: float, days: float) -> float | None:
+        """What happened before this time is as old; None if nothing after the checkpoint did."""
 
-        def read(tx: Transaction) -> bool:
+        def read(tx: Transaction) -> float | None:
+            latest = tx.pruning().latest_request(campaign)
+            if latest is None:
+                return None
+            latest = min(now, latest)
+            before = latest - latest % DAY - days * DAY
             first = tx.events(campaign, tx.pruning().checkpoint(campaign), limit=1)
-            return bool(first) and first[0].at < before
+            return float(max(int(before), 0)) if first and first[0].at < before else None
 
         return self._store.read(read)
 

@@ -148,10 +148,13 @@ class Replay:
 
     def _set_day(self, now: float, zone: str | None) -> None:
         """Count what the decisions of this day hold and were charged."""
-        begin, end = (int(at // ledger.QUARTER) for at in (ledger.day_of(now, zone), ledger.next_day(now, zone)))
-        self.account = ledger.set_day(
-            self.account, ledger.day_of(now, zone), sum(self.booked[quarter] for quarter in range(begin, end))
-        )
+        day = ledger.day_of(now, zone)
+        if day < self.closed_before:  # some of that day may have been archived
+            booked = ledger.booked_at_most(self.account)
+        else:
+            begin, end = (int(at // ledger.QUARTER) for at in (day, ledger.next_day(now, zone)))
+            booked = sum(self.booked[quarter] for quarter in range(begin, end))
+        self.account = ledger.set_day(self.account, day, booked)
 
     def _status(self, event: Event) -> None:
         self.account = replace(self.account, status=event.kind)  # type: ignore[arg-type]

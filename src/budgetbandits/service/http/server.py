@@ -47,7 +47,8 @@ EXPIRE_SECONDS = 1.0
 ROLL_UP_SECONDS = 5.0
 """... and between two updates of the rollups."""
 PRUNE_SECONDS = 600.0
-"""Time between two looks for what is old enough for the archive. It is archived by whole days."""
+"""Time to the first look for what is old enough for the archive, in which a wrong clock may be noticed, and between two
+looks. It is archived by whole days."""
 NOTIFY_SECONDS = 5.0
 """Time between two looks at campaigns for webhooks, if there are any."""
 SETTLE_SECONDS = 0.2
@@ -123,20 +124,20 @@ def _serve(listener: socket.socket, options: ServerOptions, store: Store, worker
     service, stop = DecisionService(store), threading.Event()
     metrics, reads, keys = Metrics(store, options.series, worker), LongReads(store), KeyRing(store)
     deliveries = Deliveries(store, Sender())
-    tasks: list[tuple[float, partial[None], bool]] = []
+    tasks: list[tuple[float, partial[None]]] = []
     if worker is None or worker.number == 0:  # of several processes one is enough
         tasks = [
-            (NOTIFY_SECONDS, partial(_notify, store, metrics, deliveries, stop), False),
-            (EXPIRE_SECONDS, partial(_expire, service, metrics), False),
-            (ROLL_UP_SECONDS, partial(_roll_up, store, metrics, keys, stop), False),
+            (NOTIFY_SECONDS, partial(_notify, store, metrics, deliveries, stop)),
+            (EXPIRE_SECONDS, partial(_expire, service, metrics)),
+            (ROLL_UP_SECONDS, partial(_roll_up, store, metrics, keys, stop)),
         ]
         if options.retention is not None:
-            tasks.append((PRUNE_SECONDS, partial(_prune, store, options.retention, stop), True))
+            tasks.append((PRUNE_SECONDS, partial(_prune, store, options.retention, stop)))
     else:
-        tasks = [(ROLL_UP_SECONDS, partial(_note_use, store, metrics, keys), False)]
+        tasks = [(ROLL_UP_SECONDS, partial(_note_use, store, metrics, keys))]
     threads = [
-        threading.Thread(target=_every, args=(seconds, work, metrics, stop, at_once), name=_name(work), daemon=True)
-        for seconds, work, at_once in tasks
+        threading.Thread(target=_every, args=(seconds, work, metrics, stop), name=_name(work), daemon=True)
+        for seconds, work in tasks
     ]
     if worker is not None:
         threading.Thread(target=worker.peers.answer, args=(worker.number, metrics.own), daemon=True).start()
@@ -226,11 +227,8 @@ def _leave(_signal: int, _frame: object) -> None:
     raise SystemExit(0)
 
 
-def _every(
-    seconds: float, work: Callable[[], None], metrics: Metrics, stop: threading.Event, at_once: bool = False
-) -> None:
-    while at_once or not stop.wait(seconds):
-        at_once = False
+def _every(seconds: float, work: Callable[[], None], metrics: Metrics, stop: threading.Event) -> None:
+    while not stop.wait(seconds):
         _once(work, metrics)
 
 

@@ -52,6 +52,10 @@ class Renewal:
         return ledger.set_period(account, begun, ahead * self.period_budget if self.terms.unspent == "carry" else 0)
 
 
+END_OF_TIME = float(2**40)
+"""Later than any decision, in seconds since 1970."""
+
+
 @dataclass(frozen=True)
 class CampaignSettings(Renewal):
     """The terms of a campaign, and what follows from its arms and its policy.
@@ -80,6 +84,11 @@ class CampaignSettings(Renewal):
     change: Mapping[str, Any] = field(default_factory=dict)
     archived_before: float = 0.0
     restored_from: float | None = None
+
+    @property
+    def being_deleted(self) -> bool:
+        """Whether the deletion of the campaign has begun."""
+        return self.archived_before == END_OF_TIME
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CampaignSettings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from budgetbandits.service.stores.sql.rows import insertion, places
-from budgetbandits.service.stores.sql.statements import BETWEEN, IN_ORDER, Statements, between
+from budgetbandits.service.stores.sql.statements import BETWEEN, IN_ORDER, LATEST_FIRST, Statements, between
 
 CAMPAIGN_TABLES = (
     ("rollup", "campaign"), ("rollup_watermark", "campaign"), ("refusal", "campaign"), ("operation", "campaign"),
@@ -47,6 +47,26 @@ class Pruning:
         if rows:
             self._tx.change_many("DELETE FROM checkpoint WHERE campaign = ? AND seq = ? AND part = ?", rows)
         return len(rows) == limit
+
+    # --- what may leave ------------------------------------------------------------------------------------------
+
+    def latest_request(self, campaign: str) -> float | None:
+        """When a program last asked or reported; None if the store has no such event. Holds expire without one."""
+        query = (
+            f"SELECT at FROM event WHERE {BETWEEN} AND decision IS NOT NULL AND kind <> 'expired' "
+            f"ORDER BY {LATEST_FIRST} LIMIT 1"
+        )
+        row = self._tx.ask(query, between(campaign)).fetchone()
+        return None if row is None else float(row[0])
+
+    def latest_resolved(self, campaign: str, begin: float, end: float) -> float | None:
+        """When the latest decision between these times was made that is not pending; None without one."""
+        query = (
+            "SELECT MAX(created_at) FROM decision "
+            "WHERE campaign = ? AND created_at >= ? AND created_at < ? AND state <> 'pending'"
+        )
+        (latest,) = self._tx.ask(query, (campaign, begin, end)).fetchone()
+        return latest  # type: ignore[no-any-return]
 
     # --- rows that leave -----------------------------------------------------------------------------------------
 
