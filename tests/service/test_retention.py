@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from itertools import count
+from pathlib import Path
 
 import polars
 import pytest
@@ -17,9 +18,11 @@ from structlog.testing import capture_logs
 from budgetbandits.client import Client
 from budgetbandits.errors import (
     BadParameter,
+    BudgetBanditsError,
     Conflict,
     DecisionArchived,
     Disagreement,
+    DiskFull,
     HoldRefused,
     MissingExtra,
     NotFound,
@@ -29,6 +32,7 @@ from budgetbandits.errors import (
 from budgetbandits.service.audit import archive
 from budgetbandits.service.audit.archive import Archive
 from budgetbandits.service.audit.audit import verify
+from budgetbandits.service.audit.checkpoint import Checkpoint
 from budgetbandits.service.audit.export import archived_rows, export
 from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.http import server
@@ -308,6 +312,39 @@ def test_a_file_that_cannot_be_finished_changes_nothing(store, engine, clock, tm
     assert verify(store, "ads", archive=tmp_path) == []
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full, a file without any room")
+def test_an_archive_without_room_says_so():
+    frame = polars.DataFrame({"at": list(range(10_000))})
+    no_room = pytest.raises(DiskFull, match="no room to write")
+    with no_room, Path("/dev/full").open("wb", buffering=0) as file, archive.writing(Path("archive")):
+        archive._write(frame, file)
+
+
+def test_whatever_happens_to_a_campaign_the_others_are_archived(store, engine, clock, tmp_path, monkeypatch):
+    names = ("ads", "shop", "mail")
+    for name in names:
+        engine.create(name, "bts", budget=10.0, arms=ARMS)
+        engine.void(engine.decide(name, "old").decision)
+        clock.now += 1.0  # which is their order
+    clock.now += 40 * DAY
+    for name in names:
+        engine.void(engine.decide(name, "new").decision)
+    write, calls = archive._write, []
+
+    def fails(frame, file):
+        calls.append(file)
+        if len(calls) == 1:
+            raise polars.exceptions.ComputeError("no idea")
+        write(frame, file)
+
+    monkeypatch.setattr(archive, "_write", fails)
+    results = retention(store, clock).prune_all(tmp_path, days=30.0)
+    assert isinstance(results["ads"], BudgetBanditsError)
+    assert "no idea" in str(results["ads"])
+    assert [results[name].events for name in names[1:]] == [3, 3]
+    assert retention(store, clock).prune_all(tmp_path, days=30.0)["ads"].events == 3
+
+
 FIRST = "(SELECT {} FROM event WHERE kind = 'settled' ORDER BY seq LIMIT 1)"
 
 
@@ -363,6 +400,44 @@ def test_a_damaged_campaign_does_not_keep_others_from_being_archived(lived, tmp_
     results = retention(store, clock).prune_all(tmp_path / "archive", days=5.0)
     assert "restore an undamaged copy" in str(results["ads"])
     assert results["other"].events > 0
+
+
+def test_an_archive_that_is_deleted_while_it_is_read_is_an_error_with_a_remedy(lived, tmp_path, clock):
+    store, folder = lived, tmp_path / "archive"
+    retention(store, clock).prune("ads", folder, days=5.0)
+    row, base = store.read(lambda tx: (tx.campaign("ads"), Checkpoint.latest(tx, tx.campaign("ads").id)))
+    found = Archive(folder, row.id)
+    found.delete()
+    with pytest.raises(StoreError, match="is missing; name the folder"):
+        next(found.events(base.pieces[0]))
+    with pytest.raises(StoreError, match="is missing; name the folder"):
+        found.decisions_of(base.pieces[0], ["1"])
+
+
+@pytest.mark.parametrize("folder", ["archive", None])
+def test_a_campaign_that_is_deleted_while_it_is_verified_is_no_difference(store, engine, clock, tmp_path, folder):
+    """Whatever the audit has read by then, and though an interrupted deletion leaves a part of it."""
+    folder = folder and tmp_path / folder
+    campaign(engine)
+    live(engine, clock, 6)
+    retention(store, clock).prune("ads", tmp_path / "archive", days=3.0)
+    engine.set_status("ads", "closed")
+    clock.now += DAY
+    engine.expire_due()
+
+    def delete(done, last):
+        def interrupt(step):
+            raise Interrupted
+
+        with contextlib.suppress(Interrupted):
+            retention(store, clock, reached=interrupt).delete("ads", tmp_path / "archive")
+
+    for progress in (delete, lambda done, last: None):
+        with pytest.raises(Conflict, match=r"is being deleted; .* campaign delete 'ads'"):
+            verify(store, "ads", progress, folder)
+    retention(store, clock).delete("ads", tmp_path / "archive")
+    with pytest.raises(NotFound):
+        verify(store, "ads", archive=folder)
 
 
 def test_a_pruned_rollup_that_was_changed_is_found(lived, tmp_path, clock):

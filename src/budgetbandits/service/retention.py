@@ -132,6 +132,8 @@ class Retention:
                         results[row.name] = self._prune(row, folder, before)
             except BudgetBanditsError as error:
                 results[row.name] = error
+            except Exception as error:
+                results[row.name] = BudgetBanditsError(f"nobody has foreseen {error!r:.300}; tell us")
         return results
 
     def _old_before(self, campaign: str, now: float, days: float) -> float | None:

@@ -14,6 +14,7 @@ import contextlib
 import errno
 import fcntl
 import hashlib
+import io
 import os
 import shutil
 from collections.abc import Collection, Iterator, Sequence
@@ -136,9 +137,7 @@ class Archive:
         """Refuse if a file is missing."""
         for name in (name for piece in pieces for name in piece.files):
             if not (self.folder / name).is_file():
-                raise StoreError(
-                    f"{self.folder / name} is missing; name the folder that the campaign was pruned into, or restore it"
-                )
+                raise _missing(self.folder / name)
 
     def events(self, piece: Piece) -> Iterator[list[Event]]:
         """The events of a piece in order, some at a time."""
@@ -222,7 +221,9 @@ class PieceWriter:
 
 
 def _write(frame: polars.DataFrame, file: IO[bytes]) -> None:
-    frame.write_parquet(file)
+    made = io.BytesIO()  # Polars itself would not say that there is no room
+    frame.write_parquet(made)
+    file.write(made.getbuffer())
     file.flush()
     os.fsync(file.fileno())
 
@@ -254,8 +255,14 @@ def _reading(path: Path) -> Iterator[None]:
     """Errors of Polars with the path and what to do."""
     try:
         yield
+    except FileNotFoundError:  # the campaign is being deleted
+        raise _missing(path) from None
     except _polars().exceptions.PolarsError as error:
         raise BadState(f"{path} cannot be read: {error!r:.100}; restore an undamaged copy of the archive") from None
+
+
+def _missing(path: Path) -> StoreError:
+    return StoreError(f"{path} is missing; name the folder that the campaign was pruned into, or restore it")
 
 
 def _month_of(at: float) -> str:

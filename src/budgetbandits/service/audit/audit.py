@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from budgetbandits.errors import BadState, BudgetBanditsError, NotFound, UnknownPolicy
+from budgetbandits.errors import BadState, BudgetBanditsError, Conflict, NotFound, UnknownPolicy
 from budgetbandits.policies import parse_policy
 from budgetbandits.service.audit.archive import Archive, EventDigest, Piece
 from budgetbandits.service.audit.checkpoint import Checkpoint
@@ -63,9 +63,13 @@ def verify(
 
     def checkpoint(tx: Transaction) -> int:
         try:
-            return tx.pruning().checkpoint(find_campaign(tx, campaign).id)
+            row = find_campaign(tx, campaign)
+            if row.settings.being_deleted:  # a part of its events is missing
+                end = f"budgetbandits campaign delete {row.name!r:.60}"
+                raise Conflict(f"{row.name!r:.60} is being deleted; bring that to its end: {end}")
+            return tx.pruning().checkpoint(row.id)
         except UNREADABLE as error:
-            if isinstance(error, NotFound):
+            if isinstance(error, NotFound | Conflict):
                 raise
             return 0
 
@@ -81,8 +85,9 @@ def compared(
         differences, before = Differences(), store.read(checkpoints)
         try:
             compare(differences)
-        except UNREADABLE as error:
+        except (BudgetBanditsError, *UNREADABLE) as error:
             if isinstance(error, BudgetBanditsError) and not isinstance(error, UnknownPolicy | BadState):
+                store.read(checkpoints)  # raises if it was deleted meanwhile, which is the reason
                 raise
             differences.add(f"rows of {what} cannot be read: {error!r:.200}; restore an undamaged copy")
         if not differences.listed() or store.read(checkpoints) == before:
