@@ -420,6 +420,8 @@ class Watermark:
     lease."""
     oldest_unanswered_at: float | None = None
     """When the first decision was made since the latest feedback or voided decision; None without one."""
+    minutes_from: int = 0
+    """The latest time up to which rows of minutes have ever been forgotten: from here on all of them are kept."""
 
     def moved(
         self, seq: int, decision_at: float | None, feedback_at: float | None, overrun_event: int | None

@@ -262,7 +262,8 @@ CREATE TABLE rollup (
 
 -- All events of a campaign up to number seq are in its rollups. last_overrun_event: the number of the latest event that
 -- reported an overrun. activity_seq: the times know of the events up to this number, which may be beyond seq while that
--- waits for a lease. oldest_unanswered_at: when the first decision was made since the latest feedback.
+-- waits for a lease. oldest_unanswered_at: when the first decision was made since the latest feedback. minutes_from: from
+-- this time on all rows of minutes are kept; a clock that was ahead has moved it ahead, and it never moves back.
 CREATE TABLE rollup_watermark (
     campaign TEXT PRIMARY KEY,
     seq BIGINT NOT NULL,
@@ -270,7 +271,8 @@ CREATE TABLE rollup_watermark (
     last_feedback_at DOUBLE PRECISION,
     last_overrun_event BIGINT,
     activity_seq BIGINT NOT NULL DEFAULT 0,
-    oldest_unanswered_at DOUBLE PRECISION
+    oldest_unanswered_at DOUBLE PRECISION,
+    minutes_from BIGINT NOT NULL DEFAULT 0
 ) OFTEN_CHANGED;
 
 -- A refusal changes nothing, so it has no event: servers count refusals in memory and add them here.
