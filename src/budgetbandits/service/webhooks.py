@@ -17,7 +17,7 @@ import hmac
 import secrets
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlsplit
@@ -139,6 +139,18 @@ def drop_webhook(store: Store, id: str) -> None:
     store.write(work)
 
 
+def turn_on_webhooks(store: Store, ids: Sequence[str]) -> list[str]:
+    """Notify these addresses again, which were off since the store was restored; those that were off."""
+
+    def work(tx: Transaction) -> list[str]:
+        turned = [each.id for each in [_found(tx, id) for id in ids] if each.off]
+        for id in turned:
+            tx.webhooks().set_off(id, False)
+        return turned
+
+    return store.write(work)
+
+
 def _found(tx: Transaction, id: str) -> Webhook:
     for each in tx.webhooks().all():
         if each.id == id:
@@ -188,7 +200,7 @@ def _note(tx: Transaction, outlook: Outlook, before: Notified | None) -> None:
         return
     hooks.set_notified(glance.id, now)
     for each in hooks.all():
-        if each.campaign not in (None, glance.id):
+        if each.off or each.campaign not in (None, glance.id):
             continue
         # of a campaign from before the webhook, the state when it is first seen is no news
         known = before or (Notified("running", 0) if glance.created_at >= each.created_at else now)

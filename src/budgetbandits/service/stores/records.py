@@ -331,6 +331,8 @@ class Key:
     """How many requests a server takes from it; None for any number."""
     last_used_at: float | None = None
     """As of a minute ago; None if never."""
+    off: bool = False
+    """Whether it is refused: it came back with a restored copy, and no operator has turned it on."""
 
     def expired(self, now: float) -> bool:
         return self.expires_at is not None and now >= self.expires_at
@@ -338,9 +340,9 @@ class Key:
 
 @dataclass(frozen=True)
 class KeyEvent:
-    """A key was made or dropped."""
+    """A key was made or dropped, or turned off by a restore, or on again."""
 
-    kind: Literal["made", "dropped"]
+    kind: Literal["made", "dropped", "turned off", "turned on"]
     prefix: str
     scopes: tuple[str, ...]
     campaign: str | None

@@ -9,9 +9,10 @@ CREATE TABLE api_key (
     owner TEXT,
     expires_at DOUBLE PRECISION,
     requests_per_second DOUBLE PRECISION,
-    last_used_at DOUBLE PRECISION
+    last_used_at DOUBLE PRECISION,
+    off BOOLEAN NOT NULL DEFAULT FALSE
 );
-INSERT INTO "api_key" VALUES('2ddd44aa','89e1715737e652edd3ef7307b47f6348aac447ac81dbc9eda5d320c913e6ee08','decide',NULL,1800020949.5,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "api_key" VALUES('2ddd44aa','89e1715737e652edd3ef7307b47f6348aac447ac81dbc9eda5d320c913e6ee08','decide',NULL,1800020949.5,NULL,NULL,NULL,NULL,NULL,0);
 CREATE TABLE arm (
     campaign TEXT NOT NULL,
     number BIGINT NOT NULL,
@@ -586,7 +587,8 @@ CREATE TABLE webhook (
     created_at DOUBLE PRECISION NOT NULL,
     campaign TEXT REFERENCES campaign_name (id),
     tried_at DOUBLE PRECISION,
-    problem TEXT
+    problem TEXT,
+    off BOOLEAN NOT NULL DEFAULT FALSE
 );
 CREATE TABLE webhook_delivery (
     id TEXT PRIMARY KEY,

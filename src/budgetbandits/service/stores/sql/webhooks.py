@@ -7,7 +7,7 @@ there until its address has accepted it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from budgetbandits.service.stores.sql.rows import insertion, listed
 from budgetbandits.service.stores.sql.statements import Statements
@@ -26,6 +26,8 @@ class Webhook:
     """When a notification was last sent to it ..."""
     problem: str | None = None
     """... and why it was not accepted, if it was not."""
+    off: bool = False
+    """Whether nothing is sent: it came back with a restored copy, and no operator has turned it on."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,13 @@ class Webhooks:
 
     def all(self) -> list[Webhook]:
         rows = self._tx.ask(f"SELECT {listed(_WEBHOOK)} FROM webhook ORDER BY created_at, id")
-        return [Webhook(*row) for row in rows]
+        return [replace(Webhook(*row), off=bool(row[-1])) for row in rows]
 
     def add(self, webhook: Webhook) -> None:
         self._tx.change(insertion("webhook", _WEBHOOK), [getattr(webhook, name) for name in _WEBHOOK])
+
+    def set_off(self, id: str, off: bool) -> None:
+        self._tx.change("UPDATE webhook SET off = ? WHERE id = ?", (off, id))
 
     def drop(self, id: str) -> None:
         """Delete an address and all that it has not accepted."""
@@ -105,7 +110,8 @@ class Webhooks:
     def take_due(self, now: float, until: float, limit: int) -> list[Delivery]:
         """Deliveries whose time has come, which are then this server's until that time."""
         query = (
-            f"SELECT {listed(_DELIVERY)} FROM webhook_delivery WHERE due_at <= ? ORDER BY due_at, id LIMIT {limit:d}"
+            f"SELECT {listed(_DELIVERY)} FROM webhook_delivery WHERE due_at <= ? "
+            f"AND webhook NOT IN (SELECT id FROM webhook WHERE off) ORDER BY due_at, id LIMIT {limit:d}"
         )
         due = [Delivery(*row) for row in self._tx.ask(query + self._tx.LOCK, (now,))]
         self._tx.change_many("UPDATE webhook_delivery SET due_at = ? WHERE id = ?", [(until, each.id) for each in due])
