@@ -341,3 +341,6 @@ class NoPruning:
 
     def checkpoint(self, campaign):
         return 0
+
+    def prunings(self, campaign):
+        return []

@@ -233,7 +233,7 @@ def copied(row: RowT) -> RowT:
 EventKind = Literal[
     "created", "topped up", "renewed", "arm added", "arm retired", "arm brought back", "terms changed", "decided",
     "settled", "rewarded", "failed", "voided", "expired", "active", "paused", "frozen", "closed", "clock reset",
-    "leased", "merged", "returned", "archived", "restored", "spent elsewhere",
+    "leased", "merged", "returned", "archived", "pruned", "restored", "spent elsewhere",
 ]  # fmt: skip
 
 MemberEventKind = Literal["joined", "left"]
@@ -262,6 +262,7 @@ EVENTS: dict[EventKind | MemberEventKind, str] = {
     "merged": "What a server decided with its lease was added to the campaign; `amount` is what the lease has then.",
     "returned": "A lease ended.",
     "archived": "What was before the time `amount`, in seconds since 1970, left for the archive.",
+    "pruned": "That was archived; the event has digests of the archive's files and of the checkpoint.",
     "restored": "The store was restored from a copy; a campaign that ran was paused.",
     "spent elsewhere": "What was spent after the copy that was restored, as an operator said: `amount`.",
     "joined": "A campaign became a member of the shared budget; `amount` is what it had spent.",
