@@ -661,7 +661,7 @@ def test_who_has_a_page_open_is_signed_out_when_the_key_is_dropped(served, watch
     admin.page.wait_for_selector(f"text=Dropped bb_{text.split('_')[1]}")
     guest.page.wait_for_selector("text=You are signed out.", timeout=20_000)
     prefix = text.split("_")[1]
-    why = f"The key bb_{prefix} that you had signed in with was dropped or has expired; sign in with another."
+    why = f"The key bb_{prefix} that you had signed in with was dropped, is off or has expired; sign in with another."
     assert why in guest.page.inner_text("#signed-out")
     assert guest.page.inner_text("#live-state") == "Signed out"
     guest.keep("signed-out", guest.page)

@@ -271,6 +271,33 @@ def test_a_campaign_begins_with_a_table_or_another_campaign(say, tmp_path):
     assert "agrees with its events" in say("campaign", "verify", "copy")
 
 
+def test_a_restore_says_first_that_keys_and_webhooks_are_off_and_how_they_are_turned_on(say):
+    say("campaign", "create", "ads", "--budget", "10", "--arm", "search=1", "--arm", "mail=0.5")
+    keys = [say("key", "create", "--scope", "admin")[:11] for _ in range(3)]
+    hook = json.loads(say("webhook", "create", "https://example.org", "--json"))["id"]
+    say("backup", "copy.db")
+    said = say("restore", "copy.db", "--store", "other.db").splitlines()
+    assert said[0].startswith("all keys and webhooks are off (3 keys and 1 webhook): ")
+    assert "  budgetbandits key turn-on KEY --store other.db" in said
+    assert said[-1] == "paused until resumed: ads"
+    here = ("--store", "other.db")
+    assert say("key", "list", *here).count(" off ") == 3
+    assert say("webhook", "list", *here).count(" off ") == 1
+    assert say("key", "turn-on", keys[1], *here) == f"{keys[1]}_… is on\n"
+    assert json.loads(say("key", "turn-on", keys[1], *here, "--json")) == {"on": []}
+    assert say("key", "list", *here).count(" off ") == 2
+    say("key", "turn-on", *here, fails="or pass --all")
+    say("key", "turn-on", keys[0], "--all", *here, fails="or pass --all")
+    say("webhook", "turn-on", "nothing", *here, fails="no webhook 'nothing'")
+    assert sorted(say("key", "turn-on", "--all", *here).split()[::3]) == sorted(f"{keys[n]}_…" for n in (0, 2))
+    assert say("webhook", "turn-on", "--all", *here) == f"{hook} is on\n"
+    assert say("webhook", "turn-on", "--all", *here) == "no webhook is off\n"
+    assert not any(
+        each["off"] for kind in ("key", "webhook") for each in json.loads(say(kind, "list", *here, "--json"))
+    )
+    say("key", "turn-on", "--all", "--url", "http://localhost:1", "--key", "bb_a_b", fails="--store")
+
+
 def test_a_campaign_may_name_features(say):
     said = say(*ADS, "--features", "log_length, code", "--horizon", "100")
     assert "bts-linear" in said
@@ -284,7 +311,8 @@ def test_a_store_is_copied_and_restored(say, tmp_path):
     say("backup", "copy.db")
     say("restore", "copy.db", fails="budgetbandits.db is there already")
     assert "paused until resumed: ads" in say("restore", "copy.db", "--store", "other.db")
-    assert json.loads(say("restore", "--store", "other.db", "--json")) == {"store": "other.db", "paused": []}
+    again = json.loads(say("restore", "--store", "other.db", "--json"))
+    assert again == {"store": "other.db", "paused": [], "keys_off": 0, "webhooks_off": 0}
     say("campaign", "resume", "ads", "--store", "other.db", fails="say what it has spent since")
     say("campaign", "resume", "ads", "--store", "other.db", "--spent-since", "2.5")
     assert json.loads(say("campaign", "show", "ads", "--store", "other.db", "--json"))["spent"] == 2.5

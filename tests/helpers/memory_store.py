@@ -82,8 +82,7 @@ class _Memory(Transaction):
         return NoPruning()
 
     def webhooks(self):
-        """This store has none."""
-        raise NotImplementedError
+        return NoWebhooks()
 
     def shared_budgets(self):
         return SharedRows(self)
@@ -251,6 +250,9 @@ class _Memory(Transaction):
     def note_key_used(self, prefix, at):
         self.store.api_keys[prefix] = replace(self.store.api_keys[prefix], last_used_at=at)
 
+    def set_key_off(self, prefix, off):
+        self.store.api_keys[prefix] = replace(self.store.api_keys[prefix], off=off)
+
     def drop_key(self, prefix):
         self.store.api_keys.pop(prefix, None)
 
@@ -327,8 +329,18 @@ class NoRollups:
         return None
 
 
+class NoWebhooks:
+    """A store in memory notifies nobody."""
+
+    def all(self):
+        return []
+
+
 class NoPruning:
     """A store in memory keeps everything."""
 
     def checkpoint(self, campaign):
         return 0
+
+    def prunings(self, campaign):
+        return []

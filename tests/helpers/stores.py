@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from budgetbandits.service.audit.slices import decision_slices, event_slices
+from budgetbandits.service.http.auth import turn_on_keys
 from budgetbandits.service.stores.sqlite import SQLiteStore
 
 SERVER = "BUDGETBANDITS_POSTGRES"
@@ -100,6 +101,12 @@ def _latest(store, campaign):
         return row.id, tx.last_event(row.id)
 
     return store.read(read)
+
+
+def turn_on_all_keys(store):
+    """Let the keys of a store be used that was restored."""
+    keys = store.read(lambda tx: tx.keys())
+    turn_on_keys(store, [key.prefix for key in keys])
 
 
 def in_threads(work, arguments):

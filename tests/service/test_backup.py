@@ -7,9 +7,12 @@ from contextlib import suppress
 
 import pytest
 
-from budgetbandits.errors import BadState, Conflict, HoldRefused, NotFound, StoreError
+from budgetbandits.errors import BadState, Conflict, HoldRefused, NotAllowed, NotFound, StoreError
+from budgetbandits.service import webhooks
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.backup import back_up, restoring
+from budgetbandits.service.deliveries import Deliveries
+from budgetbandits.service.http.auth import KeyRing, drop_key, hand_over_first_key, make_key, prefix_of, turn_on_keys
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -196,9 +199,9 @@ def test_more_than_is_left_was_spent_since(store, engine):
 
 def test_a_restored_campaign_is_resumed_over_http(store, engine):
     """Only with what was spent since; asked again under the same key, once."""
-    service, path = Service(store), "/v1/campaigns/ads/resume"
     engine.create("ads", "bts", budget=10.0, arms=ARMS)
     engine.mark_restored()
+    service, path = Service(store), "/v1/campaigns/ads/resume"
     assert service("POST", path).status_code == 409
     for body in ({"spent_since": -1}, {"spent_since": "1"}, {"spent": 1}):
         assert service("POST", path, body).status_code == 422
@@ -208,3 +211,78 @@ def test_a_restored_campaign_is_resumed_over_http(store, engine):
     assert service("POST", path, {"spent_since": 2.5}).status_code == 409  # it is not restored any more
     assert service("POST", path).json()["status"] == "active"
     assert verify(store, "ads") == []
+
+
+def test_a_key_that_was_dropped_since_the_copy_is_refused_after_a_restore(tmp_path, capsys):
+    """Who has it could make another with it."""
+    with SQLiteStore(tmp_path / "money.db") as store:
+        leaked, own = (make_key(store, ["admin"], 0.0) for _ in range(2))
+        back_up(tmp_path / "money.db", tmp_path / "copy.db")
+        drop_key(store, prefix_of(leaked))
+    with restoring(tmp_path / "copy.db", tmp_path / "restored.db") as new, SQLiteStore(new) as store:
+        DecisionService(store).mark_restored(actor="me")
+    with SQLiteStore(tmp_path / "restored.db") as store:
+        hand_over_first_key(store, tmp_path / "first.key")
+        assert "All keys are off" in capsys.readouterr().out
+        assert not (tmp_path / "first.key").exists()
+        service = Service(store)  # which makes a key of its own
+        for key in (leaked, own):
+            answer = service("POST", "/v1/keys", {"scopes": ["admin"]}, key=key)
+            assert answer.status_code == 401
+            assert f"budgetbandits key turn-on bb_{prefix_of(key)}" in answer.json()["detail"]
+        assert turn_on_keys(store, [prefix_of(own)], "me") == [prefix_of(own)]
+        assert turn_on_keys(store, [prefix_of(own)], "me") == []
+        assert service("GET", "/v1/campaigns", key=own).status_code == 200
+        listed = {each["prefix"]: each["off"] for each in service("GET", "/v1/keys").json()}
+        assert listed == {prefix_of(leaked): True, prefix_of(own): False, prefix_of(service.admin): False}
+
+
+class Recorder:
+    """A sender whose notifications are all accepted; the ids of their webhooks."""
+
+    def __init__(self):
+        self.sent = []
+
+    def send(self, hook, delivery):
+        self.sent.append(hook.id)
+
+    def deliver(self, store):
+        """How many of those that are due are accepted."""
+        sending = Deliveries(store, self)
+        sending.start()
+        sending.wait()
+        return sending.results()[0]
+
+
+def test_all_keys_and_webhooks_are_off_after_a_restore_until_they_are_turned_on(store, engine):
+    sender, keys = Recorder(), [make_key(store, ["read"], 0.0) for _ in range(2)]
+    one, other = (webhooks.make_webhook(store, f"https://example.org/{path}").id for path in "ab")
+    engine.create("ads", "bts", budget=10.0, arms=ARMS)
+    webhooks.look(store)
+    engine.set_status("ads", "paused")
+    webhooks.look(store)  # what waits in the copy
+    engine.mark_restored(actor="me")
+    ring = KeyRing(store)
+    for key in keys:
+        with pytest.raises(NotAllowed, match="is off since the store was restored") as refused:
+            ring.check(key, "read")
+        assert not refused.value.known
+    assert {hook["off"] for hook in store.read(webhooks.listed)} == {True}
+    webhooks.look(store)
+    assert (sender.deliver(store), sender.sent) == (0, [])
+    webhooks.turn_on_webhooks(store, [one])
+    turn_on_keys(store, [prefix_of(keys[0])])
+    ring.check(keys[0], "read")
+    assert sender.deliver(store) == len(sender.sent) == 1  # of before the copy; not that it was restored
+    engine.set_status("ads", "active", spent_since=0.0)
+    webhooks.look(store)
+    assert sender.deliver(store) == 1
+    assert set(sender.sent) == {one}
+    with pytest.raises(NotFound):
+        turn_on_keys(store, ["nothing"])
+    with pytest.raises(NotFound):
+        webhooks.turn_on_webhooks(store, [other, "nothing"])
+    assert [(hook["id"], hook["off"]) for hook in store.read(webhooks.listed)] == [(one, False), (other, True)]
+    kinds = [(event.kind, event.prefix, event.actor) for event in store.read(lambda tx: tx.key_events(10))]
+    off = [("turned off", prefix_of(key), "me") for key in keys]
+    assert set(kinds[:3]) == {("turned on", prefix_of(keys[0]), None), *off}

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from budgetbandits.errors import Conflict, HoldRefused, WrongClock
+from budgetbandits.service import rollups
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.ledger import DAY
 from budgetbandits.service.service import DecisionService
@@ -80,6 +81,30 @@ def test_decisions_of_a_day_that_comes_twice_are_told_the_second_time(store):
     assert (account.spent, account.held) == (1_250_000, 0)
     assert verify(store, "daily") == []
     engine.decide("daily", "on")
+
+
+def test_rollups_that_were_made_while_the_clock_was_ahead_twice_agree(store, monkeypatch):
+    """Each jump forgets the minutes before it, those of the other jump too, and their hours stay."""
+    now, minutes = [NOON], rollups.MINUTES_KEPT_SECONDS
+    engine = DecisionService(store, lambda: now[0])
+    engine.create("ads", "bts", budget=100.0, arms=ARMS)
+    for number, ahead in enumerate((0.0, 3.0, 0.1, 33.0, 0.2, 0.3, 2.9, 3.1)):
+        now[0], back = NOON + ahead * DAY, NOON + ahead * DAY < now[0]
+        if back:
+            engine.reset_clock("ads")
+        engine.feedback(engine.decide("ads", f"{number}").decision, cost=0.5, reward=1.0)
+        # as if the time of the store were that of the engine
+        monkeypatch.setattr(rollups, "MINUTES_KEPT_SECONDS", store.read(lambda tx: tx.now()) - now[0] + minutes)
+        rollups.roll_up(store)
+        assert verify(store, "ads") == []
+    now[0] += 60 * DAY
+    for number in range(3):  # what is kept again is compared again
+        now[0] += 5000.0
+        engine.decide("ads", f"later {number}")
+    rollups.roll_up(store)
+    assert verify(store, "ads") == []
+    store.write(lambda tx: tx.change("DELETE FROM rollup WHERE span = 60 AND begins >= ?", (int(now[0]) - 5000,)))
+    assert any("minutes" in text for text in verify(store, "ads"))
 
 
 AHEAD = """

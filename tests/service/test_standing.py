@@ -17,6 +17,7 @@ from budgetbandits.service.stores.records import Counts, Watermark
 from budgetbandits.service.stores.sql.dashboard import Rank
 from called import Service
 from served import pull
+from stores import turn_on_all_keys
 
 ARMS = {"search": 1.0, "mail": 0.5}
 
@@ -113,6 +114,7 @@ def test_each_standing_has_its_name(service):
         engine.create(name, "bts", 1.0, ARMS)
         if name == "restored":
             engine.mark_restored()
+            turn_on_all_keys(store)
     made = engine.decide("frozen", "1")
     engine.feedback(made.decision, cost=made.hold + 3.0)
     engine.set_status("paused", "paused")
@@ -147,6 +149,7 @@ def test_a_restored_campaign_needs_attention_until_it_is_said_what_was_spent_sin
     made = engine.decide("frozen", "1")
     engine.feedback(made.decision, cost=made.hold + 3.0)
     engine.mark_restored()
+    turn_on_all_keys(store)
     engine.change_terms("ads", {"hold_seconds": 60.0})
 
     def listed():

@@ -146,26 +146,45 @@ def restore_command(
     store: Address = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Make a store from a copy, and pause its campaigns until it is said what they have spent since."""
+    """Make a store from a copy. Its keys and webhooks are off until you turn on those that are still good, and its
+    campaigns are paused until you say what they have spent since."""
     from budgetbandits.service.backup import restoring
 
     if file is None:
-        paused = _marked(store)
+        marked = _marked(store)
     elif "://" in store:
         raise BadParameter("PostgreSQL is restored by pg_restore; run this command without a file after it")
     else:
         with restoring(file, Path(store)) as new:
-            paused = _marked(str(new))
-    say(
-        {"store": public_address(store), "paused": paused},
-        f"paused until resumed: {', '.join(paused) or 'none'}",
-        as_json,
-    )
+            marked = _marked(str(new))
+    address, paused = public_address(store), f"paused until resumed: {', '.join(marked['paused']) or 'none'}"
+    say({"store": address} | marked, "\n".join([*_off(marked, address), paused]), as_json)
 
 
-def _marked(store: str) -> list[str]:
-    with opened_service(store) as service:
-        return service.mark_restored(actor=ACTOR)
+def _marked(store: str) -> dict[str, Any]:
+    """The campaigns that were paused, and how many keys and webhooks are off."""
+    from budgetbandits.service.service import DecisionService
+
+    with opened_store(store) as database:
+        paused = DecisionService(database).mark_restored(actor=ACTOR)
+        keys, hooks = database.read(lambda tx: (tx.keys(), tx.webhooks().all()))
+    return {"paused": paused, "keys_off": len(keys), "webhooks_off": len(hooks)}
+
+
+def _off(marked: dict[str, Any], store: str) -> list[str]:
+    """What is off, and the commands that turn it on."""
+    counts = {"key": marked["keys_off"], "webhook": marked["webhooks_off"]}
+    commands = []
+    for name in [name for name, count in counts.items() if count]:
+        tool = f"budgetbandits {name}"
+        commands += [
+            f"  {tool} list --store {store}", f"  {tool} turn-on {name.upper()} --store {store}",
+            f"  {tool} turn-on --all --store {store}",
+        ]  # fmt: skip
+    if not commands:
+        return []
+    said = " and ".join(f"{count:,} {name}{'' if count == 1 else 's'}" for name, count in counts.items())
+    return [f"all keys and webhooks are off ({said}): turn on those that were not dropped since the copy", *commands]
 
 
 def public_address(store: str) -> str:
@@ -178,7 +197,7 @@ def public_address(store: str) -> str:
     return f"{address.scheme}://{address.hostname or ''}{address.path}" if "://" in store else store
 
 
-key_app = typer.Typer(no_args_is_help=True, help="Create, list and drop API keys.")
+key_app = typer.Typer(no_args_is_help=True, help="Create, list and drop API keys, and turn them on after a restore.")
 
 
 @key_app.command("create")
@@ -227,7 +246,7 @@ def list_keys_command(store: Address = DEFAULT_STORE, as_json: AsJson = False) -
         words = [escape(key[name] or "") for name in ("name", "owner")]
         times = ["never" if key[name] is None else local_time(key[name]) for name in ("expires_at", "last_used_at")]
         table.add_row(
-            f"bb_{key['prefix']}_…", scopes, escape(key["campaign"] or "all"), *words,
+            f"bb_{key['prefix']}_…" + (" off" if key["off"] else ""), scopes, escape(key["campaign"] or "all"), *words,
             local_time(key["created_at"]), *times,
         )  # fmt: skip
     terminal().print(table)
@@ -265,3 +284,35 @@ def drop_key_command(
         with opened_store(store) as database:
             drop_key(database, prefix, actor=ACTOR)
     say({"dropped": prefix}, f"bb_{prefix}_… is dropped", as_json)
+
+
+All = Annotated[bool, typer.Option("--all", help="All that are off.")]
+
+
+@key_app.command("turn-on")
+def turn_on_key_command(
+    key: Annotated[str | None, typer.Argument(help="The key as 'key list' shows it, or its beginning.")] = None,
+    every: All = False,
+    store: Address = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Let a key be used again: after a restore all are off, since some were perhaps dropped since the copy."""
+    from budgetbandits.service.http.auth import prefix_meant, turn_on_keys
+
+    check_one_or_all(key, every)
+    with opened_store(store) as database:
+        keys = database.read(lambda tx: tx.keys())
+        off = [each.prefix for each in keys if each.off]
+        wanted = off if key is None else [prefix_meant((each.prefix for each in keys), key)]
+        turned = turn_on_keys(database, wanted, actor=ACTOR)
+    say_turned_on("key", [f"bb_{prefix}_…" for prefix in wanted], {"on": turned}, as_json)
+
+
+def check_one_or_all(one: str | None, every: bool) -> None:
+    if (one is None) != every:
+        raise BadParameter("name one, as the command list shows it, or pass --all, and not both")
+
+
+def say_turned_on(kind: str, names: list[str], document: dict[str, Any], as_json: bool) -> None:
+    """Print which of a kind are on."""
+    say(document, "\n".join(f"{name} is on" for name in names) or f"no {kind} is off", as_json)

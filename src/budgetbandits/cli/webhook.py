@@ -10,9 +10,19 @@ from rich.markup import escape
 
 from budgetbandits.cli.remote import ServerAddress
 from budgetbandits.cli.screen import AsJson, local_time, plain_table, print_json, terminal
-from budgetbandits.cli.service import DEFAULT_STORE, Address, opened_store, say
+from budgetbandits.cli.service import (
+    DEFAULT_STORE,
+    Address,
+    All,
+    check_one_or_all,
+    opened_store,
+    say,
+    say_turned_on,
+)
 
-webhook_app = typer.Typer(no_args_is_help=True, help="Create, list, drop and test webhooks.")
+webhook_app = typer.Typer(
+    no_args_is_help=True, help="Create, list, drop and test webhooks, and turn them on after a restore."
+)
 
 Id = Annotated[str, typer.Argument(help="The webhook as 'webhook list' shows it.")]
 
@@ -49,7 +59,8 @@ def list_webhooks_command(store: Address = DEFAULT_STORE, as_json: AsJson = Fals
     for row in rows:
         counts = (f"{row['waiting']:,}", f"{row['tries']:,}")
         only, problem = escape(row["campaign"] or "all"), escape(row["problem"] or "")
-        table.add_row(row["id"], escape(row["url"]), only, local_time(row["created_at"]), problem, *counts)
+        id = row["id"] + (" off" if row["off"] else "")
+        table.add_row(id, escape(row["url"]), only, local_time(row["created_at"]), problem, *counts)
     terminal().print(table)
 
 
@@ -92,3 +103,21 @@ def send_test_command(webhook: Id, store: Address = DEFAULT_STORE, as_json: AsJs
     text = f"{webhook} has accepted a test" if problem is None else f"{webhook} has not accepted a test: {problem}"
     say({"webhook": webhook, "accepted": problem is None, "problem": problem}, text, as_json)
     raise typer.Exit(0 if problem is None else 1)
+
+
+@webhook_app.command("turn-on")
+def turn_on_webhook_command(
+    webhook: Annotated[str | None, typer.Argument(help="The webhook as 'webhook list' shows it.")] = None,
+    every: All = False,
+    store: Address = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Notify an address again: after a restore all are off, since some were perhaps dropped since the copy."""
+    from budgetbandits.service.webhooks import listed, turn_on_webhooks
+
+    check_one_or_all(webhook, every)
+    with opened_store(store) as database:
+        off = [each["id"] for each in database.read(listed) if each["off"]]
+        wanted = off if webhook is None else [webhook]
+        turned = turn_on_webhooks(database, wanted)
+    say_turned_on("webhook", wanted, {"on": turned}, as_json)

@@ -142,6 +142,8 @@ class KeyInfo(Info):
     requests_per_second: float | None = None
     last_used_at: float | None = None
     """As of about a minute ago; None if never."""
+    off: bool = False
+    """Whether it is refused: it came back with a restored copy, and nobody has turned it on."""
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Self:
@@ -165,6 +167,8 @@ class WebhookInfo(Info):
     """When a notification was last sent to it, in seconds since 1970 ..."""
     problem: str | None = None
     """... and why it was not accepted, if it was not."""
+    off: bool = False
+    """Whether nothing is sent: it came back with a restored copy, and nobody has turned it on."""
     secret: str = field(default="", repr=False)
     """What notifications are signed with; only the answer that makes a webhook has it."""
 

@@ -5,6 +5,10 @@ A copy of a SQLite store is made while servers use it. A PostgreSQL is copied by
 A store that goes on from a copy has lost what happened since: decisions that were made, and money that was spent. It
 cannot know how much, so no campaign goes on by itself. `mark_restored` pauses each one, as an event, and it is resumed
 only together with what it has spent since the copy was made (`Campaigns.set_status`), which is booked first.
+
+Nor does it know which keys and webhooks were dropped since, and a key that had leaked could make another. So
+`mark_restored` turns all of them off, until an operator says which are still good (`auth.turn_on_keys`,
+`webhooks.turn_on_webhooks`).
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from budgetbandits.service.audit.archive import sync_folder
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.shared_budgets import members
 from budgetbandits.service.stores.contract import Clock, Scope, Store, Transaction, find_campaign, isolated, moment
-from budgetbandits.service.stores.records import Event
+from budgetbandits.service.stores.records import Event, KeyEvent
 
 PAGES_AT_ONCE = 1000
 """Pages that are copied before others have their turn."""
@@ -89,10 +93,13 @@ def _delete(path: Path) -> None:
 
 
 def mark_restored(store: Store, leases: Leases, clock: Clock | None = None, actor: str | None = None) -> list[str]:
-    """Pause every campaign that is not closed, since money may have been spent that the store does not know of.
+    """Turn off all keys and webhooks, and pause every campaign that is not closed: since the copy, some may have been
+    dropped, and money may have been spent.
 
-    Their names. What was lent to servers is given back first. An error in one campaign does not stop the others.
+    The names of those campaigns. What was lent to servers is given back first. An error in one campaign does not stop
+    the others.
     """
+    store.write(lambda tx: _turn_off(tx, moment(tx, clock), actor))
 
     def work(tx: Transaction, id: str) -> str | None:
         row = find_campaign(tx, id)
@@ -119,3 +126,13 @@ def mark_restored(store: Store, leases: Leases, clock: Clock | None = None, acto
     if failure is not None:
         raise failure
     return marked
+
+
+def _turn_off(tx: Transaction, now: float, actor: str | None) -> None:
+    """Turn off all keys and webhooks that are on."""
+    keys, hooks = tx.keys(), tx.webhooks().all()
+    for key in [each for each in keys if not each.off]:
+        tx.set_key_off(key.prefix, True)
+        tx.add_key_event(KeyEvent("turned off", key.prefix, key.scopes, key.campaign, now, actor))
+    for hook in hooks:
+        tx.webhooks().set_off(hook.id, True)

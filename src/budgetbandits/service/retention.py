@@ -9,7 +9,8 @@ nothing is lost or there twice:
                 decisions' rows; if anything disagrees, nothing is archived
     archive     the events, and the decisions that came to their end by then, are written to files, which are durable
                 before the next step
-    checkpoint  the campaign as it was after those events, and the list of files: from here on they count
+    checkpoint  the campaign as it was after those events, and the list of files: from here on they count; an event has
+                digests of both
     delete      the events and decisions are deleted, some at a time
 
 The events of operators stay, and so do rollups. A decision that had an event later than the checkpoint stays too, as
@@ -26,9 +27,9 @@ from pathlib import Path
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, Disagreement
 from budgetbandits.formatting.datetimes import DAY
-from budgetbandits.service.audit.archive import Archive, EventDigest, Piece, PieceWriter
+from budgetbandits.service.audit.archive import Archive, Piece, PieceWriter
 from budgetbandits.service.audit.audit import Books, apply, row_difference, wrong_rows
-from budgetbandits.service.audit.checkpoint import Checkpoint, write_checkpoint
+from budgetbandits.service.audit.checkpoint import Checkpoint, unconfirmed, write_checkpoint
 from budgetbandits.service.audit.open_decisions import OpenDecisions
 from budgetbandits.service.audit.replay import Replay
 from budgetbandits.service.audit.slices import event_slices
@@ -103,6 +104,7 @@ class Retention:
             base = self._finish_earlier(row.id, archive)
             self._close(row.id, before, actor)
             books, recount = self._store.read(lambda tx: Books.of(tx, row.id)), Recount(EVENT_NUMBER_MAX, [])
+            self._disagree(unconfirmed(self._store, row.id, books.checkpoint, books.prunings))
             with OpenDecisions() as open:
                 replay = books.replay(self._store, open, recount)
                 piece = self._archive(archive, base, replay, recount, before)
@@ -110,7 +112,8 @@ class Retention:
                     return PruneResult()
                 roll_up_campaign(self._store, row.id)
                 pieces = (*(base.pieces if base else ()), piece)
-                for _ in write_checkpoint(self._store, replay, recount, pieces, base.seq if base else 0):
+                base_seq = base.seq if base else 0
+                for _ in write_checkpoint(self._store, replay, recount, pieces, base_seq, self._clock, actor):
                     self._reached("checkpoint")
                 self._delete(row.id, piece.seq, open)
             self._tidy(row.id, piece.seq)
@@ -219,10 +222,9 @@ class Retention:
         if last == after:
             return None
         names = [arm.name for arm in replay.arms]
-        digest, writer = EventDigest(base.digest if base else ""), PieceWriter(archive, names, last)
+        writer = PieceWriter(archive, names, last)
         for events in event_slices(self._store, campaign, after, last):
             for event in events:
-                digest.add(event)
                 writer.add_event(event)
                 apply(replay, event, recount, self._disagree)
             for _, text in wrong_rows(self._store, campaign, replay.finished):
@@ -233,7 +235,7 @@ class Retention:
             self._reached("archive")
         for made in self._closed(replay, before):
             writer.add_decision(made)
-        piece = writer.finish(digest.text())
+        piece = writer.finish(base.pieces[-1].digest if base else "")
         self._reached("files")
         return piece
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import secrets
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlsplit
@@ -127,6 +127,18 @@ def find_webhook(tx: Transaction, id: str) -> Webhook:
     return found
 
 
+def turn_on_webhooks(store: Store, ids: Sequence[str]) -> list[str]:
+    """Notify these addresses again, which were off since the store was restored; those that were off."""
+
+    def work(tx: Transaction) -> list[str]:
+        turned = [each.id for each in [find_webhook(tx, id) for id in ids] if each.off]
+        for id in turned:
+            tx.webhooks().set_off(id, False)
+        return turned
+
+    return store.write(work)
+
+
 # --- from campaigns to the outbox ------------------------------------------------------------------------------------
 
 
@@ -169,7 +181,7 @@ def _note(tx: Transaction, outlook: Outlook, before: Notified | None) -> None:
         return
     hooks.set_notified(glance.id, now)
     for each in hooks.all():
-        if each.campaign not in (None, glance.id):
+        if each.off or each.campaign not in (None, glance.id):
             continue
         # of a campaign from before the webhook, the state when it is first seen is no news
         known = before or (Notified("running", 0) if glance.created_at >= each.created_at else now)

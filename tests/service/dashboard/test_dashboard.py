@@ -126,7 +126,7 @@ def test_a_key_for_one_campaign_sees_that_one_alone(store):
     assert browser("GET", "/campaigns/other").status_code == 200
     id = store.engine.describe(NAME)["id"]
     for path in (PATH, f"/campaigns/{id}", "/campaigns/no such", f"{PATH}?format=json", f"{PATH}/file", f"{PATH}/live",
-                 f"{PATH}/pause", "/new", "/keys", "/keys/make", "/keys/drop"):  # fmt: skip
+                 f"{PATH}/pause", "/new", "/keys", "/keys/make", "/keys/drop", "/keys/turn-on"):  # fmt: skip
         answer = browser("GET", path)
         assert answer.status_code == 403, path
         assert "search" not in answer.text
@@ -203,7 +203,15 @@ def test_the_list_is_filtered_and_sorted(reader):
 
 def test_who_may_read_changes_nothing(store, reader):
     assert reader("GET", "/keys").status_code == 403
-    for path in (f"{PATH}/pause", f"{PATH}/top-up", "/new", "/keys/make", "/keys/drop"):
+    for path in (
+        f"{PATH}/pause",
+        f"{PATH}/top-up",
+        "/new",
+        "/keys/make",
+        "/keys/drop",
+        "/keys/turn-on",
+        "/webhooks/turn-on",
+    ):
         assert reader("GET", path).status_code == 403, path
         assert reader("POST", path, {"code": "0" * 64, "amount": "5"}).status_code == 403, path
     assert "Top up" not in reader("GET", PATH).text
@@ -400,7 +408,7 @@ def test_no_text_with_the_character_nul_gets_in(store, admin, monkeypatch):
     asked, key = [], SqlTransaction.key
     monkeypatch.setattr(SqlTransaction, "key", lambda tx, prefix: asked.append(prefix) or key(tx, prefix))
     for path in ("/?text=a%00b", f"{PATH}?arm=%00", f"{PATH}?segment=%00", "/campaigns/a%00b", "/new?name=%00",
-                 "/keys/drop?key=%00"):  # fmt: skip
+                 "/keys/drop?key=%00", "/keys/turn-on?key=%00"):  # fmt: skip
         answer = admin("GET", path)
         assert (answer.status_code, "U+0000" in answer.text) == (422, True), path
     for path, form in [

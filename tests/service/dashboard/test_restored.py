@@ -2,13 +2,17 @@
 
 import pytest
 
-from browsing import button
+from browsing import Browser, button
 from budgetbandits.service.audit.audit import verify
+from budgetbandits.service.http.auth import make_key, prefix_of
 from budgetbandits.service.ledger import to_units
+from budgetbandits.service.webhooks import make_webhook
 from served import kinds_of_events, pull
+from stores import turn_on_all_keys
 
 ARMS = {"a": 1.0, "b": 0.5}
 RESUME = "/campaigns/ads/resume"
+SINCE = " since the store was restored"
 
 
 @pytest.fixture
@@ -78,6 +82,7 @@ def test_a_frozen_one_is_resumed_with_it_too(store, admin):
     store.engine.create("ads", "bts", 20.0, ARMS)
     store.engine.feedback(store.engine.decide("ads", "1").decision, cost=5.0)
     store.engine.mark_restored()
+    turn_on_all_keys(store)
     assert "that it was restored from." in admin("GET", "/campaigns/ads").text
     assert "frozen → <strong>running</strong>" in admin.check(RESUME, {"spent_since": "1"}).text
 
@@ -89,6 +94,7 @@ def test_members_of_a_shared_budget_wait_for_each_other(store, admin):
     for name in ("ads", "other"):
         engine.create(name, "bts", 20.0, ARMS, shared_budget="all")
     engine.mark_restored()
+    turn_on_all_keys(store)
     closing = admin("GET", "/campaigns/ads/close").text
     assert button(closing) is None
     assert "say what it has spent since when you resume it" in closing
@@ -100,3 +106,28 @@ def test_members_of_a_shared_budget_wait_for_each_other(store, admin):
     assert "are made again at once" in admin.check("/campaigns/other/resume", {"spent_since": "0"}).text
     assert admin.confirm("/campaigns/other/resume", {"spent_since": "0"}).status_code == 303
     engine.decide("ads", "1")
+
+
+def test_keys_and_webhooks_that_are_off_have_a_button_that_turns_them_on(store):
+    """A browser that was signed in before is signed out; an operator makes the first key where the store is."""
+    key, hook = make_key(store, ["read"], 0.0), make_webhook(store, "https://example.org/hook").id
+    before = Browser(store.app, make_key(store, ["admin"], 0.0))
+    store.engine.mark_restored()
+    assert before("GET", "/keys").status_code == 303
+    admin = Browser(store.app, make_key(store, ["admin"], 0.0))
+    page, turn_on = admin("GET", "/keys").text, f"/keys/turn-on?key={prefix_of(key)}"
+    assert "<strong>2 off</strong>" in page
+    assert f'href="{turn_on}"' in page
+    shown = admin("GET", turn_on).text
+    assert "are accepted again" in shown
+    assert [admin("POST", "/keys/turn-on", button(shown)).status_code for _ in range(2)] == [303, 409]
+    listed = admin("GET", "/keys?format=json").json()
+    off = {each["prefix"]: each["off"] for each in listed["keys"]}
+    assert (off[prefix_of(key)], sum(off.values())) == (False, 1)
+    assert [each["kind"] for each in listed["events"][:2]] == ["turned on", "made"]
+    assert "it may have been dropped already" in admin("GET", "/keys/turn-on?key=none").text
+    assert f"off{SINCE}" in admin("GET", "/webhooks").text
+    answer = admin.confirm("/webhooks/turn-on", {"id": hook})
+    assert answer.status_code == 303
+    assert f"off{SINCE}" not in admin("GET", "/webhooks").text
+    assert "on already" in admin("GET", f"/webhooks/turn-on?id={hook}").text

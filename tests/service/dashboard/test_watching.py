@@ -258,7 +258,8 @@ def test_a_page_is_told_until_its_session_ends(store, monkeypatch, ending):
     answer = browser("GET", "/campaigns/ads/live")
     assert len(asked) == 4
     prefix = key.split("_")[1]
-    why = {"key": f"the key bb_{prefix} that you had signed in with was dropped or has expired; sign in with another",
+    lost = f"the key bb_{prefix} that you had signed in with"
+    why = {"key": f"{lost} was dropped, is off or has expired; sign in with another",
            "time": "your session is over: it lasts for 12 hours; sign in again"}[ending]  # fmt: skip
     assert re.fullmatch(rf"event: changed\ndata: \d+\n\nevent: over\ndata: {why}\n\n", answer.text)
     passes_proxies(answer.headers)

@@ -30,7 +30,7 @@ def test_keys_are_made_listed_and_dropped(store):
     assert service("POST", "/v1/keys", body, Idempotency_Key="one").status_code == 409
     [mine, listed] = service("GET", "/v1/keys").json()
     assert listed.pop("created_at") == pytest.approx(time.time(), abs=60.0)
-    assert listed == body | {"prefix": prefix, "last_used_at": None}
+    assert listed == body | {"prefix": prefix, "last_used_at": None, "off": False}
     assert (mine["name"], mine["expires_at"]) == (None, None)
     assert set(KeyAnswer.model_fields) == set(vars(KeyInfo.read(mine)))
     assert service("GET", "/v1/campaigns/ads", key=key).status_code == 200

@@ -6,6 +6,10 @@ A campaign's folder has its id, and in it a folder for each month (UTC). The col
 money in micros, and the names of the arms. What one pruning has written is a *piece*. The store's checkpoint lists the
 files of each piece: a file that it does not list is left over from a pruning that was interrupted, and is deleted by
 the next. Files are complete and durable before the checkpoint is written, and never changed.
+
+So a digest of its bytes says whether a file is the one that was written. The digest of a piece is of its list of files
+with theirs, and of the piece before it. The event of each pruning has the digest of its piece: what is changed in the
+archive contradicts the ledger.
 """
 
 from __future__ import annotations
@@ -18,8 +22,9 @@ import io
 import os
 import shutil
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
@@ -58,41 +63,52 @@ COLUMNS: dict[ArchiveTable, dict[str, str]] = {
 
 
 @dataclass(frozen=True)
+class ArchiveFile:
+    """One file: its path in the campaign's folder, how many rows it has, and a digest of its bytes."""
+
+    name: str
+    rows: int
+    digest: str
+
+
+@dataclass(frozen=True)
 class Piece:
     """The files that one pruning has written.
 
-    seq        the number of its last event
-    digest     of all events up to that one
-    events     how many it has
-    decisions  how many it has
-    files      their paths in the campaign's folder, those of events in order
+    seq     the number of its last event
+    before  the digest of the piece before it; empty for the first
+    files   those of events in order
     """
 
     seq: int
-    digest: str
-    events: int
-    decisions: int
-    files: tuple[str, ...]
+    before: str
+    files: tuple[ArchiveFile, ...]
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Piece:
-        return cls(**{**values, "files": tuple(values["files"])})
+        return cls(values["seq"], values["before"], tuple(ArchiveFile(**file) for file in values["files"]))
 
-    def files_of(self, table: ArchiveTable) -> list[str]:
-        return [name for name in self.files if f"/{table}-" in name]
+    @property
+    def digest(self) -> str:
+        """Of this piece, and of all before it."""
+        return new_digest(to_json([self.seq, self.before, [astuple(file) for file in self.files]])).hexdigest()
+
+    @property
+    def events(self) -> int:
+        """How many it has."""
+        return sum(file.rows for file in self.files_of("events"))
+
+    @property
+    def decisions(self) -> int:
+        """How many it has."""
+        return sum(file.rows for file in self.files_of("decisions"))
+
+    def files_of(self, table: ArchiveTable) -> list[ArchiveFile]:
+        return [file for file in self.files if f"/{table}-" in file.name]
 
 
-class EventDigest:
-    """A digest of events in order, which goes on from that of those before them."""
-
-    def __init__(self, before: str) -> None:
-        self._hash = hashlib.blake2b(before.encode(), digest_size=16)
-
-    def add(self, event: Event) -> None:
-        self._hash.update(to_json([*rows.event_values(event), event.seq]))
-
-    def text(self) -> str:
-        return self._hash.hexdigest()
+new_digest = partial(hashlib.blake2b, digest_size=16)
+"""The kind of all digests of archives and checkpoints."""
 
 
 class Archive:
@@ -123,7 +139,7 @@ class Archive:
 
     def drop_strangers(self, pieces: Sequence[Piece]) -> None:
         """Delete files of a pruning that did not come to its end."""
-        listed = {name for piece in pieces for name in piece.files}
+        listed = {file.name for piece in pieces for file in piece.files}
         for path in self.folder.glob("*/*.parquet*"):
             if path.relative_to(self.folder).as_posix() not in listed:
                 path.unlink()
@@ -135,21 +151,28 @@ class Archive:
 
     def check(self, pieces: Sequence[Piece]) -> None:
         """Refuse if a file is missing."""
-        for name in (name for piece in pieces for name in piece.files):
-            if not (self.folder / name).is_file():
-                raise _missing(self.folder / name)
+        for path in (self.folder / file.name for piece in pieces for file in piece.files):
+            if not path.is_file():
+                raise _missing(path)
+
+    def changed(self, piece: Piece) -> Iterator[Path]:
+        """The files of a piece that are not as they were written."""
+        for each in piece.files:
+            with (self.folder / each.name).open("rb") as file:
+                if hashlib.file_digest(file, new_digest).hexdigest() != each.digest:
+                    yield self.folder / each.name
 
     def events(self, piece: Piece) -> Iterator[list[Event]]:
         """The events of a piece in order, some at a time."""
-        for name in piece.files_of("events"):
-            with _reading(self.folder / name):
-                frame = _polars().read_parquet(self.folder / name, columns=list(COLUMNS["events"]))
+        for path in (self.folder / file.name for file in piece.files_of("events")):
+            with _reading(path):
+                frame = _polars().read_parquet(path, columns=list(COLUMNS["events"]))
             for part in frame.iter_slices(ROWS_READ):
                 yield [Event(*row) for row in part.iter_rows()]
 
     def decisions_of(self, piece: Piece, ids: Collection[str]) -> list[DecisionRow]:
         """Those of these decisions that the piece has."""
-        files = [self.folder / name for name in piece.files_of("decisions")]
+        files = [self.folder / file.name for file in piece.files_of("decisions")]
         if not files or not ids:
             return []
         polars = _polars()
@@ -170,8 +193,7 @@ class PieceWriter:
     upto: int
     """The number of the last event there will be."""
     _waiting: dict[tuple[ArchiveTable, str], list[tuple[Any, ...]]] = field(default_factory=dict)
-    _files: list[str] = field(default_factory=list)
-    _counts: dict[ArchiveTable, int] = field(default_factory=lambda: {"events": 0, "decisions": 0})
+    _files: list[ArchiveFile] = field(default_factory=list)
     _month: str = ""
 
     def add_event(self, event: Event) -> None:
@@ -184,20 +206,19 @@ class PieceWriter:
     def add_decision(self, decision: DecisionRow) -> None:
         self._add("decisions", _month_of(decision.created_at), rows.decision_values(decision), decision.arm)
 
-    def finish(self, digest: str) -> Piece:
-        """Write the rest; the piece, when all of it is durable."""
+    def finish(self, before: str) -> Piece:
+        """Write the rest; the piece, when all of it is durable. ``before`` is the digest of the piece before it."""
         for table, month in list(self._waiting):
             self._flush(table, month)
         with writing(self.archive.folder):
-            for folder in {self.archive.folder / name.partition("/")[0] for name in self._files}:
+            for folder in {(self.archive.folder / file.name).parent for file in self._files}:
                 sync_folder(folder)
             sync_folder(self.archive.folder)
-        return Piece(self.upto, digest, self._counts["events"], self._counts["decisions"], tuple(self._files))
+        return Piece(self.upto, before, tuple(self._files))
 
     def _add(self, table: ArchiveTable, month: str, values: tuple[Any, ...], arm: int | None) -> None:
         waiting = self._waiting.setdefault((table, month), [])
         waiting.append((*values, None if arm is None else self.names[arm]))
-        self._counts[table] += 1
         if len(waiting) >= ROWS_PER_FILE:
             self._flush(table, month)
 
@@ -211,13 +232,15 @@ class PieceWriter:
         frame = polars.DataFrame(waiting, schema=schema | {"arm_name": polars.String()}, orient="row")
         name = f"{month}/{table}-{self.upto:012d}-{len(self._files):04d}.parquet"
         path = self.archive.folder / name
-        partial = path.with_name(f"{path.name}.partial")
+        unfinished = path.with_name(f"{path.name}.partial")
         with writing(path):
             path.parent.mkdir(exist_ok=True)
-            with partial.open("wb") as file:
+            with unfinished.open("w+b") as file:
                 _write(frame, file)
-            partial.replace(path)
-        self._files.append(name)
+                file.seek(0)
+                digest = hashlib.file_digest(file, new_digest).hexdigest()
+            unfinished.replace(path)
+        self._files.append(ArchiveFile(name, len(waiting), digest))
 
 
 def _write(frame: polars.DataFrame, file: IO[bytes]) -> None:

@@ -22,8 +22,8 @@ from pydantic_core import from_json, to_json
 
 from budgetbandits.errors import BadState, BudgetBanditsError, Conflict, NotFound, UnknownPolicy
 from budgetbandits.policies import parse_policy
-from budgetbandits.service.audit.archive import Archive, EventDigest, Piece
-from budgetbandits.service.audit.checkpoint import Checkpoint
+from budgetbandits.service.audit.archive import Archive, Piece
+from budgetbandits.service.audit.checkpoint import Checkpoint, unconfirmed
 from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisions
 from budgetbandits.service.audit.replay import Replay, first_caps, policy_at
 from budgetbandits.service.audit.slices import ROWS_READ, Cut, event_slices
@@ -104,6 +104,7 @@ def replayed(
     """Replay a campaign and note what does not agree. Yields each event that the store has, with the campaign's money
     before and after it."""
     cut, checkpoint = books.cut, books.checkpoint
+    differences.add(unconfirmed(store, books.row.id, checkpoint, books.prunings))
     with OpenDecisions() as open:
         replay = books.replay(store, open, books.recount, from_checkpoint=folder is None)
         if checkpoint is not None and folder is not None:
@@ -135,22 +136,18 @@ def apply(replay: Replay, event: Event, recount: Recount, note: Callable[[str | 
 def _replay_archive(
     archive: Archive, checkpoint: Checkpoint, replay: Replay, recount: Recount, differences: Differences
 ) -> None:
-    """Replay what the archive has, and compare its decisions and its digests."""
+    """Replay what the archive has, and compare its decisions and the digests of its files."""
     archive.check(checkpoint.pieces)
-    before = ""
     for piece in checkpoint.pieces:
-        digest = EventDigest(before)
         for events in archive.events(piece):
             for event in events:
-                digest.add(event)
                 apply(replay, event, recount, differences.add)
             if len(replay.finished) >= ARCHIVED_COMPARED:
                 _compare_archived(archive, piece, replay, differences)
         _compare_archived(archive, piece, replay, differences)
         _close_archived(archive, piece, replay, differences)
-        before = digest.text()
-        if before != piece.digest:
-            differences.add(f"the archive's events up to number {piece.seq} are not those that left the store")
+        for path in archive.changed(piece):
+            differences.add(f"{path} is not as it was written; restore an undamaged copy of the archive")
 
 
 def _compare_archived(archive: Archive, piece: Piece, replay: Replay, differences: Differences) -> None:
@@ -178,6 +175,8 @@ class Books:
     cut: Cut
     recount: Recount
     checkpoint: Checkpoint | None
+    prunings: list[Event]
+    """The events of all prunings, in order; they are never deleted."""
     begun: Event | None
     """Its first event, which is never deleted."""
     listed_as: str | None
@@ -193,7 +192,7 @@ class Books:
         begun = tx.events(row.id, limit=1)
         return cls(
             row, arms, number, Cut.of(tx, row.id), Recount.of(tx, row.id), Checkpoint.latest(tx, row.id),
-            begun[0] if begun else None, tx.pages().names([row.id]).get(row.id),
+            tx.pruning().prunings(row.id), begun[0] if begun else None, tx.pages().names([row.id]).get(row.id),
         )  # fmt: skip
 
     def replay(self, store: Store, open: OpenDecisions, recount: Recount, from_checkpoint: bool = True) -> Replay:

@@ -5,7 +5,8 @@ open, and the counts that rollups are compared with. So an audit begins there, a
 for the archive. It is made from events alone, never from the rows that an audit compares them with.
 
 A checkpoint is JSON in parts of bounded size, written in as many transactions. The first part is written last and makes
-the others count, so one that was interrupted is none.
+the others count, so one that was interrupted is none. With it goes an event of the kind ``pruned``, with digests of all
+parts and of the archive's files: a checkpoint that is changed contradicts the ledger (`unconfirmed`).
 """
 
 from __future__ import annotations
@@ -17,17 +18,19 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
+from pydantic_core import from_json, to_json
+
 from budgetbandits.errors import BadState, Conflict
 from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.service import ledger
-from budgetbandits.service.audit.archive import Piece
+from budgetbandits.service.audit.archive import Piece, new_digest
 from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisions
 from budgetbandits.service.audit.replay import Replay
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.rollups import Recount
-from budgetbandits.service.stores.contract import Store, Transaction
-from budgetbandits.service.stores.records import ArmRow, Campaign, Counts
+from budgetbandits.service.stores.contract import Clock, Scope, Store, Transaction, find_campaign, moment
+from budgetbandits.service.stores.records import ArmRow, Campaign, Counts, Event
 from budgetbandits.service.stores.sql.rows import json_text
 
 ARMS_IN_PART, COUNTS_IN_PART, DECISIONS_IN_PART = 200, 2000, 1000
@@ -39,7 +42,6 @@ class Checkpoint:
     """The first part of a checkpoint.
 
     seq            the number of the last event it knows of
-    digest         of all events up to that one
     policy         the campaign's policy then
     version        which of its terms held, of `CampaignSettings.versions`
     closed_before  decisions made before this time took no more feedback
@@ -52,7 +54,6 @@ class Checkpoint:
     """
 
     seq: int
-    digest: str
     policy: str
     version: int
     closed_before: float
@@ -97,6 +98,13 @@ class Checkpoint:
             closed_before=self.closed_before, restored=None,
         )  # fmt: skip
 
+    def digest(self, store: Store, campaign: str) -> str:
+        """Of all its parts."""
+        digest = new_digest()
+        for part in (*range(1, self.parts + 1), 0):  # as they were written
+            digest.update(to_json(self._part(store, campaign, part)))
+        return digest.hexdigest()
+
     def put_open(self, store: Store, campaign: str, open: OpenDecisions) -> None:
         """The decisions that were open."""
         for kind, values in self._rows(store, campaign):
@@ -105,40 +113,66 @@ class Checkpoint:
 
     def _rows(self, store: Store, campaign: str) -> Iterator[tuple[str, list[Any]]]:
         for part in range(1, self.parts + 1):
-            text = store.read(lambda tx, part=part: tx.pruning().part(campaign, self.seq, part))  # type: ignore[misc]
-            if text is None:
-                raise BadState(
-                    f"part {part} of the checkpoint at event {self.seq} is missing; restore an undamaged copy"
-                )
-            kind, rows = json.loads(text)
+            kind, rows = json.loads(self._part(store, campaign, part))
             for values in rows:
                 yield kind, values
 
+    def _part(self, store: Store, campaign: str, part: int) -> str:
+        text = store.read(lambda tx: tx.pruning().part(campaign, self.seq, part))
+        if text is None:
+            raise BadState(f"part {part} of the checkpoint at event {self.seq} is missing; restore an undamaged copy")
+        return text
+
+
+def unconfirmed(store: Store, campaign: str, checkpoint: Checkpoint | None, prunings: Sequence[Event]) -> str | None:
+    """What a campaign's checkpoint says that the events of its prunings do not, in words; None if they agree."""
+    recorded = [from_json(event.request or "{}") for event in prunings]
+    if checkpoint is None:
+        return "there is no checkpoint, and its events tell of prunings" if recorded else None
+    pieces, before = checkpoint.pieces, ["", *(piece.digest for piece in checkpoint.pieces)]
+    for piece, last in zip(pieces, before, strict=False):
+        if piece.before != last:
+            return f"the list of archived files up to event {piece.seq} does not go on from those before"
+    if [(each.get("seq"), each.get("archive")) for each in recorded] != [(piece.seq, piece.digest) for piece in pieces]:
+        return "the list of archived files is not the one that the events of the prunings tell of"
+    if not recorded or recorded[-1]["checkpoint"] != checkpoint.digest(store, campaign):
+        return f"the checkpoint after event {checkpoint.seq} is not the one that the event of the pruning tells of"
+    return None
+
 
 def write_checkpoint(
-    store: Store, replay: Replay, recount: Recount, pieces: Sequence[Piece], base: int
-) -> Iterator[int]:
-    """Write a checkpoint of this replay after the last event of the last piece; yields after each transaction.
+    store: Store, replay: Replay, recount: Recount, pieces: Sequence[Piece], base: int, clock: Clock | None,
+    actor: str | None,
+) -> Iterator[int]:  # fmt: skip
+    """Write a checkpoint of this replay after the last event of the last piece, and an event with its digest; yields
+    after each transaction.
 
     ``base`` is the checkpoint that the replay went on from: if there is another one by now, this one is given up.
     """
-    campaign, seq, parts = replay.row.id, pieces[-1].seq, 0
+    campaign, seq, parts, digest = replay.row.id, pieces[-1].seq, 0, new_digest()
     recount.sum_before(recount.latest_day)
     for content in _contents(replay, recount):
         parts += 1
+        digest.update(to_json(content))
         store.write(lambda tx, part=parts, content=content: tx.pruning().add_part(campaign, seq, part, content))  # type: ignore[misc]
         yield parts
     head = Checkpoint(
-        seq, pieces[-1].digest, replay.row.policy, replay.version, replay.closed_before, replay.account,
+        seq, replay.row.policy, replay.version, replay.closed_before, replay.account,
         replay.learner.campaign_row(replay.row).learned, _lately(replay), recount.since, tuple(pieces), parts,
     )  # fmt: skip
 
+    first = json_text(asdict(head))
+    digest.update(to_json(first))
+    digests = {"seq": seq, "archive": pieces[-1].digest, "checkpoint": digest.hexdigest()}
+
     def commit(tx: Transaction) -> None:
+        find_campaign(tx, campaign)  # which keeps others from changing it: the event is the campaign's own
         if tx.pruning().checkpoint(campaign) != base:
             raise Conflict("another process has pruned this campaign meanwhile; nothing was deleted by this one")
-        tx.pruning().add_part(campaign, seq, 0, json_text(asdict(head)))
+        tx.pruning().add_part(campaign, seq, 0, first)
+        tx.add_event(Event(campaign, "pruned", moment(tx, clock), actor=actor, request=json_text(digests)))
 
-    store.write(commit)
+    store.write(commit, Scope(campaign))
     yield 0
 
 

@@ -88,6 +88,7 @@ class Replay:
             "merged": self._merged,
             "returned": self._returned,
             "archived": self._archived,
+            "pruned": self._pruned,
             "restored": self._restored,
             "spent elsewhere": self._spent_elsewhere,
         }
@@ -181,6 +182,9 @@ class Replay:
         self.closed_before = ledger.to_units(_known(event.amount))
         for id in [id for chunk in self.open.chunks() for id, known in chunk.items() if self._final(known)]:
             self.finished[id] = self.open.take(id)
+
+    def _pruned(self, event: Event) -> None:
+        """Nothing changes: its digests are compared with the checkpoint's (`checkpoint.unconfirmed`)."""
 
     def _final(self, known: OpenDecision) -> bool:
         """Whether no more feedback can come."""

@@ -1,9 +1,9 @@
-"""The keys page: all keys, the record of who made and dropped which, and forms to make and drop one."""
+"""The keys page: all keys, the record of who made, dropped or turned on which, and forms to do so."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, NotFound
 from budgetbandits.formatting.datetimes import DAY, Times, duration
-from budgetbandits.service.dashboard.actions.fields import Field, number
+from budgetbandits.service.dashboard.actions.fields import Change, Field, number
 from budgetbandits.service.dashboard.actions.flow import FormFlow, Preview, follow, operation
 from budgetbandits.service.dashboard.pages import Dashboard
 from budgetbandits.service.dashboard.query import address, event_of
@@ -27,6 +27,7 @@ from budgetbandits.service.http.auth import (
     drop_key,
     make_key,
     prefix_of,
+    turn_on_keys,
 )
 from budgetbandits.service.stores.contract import Transaction, find_campaign
 from budgetbandits.service.stores.records import Key, KeyEvent
@@ -63,7 +64,7 @@ class KeysView:
             "keys": [
                 {"prefix": key.prefix, "scopes": key.scopes, "campaign": self.campaign(key), "made_at": key.created_at,
                  "name": key.name, "owner": key.owner, "expires_at": key.expires_at,
-                 "requests_per_second": key.requests_per_second, "last_used_at": key.last_used_at}
+                 "requests_per_second": key.requests_per_second, "last_used_at": key.last_used_at, "off": key.off}
                 for key in self.keys
             ],
             "events": [
@@ -96,6 +97,7 @@ class KeyPages:
             Route("/keys", page(self._all)),
             Route("/keys/make", page(self._make), methods=both),
             Route("/keys/drop", page(self._drop), methods=both),
+            Route("/keys/turn-on", page(self._turn_on), methods=both),
         ]
 
     async def _all(self, request: Request, session: Session) -> Response:
@@ -126,20 +128,37 @@ class KeyPages:
         return await follow(self._dashboard, request, session, form, step)
 
     async def _drop(self, request: Request, session: Session) -> Response:
+        def done(prefix: str) -> None:
+            drop_key(self._store, prefix, session.name)
+            log.info("key dropped", key=prefix, actor=session.name)
+
+        return await self._act_on_one(request, session, "drop", "Drop a key", _to_drop, done)
+
+    async def _turn_on(self, request: Request, session: Session) -> Response:
+        def done(prefix: str) -> None:
+            turn_on_keys(self._store, [prefix], session.name)
+            log.info("key turned on", key=prefix, actor=session.name)
+
+        return await self._act_on_one(request, session, "turn-on", "Turn on a key", _to_turn_on, done)
+
+    async def _act_on_one(
+        self, request: Request, session: Session, action: str, title: str,
+        to_do: Callable[[Transaction, str, Session, Times], Preview], done: Callable[[str], None],
+    ) -> Response:  # fmt: skip
+        """Preview what is done to the key that the form names, and do it once that is confirmed."""
         form = await sent_for_all(request, session, "the keys")
         prefix, times = form.get("key", ""), Times.of(request.cookies.get("zone", ""), time.time())
 
         def preview(tx: Transaction, in_full: bool = True) -> Preview:
-            return _to_drop(tx, prefix, session, times)
+            return to_do(tx, prefix, session, times)
 
         def do() -> Response:
             self._store.read(preview).check(form)
-            drop_key(self._store, prefix, session.name)
-            log.info("key dropped", key=prefix, actor=session.name)
+            done(prefix)
             return RedirectResponse(address("keys"), 303)
 
         values = {"fields": (), "back": "All keys"}
-        step = FormFlow("Drop a key", address("keys", "drop"), _crumbs(), "action.html", values, preview, do)
+        step = FormFlow(title, address("keys", action), _crumbs(), "action.html", values, preview, do)
         return await follow(self._dashboard, request, session, form, step)
 
 
@@ -215,16 +234,46 @@ def _to_make(tx: Transaction, wanted: _WantedKey, in_full: bool = True) -> Previ
 
 
 def _to_drop(tx: Transaction, prefix: str, session: Session, times: Times) -> Preview:
-    button, key = f"Drop bb_{prefix}", tx.key(prefix) if prefix.isalnum() else None
+    button, key = f"Drop bb_{prefix}", _key(tx, prefix)
     if key is None:
-        return Preview(button, [], NotFound(f"no key bb_{prefix:.40}; it may have been dropped already"))
+        return Preview(button, [], _dropped(prefix))
     if prefix == session.key.prefix:
         return Preview(button, [], Conflict(OWN_KEY))
-    only = "all campaigns" if key.campaign is None else tx.pages().names([key.campaign])[key.campaign]
     changes = [
-        ("Key", f"bb_{prefix}_…, made {times.moment(key.created_at)}", ""),
-        ("It may", f"{' and '.join(key.scopes)}, for {only}", ""),
+        *_described(tx, key, times),
         ("Programs", "that show it are refused within five seconds, on every server", ""),
         ("People", "who have signed in with it are signed out", ""),
     ]
     return Preview(button, changes, relies_on=[prefix, *key.scopes], dangerous=True, final=True)
+
+
+def _to_turn_on(tx: Transaction, prefix: str, session: Session, times: Times) -> Preview:
+    button, key = f"Turn on bb_{prefix}", _key(tx, prefix)
+    if key is None:
+        return Preview(button, [], _dropped(prefix))
+    if not key.off:
+        return Preview(button, [], Conflict(f"the key bb_{prefix} is on already"))
+    used = "never" if key.last_used_at is None else times.moment(key.last_used_at)
+    changes = [
+        *_described(tx, key, times),
+        ("Last used", f"{used}, as the restored copy knows", ""),
+        ("Programs", "that show it are accepted again, on every server", ""),
+    ]
+    return Preview(button, changes, relies_on=[prefix, *key.scopes], dangerous="admin" in key.scopes)
+
+
+def _key(tx: Transaction, prefix: str) -> Key | None:
+    return tx.key(prefix) if prefix.isalnum() else None
+
+
+def _dropped(prefix: str) -> NotFound:
+    return NotFound(f"no key bb_{prefix:.40}; it may have been dropped already")
+
+
+def _described(tx: Transaction, key: Key, times: Times) -> list[Change]:
+    """Which key it is, and what it may."""
+    only = "all campaigns" if key.campaign is None else tx.pages().names([key.campaign])[key.campaign]
+    return [
+        ("Key", f"bb_{key.prefix}_…, made {times.moment(key.created_at)}", ""),
+        ("It may", f"{' and '.join(key.scopes)}, for {only}", ""),
+    ]

@@ -119,12 +119,13 @@ class Sessions:
             return "your session is over; sign in again"
         if self._clock() >= until:
             return f"your session is over: it lasts for {SESSION_SECONDS // 3600} hours; sign in again"
-        return f"the key bb_{prefix[:8]} that you had signed in with was dropped or has expired; sign in with another"
+        lost = f"the key bb_{prefix[:8]} that you had signed in with"
+        return f"{lost} was dropped, is off or has expired; sign in with another"
 
     def _look_up(self, token: str, prefix: str, expires: int, code: str) -> Session | None:
         def work(tx: Transaction) -> tuple[Key | None, str | None]:
             key, name = tx.key(prefix), None
-            if key is not None and key.expired(tx.now()):
+            if key is not None and (key.off or key.expired(tx.now())):
                 key = None
             if key is not None and key.campaign is not None:
                 with contextlib.suppress(Exception):

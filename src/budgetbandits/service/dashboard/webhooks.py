@@ -1,4 +1,4 @@
-"""The webhooks page: all addresses with how their latest notification went, and forms to add, test and drop one."""
+"""The webhooks page: all addresses with how their latest notification went, and forms for each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from budgetbandits.errors import BudgetBanditsError, NotFound
+from budgetbandits.errors import BudgetBanditsError, Conflict, NotFound
 from budgetbandits.service import deliveries, webhooks
 from budgetbandits.service.dashboard.actions.fields import Field
 from budgetbandits.service.dashboard.actions.flow import FormFlow, Preview, follow
@@ -45,6 +45,7 @@ class WebhookPages:
             Route("/webhooks/add", page(self._add), methods=both),
             Route("/webhooks/test", page(self._test), methods=both),
             Route("/webhooks/drop", page(self._drop), methods=both),
+            Route("/webhooks/turn-on", page(self._turn_on), methods=both),
         ]
 
     async def _all(self, request: Request, session: Session) -> Response:
@@ -95,13 +96,21 @@ class WebhookPages:
 
         return await self._act_on_one(request, session, "drop", _to_drop, done)
 
+    async def _turn_on(self, request: Request, session: Session) -> Response:
+        def done(hook: Hook) -> Response:
+            webhooks.turn_on_webhooks(self._store, [hook["id"]])
+            log.info("webhook turned on", webhook=hook["id"], actor=session.name)
+            return RedirectResponse(address("webhooks"), 303)
+
+        return await self._act_on_one(request, session, "turn-on", _to_turn_on, done)
+
     async def _act_on_one(
         self, request: Request, session: Session, action: str, to_do: Callable[[Hook], Preview],
         done: Callable[[Hook], Response],
     ) -> Response:  # fmt: skip
         """Preview what is done to the webhook that the form names, and do it once that is confirmed."""
         form = await sent_for_all(request, session, "the webhooks")
-        title = f"{action.capitalize()} a webhook"
+        title = f"{action.replace('-', ' ').capitalize()} a webhook"
 
         def found(tx: Transaction) -> Hook:
             for hook in webhooks.listed(tx):
@@ -165,3 +174,13 @@ def _to_drop(hook: Hook) -> Preview:
     if hook["waiting"]:
         changes.append(("Not accepted yet", f"{hook['waiting']:,} notifications, which are dropped with it", ""))
     return Preview("Drop the webhook", changes, relies_on=[hook["id"]], dangerous=True, final=True, recorded=RECORDED)
+
+
+def _to_turn_on(hook: Hook) -> Preview:
+    button = "Turn on the webhook"
+    if not hook["off"]:
+        return Preview(button, [], Conflict("this webhook is on already"))
+    changes = [("Address", hook["url"], ""), ("Of", hook["campaign"] or "all campaigns", "")]
+    waiting = f"{hook['waiting']:,} notifications of before the copy, and " if hook["waiting"] else ""
+    changes.append(("It hears", f"{waiting}of every change of standing and every overrun from now on", ""))
+    return Preview(button, changes, relies_on=[hook["id"], hook["url"]], recorded=RECORDED)

@@ -121,6 +121,10 @@ def hand_over_first_key(store: Store, file: Path | None) -> None:
     """
     key = make_first_key(store, time.time())
     if key is None:
+        if all(each.off for each in store.read(lambda tx: tx.keys())):
+            print(
+                "All keys are off since the store was restored: 'budgetbandits key turn-on' turns them on", flush=True
+            )
         return
     if file is None and sys.stdout.isatty():
         print(f"The admin key, shown this once: {key}", flush=True)
@@ -175,13 +179,31 @@ def drop_key(store: Store, prefix: str, actor: str | None = None) -> None:
     """Delete a key."""
 
     def work(tx: Transaction) -> None:
-        key = tx.key(prefix)
-        if key is None:
-            raise NotFound(f"no key {prefix!r:.40}; pass the eight characters after bb_")
+        key = _found(tx, prefix)
         tx.drop_key(prefix)
         tx.add_key_event(KeyEvent("dropped", prefix, key.scopes, key.campaign, tx.now(), actor))
 
     store.write(work)
+
+
+def turn_on_keys(store: Store, prefixes: Iterable[str], actor: str | None = None) -> list[str]:
+    """Let these keys be used again, which were off since the store was restored; those that were off."""
+
+    def work(tx: Transaction) -> list[str]:
+        turned = [key for key in [_found(tx, prefix) for prefix in sorted(prefixes)] if key.off]
+        for key in turned:
+            tx.set_key_off(key.prefix, False)
+            tx.add_key_event(KeyEvent("turned on", key.prefix, key.scopes, key.campaign, tx.now(), actor))
+        return [key.prefix for key in turned]
+
+    return store.write(work)
+
+
+def _found(tx: Transaction, prefix: str) -> Key:
+    key = tx.key(prefix)
+    if key is None:
+        raise NotFound(f"no key {prefix!r:.40}; pass the eight characters after bb_")
+    return key
 
 
 @dataclass(frozen=True)
@@ -263,6 +285,13 @@ class KeyRing:
         if known.key.expired(known.read_at):
             self._known.pop(text, None)
             raise NotAllowed("this key has expired; ask an operator for a new one", known=False)
+        if known.key.off:
+            self._known.pop(text, None)
+            raise NotAllowed(
+                "this key is off since the store was restored from a copy; an operator turns it on where the store is: "
+                f"budgetbandits key turn-on {actor_of(prefix)}",
+                known=False,
+            )
         self._known[text] = known
         self._used[prefix] = known.read_at
         return known

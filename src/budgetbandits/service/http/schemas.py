@@ -412,6 +412,7 @@ class KeyAnswer(BaseModel):
     expires_at: float | None = _about("Null for never.")
     requests_per_second: float | None = _about("Null for any number.")
     last_used_at: float | None = _about("As of about a minute ago; null if never.")
+    off: bool = _about("Whether it is refused: it came back with a restored copy, and nobody has turned it on.")
 
 
 class NewKeyAnswer(BaseModel):
@@ -428,6 +429,7 @@ class WebhookAnswer(BaseModel):
     tries: int = _about("How often one of these was tried, at most.", 0)
     tried_at: float | None = _about("When a notification was last sent to it, in seconds since 1970.", None)
     problem: str | None = _about("Why that was not accepted; null if it was.", None)
+    off: bool = _about("Whether nothing is sent: it came back with a restored copy, and nobody turned it on.", False)
 
 
 class NewWebhookAnswer(WebhookAnswer):

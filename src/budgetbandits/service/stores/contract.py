@@ -285,11 +285,14 @@ class Transaction(DecisionTransaction):
     def note_key_used(self, prefix: str, at: float) -> None: ...
 
     @abstractmethod
+    def set_key_off(self, prefix: str, off: bool) -> None: ...
+
+    @abstractmethod
     def drop_key(self, prefix: str) -> None: ...
 
     @abstractmethod
     def add_key_event(self, event: KeyEvent) -> None:
-        """Note that a key was made or dropped; the note stays when the key does not."""
+        """Note what was done to a key; the note stays when the key does not."""
 
     @abstractmethod
     def key_made_under(self, operation: str) -> str | None:

@@ -242,7 +242,7 @@ def copied(row: RowT) -> RowT:
 EventKind = Literal[
     "created", "topped up", "renewed", "arm added", "arm retired", "arm brought back", "terms changed", "decided",
     "settled", "rewarded", "failed", "voided", "expired", "active", "paused", "frozen", "closed", "clock reset",
-    "leased", "merged", "returned", "archived", "restored", "spent elsewhere",
+    "leased", "merged", "returned", "archived", "pruned", "restored", "spent elsewhere",
 ]  # fmt: skip
 
 MemberEventKind = Literal["joined", "left"]
@@ -271,6 +271,7 @@ EVENTS: dict[EventKind | MemberEventKind, str] = {
     "merged": "What a server decided with its lease was added to the campaign; `amount` is what the lease has then.",
     "returned": "A lease ended.",
     "archived": "What was before the time `amount`, in seconds since 1970, left for the archive.",
+    "pruned": "That was archived; the event has digests of the archive's files and of the checkpoint.",
     "restored": "The store was restored from a copy; a campaign that ran was paused.",
     "spent elsewhere": "What was spent after the copy that was restored, as an operator said: `amount`.",
     "joined": "A campaign became a member of the shared budget; `amount` is what it had spent.",
@@ -340,6 +341,8 @@ class Key:
     """How many requests a server takes from it; None for any number."""
     last_used_at: float | None = None
     """As of a minute ago; None if never."""
+    off: bool = False
+    """Whether it is refused: it came back with a restored copy, and no operator has turned it on."""
 
     def expired(self, now: float) -> bool:
         return self.expires_at is not None and now >= self.expires_at
@@ -347,9 +350,9 @@ class Key:
 
 @dataclass(frozen=True)
 class KeyEvent:
-    """A key was made or dropped."""
+    """A key was made or dropped, or turned off by a restore, or on again."""
 
-    kind: Literal["made", "dropped"]
+    kind: Literal["made", "dropped", "turned off", "turned on"]
     prefix: str
     scopes: tuple[str, ...]
     campaign: str | None
@@ -429,6 +432,8 @@ class Watermark:
     lease."""
     oldest_unanswered_at: float | None = None
     """When the first decision was made since the latest feedback or voided decision; None without one."""
+    minutes_from: int = 0
+    """The latest time up to which rows of minutes have ever been forgotten: from here on all of them are kept."""
 
     def moved(
         self, seq: int, decision_at: float | None, feedback_at: float | None, overrun_event: int | None

@@ -190,7 +190,7 @@ CREATE TABLE operation (
 CREATE INDEX operation_answers ON operation (campaign, at) WHERE answer IS NOT NULL;
 
 -- Keys are kept as digests: a reader of the database cannot use them. name, owner: in words; last_used_at: written once a
--- minute at most.
+-- minute at most. off: it came back with a restored copy, and nobody has turned it on.
 CREATE TABLE api_key (
     prefix TEXT PRIMARY KEY,
     digest TEXT NOT NULL,
@@ -201,10 +201,11 @@ CREATE TABLE api_key (
     owner TEXT,
     expires_at DOUBLE PRECISION,
     requests_per_second DOUBLE PRECISION,
-    last_used_at DOUBLE PRECISION
+    last_used_at DOUBLE PRECISION,
+    off BOOLEAN NOT NULL DEFAULT FALSE
 );
 
--- Who has made and dropped which key. The key itself may not exist any more. operation: the idempotency key of a form, so
+-- Who has made, dropped and turned on which key. The key itself may not exist any more. operation: the idempotency key of a form, so
 -- that one that is sent twice makes one key.
 CREATE TABLE key_event (
     seq COUNTED_KEY,
@@ -262,7 +263,8 @@ CREATE TABLE rollup (
 
 -- All events of a campaign up to number seq are in its rollups. last_overrun_event: the number of the latest event that
 -- reported an overrun. activity_seq: the times know of the events up to this number, which may be beyond seq while that
--- waits for a lease. oldest_unanswered_at: when the first decision was made since the latest feedback.
+-- waits for a lease. oldest_unanswered_at: when the first decision was made since the latest feedback. minutes_from: from
+-- this time on all rows of minutes are kept; a clock that was ahead has moved it ahead, and it never moves back.
 CREATE TABLE rollup_watermark (
     campaign TEXT PRIMARY KEY,
     seq BIGINT NOT NULL,
@@ -270,7 +272,8 @@ CREATE TABLE rollup_watermark (
     last_feedback_at DOUBLE PRECISION,
     last_overrun_event BIGINT,
     activity_seq BIGINT NOT NULL DEFAULT 0,
-    oldest_unanswered_at DOUBLE PRECISION
+    oldest_unanswered_at DOUBLE PRECISION,
+    minutes_from BIGINT NOT NULL DEFAULT 0
 ) OFTEN_CHANGED;
 
 -- A refusal changes nothing, so it has no event: servers count refusals in memory and add them here.
@@ -293,7 +296,7 @@ CREATE TABLE checkpoint (
 );
 
 -- Addresses that want to hear of campaigns: of one, or of all. secret: what notifications are signed with, so it is kept
--- as it is. tried_at: when a notification was last sent; problem: why it was not accepted, NULL if it was.
+-- as it is. tried_at: when a notification was last sent; problem: why it was not accepted, NULL if it was. off: as of keys.
 CREATE TABLE webhook (
     id TEXT PRIMARY KEY,
     url TEXT NOT NULL,
@@ -301,7 +304,8 @@ CREATE TABLE webhook (
     created_at DOUBLE PRECISION NOT NULL,
     campaign TEXT REFERENCES campaign_name (id),
     tried_at DOUBLE PRECISION,
-    problem TEXT
+    problem TEXT,
+    off BOOLEAN NOT NULL DEFAULT FALSE
 );
 
 -- What was last notified of a campaign: its standing, and its overrun.

@@ -383,6 +383,9 @@ class SqlTransaction(Statements, Transaction):
     def note_key_used(self, prefix: str, at: float) -> None:
         self.change("UPDATE api_key SET last_used_at = ? WHERE prefix = ?", (at, prefix))
 
+    def set_key_off(self, prefix: str, off: bool) -> None:
+        self.change("UPDATE api_key SET off = ? WHERE prefix = ?", (off, prefix))
+
     def drop_key(self, prefix: str) -> None:
         self.change("DELETE FROM api_key WHERE prefix = ?", (prefix,))
 

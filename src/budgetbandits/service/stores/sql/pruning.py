@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from budgetbandits.service.stores.sql.rows import insertion, places
+from budgetbandits.service.stores.records import Event
+from budgetbandits.service.stores.sql.rows import NUMBERED_EVENT, insertion, listed, places
 from budgetbandits.service.stores.sql.statements import BETWEEN, IN_ORDER, LATEST_FIRST, Statements, between
 
 CAMPAIGN_TABLES = (
@@ -31,6 +32,14 @@ class Pruning:
         query = "SELECT seq FROM checkpoint WHERE campaign = ? AND part = 0 ORDER BY seq DESC LIMIT 1"
         row = self._tx.ask(query, (campaign,)).fetchone()
         return 0 if row is None else int(row[0])
+
+    def prunings(self, campaign: str) -> list[Event]:
+        """The events of all prunings, in order."""
+        query = (
+            f"SELECT {listed(NUMBERED_EVENT)} FROM event WHERE {BETWEEN} AND {_OPERATORS} AND kind = 'pruned' "
+            f"ORDER BY {IN_ORDER}"
+        )
+        return [Event(*row) for row in self._tx.ask(query, between(campaign))]
 
     def part(self, campaign: str, seq: int, part: int) -> str | None:
         query = "SELECT content FROM checkpoint WHERE campaign = ? AND seq = ? AND part = ?"

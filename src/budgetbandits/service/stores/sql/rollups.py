@@ -5,6 +5,7 @@ A campaign's `Watermark` says how far they go, and has the times that the list o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -182,18 +183,16 @@ class Rollups:
 
     def add(self, campaign: str, counts: Iterable[Counts], mark: Watermark, minutes_from: float) -> None:
         """Add to minutes, hours and days, move the watermark, and forget older minutes."""
-        rows = list(counts)
+        rows, first = list(counts), math.ceil(minutes_from)
         values = [
             (campaign, span, each.begins, each.arm, *each.values())
             for span in SPANS
             for each in by_span(rows, span)
-            if span != MINUTE or each.begins >= minutes_from
+            if span != MINUTE or each.begins >= first
         ]
         self._tx.change_many(_ADD, values)
-        self.save_watermark(campaign, mark)
-        self._tx.change(
-            "DELETE FROM rollup WHERE campaign = ? AND span = ? AND begins < ?", (campaign, MINUTE, int(minutes_from))
-        )
+        self.save_watermark(campaign, replace(mark, minutes_from=max(mark.minutes_from, first)))
+        self._tx.change("DELETE FROM rollup WHERE campaign = ? AND span = ? AND begins < ?", (campaign, MINUTE, first))
 
     def rows(self, campaign: str, span: int, since: int = 0) -> list[Counts]:
         """The rows of this span that begin at ``since`` or later, in order."""
@@ -246,13 +245,8 @@ class Rollups:
     def mismatch(self, campaign: str, span: int) -> tuple[int, int] | None:
         """When, and for which arm, the rows of this span do not make those of the next longer one; None if all do."""
         longer, first = SPANS[SPANS.index(span) + 1], 0
-        if span == MINUTE:  # older minutes are not kept
-            row = self._tx.ask(
-                "SELECT begins FROM rollup WHERE campaign = ? AND span = ? ORDER BY begins LIMIT 1", (campaign, span)
-            ).fetchone()
-            if row is None:
-                return None
-            first = (int(row[0]) // longer + 1) * longer
+        if span == MINUTE:  # of an hour that had begun before, some may be forgotten
+            first = -(-self.watermark(campaign).minutes_from // longer) * longer
         statement = _MISMATCH.format(
             longer=longer, span=span, sums=", ".join(f"SUM({name}) AS {name}" for name in COUNTS),
             minus=", ".join(f"-{name}" for name in COUNTS),

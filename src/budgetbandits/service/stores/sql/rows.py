@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -199,7 +199,7 @@ def lease_event_of(row: Sequence[Any]) -> LeaseEvent:
 
 def key_of(row: Sequence[Any]) -> Key:
     prefix, digest, scopes, *rest = row
-    return Key(prefix, digest, tuple(scopes.split()), *rest)
+    return replace(Key(prefix, digest, tuple(scopes.split()), *rest), off=bool(row[-1]))
 
 
 def key_event_of(row: Sequence[Any]) -> KeyEvent:

@@ -7,7 +7,8 @@ there until its address has accepted it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from budgetbandits.service.stores.sql.rows import insertion, listed
 from budgetbandits.service.stores.sql.statements import Statements
@@ -26,6 +27,8 @@ class Webhook:
     """When a notification was last sent to it ..."""
     problem: str | None = None
     """... and why it was not accepted, if it was not."""
+    off: bool = False
+    """Whether nothing is sent: it came back with a restored copy, and no operator has turned it on."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,11 @@ class Delivery:
 
 
 _WEBHOOK, _DELIVERY = (tuple(each.name for each in fields(kind)) for kind in (Webhook, Delivery))
+_ON = "webhook NOT IN (SELECT id FROM webhook WHERE off)"
+
+
+def _webhook_of(row: Sequence[Any]) -> Webhook:
+    return replace(Webhook(*row), off=bool(row[-1]))
 
 
 class Webhooks:
@@ -60,14 +68,17 @@ class Webhooks:
 
     def all(self) -> list[Webhook]:
         rows = self._tx.ask(f"SELECT {listed(_WEBHOOK)} FROM webhook ORDER BY created_at, id")
-        return [Webhook(*row) for row in rows]
+        return [_webhook_of(row) for row in rows]
 
     def get(self, id: str) -> Webhook | None:
         row = self._tx.ask(f"SELECT {listed(_WEBHOOK)} FROM webhook WHERE id = ?", (id,)).fetchone()
-        return None if row is None else Webhook(*row)
+        return None if row is None else _webhook_of(row)
 
     def add(self, webhook: Webhook) -> None:
         self._tx.change(insertion("webhook", _WEBHOOK), [getattr(webhook, name) for name in _WEBHOOK])
+
+    def set_off(self, id: str, off: bool) -> None:
+        self._tx.change("UPDATE webhook SET off = ? WHERE id = ?", (off, id))
 
     def drop(self, id: str) -> None:
         """Delete an address and all that it has not accepted."""
@@ -108,13 +119,13 @@ class Webhooks:
 
     def due(self, now: float) -> list[str]:
         """Webhooks, by their ids, that have deliveries whose time has come; one of them may have been dropped."""
-        rows = self._tx.ask("SELECT DISTINCT webhook FROM webhook_delivery WHERE due_at <= ? ORDER BY webhook", (now,))
-        return [webhook for (webhook,) in rows]
+        query = f"SELECT DISTINCT webhook FROM webhook_delivery WHERE due_at <= ? AND {_ON} ORDER BY webhook"
+        return [webhook for (webhook,) in self._tx.ask(query, (now,))]
 
     def take_due(self, webhook: str, now: float, until: float, limit: int) -> list[Delivery]:
         """Deliveries to a webhook whose time has come, which are then this server's until that time."""
         query = (
-            f"SELECT {listed(_DELIVERY)} FROM webhook_delivery WHERE webhook = ? AND due_at <= ? "
+            f"SELECT {listed(_DELIVERY)} FROM webhook_delivery WHERE webhook = ? AND due_at <= ? AND {_ON} "
             f"ORDER BY due_at, id LIMIT {limit:d}"
         )
         due = [Delivery(*row) for row in self._tx.ask(query + self._tx.LOCK, (webhook, now))]
