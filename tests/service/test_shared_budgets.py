@@ -48,7 +48,7 @@ def check(store, engine, *others):
         total.update(spent=account.spent, overrun=account.overrun)
     found = shared(engine)
     assert Account(found.budget, total["spent"], total["held"], total["overrun"], leased=total["leased"],
-                   period=found.period) == found  # fmt: skip
+                   period=found.period, advance=found.advance) == found  # fmt: skip
     assert verify_shared_budget(store, "marketing") == []
 
 

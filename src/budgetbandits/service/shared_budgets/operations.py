@@ -80,8 +80,7 @@ class SharedBudgets:
             after = replace(
                 _checked(replace(before.terms, **new), to_units(account.budget)), unreported=before.unreported
             )
-            if after.period_of(now) != before.period_of(now):
-                account = replace(account, period=after.period_of(now))
+            account = replace(account, period=after.period_after(before, account, now))
             if (account, after) == (shared.account, before):
                 return
             tx.save_shared_settings(replace(shared, account=account, settings=after))
