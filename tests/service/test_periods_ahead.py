@@ -9,8 +9,11 @@ import pytest
 from budgetbandits.errors import Conflict, HoldRefused, WrongClock
 from budgetbandits.service import ledger
 from budgetbandits.service.audit.audit import verify
+from budgetbandits.service.learners import Learners
+from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.periods import Grant
+from budgetbandits.service.retention import Retention
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.shared_budgets.audit import verify_shared_budget
 from clock import Clock
@@ -287,6 +290,24 @@ def test_where_a_zone_is_behind_the_month_the_wait_is_for_the_next_one(engine, c
     with pytest.raises(HoldRefused) as refused:
         engine.decide("support", "more")
     assert refused.value.retry_after == at(2026, 3, 1, zone=ZONES[-1]) - clock.now
+
+
+def test_a_day_of_25_hours_keeps_its_cap_when_that_is_taken_off_and_set_again(real_store, clock, tmp_path):
+    """Its first hour is not archived while it lasts: what it was charged is counted again when the cap is back."""
+    berlin = "Europe/Berlin"
+    clock.now = at(2026, 10, 25, 0, 10, zone=berlin)
+    engine = DecisionService(real_store, clock)
+    engine.create("support", "bts", 100.0, ARMS, daily_cap=4.0, time_zone=berlin)
+    for number in range(8):
+        engine.feedback(engine.decide("support", f"{number}", arms=["large"]).decision, cost=0.5, reward=1.0)
+    clock.now = at(2026, 10, 25, 23, 45, zone=berlin)
+    Retention(real_store, Leases(Learners(), clock), clock, rest=0.0).prune("support", tmp_path, 1.0)
+    engine.change_terms("support", {"daily_cap": None, "time_zone": None})
+    engine.change_terms("support", {"daily_cap": 4.0, "time_zone": berlin})
+    with pytest.raises(HoldRefused) as refused:
+        engine.decide("support", "more")
+    assert refused.value.reason == "daily_cap"
+    assert verify(real_store, "support") == []
 
 
 # --- what is held when a period ends ------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from budgetbandits.service.audit.open_decisions import OpenDecisions
 from budgetbandits.service.audit.replay import Replay
 from budgetbandits.service.audit.slices import event_slices
 from budgetbandits.service.leases.leases import Leases
-from budgetbandits.service.ledger import MICROS
+from budgetbandits.service.ledger import DAY_SECONDS_MAX, MICROS
 from budgetbandits.service.rollups import Recount, roll_up_campaign
 from budgetbandits.service.shared_budgets import members
 from budgetbandits.service.stores.contract import (
@@ -98,7 +98,7 @@ class Retention:
         if not 0.0 <= days < math.inf:
             raise BadParameter(f"days is {days!r:.40}; use a number of days that is not negative")
         row, now = self._store.read(lambda tx: (find_campaign(tx, campaign), moment(tx, self._clock)))
-        archive, before = Archive(folder, row.id), float(max(int(now - days * DAY), 0))
+        archive, before = Archive(folder, row.id), float(max(int(now - _kept_seconds(days)), 0))
         with archive.locked():
             base = self._finish_earlier(row.id, archive)
             self._close(row.id, before, actor)
@@ -289,3 +289,9 @@ class Retention:
         result = self._store.write(work)
         time.sleep(self._rest * (time.perf_counter() - begun))
         return result
+
+
+def _kept_seconds(days: float) -> float:
+    """The seconds of these days: one day is the longest there is, since what the present day was charged may have to be
+    counted again."""
+    return max(days * DAY, DAY_SECONDS_MAX) if days >= 1.0 else days * DAY
