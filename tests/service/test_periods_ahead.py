@@ -372,3 +372,19 @@ def test_verify_finds_what_should_have_lapsed(store, engine, clock, tampered):
     assert any("gave back 500000 that has not lapsed" in each for each in verify_shared_budget(store, "marketing"))
     store.events.insert(place, replace(lapsed, amount=-400_000))
     assert any("gave back 100000 that has not lapsed" in each for each in verify_shared_budget(store, "marketing"))
+
+
+def test_what_was_granted_before_a_checkpoint_is_taken_back_after_it(real_store, clock, tmp_path):
+    engine = DecisionService(real_store, clock)
+    engine.create("support", "bts", 10.0, ARMS, period="month", unspent="carry")
+    engine.feedback(engine.decide("support", "january", arms=["large"]).decision, cost=0.5, reward=1.0)
+    for day in (15, 20):
+        clock.now = at(2026, 6, day)
+        engine.top_up("support", 1.0)
+    assert engine.account("support").left == 61_500_000
+    retention = Retention(real_store, Leases(Learners(), clock), clock, rest=0.0)
+    assert retention.prune("support", tmp_path, 1.0).events >= 4
+    clock.now = at(2026, 1, 16)
+    engine.reset_clock("support")
+    assert engine.account("support").left == 11_500_000
+    assert verify(real_store, "support") == verify(real_store, "support", archive=tmp_path) == []
