@@ -179,6 +179,24 @@ def test_a_budget_that_was_created_by_a_clock_ahead(engine, clock):
     assert spend(engine, "support", "february") == 10.0
 
 
+def test_a_shared_budget_without_campaigns_is_set_back_by_itself(store, engine, clock):
+    """Created by a clock ahead, nobody could join it or change it; set back twice, nothing changes."""
+    clock.now = at(2026, 4, 1)
+    engine.shared_budgets.create("marketing", 10.0, period="month", unspent="carry")
+    clock.now = at(2026, 6, 1)
+    engine.shared_budgets.change("marketing", {"period_budget": 5.0})
+    clock.now = at(2026, 1, 16)
+    with pytest.raises(WrongClock, match=r"shared budget 'marketing' is of 2026-06.*shared-budget reset-clock 'market"):
+        engine.create("spring", "bts", 1000.0, ARMS, shared_budget="marketing")
+    for _ in range(2):
+        engine.shared_budgets.reset_clock("marketing")
+    engine.create("spring", "bts", 1000.0, ARMS, shared_budget="marketing")
+    assert spend(engine, "spring", "january") == 10.0
+    clock.now = at(2026, 2, 1)
+    assert spend(engine, "spring", "february") == 5.0
+    assert verify_shared_budget(store, "marketing") == []
+
+
 def test_clocks_that_differ_a_little_are_of_the_same_period(store, engine, clock):
     """A month that has begun for one server has begun for another that is ten minutes behind, and what that one decides
     is of it."""

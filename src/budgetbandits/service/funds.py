@@ -142,11 +142,12 @@ def time_of_decision(campaign: Campaign, shared: SharedBudget | None, now: float
     """When a decision that is made now is made: a day or a period that has begun for one has begun for all. Refused if
     one has begun that is far ahead (`ledger.check_clock`)."""
     name, account = repr(campaign.name), campaign.account
-    ledger.check_clock(account.day, now, f"the latest decision of {name}", name)
-    ledger.check_clock(account.period, now, f"the latest period of {name}", name)
+    reset = f"campaign reset-clock {name}"
+    ledger.check_clock(account.day, now, f"the latest decision of {name}", reset)
+    ledger.check_clock(account.period, now, f"the latest period of {name}", reset)
     if shared is None:
         return max(now, float(account.day), float(account.period))
-    ledger.check_clock(shared.account.period, now, f"the latest period of the shared budget {shared.name!r:.60}", name)
+    ledger.check_clock(shared.account.period, now, f"the latest period of the shared budget {shared.name!r:.60}", reset)
     return max(now, float(account.day), float(account.period), float(shared.account.period))
 
 

@@ -382,8 +382,8 @@ def set_budget(account: Account, budget: int) -> Account:
     return replace(account, budget=budget)
 
 
-def check_clock(begun: float, now: float, what: str, campaign: str = "CAMPAIGN") -> None:
-    """Refuse if a day or a period has begun that is ahead of the clock.
+def check_clock(begun: float, now: float, what: str, reset: str = "campaign reset-clock CAMPAIGN") -> None:
+    """Refuse if a day or a period has begun that is ahead of the clock. ``reset`` is the command that sets it back.
 
     A clock that was far ahead for a moment has begun it. Once it is right again nobody can tell by the clock alone
     which of the two was wrong. So nothing is decided or changed until it has caught up, or an operator has said that it
@@ -392,7 +392,7 @@ def check_clock(begun: float, now: float, what: str, campaign: str = "CAMPAIGN")
     if begun > now + CLOCK_LAG_SECONDS_MAX:
         raise WrongClock(
             f"{what} is of {utc_minute(begun)}, and it is {utc_minute(now)} now; set the clock right, or, if it is, "
-            f"reset the campaign's: budgetbandits campaign reset-clock {campaign}"
+            f"go on today: budgetbandits {reset}"
         )
 
 

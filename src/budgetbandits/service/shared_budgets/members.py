@@ -16,6 +16,7 @@ from dataclasses import replace
 from pydantic_core import from_json, to_json
 
 from budgetbandits.errors import BadParameter, Conflict, NotFound
+from budgetbandits.service import ledger
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.periods import read_grants
 from budgetbandits.service.shared_budgets.rules import SharedBudget, capped
@@ -45,6 +46,9 @@ def shared_for_deciding(tx: DecisionTransaction, row: Campaign, now: float) -> S
 
 def in_period(tx: DecisionTransaction, shared: SharedBudget, now: float) -> SharedBudget:
     """A shared budget that is to be changed, in the period that has begun, if one has since its latest."""
+    name = repr(shared.name)
+    reset = f"shared-budget reset-clock {name}"
+    ledger.check_clock(shared.account.period, now, f"the latest period of the shared budget {name}", reset)
     renewed = shared.renewed(now)
     if renewed is None:
         return shared
@@ -122,8 +126,11 @@ def reset_clock(tx: Transaction, row: Campaign, now: float, actor: str | None) -
     """Bring the shared budget of a campaign back from periods to come, which a wrong clock has begun; whether there
     were any."""
     shared = tx.shared_of(row)
-    if shared is None:
-        return False
+    return shared is not None and set_back(tx, shared, now, actor)
+
+
+def set_back(tx: Transaction, shared: SharedBudget, now: float, actor: str | None) -> bool:
+    """The same of a shared budget itself."""
     account = shared.settings.set_back(shared.account, now, read_grants(tx, shared.event_key))
     if account is shared.account:
         return False
