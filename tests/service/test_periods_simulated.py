@@ -36,6 +36,7 @@ IDS = random.Random()
 def _the_same_ids(monkeypatch):
     """Ids of decisions decide what is drawn for them, so a world has its own, the same in every run."""
     monkeypatch.setattr(os, "urandom", IDS.randbytes)
+    monkeypatch.setattr("budgetbandits.service.decisions.SLICE_SECONDS", 0.0)  # one decision of a batch at a time
 
 
 @dataclass
@@ -254,21 +255,30 @@ class World:
             self.happened["decisions"] += 1
 
     def batch(self):
-        """Three or none."""
+        """Three or none: those that were made before one is refused are voided again, in the period that they began."""
         server, name, key = self.random.randrange(2), self.random.choice(NAMES), f"batch {self.number}"
         self.number += 1
-        made = []
-
-        def foretell(books):
-            for number in range(3):
-                self.place(books, name, 500_000, self.now(server), number)
-
-        if self.attempt(
-            lambda: made.extend(self.engines[server].decide_many(name, key, 3, holds={"a": 0.5, "b": 0.5})), foretell
-        ):
-            for number, answer in enumerate(made):
-                self.books.open[answer.decision] = self.books.open.pop(number)
-            self.happened["decisions"] += 3
+        books, made, refused, foretold = [self.books], [], None, None
+        for number in range(3):
+            books.append(deepcopy(books[-1]))
+            try:
+                self.place(books[-1], name, 500_000, self.now(server), number)
+            except (HoldRefused, WrongClock) as error:
+                foretold = type(error)
+                books.pop()
+                break
+        try:
+            made = self.engines[server].decide_many(name, key, 3, holds={"a": 0.5, "b": 0.5})
+        except (HoldRefused, WrongClock) as error:
+            refused = type(error)
+        assert refused == foretold, (refused, foretold)
+        self.books = books[-1]
+        for number in range(len(books) - 1):
+            if made:
+                self.books.open[made[number].decision] = self.books.open.pop(number)
+            else:
+                self.resolve(number, 0)
+        self.happened["decisions"] += len(made)
 
     def resolve(self, id, charged, keep=False):
         known = self.books.open.pop(id)
