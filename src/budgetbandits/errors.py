@@ -249,7 +249,7 @@ class DiskFull(StoreError):
 
 
 class WrongClock(BudgetBanditsError, RuntimeError):
-    """A campaign's latest decision is of a day to come: a clock is wrong, or was; nothing was decided."""
+    """A campaign's latest decision or period is of a day to come: a clock is wrong, or was; nothing was decided."""
 
 
 class ServerBusy(BudgetBanditsError, RuntimeError):

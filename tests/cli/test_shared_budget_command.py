@@ -18,6 +18,7 @@ def test_a_shared_budgets_life(say, engine, tmp_path):
     pull(engine, "ads", "1", cost=0.75, reward=1.0, arms=["search"])
     assert json.loads(say("shared-budget", "show", "marketing", "--json"))["campaigns"][0]["spent"] == 0.75
     assert "budget 8.00" in say("shared-budget", "change", "marketing", "budget=8")
+    assert "budget 8.00" in say("shared-budget", "reset-clock", "marketing")
     assert "7.25" in say("shared-budget", "list")
     say("shared-budget", "change", "marketing", "budget=x", fails="is no number")
     say("shared-budget", "change", "marketing", "currency=EUR", fails="is no change")

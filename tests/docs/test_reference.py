@@ -16,7 +16,7 @@ import pytest
 import budgetbandits
 from budgetbandits import errors
 from budgetbandits.problems.linear import FEATURE_KEYS, FEATURE_LAWS
-from budgetbandits.service.stores.records import EVENTS, EventKind, MemberEventKind
+from budgetbandits.service.stores.records import EVENTS, EventKind, SharedEventKind
 from budgetbandits.service.webhooks import NOTIFICATION_FIELDS
 from budgetbandits.terms import TERMS
 
@@ -139,7 +139,7 @@ def test_the_package_says_where_each_of_its_names_stands():
 
 
 def test_every_kind_of_event_and_every_key_of_a_feature_is_listed():
-    assert set(EVENTS) == {*get_args(EventKind), *get_args(MemberEventKind)}
+    assert set(EVENTS) == {*get_args(EventKind), *get_args(SharedEventKind)}
     assert set(FEATURE_KEYS) == {"law"} | {
         each.name for kind in FEATURE_LAWS.values() for each in dataclasses.fields(kind)
     }

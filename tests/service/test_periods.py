@@ -108,7 +108,8 @@ def test_months_that_nobody_asks_in_carry_over_as_well(engine, clock):
 
 
 def test_what_is_held_when_a_period_ends(engine, clock):
-    """It stays held; what it does not cost is free in the new period, and the total is never above what was granted."""
+    """It stays held; what it does not cost lapses with its period, and what a decision of the new one does not cost is
+    free again: the total is never above what was granted."""
     engine.create("support", "bts", 3.0, ARMS, period="month", hold_seconds=1e6)
     held = [engine.decide("support", f"held {number}", arms=["large"]) for number in range(3)]
     clock.now = at("UTC", 2026, 2, 1)
@@ -117,7 +118,7 @@ def test_what_is_held_when_a_period_ends(engine, clock):
     assert (account.held, account.left, account.budget) == (4_000_000, 2_000_000, 6_000_000)
     for each in (*held, made):
         engine.feedback(each.decision, cost=0.25, reward=1.0)
-    assert (engine.account("support").spent, engine.account("support").left) == (1_000_000, 5_000_000)
+    assert (engine.account("support").spent, engine.account("support").left) == (1_000_000, 2_750_000)
     clock.now = at("UTC", 2026, 3, 1)
     engine.decide("support", "march")
     assert engine.account("support").budget == 4_000_000

@@ -48,7 +48,7 @@ def check(store, engine, *others):
         total.update(spent=account.spent, overrun=account.overrun)
     found = shared(engine)
     assert Account(found.budget, total["spent"], total["held"], total["overrun"], leased=total["leased"],
-                   period=found.period) == found  # fmt: skip
+                   period=found.period, advance=found.advance) == found  # fmt: skip
     assert verify_shared_budget(store, "marketing") == []
 
 
@@ -203,6 +203,24 @@ def test_overruns_of_many_members_are_at_most_the_largest_amount(store, engine):
     for number in range(10):
         assert verify(store, f"member {number}") == []
     assert verify_shared_budget(store, "marketing") == []
+
+
+def test_a_member_that_comes_back_needs_no_room_for_what_it_has_spent_here(store, marketing):
+    """Spring has spent 3 of 5 and left, and 0.5 are left when it joins again: only what it spent meanwhile is new."""
+    engine = marketing
+    for number in range(3):
+        engine.feedback(engine.decide("spring", f"{number}", arms=["search"]).decision, cost=1.0, reward=0.0)
+    engine.change_terms("spring", {"shared_budget": None})
+    for number in range(3):
+        engine.feedback(engine.decide("summer", f"{number}", arms=["mail"]).decision, cost=0.5, reward=0.0)
+    engine.feedback(engine.decide("spring", "away", arms=["mail"]).decision, cost=0.25, reward=0.0)
+    engine.change_terms("spring", {"shared_budget": "marketing"})
+    assert shared(engine) == Account(5_000_000, 4_750_000)
+    engine.change_terms("spring", {"shared_budget": None})
+    engine.feedback(engine.decide("spring", "away again", arms=["mail"]).decision, cost=0.5, reward=0.0)
+    with pytest.raises(BadParameter, match=r"has spent and holds 0\.50, and the shared budget 'marketing' has 0\.25"):
+        engine.change_terms("spring", {"shared_budget": "marketing"})
+    check(store, engine, Account(4_000_000, 3_250_000))
 
 
 def test_what_cannot_join(marketing):
@@ -397,6 +415,20 @@ def test_leases_of_two_servers_and_two_campaigns(opener, clock, terms):
         assert shared(engines[0]).leased == 0
         assert 0 <= shared(engines[0]).left < 500_000
         check(one, engines[0])
+
+
+def test_an_audit_of_leases_takes_both_budgets_as_they_were_after_them(store, engine, clock):
+    """The member's own 12 are less than the shared 14 after every lease, and would not be before it."""
+    engine.shared_budgets.create("marketing", 14.0)
+    engine.create("spring", "bts", 12.0, ARMS, shared_budget="marketing", lease=4.0, lease_seconds=10.0)
+    engine.create("summer", "bts", 12.0, ARMS, shared_budget="marketing", lease=1.0, lease_seconds=10.0)
+    for number in range(12):
+        made = engine.decide(MEMBERS[number % 2], f"{number}")
+        engine.feedback(made.decision, cost=made.hold, reward=1.0)
+        clock.now += 3.0
+    leased = [event.shared_left for event in all_events(store, "spring") if event.kind in ("leased", "merged")]
+    assert None in leased
+    check(store, engine)
 
 
 def test_an_audit_finds_what_was_changed(tmp_path, clock):

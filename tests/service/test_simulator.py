@@ -579,8 +579,8 @@ class SharedWorld:
 
     def __init__(self, store, seed):
         self.random, self.store = random.Random(seed), store
-        service = DecisionService(store, clock=lambda: 1000.0)
-        self.budgets = service.shared_budgets
+        self.members = []
+        self.budgets = DecisionService(store, clock=self.now).shared_budgets
         terms = {"period": "week", "unspent": "carry" if seed % 4 else "lapse"} if seed % 2 else {}
         self.budgets.create("marketing", self.random.choice([8.0, 40.0]), **terms)
         self.members = [MemberWorld(store, 3 * seed + number) for number in range(3)]
@@ -588,7 +588,7 @@ class SharedWorld:
 
     def step(self):
         member = self.random.choice(self.members)
-        member.now = max(each.now for each in self.members)
+        member.now = self.now()
         member.step()
         what = self.random.random()
         if what < 0.02:
@@ -604,6 +604,9 @@ class SharedWorld:
             except (Conflict, BadParameter):  # it holds something, or more than what is left
                 self.happened["stayed"] += 1
         self.check_books()
+
+    def now(self):
+        return max((each.now for each in self.members), default=1000.0)
 
     def account(self):
         return self.budgets.account("marketing")

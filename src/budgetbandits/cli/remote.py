@@ -191,6 +191,9 @@ class RemoteSharedBudgets:
     def change(self, name: str, changes: Mapping[str, Any], actor: str) -> None:
         self._client.change_shared_budget(name, **changes)
 
+    def reset_clock(self, name: str, actor: str) -> None:
+        self._client.reset_shared_clock(name)
+
     def describe(self, name: str) -> dict[str, Any]:
         return asdict(self._client.shared_budget(name))
 

@@ -55,6 +55,14 @@ def change_command(
         _show(service.shared_budgets.describe(name), as_json)
 
 
+@shared_budget_app.command("reset-clock")
+def reset_clock_command(name: Name, store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
+    """Continue in the present period, after a wrong clock began one to come."""
+    with opened_service(store) as service:
+        once(lambda _: service.shared_budgets.reset_clock(name, ACTOR))
+        _show(service.shared_budgets.describe(name), as_json)
+
+
 @shared_budget_app.command("list")
 def list_command(store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """List all shared budgets and their money."""

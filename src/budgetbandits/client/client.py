@@ -317,6 +317,11 @@ class Client:
         path = f"/v1/shared-budgets/{quoted(name)}/terms"
         return self._do(Call("POST", path, SharedBudgetInfo.read, finite(changes)))
 
+    def reset_shared_clock(self, name: str) -> SharedBudgetInfo:
+        """Continue in the present period, after a wrong clock began one to come; what that was granted is taken
+        back."""
+        return self._do(Call("POST", f"/v1/shared-budgets/{quoted(name)}/reset-clock", SharedBudgetInfo.read))
+
     def shared_budget(self, name: str) -> SharedBudgetInfo:
         """One shared budget with its campaigns."""
         return self._do(Call("GET", f"/v1/shared-budgets/{quoted(name)}", SharedBudgetInfo.read))

@@ -33,9 +33,11 @@ from budgetbandits.service.campaign_checks import (
     with_larger_cap,
 )
 from budgetbandits.service.campaign_learner import ArmStatus, CampaignLearner
+from budgetbandits.service.funds import renewal_event
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import check_text, checked_name, is_id, normal
+from budgetbandits.service.periods import read_grants
 from budgetbandits.service.rollups import History
 from budgetbandits.service.shared_budgets import members
 from budgetbandits.service.shared_budgets.rules import charged
@@ -335,7 +337,8 @@ class Campaigns:
         self._change(campaign, Operation(key, asked), work)
 
     def reset_clock(self, campaign: str, key: str | None = None, actor: str | None = None) -> None:
-        """Go on today, after a clock that was far ahead has made decisions of a day to come."""
+        """Go on today, after a clock that was far ahead has made decisions of a day to come, or begun a period that is:
+        what periods to come were granted is taken back, also that of its shared budget."""
 
         def work(tx: Transaction, row: Campaign) -> None:
             now, change = moment(tx, self._clock), self._learners.changing(tx, row)
@@ -343,6 +346,7 @@ class Campaigns:
                 change.arms = change.learner.cooldowns.reset_clock(now)
                 change.row = _reset_clock(tx, row, now, actor, failed_ahead=len(change.arms) > 0)
                 change.learner.set_budget(change.row.account.budget)
+            self._in_period(tx, change.row)
 
         self._change(campaign, Operation(key, ("clock reset",)), work)
 
@@ -410,7 +414,7 @@ class Campaigns:
         account = row.settings.renewed(row.account, now)
         if account is None:
             return row
-        tx.add_event(Event(row.id, "renewed", now, amount=account.budget - row.account.budget))
+        tx.add_event(renewal_event(row, account, now))
         with self._learners.changing(tx, row.with_money(account)) as change:
             change.learner.set_budget(account.budget)
             change.whole = True
@@ -422,8 +426,7 @@ class Campaigns:
         if settings.day_zone != zone and after.account.day <= ledger.day_of(now, zone):
             booked = _booked_of_day(tx, after, now, settings.day_zone)
             after = after.with_money(ledger.set_day(after.account, ledger.day_of(now, settings.day_zone), booked))
-        if settings.period_of(now) != row.settings.period_of(now):
-            after = after.with_money(replace(after.account, period=settings.period_of(now)))
+        after = after.with_money(replace(after.account, period=settings.period_after(row.settings, after.account, now)))
         change = self._learners.changing(tx, row)
         members.move(tx, row, after, now, actor)
         tx.save_settings(after)
@@ -470,7 +473,7 @@ def _booked_since(tx: Transaction, row: Campaign, micros: int | None, now: float
 
 
 def _reset_clock(tx: Transaction, campaign: Campaign, now: float, actor: str | None, failed_ahead: bool) -> Campaign:
-    """Today is the campaign's day again, with what today's decisions hold and were charged.
+    """Today is the campaign's day again, with what today's decisions hold and were charged, in the present period.
 
     Pending decisions whose time is not over when it should be get as much time as one that is made now. Those that were
     made under a lease have no day, so there may be such decisions though the campaign's day is not to come. And
@@ -481,13 +484,15 @@ def _reset_clock(tx: Transaction, campaign: Campaign, now: float, actor: str | N
     late = [id for id, expires_at in tx.pending_decisions(campaign.id).items() if expires_at > latest]
     ahead = campaign.account.day > day
     reopened = _reopened(tx, campaign, now)
-    if not ahead and not late and not failed_ahead and reopened.settings is campaign.settings:
-        raise Conflict(f"the latest decision of {campaign.name!r} is not of a day to come; there is nothing to reset")
+    set_back = campaign.settings.set_back(campaign.account, now, read_grants(tx, campaign.id))
+    shared_ahead = members.reset_clock(tx, campaign, now, actor)
+    changed = set_back is not campaign.account or reopened.settings is not campaign.settings
+    if not (ahead or late or failed_ahead or shared_ahead or changed):
+        raise Conflict(f"no decision or period of {campaign.name!r} is of a day to come; there is nothing to reset")
     if ahead:
-        account = ledger.set_day(campaign.account, day, _booked_of_day(tx, campaign, now, zone))
-        campaign = campaign.with_money(campaign.settings.period_reset(account, now))
-        tx.save_money(campaign)
-        members.reset_clock(tx, campaign, now, actor)
+        set_back = ledger.set_day(set_back, day, _booked_of_day(tx, campaign, now, zone))
+    campaign = campaign.with_money(set_back)
+    tx.save_money(campaign)
     for id in late:
         tx.set_expiry(id, latest)
     tx.add_event(Event(campaign.id, "clock reset", now, actor=actor))

@@ -28,7 +28,7 @@ from pydantic_core import to_json
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, HoldRefused
 from budgetbandits.service import ledger
-from budgetbandits.service.funds import Funds
+from budgetbandits.service.funds import CampaignFunds, Funds
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.names import check_text
@@ -240,23 +240,21 @@ class Decisions:
 
     def _undo(self, tx: Transaction, campaign: str, asked: Sequence[DecisionKey]) -> int:
         """Void what of a batch has been made, and free its keys; what other decisions hold, and leases have."""
-        row = find_campaign(tx, campaign)
-        account = row.account
+        funds = CampaignFunds(tx, self._learners, find_campaign(tx, campaign))
         for key, digest in asked:
-            made = tx.decision_by_key(row.id, key)
+            made = tx.decision_by_key(funds.row.id, key)
             if (
                 made is not None
                 and made.request_digest == digest
                 and made.hold.state == "pending"
                 and made.reward is None
             ):
-                account, hold = ledger.void(account, made.hold)
+                account, hold = ledger.void(funds.account, made.hold)
                 tx.save_decision(replace(made, hold=hold))
                 tx.forget_key(made)
-                tx.add_event(Event(row.id, "voided", moment(tx, self._clock), made.id, made.arm))
-        if account is not row.account:
-            tx.save_money(row.with_money(account))
-        return account.held + account.leased
+                now = moment(tx, self._clock)
+                funds.book(account, Event(made.campaign, "voided", now, made.id, made.arm), made.created_at)
+        return funds.account.held + funds.account.leased
 
 
 def of_batch(refused: HoldRefused, fit: int, asked: int, taken: int) -> HoldRefused:

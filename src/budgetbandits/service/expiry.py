@@ -83,6 +83,7 @@ class Expiry:
                 charge = funds.row.settings.terms.on_expire == "charge"
                 account, hold = ledger.expire(funds.account, made.hold, charge)
                 tx.save_decision(replace(made, hold=hold))
-                funds.book(account, Event(made.campaign, "expired", now, made.id, made.arm, hold.charged))
+                event = Event(made.campaign, "expired", now, made.id, made.arm, hold.charged)
+                funds.book(account, event, made.created_at)
                 count += 1
         return name, count

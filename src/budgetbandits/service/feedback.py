@@ -181,7 +181,7 @@ class Feedback:
             event = Event(made.campaign, "rewarded", now, made.id, made.arm, reward=reward, actor=actor)
         in_full = updated.cost is not None and updated.reward is not None
         froze = account.status != funds.account.status
-        funds.book(account, event, updated if new_cost or in_full else None)
+        funds.book(account, event, made.created_at, updated if new_cost or in_full else None)
         if froze:
             _note_freeze(funds, updated, now)
         tx.save_decision(updated)
@@ -238,7 +238,8 @@ class Feedback:
             account, hold = ledger.void(funds.account, made.hold)
             tx.save_decision(replace(made, hold=hold))
             now = moment(tx, self._clock)
-            funds.book(account, Event(made.campaign, "voided", now, decision, made.arm, actor=actor))
+            event = Event(made.campaign, "voided", now, decision, made.arm, actor=actor)
+            funds.book(account, event, made.created_at)
 
         return Task(isolated(campaign, work), self._scope(campaign, [decision]))
 

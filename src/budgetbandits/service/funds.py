@@ -9,21 +9,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import replace
 
-from budgetbandits.errors import HoldRefused, WrongClock
-from budgetbandits.formatting.datetimes import utc_minute
+from budgetbandits.errors import HoldRefused
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_learner import CampaignLearner, Choice, Offer
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, Hold, Limits
 from budgetbandits.service.request import ResolvedRequest
-from budgetbandits.service.shared_budgets.members import shared_for_deciding, shared_left
+from budgetbandits.service.shared_budgets.members import in_period, lapse, shared_left
 from budgetbandits.service.shared_budgets.rules import SharedBudget, capped
 from budgetbandits.service.stores.contract import DecisionTransaction
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
 from budgetbandits.validation import RequestOptions
-
-CLOCK_LAG_SECONDS_MAX = 3600.0
-"""Seconds that a clock may be behind the day of a campaign's latest decision. Such a decision is of that day."""
 
 
 class Funds(ABC):
@@ -87,8 +83,9 @@ class Funds(ABC):
         """Write down an event of this money."""
 
     @abstractmethod
-    def book(self, account: Account, event: Event, decision: DecisionRow | None = None) -> None:
-        """Write the money and the event. With a decision, its cost is new or its reward and cost are both known now."""
+    def book(self, account: Account, event: Event, created_at: float, decision: DecisionRow | None = None) -> None:
+        """Write the money and the event, which is about a decision that was made at ``created_at``. With the decision,
+        its cost is new or its reward and cost are both known now."""
 
     @abstractmethod
     def fail(self, account: Account, failure: Event, cost: Event | None, created_at: float) -> None:
@@ -117,7 +114,7 @@ def affordable_arms(
             if refused.reason != "exhausted" or terms.period is None:
                 raise
             text = f"the budget of this {terms.period} is spent: {refused}, or wait for the next {terms.period}"
-            wait = ledger.next_period(now, terms.period, terms.time_zone) - now
+            wait = campaign.settings.next_period(account, now) - now
             raise HoldRefused("period_spent", text, wait) from None
     assert offer is not None
     return offer
@@ -141,20 +138,17 @@ def within_limits(
     return offer, limits
 
 
-def time_of_decision(campaign: Campaign, now: float) -> float:
-    """When a decision that is made now is made: a day that has begun for one has begun for all.
-
-    A clock that was far ahead for a moment has made decisions of a future day. Once it is right again nobody can tell
-    by the clock alone which of the two was wrong. So no decision is made until it has caught up, or an operator has
-    said that it is right now (`Campaigns.reset_clock`).
-    """
-    begun = float(campaign.account.day)
-    if begun > now + CLOCK_LAG_SECONDS_MAX:
-        raise WrongClock(
-            f"the latest decision of {campaign.name!r} is of {utc_minute(begun)}, and it is {utc_minute(now)} now; set "
-            f"the clock right, or, if it is, reset the campaign's: budgetbandits campaign reset-clock {campaign.name!r}"
-        )
-    return max(now, begun)
+def time_of_decision(campaign: Campaign, shared: SharedBudget | None, now: float) -> float:
+    """When a decision that is made now is made: a day or a period that has begun for one has begun for all. Refused if
+    one has begun that is far ahead (`ledger.check_clock`)."""
+    name, account = repr(campaign.name), campaign.account
+    reset = f"campaign reset-clock {name}"
+    ledger.check_clock(account.day, now, f"the latest decision of {name}", reset)
+    ledger.check_clock(account.period, now, f"the latest period of {name}", reset)
+    if shared is None:
+        return max(now, float(account.day), float(account.period))
+    ledger.check_clock(shared.account.period, now, f"the latest period of the shared budget {shared.name!r:.60}", reset)
+    return max(now, float(account.day), float(account.period), float(shared.account.period))
 
 
 class CampaignFunds(Funds):
@@ -172,20 +166,23 @@ class CampaignFunds(Funds):
         if self.row.account.status == "paused" and self.row.settings.restored_from is not None:
             raise HoldRefused("paused", "restored from a copy; no decisions until it is said what was spent since")
         ledger.check_open(self.row.account)
-        now = time_of_decision(self.row, now)
+        shared, self._shared_left = self._tx.shared_of(self.row), None
+        now = time_of_decision(self.row, shared, now)
         row, renewed = self.row, self.row.settings.renewed(self.row.account, now)
         change = (self._learners.choosing if renewed is None else self._learners.changing)(self._tx, row)
         learner, change.whole = change.learner, renewed is not None
         row = row if renewed is None else row.with_money(renewed)
-        shared, self._shared_left = shared_for_deciding(self._tx, row, now), None
-        if shared is not None and shared.account.left < row.account.left:
-            self._shared_left = shared.account.left
+        if shared is not None:
+            shared.check_open()
+            shared = in_period(self._tx, shared, now)
+            if shared.account.left < row.account.left:
+                self._shared_left = shared.account.left
         offer = affordable_arms(learner, row, now, learner.resolve(options), shared)
         offer, limits = within_limits(learner, offer, row, row.account, now)
         with change:
             if renewed is not None:
                 learner.set_budget(renewed.budget)
-                self.add_event(Event(row.id, "renewed", now, amount=renewed.budget - self.row.account.budget))
+                self.add_event(renewal_event(self.row, renewed, now))
             choice = learner.choose(offer, capped(row.account, self._shared_left))
             if choice is None:
                 ledger.stop(row.policy)
@@ -205,25 +202,44 @@ class CampaignFunds(Funds):
     def add_event(self, event: Event) -> None:
         self._tx.add_event(event)
 
-    def book(self, account: Account, event: Event, decision: DecisionRow | None = None) -> None:
-        self.row = self.row.with_money(account)
-        if decision is None:
+    def book(self, account: Account, event: Event, created_at: float, decision: DecisionRow | None = None) -> None:
+        before = self.row
+        self.row = before.with_money(before.settings.lapsed(before.account, account, created_at))
+        lapsed = self.row.account.budget != before.account.budget
+        if decision is None and not lapsed:
             self.add_event(event)
             self._tx.save_money(self.row)
-            return
-        change = self._learners.changing(self._tx, self.row)  # reads whatever it needs before anything is written
-        self.add_event(event)
-        with change:
-            change.arms = change.learner.record_feedback(decision, event)
-        self.row, self.learner = change.row, change.learner
+        else:
+            change = self._learners.changing(self._tx, self.row)  # reads all it needs before anything is written
+            self.add_event(event)
+            with change:
+                change.whole = lapsed
+                if lapsed:
+                    change.learner.set_budget(self.row.account.budget)
+                if decision is not None:
+                    change.arms = change.learner.record_feedback(decision, event)
+            self.row, self.learner = change.row, change.learner
+        lapse(self._tx, before, self.row.account, event.at, created_at)
 
     def fail(self, account: Account, failure: Event, cost: Event | None, created_at: float) -> None:
-        change = self._learners.changing(self._tx, self.row.with_money(account))
+        before = self.row
+        self.row = before.with_money(before.settings.lapsed(before.account, account, created_at))
+        change = self._learners.changing(self._tx, self.row)
         self.add_event(failure)
         if cost is not None:
             self.add_event(cost)
         with change:
             assert failure.arm is not None
+            if self.row.account.budget != before.account.budget:
+                change.whole = True
+                change.learner.set_budget(self.row.account.budget)
             change.learner.cooldowns.record_failure(failure.arm, failure.at, created_at)
             change.arms = [failure.arm]
         self.row, self.learner = change.row, change.learner
+        lapse(self._tx, before, self.row.account, failure.at, created_at)
+
+
+def renewal_event(before: Campaign, renewed: Account, now: float) -> Event:
+    """The event of a campaign's renewal."""
+    grant = before.settings.grant(before.account, renewed)
+    return Event(before.id, "renewed", now, amount=grant.amount, request=grant.to_json())

@@ -32,6 +32,13 @@ Two limits may be set on when money is spent, not only on how much. Both are che
                 (`reset_clock`) begins again with nothing, and what its first decisions give back is free in its second
     pace        whenever a decision is made, spent + held ≤ budget · elapsed / pace_seconds + the largest cap; the cap
                 is there so that the first decision need not wait
+
+A budget may be renewed by the week or the month (`records.Renewal`). Each period is granted once:
+
+    ahead       a period that lies ahead of the clock gives money to nobody: a clock is wrong, or was. Set back
+                (`set_back`), what was granted too early is taken back; what was spent of it stays spent, and is taken
+                off what the next periods get
+    lapse       where money lapses, so does what a decision of an earlier period gives back
 """
 
 from __future__ import annotations
@@ -43,8 +50,8 @@ from functools import lru_cache
 from typing import Literal, NoReturn
 from zoneinfo import ZoneInfo
 
-from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused
-from budgetbandits.formatting.datetimes import DAY, MINUTE
+from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused, WrongClock
+from budgetbandits.formatting.datetimes import DAY, MINUTE, utc_minute
 from budgetbandits.formatting.money import same_decimals
 from budgetbandits.formatting.numbers import written
 from budgetbandits.terms import AMOUNT_MAX, Period
@@ -56,6 +63,9 @@ LARGEST = int(AMOUNT_MAX) * MICROS
 QUARTER = 15 * MINUTE
 DAY_SECONDS_MAX = 25 * 3600
 """Seconds of the longest day: one on which clocks are set back."""
+
+CLOCK_LAG_SECONDS_MAX = 3600.0
+"""Seconds that a clock may be behind the day and the periods of the latest decision, which is then of these as well."""
 
 Status = Literal["active", "paused", "frozen", "closed"]
 HoldState = Literal["pending", "settled", "voided", "expired"]
@@ -114,7 +124,8 @@ def period_of(now: float, period: Period, zone: str | None = None) -> int:
 
 
 def periods_between(begun: int, later: int, period: Period) -> int:
-    """How many periods begin after the one that began then, up to one that began later."""
+    """How many periods begin after the one that began then, up to one that began later, by the calendar: the same month
+    in another time zone is no other one."""
     if period == "week":
         return round((later - begun) / (7 * DAY))
     # the middle of a month is in it in every time zone
@@ -176,11 +187,18 @@ class Account:
     """Requests that were charged, or whose cost was reported (`Hold.request_used`): no number of micros."""
     period: int = 0
     """When the present period of a budget that is renewed began, in seconds since 1970; 0 if it is not renewed."""
+    advance: int = 0
+    """Money of periods to come that was spent by a clock that was ahead; the next periods get as much less."""
 
     def __post_init__(self) -> None:
         below = self.spent < 0 or self.held < 0 or self.overrun < 0 or self.today < 0 or self.leased < 0
         if below or self.requests_used < 0 or self.spent + self.held + self.leased > self.budget:
             raise ArithmeticError(f"{self} breaks spent + held + leased <= budget")
+
+    @property
+    def taken(self) -> int:
+        """The money that is spent, held or leased."""
+        return self.spent + self.held + self.leased
 
     @property
     def left(self) -> int:
@@ -358,29 +376,54 @@ def charge(account: Account, amount: int) -> Account:
 
 def set_budget(account: Account, budget: int) -> Account:
     """Another budget; never less than what is spent and held."""
-    taken = account.spent + account.held + account.leased
-    if not taken <= budget <= LARGEST:
-        asked, least = in_words(account, budget, taken)
+    if not account.taken <= budget <= LARGEST:
+        asked, least = in_words(account, budget, account.taken)
         raise BadParameter(f"budget is {asked}; use {least}, which is spent and held, to {LARGEST // MICROS:,}")
     return replace(account, budget=budget)
 
 
+def check_clock(begun: float, now: float, what: str, reset: str = "campaign reset-clock CAMPAIGN") -> None:
+    """Refuse if a day or a period has begun that is ahead of the clock. ``reset`` is the command that sets it back.
+
+    A clock that was far ahead for a moment has begun it. Once it is right again nobody can tell by the clock alone
+    which of the two was wrong. So nothing is decided or changed until it has caught up, or an operator has said that it
+    is right now (`Campaigns.reset_clock`).
+    """
+    if begun > now + CLOCK_LAG_SECONDS_MAX:
+        raise WrongClock(
+            f"{what} is of {utc_minute(begun)}, and it is {utc_minute(now)} now; set the clock right, or, if it is, "
+            f"go on today: budgetbandits {reset}"
+        )
+
+
 def renewed(account: Account, begun: int, amount: int, periods: int, carry: bool) -> Account:
     """The account in the period that began then, the last of ``periods`` that began since the one before. Each of them
-    gets this amount, on top of what is left or in its place. Its requests are counted from 0."""
-    taken = account.spent + account.held + account.leased
-    budget = account.budget + periods * amount if carry else taken + amount
+    gets this amount, on top of what is left or in its place, less what was spent of them in advance. Its requests are
+    counted from 0."""
+    if periods < 1:
+        raise ArithmeticError(f"no period has begun since {account.period}, so none is granted")
+    whole = periods * amount
+    granted, advance = max(whole - account.advance, 0), max(account.advance - whole, 0)
+    budget = account.budget + granted if carry else account.taken + min(granted, amount)
     if budget > LARGEST:
         [asked] = in_words(account, budget)
         raise BadParameter(f"the budget would be {asked}; create a new campaign")
-    return replace(account, budget=budget, requests_used=0, period=begun)
+    return replace(account, budget=budget, requests_used=0, period=begun, advance=advance)
 
 
-def set_period(account: Account, begun: int, granted: int = 0) -> Account:
-    """The account in the period that began then; what periods to come were ``granted`` too early is taken back as far
-    as it is not spent or held."""
-    taken = account.spent + account.held + account.leased
-    return replace(account, period=begun, budget=max(account.budget - granted, taken))
+def set_back(account: Account, begun: int, granted: int) -> Account:
+    """The account in the period that began then, without what periods to come were ``granted`` too early. What of it is
+    spent or held stays in the budget, as an advance."""
+    budget = account.budget - granted
+    missing = max(account.taken - budget, 0)
+    return replace(account, period=begun, budget=budget + missing, advance=account.advance + missing)
+
+
+def lapse(before: Account, after: Account, made_at: float) -> Account:
+    """The account ``after`` a decision of that time has given money back, without that money if it is of an earlier
+    period."""
+    freed = before.taken - after.taken
+    return replace(after, budget=after.budget - freed) if freed > 0 and made_at < after.period else after
 
 
 def set_day(account: Account, day: int, booked: int) -> Account:
@@ -405,7 +448,7 @@ def _moved(
     today = max(a.today + held + spent, 0) if 0 <= placed_at - a.day < DAY_SECONDS_MAX else a.today
     return Account(
         a.budget, a.spent + spent, a.held + held, a.overrun + overrun, a.status, a.day, today, a.leased,
-        a.requests_used + requests_used, a.period,
+        a.requests_used + requests_used, a.period, a.advance,
     )  # fmt: skip
 
 

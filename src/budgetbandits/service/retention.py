@@ -34,7 +34,7 @@ from budgetbandits.service.audit.open_decisions import OpenDecisions
 from budgetbandits.service.audit.replay import Replay
 from budgetbandits.service.audit.slices import event_slices
 from budgetbandits.service.leases.leases import Leases
-from budgetbandits.service.ledger import MICROS
+from budgetbandits.service.ledger import DAY_SECONDS_MAX, MICROS
 from budgetbandits.service.rollups import Recount, roll_up_campaign
 from budgetbandits.service.shared_budgets import members
 from budgetbandits.service.stores.contract import (
@@ -96,7 +96,7 @@ class Retention:
         if not 0.0 <= days < math.inf:
             raise BadParameter(f"days is {days!r:.40}; use a number of days that is not negative")
         row, now = self._store.read(lambda tx: (find_campaign(tx, campaign), moment(tx, self._clock)))
-        return self._prune(row, folder, float(max(int(now - days * DAY), 0)), actor)
+        return self._prune(row, folder, float(max(int(now - _kept_seconds(days)), 0)), actor)
 
     def _prune(self, row: Campaign, folder: Path, before: float, actor: str | None = None) -> PruneResult:
         archive = Archive(folder, row.id)
@@ -147,7 +147,7 @@ class Retention:
             if latest is None:
                 return None
             latest = min(now, latest)
-            before = latest - latest % DAY - days * DAY
+            before = latest - latest % DAY - _kept_seconds(days)
             first = tx.events(campaign, tx.pruning().checkpoint(campaign), limit=1)
             return float(max(int(before), 0)) if first and first[0].at < before else None
 
@@ -301,3 +301,9 @@ class Retention:
         result = self._store.write(work)
         time.sleep(self._rest * (time.perf_counter() - begun))
         return result
+
+
+def _kept_seconds(days: float) -> float:
+    """The seconds of these days: one day is the longest there is, since what the present day was charged may have to be
+    counted again."""
+    return max(days * DAY, DAY_SECONDS_MAX) if days >= 1.0 else days * DAY

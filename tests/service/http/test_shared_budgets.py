@@ -32,6 +32,7 @@ def test_a_shared_budget_by_the_client(store):
         assert (standing.standing, standing.left) == ("exhausted", 0.0)
         assert standing.cause == "by its shared budget marketing: 0.0000 left, the smallest cap is 0.5000"
         assert client.change_shared_budget("marketing", budget=4.0).left == 2.0
+        assert client.reset_shared_clock("marketing").left == 2.0  # its clock is right
         shown = client.shared_budget("marketing")
         assert [(each.name, each.spent, each.left) for each in shown.campaigns] == [("spring", 1.0, 4.0),
                                                                                     ("summer", 1.0, 4.0)]  # fmt: skip

@@ -317,6 +317,7 @@ def test_the_database_refuses_what_the_ledger_must_never_do(filled):
         "status": "active",
         "requests_used": 0,
         "period": 0,
+        "advance": 0,
     }
     for tied in ({"held": 41, "leased": 0}, {"held": 20, "leased": 21}, {"held": 0, "leased": -1}):
         for name, value in (numbers | tied).items():
@@ -956,7 +957,7 @@ def test_an_event_loop_notices_that_a_postgres_has_dropped_its_connections(tmp_p
 
 def test_what_a_database_refuses_an_event_loop_is_refused_alone(filled):
     broken = object.__new__(Account)
-    numbers = dict.fromkeys(["overrun", "day", "today", "leased", "requests_used", "period"], 0)
+    numbers = dict.fromkeys(["overrun", "day", "today", "leased", "requests_used", "period", "advance"], 0)
     for name, value in ({"budget": 1, "spent": 1, "held": 1} | numbers).items():
         object.__setattr__(broken, name, value)
     broken.status = "active"

@@ -100,9 +100,9 @@ def replayed(
     differences: Differences,
     progress: Progress = lambda done, last: None,
     folder: Path | None = None,
-) -> Iterator[tuple[Event, Account, Account]]:
+) -> Iterator[tuple[Event, Account, Account, float | None]]:
     """Replay a campaign and note what does not agree. Yields each event that the store has, with the campaign's money
-    before and after it."""
+    before and after it, and when the decision was made that it is about, if it is about one."""
     cut, checkpoint = books.cut, books.checkpoint
     differences.add(unconfirmed(store, books.row.id, checkpoint, books.prunings))
     with OpenDecisions() as open:
@@ -114,7 +114,8 @@ def replayed(
                 if cut.has(event):
                     before = replay.account
                     apply(replay, event, books.recount, differences.add)
-                    yield event, before, replay.account
+                    made = replay.changed
+                    yield event, before, replay.account, None if made is None else made[1].created_at
             for _, text in wrong_rows(store, books.row.id, replay.finished):
                 differences.add(text)
             replay.finished.clear()

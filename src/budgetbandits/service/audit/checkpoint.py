@@ -28,6 +28,7 @@ from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisio
 from budgetbandits.service.audit.replay import Replay
 from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.ledger import Account
+from budgetbandits.service.periods import read_grants
 from budgetbandits.service.rollups import Recount
 from budgetbandits.service.stores.contract import Clock, Scope, Store, Transaction, find_campaign, moment
 from budgetbandits.service.stores.records import ArmRow, Campaign, Counts, Event
@@ -93,9 +94,10 @@ class Checkpoint:
         was = replace(row, policy=self.policy, account=self.account, learned=self.learned)
         settings = row.settings.versions[self.version]
         learner = CampaignLearner.from_rows(replace(was, settings=settings), known)
+        grants = store.read(lambda tx: read_grants(tx, row.id, self.seq))  # operators' events are never deleted
         return Replay(
             was, arms, learner, open, self.account, booked=Counter(self.booked), version=self.version,
-            closed_before=self.closed_before, restored=None,
+            closed_before=self.closed_before, restored=None, grants=grants,
         )  # fmt: skip
 
     def digest(self, store: Store, campaign: str) -> str:

@@ -23,6 +23,7 @@ from budgetbandits.service.funds import within_limits
 from budgetbandits.service.leases import lending
 from budgetbandits.service.leases.leases import digest, learn_all
 from budgetbandits.service.ledger import NO_LIMITS, Account, Hold, Limits
+from budgetbandits.service.periods import Grant
 from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.shared_budgets.rules import capped, charged, uncapped
 from budgetbandits.service.stores.contract import UNREADABLE, T
@@ -64,6 +65,8 @@ class Replay:
     """Decisions made before this time take no more feedback once their holds are resolved."""
     restored: bool | None = False
     """Whether it waits to hear what was spent since a copy; None while that is not known."""
+    grants: list[Grant] = field(default_factory=list)
+    """What periods were granted, and was not taken back."""
 
     def __post_init__(self) -> None:
         self._versions = self.row.settings.versions
@@ -117,8 +120,9 @@ class Replay:
         account = self.row.settings.renewed(self.account, event.at)
         _expect(account is not None, "no period had begun")
         assert account is not None
-        granted = account.budget - self.account.budget
-        _expect(granted == event.amount, f"the period would have got {granted}, not {event.amount}")
+        granted, said = self.row.settings.grant(self.account, account), Grant.of(event)
+        _expect(granted == said, f"it would have been {granted}, not {said}")
+        self.grants.append(granted)
         self.account = account
         self.learner.set_budget(account.budget)
 
@@ -141,8 +145,7 @@ class Replay:
             self.account = ledger.set_budget(self.account, change["budget"][1])
         if settings.day_zone != before.day_zone and self.account.day <= ledger.day_of(event.at, before.day_zone):
             self._set_day(event.at, settings.day_zone)
-        if settings.period_of(event.at) != before.period_of(event.at):
-            self.account = replace(self.account, period=settings.period_of(event.at))
+        self.account = replace(self.account, period=settings.period_after(before, self.account, event.at))
         _, policy = change.get("policy", (None, self.row.policy))
         self.row = replace(self.row, settings=settings, policy=policy, account=self.account)
         self.learner = self.learner.changed(self.row)
@@ -164,8 +167,9 @@ class Replay:
         zone = self.row.settings.day_zone
         if self.account.day > ledger.day_of(event.at, zone):  # or only pending decisions were given less time
             self._set_day(event.at, zone)
-            self.account = self.row.settings.period_reset(self.account, event.at)
-            self.learner.set_budget(self.account.budget)
+        self.account = self.row.settings.set_back(self.account, event.at, self.grants)
+        self.grants = [grant for grant in self.grants if grant.begun <= event.at]
+        self.learner.set_budget(self.account.budget)
         self.learner.cooldowns.reset_clock(event.at)
 
     def _restored(self, event: Event) -> None:
@@ -204,7 +208,7 @@ class Replay:
             account, hold = ledger.place(self.account, amount, event.at, limits)
         else:
             account, hold = lending.place(lent.lease.account, amount)
-        self._book(event, account)
+        self._book(event, account, event.at)
         self.booked[int(hold.placed_at // ledger.QUARTER)] += hold.booked
         known = OpenDecision(
             hold, _known(event.arm), request=event.request, propensity=event.propensity, created_at=event.at
@@ -240,7 +244,7 @@ class Replay:
             cost, cap = _known(event.amount), int(self.learner.caps[_known(event.arm)])
             before = self._account(event)
             account, hold = ledger.settle(capped(before, event.shared_left), known.hold, cost, cap)
-            self._book(event, uncapped(account, before))
+            self._book(event, uncapped(account, before), known.created_at)
             return replace(known, hold=hold, cost=cost, reward=known.reward if event.reward is None else event.reward)
 
         self._tell(event, settle)
@@ -279,7 +283,7 @@ class Replay:
 
         def change(known: OpenDecision) -> OpenDecision:
             account, hold = resolve(self._account(event), known.hold)
-            self._book(event, account)
+            self._book(event, account, known.created_at)
             return replace(known, hold=hold)
 
         self._change(event, change)
@@ -314,10 +318,12 @@ class Replay:
         lent = self._lease(event)
         return self.account if lent is None else lent.lease.account
 
-    def _book(self, event: Event, account: Account) -> None:
+    def _book(self, event: Event, account: Account, created_at: float) -> None:
         lent = self._lease(event)
         if lent is None:
-            self.account = account
+            before, self.account = self.account, self.row.settings.lapsed(self.account, account, created_at)
+            if self.account.budget != before.budget:
+                self.learner.set_budget(self.account.budget)
         else:
             _expect(account.overrun == 0, "an overrun under a lease")
             lent.lease = replace(lent.lease, account=account)

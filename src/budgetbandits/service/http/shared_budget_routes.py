@@ -115,6 +115,14 @@ def change_shared_budget(
     return _detail(service, name)
 
 
+@admin.post("/v1/shared-budgets/{name}/reset-clock")
+def reset_shared_clock(name: SharedBudgetPath, service: ThisService, actor: Actor) -> SharedBudgetDetailAnswer:
+    """Continue in the present period, after a wrong clock began one to come; what that was granted is taken back."""
+    SharedBudgets(service.store).reset_clock(name, actor)
+    log.info("shared budget clock reset", shared_budget=name)
+    return _detail(service, name)
+
+
 @admin.get("/v1/shared-budgets/{name}/verify")
 async def verify_shared_budget(request: Request, name: SharedBudgetPath, service: ThisService) -> AuditAnswer:
     """Replay the events of all its campaigns and compare the sum with the store."""

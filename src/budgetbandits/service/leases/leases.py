@@ -108,7 +108,7 @@ class LeaseFunds(Funds):
         if self._own is not None:
             self._own.learner.tag, self._own.lease_seq = self.lease.digest, self.lease.lease_seq
 
-    def book(self, account: Account, event: Event, decision: DecisionRow | None = None) -> None:
+    def book(self, account: Account, event: Event, created_at: float, decision: DecisionRow | None = None) -> None:
         self.lease = self.lease.with_money(account)
         if self.learner is not None and decision is not None:
             self.learner.tag = ""

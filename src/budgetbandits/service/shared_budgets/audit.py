@@ -17,9 +17,11 @@ from dataclasses import dataclass, field, replace
 
 from pydantic_core import from_json
 
+from budgetbandits.errors import WrongClock
 from budgetbandits.service.audit.audit import Books, Differences, compared, replayed
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.names import normal
+from budgetbandits.service.periods import Grant
 from budgetbandits.service.shared_budgets.members import former_members, member_events, own_events
 from budgetbandits.service.shared_budgets.operations import find_shared_budget
 from budgetbandits.service.shared_budgets.rules import TERM_NAMES, SharedBudget, SharedSettings, all_overruns
@@ -27,8 +29,9 @@ from budgetbandits.service.stores.contract import Store, Transaction
 from budgetbandits.service.stores.records import LEASE_MILESTONES, Event
 from budgetbandits.terms import Terms
 
-Step = tuple[int, str, Event, Account | None, Account | None]
-"""The number of an event and its campaign, the event, and the campaign's money before and after it."""
+Step = tuple[int, str, Event, Account | None, Account | None, float | None]
+"""The number of an event and its campaign, the event, the campaign's money before and after it, and when the decision
+was made that it is about."""
 
 
 @dataclass
@@ -84,16 +87,16 @@ def _compare(store: Store, books: SharedBooks, differences: Differences) -> None
         )
     watch = _Watch(books, differences)
     steps = [_steps(store, id, each, differences) for id, each in books.members.items()]
-    own: Iterator[Step] = ((event.seq, "", event, None, None) for event in books.events)
+    own: Iterator[Step] = ((event.seq, "", event, None, None, None) for event in books.events)
     for step in heapq.merge(own, *steps):
         watch.apply(step)
     watch.finish()
 
 
 def _steps(store: Store, campaign: str, books: Books, differences: Differences) -> Iterator[Step]:
-    for event, before, after in replayed(store, books, differences):
+    for event, before, after, made_at in replayed(store, books, differences):
         if event.lease is None or event.kind in LEASE_MILESTONES:
-            yield event.seq, campaign, event, before, after
+            yield event.seq, campaign, event, before, after, made_at
 
 
 @dataclass
@@ -105,6 +108,11 @@ class _Watch:
     budget: int = 0
     settings: SharedSettings = field(default_factory=SharedSettings)
     period: int = 0
+    advance: int = 0
+    grants: list[Grant] = field(default_factory=list)
+    """What periods were granted, and was not taken back."""
+    to_lapse: int = 0
+    """What decisions of earlier periods have given back, and has not lapsed by an event."""
     accounts: dict[str, Account] = field(default_factory=dict)
     """Of members, as far as they are replayed."""
 
@@ -115,7 +123,7 @@ class _Watch:
         self._taken = sum(map(_taken, [*self.accounts.values(), *self.books.former.values()]))
 
     def apply(self, step: Step) -> None:
-        seq, campaign, event, before, after = step
+        seq, campaign, event, before, after, made_at = step
         if before is None or after is None:
             self._apply_own(event)
             return
@@ -126,6 +134,9 @@ class _Watch:
         self._taken += 0 if at_once else _taken(after) - _taken(before)
         if seq <= self._since:
             return
+        self._check_period(event)
+        if made_at is not None and made_at < self.period and self.settings.terms.unspent == "lapse":
+            self.to_lapse += max(before.taken - after.taken, 0)
         if self._taken > self.budget:
             self.differences.add(f"event {seq} ({event.kind}) takes more than the shared budget {self._name!r:.60} has")
         knows = event.kind in ("decided", "settled", "leased", "merged", "spent elsewhere")
@@ -138,29 +149,63 @@ class _Watch:
 
     def _apply_own(self, event: Event) -> None:
         """An event of the shared budget itself."""
+        known = event.seq > self._since
         if event.kind in ("joined", "left"):
             return
-        before = self.settings
-        if event.kind in ("created", "terms changed"):
-            self.settings = _settings_after(before, event)
-        begun = self.settings.period_of(event.at)
         if event.kind == "renewed":
-            self._check_renewal(event)
-        if event.kind != "terms changed" or begun != before.period_of(event.at):
-            self.period = begun
+            self._renew(event, known)
+        elif event.kind == "clock reset":
+            self._set_back(event, known)
+        elif event.kind == "lapsed":
+            self.to_lapse += (event.amount or 0) if known else 0
+        else:
+            before, self.settings = self.settings, _settings_after(self.settings, event)
+            self.period = self.settings.period_after(before, self._account(), event.at)
         self.budget += event.amount or 0
 
-    def _check_renewal(self, event: Event) -> None:
+    def _account(self) -> Account:
+        """Its money, as far as renewals look at it."""
+        return Account(self.budget, min(self._taken, self.budget), period=self.period, advance=self.advance)
+
+    def _renew(self, event: Event, known: bool) -> None:
         """What a period gets, on top of what is left or in its place: then what was left must be known."""
-        if event.seq <= self._since and self.settings.terms.unspent == "lapse":
+        try:
+            account = self.settings.renewed(self._account(), event.at)
+        except WrongClock as ahead:
+            self.differences.add(f"event {event.seq} (renewed) cannot have happened: {ahead}")
             return
-        taken = min(self._taken, self.budget)
-        account = self.settings.renewed(Account(self.budget, taken, period=self.period), event.at)
-        granted = 0 if account is None else account.budget - self.budget
-        if account is None or granted != event.amount:
+        grant = Grant.of(event)
+        made = None if account is None else self.settings.grant(self._account(), account)
+        if made is not None and not known and self.settings.terms.unspent == "lapse":
+            made = replace(made, amount=grant.amount)
+        if account is None or made != grant:
             self.differences.add(
-                f"event {event.seq} (renewed) grants {event.amount}, by the terms of then it would be {granted}"
+                f"event {event.seq} (renewed) grants {grant.amount}, by the terms it would be {made}, not {grant}"
             )
+        self.period, self.advance = grant.begun, self.advance if account is None else account.advance
+        self.grants.append(grant)
+
+    def _set_back(self, event: Event, known: bool) -> None:
+        """What periods to come had got is taken back, as far as it is not spent or held: that must be known."""
+        account = self.settings.set_back(self._account(), event.at, self.grants)
+        facts = from_json(event.request or "{}")
+        said = self.budget + (event.amount or 0), facts["begun"], facts["advance"]
+        if known and (account.budget, account.period, account.advance) != said:
+            self.differences.add(f"event {event.seq} (clock reset) says {said}, by the events before it {account}")
+        _, self.period, self.advance = said
+        self.grants = [grant for grant in self.grants if grant.begun <= event.at]
+
+    def _check_period(self, event: Event) -> None:
+        """No money is taken from a period that lies ahead, or before one that has begun is granted."""
+        if event.kind not in ("decided", "leased", "merged", "spent elsewhere"):
+            return
+        try:
+            due = self.settings.renewed(self._account(), event.at) is not None and event.kind == "decided"
+        except WrongClock as ahead:
+            self.differences.add(f"event {event.seq} ({event.kind}) cannot have happened: {ahead}")
+            return
+        if due:
+            self.differences.add(f"event {event.seq} (decided) cannot have happened: a new period had begun")
 
     def finish(self) -> None:
         """Compare with the row."""
@@ -169,12 +214,14 @@ class _Watch:
                 f"the shared budget's row has the terms {self.books.shared.settings.to_dict()['terms']}, its events "
                 f"{self.settings.to_dict()['terms']}"
             )
+        if self.to_lapse:
+            self.differences.add(f"decisions of earlier periods gave back {self.to_lapse} that has not lapsed")
         whole = [*self.accounts.values(), *self.books.former.values()]
         spent, held, leased = (sum(getattr(each, name) for each in whole) for name in ("spent", "held", "leased"))
         overrun = all_overruns(*(each.overrun for each in whole))
         there = self.books.shared.account
         try:
-            made = Account(self.budget, spent, held, overrun, leased=leased, period=self.period)
+            made = Account(self.budget, spent, held, overrun, leased=leased, period=self.period, advance=self.advance)
         except ArithmeticError as error:
             self.differences.add(f"the shared budget {self._name!r:.60} by its events: {error}")
             return

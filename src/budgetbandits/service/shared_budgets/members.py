@@ -5,8 +5,8 @@ first, then the shared budget, and never two campaigns. So nobody waits in a cir
 move money are numbered in the order of their commits.
 
 A shared budget has events of its own, next to those of campaigns, by `SharedBudget.event_key`: created, terms
-changed, renewed and clock reset, with by how much its budget changed; joined and left, which name the campaign, with
-what it had spent.
+changed, renewed, lapsed and clock reset, with by how much its budget changed; joined and left, which name the campaign,
+with what it had spent.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from dataclasses import replace
 from pydantic_core import from_json, to_json
 
 from budgetbandits.errors import BadParameter, Conflict, NotFound
+from budgetbandits.service import ledger
 from budgetbandits.service.ledger import Account
+from budgetbandits.service.periods import read_grants
 from budgetbandits.service.shared_budgets.rules import SharedBudget, capped
 from budgetbandits.service.stores.contract import DecisionTransaction, Transaction
-from budgetbandits.service.stores.records import Campaign, Event, MemberEventKind
+from budgetbandits.service.stores.records import Campaign, Event, SharedEventKind
 
 
 def shared_left(tx: DecisionTransaction, row: Campaign) -> int | None:
@@ -44,12 +46,27 @@ def shared_for_deciding(tx: DecisionTransaction, row: Campaign, now: float) -> S
 
 def in_period(tx: DecisionTransaction, shared: SharedBudget, now: float) -> SharedBudget:
     """A shared budget that is to be changed, in the period that has begun, if one has since its latest."""
+    name = repr(shared.name)
+    reset = f"shared-budget reset-clock {name}"
+    ledger.check_clock(shared.account.period, now, f"the latest period of the shared budget {name}", reset)
     renewed = shared.renewed(now)
     if renewed is None:
         return shared
     tx.save_shared_budget(renewed)
-    tx.add_event(Event(shared.event_key, "renewed", now, amount=renewed.account.budget - shared.account.budget))
+    grant = shared.settings.grant(shared.account, renewed.account)
+    tx.add_event(Event(shared.event_key, "renewed", now, amount=grant.amount, request=grant.to_json()))
     return renewed
+
+
+def lapse(tx: DecisionTransaction, before: Campaign, account: Account, now: float, created_at: float) -> None:
+    """Take back from the shared budget what a decision of that time has just given back, if it is of an earlier period
+    and lapses with it; ``account`` is the campaign's money after that."""
+    freed = before.account.taken - account.taken
+    shared = tx.shared_of(before) if freed > 0 else None
+    if shared is None or shared.settings.terms.unspent != "lapse" or created_at >= shared.account.period:
+        return
+    tx.save_shared_budget(shared.with_money(replace(shared.account, budget=shared.account.budget - freed)))
+    tx.add_event(Event(shared.event_key, "lapsed", now, amount=-freed))
 
 
 def join(tx: Transaction, name: str, row: Campaign, now: float, actor: str | None) -> None:
@@ -105,15 +122,24 @@ def move(tx: Transaction, before: Campaign, after: Campaign, now: float, actor: 
         join(tx, new, after, now, actor)
 
 
-def reset_clock(tx: Transaction, row: Campaign, now: float, actor: str | None) -> None:
-    """Bring the shared budget of a campaign back from a period to come, which a wrong clock has begun."""
+def reset_clock(tx: Transaction, row: Campaign, now: float, actor: str | None) -> bool:
+    """Bring the shared budget of a campaign back from periods to come, which a wrong clock has begun; whether there
+    were any."""
     shared = tx.shared_of(row)
-    if shared is None or shared.account.period <= shared.settings.period_of(now):
-        return
-    account = shared.settings.period_reset(shared.account, now)
+    return shared is not None and set_back(tx, shared, now, actor)
+
+
+def set_back(tx: Transaction, shared: SharedBudget, now: float, actor: str | None) -> bool:
+    """The same of a shared budget itself."""
+    account = shared.settings.set_back(shared.account, now, read_grants(tx, shared.event_key))
+    if account is shared.account:
+        return False
     tx.save_shared_budget(shared.with_money(account))
+    facts = to_json({"begun": account.period, "advance": account.advance}).decode()
     taken_back = account.budget - shared.account.budget
-    tx.add_event(Event(shared.event_key, "clock reset", now, amount=taken_back, actor=actor))
+    tx.add_event(Event(shared.event_key, "clock reset", now, amount=taken_back, actor=actor, request=facts))
+    in_period(tx, shared.with_money(account), now)
+    return True
 
 
 def set_unreported(tx: Transaction, row: Campaign, unreported: bool) -> None:
@@ -140,7 +166,7 @@ def own_events(tx: Transaction, shared: SharedBudget) -> list[Event]:
 
 
 def _note(
-    tx: Transaction, shared: SharedBudget, kind: MemberEventKind, row: Campaign, now: float, actor: str | None
+    tx: Transaction, shared: SharedBudget, kind: SharedEventKind, row: Campaign, now: float, actor: str | None
 ) -> None:
     account = row.account
     facts = {"campaign": row.id, "name": row.name, "overrun": account.overrun}

@@ -16,7 +16,7 @@ from budgetbandits.errors import BadParameter, Conflict, NotFound, StoreError
 from budgetbandits.service import ledger
 from budgetbandits.service.ledger import Account, to_micros, to_units
 from budgetbandits.service.names import checked_campaign_name, normal
-from budgetbandits.service.shared_budgets.members import in_period
+from budgetbandits.service.shared_budgets.members import in_period, set_back
 from budgetbandits.service.shared_budgets.rules import TERM_NAMES, SharedBudget, SharedSettings
 from budgetbandits.service.stores.contract import Clock, Store, Transaction, moment
 from budgetbandits.service.stores.records import Campaign, Event
@@ -80,8 +80,7 @@ class SharedBudgets:
             after = replace(
                 _checked(replace(before.terms, **new), to_units(account.budget)), unreported=before.unreported
             )
-            if after.period_of(now) != before.period_of(now):
-                account = replace(account, period=after.period_of(now))
+            account = replace(account, period=after.period_after(before, account, now))
             if (account, after) == (shared.account, before):
                 return
             tx.save_shared_settings(replace(shared, account=account, settings=after))
@@ -92,6 +91,15 @@ class SharedBudgets:
             )
             event.request = to_json(facts).decode()
             tx.add_event(event)
+
+        self._store.write(work)
+
+    def reset_clock(self, name: str, actor: str | None = None) -> None:
+        """Go on in the present period, after a clock that was ahead has begun one to come: what that was granted is
+        taken back. Where none lies ahead, nothing changes."""
+
+        def work(tx: Transaction) -> None:
+            set_back(tx, find_shared_budget(tx, name), moment(tx, self._clock), actor)
 
         self._store.write(work)
 

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 from budgetbandits.errors import BadParameter, Conflict, HoldRefused
 from budgetbandits.service import ledger
 from budgetbandits.service.ledger import RETRY_SECONDS, Account, in_words
-from budgetbandits.service.stores.records import Renewal
+from budgetbandits.service.periods import Renewal
 from budgetbandits.terms import Terms
 
 TERM_NAMES = ("currency", "period", "period_budget", "unspent", "time_zone")
@@ -79,7 +79,7 @@ class SharedBudget:
         a = self.account
         return self.with_money(
             Account(a.budget, a.spent + spent, a.held + held, all_overruns(a.overrun, overrun),
-                    leased=a.leased + leased, period=a.period)
+                    leased=a.leased + leased, period=a.period, advance=a.advance)
         )  # fmt: skip
 
     def joined(self, member: Account, left_here: Account) -> SharedBudget:
@@ -123,7 +123,7 @@ class SharedBudget:
             raise HoldRefused("blocked_by_holds", f"{text}; try again later", RETRY_SECONDS)
         text = f"the shared budget {self.name!r:.60} has {left} left, {amount} needed; raise it"
         if terms.period is not None:
-            wait = ledger.next_period(now, terms.period, terms.time_zone) - now
+            wait = self.settings.next_period(account, now) - now
             raise HoldRefused("period_spent", f"{text}, or wait for the next {terms.period}", wait)
         raise HoldRefused("exhausted", f"{text}: budgetbandits shared-budget change {self.name!r:.60} budget=AMOUNT")
 

@@ -17,40 +17,9 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from budgetbandits.allocation.choosers import Kind
 from budgetbandits.errors import BadParameter
-from budgetbandits.service import ledger
 from budgetbandits.service.ledger import NO_LIMITS, Account, Hold, Limits, to_micros
+from budgetbandits.service.periods import Renewal
 from budgetbandits.terms import Terms
-
-
-class Renewal:
-    """How a budget is renewed, by its terms."""
-
-    terms: Terms
-
-    @cached_property
-    def period_budget(self) -> int:
-        """What each period gets, in micros; 0 if the budget is not renewed."""
-        amount = self.terms.period_budget
-        return 0 if amount is None else to_micros(amount, "period_budget")
-
-    def period_of(self, now: float) -> int:
-        """When the period of a moment began; 0 if the budget is not renewed."""
-        return 0 if self.terms.period is None else ledger.period_of(now, self.terms.period, self.terms.time_zone)
-
-    def renewed(self, account: Account, now: float) -> Account | None:
-        """The account in the period that has begun since its latest one; None if none has."""
-        period = self.terms.period
-        if period is None or (begun := self.period_of(now)) <= account.period:
-            return None
-        periods = ledger.periods_between(account.period, begun, period)
-        return ledger.renewed(account, begun, self.period_budget, periods, self.terms.unspent == "carry")
-
-    def period_reset(self, account: Account, now: float) -> Account:
-        """The account in the period of this moment, after a clock that was ahead or a change of terms."""
-        begun, period = self.period_of(now), self.terms.period
-        ahead = 0 if period is None else max(ledger.periods_between(begun, account.period, period), 0)
-        return ledger.set_period(account, begun, ahead * self.period_budget if self.terms.unspent == "carry" else 0)
-
 
 END_OF_TIME = float(2**40)
 """Later than any decision, in seconds since 1970."""
@@ -245,13 +214,14 @@ EventKind = Literal[
     "leased", "merged", "returned", "archived", "pruned", "restored", "spent elsewhere",
 ]  # fmt: skip
 
-MemberEventKind = Literal["joined", "left"]
-"""Of shared budgets, whose events are in the same table."""
+SharedEventKind = Literal["joined", "left", "lapsed"]
+"""Of shared budgets alone, whose events are in the same table."""
 
-EVENTS: dict[EventKind | MemberEventKind, str] = {
+EVENTS: dict[EventKind | SharedEventKind, str] = {
     "created": "The campaign or the shared budget was created; `amount` is its budget.",
     "topped up": "Money was added: `amount`.",
     "renewed": "A new period began; `amount` is what the budget grew by.",
+    "lapsed": "A decision of an earlier period gave back money of the shared budget, which grew by `amount`, below 0.",
     "arm added": "An `arm` was added; `amount` is its cap.",
     "arm retired": "An `arm` was retired.",
     "arm brought back": "A retired `arm` was brought back.",
@@ -285,7 +255,7 @@ class Event:
     """Something that happened to a campaign's money or knowledge; never changed, never deleted."""
 
     campaign: str
-    kind: EventKind | MemberEventKind
+    kind: EventKind | SharedEventKind
     at: float
     decision: str | None = None
     arm: int | None = None

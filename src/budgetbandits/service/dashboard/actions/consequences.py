@@ -56,8 +56,12 @@ class CampaignSnapshot:
     @cached_property
     def recalled(self) -> Account:
         """Its money when all leases have ended, in the period of now: every change by an operator begins with that."""
-        account = all_given_back(self.account, [lease.account for lease in self.leases])
-        return self.row.settings.renewed(account, self.now) or account
+        return self.row.settings.renewed(self.given_back, self.now) or self.given_back
+
+    @property
+    def given_back(self) -> Account:
+        """Its money when all leases have ended."""
+        return all_given_back(self.account, [lease.account for lease in self.leases])
 
     @property
     def word(self) -> str:
@@ -169,11 +173,11 @@ def _booked(subject: CampaignSnapshot, micros: int) -> tuple[CampaignSnapshot, l
 
 def _decisions_then(subject: CampaignSnapshot) -> str:
     """Whether the next request is decided once the campaign runs: a request for all arms that holds a cap."""
-    row, account = subject.row, replace(subject.recalled, status="active")
+    row, account = subject.row, replace(subject.given_back, status="active")
     limits = row.settings.limits(row.created_at)
     learner = CampaignLearner.from_rows(row, subject.arms)  # one of its own, to ask and to forget
     try:
-        now = time_of_decision(row, subject.now)
+        now = time_of_decision(row, subject.shared, subject.now)
         account = row.settings.renewed(account, now) or account
         short = _short_of_shared(subject, account, learner.smallest_cap, now)
         if short:
@@ -239,7 +243,7 @@ def closed(subject: CampaignSnapshot, _: Any) -> list[Change]:
 
 
 def _held(subject: CampaignSnapshot) -> str:
-    return subject.money(subject.recalled.held)[0]
+    return subject.money(subject.given_back.held)[0]
 
 
 def added(subject: CampaignSnapshot, arm: tuple[str, float]) -> list[Change]:

@@ -33,6 +33,7 @@ CREATE TABLE shared_budget (
     overrun BIGINT NOT NULL,
     leased BIGINT NOT NULL,
     period BIGINT NOT NULL,
+    advance BIGINT NOT NULL,
     created_at DOUBLE PRECISION NOT NULL,
     settings TEXT NOT NULL,
     CHECK (spent >= 0 AND held >= 0 AND overrun >= 0 AND leased >= 0 AND spent + held + leased <= budget)
@@ -57,8 +58,9 @@ CREATE TABLE arm_name (
 -- Money is whole micros. The CHECK is the last line of defence: the rules in ledger.py keep it, the database enforces it.
 -- day and today: when the day of the latest decision began, in seconds since 1970, and what the decisions of that day hold
 -- and were charged, for daily caps.
--- period: when the present period of a budget that is renewed began. requests_used: requests whose cost was reported, or that were charged because nothing was reported. arms_down: which arms
--- cool down because they failed many times in a row, as JSON; NULL for most campaigns.
+-- period: when the present period of a budget that is renewed began; advance: money of periods to come that was spent
+-- by a clock that was ahead. requests_used: requests whose cost was reported, or that were charged because nothing was
+-- reported. arms_down: which arms cool down because they failed many times in a row, as JSON; NULL for most campaigns.
 CREATE TABLE campaign (
     id TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -76,6 +78,7 @@ CREATE TABLE campaign (
     leased BIGINT NOT NULL DEFAULT 0,
     requests_used BIGINT NOT NULL DEFAULT 0,
     period BIGINT NOT NULL DEFAULT 0,
+    advance BIGINT NOT NULL DEFAULT 0,
     arms_down TEXT,
     CHECK (spent >= 0 AND held >= 0 AND overrun >= 0 AND leased >= 0 AND spent + held + leased <= budget),
     CHECK (status IN ('active', 'paused', 'frozen', 'closed'))

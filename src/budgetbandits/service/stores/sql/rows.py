@@ -69,7 +69,7 @@ WATERMARK = tuple(each.name for each in fields(Watermark))
 NUMBERED_EVENT, NUMBERED_KEY_EVENT = (*EVENT, "seq"), (*KEY_EVENT, "seq")
 """With the number that the store has given."""
 
-SHARED_MONEY = ("budget", "spent", "held", "overrun", "leased", "period")
+SHARED_MONEY = ("budget", "spent", "held", "overrun", "leased", "period", "advance")
 SHARED_BUDGET = ("name", *SHARED_MONEY, "created_at", "settings")
 
 money_of: Values = _getter(MONEY)
@@ -159,8 +159,8 @@ def _shared_settings_of(text: str) -> SharedSettings:
 
 
 def shared_budget_of(row: Sequence[Any]) -> SharedBudget:
-    name, budget, spent, held, overrun, leased, period, created_at, settings = row
-    account = Account(budget, spent, held, overrun, leased=leased, period=period)
+    name, budget, spent, held, overrun, leased, period, advance, created_at, settings = row
+    account = Account(budget, spent, held, overrun, leased=leased, period=period, advance=advance)
     return SharedBudget(name, account, created_at, _shared_settings_of(settings))
 
 
