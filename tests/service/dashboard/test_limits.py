@@ -72,3 +72,18 @@ def test_a_campaign_that_runs_out_is_running_out_everywhere(store, admin, shared
     answer = Service(store)("GET", "/v1/campaigns/ads/standing").json()
     assert outlook.name == answer["standing"] == "running_out"
     assert answer["runs_out"]["limit"] == ("shared_budget" if shared else "budget")
+
+
+def test_a_shared_budget_that_ends_first_stands_before_the_requests_that_the_own_one_would_last_for(store, admin):
+    engine, begun = store.engine, store.clock.now - 660.0
+    store.clock.now = begun
+    engine.shared_budgets.create("all", 20.0)
+    engine.create("ads", "bts-paced", 900.0, ARMS, horizon=30, shared_budget="all")
+    for minute in range(1, 10):
+        store.clock.now = begun + 60.0 * minute
+        pull(engine, "ads", str(minute), cost=1.0, reward=1.0)
+    roll_up(store)
+    page = seen(admin("GET", "/campaigns/ads"))
+    assert "of its shared budget, its own money lasts for all 30 requests" in page
+    for text in (page, seen(admin("GET", "/"))):
+        assert "All 30 requests" not in text
