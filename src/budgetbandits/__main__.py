@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from textwrap import fill
 
+from budgetbandits import __version__
 from budgetbandits.errors import install
 
+LAB_COMMANDS = (
+    "demo", "simulate", "bounds", "replay", "evaluate", "check", "policies", "distributions", "families", "problem",
+    "run", "paper", "report", "compare", "plot", "view", "leaderboard", "recommend",
+)  # fmt: skip
 SERVICE_COMMANDS = ("serve", "campaign", "shared-budget", "key", "webhook", "import", "backup", "restore")
 
 
@@ -17,10 +23,36 @@ def main() -> None:
     except ModuleNotFoundError as missing:
         if missing.name not in ("typer", "rich"):
             raise
-        extra = extra_of(sys.argv[1:])
-        print(f"error: this command is in an extra; {install(extra)}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(without_extras(sys.argv[1:]))
     cli.main()
+
+
+def without_extras(words: Sequence[str]) -> int:
+    """Answer what the core alone can: help and the version; the exit code. For a command, name its extra."""
+    if words == ["--version"]:
+        print(f"budgetbandits {__version__}")
+        return 0
+    if words in ([], ["--help"]):
+        print(HELP)
+        return 0 if words else 2
+    print(f"error: this command is in an extra; {install(extra_of(words))}", file=sys.stderr)
+    return 2
+
+
+def _listed(extra: str, commands: Sequence[str]) -> str:
+    return f"{install(extra)}:\n{fill(', '.join(commands), 78, initial_indent='  ', subsequent_indent='  ')}"
+
+
+HELP = f"""\
+Usage: budgetbandits [--help | --version] COMMAND
+
+The core is installed: use it from Python, by `from budgetbandits import Allocation`.
+Commands are in extras.
+
+{_listed("lab", LAB_COMMANDS)}
+
+{_listed("service", SERVICE_COMMANDS)}"""
+"""What ``--help`` prints without the packages of the command line."""
 
 
 def extra_of(words: Sequence[str]) -> str:

@@ -22,9 +22,12 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, SupportsFloat, SupportsIndex, TypedDict, Unpack
 
 from budgetbandits.errors import BadFeature, BadParameter, BudgetBanditsError, MissingKnowledge
+
+Number = SupportsFloat | SupportsIndex
+"""What a caller may give as a number, as a type: whatever `number` reads. Texts have neither method."""
 
 LARGEST = 1e300
 """Numbers are below this: sums and products of a few of them are numbers still."""
@@ -138,7 +141,7 @@ def listed(name: str, names: Iterable[str]) -> list[str]:
     return texts
 
 
-def amounts(name: str, values: Mapping[str, float]) -> dict[str, float]:
+def amounts(name: str, values: Mapping[str, Number]) -> dict[str, float]:
     """Positive amounts by the names of arms.
 
     >>> amounts("prices", {"search": 2})
@@ -152,7 +155,7 @@ def amounts(name: str, values: Mapping[str, float]) -> dict[str, float]:
     return {arm: positive(f"{name}: {arm!r:.60}", amount) for arm, amount in values.items()}
 
 
-def finite(name: str, values: Mapping[str, float]) -> dict[str, float]:
+def finite(name: str, values: Mapping[str, Number]) -> dict[str, float]:
     """Finite numbers by the names of features; True and False are 1 and 0.
 
     >>> finite("features", {"length": 12, "code": True})
@@ -217,9 +220,9 @@ class RequestFields(TypedDict, total=False):
     segment: str | None
     arms: Iterable[str] | None
     exclude: Iterable[str] | None
-    prices: Mapping[str, float] | None
-    holds: Mapping[str, float] | None
-    features: Mapping[str, float] | None
+    prices: Mapping[str, Number] | None
+    holds: Mapping[str, Number] | None
+    features: Mapping[str, Number] | None
 
 
 class DecisionFields(RequestFields, total=False):

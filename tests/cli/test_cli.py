@@ -12,10 +12,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import typer
 
 import budgetbandits
 from budgetbandits import POLICIES, Problem, family
-from budgetbandits.__main__ import main
+from budgetbandits.__main__ import LAB_COMMANDS, SERVICE_COMMANDS, main
+from budgetbandits.cli import app
+from budgetbandits.cli.demo import own_command
 from budgetbandits.errors import EXTRAS, MissingExtra
 from budgetbandits.problems.families import linear
 
@@ -245,7 +248,7 @@ def test_a_command_whose_extra_is_not_installed_says_which(problem, tmp_path):
         ("serve --port 1", "service"), ("campaign list", "service"), ("key create", "service"),
         ("webhook list", "service"), ("shared-budget list", "service"), ("backup f", "service"), ("restore", "service"),
         ("demo --serve", "service"), ("--plugin mine.py serve", "service"), ("--plugin=mine.py key", "service"),
-        ("demo", "lab"), ("run serve", "lab"), ("", "lab"), ("--help", "lab"), ("--plugin", "lab"),
+        ("demo", "lab"), ("run serve", "lab"), ("demo --help", "lab"), ("--plugin", "lab"),
     ],
 )  # fmt: skip
 def test_without_the_command_line_the_extra_of_the_command_is_named(words, extra, monkeypatch, capsys):
@@ -260,6 +263,43 @@ def test_without_the_command_line_the_extra_of_the_command_is_named(words, extra
         2,
         f"error: this command is in an extra; pip install 'budgetbandits[{extra}]', or '.[{extra}]' in a clone\n",
     )
+
+
+@pytest.mark.parametrize(("words", "code"), [(["--help"], 0), ([], 2), (["--version"], 0)])
+def test_the_core_alone_has_help_and_a_version(words, code, tmp_path):
+    """As after `pip install .`: no package of any extra can be imported."""
+    hidden = ", ".join(repr(name) for name in sorted({name for names in EXTRAS.values() for name in names}))
+    script = (
+        f"import sys; sys.modules |= dict.fromkeys([{hidden}]); sys.argv = ['budgetbandits', *{words!r}]; "
+        "from budgetbandits.__main__ import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr) == (code, "")
+    if words == ["--version"]:
+        assert done.stdout == f"budgetbandits {budgetbandits.__version__}\n"
+    else:
+        assert "pip install 'budgetbandits[lab]', or '.[lab]' in a clone:\n  demo, simulate" in done.stdout
+        assert max(map(len, done.stdout.splitlines())) < 90
+
+
+def test_the_help_of_the_core_names_every_command():
+    top = typer.main.get_command(app)
+    assert sorted((*LAB_COMMANDS, *SERVICE_COMMANDS)) == sorted(top.commands)
+
+
+def test_the_demo_names_the_command_as_it_can_be_called(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/home/me/env/bin/budgetbandits"])
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    assert own_command() == "budgetbandits"
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert own_command() == "/home/me/env/bin/budgetbandits"
+    monkeypatch.setattr(sys, "argv", ["/home/me/env/lib/budgetbandits/__main__.py"])
+    assert own_command() == f"{sys.executable} -m budgetbandits"
+    monkeypatch.setattr("budgetbandits.cli.demo.own_command", lambda: "env/bin/budgetbandits")
+    for name in ("simulate_all", "show"):
+        monkeypatch.setattr(f"budgetbandits.cli.demo.{name}", lambda *given, **more: None)
+    said = " ".join(run("demo").stdout.split())
+    assert "Your own: env/bin/budgetbandits problem uniform-bernoulli > my.toml, then env/bin/budgetbandits" in said
 
 
 def test_the_client_says_which_extra_it_is_in(monkeypatch):

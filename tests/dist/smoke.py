@@ -125,6 +125,7 @@ def check_content(wheel: Path) -> None:
 def use_core(here: Path) -> None:
     said = run(here, "python", "-c", CORE)
     expect("pip install 'budgetbandits[client]'" in said, said)
+    expect("pip install 'budgetbandits[service]'" in run(here, "budgetbandits", "--help"), "the core has no help")
     said = run(here, "budgetbandits", "policies", code=2)
     expect("pip install 'budgetbandits[lab]'" in said, said)
 

@@ -6,12 +6,14 @@
 - ``console``: lines that begin with ``$`` are run by bash and must succeed; what stands below a command is compared
   with what it prints, ``...`` for anything. A command that serves is left running until the page ends.
 - ``toml``, ``json``, ``yaml``, ``csv``: a first line ``# name.toml`` writes the file; JSON and TOML are parsed.
-- An HTML comment ``<!-- setup`` before a block is Python that readers need not see. ``<!-- not run: reason -->``
+- An HTML comment ``<!-- setup`` before a block is Python that readers need not see: it waits for servers, stands in for
+  others', and closes what was opened. What is shown uses no name and no file of it. ``<!-- not run: reason -->``
   leaves the next block out.
 - ``text``, ``bibtex``, ``mermaid`` and MyST's directives are no code. Every other language is refused.
 """
 
 import ast
+import builtins
 import contextlib
 import doctest
 import io
@@ -22,6 +24,7 @@ import re
 import socket
 import ssl
 import subprocess
+import symtable
 import sys
 import time
 import tomllib
@@ -74,6 +77,7 @@ class Block:
     language: str
     text: str
     line: int
+    hidden: bool = False
 
 
 def blocks(page):
@@ -81,7 +85,7 @@ def blocks(page):
     for found in BLOCK.finditer(text):
         line = text.count("\n", 0, found.start()) + 1
         if found["setup"] is not None:
-            yield Block("python", found["setup"], line)
+            yield Block("python", found["setup"], line, hidden=True)
         elif found["skip"] is None and found["language"] not in PROSE and not found["language"].startswith("{"):
             yield Block(found["language"], found["text"], line)
 
@@ -200,6 +204,55 @@ def test_the_blocks_of_a_page_run(path, tmp_path, monkeypatch):
             page.run(block)
     finally:
         page.close()
+
+
+def hidden_names(page):
+    """Names that visible Python reads though only hidden Python has bound them, or nothing has; block after block."""
+    known, missing = set(dir(builtins)) | {"__name__"}, {}
+    for block in code(page):
+        if block.language != "python" or block.hidden or re.match(r"# [\w./-]+\.py\n", block.text):
+            continue
+        text = block.text
+        if ">>>" in text:
+            text = "".join(example.source for example in doctest.DocTestParser().get_examples(text))
+        table = symtable.symtable(text, str(page), "exec")
+        for name in read_globals(table) - known - bound_globals(table):
+            missing.setdefault(name, block.line)
+        known |= bound_globals(table)
+    return missing
+
+
+def bound_globals(table):
+    return {each.get_name() for each in table.get_symbols() if each.is_assigned() or each.is_imported()}
+
+
+def read_globals(table):
+    """Names of the module that are read in it, or in a function of it."""
+    top = table.get_type() == "module"
+    here = {each.get_name() for each in table.get_symbols() if each.is_referenced() and (top or each.is_global())}
+    return here.union(*map(read_globals, table.get_children()))
+
+
+@pytest.mark.parametrize("path", [page for page in PAGES if code(page)], ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_block_needs_a_name_that_is_hidden(path):
+    """Whoever pastes what a page shows, from top to bottom, has all names that it uses."""
+    assert hidden_names(path) == {}
+
+
+def test_a_block_that_needs_what_is_hidden_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "<!-- setup\nfile = open('x')\nsecret = 1\n-->\n"
+        "```python\nimport os\n\n\ndef f(a):\n    return a + secret\n```\n"
+        "```python\n>>> f(os)\n>>> [b for b in file]\n```\n"
+    )
+    assert hidden_names(page) == {"secret": 5, "file": 12}
+
+
+def test_no_page_hides_a_file_that_it_needs():
+    for page in PAGES:
+        hidden = [block for block in code(page) if block.hidden]
+        assert [block.line for block in hidden if re.search(r"\bopen\(|write_(text|bytes)", block.text)] == [], page
 
 
 def test_blocks_say_their_language():

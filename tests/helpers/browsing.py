@@ -14,6 +14,12 @@ def button(page):
     return {html.unescape(name): html.unescape(value) for name, value in hidden} or None
 
 
+def seen(answer):
+    """What a page says, without its drawings."""
+    page = re.sub(r"<(script|style|svg).*?</\1>", " ", answer.text, flags=re.S)
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page)))
+
+
 class Browser:
     """A person at a browser, without one: keeps cookies, follows redirects if told to."""
 

@@ -91,6 +91,17 @@ def test_a_campaign_whose_money_ends_within_a_day_is_running_out(service):
         assert (seen["spent_24_hours"], seen["rewards_24_hours"], seen["reward_24_hours"]) == (12.0, 6, 3.0)
 
 
+def test_members_of_a_shared_budget_run_out_with_it(service):
+    """30 at 4 an hour together: 7.5 hours, where their own 500 would last for ten days."""
+    service.engine.shared_budgets.create("all", 30.0)
+    for name in ("spring", "summer"):
+        campaign = service.engine.create(name, "bts", 500.0, ARMS, shared_budget="all")
+        spending(service.store, campaign, [2.0] * 6)
+    for seen in (standing(service, "spring"), *service("GET", "/v1/standings").json()):
+        assert (seen["standing"], seen["left"], seen["runs_out"]["limit"]) == ("running_out", 30.0, "shared_budget")
+        assert seen["runs_out"]["median"] == pytest.approx(seen["at"] + 3600.0 * 7.5, abs=2.0)
+
+
 @pytest.mark.parametrize("on_limit", ["refuse", "cheapest"])
 def test_a_campaign_that_has_spent_the_money_of_the_day_says_so(service, on_limit):
     engine = service.engine

@@ -32,10 +32,10 @@ from budgetbandits.errors import (
 from budgetbandits.numerics.arrays import ArmMask, Array
 from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request
 from budgetbandits.policies.files import policy_of
-from budgetbandits.validation import RequestFields, RequestOptions, integer, positive
+from budgetbandits.validation import Number, RequestFields, RequestOptions, integer, positive
 
 
-def default_policy(cost_max: float | Mapping[str, float], horizon: float | None, features: Sequence[str]) -> str:
+def default_policy(cost_max: Number | Mapping[str, Number], horizon: Number | None, features: Sequence[str]) -> str:
     """The policy of an allocation that names none."""
     if len(features):
         return "bts-linear"
@@ -80,15 +80,15 @@ class Allocation(AllocationState):
         self,
         policy: Policy | type[Policy] | str | None = None,
         arms: Sequence[str] = (),
-        budget: float | None = None,
+        budget: Number | None = None,
         *,
-        cost_max: float | Mapping[str, float] = 1.0,
-        reward_max: float = 1.0,
+        cost_max: Number | Mapping[str, Number] = 1.0,
+        reward_max: Number = 1.0,
         seed: int | None = None,
-        history: Mapping[str, tuple[int, float, float]] | None = None,
-        costs: Mapping[str, float] | None = None,
-        cost_floor: float | None = None,
-        horizon: float | None = None,
+        history: Mapping[str, tuple[Number, Number, Number]] | None = None,
+        costs: Mapping[str, Number] | None = None,
+        cost_floor: Number | None = None,
+        horizon: Number | None = None,
         features: Sequence[str] = (),
         propensity_draws: int = 0,
     ) -> None:
@@ -127,7 +127,7 @@ class Allocation(AllocationState):
 
     # --- ask and tell --------------------------------------------------------------------------------------------
 
-    def ask(self, hold: float | bool = False, **options: Unpack[RequestFields]) -> Ask:
+    def ask(self, hold: Number | bool = False, **options: Unpack[RequestFields]) -> Ask:
         """The arm to pull next.
 
         With ``hold`` an amount of money is set aside until the cost is reported: True for the most that the pull can
@@ -185,7 +185,7 @@ class Allocation(AllocationState):
             number = self._asks.add(ask)
             return Ask(number, session.names[arm]) if chances is None else self._named(number, ask)
 
-    def can_ask(self, hold: float | bool = False, **options: Unpack[RequestFields]) -> bool:
+    def can_ask(self, hold: Number | bool = False, **options: Unpack[RequestFields]) -> bool:
         """Whether `ask` with these arguments would name an arm now: the money to be held is there, neither spent nor
         held by others, and the policy goes on.
 
@@ -207,7 +207,7 @@ class Allocation(AllocationState):
                 return learner.can_continue
 
     def tell(
-        self, ask: Ask | int | str, *, reward: float | None = None, cost: float | None = None, failed: bool = False
+        self, ask: Ask | int | str, *, reward: Number | None = None, cost: Number | None = None, failed: bool = False
     ) -> None:
         """Report the reward and the cost of a pull, in the user's units; one now and the other later if need be.
 
@@ -255,7 +255,7 @@ class Allocation(AllocationState):
             if reward is None or known.cost is not None or overrun:  # the two come one after the other
                 self._update_plan_inputs()
 
-    def _tell_failure(self, ask: Ask | int | str, reward: float | None, cost: float | None) -> None:
+    def _tell_failure(self, ask: Ask | int | str, reward: Number | None, cost: Number | None) -> None:
         number, known = self._find(ask, reward=True, cost=cost is not None)
         name = self._session.names[known.arm]
         earned = 0.0 if reward is None else self._units.reward(reward, name)
@@ -280,7 +280,7 @@ class Allocation(AllocationState):
 
     # --- changes on the way --------------------------------------------------------------------------------------
 
-    def top_up(self, amount: float) -> None:
+    def top_up(self, amount: Number) -> None:
         """Add to the budget. A policy that plans with it gets the new one."""
         with self._lock:
             self._money.budget = positive(
@@ -288,7 +288,7 @@ class Allocation(AllocationState):
             )
             self._update_plan_inputs()
 
-    def set_horizon(self, horizon: float) -> None:
+    def set_horizon(self, horizon: Number) -> None:
         """The budget is for this many requests in all, those already answered included."""
         with self._lock:
             self._session.learner.set_horizon(planned_requests(self.policy, horizon))
@@ -297,9 +297,9 @@ class Allocation(AllocationState):
         self,
         name: str,
         *,
-        history: tuple[int, float, float] | None = None,
-        cost: float | None = None,
-        cost_max: float | None = None,
+        history: tuple[Number, Number, Number] | None = None,
+        cost: Number | None = None,
+        cost_max: Number | None = None,
     ) -> None:
         """A new arm, from the next ask on; ``cost`` is for policies that must know the costs, ``cost_max`` for arms
         with largest costs of their own; it may not be above the largest of the first arms."""
@@ -346,7 +346,7 @@ class Allocation(AllocationState):
         return number, self._asks.find(number, reward, cost)
 
     def _resolve(
-        self, hold: float | bool, fields: RequestFields
+        self, hold: Number | bool, fields: RequestFields
     ) -> tuple[ArmMask, Array | None, Array | float, Array | None]:
         """The arms that may answer a request, their prices if it says any, what an ask of each would hold, and the
         features of the request if there are any."""

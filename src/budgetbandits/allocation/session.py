@@ -19,7 +19,7 @@ from budgetbandits.allocation.learner import Learner
 from budgetbandits.errors import BadFeature, NoArmLeft, UnknownArm
 from budgetbandits.numerics.arrays import ArmMask, Array
 from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, State
-from budgetbandits.validation import RequestOptions, listed
+from budgetbandits.validation import Number, RequestOptions, listed
 
 ARMS_NAMED_MAX = 8
 """Arms, or features, that an error message lists."""
@@ -104,7 +104,7 @@ class ArmSession:
             raise NoArmLeft("arms and exclude leave no arm to choose from; allow one that is not retired")
         return allowed
 
-    def feature_values(self, features: Mapping[str, float] | None) -> Array | None:
+    def feature_values(self, features: Mapping[str, Number] | None) -> Array | None:
         """The features of a request in the policy's order; None for a policy that looks at none."""
         names = self.features
         if not names:

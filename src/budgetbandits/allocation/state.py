@@ -24,7 +24,7 @@ from budgetbandits.formatting.tables import MOST_ROWS, Table, column, left_out
 from budgetbandits.policies import label, parse_policy
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.posteriors import posterior
-from budgetbandits.validation import positive
+from budgetbandits.validation import Number, positive
 
 FORMAT = "budgetbandits-allocation"
 VERSION = 1
@@ -294,7 +294,7 @@ class AllocationState:
         return self
 
 
-def planned_requests(policy: Policy, horizon: float) -> float:
+def planned_requests(policy: Policy, horizon: Number) -> float:
     """A number of requests for a policy that plans with it; an error for one that does not."""
     if "horizon" not in policy.needs:
         raise BadParameter(

@@ -9,7 +9,7 @@ import numpy as np
 
 from budgetbandits.errors import BadParameter, CostOutOfRange, MissingKnowledge, RewardOutOfRange
 from budgetbandits.numerics.arrays import ArmMask, Array
-from budgetbandits.validation import LARGEST, RequestOptions, number, positive, whole
+from budgetbandits.validation import LARGEST, Number, RequestOptions, number, positive, whole
 
 ROUNDING = 1e-12
 """A share of the largest cost or reward: sums of the user's own may be a last bit above it."""
@@ -42,14 +42,14 @@ class Units:
 
     @classmethod
     def of(
-        cls, cost_max: float | Mapping[str, float], reward_max: float, arms: Iterable[str], own_scales: bool
+        cls, cost_max: Number | Mapping[str, Number], reward_max: Number, arms: Iterable[str], own_scales: bool
     ) -> Units:
         """With one largest cost for all arms, or one for each; then ``own_scales`` says whether the policy can use
         them."""
         largest, caps = caps_of(cost_max, arms)
-        return cls(largest, reward_max, caps, caps is not None and own_scales)
+        return cls(largest, positive("reward_max", reward_max), caps, caps is not None and own_scales)
 
-    def joined_by(self, name: str, cost_max: float | None) -> Units:
+    def joined_by(self, name: str, cost_max: Number | None) -> Units:
         """The units when there is one more arm."""
         if self.caps is None:
             if cost_max is not None:
@@ -65,13 +65,13 @@ class Units:
             )
         return replace(self, caps={**self.caps, name: cap})
 
-    def reward(self, value: float, arm: str) -> float:
+    def reward(self, value: Number, arm: str) -> float:
         """A reward, checked, in the user's units."""
         if type(value) is float and 0.0 <= value <= self.reward_max:
             return value
         return _within(value, self.reward_max, "reward", arm, RewardOutOfRange)
 
-    def cost(self, value: float, arm: str) -> tuple[float, float]:
+    def cost(self, value: Number, arm: str) -> tuple[float, float]:
         """A cost, checked, in the user's units: as a policy learns it, up to the arm's largest, and as it is booked."""
         cap = self.cost_max if self.caps is None else self.caps[arm]
         cost = value if type(value) is float else number(value)
@@ -95,14 +95,14 @@ class Units:
         """The arms' caps as shares of the largest, if they have their own."""
         return None if self.caps is None else [self.caps[arm] / self.cost_max for arm in arms]
 
-    def cost_floor(self, value: float) -> float:
+    def cost_floor(self, value: Number) -> float:
         """A lower bound on mean costs, in a policy's units."""
         floor = positive("cost_floor", value)
         if floor > self.cost_max:
             raise BadParameter(f"cost_floor is {floor:g}, above cost_max {self.cost_max:g}; lower it")
         return floor / self.cost_max
 
-    def known_cost(self, name: str, costs: Mapping[str, float]) -> float:
+    def known_cost(self, name: str, costs: Mapping[str, Number]) -> float:
         """An arm's mean cost that is known beforehand, in a policy's units."""
         if name not in costs:
             raise MissingKnowledge(f"costs has no entry for arm {name!r}; give every arm one")
@@ -111,7 +111,7 @@ class Units:
             raise CostOutOfRange(f"known cost of arm {name!r} is 0; give it a positive cost")
         return cost / self.cost_max
 
-    def past(self, name: str, past: tuple[int, float, float]) -> tuple[int, float, float]:
+    def past(self, name: str, past: tuple[Number, Number, Number]) -> tuple[int, float, float]:
         """An arm's history, checked: pulls, total reward and total cost, in a policy's units."""
         try:
             pulls, reward, cost = past
@@ -123,7 +123,7 @@ class Units:
         return count, reward / self.reward_max, cost / self.scale(name)
 
 
-def caps_of(cost_max: float | Mapping[str, float], arms: Iterable[str]) -> tuple[float, dict[str, float] | None]:
+def caps_of(cost_max: Number | Mapping[str, Number], arms: Iterable[str]) -> tuple[float, dict[str, float] | None]:
     """The largest cost of all, and those of single arms if they have their own.
 
     >>> caps_of({"small": 0.01, "large": 2}, ["small", "large"])
@@ -161,7 +161,7 @@ def checked_names(names: Iterable[str], fewest: int = 2) -> list[str]:
     return checked
 
 
-def _within(value: float, top: float, kind: str, arm: str, error: type[Exception]) -> float:
+def _within(value: Number, top: float, kind: str, arm: str, error: type[Exception]) -> float:
     found = number(value, truth=error is RewardOutOfRange)
     if 0.0 <= found <= top:
         return found
@@ -196,7 +196,7 @@ def estimated(options: RequestOptions, allowed: ArmMask, names: Sequence[str], u
 
 
 def amounts_to_hold(
-    hold: float | bool, options: RequestOptions, estimates: Array | None, names: Sequence[str], units: Units
+    hold: Number | bool, options: RequestOptions, estimates: Array | None, names: Sequence[str], units: Units
 ) -> Array | float:
     """The amount that an ask of each arm holds: one number if it is the same for all."""
     amount = units.cost_max if hold is True else 0.0 if hold is False else positive("hold", hold)

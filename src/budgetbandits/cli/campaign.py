@@ -377,6 +377,7 @@ def show_all(rows: list[dict[str, Any]], as_json: bool) -> None:
         return
     console, kinds = terminal(), _kinds(rows)
     table = plain_table("campaign", "standing", numbers=kinds)
+    rows = [row if row["outlook"] is None else row | {"left": row["outlook"]["left"]} for row in rows]
     for row in rows:
         table.add_row(escape(row["name"]), _standing(row), *same_decimals([row[name] for name in kinds]))
     if not rows:
@@ -409,7 +410,7 @@ def show(service: DecisionService, campaign: str, as_json: bool) -> None:
     console.print(f"[bold]{escape(row['name'])}[/]  {standing}  {row['policy']}  since {local_time(row['created_at'])}")
     if outlook["cause"]:
         console.print(outlook["cause"], markup=False)
-    print_money(console, row, _kinds([row]))
+    print_money(console, row | {"left": outlook["left"]}, _kinds([row]))
     print_terms(console, _terms(row))
     table = plain_table("arm")
     for title in ("cost cap", "pulls", "open", "cost", "reward", "reward per cost"):

@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import random
+import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
 from budgetbandits.cli.screen import AsJson, print_json, terminal
 from budgetbandits.cli.simulate import record, show, simulate_all
@@ -73,10 +76,19 @@ def demo_command(
         print_json(record(problem, outcomes))
         return
     show(problem, outcomes, title=f"uniform-bernoulli, means in [0.1, 1], seed {seed}")
+    command = escape(own_command())
     terminal().print(
-        "\nYour own: [bold].venv/bin/budgetbandits problem uniform-bernoulli > my.toml[/bold], then "
-        "[bold].venv/bin/budgetbandits simulate my.toml --policy bts --policy kube --budget 2000[/bold]"
+        f"\nYour own: [bold]{command} problem uniform-bernoulli > my.toml[/bold], then "
+        f"[bold]{command} simulate my.toml --policy bts --policy kube --budget 2000[/bold]"
     )
+
+
+def own_command() -> str:
+    """How this command line can be called from here: by its name where that is found, else as it was called."""
+    if shutil.which("budgetbandits"):
+        return "budgetbandits"
+    called = sys.argv[0]
+    return f"{sys.executable} -m budgetbandits" if called.endswith(".py") else called
 
 
 def serve_demo(port: int, open_page: bool) -> None:

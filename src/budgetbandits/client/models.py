@@ -115,7 +115,7 @@ class StandingInfo(Info):
     spent_24_hours: float
     rewards_24_hours: int
     reward_24_hours: float
-    runs_out: Mapping[str, float | None] | None = None
+    runs_out: Mapping[str, float | str | None] | None = None
     """When the money is likely to end: ``median``, ``low`` and ``high``, in seconds since 1970."""
     pace: Mapping[str, Any] | None = None
     """Against the plan: ``plan``, ``behind``, ``behind_share`` and ``verdict``; None without one."""

@@ -63,9 +63,10 @@ def check_new_campaign(
     arms: Mapping[str, float],
     known: Mapping[str, Any] | None = None,
     **terms: Any,
-) -> None:
-    """Refuse what `Campaigns.create` would refuse, but for a name that is taken."""
-    planned_campaign(name, policy, budget, arms, known or {}, Terms(**terms).checked())
+) -> Campaign:
+    """The campaign that `Campaigns.create` would create, or its refusal, but for a name that is taken and a shared
+    budget that cannot be joined."""
+    return planned_campaign(name, policy, budget, arms, known or {}, Terms(**terms).checked()).campaign
 
 
 def planned_campaign(

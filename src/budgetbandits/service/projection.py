@@ -6,6 +6,10 @@ degrees of freedom, so that the share of the latter in both follows Beta(Tk, mk)
 that share is at least what is left, divided by that plus what was spent in the m slots; the median and the ends of the
 interval are the T for which this has the probabilities 50, 2.5 and 97.5 %.
 
+What keeps money from being spent makes it last for longer: a daily cap, the pace, and that a member of a shared budget
+stops when its own money is spent. What ends a campaign is the first of two: its own budget, or the shared one, which
+all of its members spend. A budget that is renewed before it is spent does not end.
+
 k is the square of the mean over the variance of a slot. The variance is enlarged for slots that resemble the one
 before: (1 + r) / (1 − r) times, with r their correlation, less its bias for few slots. And k is smaller by as much as
 Student's law is wider than the normal law, since the variance is estimated as well.
@@ -15,14 +19,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import pairwise, zip_longest
+from typing import TYPE_CHECKING, Literal
 
+from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.service import ledger
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.stores.records import CampaignSummary
+from budgetbandits.service.stores.records import CampaignSummary, Renewal
 from budgetbandits.service.stores.sql import rollups
 from budgetbandits.service.stores.sql.dashboard import Pages
+
+if TYPE_CHECKING:  # the contract of the stores imports it, too
+    from budgetbandits.service.shared_budgets.rules import SharedBudget
 
 SLOTS_MIN, SLOTS_MAX = 5, 24
 """The fewest slots for a projection, and the most that are kept apart; more are put together."""
@@ -49,11 +58,86 @@ class MedianInterval:
 
 @dataclass(frozen=True)
 class RunsOut:
-    """Seconds since 1970; ``high`` is None if it is later than anything that is said."""
+    """When money runs out, in seconds since 1970; ``high`` is None if it is later than anything that is said.
+
+    limit  which budget ends first: the campaign's own, or the one that it shares
+    """
 
     median: float
     low: float
     high: float | None
+    limit: Literal["budget", "shared_budget"] = "budget"
+
+
+@dataclass(frozen=True)
+class DayLimit:
+    """What a daily cap leaves, in the user's unit.
+
+    cap    the most of a day
+    today  the most of the rest of today
+    ends   seconds until the next day begins
+    """
+
+    cap: float = math.inf
+    today: float = math.inf
+    ends: float = math.inf
+
+    @classmethod
+    def of(cls, glance: CampaignSummary, now: float) -> DayLimit:
+        """The campaign's; none if an arm answers beyond its daily cap. What is held now is spent today."""
+        limits = glance.settings.limits(glance.created_at)
+        left = ledger.today_left(glance.account, now, limits)
+        if left is None or limits.daily_cap is None or glance.settings.terms.on_limit != "refuse":
+            return cls()
+        today = max(left, 0) + glance.held
+        return cls(to_units(limits.daily_cap), to_units(today), ledger.next_day(now, limits.zone) - now)
+
+    def seconds(self, free: float, amount: float) -> float:
+        """How long an amount lasts that would be spent in ``free`` seconds if there were no cap.
+
+        >>> DayLimit(cap=25.0, today=10.0, ends=3600.0).seconds(free=7200.0, amount=75.0) / 3600
+        49.4
+        """
+        if not 0.0 < free < math.inf or math.isinf(self.cap):
+            return free
+        rate = amount / free
+        first = min(rate * self.ends, self.today)
+        if amount <= first:
+            return free
+        a_day, rest = min(rate * DAY, self.cap), amount - first
+        days = math.ceil(rest / a_day) - 1
+        return self.ends + days * DAY + (rest - days * a_day) / rate
+
+    def spent(self, rate: float, seconds: float) -> float:
+        """What is spent in ``seconds`` from now on, at a rate while the cap allows it."""
+        days, part = divmod(max(seconds - self.ends, 0.0), DAY)
+        first = min(rate * min(seconds, self.ends), self.today)
+        return first + days * min(rate * DAY, self.cap) + min(rate * part, self.cap)
+
+
+NO_DAY_LIMIT = DayLimit()
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What a campaign has spent in slots of time, and how it may go on.
+
+    left  what it may still spend of its own budget, what it holds included
+    """
+
+    slots: list[float]
+    seconds: int
+    left: float
+    day: DayLimit = NO_DAY_LIMIT
+
+    @property
+    def rate(self) -> float:
+        """Per second."""
+        return sum(self.slots) / (len(self.slots) * self.seconds) if self.slots else 0.0
+
+    def spent(self, seconds: float, faster: float) -> float:
+        """What it spends in ``seconds`` from now on, if that is ``faster`` times its rate."""
+        return min(self.day.spent(faster * self.rate, seconds), self.left)
 
 
 def projections(
@@ -61,18 +145,83 @@ def projections(
 ) -> dict[str, RunsOut | None]:
     """For campaigns that run, by id, from what they have spent by the hour in the last day; by the minute, of the
     last two hours, if that is fewer than six whole hours. The list and the page ask here, and read the same rollups."""
+    spending, made = _spending(pages, glances, by_hour, now), dict[str, RunsOut | None]()
+    names = sorted({name for each in glances if (name := each.settings.terms.shared_budget) is not None})
+    shared = {each.name: _shared_end(pages, each, now) for each in pages.shared_budgets(names)}
+    for each in glances:
+        one, limits, terms = spending[each.id], each.settings.limits(each.created_at), each.settings.terms
+        earliest = ledger.earliest_end(each.account.budget, limits) if terms.on_limit == "refuse" else 0.0
+        own = _before_renewal(runs_out(one.slots, one.seconds, one.left, now, earliest, one.day), each.settings, now)
+        ends = [end for end in (own, shared.get(terms.shared_budget or "")) if end is not None]
+        made[each.id] = min(ends, key=lambda end: end.median, default=None)
+    return made
+
+
+def _spending(
+    pages: Pages, glances: Sequence[CampaignSummary], by_hour: dict[str, dict[int, int]], now: float
+) -> dict[str, Spending]:
     hours = {each.id: _whole_slots(each, rollups.HOUR, 24, by_hour[each.id], now) for each in glances}
     young = [each.id for each in glances if len(hours[each.id]) < WHOLE_HOURS_MIN]
     by_minute = pages.spent_by(rollups.MINUTE, young, now - (MINUTES_MAX + 1) * rollups.MINUTE)
-    made: dict[str, RunsOut | None] = {}
+    made = {}
     for each in glances:
         slots, seconds = hours[each.id], rollups.HOUR
         if each.id in by_minute:
             slots, seconds = _whole_slots(each, rollups.MINUTE, MINUTES_MAX, by_minute[each.id], now), rollups.MINUTE
-        left, budget = to_units(each.left + each.held), each.account.budget
-        earliest = ledger.earliest_end(budget, each.settings.limits(each.created_at))
-        made[each.id] = runs_out(slots, seconds, left, now, earliest)
+        left = to_units(each.account.left + each.held)
+        made[each.id] = Spending(slots, seconds, left, DayLimit.of(each, now))
     return made
+
+
+def _before_renewal(out: RunsOut | None, terms: Renewal, now: float) -> RunsOut | None:
+    """None if the budget is renewed before that."""
+    period, zone = terms.terms.period, terms.terms.time_zone
+    if out is None or period is None:
+        return out
+    renewed_at = ledger.next_period(now, period, zone)
+    if out.median >= renewed_at:
+        return None
+    return replace(out, high=None) if out.high is not None and out.high >= renewed_at else out
+
+
+def _shared_end(pages: Pages, shared: SharedBudget, now: float) -> RunsOut | None:
+    """When a shared budget runs out, from what its members that are active spend together."""
+    members = pages.members(shared.name)
+    active = [each for each in members if each.account.status == "active"]
+    hour = int(now) // rollups.HOUR * rollups.HOUR
+    by_hour = pages.spent_by(rollups.HOUR, [each.id for each in active], hour - DAY)
+    spending = [*_spending(pages, active, by_hour, now).values()]
+    left = to_units(shared.account.left + sum(each.held for each in members))
+    # in slots of one length: of the members that are counted by the hour, if any is
+    seconds = max((each.seconds for each in spending), default=rollups.MINUTE)
+    alike = [each.slots[::-1] for each in spending if each.seconds == seconds]
+    slots = [sum(amounts) for amounts in zip_longest(*alike, fillvalue=0.0)][::-1]
+    if len(slots) < SLOTS_MIN or sum(slots) <= 0 or left <= 0:
+        return None
+    m, spent, ends = len(slots), sum(slots), list[float]()
+    for each in _to_come(m, _evenness(slots), spent, left):
+        ends.append(_shared_seconds(spending, left, left * m / (spent * each)) if each else 0.0)
+    median, low, high = ends
+    if median > PROJECTION_SECONDS_MAX:
+        return None
+    late = None if high > PROJECTION_SECONDS_MAX else now + high
+    return _before_renewal(RunsOut(now + median, now + low, late, "shared_budget"), shared.settings, now)
+
+
+def _shared_seconds(spending: Sequence[Spending], left: float, faster: float) -> float:
+    """How long a shared budget lasts, with this left and all members ``faster`` times as fast; infinite if their own
+    budgets end before."""
+
+    def spent(seconds: float) -> float:
+        return sum(each.spent(seconds, faster) for each in spending)
+
+    low, high = 0.0, 2.0 * PROJECTION_SECONDS_MAX
+    if spent(high) < left:
+        return math.inf
+    while high - low > 1.0:
+        middle = (low + high) / 2
+        low, high = (middle, high) if spent(middle) < left else (low, middle)
+    return high
 
 
 def _whole_slots(
@@ -85,11 +234,18 @@ def _whole_slots(
 
 
 def runs_out(
-    slots: Sequence[float], seconds: float, left: float, now: float, not_before: float = 0.0
+    slots: Sequence[float],
+    seconds: float,
+    left: float,
+    now: float,
+    not_before: float = 0.0,
+    day: DayLimit = NO_DAY_LIMIT,
 ) -> RunsOut | None:
-    """``slots``: the money spent in each, ``seconds`` long; None if they allow no projection.
+    """When a campaign's own money runs out; None if the slots allow no projection.
 
-    ``not_before``: its limits keep a campaign from running out earlier.
+    slots       the money spent in each, ``seconds`` long
+    not_before  its pace keeps the campaign from running out earlier
+    day         what its daily cap leaves
 
     >>> out = runs_out([2.0, 2.0, 2.0, 2.0, 2.0, 2.0], 3600.0, left=10.0, now=0.0)
     >>> out.low == out.median == 5 * 3600.0
@@ -103,11 +259,11 @@ def runs_out(
     m, spent = len(slots), sum(slots)
     if m < SLOTS_MIN or spent <= 0 or left <= 0:
         return None
-    median, low, high = _to_come(m, _evenness(slots), spent, left)
-    if median * seconds > PROJECTION_SECONDS_MAX:
+    lasts = [day.seconds(slot * seconds, left) for slot in _to_come(m, _evenness(slots), spent, left)]
+    if lasts[0] > PROJECTION_SECONDS_MAX:
         return None
-    when = [max(now + slot * seconds, not_before) for slot in (median, low, high)]
-    return RunsOut(when[0], when[1], None if high * seconds > PROJECTION_SECONDS_MAX else when[2])
+    median, low, high = (max(now + each, not_before) for each in lasts)
+    return RunsOut(median, low, None if lasts[2] > PROJECTION_SECONDS_MAX else high)
 
 
 def lasts_for(used: int, spent: float, squares: float, left: float) -> MedianInterval | None:

@@ -6,7 +6,7 @@ Pages, the API, the command line, the metrics and the webhooks all read it here 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from budgetbandits.formatting.datetimes import DAY, HOUR, duration, utc_minute
@@ -61,7 +61,7 @@ def since(now: float) -> AlarmTimes:
 
 
 def standing(glance: CampaignSummary, now: float) -> Standing:
-    """What a campaign is doing, or what keeps it from it."""
+    """What a campaign is doing, or what keeps it from it, but for when its money runs out (`with_end`)."""
     account, digits = glance.account, budget_decimals(to_units(glance.account.budget))
 
     def words(micros: int) -> str:
@@ -117,6 +117,12 @@ def standing(glance: CampaignSummary, now: float) -> Standing:
         cause = f"{words(left_today)} of the day's {words(limits.daily_cap or 0)} left; the next day begins in {wait}"
         return Standing("Running", Rank.RUNNING, cause)
     return Standing("Running", Rank.RUNNING)
+
+
+def with_end(standing: Standing, out: RunsOut | None, now: float) -> Standing:
+    """The standing of a campaign whose money runs out then: running out, if that is soon and it would be running."""
+    ends_soon = out is not None and out.median < now + RUNNING_OUT_SECONDS
+    return replace(standing, word="Running out") if ends_soon and standing.rank == Rank.RUNNING else standing
 
 
 def _down(glance: CampaignSummary, now: float) -> str:
@@ -206,9 +212,8 @@ class Outlook:
 
     @property
     def name(self) -> str:
-        """The standing as programs read it: that of the page, or ``running_out``."""
-        ends_soon = self.runs_out is not None and self.runs_out.median < self.now + RUNNING_OUT_SECONDS
-        return "running_out" if ends_soon and self.standing.rank == Rank.RUNNING else self.standing.name
+        """The standing as programs read it: ``running_out``."""
+        return self.standing.name
 
     @property
     def spent_24_hours(self) -> int:
@@ -255,9 +260,10 @@ def outlooks(
     new = [each for each in glances if standings[each.id].runs and each.id not in out]
     out |= projections(pages, new, by_hour, now)
     rewards = tx.rollups().rewards(campaigns, since_hour)
-    return [
-        Outlook(now, each, standings[each.id], pace(each, now),
-                out.get(each.id) if standings[each.id].runs else None, by_hour[each.id],
-                *rewards.get(each.id, (0, 0.0)))
-        for each in glances
-    ]  # fmt: skip
+    made = []
+    for each in glances:
+        word = standings[each.id]
+        ends = out.get(each.id) if word.runs else None
+        word, rewarded = with_end(word, ends, now), rewards.get(each.id, (0, 0.0))
+        made.append(Outlook(now, each, word, pace(each, now), ends, by_hour[each.id], *rewarded))
+    return made

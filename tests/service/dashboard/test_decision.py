@@ -125,11 +125,21 @@ def test_the_lines_for_a_program_have_this_servers_address_and_campaign(store, r
     assert r'client.decide("50% \"off\"")' in python
     compile(python, "python", "exec")
     openai = lines(reader, path, "openai")
-    assert '"openai/gpt-4o-mini": (0.15, 0.60),' in openai
+    assert '"openai/gpt-4o-mini": (INPUT, OUTPUT),' in openai
     compile(openai, "openai", "exec")
     words = shlex.split(lines(reader, path, "curl"))
     assert words[2] == "http://service/v1/campaigns/50%25%20%22off%22/decisions"
     assert "javascript" not in lines(reader, path, "python", X_Forwarded_Proto="javascript")
+
+
+def test_the_lines_name_no_price_that_nobody_gave(store, reader):
+    """Pasted as they are they stop there, before anything is booked by a price that is wrong."""
+    store.engine.create("ads", "bts", 20.0, {"gpt-4o": 1.0, "gpt-4o-mini": 0.5})
+    openai = lines(reader, "/campaigns/ads/connect", "openai")
+    table = re.search(r"^prices = \{.*?^\}", openai, re.S | re.M)[0]
+    assert not re.search(r"\d\.\d", table)
+    with pytest.raises(NameError, match="INPUT"):
+        exec(table)
 
 
 def test_the_lines_give_every_feature_that_the_campaign_asks_for(store, reader):

@@ -8,11 +8,12 @@ from budgetbandits.service.dashboard.campaign import campaign_view
 from budgetbandits.service.dashboard.overview import ListQuery, overview
 from budgetbandits.service.dashboard.query import PageQuery
 from budgetbandits.service.ledger import Account, Limits, earliest_end, place
-from budgetbandits.service.projection import runs_out
+from budgetbandits.service.projection import DayLimit, runs_out
 from budgetbandits.service.rollups import roll_up
+from budgetbandits.service.standing import outlooks
 from served import pull, served
 
-HOUR = 3600.0
+HOUR, DAY = 3600.0, 86_400.0
 
 
 def gamma(shape):
@@ -163,3 +164,117 @@ def test_a_paced_campaign_is_said_to_last_until_one_cap_before_its_plan_ends(sto
     listed, shown = said(store, "ads")
     assert listed == shown
     assert shown.low == store.begun + 180 * HOUR
+
+
+def capped(store, cap, **terms):
+    """A campaign of seven hours that has spent 5 in each, the last of them today, and has 75 left."""
+    store.clock.now = store.begun = 1_800_000_000.0 - 1_800_000_000.0 % DAY - 7 * HOUR + 60.0
+    store.engine.create("ads", "bts", 110.0, {"a": 5.0, "b": 5.0}, daily_cap=cap, **terms)
+    for number in range(7):
+        store.clock.now = store.begun + HOUR * number
+        spend(store, "ads", 5.0)
+    roll_up(store)
+    store.clock.now = store.begun + 7 * HOUR
+    return store.clock.now
+
+
+def test_money_lasts_as_long_as_the_daily_cap_keeps_it(store):
+    """75 left at 5 an hour: without a cap 15 hours, at 25 a day three days with five hours of each."""
+    now = capped(store, 1000.0)
+    listed, shown = said(store, "ads")
+    assert listed == shown
+    assert shown.median == pytest.approx(now + 15 * HOUR, abs=1.0)
+    store.engine.change_terms("ads", {"daily_cap": 25.0})
+    listed, shown = said(store, "ads")
+    assert listed == shown
+    midnight = now - 60.0
+    assert shown.median == pytest.approx(midnight + 2 * DAY + 5 * HOUR, abs=300.0)
+    assert store.read(lambda tx: outlooks_at(tx, store.clock.now)) == {"ads": "running"}
+
+
+def outlooks_at(tx, now):
+    tx.now = lambda: now
+    return {each.glance.name: each.name for each in outlooks(tx, tx.pages().campaign_list().ids(9))}
+
+
+def test_a_daily_cap_beyond_which_an_arm_answers_keeps_no_money(store):
+    now = capped(store, 25.0, on_limit="cheapest")
+    assert said(store, "ads")[1].median == pytest.approx(now + 15 * HOUR, abs=1.0)
+
+
+def test_the_bound_by_days_agrees_with_spending_minute_by_minute():
+    for day in (DayLimit(), DayLimit(25.0, 3.0, 5 * HOUR), DayLimit(10.0, 0.0, HOUR), DayLimit(500.0, 100.0, 2 * HOUR)):
+        for rate, amount in ((5.0, 75.0), (0.3, 2.0), (40.0, 2.5)):
+            seconds = day.seconds(amount / rate * HOUR, amount)
+            assert day.spent(rate / HOUR, seconds) == pytest.approx(amount)
+            left, today, at = amount, day.today, 0.0
+            while left > 0:
+                if at >= day.ends and (at - day.ends) % DAY < 60.0:
+                    today = day.cap
+                paid = min(rate / 60, today, left)
+                left, today, at = left - paid, today - paid, at + 60.0
+                left = left if left > 1e-9 else 0.0
+            assert at == pytest.approx(seconds, abs=180.0), (day, rate)
+
+
+def sharing(store, budget, own, **terms):
+    """Two members of a shared budget that spend 2 and 1 an hour for seven hours."""
+    store.engine.shared_budgets.create("all", budget, **terms)
+    for name, left in own.items():
+        store.engine.create(name, "bts", left, {"a": 3.0, "b": 3.0}, shared_budget="all")
+    for number in range(8):
+        store.clock.now = store.begun + HOUR * number
+        spend(store, "large", 2.0)
+        spend(store, "small", 1.0)
+    roll_up(store)
+
+
+def test_a_member_runs_out_with_its_shared_budget(store):
+    """54 less 24 are left at 3 an hour: ten hours, where its own 84 would last for 42."""
+    sharing(store, 54.0, {"large": 100.0, "small": 100.0})
+    for name in ("large", "small"):
+        listed, shown = said(store, name)
+        assert listed == shown
+        assert shown.limit == "shared_budget"
+        assert shown.median == pytest.approx(store.clock.now + 10 * HOUR, abs=60.0)
+    assert set(store.read(lambda tx: outlooks_at(tx, store.clock.now)).values()) == {"running_out"}
+
+
+def test_a_member_whose_own_budget_ends_first_leaves_the_shared_one_to_others(store):
+    """Its own 20 less 16 are gone in two hours; what is left then, 26 of 30, lasts the other one for 26 hours more."""
+    sharing(store, 54.0, {"large": 20.0, "small": 100.0})
+    large, small = (said(store, name)[1] for name in ("large", "small"))
+    assert (large.limit, small.limit) == ("budget", "shared_budget")
+    assert large.median == pytest.approx(store.clock.now + 2 * HOUR, abs=60.0)
+    assert small.median == pytest.approx(store.clock.now + 26 * HOUR, abs=60.0)
+
+
+def test_a_paused_member_spends_nothing_of_the_shared_budget(store):
+    sharing(store, 54.0, {"large": 100.0, "small": 100.0})
+    store.engine.set_status("large", "paused")
+    assert said(store, "small")[1].median == pytest.approx(store.clock.now + 30 * HOUR, abs=60.0)
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["its own", "shared"])
+def test_a_budget_that_is_renewed_before_it_is_spent_does_not_run_out(store, shared):
+    """19 hours of money in the last hours of a month, and in its first ones."""
+    february = 1_801_440_000.0
+    for name, begun, ends in (("late", february - 9 * HOUR, False), ("early", february + HOUR, True)):
+        store.clock.now = store.begun = begun
+        own = {} if shared else {"period": "month"}
+        if shared:
+            store.engine.shared_budgets.create(name, 54.0, period="month")
+            own = {"shared_budget": name}
+        store.engine.create(name, "bts", 500.0 if shared else 54.0, {"a": 3.0, "b": 3.0}, **own)
+        for number in range(8):
+            store.clock.now = store.begun + HOUR * number
+            spend(store, name, 2.0)
+        roll_up(store)
+        listed, shown = said(store, name)
+        assert listed == shown
+        if ends:
+            assert shown.median == pytest.approx(store.clock.now + 19 * HOUR, abs=60.0)
+        elif shared:  # its own 484 would last for ten days
+            assert shown.limit == "budget"
+        else:
+            assert shown is None

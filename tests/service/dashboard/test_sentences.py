@@ -1,24 +1,16 @@
 """Sentences and sums of the pages that must be true in the rarer cases: late costs, leases, many arms, filters."""
 
-import html
 import re
 from itertools import pairwise
 
 import pytest
 
-from browsing import Browser
+from browsing import Browser, seen
 from budgetbandits.formatting.datetimes import Times
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.standing import pace
 from served import pull
-
-
-def seen(answer):
-    """What a page says, without its drawings."""
-    page = re.sub(r"<(script|style|svg).*?</\1>", " ", answer.text, flags=re.S)
-    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page)))
-
 
 # --- overruns ---------------------------------------------------------------------------------------------------------
 

@@ -30,12 +30,12 @@ from budgetbandits.service.dashboard.charts.timeline import prices_of
 from budgetbandits.service.dashboard.features import FeatureEffects, effects_of
 from budgetbandits.service.dashboard.query import RANGE_SECONDS, PageQuery
 from budgetbandits.service.dashboard.requests import Requests, requests_of
-from budgetbandits.service.ledger import known_units, to_units
+from budgetbandits.service.ledger import known_units, to_units, today_left
 from budgetbandits.service.names import normal
 from budgetbandits.service.projection import RunsOut, projections
 from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.rollups import History
-from budgetbandits.service.standing import Pace, Standing, pace, standing
+from budgetbandits.service.standing import Pace, Standing, pace, standing, with_end
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSummary, DecisionRow, Event
 from budgetbandits.service.stores.sql.dashboard import DecisionFilter, DecisionPage, OpenHolds, Pages
@@ -194,6 +194,13 @@ class CampaignView:
         return self.decided_until < self.now
 
     @property
+    def left_today(self) -> int | None:
+        """What new decisions can have today, in micros; None without a daily cap."""
+        row, limits = self.row, self.row.settings.limits(self.row.created_at)
+        left = today_left(row.account, self.now, limits)
+        return None if left is None else min(max(left, 0), self.glance.left)
+
+    @property
     def by_requests(self) -> bool:
         """Whether the budget is for a number of requests."""
         return self.row.settings.terms.horizon is not None
@@ -206,6 +213,8 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
     totals, rows = history.totals(), tx.arms(row.id)
     spent = glance.spent
     state = standing(glance, now)
+    out = _runs_out(pages, glance, now) if state.runs else None
+    state = with_end(state, out, now)
     begins = max(row.created_at, now - RANGE_SECONDS[query.range])
     operators, changes = pages.operator_events(row.id, EVENTS_SHOWN + 1), timeline.changes(tx, row)
     by_arms = sum(each.spent for each in totals.values())
@@ -232,7 +241,7 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
                 arm.planned = shares.get(arm.number) if arm.active else None
     return CampaignView(
         now=now, query=query, row=row, glance=glance, standing=state, pace=pace(glance, now),
-        runs_out=_runs_out(pages, glance, now) if state.runs else None,
+        runs_out=out,
         spent=to_units(spent), answered=answered_of(rows), requests=requests_of(row, rows, totals.values()),
         effects=effects_of(row, rows),
         begins=begins, ends=ends, decided_until=decided_until, slot=slot, slots=slots,

@@ -46,7 +46,7 @@ from budgetbandits.adapters.openai import BudgetedOpenAI
 from budgetbandits.client import Client
 
 client = Client({address}, os.environ["BUDGETBANDITS_KEY"])
-prices = {{  # of a million tokens, input and output
+prices = {{  # yours: what a million tokens of each cost, input and output
 {prices}
 }}
 models = BudgetedOpenAI(OpenAI(), client, {campaign}, prices)
@@ -73,7 +73,7 @@ class ConnectView:
         features = "{" + ", ".join(f"{_python(each)}: 0.0" for each in names) + "}"
         given = f", features={features}" if names else ""
         body = json.dumps({"features": dict.fromkeys(names, 0.0)} if names else {}, ensure_ascii=False)
-        prices = "\n".join(f"    {_python(arm)}: (0.15, 0.60)," for arm in self.arms[:ARMS_SHOWN_MAX])
+        prices = "\n".join(f"    {_python(arm)}: (INPUT, OUTPUT)," for arm in self.arms[:ARMS_SHOWN_MAX])
         prices += "\n    # and all other arms" if len(self.arms) > ARMS_SHOWN_MAX else ""
         request = f', request={{"features": {features}}}' if names else ""
         url = shlex.quote(f"{self.address}{campaign_path(self.row.name)}")

@@ -16,6 +16,7 @@ from budgetbandits.service.dashboard.actions.fields import Change, Field, Fields
 from budgetbandits.service.dashboard.actions.flow import Preview
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.names import checked_name
+from budgetbandits.service.shared_budgets.members import check_join
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.terms import TERMS
 
@@ -101,6 +102,9 @@ def checked(tx: Transaction, fields: Fields, in_full: bool = True) -> Preview:
         preview, given = plan(fields)
         if tx.campaign(given["name"]) is not None:
             raise Conflict(f"there is a campaign {given['name']!r:.60} already; give this one another name")
+        if "shared_budget" in given:
+            planned = check_new_campaign(**given)
+            check_join(tx, planned.settings.terms.shared_budget or "", planned, tx.now())
     except BudgetBanditsError as error:
         return Preview(BUTTON, [], error, fixable=True, fields=FIELDS, wrong=_read(fields)[1])
     return preview

@@ -50,7 +50,13 @@ class CurrencySums:
     leased: float
     overrun: float
     left: float
+    """What new decisions can have: what members of a shared budget have is no more than that has left."""
     spent_with_leases: float
+
+    @property
+    def open(self) -> float:
+        """Held, and leased without what leases have spent."""
+        return self.held + self.leased - (self.spent_with_leases - self.spent)
 
 
 @dataclass

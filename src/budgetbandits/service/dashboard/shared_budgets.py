@@ -24,7 +24,7 @@ from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.names import checked_campaign_name
 from budgetbandits.service.shared_budgets.operations import SharedBudgets, described, find_shared_budget
 from budgetbandits.service.shared_budgets.rules import SharedBudget
-from budgetbandits.service.standing import Standing, standing
+from budgetbandits.service.standing import Standing, outlooks
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import CampaignSummary, Event
 
@@ -53,18 +53,16 @@ class SharedBudgetView:
     def as_json(self) -> dict[str, Any]:
         campaigns = [
             {"name": each.name, "standing": stands.name, "cause": stands.cause, "spent": to_units(each.spent),
-             "held": to_units(each.held), "left": to_units(each.account.left), "budget": to_units(each.account.budget)}
+             "held": to_units(each.held), "left": to_units(each.left), "budget": to_units(each.account.budget)}
             for each, stands in self.members
         ]  # fmt: skip
         return described(self.shared) | {"campaigns": campaigns}
 
 
 def shared_budget_view(tx: Transaction, name: str) -> SharedBudgetView:
-    shared, now, rows = find_shared_budget(tx, name), tx.now(), tx.shared_budgets()
-    members = tx.pages().summaries(rows.members(shared.name))
-    return SharedBudgetView(
-        shared, [(each, standing(each, now)) for each in members], rows.latest_events(shared, EVENTS_SHOWN)
-    )
+    shared, rows = find_shared_budget(tx, name), tx.shared_budgets()
+    members = [(each.glance, each.standing) for each in outlooks(tx, rows.members(shared.name))]
+    return SharedBudgetView(shared, members, rows.latest_events(shared, EVENTS_SHOWN))
 
 
 class SharedBudgetPages:

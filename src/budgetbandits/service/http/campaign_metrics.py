@@ -50,7 +50,10 @@ SERIES: dict[str, tuple[str, str, Value]] = {
     "spent": ("spent", "Spent, without what leases have not merged yet.", _amount("spent")),
     "held": ("held", "Held for decisions whose cost is not reported yet.", _amount("held")),
     "leased": ("leased", "Reserved by servers that decide by themselves; no series if 0.", _amount("leased", True)),
-    "left": ("left", "Neither spent, held nor leased.", _amount("left")),
+    "left": (
+        "left", "What new decisions can have: of its own budget, or of a shared one that has less.",
+        lambda outlook: to_units(outlook.glance.left),
+    ),
     "overrun": ("overrun", "Costs beyond caps or the money there was; no series if 0.", _amount("overrun", True)),
     "arms_down": (
         "arms_down", "Arms that are not asked because they failed too often in a row; no series if 0.",

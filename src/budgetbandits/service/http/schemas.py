@@ -327,7 +327,8 @@ class ArmTotalAnswer(BaseModel):
 class RunsOutAnswer(BaseModel):
     median: float = _about("When the money is likely to end, in seconds since 1970.")
     low: float = _about("The beginning of the middle 95 % of that time.")
-    high: float | None = _about("Its end; null if that is more than ten years away.")
+    high: float | None = _about("Its end; null if that is later than anything that is said.")
+    limit: Literal["budget", "shared_budget"] = _about("Which budget ends first: the campaign's own, or a shared one.")
 
 
 class PaceAnswer(BaseModel):
@@ -344,10 +345,12 @@ class StandingAnswer(BaseModel):
     standing: Literal[STANDINGS] = _about("How the campaign does, in a word.")  # type: ignore[valid-type]
     cause: str = _about("Why, in words; empty for a campaign that runs and is not at its daily cap.")
     needs_attention: bool = _about("Whether an operator should look at it.")
-    runs_out: RunsOutAnswer | None = _about("Null if it does not run, or has spent too little to say anything.")
+    runs_out: RunsOutAnswer | None = _about(
+        "Null if it does not run, has spent too little to say anything, or its budget is renewed before."
+    )
     pace: PaceAnswer | None = _about("Null if it has no plan.")
     spent: float = _about("What was spent, also by leases that are not merged yet.")
-    left: float = _about("What new decisions can have.")
+    left: float = _about("What new decisions can have: of its own budget, or of a shared one that has less.")
     spent_24_hours: float = _about("What was spent since the hour began that contains this time of yesterday.")
     rewards_24_hours: int = _about("The number of rewards reported in that time.")
     reward_24_hours: float = _about("The sum of the rewards reported in that time.")

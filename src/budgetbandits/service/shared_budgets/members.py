@@ -71,6 +71,18 @@ def lapse(tx: DecisionTransaction, before: Campaign, account: Account, now: floa
 
 def join(tx: Transaction, name: str, row: Campaign, now: float, actor: str | None) -> None:
     """Let a campaign take its money from this shared budget as well, from now on; its settings say so already."""
+    shared = in_period(tx, _to_join(tx, name, row), now)
+    tx.save_shared_budget(_joined(tx, shared, row))
+    _note(tx, shared, "joined", row, now, actor)
+
+
+def check_join(tx: Transaction, name: str, row: Campaign, now: float) -> None:
+    """Refuse what `join` would refuse."""
+    shared = _to_join(tx, name, row)
+    _joined(tx, shared.renewed(now) or shared, row)
+
+
+def _to_join(tx: Transaction, name: str, row: Campaign) -> SharedBudget:
     shared = tx.shared_budget(name)
     if shared is None:
         raise NotFound(f"no shared budget {name!r:.60}; create it first: budgetbandits shared-budget create")
@@ -80,9 +92,11 @@ def join(tx: Transaction, name: str, row: Campaign, now: float, actor: str | Non
             f"the campaign is in {ours or 'no currency'}, the shared budget {name!r:.60} in {theirs or 'none'}; "
             "nothing is converted, so create a campaign in the same"
         )
-    shared = in_period(tx, shared, now)
-    tx.save_shared_budget(shared.joined(row.account, former_members(tx, shared).get(row.id, Account(0))))
-    _note(tx, shared, "joined", row, now, actor)
+    return shared
+
+
+def _joined(tx: Transaction, shared: SharedBudget, row: Campaign) -> SharedBudget:
+    return shared.joined(row.account, former_members(tx, shared).get(row.id, Account(0)))
 
 
 def former_members(tx: Transaction, shared: SharedBudget) -> dict[str, Account]:
@@ -108,18 +122,34 @@ def leave(tx: Transaction, row: Campaign, now: float, actor: str | None) -> None
 
 def move(tx: Transaction, before: Campaign, after: Campaign, now: float, actor: str | None) -> None:
     """Let a campaign leave and join as a change of its terms says, before that is written."""
+    if _moves(before, after):
+        leave(tx, before, now, actor)
+        if after.settings.terms.shared_budget is not None:
+            join(tx, after.settings.terms.shared_budget, after, now, actor)
+
+
+def check_move(tx: Transaction, before: Campaign, after: Campaign, now: float) -> None:
+    """Refuse what `move` would refuse."""
+    if _moves(before, after):
+        shared, name = tx.shared_of(before), after.settings.terms.shared_budget
+        if shared is not None:
+            shared.check_leaves(before.account)
+        if name is not None:
+            check_join(tx, name, after, now)
+
+
+def _moves(before: Campaign, after: Campaign) -> bool:
+    """Whether a change of terms lets a campaign leave or join; refused if it may do neither."""
     old, new = before.settings.terms.shared_budget, after.settings.terms.shared_budget
     if old == new:
-        return
+        return False
     if old is not None and new is not None:  # both would be locked, in an order that others may reverse
         raise Conflict(
             f"{before.name!r:.60} takes its money from {old!r:.60}; let it leave that first, then join {new!r:.60}"
         )
     if before.settings.restored_from is not None:
         raise Conflict(f"{before.name!r:.60} was restored from a copy; resume it first, with what it has spent since")
-    leave(tx, before, now, actor)
-    if new is not None:
-        join(tx, new, after, now, actor)
+    return True
 
 
 def reset_clock(tx: Transaction, row: Campaign, now: float, actor: str | None) -> bool:

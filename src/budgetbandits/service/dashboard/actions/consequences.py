@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from budgetbandits.errors import Conflict, HoldRefused, WrongClock
@@ -28,6 +29,7 @@ from budgetbandits.service.dashboard.actions.fields import Change
 from budgetbandits.service.funds import affordable_arms, time_of_decision, within_limits
 from budgetbandits.service.leases.lending import all_given_back
 from budgetbandits.service.ledger import Account, Limits, to_micros, to_units
+from budgetbandits.service.shared_budgets.members import check_move
 from budgetbandits.service.shared_budgets.rules import SharedBudget, charged
 from budgetbandits.service.stores.contract import Transaction, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign, Lease
@@ -41,13 +43,15 @@ class CampaignSnapshot:
     arms: list[ArmRow]
     leases: list[Lease]
     now: float
-    shared: SharedBudget | None = None
+    shared: SharedBudget | None
+    check_move: Callable[[Campaign, Campaign], None]
+    """Refuse to let it leave or join a shared budget as `members.move` would; in the same transaction."""
 
     @classmethod
     def of(cls, tx: Transaction, campaign: str) -> CampaignSnapshot:
-        row = find_campaign(tx, campaign)
+        row, now = find_campaign(tx, campaign), tx.now()
         leases = tx.leases(row.id) if row.settings.lease is not None else []
-        return cls(row, tx.arms(row.id), leases, tx.now(), tx.shared_of(row))
+        return cls(row, tx.arms(row.id), leases, now, tx.shared_of(row), partial(check_move, tx, now=now))
 
     @property
     def account(self) -> Account:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import structlog
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from budgetbandits.errors import Conflict, NotFound
+from budgetbandits.errors import BudgetBanditsError, Conflict, NotFound
 from budgetbandits.service.dashboard.actions.catalog import ACTIONS, action_on
 from budgetbandits.service.dashboard.actions.consequences import CampaignSnapshot
 from budgetbandits.service.dashboard.actions.flow import FormFlow, Preview, follow, operation
@@ -66,16 +67,25 @@ class ActionPages:
         def check(tx: Transaction) -> None:
             action.preview(CampaignSnapshot.of(tx, row.id), form).check(form)
 
-        def do() -> Response:
+        def read() -> Any:
             wanted = action.read(form)
             if isinstance(wanted, dict) and "shared_budget" in wanted:
                 session.check("all campaigns, as a shared budget is theirs", "")
+            return wanted
+
+        def do() -> Response:
+            wanted = read()
             action.run(self._campaigns.provided(check), row.id, wanted, operation(form), session.name)
             return self._done(action.title, row.name, session)
 
         def preview(tx: Transaction, in_full: bool) -> Preview:
             subject = CampaignSnapshot.of(tx, row.id)
             made = action.preview(subject, form, in_full)
+            if made.possible:
+                try:
+                    read()
+                except BudgetBanditsError as error:
+                    made = Preview(made.button, [], error, fixable=True, fields=("shared_budget",))
             return replace(
                 made, state_code=subject.state_code, changed=subject.changed_since(form.get(STATE_FIELD, ""))
             )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from budgetbandits.formatting.money import MoneyFormat
@@ -22,7 +23,15 @@ from budgetbandits.service.stores.records import Campaign
 from budgetbandits.terms import CHANGEABLE, TERMS
 
 ORIGINAL_PREFIX = "was_"
-FIELDS = tuple(Field.of_term(TERMS[name]) for name in CHANGEABLE)
+_PERIOD_BUDGET = replace(
+    Field.of_term(TERMS["period_budget"]), help="What each period gets, from the next one on. A period needs it."
+)
+FIELDS = tuple(_PERIOD_BUDGET if name == "period_budget" else Field.of_term(TERMS[name]) for name in CHANGEABLE)
+SUPPORTS = {
+    "time_zone": ("daily_cap", "period"), "on_limit": ("daily_cap", "pace_seconds"), "period_budget": ("period",),
+    "unspent": ("period",),
+}  # fmt: skip
+"""The terms that others are for, one of which they need."""
 
 
 def terms_now(row: Campaign) -> Fields:
@@ -62,6 +71,10 @@ def terms_wanted(fields: Fields) -> dict[str, Any]:
             changes[field.name] = [each.strip() for each in text.split(",")] if text else None
         else:
             changes[field.name] = term(fields, field.name) if text else None
+    for name, needed in SUPPORTS.items():  # what is emptied takes with it what was for it alone
+        emptied = any(each in changes and changes[each] is None for each in needed)
+        if emptied and name not in changes and not any(fields.get(each, "").strip() for each in needed):
+            changes[name] = TERMS[name].default
     return changes
 
 
@@ -86,6 +99,7 @@ def terms_changed(subject: CampaignSnapshot, changes: dict[str, Any]) -> list[Ch
     """The consequences of these changes."""
     row = subject.row
     after, made = _with(subject, changes)
+    subject.check_move(row.with_money(subject.recalled), after.with_money(subject.recalled))
     limits, limits_then = (each.settings.limits(row.created_at) for each in (row, after))
     if "pace_seconds" in changes:
         budget = row.account.budget

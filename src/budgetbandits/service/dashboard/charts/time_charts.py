@@ -95,6 +95,8 @@ class MoneyAxes:
         """They fit what was spent and planned in the time that is shown. What lies too far ahead, or above, is said in
         words: drawn, it would leave no room for what has happened."""
         out, age, end = view.runs_out, view.ends - view.begins, view.ends
+        if out is not None and out.limit != "budget":
+            out = None  # the line would lead to the campaign's own budget
         projected = out is not None and view.query.range == "all" and out.median - view.now < 4 * age
         if out is not None and projected:
             end = max(out.median, min(out.high or out.median, view.now + 3 * age))

@@ -7,6 +7,7 @@ They are ordered by urgency first: the `Rank` that `service.standing.standing` g
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from enum import IntEnum
 from typing import Any, Literal
 
 from budgetbandits.service.ledger import Account
+from budgetbandits.service.shared_budgets.rules import SharedBudget
 from budgetbandits.service.stores.records import CampaignSummary, DecisionRow, Event
 from budgetbandits.service.stores.sql.decision_search import DecisionSearch
 from budgetbandits.service.stores.sql.rows import (
@@ -95,9 +97,10 @@ class CampaignSums:
 
 _HALF = 2**32
 _OWN_LEFT = "(c.budget - c.spent - c.held - c.leased)"
-_BY_SHARED = f"(s.name IS NOT NULL AND s.budget - s.spent - s.held - s.leased < {_OWN_LEFT})"
+_SHARED_LEFT = "(s.budget - s.spent - s.held - s.leased)"
+_BY_SHARED = f"(s.name IS NOT NULL AND {_SHARED_LEFT} < {_OWN_LEFT})"
 """Whether the shared budget s of a campaign c has less left than the campaign itself."""
-_LEFT = f"(CASE WHEN {_BY_SHARED} THEN s.budget - s.spent - s.held - s.leased ELSE {_OWN_LEFT} END)"
+_LEFT = f"(CASE WHEN {_BY_SHARED} THEN {_SHARED_LEFT} ELSE {_OWN_LEFT} END)"
 _OPEN = f"(CASE WHEN {_BY_SHARED} THEN s.held + s.leased ELSE c.held + c.leased END)"
 """What keeps the money from being left that may come back: open holds and leases."""
 _HEARD = "(CASE WHEN m.last_feedback_at > c.created_at THEN m.last_feedback_at ELSE c.created_at END)"
@@ -221,10 +224,20 @@ class CampaignList:
             values,
         )
         in_leases = {currency: _whole(halves)[0] for currency, *halves in leases}
+        shared = self._tx.ask(
+            f"SELECT f.currency, {_SHARED_LEFT}, {_sum(_OWN_LEFT)} FROM campaign c JOIN campaign_name f ON f.id = c.id "
+            f"JOIN shared_budget s ON s.name = f.shared_budget{which} "
+            "GROUP BY f.currency, s.name, s.budget, s.spent, s.held, s.leased",
+            values,
+        )
+        beyond = Counter[str | None]()
+        for currency, left, *halves in shared:
+            beyond[currency] += max(_whole(halves)[0] - left, 0)
         made = []
         for currency, count, *halves in rows:
             money = dict(zip(names, _whole(halves), strict=True))
-            money["left"] = money["budget"] - money["spent"] - money["held"] - money["leased"]
+            unspent = money["budget"] - money["spent"] - money["held"] - money["leased"]
+            money["left"] = unspent - beyond[currency]
             money["spent_with_leases"] = money["spent"] + in_leases.get(currency, 0)
             made.append(CampaignSums(currency, count, money))
         return made
@@ -367,6 +380,14 @@ class Pages:
             each, account = by_id[id], shared.account
             each.shared_left, each.shared_open = account.left, account.held + account.leased
         return [by_id[id] for id in campaigns if id in by_id]
+
+    def shared_budgets(self, names: Sequence[str]) -> list[SharedBudget]:
+        """The shared budgets with these names."""
+        return SharedBudgetRows(self._tx).named(names)
+
+    def members(self, shared_budget: str) -> list[CampaignSummary]:
+        """The campaigns of a shared budget, by their names."""
+        return self.summaries(SharedBudgetRows(self._tx).members(shared_budget))
 
     def names(self, campaigns: Sequence[str]) -> dict[str, str]:
         """The names of these campaigns, by id."""

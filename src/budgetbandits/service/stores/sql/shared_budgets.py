@@ -50,6 +50,13 @@ class SharedBudgetRows:
         some = "" if limit is None else f" LIMIT {limit:d}"
         return [shared_budget_of(row) for row in self._tx.ask(f"{_ROWS} ORDER BY name{some}")]
 
+    def named(self, names: Sequence[str]) -> list[SharedBudget]:
+        """Those with these names, by name."""
+        if not names:
+            return []  # PostgreSQL knows no empty list
+        rows = self._tx.ask(f"{_ROWS} WHERE name IN ({places(names)}) ORDER BY name", names)
+        return [shared_budget_of(row) for row in rows]
+
     def count(self) -> int:
         return int(self._tx.ask("SELECT COUNT(*) FROM shared_budget").fetchone()[0])
 
