@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, Literal
 from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.service import ledger
 from budgetbandits.service.ledger import to_units
-from budgetbandits.service.stores.records import CampaignSummary, Renewal
+from budgetbandits.service.periods import Renewal
+from budgetbandits.service.stores.records import CampaignSummary
 from budgetbandits.service.stores.sql import rollups
 from budgetbandits.service.stores.sql.dashboard import Pages
 
