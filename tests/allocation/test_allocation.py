@@ -43,7 +43,7 @@ def test_a_policy_goes_by_its_name_too():
 
 
 def test_without_a_policy_the_recommended_one_is_taken():
-    assert Allocation(arms=ARMS, budget=9.0).policy.spec == "gittins-ratio:lead=1000.0"
+    assert Allocation(arms=ARMS, budget=9.0).policy.spec == "gittins-ratio"
     assert Allocation(arms=ARMS, budget=9.0, cost_max=dict.fromkeys(ARMS, 2.0)).policy.spec == "bts"
     assert Allocation(arms=ARMS, budget=9.0, horizon=20).policy.spec == "bts-paced"
     with pytest.raises(BadParameter, match="at least 2 arms"):

@@ -9,11 +9,15 @@ import pytest
 
 from budgetbandits.errors import StudyError
 from budgetbandits.experiments import leaderboard, score
+from budgetbandits.experiments.experiment_file import shipped_text
 from budgetbandits.experiments.runner import Workers
 from budgetbandits.experiments.suite import Suite
 from budgetbandits.plugins import run_file
+from budgetbandits.policies import label
 
-champion = run_file(Path(__file__).parents[2] / "benchmarks/champion.py")
+champion, fresh = (
+    run_file(Path(__file__).parents[2] / f"benchmarks/{name}.py") for name in ("champion", "fresh_problems")
+)
 
 SUITE = """
 name = "small"
@@ -39,6 +43,7 @@ count = 5
         ("near-ties", "Near ties", "near-ties"),
     )
 )
+FEW = SUITE.format(policies='"bts"')
 CANDIDATES = '"bts", "omega-star-ucb", "kl-ucb-sc-plus", "imed-moss:kappa=2", "gittins-ratio:width=[1.25, 1.5]"'
 MEASURED = '"bts", "omega-ucb", "imed-fading", "omega-star-ucb", "ucb1"'
 
@@ -65,7 +70,7 @@ def test_the_page_says_what_was_played(played, monkeypatch):
     ours = ["gittins-ratio:width=[1.25, 1.5]", "imed-moss:kappa=2", "kl-ucb-sc-plus"]
     joined = leaderboard.joined(measured, ours)
     leaderboard.play(joined, out / "board", Workers(jobs=1))
-    champion.write_pages(trained, out / "training", joined, out / "board", out)
+    champion.write_pages(trained, out / "training", joined, out / "board", joined, out / "board", out)
     page = (out / "measurements" / "champion.md").read_text()
     assert f"The choice is `{chosen}`" in page
     pairs = score.margins(score.scored_games(joined, out / "board")[0], chosen)
@@ -78,8 +83,28 @@ def test_the_page_says_what_was_played(played, monkeypatch):
         assert f"\n| {name}" in alone
     assert "horizon" not in page[page.index("## How it was chosen") : page.index(alone)]  # none is a candidate
     assert page.index("The choice was among 6 candidates") > 0
+    assert "100 % of the resamples" not in page
+    unseen = page[page.index("## Fresh problems") : page.index("## Adverts")]
+    assert "\n| gittins-ratio † |" in unseen
+    assert re.search(r"Of \d+ pairs of a setting and a policy in print, gittins-ratio is surely ahead in \d+", unseen)
+    assert f"Against {label(chosen)} its mean is surely lower in" in unseen or chosen == "gittins-ratio"
+    assert page.index("## Measured on other") < page.index("## Looked at twice") < page.index("## What ships")
     assert (out / "figures" / "champion.png").stat().st_size > 0
     assert chosen.partition(":")[0] in (out / "explanation" / "findings" / "tails.md").read_text()
+
+
+def test_fresh_problems_are_of_no_other_suite():
+    """One setting for each of the leaderboard's with many problems; nobody else's seeds reach so far."""
+    text = "".join(map(shipped_text, ("suite", "training")))
+    assert max(int(seed.replace("_", "")) for seed in re.findall(r"(?m)^seed = ([\d_]+)", text)) + 10_000 < fresh.FIRST
+    pairs = zip(fresh.fresh_suite(FEW).settings, Suite.from_toml(FEW).settings, strict=True)
+    seeds = set()
+    for own, other in pairs:
+        assert (own.name, own.experiment.budgets) == (other.name, other.experiment.budgets)
+        assert len(own.experiment.problems) == 2 * len(other.experiment.problems)
+        seeds |= {problem.name for problem in own.experiment.problems}
+    assert len(seeds) == 20
+    assert all(int(name.rpartition(" ")[2]) >= fresh.FIRST for name in seeds)
 
 
 def test_a_champion_that_the_leaderboard_has_not_played_is_named(played, monkeypatch):
@@ -89,4 +114,4 @@ def test_a_champion_that_the_leaderboard_has_not_played_is_named(played, monkeyp
     leaderboard.play(alone, out / "without", Workers(jobs=1))
     only = Suite.from_toml(SUITE.format(policies='"omega-star-ucb", "imed-moss:kappa=2"'))
     with pytest.raises(StudyError, match=r"budgetbandits leaderboard --with (omega-star-ucb|imed-moss:kappa=2\.0) "):
-        champion.write_pages(only, out / "training", alone, out / "without", out)
+        champion.write_pages(only, out / "training", alone, out / "without", alone, out / "without", out)

@@ -35,7 +35,7 @@ def taken_by_default():
 
 
 def test_every_policy_of_the_chart_exists():
-    assert len(LEAVES) == 5
+    assert len(LEAVES) == 4
     assert [spec(leaf).partition(":")[0] for leaf in LEAVES] == [leaf.partition(":")[0] for leaf in LEAVES]
 
 

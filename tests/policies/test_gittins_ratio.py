@@ -99,6 +99,36 @@ def _evidence(mean_reward, mean_cost, reward_weight, cost_weight, ratio):
     return reward_weight * relative_entropy(mean_reward, reward) + cost_weight * relative_entropy(mean_cost, cost)
 
 
+def test_the_index_rises_with_money_in_the_corners_too():
+    """`Monotonicity.error` of gittins-ratio in hostile states: a billion pulls, means of 1e-12, narrow widths.
+
+    ln(1 + up) at up ~ 1e-13 by the plain formula breaks it by almost 1 %.
+    """
+    rng, count = np.random.default_rng(20261119), 20_000
+    pulls = np.floor(10.0 ** rng.uniform(0.0, 9.0, count))
+    tiny = 10.0 ** rng.uniform(-12.0, 0.0, (2, count))
+    mean_reward, mean_cost = np.choose(rng.integers(0, 3, (2, count)), [tiny, 1.0 - tiny, rng.random((2, count))])
+    variances = [mean * (1.0 - mean) * 10.0 ** rng.uniform(-6.0, 0.0, count) for mean in (mean_reward, mean_cost)]
+    prior, width = 2.0 ** rng.integers(-3, 5, (4, count)), 10.0 ** rng.uniform(-3.0, 1.0, count)
+    left = 10.0 ** rng.uniform(-12.0, 12.0, count)
+    less, more = (
+        gittins_ratio(mean_reward, mean_cost, pulls, pulls, *variances, money, *prior, width)
+        for money in (left, left * (1.0 + 10.0 ** rng.uniform(-6.0, 1.0, count)))
+    )
+    fall = (less - more) / (1.0 + np.abs(less))
+    assert fall.max() <= parse_policy("gittins-ratio").monotone.error
+
+
+@pytest.mark.parametrize("weight", [1e3, 1e9, 1e14])
+@pytest.mark.parametrize("mean", [0.5, 1e-6, 1e-12, 1.0 - 1e-12])
+def test_a_ratio_close_to_the_arms_own_keeps_its_digits(mean, weight):
+    """With many pulls and a small level the distribution is normal: (ρc − r)² = 2 level (ρ² V_c + V_r)."""
+    level = 1e-9 * min(mean, 1.0 - mean)
+    found = float(largest_weighted_ratio(mean, mean, weight, weight, level))
+    expected = np.sqrt(4.0 * level / weight * (1.0 - mean) / mean)
+    assert found - 1.0 == pytest.approx(expected, rel=1e-3, abs=1e-14)
+
+
 @pytest.mark.parametrize(
     ("state", "left"),
     [
@@ -127,6 +157,9 @@ def test_worked_by_hand():
     assert 2.0 * float(ratio_divergence(0.5, 0.5, index)) == pytest.approx(level)
     assert float(scatter(0.5, 0.05, 30.0)) == pytest.approx((30 * 0.2 + 10) / 40)
     assert float(scatter(0.5, 0.05, 9.0)) == float(scatter(1.0, 0.0, 30.0)) == 1.0
+    assert float(scatter(0.5, 0.05, 10.0)) == pytest.approx(
+        (10 * 0.2 + 10) / 20
+    )  # the tenth pull is the first to count
 
 
 def test_no_arm_is_pulled_first_by_force_and_money_counts():

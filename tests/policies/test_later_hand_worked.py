@@ -123,6 +123,16 @@ def test_b_greedy_explores_less_and_less():
     assert BGreedy(alpha=0.5).exploration(4) == 2.0
 
 
+def test_b_greedy_takes_an_arm_that_has_neither_paid_nor_cost_for_a_free_one():
+    """Where it exploits, 0/0 is +∞ and comes before any ratio; with 0 it would come last."""
+    policy = BGreedy(alpha=1e-9)
+    state = policy.start(2)
+    policy.add_history(state, 0, 5, 5.0, 1.0)
+    policy.add_history(state, 1, 5, 0.0, 0.0)
+    state.first_pulls_done = 2
+    assert {policy.choose(state, np.random.default_rng(seed)) for seed in range(20)} == {1}
+
+
 def test_budget_ucb():
     # e = ½: 0.3/0.75 + (0.5/0.75)(1 + 0.8/0.25)
     assert budget_ucb(0.3, 0.75, 16.0, T, 0.1, 1.0) == pytest.approx((0.3 + 0.5 * (1 + 0.8 / 0.25)) / 0.75)

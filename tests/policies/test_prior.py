@@ -84,6 +84,17 @@ def test_a_bounded_number_of_arms_is_looked_at():
     assert state.prior[:2, 0].tolist() == [*fitted(np.zeros(MOST_ARMS), np.full(MOST_ARMS, 5.0))]
 
 
+def test_sixty_arms_are_looked_at_whichever_come_first():
+    """Twenty arms of 60 that gave nothing are not what the prior is made of when forty gave something in every pull."""
+    state = parse_policy("gittins-ratio").start(60, KNOWN)
+    state.pulls[:] = 5
+    hits = np.where(np.arange(60) < 20, 0.0, 5.0)
+    state.reward[:] = state.reward_squared[:] = hits
+    state.fit(3.0)
+    assert state.prior[:2, 0].tolist() == [*fitted(hits, np.full(60, 5.0))]
+    assert fitted(hits[:20], np.full(20, 5.0)) != fitted(hits, np.full(60, 5.0))
+
+
 def test_the_prior_is_fitted_at_powers_of_two_and_a_new_arm_gets_it():
     policy, rng = parse_policy("gittins-ratio"), np.random.default_rng(1)
     state = policy.start(12, KNOWN)

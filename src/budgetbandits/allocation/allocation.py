@@ -41,7 +41,7 @@ def default_policy(cost_max: Number | Mapping[str, Number], horizon: Number | No
         return "bts-linear"
     if horizon is not None:
         return "bts-paced"
-    return "bts" if isinstance(cost_max, Mapping) else "gittins-ratio:lead=1000"
+    return "bts" if isinstance(cost_max, Mapping) else "gittins-ratio"
 
 
 class Allocation(AllocationState):
@@ -49,7 +49,7 @@ class Allocation(AllocationState):
 
     ``policy`` is a policy, its class, or its text: "bts", "bts:kappa=2", "mine.py:MyPolicy". Without one, `policy` says
     which was taken: ``bts-linear`` with ``features``, ``bts-paced`` with a ``horizon``, ``bts`` where arms have scales
-    of their own, and else ``gittins-ratio:lead=1000``, which was chosen on training problems.
+    of their own, and else ``gittins-ratio``.
 
     ``cost_max`` and ``reward_max`` are the largest cost and reward a single pull can have; they map the user's units
     to the policy's [0, 1]. ``cost_max`` may map each arm to its own, where prices are far apart: then an arm's costs

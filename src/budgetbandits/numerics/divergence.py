@@ -40,6 +40,9 @@ HALLEY_TOLERANCE, LONGEST_STEP = 1e-2, 2.0
 """The same for steps that see the curvature, too, and cube the error: the last one leaves about 1e-7 of the ratio. The
 start is close or above, so no step up is long."""
 
+NEAR_SHIFT, LARGEST_SHIFT = 1e-6, 1.0 - 2.0**-53
+"""Where s/u or s/w is smaller, ln(1 + x) loses six of its sixteen digits or more; and the largest s/w below 1."""
+
 DIVERGENCE_BISECTIONS = 28
 """A maximum inside is flat: half the digits of λ are all of those of D. At the end λ is right from the start."""
 
@@ -204,6 +207,11 @@ def largest_weighted_ratio(mean_reward: Any, mean_cost: Any, reward_weight: Any,
             + cost_weight * (rest * np.log(np.maximum(1.0 - down, FLOOR)) - mean_cost * np.log(less))
             - level
         )
+        far = np.minimum(up, down) >= NEAR_SHIFT
+        if not all_true(far):
+            excess = where(
+                far, excess, near_evidence(mean_reward, mean_cost, reward_weight, cost_weight, tilt, less) - level
+            )
         curvature = unit * (reward_weight * down_weight - tilt * (tilt + reward_weight - down_weight))
         bent = tilt * tilt - 2.0 * excess * curvature / np.maximum(root, FLOOR)
         slope = tilt + np.sqrt(np.maximum(bent, 0.25 * tilt * tilt))
@@ -213,6 +221,18 @@ def largest_weighted_ratio(mean_reward: Any, mean_cost: Any, reward_weight: Any,
         if all_true(settled):
             break
     return where(level > 0.0, ratio, lowest)
+
+
+def near_evidence(
+    mean_reward: Any, mean_cost: Any, reward_weight: Any, cost_weight: Any, tilt: Any, less: Any
+) -> Any:  # fmt: skip
+    """u kl(r, r′) + w kl(c, c′) to the last digits where s is tiny; ``less`` is c′/c."""
+    up, down = tilt / reward_weight, np.minimum(tilt / cost_weight, LARGEST_SHIFT)
+    reward = np.log1p(up) - mean_reward * np.log1p(up / mean_reward)
+    rest = np.log1p(-down)
+    near = rest - mean_cost * np.log1p(-np.minimum(down / mean_cost, 0.5))
+    cost = where(down < 0.5 * mean_cost, near, (1.0 - mean_cost) * rest - mean_cost * np.log(less))
+    return reward_weight * reward + cost_weight * cost
 
 
 def ratio_above(mean_reward: Any, mean_cost: Any, reward_level: Any, cost_level: Any) -> Any:

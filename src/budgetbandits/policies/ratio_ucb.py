@@ -7,6 +7,10 @@ With e = α √(ln(t − 1) / n),
     m-ucb      min(r̄ + e, 1) / max(c̄ − e, 0)      optimistic about both; α = 1/16
     b-greedy   a uniformly drawn arm with probability min(1, αK/t), else argmax Σr/Σc; α = 1
 
+An arm that has cost nothing has the index +∞, as in all rules of this package, whether it has paid or not: it may be
+free. The public code of ω-UCB gives an arm with neither reward nor cost the index 0 in b-greedy, and so tries it again
+only where it explores. That suits problems where most arms seldom pay, and loses an arm that costs seldom.
+
 The paper proves O(ln B) regret for each with an α that is large enough for the problem; the values here are those with
 which it and later studies simulate, and they are tuned, not proved. Each index rises with r̄ and e and falls with c̄.
 

@@ -56,7 +56,8 @@ HELPERS = (
     primal_dual.upper, primal_dual.lower, classical.bernoulli_upper, omega_ucb.wilson_upper, omega_ucb.wilson_lower,
     omega_ucb.by_variances,
     general_costs.rate_bound, divergence.tilt_at_gap, divergence.plain_divergence, divergence.ratio_divergence,
-    divergence.largest_ratio, divergence.largest_weighted_ratio, divergence.ratio_above, stopping.allowed_evidence,
+    divergence.largest_ratio, divergence.largest_weighted_ratio, divergence.ratio_above, divergence.near_evidence,
+    stopping.allowed_evidence,
     prior.pull_weight, prior.fitted_beta, gittins_ratio.scatter, gittins_ratio.gittins_ratio,
 )  # fmt: skip
 """The functions that the package's indices, and the prior of all arms, are made of."""
