@@ -6,9 +6,9 @@ from budgetbandits.client import Client
 from servers import admin_key, running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def service(tmp_path_factory):
-    """The address and the admin key of a real server."""
+    """The address and the admin key of a real server, which all tests share: each names campaigns of its own."""
     folder = tmp_path_factory.mktemp("service")
     with running(folder) as (address, _):
         yield address, admin_key(folder)

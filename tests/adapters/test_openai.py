@@ -42,10 +42,10 @@ def test_a_call_holds_the_most_it_can_cost_and_pays_what_it_did(client):
     assert info.spent == pytest.approx(provider.billed, abs=1e-6)  # micros, rounded up
     assert info.spent <= MOST[answer.model]
     assert (provider.asked[0]["max_tokens"], len(provider.asked)) == (40, 1)
-    models.reward(answer.id, 0.5)
-    models.reward(answer.id, 0.5)  # reported twice, counted once
+    models.reward(answer, 0.5)
+    models.reward(answer, 0.5)  # reported twice, counted once
     assert sum(arm.pulls for arm in client.campaign("plain").arms) == 1
-    with pytest.raises(NotFound, match="keep the decision's id with the answer"):
+    with pytest.raises(NotFound, match="chatcmpl-unknown"):
         models.reward("chatcmpl-unknown", 1.0)
 
 
@@ -84,11 +84,9 @@ def test_many_calls_at_once_never_cost_more_than_the_budget(service, client, str
             async def call():
                 answer = await models.chat.completions.create(messages=MESSAGES, max_tokens=40, stream=stream)
                 if stream:
-                    async for chunk in answer:
-                        id = chunk.id
-                else:
-                    id = answer.id
-                await models.reward(id, 1.0)
+                    async for _ in answer:
+                        pass
+                await models.reward(answer, 1.0)
                 return True
 
             return await asyncio.gather(*(call() for _ in range(calls)), return_exceptions=True)
@@ -174,8 +172,7 @@ def test_a_stream_is_settled_when_it_ends(client):
             chunks = list(stream)
         assert all(chunk.choices for chunk in chunks)  # the one with the usage alone was not asked for
         assert client.campaign("streams").spent == pytest.approx(provider.billed, abs=1e-6)
-        models.reward(chunks[0].id, 1.0)
-        assert models.decision_of(chunks[0].id) == stream.decision
+        models.reward(stream, 1.0)
         wanted = {"stream": True, "stream_options": {"include_usage": True}}
         chunks = list(models.chat.completions.create(messages=MESSAGES, max_tokens=40, **wanted))
         assert chunks[-1].usage.completion_tokens > 0

@@ -159,6 +159,7 @@ def test_terms(say):
         (["campaign", "list", "--store", "elsewhere.db"], "no database 'elsewhere.db'"),
         (["key", "create", "--scope", "everything"], "choose from decide"),
         (["key", "create", "--scope", "read", "--campaign", "nothing"], "no campaign"),
+        (["key", "create", "--scope", "read", "--campaign", "ads", "--campaign", "b"], "for one campaign or for all"),
         (["key", "drop", "nothing"], "'budgetbandits key list' shows all keys"),
     ],
 )

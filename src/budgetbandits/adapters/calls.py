@@ -1,4 +1,4 @@
-"""Calls of language models as decisions: what a call can cost, what it did cost, and what an error means.
+"""Calls of language models as decisions: what a call can cost, what it did cost, what an error means, when to retry.
 
 Nothing here sends anything. Answers and errors are read by their attributes, so that any SDK that speaks OpenAI's
 protocol will do.
@@ -7,15 +7,18 @@ protocol will do.
 from __future__ import annotations
 
 import json
-import threading
-from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+import random
+import re
+import time
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from budgetbandits.client import CampaignInfo
-from budgetbandits.client.protocol import OnError
-from budgetbandits.errors import BadParameter, NotFound
+from budgetbandits.client.protocol import OnError, retry_after
+from budgetbandits.errors import BadParameter
 from budgetbandits.validation import DecisionFields, within
 
 TOKENS = 1_000_000
@@ -24,11 +27,27 @@ TOKENS = 1_000_000
 MESSAGE_TOKENS, REQUEST_TOKENS, TOOLS_TOKENS = 16, 64, 1_000
 """The most tokens that a provider adds to a message, to a request, and to one that names tools."""
 
-ANSWERS_KEPT = 100_000
-"""Answers whose decision a process remembers."""
-
 CAPS_SECONDS = 60.0
 """Seconds after which the caps of a campaign's arms are read again."""
+
+LIMITS, COUNTS = ("max_tokens", "max_completion_tokens"), ("n", "best_of")
+"""Fields that say how many tokens an answer may have, and how many answers there are."""
+
+SDK_OPTIONS = {"extra_headers", "extra_query", "extra_body", "timeout"}
+"""Arguments of the SDK that are no fields of the request."""
+
+NOT_IN_PROMPT = {
+    *LIMITS, *COUNTS, "messages", "model", "stream", "stream_options", "temperature", "top_p", "top_k", "seed", "user",
+    "metadata", "store", "frequency_penalty", "presence_penalty", "logprobs", "top_logprobs", "logit_bias",
+    "parallel_tool_calls", "prompt_cache_key", "safety_identifier", "reasoning_effort", "verbosity",
+}  # fmt: skip
+"""Fields that add no tokens to the prompt; those of messages are counted one by one."""
+
+MESSAGE_FIELDS = {"role", "content", "name", "tool_calls", "tool_call_id"}
+"""Fields of a message whose names count in `MESSAGE_TOKENS`."""
+
+PRICED_APART = {"audio", "prediction", "service_tier", "web_search_options"}
+"""Fields by which a call costs more than its tokens at the usual price."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +70,16 @@ class TokenPrice:
                 within(f"price of {name}", getattr(self, name), 0.0, 1e9)
 
     def cost(self, usage: Any) -> float | None:
-        """What this usage costs; None if it does not say.
+        """What this usage costs; None if it does not say. Tokens that only the total has, such as thoughts, are output.
 
         >>> TokenPrice(0.15, 0.60).cost({"prompt_tokens": 1000, "completion_tokens": 500})
         0.00045
         """
-        prompt, answer = _of(usage, "prompt_tokens"), _of(usage, "completion_tokens")
-        if not isinstance(prompt, int) or not isinstance(answer, int):
+        prompt, answer = _count(_of(usage, "prompt_tokens")), _count(_of(usage, "completion_tokens"))
+        if prompt is None or answer is None:
             return None
-        cached = _of(_of(usage, "prompt_tokens_details"), "cached_tokens") or 0
+        answer = max(answer, (_count(_of(usage, "total_tokens")) or 0) - prompt)
+        cached = min(_count(_of(_of(usage, "prompt_tokens_details"), "cached_tokens")) or 0, prompt)
         cached_price = self.input if self.cached_input is None else self.cached_input
         return ((prompt - cached) * self.input + cached * cached_price + answer * self.output) / TOKENS
 
@@ -69,11 +89,11 @@ class TokenPrice:
         A token has one byte or more, so a prompt has at most as many tokens as bytes. What the answer may have must be
         said: ``max_tokens`` or ``max_completion_tokens``.
         """
-        prompt, answer = prompt_tokens_max(body), body.get("max_completion_tokens") or body.get("max_tokens")
-        if prompt is None or not isinstance(answer, int):
+        prompt, answer = prompt_tokens_max(body), _answer_tokens_max(body)
+        if prompt is None or answer is None:
             return None
         highest = max(self.input, self.cached_input or 0.0)
-        return (prompt * highest + answer * (body.get("n") or 1) * self.output) / TOKENS
+        return (prompt * highest + answer * self.output) / TOKENS
 
 
 PriceTable = Mapping[str, TokenPrice | tuple[float, float]]
@@ -97,35 +117,64 @@ def price_table(prices: PriceTable) -> dict[str, TokenPrice]:
     return table
 
 
+# --- what is held ----------------------------------------------------------------------------------------------------
+
+
 def prompt_tokens_max(body: Mapping[str, Any]) -> int | None:
     """The most tokens that the prompt of a request can have; None if it has parts that are no text, such as pictures.
+
+    Whatever is sent counts, ``extra_body`` too, except settings that are known to be no part of the prompt.
 
     >>> prompt_tokens_max({"messages": [{"role": "user", "content": "Grüße"}]})
     91
     """
+    sent = _as_sent(body)
+    if any(sent.get(name) is not None for name in PRICED_APART):
+        return None
     bound = REQUEST_TOKENS
-    for message in body.get("messages") or ():
-        content = _of(message, "content")
+    for message in sent.get("messages") or ():
+        fields = message if isinstance(message, Mapping) else _plain(message)
+        content = fields.get("content")
         parts = content if isinstance(content, list) else ()
-        if any(_of(part, "type") not in ("text", "refusal") for part in parts):
+        if any(_of(part, "type") not in ("text", "refusal") for part in parts) or fields.get("audio") is not None:
             return None
-        bound += MESSAGE_TOKENS + _bytes(content if isinstance(content, str) else list(parts))
-        bound += sum(_bytes(_of(message, name)) for name in ("role", "name", "tool_calls", "tool_call_id"))
-    if body.get("tools") or body.get("functions"):
+        bound += MESSAGE_TOKENS + sum(map(_bytes, fields.values())) + sum(map(len, fields.keys() - MESSAGE_FIELDS))
+    if sent.get("tools") or sent.get("functions"):
         bound += TOOLS_TOKENS
-    return bound + sum(_bytes(body.get(name)) for name in ("tools", "functions", "response_format"))
+    return bound + sum(_bytes(value) for name, value in sent.items() if name not in NOT_IN_PROMPT)
+
+
+def _answer_tokens_max(body: Mapping[str, Any]) -> int | None:
+    """The most tokens of all answers to a request; None if it does not say, or no number above 0."""
+    sent = _as_sent(body)
+    limits, counts = ([sent[name] for name in names if sent.get(name) is not None] for names in (LIMITS, COUNTS))
+    if not limits or any(not isinstance(each, int) or each < 1 for each in (*limits, *counts)):
+        return None
+    return int(max(limits) * max(counts, default=1))
+
+
+def _as_sent(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The body as it is sent: what ``extra_body`` names takes the place of the same argument."""
+    return {name: value for name, value in body.items() if name not in SDK_OPTIONS} | dict(body.get("extra_body") or {})
 
 
 def request_fields(
-    campaign: CampaignInfo, prices: Mapping[str, TokenPrice], body: Mapping[str, Any], arms: Iterable[str]
-) -> DecisionFields:
-    """The arms that may answer this call, and what each holds: the most that it can cost.
+    campaign: CampaignInfo, prices: Mapping[str, TokenPrice], body: Mapping[str, Any], arms: Iterable[str],
+    request: Mapping[str, Any] | None = None,
+) -> DecisionFields:  # fmt: skip
+    """The arms that may answer this call, what each holds (the most that it can cost), and what ``request`` says.
 
     An arm is left out if it has no price, or if the call could cost more than its cap. Where nothing bounds the cost of
     a call its arm holds the cap.
     """
-    wanted, holds, too_much = set(arms), {}, {}
-    allowed = []
+    given = dict(request or {})
+    if unknown := given.keys() - {"segment", "features", "prices", "exclude", "metadata"}:
+        raise BadParameter(
+            f"request has {', '.join(sorted(unknown))!s:.60}; it may have segment, features, prices, exclude and "
+            "metadata; name one arm by model="
+        )
+    wanted = set(arms) - set(given.pop("exclude", None) or ())
+    holds, too_much, allowed = {}, {}, {}
     for arm in campaign.arms:
         if not arm.active or arm.name not in prices or arm.name not in wanted:
             continue
@@ -133,7 +182,7 @@ def request_fields(
         if most is not None and most > arm.cost_cap:
             too_much[arm.name] = most
             continue
-        allowed.append(arm.name)
+        allowed[arm.name] = arm.cost_cap
         if most:
             holds[arm.name] = most
     if not allowed and too_much:
@@ -144,86 +193,202 @@ def request_fields(
         )
     if not allowed:
         raise BadParameter(f"no arm of {campaign.name!r:.60} has a price; prices has {', '.join(prices)!r:.200}")
-    return {"arms": allowed, "holds": holds} if holds else {"arms": allowed}
+    if given.get("prices") is not None:  # estimates, which would be held instead of the cap
+        given["prices"] = {arm: price for arm, price in given["prices"].items() if arm in allowed}
+        holds = {**allowed, **holds}
+    fields: DecisionFields = {**given, "arms": list(allowed)}  # type: ignore[typeddict-item]
+    return {**fields, "holds": holds} if holds else fields
 
 
-# --- errors ----------------------------------------------------------------------------------------------------------
+# --- what an error means ---------------------------------------------------------------------------------------------
 
-NEVER_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout"}
+NEVER_SENT = {
+    "ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError", "UnsupportedProtocol", "LocalProtocolError",
+}  # fmt: skip
 """Errors of httpx before a request is sent."""
 
 MAYBE_SENT = {"APIConnectionError", "APITimeoutError", "Timeout", "TransportError"}
 """Errors after which nobody knows whether the provider has answered, and charged: of the OpenAI SDK, LiteLLM, httpx."""
 
+UNREADABLE = {"JSONDecodeError", "UnicodeDecodeError", "DecodingError", "APIResponseValidationError"}
+"""Errors of an answer that came, and was charged, but cannot be read."""
+
 REQUEST_IS_WRONG = {400, 409, 413, 422}
-"""Statuses of a provider that has understood the request and does not take it: any other arm would not either."""
+"""Statuses of a provider that has understood the request and does not take it."""
+
+UNSUITED = re.compile(
+    r"context.?(length|window)|too (long|large)|token count|maximum.{0,30}tokens"
+    r"|(not|n't|un).?support|tool.{0,30}requires",
+    re.IGNORECASE,
+)
+"""What a provider says where it is the model that cannot do what is asked: by its length, or with tools."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What an error of a call means: how its decision ends, whether its hold is charged, and whether to try again."""
+    """What an error of a call means for its decision, and for the next attempt.
+
+    report     how the decision ends
+    charged    its hold is booked: the provider may have charged for the call
+    again      the call may be repeated, by this arm too
+    elsewhere  the call may be repeated by other arms only
+    after      seconds before the arm is to be asked again, if the provider has said so
+    """
 
     report: OnError
     charged: bool = False
     again: bool = False
+    elsewhere: bool = False
+    after: float | None = None
 
 
-def failure_of(error: BaseException) -> Failure:
-    """What this error means for the decision.
+def failure_of(error: BaseException, sent: bool = True) -> Failure:
+    """What this error means for the decision; ``sent`` is false if it is known that no provider was asked.
 
-    A refused request costs nothing and says nothing of the arm. A provider that is busy, broken, or does not know the
-    key or the model has failed at no cost. If the answer was lost, it may have been charged: the hold is. Anything else
-    is no error of a call, and the hold stays until it expires.
+    A call that was not sent costs nothing. A refused request costs nothing and says nothing of the arm. A provider that
+    is busy, broken, or does not know the key or the model has failed at no cost. If the answer was lost or cannot be
+    read, it may have been charged: the hold is. Anything else is no error of a call, and the hold stays until it
+    expires.
     """
+    if not sent:
+        return Failure("void")
+    causes = _causes(error)
+    names = {kind.__name__ for each in causes for kind in type(each).__mro__}
+    if names & NEVER_SENT or any("not JSON serializable" in str(each) for each in causes):
+        return Failure("fail", again=True)
+    if names & (MAYBE_SENT | UNREADABLE):
+        return Failure("fail", charged=True, again=True)
+    refusal = next((each for each in causes if _is_by_provider(each, causes[-1])), None)
+    if refusal is None:
+        made_up = isinstance(getattr(error, "status_code", None), int)
+        return Failure("fail", charged=True, again=True) if made_up else Failure("leave")
+    status = refusal.status_code  # type: ignore[attr-defined]
+    if status in REQUEST_IS_WRONG:
+        return Failure("void", elsewhere=status == 413 or UNSUITED.search(str(error)) is not None)
+    response = getattr(refusal, "response", None)
+    return Failure("fail", again=True, after=None if response is None else retry_after(response))
+
+
+_JUDGED: weakref.WeakSet[BaseException] = weakref.WeakSet()
+"""Errors that were asked about; where one of them led to another error, it is that of an earlier attempt."""
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """An error and what led to it. The context of an error of the SDK itself may be an earlier attempt."""
     causes, cause = [error], _cause(error)
-    while cause is not None and cause not in causes:
+    while cause is not None and cause not in causes and cause not in _JUDGED:
         causes.append(cause)
         cause = _cause(cause)
-    names = {kind.__name__ for each in causes for kind in type(each).__mro__}
-    if names & NEVER_SENT:
-        return Failure("fail", again=True)
-    if names & MAYBE_SENT:
-        return Failure("fail", charged=True, again=True)
-    status = getattr(error, "status_code", None)
-    if not isinstance(status, int):
-        return Failure("leave")
-    return Failure("void") if status in REQUEST_IS_WRONG else Failure("fail", again=True)
+    with suppress(TypeError):  # one of Python's own
+        _JUDGED.add(error)
+    return causes
 
 
 def _cause(error: BaseException) -> BaseException | None:
-    """What led to an error. A context of the SDK's own error is not looked at: it may be that of an earlier attempt."""
-    is_last = type(error).__module__.partition(".")[0] in ("openai", "httpx")
+    is_last = type(error).__module__.partition(".")[0] in ("openai", "httpx", "json")
     return error.__cause__ or (None if is_last else error.__context__)
+
+
+def _is_by_provider(error: BaseException, last: BaseException) -> bool:
+    """Whether its status came over the wire. LiteLLM gives one to every error, as if the provider had answered 500."""
+    if not isinstance(getattr(error, "status_code", None), int):
+        return False
+    package, _, module = type(error).__module__.partition(".")
+    return package != "litellm" or (error is last and module != "exceptions")
+
+
+# --- when it is asked again ------------------------------------------------------------------------------------------
+
+PAUSE_MIN, PAUSE_MAX = 0.5, 8.0
+"""Seconds before an arm that failed is asked again, doubled each time and shortened at random."""
+
+PATIENCE = 60.0
+"""The longest pause that a provider is given; a call that would wait longer ends with its error."""
+
+
+class Attempts:
+    """The attempts at one call: which arms may answer next, and after which pause.
+
+    Another arm answers at once if there is one. An arm that has failed is asked again only if no other can answer, and
+    not before the time that its provider has named (Retry-After). One that has refused the call is not asked again.
+
+    most     attempts in all
+    resting  when arms may be asked again that have named a time; all calls of a process share it
+    able     the arms that can answer as far as money and caps go, set before each attempt
+    """
+
+    def __init__(self, most: int, resting: dict[str, float], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._left, self._resting, self._clock = most, resting, clock
+        self._refused: set[str] = set()
+        self._ready: dict[str, float] = {}
+        self._failures = 0
+        self.able: Sequence[str] = ()
+
+    def again(self, arm: str, failure: Failure) -> bool:
+        """Note a failed attempt; whether there is to be another."""
+        self._left -= 1
+        self._failures += 1
+        pause = min(PAUSE_MIN * 2.0 ** (self._failures - 1), PAUSE_MAX) * (0.5 + random.random() / 2)
+        self._ready[arm] = self._clock() + (pause if failure.after is None else failure.after)
+        if failure.after is not None:
+            self._resting[arm] = self._ready[arm]
+        if failure.elsewhere:
+            self._refused.add(arm)
+        return (failure.again or failure.elsewhere) and self._left > 0 and bool(self._open) and self.pause <= PATIENCE
+
+    def turn(self) -> list[str]:
+        """The arms that may answer the next attempt, after `pause`."""
+        now = self._clock()
+        awake = [arm for arm in self._open if max(self._ready.get(arm, now), self._resting.get(arm, now)) <= now]
+        if awake or not self._ready:
+            return awake or self._open
+        soonest = min(self._ready.get(arm, now) for arm in self._open)
+        return [arm for arm in self._open if self._ready.get(arm, now) <= soonest]
+
+    @property
+    def pause(self) -> float:
+        """Seconds to wait before the next attempt."""
+        now = self._clock()
+        return max(min((self._ready.get(arm, now) for arm in self._open), default=now) - now, 0.0)
+
+    @property
+    def _open(self) -> list[str]:
+        return [arm for arm in self.able if arm not in self._refused]
 
 
 # --- answers ---------------------------------------------------------------------------------------------------------
 
 
-class AnswerIds:
-    """Which decision each answer came from: the latest `ANSWERS_KEPT` of this process."""
+class StreamUsage:
+    """The usage of a streamed answer: ``final`` once all of its ``answers`` have ended, None before.
 
-    def __init__(self) -> None:
-        self._decisions: OrderedDict[str, str] = OrderedDict()
-        self._lock = threading.Lock()
+    Some providers send a usage with each chunk, of what has come until then. And a stream that breaks off looks like
+    one that ends, but for the reason why it finished.
+    """
 
-    def keep(self, answer: Any, decision: str) -> None:
-        id = _of(answer, "id")
-        if not isinstance(id, str):
-            return
-        with self._lock:
-            self._decisions[id] = decision
-            if len(self._decisions) > ANSWERS_KEPT:
-                self._decisions.popitem(last=False)
+    def __init__(self, answers: Any = 1) -> None:
+        self._answers = answers if isinstance(answers, int) else 1
+        self._finished: set[Any] = set()
+        self.final: Any = None
 
-    def decision(self, answer: str) -> str:
-        """The decision of an answer."""
-        found = self._decisions.get(answer)
-        if found is None:
-            raise NotFound(
-                f"no answer {answer!r:.60} among the latest {ANSWERS_KEPT:,} of this process; keep the decision's id "
-                "with the answer, and report its reward by that"
-            )
-        return found
+    def add(self, chunk: Any) -> None:
+        """Note a chunk."""
+        choices = _of(chunk, "choices") or ()
+        self._finished |= {_of(choice, "index") for choice in choices if _of(choice, "finish_reason") is not None}
+        usage = _of(chunk, "usage")
+        if usage is not None and len(self._finished) >= self._answers:
+            self.final = usage
+
+
+def decision_of(answer: Any) -> str:
+    """The id of the decision that an answer or a stream came from, or an id itself.
+
+    Answers are known by their decisions: the ids of providers are not always different.
+    """
+    decision = answer if isinstance(answer, str) else _of(answer, "decision")
+    if not isinstance(decision, str):
+        raise BadParameter(f"{answer!r:.60} has no decision; pass what create returned, or a decision's id")
+    return decision
 
 
 def _of(value: Any, name: str) -> Any:
@@ -231,7 +396,16 @@ def _of(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
+def _plain(value: Any) -> Any:
+    """An object of the SDK as JSON has it; of any other, what is written of it."""
+    return value.model_dump() if hasattr(value, "model_dump") else {"": repr(value)}
+
+
 def _bytes(value: Any) -> int:
     if value is None:
         return 0
-    return len((value if isinstance(value, str) else json.dumps(value, default=repr, ensure_ascii=False)).encode())
+    return len((value if isinstance(value, str) else json.dumps(value, default=_plain, ensure_ascii=False)).encode())
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and value >= 0 else None

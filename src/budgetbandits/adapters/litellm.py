@@ -11,9 +11,11 @@ In a program, for `litellm.Router`:
 A campaign is for the model group of the same name. Its arms are called like the models of the group's deployments, such
 as ``openai/gpt-4o-mini``; deployments of one model are one arm, and LiteLLM chooses among them. Prices are those of the
 deployments' configuration (``input_cost_per_token``, ``output_cost_per_token``), else LiteLLM's own. A call that is
-repeated, or falls back to another group, is a decision of its own. Other groups are left alone.
+repeated, or falls back to another group, is a decision of its own. Other groups are left alone. What else a request
+says (segment, features, prices) is in its metadata, under the name ``budgetbandits``.
 
-LiteLLM asks callbacks on an event loop only: ``Router.acompletion`` and the proxy, not ``Router.completion``.
+LiteLLM asks callbacks on an event loop only, so ``Router.acompletion`` and the proxy work, and ``Router.completion`` is
+refused. A call that LiteLLM forgets without a report, such as a stream that nobody reads, ends when it is collected.
 """
 
 from __future__ import annotations
@@ -22,26 +24,61 @@ import asyncio
 import logging
 import os
 import time
+import weakref
 from collections.abc import Iterable, Mapping
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, Self
 
-from budgetbandits.adapters.calls import CAPS_SECONDS, AnswerIds, TokenPrice, failure_of, request_fields
-from budgetbandits.client import AsyncClient, CampaignInfo
+from budgetbandits.adapters.calls import CAPS_SECONDS, TokenPrice, failure_of, request_fields
+from budgetbandits.client import AsyncClient, AsyncDecision, CampaignInfo
 from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused, MissingExtra, install
 
 try:
     import litellm
     from litellm.integrations.custom_logger import CustomLogger
+    from litellm.types.utils import all_litellm_params
 except ModuleNotFoundError:
     litellm, CustomLogger = None, object  # a callback cannot be made then
 
+REQUEST = "budgetbandits"
+"""The name of what a request says among its metadata: segment, features, prices, exclude and metadata."""
+
 DECISION = "budgetbandits_decision"
 """The name of a call's decision among its metadata."""
+
+ENDED = "budgetbandits_ended"
+"""The name, among the details of a stream, of whether its provider has said why it ended and what it took."""
+
+NOT_SENT = {
+    "model", "messages", "specific_deployment", "original_function", "context_window_fallbacks",
+    "content_policy_fallbacks", "organization",
+}  # fmt: skip
+"""Arguments of LiteLLM's own that its list leaves out, and the messages, which come apart."""
 
 HEADER = "x-budgetbandits-decision"
 """The header by which the proxy tells its callers the decision, for rewards."""
 
 log = logging.getLogger("budgetbandits")
+
+
+class _Note(str):
+    """The campaign, the decision and the hold of a call. LiteLLM keeps it as long as it knows of the call."""
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        return self
+
+
+@dataclass(frozen=True)
+class _DeployedPrice(TokenPrice):
+    """The price of a deployment, and what its configuration adds to each request."""
+
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+    def most(self, body: Mapping[str, Any]) -> float | None:
+        """The most that a call with this body can cost; see `TokenPrice.most`."""
+        return super().most({**self.defaults, **body})
 
 
 class BudgetCallback(CustomLogger):  # type: ignore[misc]
@@ -59,11 +96,21 @@ class BudgetCallback(CustomLogger):  # type: ignore[misc]
         self._campaigns = frozenset(campaigns)
         self._clients: dict[asyncio.AbstractEventLoop, AsyncClient] = {}
         self._known: dict[str, tuple[float, CampaignInfo]] = {}
-        self._answers = AnswerIds()
+        self._open: dict[str, bool] = {}  # decisions that were not reported yet: whether their calls were sent
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.name = f"budgetbandits {id(self)}"  # of callbacks whose numbers and texts are the same LiteLLM asks one
+        _watch_streams()
 
-    async def reward(self, answer: str, reward: float) -> None:
-        """Report the reward of an answer, by the answer's id."""
-        campaign, decision = self._answers.decision(answer).rsplit(" ", 1)
+    async def reward(self, answer: Any, reward: float) -> None:
+        """Report the reward of an answer or a stream, as soon as it is there."""
+        kept = getattr(answer, "_hidden_params", None) or {}
+        details = getattr(getattr(answer, "logging_obj", None), "model_call_details", None) or {}
+        noted = kept.get(DECISION) or _text(details)
+        if noted is None:
+            raise BadParameter(
+                f"{answer!r:.60} has no decision; pass what acompletion returned, and not an answer from a cache"
+            )
+        campaign, decision, _ = _parts(noted)
         await self._client().feedback(campaign, decision, reward=reward)
 
     async def close(self) -> None:
@@ -81,64 +128,99 @@ class BudgetCallback(CustomLogger):  # type: ignore[misc]
         """The deployments of the arm that the campaign chooses; `HoldRefused` if there is no money."""
         if model not in self._campaigns or not isinstance(healthy_deployments, list) or request_kwargs is None:
             return healthy_deployments
+        if not healthy_deployments:  # all cool down: LiteLLM has an error of its own for that, which may be retried
+            return healthy_deployments
         by_arm: dict[str, list[Any]] = {}
         for each in healthy_deployments:
             by_arm.setdefault(each["litellm_params"]["model"], []).append(each)
         prices = {arm: price for arm, some in by_arm.items() if (price := _price(some[0])) is not None}
-        body = {**request_kwargs, "messages": messages}
-        if messages is None:  # no text whose bytes could be counted
-            body["max_tokens"] = None
-        fields = request_fields(await self._campaign(model), prices, body, by_arm)
-        try:
-            decision = await self._client().decide(model, wait=self._wait, **fields)
-        except HoldRefused as refused:  # the proxy answers 500 otherwise, which clients repeat
-            refused.status_code = 402 if refused.retry_after is None else 429  # type: ignore[attr-defined]
-            raise
-        price = prices[decision.arm]
-        # what it is charged where its price is not known; that of a model on one's own machine is
-        noted = f"{model} {decision.id} {decision.hold if price.input or price.output else 0.0}"
         name = "litellm_metadata" if "litellm_metadata" in request_kwargs else "metadata"
         shared = request_kwargs.get(name) or {}
-        shared[DECISION] = noted  # of the latest attempt, for the header ...
-        request_kwargs[name] = dict(shared)  # ... and of this one, for its end
+        decision = await self._decide(model, prices, {**_sent(request_kwargs), "messages": messages}, shared)
+        # what it is charged where its price is not known; that of a model on one's own machine is
+        price = prices[decision.arm]
+        noted = _Note(f"{model} {decision.id} {decision.hold if price.input or price.output else 0.0}")
+        self._open[decision.id] = False
+        weakref.finalize(noted, self._forgotten, asyncio.get_running_loop(), str(noted)).atexit = False
+        shared[DECISION] = str(noted)  # of the latest attempt, for the header ...
+        request_kwargs[name] = {**shared, DECISION: noted}  # ... and of this one, for its end
         if request_kwargs.get("stream"):  # else LiteLLM counts tokens by itself, which is not what is charged
             request_kwargs["stream_options"] = {**(request_kwargs.get("stream_options") or {}), "include_usage": True}
         return by_arm[decision.arm]
 
+    def pre_call_check(self, deployment: Mapping[str, Any]) -> None:
+        """Refuse a call that does not wait for callbacks: it would spend money that no campaign knows of."""
+        if (group := deployment.get("model_name")) in self._campaigns:
+            raise _with_status(
+                BadParameter(
+                    f"Router.completion asks no campaign before it spends on {group!r:.60}; use Router.acompletion"
+                ),
+                400,
+            )
+
+    def log_pre_api_call(self, model: Any, messages: Any, kwargs: Any) -> None:
+        """Note that a call is sent."""
+        noted = _text(kwargs)
+        if noted is not None and _parts(noted)[1] in self._open:
+            self._open[_parts(noted)[1]] = True
+
+    async def async_post_call_success_deployment_hook(self, request_data: Any, response: Any, call_type: Any) -> Any:
+        """Have an answer name its decision, for its reward."""
+        noted = _text({"litellm_params": request_data})
+        if noted is not None and isinstance(getattr(response, "_hidden_params", None), dict):
+            response._hidden_params[DECISION] = str(noted)
+        return response
+
     async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
         """Settle a call that was answered, or streamed to its end."""
-        if (noted := _noted(kwargs)) is None:
+        if (noted := _text(kwargs)) is None:
             return
-        campaign, decision, hold = noted
-        cost = kwargs.get("response_cost")
+        hold, cost = _parts(noted)[2], kwargs.get("response_cost")
         if kwargs.get("cache_hit"):  # LiteLLM has answered by itself, and nobody was paid
             hold, cost = 0.0, None
-        self._answers.keep(response_obj, f"{campaign} {decision}")
-        await self._report(campaign, decision, cost=hold if not cost else float(cost))
+        elif kwargs.get("stream") and not kwargs.get(ENDED):
+            cost = None  # LiteLLM has counted the tokens that came
+        await self._report(noted, cost=hold if not cost else float(cost))
 
     async def async_log_failure_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
         """Fail or void a call that was not answered, by its error."""
-        if (noted := _noted(kwargs)) is None:
+        if (noted := _text(kwargs)) is None:
             return
-        campaign, decision, hold = noted
+        _, decision, hold = _parts(noted)
         error = kwargs.get("exception")
-        failure = failure_of(error) if isinstance(error, BaseException) else None
+        failure = failure_of(error, self._open.get(decision, True)) if isinstance(error, BaseException) else None
         if kwargs.get("stream") and (failure is None or failure.report == "leave"):  # cut off in the middle
-            await self._report(campaign, decision, cost=hold, failed=True)
+            await self._report(noted, cost=hold, failed=True)
         elif failure is not None and failure.report == "fail":
-            await self._report(campaign, decision, cost=hold if failure.charged else 0.0, failed=True)
+            await self._report(noted, cost=hold if failure.charged else 0.0, failed=True)
         elif failure is not None and failure.report == "void":
-            await self._report(campaign, decision)
+            await self._report(noted)
 
     async def async_post_call_response_headers_hook(self, data: Any, *_: Any, **__: Any) -> dict[str, str] | None:
         """Tell the caller of the proxy which decision its answer came from."""
-        noted = _noted({"litellm_params": data})
-        return None if noted is None else {HEADER: noted[1]}
+        noted = _text({"litellm_params": data})
+        return None if noted is None else {HEADER: _parts(noted)[1]}
 
     # --- the service ---------------------------------------------------------------------------------------------
 
-    async def _report(self, campaign: str, decision: str, cost: float | None = None, failed: bool = False) -> None:
+    async def _decide(
+        self, model: str, prices: Mapping[str, TokenPrice], body: Mapping[str, Any], metadata: Mapping[str, Any]
+    ) -> AsyncDecision:
+        if body["messages"] is None:  # no text whose bytes could be counted
+            body = {**body, "max_tokens": -1}
+        try:
+            fields = request_fields(await self._campaign(model), prices, body, prices, metadata.get(REQUEST))
+            return await self._client().decide(model, wait=self._wait, **fields)
+        except HoldRefused as refused:  # the proxy answers 500 otherwise, which clients repeat
+            raise _with_status(refused, 402 if refused.retry_after is None else 429) from None
+        except BadParameter as wrong:
+            raise _with_status(wrong, 400) from None
+
+    async def _report(self, noted: str, cost: float | None = None, failed: bool = False) -> None:
         """Report the cost of a decision, or void it without one. Nothing is raised: LiteLLM would drop it silently."""
+        campaign, decision, _ = _parts(noted)
+        if self._open.pop(decision, None) is None:
+            return
         try:
             if cost is None:
                 await self._client().void(campaign, decision)
@@ -146,6 +228,18 @@ class BudgetCallback(CustomLogger):  # type: ignore[misc]
                 await self._client().feedback(campaign, decision, cost=cost, failed=failed)
         except BudgetBanditsError as error:
             log.warning("decision %s was not settled, so its hold is charged when it expires: %s", decision, error)
+
+    def _forgotten(self, loop: asyncio.AbstractEventLoop, noted: str) -> None:
+        """End a call that LiteLLM has dropped without a report: charge its hold, or void it if it was not sent."""
+        if _parts(noted)[1] in self._open:
+            with suppress(RuntimeError):  # the loop is closed: the hold expires
+                loop.call_soon_threadsafe(self._end_forgotten, noted)
+
+    def _end_forgotten(self, noted: str) -> None:
+        _, decision, hold = _parts(noted)
+        task = asyncio.ensure_future(self._report(noted, cost=hold if self._open.get(decision) else None))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _client(self) -> AsyncClient:
         """The client of this event loop."""
@@ -166,23 +260,67 @@ class BudgetCallback(CustomLogger):  # type: ignore[misc]
 
 def _price(deployment: Mapping[str, Any]) -> TokenPrice | None:
     """The price of a deployment, by its configuration or by LiteLLM's table; None if neither has one."""
-    model = deployment["litellm_params"]["model"]
+    configured = deployment["litellm_params"]
+    model = configured["model"]
     known = litellm.model_cost.get(model, litellm.model_cost.get(model.partition("/")[2]))
-    for given in (deployment["litellm_params"], deployment.get("model_info") or {}, known or {}):
+    for given in (configured, deployment.get("model_info") or {}, known or {}):
         if given.get("input_cost_per_token") is not None and given.get("output_cost_per_token") is not None:
-            return TokenPrice(given["input_cost_per_token"] * 1e6, given["output_cost_per_token"] * 1e6)
+            prices = (given["input_cost_per_token"] * 1e6, given["output_cost_per_token"] * 1e6)
+            return _DeployedPrice(*prices, defaults=_sent(configured))
     return None
 
 
-def _noted(kwargs: Mapping[str, Any]) -> tuple[str, str, float] | None:
-    """The campaign, the decision and the hold of a call, or 0 if it costs nothing; None if it has no decision."""
+def _sent(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What LiteLLM passes on of a call's arguments, or of a deployment's configuration."""
+    own = {*NOT_SENT, *all_litellm_params}
+    return {
+        name: value
+        for name, value in arguments.items()
+        if name not in own and not name.startswith("_") and value is not None
+    }
+
+
+def _text(kwargs: Mapping[str, Any]) -> str | None:
+    """What was noted of a call: its campaign, its decision and its hold, or 0 if it costs nothing; None if nothing."""
     given = kwargs.get("litellm_params") or {}
     for name in ("litellm_metadata", "metadata"):
         noted = (given.get(name) or {}).get(DECISION)
-        if noted is not None:
-            campaign, decision, hold = noted.rsplit(" ", 2)
-            return campaign, decision, float(hold)
+        if isinstance(noted, str):
+            return noted
     return None
+
+
+def _parts(noted: str) -> tuple[str, str, float]:
+    campaign, decision, hold = noted.rsplit(" ", 2)
+    return campaign, decision, float(hold)
+
+
+def _with_status(error: BudgetBanditsError, status: int) -> BudgetBanditsError:
+    """An error that LiteLLM's proxy answers with this status."""
+    error.status_code = status  # type: ignore[attr-defined]
+    return error
+
+
+def _watch_streams() -> None:
+    """Have LiteLLM note of each stream whether its provider has said why it ended and what it took.
+
+    It asks nobody else: where a provider says nothing, LiteLLM counts the tokens that came, and reports them as if they
+    were billed.
+    """
+    build = litellm.stream_chunk_builder
+    if hasattr(build, "__wrapped__"):
+        return
+
+    @wraps(build)
+    def noting(chunks: Any, *args: Any, **kwargs: Any) -> Any:
+        details = getattr(kwargs.get("logging_obj"), "model_call_details", None)
+        if isinstance(details, dict):
+            choices = [choice for chunk in chunks or () for choice in getattr(chunk, "choices", None) or ()]
+            is_finished = any(getattr(choice, "finish_reason", None) is not None for choice in choices)
+            details[ENDED] = is_finished and any(getattr(chunk, "usage", None) is not None for chunk in chunks)
+        return build(chunks, *args, **kwargs)
+
+    litellm.stream_chunk_builder = noting
 
 
 def __getattr__(name: str) -> Any:

@@ -2,12 +2,13 @@
 
     models = BudgetedOpenAI(OpenAI(), Client(url, key), "models", {"gpt-4o-mini": (0.15, 0.60), "gpt-4o": (2.5, 10.0)})
     answer = models.chat.completions.create(messages=messages, max_tokens=300)  # the campaign chooses the model
-    models.reward(answer.id, 1.0)  # whenever it is known
+    models.reward(answer, 1.0)  # whenever it is known; or by answer.decision, from any process
 
 The decision holds the most that the call can cost, by its bytes, ``max_tokens`` and the prices, and is settled with the
 price of its usage. Without ``max_tokens``, or with pictures, it holds the arm's cap. `calls.failure_of` says what an
-error means. A call that failed is decided again, up to ``attempts`` times, by another arm if there is one; the SDK's
-own retries are off, since nobody would pay for them.
+error means, and `calls.Attempts` who is asked next, up to ``attempts`` times; the SDK's own retries are off, since
+nobody would pay for them. A stream pays its usage if it was read to its end, and else its hold; one that the program
+drops is charged as soon as it is collected.
 
 Any client with OpenAI's interface and errors will do. The key needs the scopes decide, feedback and read.
 """
@@ -16,18 +17,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import queue
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any, Self
 
 from budgetbandits.adapters.calls import (
     CAPS_SECONDS,
-    AnswerIds,
+    Attempts,
     Failure,
     PriceTable,
+    StreamUsage,
+    decision_of,
     failure_of,
     price_table,
     request_fields,
@@ -40,21 +45,21 @@ log = logging.getLogger("budgetbandits")
 
 
 class _Calls:
-    """What both clients share: prices, caps, the bodies that are sent and the answers that came."""
+    """What both clients share: prices, caps, and the bodies that are sent."""
 
     def __init__(self, openai: Any, campaign: str, prices: PriceTable, attempts: int, wait: float) -> None:
         self._openai = openai.with_options(max_retries=0) if hasattr(openai, "with_options") else openai
         self._campaign = campaign
         self._prices = price_table(prices)
-        self._attempts = integer("attempts", attempts, 1)
+        self._most_attempts = integer("attempts", attempts, 1)
         self._wait = wait
-        self._answers = AnswerIds()
+        self._resting: dict[str, float] = {}
+        self._is_watched = _watch(self._openai)
         self._info: CampaignInfo | None = None
         self._info_until = 0.0
 
-    def decision_of(self, answer: str) -> str:
-        """The id of the decision that an answer came from, to report its reward by from another process."""
-        return self._answers.decision(answer)
+    def _attempts(self) -> Attempts:
+        return Attempts(self._most_attempts, self._resting)
 
     def _known(self, info: CampaignInfo) -> CampaignInfo:
         self._info, self._info_until = info, time.monotonic() + CAPS_SECONDS
@@ -65,17 +70,16 @@ class _Calls:
         return self._info if time.monotonic() < self._info_until else None
 
     def _fields(
-        self, info: CampaignInfo, body: Mapping[str, Any], request: DecisionFields | None, failed: set[str]
+        self, info: CampaignInfo, body: Mapping[str, Any], request: DecisionFields | None, attempts: Attempts
     ) -> DecisionFields:
-        """The request of the next decision; arms that have failed this call are left out if others can answer."""
-        given: DecisionFields = {} if request is None else request
-        if {"arms", "holds", "prices"} & given.keys():
-            raise BadParameter("request may have segment, exclude, features and metadata; name one arm by model=")
-        arms = {body["model"]} if body.get("model") else set(self._prices)
+        """The request of the next decision."""
+        if (body.get("extra_body") or {}).get("model") is not None:
+            raise BadParameter("extra_body has a model, which the campaign chooses; name the only arm by model=")
         if body.get("model") and body["model"] not in self._prices:
             raise BadParameter(f"model {body['model']!r:.60} has no price; prices has {', '.join(self._prices)!r:.200}")
-        arms -= set(given.get("exclude") or ())
-        return {**given, **request_fields(info, self._prices, body, arms - failed or arms), "exclude": None}
+        arms = [body["model"]] if body.get("model") else list(self._prices)
+        attempts.able = request_fields(info, self._prices, body, arms, request)["arms"]  # type: ignore[assignment]
+        return request_fields(info, self._prices, body, attempts.turn(), request)
 
     def _body(self, arm: str, body: Mapping[str, Any]) -> dict[str, Any]:
         sent = {**body, "model": self._prices[arm].model or arm}
@@ -83,10 +87,43 @@ class _Calls:
             sent["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
         return sent
 
-    def _cost(self, arm: str, answer: Any, hold: float) -> float:
-        """The price of an answer; the hold if it does not say how many tokens it took."""
-        cost = self._prices[arm].cost(getattr(answer, "usage", None))
+    def _cost(self, arm: str, usage: Any, hold: float) -> float:
+        """The price of an answer with this usage; the hold if it does not say how many tokens it took."""
+        cost = self._prices[arm].cost(usage)
         return hold if cost is None else cost
+
+    @contextmanager
+    def _noted(self) -> Iterator[list[bool]]:
+        """A list that is empty as long as it is known that nothing was sent."""
+        sent = [] if self._is_watched else [True]
+        token = _SENT.set(sent)
+        try:
+            yield sent
+        finally:
+            _SENT.reset(token)
+
+
+_SENT: ContextVar[list[bool]] = ContextVar("sent")
+
+
+def _note_sent(_request: Any) -> None:
+    _SENT.get([]).append(True)
+
+
+async def _note_sent_async(request: Any) -> None:
+    _note_sent(request)
+
+
+def _watch(openai: Any) -> bool:
+    """Have the SDK's connection note what it sends; whether it can."""
+    http = getattr(openai, "_client", None)
+    hooks = getattr(http, "event_hooks", None)
+    if not isinstance(hooks, dict) or not isinstance(hooks.get("request"), list):
+        return False
+    note = _note_sent_async if hasattr(http, "aclose") else _note_sent
+    if note not in hooks["request"]:
+        hooks["request"].append(note)
+    return True
 
 
 @contextmanager
@@ -98,27 +135,31 @@ def _logged_errors(decision: Decision | AsyncDecision) -> Iterator[None]:
         log.warning("decision %s was not settled, so its hold is charged when it expires: %s", decision.id, error)
 
 
+def _with_decision(answer: Any, decision: Decision | AsyncDecision) -> Any:
+    """An answer that names its decision; one that takes no attribute, such as a text, stays as it is."""
+    with suppress(AttributeError, TypeError, ValueError):
+        answer.decision = decision.id
+    return answer
+
+
 class _Stream:
     """What both streams share: the usage that the last chunk has, which the caller may not have asked for."""
 
     def __init__(self, calls: _Calls, stream: Any, decision: Any, body: Mapping[str, Any]) -> None:
         self._calls, self._stream, self._decision = calls, stream, decision
         self._shows_usage = bool((body.get("stream_options") or {}).get("include_usage"))
-        self._last: Any = None
+        self._usage = StreamUsage((body.get("extra_body") or {}).get("n") or body.get("n") or 1)
         self.decision: str = decision.id
 
     def _is_shown(self, chunk: Any) -> bool:
         """Note a chunk; whether the caller is to see it."""
-        self._calls._answers.keep(chunk, self._decision.id)
-        if getattr(chunk, "usage", None) is not None:
-            self._last = chunk
-            return self._shows_usage or bool(chunk.choices)
-        return True
+        self._usage.add(chunk)
+        return self._shows_usage or getattr(chunk, "usage", None) is None or bool(chunk.choices)
 
     @property
     def _price(self) -> float:
-        """Of what was streamed; the hold as long as the usage is not known: a stream that was cut off is charged."""
-        return self._calls._cost(self._decision.arm, self._last, self._decision.hold)
+        """Of the whole answer; the hold as long as that is not known: what was produced until then is charged."""
+        return self._calls._cost(self._decision.arm, self._usage.final, self._decision.hold)
 
 
 # --- for threads -----------------------------------------------------------------------------------------------------
@@ -140,45 +181,48 @@ class BudgetedOpenAI(_Calls):
         self._lock = threading.Lock()
         self.chat = SimpleNamespace(completions=SimpleNamespace(create=self._create))
 
-    def reward(self, answer: str, reward: float) -> None:
-        """Report the reward of an answer, by the answer's id."""
-        self._client.feedback(self._campaign, self.decision_of(answer), reward=reward)
+    def reward(self, answer: Any, reward: float) -> None:
+        """Report the reward of an answer or a stream, or of a decision by its id."""
+        self._client.feedback(self._campaign, decision_of(answer), reward=reward)
 
     def _create(self, *, request: DecisionFields | None = None, **body: Any) -> Any:
         """``chat.completions.create``; ``model`` names the only arm that may answer, ``request`` says more of it."""
-        failed: set[str] = set()
-        for attempt in range(1, self._attempts + 1):
-            decision = self._decide(body, request, failed)
-            try:
-                answer = self._openai.chat.completions.create(**self._body(decision.arm, body))
-            except Exception as error:
-                failure = failure_of(error)
-                _report(decision, failure)
-                if attempt == self._attempts or not failure.again:
-                    raise
-                failed.add(decision.arm)
-                continue
+        attempts = self._attempts()
+        while True:
+            decision = self._decide(body, request, attempts)
+            with self._noted() as sent:
+                try:
+                    answer = self._openai.chat.completions.create(**self._body(decision.arm, body))
+                except Exception as error:
+                    failure = failure_of(error, bool(sent))
+                    _report(decision, failure)
+                    if not attempts.again(decision.arm, failure):
+                        raise
+                    continue
             if body.get("stream"):
                 return BudgetedStream(self, answer, decision, body)
-            self._answers.keep(answer, decision.id)
             with _logged_errors(decision):
-                decision.settle(cost=self._cost(decision.arm, answer, decision.hold))
-            return answer
-        raise AssertionError  # the last attempt returns or raises
+                decision.settle(cost=self._cost(decision.arm, getattr(answer, "usage", None), decision.hold))
+            return _with_decision(answer, decision)
 
-    def _decide(self, body: Mapping[str, Any], request: DecisionFields | None, failed: set[str]) -> Decision:
+    def _decide(self, body: Mapping[str, Any], request: DecisionFields | None, attempts: Attempts) -> Decision:
         with self._lock:  # one looks, and all know
             info = self._fresh or self._known(self._client.campaign(self._campaign))
+        time.sleep(attempts.pause)
         with suppress(BadParameter, UnknownArm):
-            fields = self._fields(info, body, request, failed)
+            fields = self._fields(info, body, request, attempts)
             return self._client.decide(self._campaign, wait=self._wait, **fields)
         # arms and caps may have changed since
-        fields = self._fields(self._known(self._client.campaign(self._campaign)), body, request, failed)
+        fields = self._fields(self._known(self._client.campaign(self._campaign)), body, request, attempts)
         return self._client.decide(self._campaign, wait=self._wait, **fields)
 
 
 class BudgetedStream(_Stream):
-    """The chunks of an answer. Its decision is settled when they end, or when the stream is closed."""
+    """The chunks of an answer. Its decision is settled when they end, or when the stream is closed or dropped."""
+
+    def __init__(self, calls: _Calls, stream: Any, decision: Any, body: Mapping[str, Any]) -> None:
+        super().__init__(calls, stream, decision, body)
+        _collector.start()
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -212,6 +256,38 @@ class BudgetedStream(_Stream):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        if not self._decision.resolved:
+            _collector.streams.put((self._stream, self._decision, self._price))
+
+
+class _Collector:
+    """A thread that settles streams that programs have dropped: a destructor must not wait for an answer."""
+
+    def __init__(self) -> None:
+        self.streams: queue.SimpleQueue[tuple[Any, Decision, float]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Run, in this process too if it was forked."""
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="dropped-streams", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            stream, decision, price = self.streams.get()
+            with suppress(Exception):
+                stream.close()
+            with _logged_errors(decision):
+                decision.settle(cost=price)
+            del stream, decision
+
+
+_collector = _Collector()
+
 
 def _report(decision: Decision, failure: Failure, cost: float | None = None) -> None:
     """Report a call that got no answer; ``cost`` is its price if it is charged, the hold if not given."""
@@ -238,44 +314,49 @@ class AsyncBudgetedOpenAI(_Calls):
         self._lock = asyncio.Lock()
         self.chat = SimpleNamespace(completions=SimpleNamespace(create=self._create))
 
-    async def reward(self, answer: str, reward: float) -> None:
-        """Report the reward of an answer, by the answer's id."""
-        await self._client.feedback(self._campaign, self.decision_of(answer), reward=reward)
+    async def reward(self, answer: Any, reward: float) -> None:
+        """Report the reward of an answer or a stream, or of a decision by its id."""
+        await self._client.feedback(self._campaign, decision_of(answer), reward=reward)
 
     async def _create(self, *, request: DecisionFields | None = None, **body: Any) -> Any:
-        failed: set[str] = set()
-        for attempt in range(1, self._attempts + 1):
-            decision = await self._decide(body, request, failed)
-            try:
-                answer = await self._openai.chat.completions.create(**self._body(decision.arm, body))
-            except Exception as error:
-                failure = failure_of(error)
-                await _report_async(decision, failure)
-                if attempt == self._attempts or not failure.again:
-                    raise
-                failed.add(decision.arm)
-                continue
+        attempts = self._attempts()
+        while True:
+            decision = await self._decide(body, request, attempts)
+            with self._noted() as sent:
+                try:
+                    answer = await self._openai.chat.completions.create(**self._body(decision.arm, body))
+                except Exception as error:
+                    failure = failure_of(error, bool(sent))
+                    await _report_async(decision, failure)
+                    if not attempts.again(decision.arm, failure):
+                        raise
+                    continue
             if body.get("stream"):
                 return AsyncBudgetedStream(self, answer, decision, body)
-            self._answers.keep(answer, decision.id)
             with _logged_errors(decision):
-                await decision.settle(cost=self._cost(decision.arm, answer, decision.hold))
-            return answer
-        raise AssertionError  # the last attempt returns or raises
+                await decision.settle(cost=self._cost(decision.arm, getattr(answer, "usage", None), decision.hold))
+            return _with_decision(answer, decision)
 
-    async def _decide(self, body: Mapping[str, Any], request: DecisionFields | None, failed: set[str]) -> AsyncDecision:
+    async def _decide(
+        self, body: Mapping[str, Any], request: DecisionFields | None, attempts: Attempts
+    ) -> AsyncDecision:
         async with self._lock:  # one looks, and all know
             info = self._fresh or self._known(await self._client.campaign(self._campaign))
+        await asyncio.sleep(attempts.pause)
         with suppress(BadParameter, UnknownArm):
-            fields = self._fields(info, body, request, failed)
+            fields = self._fields(info, body, request, attempts)
             return await self._client.decide(self._campaign, wait=self._wait, **fields)
         # arms and caps may have changed since
-        fields = self._fields(self._known(await self._client.campaign(self._campaign)), body, request, failed)
+        fields = self._fields(self._known(await self._client.campaign(self._campaign)), body, request, attempts)
         return await self._client.decide(self._campaign, wait=self._wait, **fields)
 
 
 class AsyncBudgetedStream(_Stream):
     """`BudgetedStream`, awaited."""
+
+    def __init__(self, calls: _Calls, stream: Any, decision: Any, body: Mapping[str, Any]) -> None:
+        super().__init__(calls, stream, decision, body)
+        self._loop = asyncio.get_running_loop()
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self
@@ -308,6 +389,28 @@ class AsyncBudgetedStream(_Stream):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    def __del__(self) -> None:
+        if not self._decision.resolved:
+            with suppress(RuntimeError):  # the loop is closed: the hold expires
+                self._loop.call_soon_threadsafe(_collect, self._stream, self._decision, self._price)
+
+
+_TASKS: set[asyncio.Task[None]] = set()
+
+
+def _collect(stream: Any, decision: AsyncDecision, price: float) -> None:
+    """Settle a stream that the program has dropped, on its event loop."""
+
+    async def settle() -> None:
+        with suppress(Exception):
+            await stream.close()
+        with _logged_errors(decision):
+            await decision.settle(cost=price)
+
+    task = asyncio.ensure_future(settle())
+    _TASKS.add(task)
+    task.add_done_callback(_TASKS.discard)
 
 
 async def _report_async(decision: AsyncDecision, failure: Failure, cost: float | None = None) -> None:

@@ -203,7 +203,7 @@ key_app = typer.Typer(no_args_is_help=True, help="Create, list and drop API keys
 @key_app.command("create")
 def create_key_command(
     scope: Annotated[list[str], typer.Option(help="decide, feedback, read or admin. May be repeated.")],
-    campaign: Annotated[str | None, typer.Option(help="For this campaign only.")] = None,
+    campaign: Annotated[list[str] | None, typer.Option(help="For this campaign only. Without it, for all.")] = None,
     name: Annotated[str | None, typer.Option(help="What it is for.")] = None,
     owner: Annotated[str | None, typer.Option(help="Who has it.")] = None,
     days: Annotated[float | None, typer.Option(min=0.0, help="It expires after this time. Without it, never.")] = None,
@@ -215,9 +215,14 @@ def create_key_command(
     as_json: AsJson = False,
 ) -> None:
     """Create a key and show it this one time."""
+    if campaign is not None and len(campaign) > 1:
+        raise BadParameter(
+            f"a key is for one campaign or for all, not for {', '.join(campaign)!s:.200}; make one for each, or leave "
+            "--campaign out"
+        )
     now = time.time()
     terms: dict[str, Any] = {
-        "campaign": campaign, "name": name, "owner": owner, "requests_per_second": rate,
+        "campaign": campaign[0] if campaign else None, "name": name, "owner": owner, "requests_per_second": rate,
         "expires_at": None if days is None else now + 86_400.0 * days,
     }  # fmt: skip
     if isinstance(store, ServerAddress):
