@@ -5,7 +5,8 @@ BudgetBanditsError
 │   what was passed in
 ├── BadParameter (ValueError)
 │   ├── BadFeature
-│   └── TooManySegments
+│   ├── TooManySegments
+│   └── TooMuchWork
 ├── ProblemError (ValueError)
 ├── PluginError (ValueError)
 ├── UnknownPolicy (ValueError)
@@ -73,6 +74,10 @@ class BadFeature(BadParameter):
 
 class TooManySegments(BadParameter):
     """A new segment would be one too many for the campaign or for its arms, or a new arm for its segments."""
+
+
+class TooMuchWork(BadParameter):
+    """The arms, features, segments and draws of a campaign would make a choice take longer than any may."""
 
 
 class ProblemError(BudgetBanditsError, ValueError):

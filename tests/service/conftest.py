@@ -23,6 +23,13 @@ def _plain_tracebacks():
     structlog.configure(processors=[*structlog.get_config()["processors"][:-1], renderer])
 
 
+@pytest.fixture(autouse=True)
+def _whole_groups(monkeypatch):
+    """Work that waits shares a transaction however busy the machine is."""
+    for module in ("sqlite", "postgres_async"):
+        monkeypatch.setattr(f"budgetbandits.service.stores.{module}.GROUP_SECONDS", 60.0)
+
+
 @pytest.fixture
 def tmp_path(tmp_path):
     """In memory, if there are files: a commit then waits for no disk, which takes most of the time of a decision."""

@@ -27,6 +27,7 @@ from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.ledger import Account, set_budget, to_micros, to_units
 from budgetbandits.service.names import checked_campaign_name, checked_name, is_id, new_campaign_id, normal
 from budgetbandits.service.stores.records import Campaign, CampaignSettings
+from budgetbandits.service.work import check_work
 from budgetbandits.terms import CHANGEABLE, CHANGEABLE_FACTS, TERMS, Terms
 from budgetbandits.validation import number, whole
 
@@ -104,6 +105,7 @@ def planned_campaign(
         scaled["features"] = len(features)
     settings = CampaignSettings(booked_terms(terms), max(caps), "plain", scaled, False, POLICY_VERSION)
     settings = checked_settings(_with_scales(settings, rule, caps), rule)
+    check_work(rule, settings.terms, len(arms))
     learner = CampaignLearner.new(rule, list(arms), caps, settings)
     past = _checked_history(history or {}, list(arms), caps, terms.reward_max)
     learner.add_history(past)
@@ -317,6 +319,8 @@ def changed_campaign(
         change["caps"] = {str(arm): [caps[arm], cap] for arm, cap in new_caps.items()}
     if not change:
         raise BadParameter("these are the terms already; name one to change, with another value")
+    if "propensity_draws" in change or "policy" in change:
+        check_work(policy, terms, len(names), len(row.learned.get("segments", ())))
     settings = replace(before, terms=terms, earlier=before.versions, change=change)
     if "caps" in change or "policy" in change:
         settings = _with_scales(settings, policy, [new_caps.get(arm, cap) for arm, cap in enumerate(caps)])
@@ -391,6 +395,7 @@ def check_new_arm(row: Campaign, names: Sequence[str], name: str, cap: int) -> N
             f"arm {name!r:.60} would be number {number:,}, with {segments} segments and {features} features; arms "
             f"times both are {most:,} at most: create a new campaign that names fewer kinds"
         )
+    check_work(parse_policy(row.policy), row.settings.terms, number, segments)
 
 
 def arm_to_retire(names: Sequence[str], active: Sequence[bool], name: str) -> int:

@@ -28,6 +28,7 @@ from budgetbandits.errors import BadState, BudgetBanditsError, TooManySegments
 from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy, UnitChange
+from budgetbandits.policies.planning import PlanState
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.policies.transfer import carried, totals
 from budgetbandits.service.ledger import Account, to_units
@@ -35,6 +36,7 @@ from budgetbandits.service.names import new_decision_id
 from budgetbandits.service.request import Amounts, ResolvedRequest, resolve
 from budgetbandits.service.segment_sums import SegmentSums
 from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSettings, DecisionRow, Event
+from budgetbandits.service.work import ChoiceSize, check_work, size_of
 from budgetbandits.validation import RequestOptions
 
 SEGMENTS_MAX = 100
@@ -131,6 +133,14 @@ class Choice(NamedTuple):
     propensity: float | None
 
 
+class AheadChoice(NamedTuple):
+    """A choice that was made before its transaction: what `Choice` says of it."""
+
+    id: str
+    arm: int | None
+    propensity: float | None
+
+
 class CampaignLearner(ArmSession):
     """A campaign's learner with its arms' names and cost caps; ``tag`` says which committed change it is of."""
 
@@ -218,6 +228,16 @@ class CampaignLearner(ArmSession):
         pulls, reward, cost = totals(self.policy, self.state, arm)
         scale = to_units(self._settings.cost_scale(int(self.caps[arm])))
         return pulls, reward * self._settings.terms.reward_max, cost * scale
+
+    @property
+    def estimates_prices(self) -> bool:
+        """Whether the policy has learned from a request whose prices were estimated."""
+        return isinstance(self.state, PlanState) and bool(self.state.estimates)
+
+    def size(self, segment: str | None) -> ChoiceSize:
+        """The size of a choice for a request of this segment."""
+        segments = len(self.segments) + (self.by_request and segment not in self.segments)
+        return size_of(self.policy, self._settings.terms, len(self.names), segments, self.estimates_prices)
 
     @property
     def smallest_cap(self) -> int:
@@ -313,6 +333,9 @@ class CampaignLearner(ArmSession):
                 f"segment {options.segment!r:.60} would be number {number} among {len(self.names):,} arms; "
                 f"arms times segments{features} are {CELLS_MAX:,} at most: name fewer kinds, or have fewer arms"
             )
+        priced = self.estimates_prices or options.prices is not None
+        if new or priced != self.estimates_prices:
+            check_work(self.policy, self._settings.terms, len(self.names), len(self.segments) + new, priced)
         return resolve(options, self, self.caps)
 
     def holds(self, request: ResolvedRequest | None) -> tuple[Amounts, ArmMask]:
@@ -347,25 +370,31 @@ class CampaignLearner(ArmSession):
         return offer._replace(available=alone, cooling=None)
 
     def choose(
-        self, offer: Offer, account: Account, leased: Account | None = None, decision: str | None = None
+        self,
+        offer: Offer,
+        account: Account,
+        leased: Account | None = None,
+        decision: str | None = None,
+        ahead: AheadChoice | None = None,
     ) -> Choice | None:
         """Choose one of the arms on offer; None if the policy stops. ``account`` and ``leased`` are as for
-        `set_remaining`. An audit names the ``decision`` that it makes again."""
+        `set_remaining`. An audit names the ``decision`` that it makes again. ``ahead`` is the choice if it was made
+        already, from the same `choices_ahead.ChoiceInputs`."""
         self.set_remaining(account, leased)
         resolved, holds, available, cooling = offer
         request = self.request_info(resolved) if self.by_request else NO_REQUEST_INFO
-        if decision is None:
-            decision, arm = self.next_choice(available, request, cooling)
+        if ahead is not None:
+            decision, arm, likely = ahead
+            if self.learner.kind != "plain":  # what it keeps of a choice is kept here
+                self.choose_arm(decision, available, request, cooling)
         else:
-            arm = self.choose_arm(decision, available, request, cooling)
+            if decision is None:
+                decision, arm = self.next_choice(available, request, cooling)
+            else:
+                arm = self.choose_arm(decision, available, request, cooling)
+            likely = None if arm is None else self.likelihood(decision, arm, available, request, cooling)
         if arm is None:
             return None
-        likely = None
-        if self._propensity_draws is not None:
-            # a generator of its own: no choice depends on these draws
-            rng = self.draws.generator(decision, "propensity")
-            draws = int(self._propensity_draws)
-            likely = chances(self.learner, rng, draws, available, request, cooling).of(arm)
         active, unavailable = self.learner.state.active, list[int]()
         could = available if cooling is None else chosen_from(available, cooling, arm)
         if could is not active:
@@ -375,6 +404,16 @@ class CampaignLearner(ArmSession):
                 resolved = replace(resolved or ResolvedRequest(), unavailable=unavailable)
         text = None if resolved is None else resolved.to_json()
         return Choice(decision, arm, int(holds[arm]), unavailable, text, likely)
+
+    def likelihood(
+        self, decision: str, arm: int, available: ArmMask, request: Request, cooling: ArmMask | None
+    ) -> float | None:
+        """How likely the choice of this arm was, if the terms ask for that."""
+        if self._propensity_draws is None:
+            return None
+        # a generator of its own: no choice depends on these draws
+        rng = self.draws.generator(decision, "propensity")
+        return chances(self.learner, rng, int(self._propensity_draws), available, request, cooling).of(arm)
 
     def next_choice(self, available: ArmMask, request: Request, cooling: ArmMask | None) -> tuple[str, int | None]:
         """The id of a new decision, and its arm; None if the policy stops."""

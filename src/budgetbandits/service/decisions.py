@@ -4,9 +4,11 @@ Each operation comes twice: as a method that does it and waits, and as a `Task` 
 (`decision_task`; in `feedback`, `feedback_task` and `void_task`). What becomes of a decision afterwards is in
 `feedback`.
 
-Many decisions may be made under one key, all of them or none, without keeping others waiting. A policy that looks at
-very many arms takes seconds for a thousand decisions, and while a transaction lasts nobody else can write. So a batch
-that takes longer than a moment is made in slices, a transaction each. If one of them is refused, those before it are
+Nobody else can write while a transaction lasts, and a server does nothing else while its event loop decides. So for an
+event loop a choice that takes long is made in another process, before the transaction (`choices_ahead`).
+
+Many decisions may be made under one key, all of them or none. A batch is made in slices, a transaction each, that end
+after a moment; found again under its key it is read in slices, too. If one of them is refused, those before it are
 undone: their decisions are voided, and their keys are free again. A batch that a crash has interrupted is finished when
 it is asked for again; if it never is, its holds expire, as those of any decision whose answer was lost. A batch is paid
 from the campaign's own money, never from a lease.
@@ -22,13 +24,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from pydantic_core import to_json
 
-from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, HoldRefused
+from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, HoldRefused, ServerBusy
 from budgetbandits.service import ledger
+from budgetbandits.service.choice_processes import ChoiceProcesses
+from budgetbandits.service.choices_ahead import ChoiceNeeded, ChoicesAhead
 from budgetbandits.service.funds import CampaignFunds, Funds
+from budgetbandits.service.lanes import Lanes
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.names import check_text
@@ -48,6 +53,7 @@ from budgetbandits.service.stores.contract import (
     moment,
 )
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
+from budgetbandits.service.work import check_batch
 from budgetbandits.validation import DecisionFields, RequestOptions
 
 NO_CONTEXT = ""
@@ -56,8 +62,14 @@ NO_CONTEXT = ""
 DecisionKey = tuple[str, str]
 """The key of a decision, and a digest of what was asked under it."""
 
-SLICE_SECONDS = 0.02
-"""Seconds after which a slice of a batch makes no further decision."""
+SLICE_SECONDS = 0.003
+"""Seconds after which a slice of a batch makes no further decision ..."""
+
+SLICE_MAX = 32
+"""... and how many it makes at most."""
+
+AHEAD_SECONDS_MAX = 5.0
+"""Time after which no further choice is made ahead for a decision: the campaign always changed before it was used."""
 
 
 class BatchRefused(Exception):
@@ -69,6 +81,13 @@ class BatchRefused(Exception):
     def __init__(self, refused: HoldRefused, fit: int, earlier: int, taken: int) -> None:
         super().__init__(refused, fit, earlier, taken)
         self.refused, self.fit, self.earlier, self.taken = refused, fit, earlier, taken
+
+
+class Slice(NamedTuple):
+    """The first decisions of those that were asked for, and how many of them had been made before."""
+
+    answers: list[DecisionResult]
+    earlier: int
 
 
 @dataclass
@@ -90,6 +109,14 @@ class Decisions:
         self._leases = leases
         self._learners = leases.learners
         self._clock = clock
+        self._lanes = Lanes()
+        self._processes: ChoiceProcesses | None = None
+        """Made when the first choice takes long: a store in memory has no address."""
+
+    def close(self) -> None:
+        """End the processes that make long choices."""
+        if self._processes is not None:
+            self._processes.close()
 
     def decide(
         self, campaign: str, key: str, context: Mapping[str, Any] | None = None, **request: Unpack[DecisionFields]
@@ -108,23 +135,70 @@ class Decisions:
         key: str,
         context: Mapping[str, Any] | None = None,
         options: RequestOptions | None = None,
-        count: int | None = None,
+        ahead: ChoicesAhead | None = None,
     ) -> Task[list[DecisionResult]]:
-        """One decision; with a ``count``, that many under one key, in one transaction (`decide_many` makes slices)."""
-        asked = _decision_keys(key, context, count, options)
-        scope = Scope(campaign, keys=[each for each, _ in asked])
+        """One decision. With ``ahead`` a choice that takes long is taken from these, or is `ChoiceNeeded`."""
+        asked = _decision_keys(key, context, None, options)
 
         def work(tx: DecisionTransaction) -> list[DecisionResult]:
             try:
-                return self.make(tx, campaign, asked, options)
+                return self.make(tx, campaign, asked, options, ahead=ahead).answers
             except BatchRefused as cut:
-                raise of_batch(cut.refused, cut.fit, len(asked), cut.taken) from None
+                raise cut.refused from None
 
-        return Task(isolated(campaign, work), self._leases.scope(scope) if count is None else scope)
+        return Task(isolated(campaign, work), self._leases.scope(Scope(campaign, keys=[key])))
 
-    async def perform(self, campaign: str, task: Task[T], options: RequestOptions | None = None) -> T:
-        """`Store.perform` for a task about decisions of this campaign. What takes long because there are very many arms
-        is done outside the event loop: reading them all, and opening a segment, which writes them all."""
+    async def decide_in_loop(
+        self,
+        campaign: str,
+        key: str,
+        context: Mapping[str, Any] | None = None,
+        options: RequestOptions | None = None,
+    ) -> list[DecisionResult]:
+        """`decide` for an event loop, with options that are checked."""
+        task = partial(self.decision_task, campaign, key, context, options)
+        return await self._choosing(campaign, lambda ahead: task(ahead=ahead), options)
+
+    async def perform(self, campaign: str, task: Task[T], sliced: bool = False) -> T:
+        """`Store.perform` for feedback on decisions of this campaign, or for a slice of much feedback."""
+        id = self._learners.id_of(campaign)
+        if not sliced and id not in self._lanes:
+            return await self._perform(campaign, task)
+        async with self._lanes.turn(id):
+            return await self._perform(campaign, task)
+
+    async def _choosing(
+        self,
+        campaign: str,
+        task: Callable[[ChoicesAhead], Task[T]],
+        options: RequestOptions | None,
+        count: int | None = None,
+    ) -> T:
+        """Perform a task that chooses, or a slice that chooses up to ``count`` times; choices that take long are made
+        ahead of it."""
+        if count is None and self._learners.id_of(campaign) not in self._lanes:
+            try:
+                return await self._perform(campaign, task(ChoicesAhead()), options)
+            except ChoiceNeeded:
+                pass
+        ahead, end = ChoicesAhead(), time.monotonic() + AHEAD_SECONDS_MAX
+        async with self._lanes.turn(self._learners.id_of(campaign)):
+            while True:
+                try:
+                    return await self._perform(campaign, task(ahead), options)
+                except ChoiceNeeded as needed:
+                    if time.monotonic() > end:
+                        raise ServerBusy(
+                            f"campaign {campaign!r:.60} changes more often than its choices can be made; ask again, "
+                            "or have fewer arms, features, segments or propensity_draws"
+                        ) from None
+                    if self._processes is None:
+                        self._processes = ChoiceProcesses(self._store.address)
+                    ahead = await self._processes.choices(needed.inputs, count or 1)
+
+    async def _perform(self, campaign: str, task: Task[T], options: RequestOptions | None = None) -> T:
+        """`Store.perform`. What takes long because there are very many arms is done outside the event loop: reading
+        them all, and opening a segment, which writes them all."""
         if not self._learners.was_read(campaign):
             with suppress(BudgetBanditsError, *UNREADABLE):  # the task itself answers the caller
                 await asyncio.to_thread(self._learners.read_ahead, self._store, campaign)
@@ -139,38 +213,45 @@ class Decisions:
         campaign: str,
         asked: Sequence[DecisionKey],
         options: RequestOptions | None = None,
-        seconds: float | None = None,
-    ) -> list[DecisionResult]:
-        """A decision for each key, or for the first of them when the seconds are over."""
+        wanted: int | None = None,
+        ahead: ChoicesAhead | None = None,
+    ) -> Slice:
+        """A decision for each key. For a batch of which this many are ``wanted`` still, a decision for the first keys:
+        as many as a slice has time for, and as choices were made ahead for."""
         funds: Funds | None = None
         if tx.leases_alone:
             funds = self._leases.alone(tx, self._leases.campaign(campaign))
         row = find_campaign(tx, campaign) if funds is None else funds.row
         answers: list[DecisionResult] = []
-        taken, earlier = 0, 0
-        end = None if seconds is None else time.perf_counter() + seconds
+        taken, earlier, end = 0, 0, time.perf_counter() + SLICE_SECONDS
         for key, digest in asked:
+            if wanted is not None and answers and time.perf_counter() > end:
+                break
             made = _made(tx, row.id, key, digest)
             if made is not None:
                 earlier += 1
-            elif end is not None and answers and time.perf_counter() > end:
-                break
             else:
                 if funds is None:
                     # what may be made in several transactions, and undone, is paid by the campaign itself
-                    if len(asked) == 1 and seconds is None:
+                    if wanted is None:
                         funds = self._leases.for_deciding(tx, row)
                     else:
-                        funds = self._leases.for_batch(tx, row, len(asked) - earlier)
+                        learner = self._learners.of(tx, row)
+                        check_batch(learner.size(None if options is None else options.segment), wanted)
+                        funds = self._leases.for_batch(tx, row, wanted - earlier)
                     row, taken = funds.row, funds.row.account.held + funds.row.account.leased
                 try:
-                    made = funds.decide(moment(tx, self._clock), key, digest, options)
+                    made = funds.decide(moment(tx, self._clock), key, digest, options, ahead)
                 except HoldRefused as refused:
                     raise BatchRefused(refused, len(answers), earlier, taken) from None
+                except ChoiceNeeded:
+                    if not answers:
+                        raise
+                    break
                 if funds.learner is not None:
                     self._store.prefetch = partial(funds.learner.draws.prepare, made.id, "learn")  # for its feedback
             answers.append(_answer(made, self._names(tx, row, funds)))
-        return answers
+        return Slice(answers, earlier)
 
     def _names(self, tx: DecisionTransaction, row: Campaign, funds: Funds | None) -> Sequence[str]:
         """The names of the campaign's arms."""
@@ -189,8 +270,8 @@ class Decisions:
     ) -> list[DecisionResult]:
         """As many decisions as ``count`` says, all of them or none; ``request`` is as for `decide`, for each."""
 
-        async def write(task: Task[T]) -> T:
-            return self._store.write(*task)
+        async def write(task: Callable[[ChoicesAhead | None], Task[T]], _: int) -> T:
+            return self._store.write(*task(None))
 
         batch = self._batch(write, campaign, key, count, context, checked_options(**request))
         while True:
@@ -208,35 +289,56 @@ class Decisions:
         options: RequestOptions | None = None,
     ) -> list[DecisionResult]:
         """`decide_many` for an event loop."""
-        perform = partial(self.perform, campaign, options=options)
+
+        async def perform(task: Callable[[ChoicesAhead], Task[T]], wanted: int) -> T:
+            return await self._choosing(campaign, task, options, wanted)
+
         return await self._batch(perform, campaign, key, count, context, options)
 
     async def _batch(
         self,
-        run: Callable[[Task[Any]], Awaitable[Any]],
+        run: Callable[[Callable[..., Task[Any]], int], Awaitable[Any]],
         campaign: str,
         key: str,
         count: int,
         context: Mapping[str, Any] | None,
         options: RequestOptions | None,
     ) -> list[DecisionResult]:
-        asked, done = _decision_keys(key, context, count, options), 0
-        while done < count:
-            rest = asked[done:]
-            make = partial(self.make, campaign=campaign, asked=rest, options=options, seconds=SLICE_SECONDS)
+        asked, answers, earlier = _decision_keys(key, context, count, options), list[DecisionResult](), 0
+        while True:
+            task = partial(self._slice_task, campaign, asked, len(answers), options)
             try:
-                answers = await run(Task(isolated(campaign, make), Scope(campaign, keys=[key for key, _ in rest])))
+                found, known = await run(task, min(count - len(answers), SLICE_MAX))
             except BatchRefused as cut:
                 taken = cut.taken
-                if done or cut.earlier:
-                    undo = isolated(campaign, lambda tx: self._undo(full(tx), campaign, asked))
-                    taken = await run(Task(undo, Scope(campaign)))
-                raise of_batch(cut.refused, done + cut.fit, count, taken) from None
+                if answers or cut.earlier:
+                    # the last first: who reads the batch again, in order, finds at its end whether it is undone
+                    for place in range(len(asked), 0, -SLICE_MAX):
+                        some = asked[max(place - SLICE_MAX, 0) : place]
+                        taken = await run(partial(self._undo_task, campaign, some), 0)
+                raise of_batch(cut.refused, len(answers) + cut.fit, count, taken) from None
+            slices_before, answers, earlier = len(answers) > 0, [*answers, *found], earlier + known
             if len(answers) == count:
-                return list(answers)
-            done += len(answers)
-        # whether all are there still: another server may have been asked for the same batch, and have undone it
-        return list(await run(self.decision_task(campaign, key, context, options, count)))
+                if earlier == count or not slices_before:
+                    return answers
+                # whether all are there still: another server may have been asked for the same batch, and have undone it
+                answers, earlier = [], 0
+
+    def _slice_task(
+        self,
+        campaign: str,
+        asked: Sequence[DecisionKey],
+        done: int,
+        options: RequestOptions | None,
+        ahead: ChoicesAhead | None,
+    ) -> Task[Slice]:
+        """The next decisions of a batch, after those that are done."""
+        some, wanted = asked[done : done + SLICE_MAX], len(asked) - done
+        make = partial(self.make, campaign=campaign, asked=some, options=options, wanted=wanted, ahead=ahead)
+        return Task(isolated(campaign, make), Scope(campaign, keys=[key for key, _ in some]))
+
+    def _undo_task(self, campaign: str, asked: Sequence[DecisionKey], _: ChoicesAhead | None) -> Task[int]:
+        return Task(isolated(campaign, lambda tx: self._undo(full(tx), campaign, asked)), Scope(campaign))
 
     def _undo(self, tx: Transaction, campaign: str, asked: Sequence[DecisionKey]) -> int:
         """Void what of a batch has been made, and free its keys; what other decisions hold, and leases have."""

@@ -9,6 +9,8 @@ A decision that gets neither in time expires (`expiry`). Feedback that comes lat
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,6 +41,12 @@ from budgetbandits.service.stores.contract import (
     moment,
 )
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
+
+SLICE_SECONDS = 0.003
+"""Seconds after which a slice of many outcomes books no further one ..."""
+
+SLICE_MAX = 32
+"""... and how many it books at most."""
 
 LAST_MOMENT = 253402300799.0
 """The end of the year 9999."""
@@ -123,17 +131,30 @@ class Feedback:
     ) -> Task[list[BookedFeedback | BudgetBanditsError]]:
         if not 1 <= len(reports) <= BATCH_MAX:
             raise BadParameter(f"{len(reports)} outcomes at once; send 1 to {BATCH_MAX}")
-
-        def work(tx: DecisionTransaction) -> list[BookedFeedback | BudgetBanditsError]:
-            results: list[BookedFeedback | BudgetBanditsError] = []
-            for report in reports:
-                try:
-                    results.append(self._book(tx, report, campaign))
-                except BudgetBanditsError as error:
-                    results.append(error)
-            return results
-
+        work = partial(self._book_many, reports=reports, campaign=campaign)
         return Task(isolated(campaign, work), self._scope(campaign, [report.decision for report in reports]))
+
+    def feedback_slice_task(
+        self, reports: Sequence[FeedbackReport], campaign: str
+    ) -> Task[list[BookedFeedback | BudgetBanditsError]]:
+        """`feedback_many_task` for the first of these: as many as there is time for in a moment."""
+        some = reports[:SLICE_MAX]
+        work = partial(self._book_many, reports=some, campaign=campaign, seconds=SLICE_SECONDS)
+        return Task(isolated(campaign, work), self._scope(campaign, [report.decision for report in some]))
+
+    def _book_many(
+        self, tx: DecisionTransaction, reports: Sequence[FeedbackReport], campaign: str, seconds: float = math.inf
+    ) -> list[BookedFeedback | BudgetBanditsError]:
+        """Book reports, one after the other; none after the first when the seconds are over."""
+        results, end = list[BookedFeedback | BudgetBanditsError](), time.perf_counter() + seconds
+        for report in reports:
+            if results and time.perf_counter() > end:
+                break
+            try:
+                results.append(self._book(tx, report, campaign))
+            except BudgetBanditsError as error:
+                results.append(error)
+        return results
 
     def _book(self, tx: DecisionTransaction, report: FeedbackReport, campaign: str | None) -> BookedFeedback:
         """Book a report; one that is refused is refused before anything is written."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from budgetbandits.errors import HoldRefused
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_learner import CampaignLearner, Choice, Offer
+from budgetbandits.service.choices_ahead import ChoicesAhead, inputs_of, is_long
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, Hold, Limits
 from budgetbandits.service.request import ResolvedRequest
@@ -41,9 +42,17 @@ class Funds(ABC):
     def __init__(self, tx: DecisionTransaction, row: Campaign) -> None:
         self._tx, self.row, self.learner = tx, row, None
 
-    def decide(self, now: float, key: str, request_digest: str, options: RequestOptions | None = None) -> DecisionRow:
-        """Choose an arm, hold its cost cap or what the request says, and write both down; or refuse."""
-        choice, hold, now = self._choose(now, options)
+    def decide(
+        self,
+        now: float,
+        key: str,
+        request_digest: str,
+        options: RequestOptions | None = None,
+        ahead: ChoicesAhead | None = None,
+    ) -> DecisionRow:
+        """Choose an arm, hold its cost cap or what the request says, and write both down; or refuse. Where a choice
+        takes long it is taken from those ``ahead``, unless there is None."""
+        choice, hold, now = self._choose(now, options, ahead)
         id, arm, row = choice.id, choice.arm, self.row
         expires_at = now + row.settings.terms.hold_seconds
         decision = DecisionRow(
@@ -57,7 +66,9 @@ class Funds(ABC):
         return decision
 
     @abstractmethod
-    def _choose(self, now: float, options: RequestOptions | None) -> tuple[Choice, Hold, float]:
+    def _choose(
+        self, now: float, options: RequestOptions | None, ahead: ChoicesAhead | None
+    ) -> tuple[Choice, Hold, float]:
         """The choice, its hold and its time, or the refusal."""
 
     @abstractmethod
@@ -162,7 +173,9 @@ class CampaignFunds(Funds):
     def account(self) -> Account:  # type: ignore[override]
         return self.row.account
 
-    def _choose(self, now: float, options: RequestOptions | None) -> tuple[Choice, Hold, float]:
+    def _choose(
+        self, now: float, options: RequestOptions | None, ahead: ChoicesAhead | None
+    ) -> tuple[Choice, Hold, float]:
         if self.row.account.status == "paused" and self.row.settings.restored_from is not None:
             raise HoldRefused("paused", "restored from a copy; no decisions until it is said what was spent since")
         ledger.check_open(self.row.account)
@@ -179,11 +192,14 @@ class CampaignFunds(Funds):
                 self._shared_left = shared.account.left
         offer = affordable_arms(learner, row, now, learner.resolve(options), shared)
         offer, limits = within_limits(learner, offer, row, row.account, now)
+        account, made = capped(row.account, self._shared_left), None
+        if ahead is not None and is_long(learner, offer):
+            made = ahead.take(inputs_of(learner, row, offer, account))
         with change:
             if renewed is not None:
                 learner.set_budget(renewed.budget)
                 self.add_event(renewal_event(self.row, renewed, now))
-            choice = learner.choose(offer, capped(row.account, self._shared_left))
+            choice = learner.choose(offer, account, ahead=made)
             if choice is None:
                 ledger.stop(row.policy)
             account, hold = ledger.place(row.account, choice.hold, now, limits)

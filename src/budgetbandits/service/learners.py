@@ -52,9 +52,13 @@ class Learners:
     def was_read(self, campaign: str) -> bool:
         return campaign in self._ids
 
+    def id_of(self, campaign: str) -> str:
+        """The id of a campaign that was read ahead, by its name or id; what was given if it was not."""
+        return self._ids.get(campaign, campaign)
+
     def opens_segment(self, campaign: str, segment: str) -> bool:
         """Whether a request with this segment may open it, for all that is known here."""
-        learner = self.kept.get(self._ids.get(campaign, ""))
+        learner = self.kept.get(self.id_of(campaign))
         return learner is None or (learner.by_request and segment not in learner.segments)
 
     def changing(self, tx: DecisionTransaction, row: Campaign) -> Change:

@@ -57,8 +57,7 @@ def test_a_segment_is_opened_beside_the_event_loop(opener, monkeypatch):
         async def ask():
             for number, segment in enumerate(["code", "code", "mail", None, "mail"]):
                 request = checked_options(segment=segment)
-                task = engine.decision_task("models", f"{number}", None, request)
-                await engine.decisions.perform("models", task, request)
+                await engine.decisions.decide_in_loop("models", f"{number}", None, request)
             await engine.decisions.decide_many_in_loop("models", "many", 2, None, checked_options(segment="chat"))
 
         asyncio.run(ask())

@@ -80,7 +80,7 @@ def test_a_refusal_is_no_error_and_a_bug_is_one(send, exporter, monkeypatch):
     async def fail(*_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Decisions, "perform", fail)
+    monkeypatch.setattr(Decisions, "decide_in_loop", fail)
     with capture_logs():
         assert send("POST", "/v1/campaigns/ads/decisions", {}, Idempotency_Key="x").status_code == 500
     decision, request = exporter.get_finished_spans()

@@ -50,8 +50,6 @@ from budgetbandits.service.http.subprocess_reads import LongReads
 from budgetbandits.service.http.tracing import Tracing
 from budgetbandits.service.stores.contract import Store
 
-OUTCOMES_PER_TRANSACTION = 100
-
 READY_SECONDS_MAX = 2.0
 
 DECISIONS = "/v1/campaigns/{campaign}/decisions"
@@ -79,9 +77,8 @@ async def decide(service: ServerState, request: Request) -> Response:
     """Choose an arm and hold its cost cap, or what the request says."""
     campaign = await _allowed(service, request)
     key, body = _idempotency_key(request), await _body(request, DecisionRequest)
-    options = body.options()
-    task = service.decisions.decision_task(campaign, key, body.context, options)
-    made = await _counted(service, campaign, service.decisions.perform(campaign, task, options))
+    deciding = service.decisions.decide_in_loop(campaign, key, body.context, body.options())
+    made = await _counted(service, campaign, deciding)
     return _Json(made[0], 201)
 
 
@@ -114,9 +111,10 @@ async def feedback_many(service: ServerState, request: Request) -> Response:
     actor = request.scope["actor"]
     outcomes = [FeedbackReport(o.decision, o.reward, o.cost, bool(o.failed), actor) for o in body.outcomes]
     found: list[BookedFeedback | BudgetBanditsError] = []
-    for first in range(0, len(outcomes), OUTCOMES_PER_TRANSACTION):  # each counts by itself: others may come between
-        some = outcomes[first : first + OUTCOMES_PER_TRANSACTION]
-        part = await service.decisions.perform(campaign, service.reports.feedback_many_task(some, campaign))
+    part: list[BookedFeedback | BudgetBanditsError]
+    while len(found) < len(outcomes):  # each counts by itself: others may come between
+        task = service.reports.feedback_slice_task(outcomes[len(found) :], campaign)
+        part = await service.decisions.perform(campaign, task, sliced=True)
         found += part
     results = []
     for outcome, result in zip(outcomes, found, strict=True):
@@ -132,7 +130,7 @@ async def void(service: ServerState, request: Request) -> Response:
     """Report that the call was never made: its money is free again."""
     campaign = await _allowed(service, request)
     decision = request.path_params["decision"]
-    await service.store.perform(*service.reports.void_task(decision, campaign, request.scope["actor"]))
+    await service.decisions.perform(campaign, service.reports.void_task(decision, campaign, request.scope["actor"]))
     return _Json({"decision": decision, "overrun": 0.0})
 
 

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from budgetbandits.service.campaign_learner import CampaignLearner, Choice, Pull
+from budgetbandits.service.choices_ahead import ChoicesAhead
 from budgetbandits.service.funds import CampaignFunds, Funds
 from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases import lending
@@ -82,7 +83,9 @@ class LeaseFunds(Funds):
     def account(self) -> Account:  # type: ignore[override]
         return self.lease.account
 
-    def _choose(self, now: float, options: RequestOptions | None) -> tuple[Choice, Hold, float]:
+    def _choose(
+        self, now: float, options: RequestOptions | None, ahead: ChoicesAhead | None
+    ) -> tuple[Choice, Hold, float]:
         own = self._own
         assert own is not None
         learner = own.learner

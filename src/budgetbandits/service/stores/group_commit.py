@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, InvalidStateError
@@ -26,6 +28,9 @@ from budgetbandits.service.stores.sql.core import SqlTransaction
 
 GROUP_MAX = 64
 """Items of work that may share a commit."""
+
+GROUP_SECONDS = 0.005
+"""Seconds after which an event loop runs no further item of a group: it has others to serve."""
 
 TRIES_MAX = 5
 """How often a transaction is run that the database gave up to end a deadlock."""
@@ -329,10 +334,14 @@ class GroupWriter(ABC):
             return [(future, None, failure) for _, future in group]
         return self._one_by_one(group) if answers is None else answers
 
-    def run_begun(self, group: Sequence[WorkItem]) -> Answers | None:
-        """The group in a transaction that has begun; None, and it is rolled back, if each needs one of its own."""
+    def run_begun(self, group: Sequence[WorkItem], seconds: float = math.inf) -> Answers | None:
+        """The group in a transaction that has begun, or its first items if the seconds are over before the last; None,
+        and it is rolled back, if each needs one of its own."""
         answers: Answers = []
+        end = time.perf_counter() + seconds
         for work, future in group:
+            if answers and time.perf_counter() > end:
+                break
             transaction = self.transaction_type(self._connection, self._cache)
             try:
                 answers.append((future, work(transaction), None))

@@ -12,6 +12,7 @@ are locked, after the campaign.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
@@ -23,7 +24,14 @@ from pydantic_core import to_json
 from budgetbandits.errors import StoreError
 from budgetbandits.service.names import is_id
 from budgetbandits.service.stores.contract import DecisionTransaction, NeedsFullTransaction, Scope, T
-from budgetbandits.service.stores.group_commit import GROUP_MAX, TRIES_MAX, Answers, one_line, resolve_futures
+from budgetbandits.service.stores.group_commit import (
+    GROUP_MAX,
+    GROUP_SECONDS,
+    TRIES_MAX,
+    Answers,
+    one_line,
+    resolve_futures,
+)
 from budgetbandits.service.stores.postgres_pipeline import Call, Pipeline
 from budgetbandits.service.stores.postgres_session import LostInCommit, cannot_write
 from budgetbandits.service.stores.preload import ArmsNeeded, EventsNeeded, PreloadedLeases, PreloadedTransaction
@@ -98,7 +106,11 @@ class LoopWriter:
         if len(items) > GROUP_MAX:
             self._waiting[group] = items[GROUP_MAX:]
         try:
-            resolve_futures(await self._group(items[:GROUP_MAX]))
+            answers = await self._group(items[:GROUP_MAX])
+            rest = items[len(answers) : GROUP_MAX]  # there was no time for these
+            if rest:
+                self._waiting[group] = rest + self._waiting.get(group, [])
+            resolve_futures(answers)
         except BaseException as error:  # callers wait for an answer
             resolve_futures([(future, None, error) for _, _, future in items[:GROUP_MAX]])
         finally:
@@ -185,9 +197,13 @@ class LoopWriter:
 
 
 async def _run_items(connection: Pipeline, tx: PreloadedTransaction, items: Sequence[ScopedItem]) -> Answers | None:
-    """The answers, when they are committed; None, and nothing is, if each needs a transaction of its own."""
+    """The answers, when they are committed, or those of the first items; None, and nothing is, if each needs a
+    transaction of its own."""
     answers: Answers = []
+    end = time.perf_counter() + GROUP_SECONDS
     for work, _, future in items:
+        if answers and time.perf_counter() > end:
+            break
         before = tx.wrote
         answer, problem = await _run_item(connection, tx, work)
         answers.append((future, answer, problem))

@@ -14,6 +14,7 @@ import random
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -24,6 +25,7 @@ from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.contract import NO_SCOPE, DecisionTransaction, PoolLoad, Scope, Store, T, Transaction
 from budgetbandits.service.stores.group_commit import (
     GROUP_MAX,
+    GROUP_SECONDS,
     Answerable,
     Answers,
     CachedTransaction,
@@ -74,8 +76,8 @@ class SQLiteStore(Store):
         self._closed = False
         self._queue = WorkQueue()
         """Work for the writer's thread ..."""
-        self._waiting: list[WorkItem] = []
-        """... and for the event loop."""
+        self._waiting: list[tuple[WorkItem, str]] = []
+        """... and for the event loop, each with its campaign."""
         self._alone = True
         """Whether no other request seems to be under way: then none is waited for."""
         connection = connect(self._path)
@@ -111,7 +113,7 @@ class SQLiteStore(Store):
             loop.call_soon(loop.call_soon, self._check_idle)
             return await self._perform_at_once(work)
         future: asyncio.Future[T] = loop.create_future()
-        self._waiting.append((work, future))
+        self._waiting.append(((work, future), scope.campaign))
         if len(self._waiting) == 1:  # two rounds later, so that requests on the wire already share the commit
             loop.call_soon(loop.call_soon, loop.call_soon, self._run_waiting)
         return await future
@@ -137,13 +139,13 @@ class SQLiteStore(Store):
         return answer  # type: ignore[no-any-return]
 
     def _run_waiting(self) -> None:
-        group, self._waiting = self._waiting[:GROUP_MAX], self._waiting[GROUP_MAX:]
-        if self._waiting:
-            asyncio.get_running_loop().call_soon(self._run_waiting)
-        self._alone = len(group) == 1
+        turns = _in_turn(self._waiting)
+        group, self._waiting = [item for item, _ in turns[:GROUP_MAX]], turns[GROUP_MAX:]
+        self._alone = len(turns) == 1
         try:
             answers = self._run_at_once(group)
             if answers is not None:
+                self._waiting = turns[len(answers) :]
                 resolve_futures(answers)
                 return
             for work, future in group:
@@ -151,6 +153,9 @@ class SQLiteStore(Store):
         except Exception as error:  # the store was closed meanwhile, say: callers wait for an answer
             failure = _cannot_write(error)
             resolve_futures([(future, None, failure) for _, future in group])
+        finally:
+            if self._waiting:
+                asyncio.get_running_loop().call_soon(self._run_waiting)
 
     def _run_at_once(self, group: Sequence[WorkItem]) -> Answers | None:
         """Run a group in this thread; None, and nothing has happened, if that would keep the loop waiting."""
@@ -158,7 +163,7 @@ class SQLiteStore(Store):
         if not writer.busy.acquire(blocking=False):
             return None
         try:
-            return writer.run_begun(group) if writer.begin_at_once() else None
+            return writer.run_begun(group, GROUP_SECONDS) if writer.begin_at_once() else None
         except BaseException:
             writer.rollback()
             raise
@@ -248,6 +253,15 @@ class SqliteWriter(GroupWriter):
         self._cache.clear()
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
+
+
+def _in_turn(waiting: Sequence[tuple[WorkItem, str]]) -> list[tuple[WorkItem, str]]:
+    """Items with their campaigns, so that the campaigns take turns: the first item of each, then the second."""
+    earlier, turns = Counter[str](), list[int]()
+    for _, campaign in waiting:
+        turns.append(earlier[campaign])
+        earlier[campaign] += 1
+    return [waiting[place] for place in sorted(range(len(waiting)), key=turns.__getitem__)]
 
 
 def _cannot_write(error: Exception) -> StoreError:

@@ -1,0 +1,62 @@
+"""The program that makes long choices for a server: a process of its own, which reads the store and never writes.
+
+Python runs one thread at a time: a choice made by a thread of the server would delay every other request by a turn for
+each of its steps. Standard input has a line of JSON for each question: the inputs of choices (`choices_ahead`), how
+many there may be and for how many seconds. Standard output has a line for each answer: the choices, or null if the
+campaign has changed since. The process ends when its input does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # what is needed is imported after this process has given way
+    from budgetbandits.service.choices_ahead import ChoiceInputs
+    from budgetbandits.service.learners import Learners
+    from budgetbandits.service.stores.contract import Store
+
+PRIORITY = 5
+"""As Unix counts, where 19 is the least: the server itself goes first."""
+
+
+def answer(store: Store, learners: Learners, inputs: ChoiceInputs, count: int, seconds: float) -> object:
+    """The choices that were asked for, or None if the campaign has changed since, as JSON has them."""
+    from budgetbandits.service.choices_ahead import make_choices
+    from budgetbandits.service.stores.contract import find_campaign
+
+    try:
+        learner = store.read(lambda tx: learners.of(tx, find_campaign(tx, inputs.campaign)))
+        if learner.tag != inputs.tag:
+            return None
+        known = len(learner.segments)
+        made = make_choices(learner, inputs, count, seconds)
+        if learner.learner.kind != "plain" or len(learner.segments) != known:
+            del learners.kept[inputs.campaign]  # it is ahead of what is committed
+    except Exception as error:  # the server makes it an answer, and this process goes on
+        learners.kept.pop(inputs.campaign, None)
+        return {"error": f"{type(error).__name__}: {error}"}
+    return made
+
+
+def main() -> None:
+    """Answer until standard input ends; its first line is the store's address."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which closes our input
+    if hasattr(os, "nice"):
+        os.nice(PRIORITY)
+    from budgetbandits.service.choices_ahead import ChoiceInputs
+    from budgetbandits.service.learners import Learners
+    from budgetbandits.service.stores import open_store
+
+    learners = Learners()
+    with open_store(json.loads(sys.stdin.readline()), must_exist=True) as store:
+        for line in sys.stdin:
+            given, count, seconds = json.loads(line)
+            print(json.dumps(answer(store, learners, ChoiceInputs(*given), count, seconds)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
