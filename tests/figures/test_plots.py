@@ -95,7 +95,9 @@ def test_a_policy_with_statistics_of_its_own_is_not_drawn():
         def add_history(self, state, arm, pulls, reward, cost):
             pass
 
-    with pytest.raises(BadParameter, match=r"mine says neither totals nor posteriors .* write totals\(self, state, arm\) in its class"):
+    with pytest.raises(
+        BadParameter, match=r"mine says neither totals nor posteriors .* write totals\(self, state, arm\) in its class"
+    ):
         Allocation(Mine(), ["a", "b"], 20.0).plot()
 
 
