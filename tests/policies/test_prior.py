@@ -131,3 +131,15 @@ def test_known_prices_are_found_out():
         for spec in ("gittins-ratio", "gittins-ratio:lead=1000")
     )
     assert fitted < 0.8 * fixed
+
+
+@pytest.mark.parametrize("pulls", [2**12, 2**13, 2**20])
+def test_the_prior_is_fitted_again_however_many_pulls_there_were(pulls):
+    policy, rng = parse_policy("gittins-ratio"), np.random.default_rng(1)
+    state = policy.start(10, KNOWN)
+    for arm in range(10):
+        policy.add_history(state, arm, pulls // 10 + (pulls % 10 - 1) * (arm == 0), 0.0, 0.0)
+    state.prior = np.ones_like(state.prior)
+    policy.observe(state, 1, 0.0, 0.0, rng)
+    assert state.pulls.sum() == pulls
+    assert (state.prior[0] < state.prior[1]).all()
