@@ -1,6 +1,7 @@
-"""How soon policies notice that arms have changed; the table of docs/measurements/pacing.md.
+"""How soon policies notice that arms have changed, and what it costs to look; tables of docs/measurements/pacing.md.
 
     python benchmarks/drift.py [--problems 60] [--runs 20] [--figure docs/figures/paced-drift.png]
+    python benchmarks/drift.py --recorded [bts-linear] [--runs 20]
 
 Bernoulli problems of five arms, means from U(0.05, 1), as in paced.py, and a tight budget for 20,000 requests. At
 request 10,000 something happens to the arm with the highest reward: its costs are halved, its rewards are halved, or it
@@ -11,27 +12,43 @@ the money for a request that there was at the start. A policy that keeps to the 
 it is below 0.02 are left out. The delay is the end of the first window of 250 requests in which the mean of problems
 is 90 % of the gain; the share is the mean over all requests after the change. It may be above 1, because a policy that
 is late saves money meanwhile; it is below 0 where the money has run out. Intervals are 95 %, a bootstrap over problems.
+
+With ``--recorded`` the arms are the three language models of examples/data: what the default of ``forget`` earns, and
+what ``forget=0`` does. Streams that change: the benchmarks in the order of what the middle model gains there, the
+smallest gain first or last; a jump and a ramp from the two that gain least to the five that gain most; and all mixed,
+where rewards of the middle model are a twentieth in the second third. Budgets lie 0.3 and 0.6 of the way from the
+cheapest model's cost to the middle one's. In the trap, 60 requests come first that both arms answer badly. The bound is
+what one earns on average who knows all means beforehand. Then the table as it is, in shuffled orders, the same for
+both. Intervals are 95 %, Student's over games.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import paced_figures
+from llm_routing import COLUMNS, DATA, tables
 from numpy.typing import NDArray
 from paced import problems, rate
 
-from budgetbandits import Problem, simulate
+from budgetbandits import Problem, parse_policy, simulate
 from budgetbandits.figures.layout import save
 from budgetbandits.numerics.fluid import Mix, best_mix
-from budgetbandits.problems.streams import DRIFTS, RequestStream, StreamPart, drifting
+from budgetbandits.numerics.intervals import student_quantile
+from budgetbandits.problems.distributions import JointTable
+from budgetbandits.problems.oracle_horizon import fluid_plan
+from budgetbandits.problems.problem import Arm
+from budgetbandits.problems.streams import DRIFTS, RequestStream, StreamPart, drifting, scaled
+from budgetbandits.simulation.replay import replay
 
 Array = NDArray[np.float64]
 
 ARMS, HORIZON, AT, WINDOW, TIGHT = 5, 20_000, 10_000, 250, 0.3
-POLICIES = ("bts-paced", "bts-paced:forget=0.001", "bts-paced:forget=0.004", "primal-dual-bwk")
+POLICIES = ("bts-paced", "bts-paced:forget=0", "bts-paced:forget=0.002", "primal-dual-bwk")
 LEAST_GAIN = 0.02
 TITLES = {"price-cut": "A price is halved", "quality-drop": "An arm pays half", "new-arm": "An arm comes"}
 RESAMPLES = 1_000
@@ -88,12 +105,111 @@ def row(name: str, drift: str, found: list[Array]) -> str:
     return f"| {drift} | {name} | {words[0]} ({words[1]} to {words[2]}) | {share} | {len(table)} |"
 
 
+# --- recorded answers -----------------------------------------------------------------------------------------------
+
+RATES, SHARES, STEPS = (8.3e-5, 2.3e-4, 6.6e-4), (0.3, 0.6), 20
+CHEAP, MIDDLE = "meta-llama/llama-3.1-8b-instruct", "mistralai/mistral-large-2512"
+REQUESTS, TRAP, HARD = 1_824, 3_000, 60
+
+
+def mixed(segments: RequestStream, shares: dict[str, float]) -> Problem:
+    """The problem of requests of these segments, as often as the shares say."""
+    parts = {part.segment: part.problem for part in segments.parts}
+    first, arms = segments.parts[0].problem, []
+    for place, arm in enumerate(first.arms):
+        rows = []
+        for segment, share in shares.items():
+            outcomes = np.array(parts[segment].arms[place].law.outcomes)  # type: ignore[attr-defined]
+            outcomes[:, 2] *= share / outcomes[:, 2].sum()
+            rows.append(outcomes)
+        cap = max(problem.arms[place].cost_max or 1.0 for problem in parts.values())
+        arms.append(Arm(arm.name, JointTable(np.concatenate(rows).tolist()), cap))
+    return replace(first, arms=tuple(arms))
+
+
+def recorded() -> tuple[Problem, dict[str, RequestStream]]:
+    """All requests mixed, and the streams that change, by name."""
+    segments = RequestStream.from_csv(DATA / "llm-routing-test.csv", COLUMNS)
+    cheap, middle = (segments.names.index(name) for name in (CHEAP, MIDDLE))
+    gain = segments.reward_means[:, middle] - segments.reward_means[:, cheap]
+    shares = {segments.parts[part].segment: segments.parts[part].share for part in gain.argsort()}
+    order, whole = list(shares), mixed(segments, shares)
+
+    def in_order(names: list[str]) -> RequestStream:
+        ends = REQUESTS * np.cumsum([0.0, *(shares[name] for name in names)])
+        return RequestStream.phases(
+            (round(first), mixed(segments, {name: 1.0})) for first, name in zip(ends, names, strict=False)
+        )
+
+    def between(later: float) -> Problem:
+        few, many = order[:2], order[4:]
+        weights = {name: (1.0 - later) * shares[name] / sum(shares[each] for each in few) for name in few}
+        weights |= {name: later * shares[name] / sum(shares[each] for each in many) for name in many}
+        return mixed(segments, {name: weight for name, weight in weights.items() if weight > 0.0})
+
+    ramp = RequestStream.phases((round(REQUESTS * i / STEPS), between(i / (STEPS - 1))) for i in range(STEPS))
+    third, broken = REQUESTS // 3, scaled(whole, MIDDLE, reward=0.05)
+    return whole, {
+        "sorted, gains grow": in_order(order),
+        "sorted, gains shrink": in_order(order[::-1]),
+        "a jump": RequestStream.phases([(0, between(0.0)), (REQUESTS // 2, between(1.0))]),
+        "a ramp": ramp,
+        "breaks and heals": RequestStream.phases([(0, whole), (third, broken), (2 * third, whole)]),
+    }
+
+
+def settings() -> Iterator[tuple[str, RequestStream, float, int]]:
+    """The title, the stream, the budget and the horizon of each game on a stream that changes."""
+    costs = (0.1, 0.5)
+    trap = RequestStream.phases(
+        [(0, Problem.bernoulli([0.15, 0.15], costs)), (HARD, Problem.bernoulli([0.7, 0.85], costs))]
+    )
+    yield "the trap", trap, TRAP * (costs[0] + 0.3 * (costs[1] - costs[0])), TRAP
+    whole, streams = recorded()
+    cheap, middle = (whole.cost_means[whole.names.index(name)] for name in (CHEAP, MIDDLE))
+    for name, stream in streams.items():
+        for share in SHARES:
+            yield f"{name}, {share:g}", stream, REQUESTS * float(cheap + share * (middle - cheap)), REQUESTS
+
+
+def around(values: Array, digits: int = 4) -> str:
+    """A mean and half of its interval."""
+    half = student_quantile(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return f"{values.mean():.{digits}f} ± {half:.{digits}f}"
+
+
+def show_recorded(policy: str, runs: int) -> None:
+    """Both tables of a policy."""
+    versions = (f"{policy}:forget=0", policy)
+    print(f"| stream | `{versions[0]}` | `{policy}` | bound | share of the bound |\n|---|---|---|---|---|", flush=True)
+    for title, stream, budget, horizon in settings():
+        bound = float((fluid_plan(stream, budget, horizon) * stream.reward_means).sum()) / horizon
+        rewards = []
+        for version in versions:
+            played = simulate(stream, version, [budget], runs=runs, horizon=horizon)
+            assert played.part_pulls is not None
+            rewards.append((played.part_pulls[:, 0] * stream.reward_means).sum(axis=(1, 2)) / horizon)
+        cells = [*map(around, rewards), f"{bound:.4f}", f"{100 * rewards[1].mean() / bound:.1f} %"]
+        print(f"| {title} | {' | '.join(cells)} |", flush=True)
+    print(f"\n| table | `{versions[0]}` | `{policy}` | difference |\n|---|---|---|---|", flush=True)
+    _, test = tables()
+    for title, table in (("without segments", test.without_segments()), ("with segments", test)):
+        for per_request in RATES:
+            before, after = (replay(table, parse_policy(each), per_request, runs).reward for each in versions)
+            change = around(100.0 * (after - before) / before.mean(), 2)
+            print(f"| {title}, {per_request:g} | {around(before)} | {around(after)} | {change} % |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", type=int, default=60)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--figure", type=Path)
+    parser.add_argument("--recorded", nargs="?", const="bts-paced", help="this policy on recorded answers")
     asked = parser.parse_args()
+    if asked.recorded:
+        show_recorded(asked.recorded, asked.runs)
+        return
     print("| what happens | policy | requests until 90 % of the gain | share of the gain | problems |")
     print("|---|---|---|---|---|")
     curves: dict[str, dict[str, Array]] = {}

@@ -54,13 +54,13 @@ def rows(which: str) -> Iterator[Row]:
     online, test = tables()
     plain, plain_test = online.without_segments(), test.without_segments()
     kinds = {
-        "segments": [("bts-paced", ", segments", online, test)],
-        "none": [("bts-paced", "", plain, plain_test), ("primal-dual-bwk", "", plain, plain_test)],
+        "segments": [("bts-paced:forget=0", ", segments", online, test)],
+        "none": [("bts-paced:forget=0", "", plain, plain_test), ("primal-dual-bwk", "", plain, plain_test)],
         "features": [
-            ("bts-linear", ", features and segments", online, test),
-            ("bts-linear", ", features", plain, plain_test),
-            ("bts-paced", ", segments", online, test),
-            ("bts-paced", "", plain, plain_test),
+            ("bts-linear:forget=0", ", features and segments", online, test),
+            ("bts-linear:forget=0", ", features", plain, plain_test),
+            ("bts-paced:forget=0", ", segments", online, test),
+            ("bts-paced:forget=0", "", plain, plain_test),
         ],
     }
     for name, known, first, second in kinds[which] if which else [*kinds["segments"], *kinds["none"]]:

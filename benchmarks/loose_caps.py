@@ -68,7 +68,7 @@ def main(problems: str = "200") -> None:
     for shape in SHAPES:
         for divided in (1.0, 100.0):
             cells = []
-            for policy in (PacedThompson(), FixedFirstCosts()):
+            for policy in (PacedThompson(forget=0.0), FixedFirstCosts(forget=0.0)):
                 shares = np.array([played(number, shape, divided, policy) for number in range(int(problems))])
                 cells.append(f"{shares.mean():.3f} ({shares.std(ddof=1) / len(shares) ** 0.5:.3f})")
             print("|", " | ".join([shape, f"{divided:g}", *cells]), "|", flush=True)

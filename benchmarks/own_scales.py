@@ -35,7 +35,10 @@ def main(orders: str = "40") -> None:
     table = ReplayTable.from_csv(DATA / "llm-routing-test.csv", COLUMNS).without_segments()
     print("| policy | dollars a request | own scales | std | one scale | std | difference |")
     print("|---|---|---|---|---|---|---|")
-    pairs: list[tuple[Policy, Policy]] = [(PacedThompson(), PacedOnOneScale()), (BudgetedThompson(), OnOneScale())]
+    pairs: list[tuple[Policy, Policy]] = [
+        (PacedThompson(forget=0.0), PacedOnOneScale(forget=0.0)),
+        (BudgetedThompson(), OnOneScale()),
+    ]
     for own, common in pairs:
         for rate in BUDGETS:
             one, other = (replay(table, policy, rate, int(orders)).reward for policy in (own, common))

@@ -49,7 +49,7 @@ def share(policy: PacedThompson, seed: int) -> float:
 def main(games: str = "20") -> None:
     for name, max_prior_strength in (("with the limit", MAX_PRIOR_STRENGTH), ("without it", math.inf)):
         with patch("budgetbandits.policies.paced.pooling.MAX_PRIOR_STRENGTH", max_prior_strength):
-            stuck = sum(share(PacedThompson(), seed) < 0.1 for seed in range(100, 100 + int(games)))
+            stuck = sum(share(PacedThompson(forget=0.0), seed) < 0.1 for seed in range(100, 100 + int(games)))
         print(f"{name}: {stuck} of {games} games do without the better arm", flush=True)
 
 

@@ -62,7 +62,10 @@ def main(games: str = "8") -> None:
     print("|---|---|---|---|---|")
     for name, spread in (("alike", 0.0), ("varied", 0.7)):
         for rate in (0.16, 0.3):
-            for title, policy in (("`bts-paced`", PacedThompson()), ("by the price of the means", PricedByMeans())):
+            for title, policy in (
+                ("`bts-paced`", PacedThompson(forget=0.0)),
+                ("by the price of the means", PricedByMeans(forget=0.0)),
+            ):
                 played = [game(policy, rate, spread, seed) for seed in range(int(games))]
                 reward = np.array([share for share, _ in played])
                 spent_shares = " ".join(f"{share:.2f}" for share in np.mean([each for _, each in played], axis=0))

@@ -56,7 +56,7 @@ def test_an_ask_says_whom_it_was_chosen_from_also_after_others_have_come():
 
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_plain_ask_is_learned_apart_from_a_segment_that_is_named_before_it_is_told(restart):
-    spend = Allocation("bts-paced", ["a", "b"], 9.0, horizon=30, seed=1)
+    spend = Allocation("bts-paced:forget=0", ["a", "b"], 9.0, horizon=30, seed=1)
     plain = spend.ask()
     named = spend.ask(segment="code")
     if restart:
@@ -96,7 +96,7 @@ def test_an_ask_that_is_dropped_is_no_request_of_primal_dual():
 
 
 def test_what_is_saved_of_the_knowledge_is_what_differs_from_none():
-    spend = Allocation("bts-paced", ["a", "b"], 9.0, horizon=30, seed=1)
+    spend = Allocation("bts-paced:forget=0", ["a", "b"], 9.0, horizon=30, seed=1)
     known = json.loads(spend.to_json())["state"]["known"]
     assert known == {"budget": 9.0, "horizon": 30.0}
     assert Allocation.from_json(spend.to_json()).to_json() == spend.to_json()

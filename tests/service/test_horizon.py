@@ -205,7 +205,7 @@ def test_feedback_writes_one_row_and_a_new_segment_all(engine, store, monkeypatc
 
 
 def test_what_was_learned_before_any_segment_was_named_is_of_none(engine, store):
-    campaign = engine.create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=100)
+    campaign = engine.create("ads", "bts-paced:forget=0", budget=50.0, arms=ARMS, horizon=100)
     play(engine, campaign, 5, {"small": 0.3, "large": 0.9})
     open = engine.decide(campaign, "open")
     play(engine, campaign, 2, {"small": 0.3, "large": 0.9}, "code", segment="code")

@@ -64,6 +64,9 @@ UNPROVEN_PARAMETERS = frozenset({"kappa", "forget", "hope", "prior_reward", "pri
 """Parameters that take any policy out of its proof: counts times κ, outcomes that are forgotten, means that are hoped
 for, and priors other than the uniform ones of the proofs."""
 
+FORGETTING_OFF = ("forget=0", "forget=0.0")
+"""As the proof of `bts-paced` has it."""
+
 
 def parse_policy(text: str) -> Policy:
     """A policy from its text: a name and, after a colon, parameters by word.
@@ -107,9 +110,11 @@ def provenance(spec: str) -> Provenance:
 
     >>> provenance("bts").proven, provenance("bts:kappa=1.5").proven, provenance("bts-paced:forget=0.002").proven
     ('O(ln B)', 'nothing', 'nothing')
+    >>> provenance("bts-paced:forget=0.0").proven
+    "with forget=0, O(√T) in Bayes' mean, for outcomes 0 and 1 and one segment"
     """
     name, _, parameters = spec.partition(":")
-    given = {each.partition("=")[0].strip() for each in parameters.split(",")}
+    given = {each.partition("=")[0].strip() for each in parameters.split(",") if each.strip() not in FORGETTING_OFF}
     proven = _declared(name, "proven", "yours to say")
     if name in POLICIES and given & UNPROVEN_PARAMETERS:
         proven = "nothing"

@@ -49,7 +49,7 @@ SMALLEST_PARAMETER, LARGEST_PARAMETER = 1e-9, 1e15
 """The range of hyper-parameters: any index of one stays a number."""
 
 FORGETTING_MAX = 0.5
-"""An outcome makes the earlier ones of its arm count at most half."""
+"""A request makes earlier outcomes count half at least."""
 
 SMALLEST_KNOWN = 1e-100
 """What is known must be above this, for the same reason."""
@@ -338,9 +338,9 @@ NO_REQUEST_INFO = Request()
 class RequestPolicy(Policy[S]):
     """A policy that looks at the request."""
 
-    def check_forgetting(self, forget: float) -> None:
-        """Refuse a share by which each outcome makes earlier ones count less, if it is out of range."""
-        if not 0.0 <= forget <= FORGETTING_MAX:
+    def check_forgetting(self, forget: float | None) -> None:
+        """Refuse a share by which each request makes earlier outcomes count less, if it is out of range."""
+        if forget is not None and not 0.0 <= forget <= FORGETTING_MAX:
             raise BadParameter(f"{self.name}: forget is {forget}; use a share from 0 to {FORGETTING_MAX}")
 
     @abstractmethod

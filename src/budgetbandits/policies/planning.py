@@ -2,6 +2,18 @@
 
 They name an arm as every policy does. Besides that they say what they expect and what they plan, for those who have to
 answer in their place: substitutes of arms cooling down, and the pages of a campaign.
+
+Forgetting. Each answered request makes all earlier outcomes count less, those of arms that were not asked as well.
+Otherwise an arm that looked bad once, and is not asked any more, would never be unsure again, whatever has become of
+the requests. Until f is given, it follows from the horizon T and the number K of arms,
+
+    f = 0.15/√(K T).
+
+A memory of 1/f requests means that all arms are learned T f times over, which costs about K T f trials; a change is
+noticed about 1/f requests late. Both grow like √(K T). Without a horizon nothing is forgotten.
+
+Outcomes fade in steps, not with each request: after every 0.05/f of them. So most requests change what is known of
+their own arm alone. An arm that others are asked in place of keeps `FEWEST_KEPT` outcomes.
 """
 
 from __future__ import annotations
@@ -10,13 +22,61 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from budgetbandits.errors import BadState
 from budgetbandits.numerics.arrays import ArmMask, Array
-from budgetbandits.policies.base import Request, RequestPolicy, State
+from budgetbandits.policies.base import FORGETTING_MAX, Knowledge, Request, RequestPolicy, State
+
+FORGETTING = 0.15
+"""The share that a request makes outcomes count less, times the root of arms × requests; chosen on arms that change in
+the middle of a game, and on games in which nothing does."""
+
+FADED_AT_ONCE = 0.05
+"""How much outcomes fade in one step, at most, unless one request makes them fade more."""
+
+FEWEST_KEPT = 4.0
+"""Outcomes that are kept of an arm while others are asked. An arm of which less were kept would be tried as if it were
+new, and an expensive one might cost a small budget's worth, again and again."""
+
+
+class Fading(NamedTuple):
+    """How outcomes fade: after how many answered requests, 0 for never, and the share that is kept of them then."""
+
+    every: int
+    kept: float
+
+    @classmethod
+    def by_forgetting(cls, forget: float | None, known: Knowledge, arms: int) -> Fading:
+        """By the share that each request makes outcomes count less; by the horizon if that is None.
+
+        >>> Fading.by_forgetting(None, Knowledge(horizon=11_250), arms=2).every
+        50
+        >>> Fading.by_forgetting(0.5, Knowledge(), arms=2)
+        Fading(every=1, kept=0.5)
+        """
+        if forget is None:
+            forget = min(FORGETTING / math.sqrt(arms * known.horizon), FORGETTING_MAX)
+        if forget == 0.0:
+            return cls(0, 1.0)
+        every = max(int(FADED_AT_ONCE / forget), 1)
+        return cls(every, (1.0 - forget) ** every)
+
+    def shares(self, count: Array, asked: int, answered: int) -> Array | None:
+        """What is kept of the outcomes of each arm, from their numbers, now that this number of requests is
+        answered, the last by the arm ``asked``; None between two steps."""
+        if self.every == 0 or answered % self.every:
+            return None
+        shares = np.asarray(kept_share(count, self.kept))
+        shares[asked] = self.kept
+        return shares
+
+
+def kept_share(count: Any, kept: Any) -> Any:
+    """What is kept of the outcomes of an arm while others are asked. Numbers or arrays; engines compile it."""
+    return np.maximum(kept, FEWEST_KEPT / np.maximum(count, FEWEST_KEPT))
 
 
 @dataclass
@@ -51,7 +111,12 @@ class PlanState(State):
     @property
     def requests(self) -> float:
         """How many are still to come; 0 or less past the horizon."""
-        return self.known.horizon - (int(self.pulls.sum()) - self.past_pulls + self.known.unlearned)
+        return self.known.horizon - (self.answered_requests + self.known.unlearned)
+
+    @property
+    def answered_requests(self) -> int:
+        """How many were answered with this budget."""
+        return int(self.pulls.sum()) - self.past_pulls
 
     @property
     def rate(self) -> float:

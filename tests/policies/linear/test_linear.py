@@ -44,7 +44,7 @@ def test_without_features_the_laws_are_those_of_the_paced_policy():
 
 
 def test_slopes_are_found():
-    policy = LinearThompson()
+    policy = LinearThompson(forget=0.0)
     state = learned(policy, 2, 3, 2000)
     reward, cost = policy.expected(state, Request(features=np.array([1.0, 0.0, 0.0])))
     assert reward == pytest.approx([0.6, 0.4], abs=0.01)
@@ -183,7 +183,7 @@ def test_an_arm_without_an_outcome_is_worth_trying():
 def test_what_was_forgotten_no_longer_counts():
     rng = np.random.default_rng(9)
     found = []
-    for policy in (LinearThompson(), LinearThompson(forget=0.02)):
+    for policy in (LinearThompson(forget=0.0), LinearThompson(forget=0.02)):
         state = policy.start(1, Knowledge(**KNOWN, features=1))
         for number in range(800):
             x = rng.standard_normal(1)
@@ -255,7 +255,7 @@ def test_small_costs_are_told_apart_after_a_history_of_them():
 
 
 def test_free_pulls_of_a_history_count_as_those_that_come():
-    policy, rng = LinearThompson(), np.random.default_rng(6)
+    policy, rng = LinearThompson(forget=0.0), np.random.default_rng(6)
     told, begun = (policy.start(1, Knowledge(budget=1.0, horizon=1e3, features=1)) for _ in range(2))
     for _ in range(50):
         policy.observe(told, 0, 0.5, 0.0, rng, Request(features=np.array([1.0])))
@@ -292,7 +292,7 @@ def test_one_outcome_of_a_new_segment_does_not_overrule_all_others():
 
 
 def test_a_rare_flag_is_learned_as_a_segment_is():
-    policy, rng = LinearThompson(), np.random.default_rng(0)
+    policy, rng = LinearThompson(forget=0.0), np.random.default_rng(0)
     state = policy.start(2, Knowledge(**KNOWN, features=1))
     for number in range(5000):
         arm, flag = number % 2, float(rng.random() < 0.004)
@@ -302,7 +302,7 @@ def test_a_rare_flag_is_learned_as_a_segment_is():
 
 
 def test_flags_of_many_levels_count_as_few_columns_and_are_learned():
-    policy, rng, levels = LinearThompson(), np.random.default_rng(0), 60
+    policy, rng, levels = LinearThompson(forget=0.0), np.random.default_rng(0), 60
     state = policy.start(1, Knowledge(**KNOWN, features=levels))
     good = rng.random(levels) < 0.5
     for number in range(40 * levels):

@@ -84,8 +84,8 @@ def shares(policy, state, coming=None, segment=0):
 def test_a_cheaper_arm_is_tried_while_that_may_pay():
     """It pays 0.2 less by eight outcomes, and money is there for all. With a hundred requests to come it is not
     tried; with a million it is, as often as without the rule."""
-    policy, arms = PacedThompson(), ((0.6, 0.8), (0.1, 0.2), (4, 100))
-    before = Trusting()
+    policy, arms = PacedThompson(forget=0.0), ((0.6, 0.8), (0.1, 0.2), (4, 100))
+    before = Trusting(forget=0.0)
     for requests, tried in ((100, False), (1_000_000, True)):
         state = known(policy, *arms, requests, requests)
         share, usual = shares(policy, state)[0], shares(before, state)[0]
@@ -95,7 +95,7 @@ def test_a_cheaper_arm_is_tried_while_that_may_pay():
 
 
 def test_a_costlier_arm_is_tried_and_so_is_what_is_left_of_excluded_ones():
-    policy = PacedThompson()
+    policy = PacedThompson(forget=0.0)
     state = known(policy, (0.8, 0.6, 0.5), (0.1, 0.5, 0.05), (100, 4, 4), 100, 100)
     _, costlier, cheaper = shares(policy, state)
     assert costlier > 0.0
@@ -105,7 +105,7 @@ def test_a_costlier_arm_is_tried_and_so_is_what_is_left_of_excluded_ones():
 
 
 def test_a_cheaper_arm_is_tried_once_in_every_segment():
-    policy = PacedThompson()
+    policy = PacedThompson(forget=0.0)
     state = known(policy, (0.6, 0.8), (0.1, 0.2), (4, 100), 100, 100)
     state.sums[:, 1, 0], state.answered = 0.0, [104, 100]
     assert shares(policy, state)[0] == 0.0
@@ -114,7 +114,7 @@ def test_a_cheaper_arm_is_tried_once_in_every_segment():
 
 def test_what_is_better_known_is_no_trial():
     """Far fewer outcomes speak for the costly arm, which is taken to bring a little more."""
-    policy = PacedThompson()
+    policy = PacedThompson(forget=0.0)
     assert shares(policy, known(policy, (0.78, 0.8), (0.1, 0.2), (400, 4), 1, 2))[0] > 0.1
 
 
@@ -182,9 +182,9 @@ def test_with_one_segment_and_without_a_known_end_nothing_is_left_out(segments, 
 def test_the_last_upgrades_are_left_out_where_being_short_is_costly(upgrades, taken):
     """A second arm that pays 0.6 more for 0.2 and a third that pays 0.02 more for 20, two hundred requests to come,
     and beyond the second arm money for some of the third. Once in a number of requests it is chosen, or never."""
-    policy, arms = PacedThompson(), ((0.2, 0.8, 0.82), (0.001, 0.01, 1.0), (400, 400, 400))
+    policy, arms = PacedThompson(forget=0.0), ((0.2, 0.8, 0.82), (0.001, 0.01, 1.0), (400, 400, 400))
     state = known(policy, *arms, 200 * 0.01 + upgrades * 0.99, 200)
-    chosen, before = shares(policy, state)[2], shares(Trusting(), state)[2]
+    chosen, before = shares(policy, state)[2], shares(Trusting(forget=0.0), state)[2]
     assert before == pytest.approx(upgrades / 200, rel=0.35)
     assert chosen == pytest.approx(before, rel=0.35) if taken else chosen < 0.25 * before
 
@@ -210,5 +210,45 @@ def test_an_upgrade_that_is_drawn_to_be_cheap_counts_at_its_usual_cost(usual, ta
 
 def test_upgrades_that_are_worth_their_price_are_taken_to_the_last():
     """Cheap and costly arm have nearly the same ratio: money that is missed costs little more than money left over."""
-    policy = PacedThompson()
+    policy = PacedThompson(forget=0.0)
     assert shares(policy, known(policy, (0.2, 0.8), (0.1, 0.42), (400, 400), 20 * 0.1 + 0.7 * 0.32, 20))[1] > 0.0
+
+
+def test_one_draw_is_answered_as_each_of_many():
+    """Random beliefs on scales of their own, one draw of them and one lot: the loops of `select` and the arrays of
+    `select_many` name the same arm. Some of the segments are rare, and some plans have few upgrades left."""
+    rng = np.random.default_rng(12)
+
+    class Lots:
+        def random(self):
+            return lot
+
+    for _ in range(300):
+        segments, arms = int(rng.integers(2, 5)), int(rng.integers(2, 5))
+        shapes = tuple(np.exp(rng.uniform(0.0, 5.0, (2, segments, arms))) for _ in range(2))
+        scales, weight = 10.0 ** rng.uniform(-3.0, 0.0, arms), rng.dirichlet(np.full(segments, 0.2))
+        reward, cost = rng.beta(*shapes)
+        drawn = DrawnMeans(
+            np.arange(arms), reward[None], (cost * scales)[None], weight, rng.random(arms) < 0.8,
+            int(rng.integers(segments)), shapes, scales, rng.random(arms) < 0.8, 10.0 ** rng.uniform(0.0, 3.0),
+        )  # fmt: skip
+        if drawn.may.any():
+            rate, lot = float(scales.max() * 10.0 ** rng.uniform(-3.0, 0.5)), float(rng.random() ** 3)
+            one = select(drawn._replace(reward=drawn.reward[0], cost=drawn.cost[0]), rate, Lots())
+            assert one == select_many(drawn, rate, np.array([lot]))[0]
+
+
+def test_an_upgrade_counts_at_its_usual_cost_beyond_that_of_the_arm_it_replaces_on_a_scale_of_its_own():
+    """As above, and the cheap arm costs nine tenths of a hundredth: the costly arm usually costs 0.891 more, not 0."""
+    mean = np.array([[0.5, 0.51], [0.9, 0.9]])[:, None].repeat(2, axis=1)
+    means = np.array([[0.5, 0.51]] * 2), np.array([[0.009, 0.1], [0.009, 5.0]])
+    drawn = DrawnMeans(
+        np.arange(2), *means, np.array([0.5, 0.5]), np.ones(2, dtype=bool), 0, (100.0 * mean, 100.0 * (1.0 - mean)),
+        np.array([0.01, 1.0]), np.zeros(2, dtype=bool), 100.0,
+    )  # fmt: skip
+
+    class Lots:
+        def random(self):
+            return 0.0
+
+    assert select(drawn, 0.009 + 10 * 0.09 / 100.0, Lots()) == 0

@@ -49,7 +49,7 @@ def test_of_outcomes_0_and_1_the_posterior_is_that_of_bts():
 
 def test_outcomes_that_vary_less_have_a_narrower_posterior():
     """All outcomes 0.9: with one 0 and one 1, mean and variance worked out by hand."""
-    policy = PacedThompson()
+    policy = PacedThompson(forget=0.0)
     means = drawn(policy, taught(policy, [(0, 0, 0.9, 0.5)] * 98), (COUNT, REWARD, REWARD_SQUARED))[:, 0, 0]
     mean = (98 * 0.9 + 1) / 100
     variance = (98 * 0.81 + 1) / 100 - mean**2
@@ -116,7 +116,7 @@ def test_a_largest_cost_far_above_all_costs_takes_little_reward():
 
 
 def test_with_trials_it_learns_outcomes_0_and_1_and_still_counts_what_was_paid():
-    state = taught(PacedThompson(trials=1.0), [(0, 0, 0.9, 0.25)] * 400)
+    state = taught(PacedThompson(trials=1.0, forget=0.0), [(0, 0, 0.9, 0.25)] * 400)
     assert state.sums[REWARD, 0, 0] == state.sums[REWARD_SQUARED, 0, 0] == pytest.approx(360, abs=24)
     assert state.sums[COST, 0, 0] == state.sums[COST_SQUARED, 0, 0] == pytest.approx(100, abs=35)
     assert state.left == 900.0
@@ -251,7 +251,7 @@ def test_how_alike_segments_are_by_hand():
 def test_a_segment_is_different_where_its_other_arms_are(specialists):
     """A segment without outcomes of an arm starts from the others' mean, moved by what its other arms say; by nothing
     where each segment has a best arm of its own, since then one arm says nothing of another."""
-    policy, rng = PacedThompson(), np.random.default_rng(4)
+    policy, rng = PacedThompson(forget=0.0), np.random.default_rng(4)
     mean = (
         np.where(np.eye(4), 0.8, 0.2) if specialists else np.linspace(0.2, 0.5, 4)[:, None] + np.linspace(0.0, 0.3, 4)
     )
@@ -324,7 +324,7 @@ def test_money_lasts_where_prices_are_estimated(spread, seed):
 def test_costs_far_above_their_estimate_are_learned():
     """A hundred costs of exactly four times their estimate, after the first two of ½ and 3/2 times it: the mean and the
     shape of the Gamma law by hand, Kolmogorov–Smirnov, false alarm 1e-4. A cost counts as at most 100 times."""
-    policy, prices = PacedThompson(), np.array([0.1, 0.1])
+    policy, prices = PacedThompson(forget=0.0), np.array([0.1, 0.1])
     state, rng = policy.start(2, Knowledge(budget=99.0, horizon=200.0)), np.random.default_rng(0)
     for _ in range(100):
         policy.observe(state, 0, 1.0, 0.4, rng, Request(0, prices))
@@ -367,7 +367,7 @@ def test_what_is_known_from_before_varies_as_much_as_it_may():
 
 def test_segments_share_one_price_on_money():
     """Money for one good answer in two: it goes to the segment where the costly arm pays more."""
-    policy, rng = PacedThompson(), np.random.default_rng(4)
+    policy, rng = PacedThompson(forget=0.0), np.random.default_rng(4)
     pay = {(0, 0): 0.5, (0, 1): 0.6, (1, 0): 0.1, (1, 1): 0.9}
     outcomes = [(s, a, pay[s, a], (0.1, 1.0)[a]) for s in (0, 1) for a in (0, 1) for _ in range(5000)]
     state = taught(policy, outcomes, segments=2)
@@ -379,7 +379,7 @@ def test_segments_share_one_price_on_money():
 
 def test_estimates_decide_for_this_request():
     """Both arms cost as estimated. The costly one is worth 0.3 more: at a price of 1 it is taken up to 0.3 costlier."""
-    policy, rng = PacedThompson(), np.random.default_rng(6)
+    policy, rng = PacedThompson(forget=0.0), np.random.default_rng(6)
     state = policy.start(2, Knowledge(budget=1e9, horizon=1.0))
     for number in range(6000):
         prices = np.array([0.2, (0.2, 0.5, 0.8)[number % 3]])

@@ -50,8 +50,8 @@ Estimates. Where the price of an arm is estimated before the choice, its costs a
 the usual one, the geometric mean of its estimates so far, and expected in proportion to the estimate. Recent requests
 are kept with the mean of how far their estimates were from the usual ones.
 
-Without features that is `bts-paced`, but for normal laws of mean rewards in the place of Betas, and for trials. With
-``forget`` each outcome of an arm makes its earlier ones count less by that share.
+Without features that is `bts-paced`, but for normal laws of mean rewards in the place of Betas, and for trials. What
+was learned fades as there (`planning`).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ from budgetbandits.policies.linear.state import (
     Standard,
 )
 from budgetbandits.policies.paced.statistics import SMALLEST_COST, spend_weighted_cost
-from budgetbandits.policies.planning import PlanPolicy
+from budgetbandits.policies.planning import Fading, PlanPolicy
 
 WEIGHT_MAX = 1e6
 
@@ -152,7 +152,7 @@ class LinearThompson(PlanPolicy[LinearState]):
 
     apart   how many outcomes for each feature the guess counts for that an arm is like the others
     shared  how many outcomes for each feature the guess counts for that the feature has no effect
-    forget  the share by which each outcome of an arm makes its earlier ones count less, up to 0.5
+    forget  the share by which each request makes earlier outcomes count less, up to 0.5; by the horizon if not given
 
     >>> policy, rng = LinearThompson(), np.random.default_rng(1)
     >>> state = policy.start(2, Knowledge(budget=300.0, horizon=1000.0, features=1))
@@ -161,8 +161,8 @@ class LinearThompson(PlanPolicy[LinearState]):
     ...     arm = policy.choose(state, rng, request)
     ...     reward = (0.5, 0.9)[arm] if number % 2 else (0.5, 0.4)[arm]
     ...     policy.observe(state, arm, reward, (0.1, 0.5)[arm], rng, request)
-    >>> state.pulls.tolist(), round(state.left, 6)  # the second arm for odd numbers alone
-    ([500, 500], 0.0)
+    >>> state.pulls.tolist(), round(state.left, 6)  # the second arm for odd numbers, but for one
+    ([501, 499], 0.4)
     """
 
     name = "bts-linear"
@@ -173,7 +173,7 @@ class LinearThompson(PlanPolicy[LinearState]):
     uses_features: ClassVar[bool] = True
     apart: float = 12.0
     shared: float = 4.0
-    forget: float = 0.0
+    forget: float | None = None
 
     def __post_init__(self) -> None:
         self.between(1e-3, WEIGHT_MAX, apart=self.apart, shared=self.shared)
@@ -313,7 +313,7 @@ class LinearThompson(PlanPolicy[LinearState]):
         if state.columns == 1 and not state.estimates:  # all requests are alike
             return Program(standard.row(row), here, np.ones(1), arms, state.active[arms], state.requests, state.rate)
         recent, usual, weight = state.recent_rows()
-        weight = np.append(weight, 1.0 / (state.answered + 1.0))
+        weight = np.append(weight, 1.0 / (state.answered_requests + 1.0))
         factors = np.empty((len(weight), len(arms)))
         factors[:-1], factors[-1] = usual[:, None], here
         rows = standard.row(np.concatenate([recent, row]))
@@ -396,13 +396,13 @@ class LinearThompson(PlanPolicy[LinearState]):
         usual = min(cost * float(np.exp(-factors[arm])), 1.0)  # at the usual price
         typical = float(spend_weighted_cost(totals[COST] + usual, totals[COST_SQUARED] + usual * usual))
         log = float(np.log(max(usual, SMALLEST_SHARE * typical, SMALLEST_COST)))
-        if self.forget > 0.0:
-            for sums in (state.products, state.responses, state.powers, state.past):
-                sums[..., arm] *= 1.0 - self.forget
-            totals[REWARD_SQUARED:] *= 1.0 - self.forget
+        fading = Fading.by_forgetting(self.forget, state.known, len(state.pulls))
+        shares = fading.shares(state.counts, arm, state.answered_requests)
+        if shares is not None:
+            state.fade(shares)
         state.add(arm, row, reward, log)
         state.standardise(row, standard)
-        totals += (cost, reward * reward, log * log, usual, usual * usual)
+        state.totals[:, arm] += (cost, reward * reward, log * log, usual, usual * usual)
         state.remember(arm, row, factors)
         if request.prices is not None:
             state.record_price_estimates(request.prices)

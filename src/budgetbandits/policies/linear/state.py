@@ -160,11 +160,6 @@ class LinearState(PlanState):
     def paid(self) -> float:
         return float((self.totals[PAID] * self.scales).sum())
 
-    @property
-    def answered(self) -> int:
-        """Requests that were answered with this budget."""
-        return int(self.pulls.sum()) - self.past_pulls
-
     def arm_sums(self, arm: int, segment: int | None = None) -> tuple[float, float, float]:
         reward = self.responses[REWARD, 0, arm] + self.past[1, arm]
         return float(self.counts[arm]), float(reward), float(self.totals[COST, arm])
@@ -193,6 +188,12 @@ class LinearState(PlanState):
         """The sums of squares of rows, as (column, arm)."""
         return self.products.reshape(-1, len(self.pulls))[:: self.columns + 1]
 
+    def fade(self, shares: Array) -> None:
+        """Let what was learned of each arm count less, by what is kept of it."""
+        for name in ("products", "responses", "powers", "past"):
+            setattr(self, name, getattr(self, name) * shares)
+        self.totals = np.concatenate([self.totals[:REWARD_SQUARED], self.totals[REWARD_SQUARED:] * shares])
+
     def add(self, arm: int, row: Array, reward: float, log: float) -> None:
         """Add an outcome of an arm: its reward, and the logarithm of its cost."""
         self.products[..., arm] += np.outer(row, row)
@@ -210,7 +211,7 @@ class LinearState(PlanState):
         if request.features is not None and known:
             origin = np.array(self.origin) if self.origin else request.features
             row[1 : 1 + known] = request.features - origin
-            if self.answered >= OUTCOMES_FOR_SPREAD:
+            if self.answered_requests >= OUTCOMES_FOR_SPREAD:
                 far = FARTHEST * standard.spread
                 row = np.minimum(np.maximum(row, standard.mean - far), standard.mean + far)
         row[1 + known :] = 0.0
@@ -233,7 +234,7 @@ class LinearState(PlanState):
     def standardise(self, row: Array, standard: Standard) -> None:
         """Set the standard by all rows so far, the last of which this is, now and then: what follows from it must be
         found again for every arm."""
-        answered = self.answered
+        answered = self.answered_requests
         if (
             answered <= STANDARDISED_EVERY
             or answered % STANDARDISED_EVERY == 0
@@ -270,7 +271,7 @@ class LinearState(PlanState):
     def remember(self, arm: int, row: Array, factors: Array) -> None:
         """Keep a request that the arm has answered, in the place of its oldest."""
         slot = self.recent[int(self.pulls[arm] - 1) % len(self.recent), :, arm]
-        slot[0], slot[1], slot[2:] = self.answered, factors.mean(), row[1:]
+        slot[0], slot[1], slot[2:] = self.answered_requests, factors.mean(), row[1:]
 
     def recent_rows(self) -> tuple[Array, Array, Array]:
         """Rows of recent requests, the logarithms of their prices in units of the usual ones, and how many each stands
@@ -282,7 +283,7 @@ class LinearState(PlanState):
             kept = held & (number >= np.minimum(newest, of_arm[-FEWEST_RECENT]))
         oldest = np.where(kept, number, np.inf).min(axis=0, initial=np.inf)
         earlier = held.all(axis=0) | (kept != held).any(axis=0)  # whether the arm may have answered others before them
-        since = self.answered + 1.0 - np.where(earlier, oldest, 1.0)
+        since = self.answered_requests + 1.0 - np.where(earlier, oldest, 1.0)
         slots, arms = np.nonzero(kept)
         kept_rows = self.recent[slots, :, arms].astype(float)
         rows = kept_rows[:, 1:]

@@ -30,8 +30,8 @@ starts no surer than 40 outcomes 0 and 1 would make it, and with no posterior wh
 With segments, trials that cannot pay any more are left out, and so are a plan's last upgrades where being short after
 them would cost more than they bring (`selection`).
 
-Drift. With ``forget`` each outcome of an arm makes its earlier ones count less by that share: with 0.002, an arm
-remembers its last 500 outcomes or so. An arm that is not pulled forgets nothing.
+Drift. Each request makes the earlier outcomes of all arms count less, by the share ``forget``, or by one that follows
+from the horizon (`planning`). So an arm that is not asked becomes unsure again. With 0, nothing is forgotten.
 
 Hope. With ``hope`` nothing is drawn: the program is solved for means that are hoped for, as much above those of the
 posteriors as the requests and the money left could pay for what is learned (`hope`). Multiples of estimates are drawn.
@@ -46,7 +46,7 @@ on money is for estimates that vary from request to request as they did (`fluid.
 
 Ferreira, Simchi-Levi, Wang: Online Network Revenue Management Using Thompson Sampling. Operations Research 66, 2018:
 posteriors of the true prior and 0/1 outcomes; a Bayesian regret of O(√(T K ln K)). Nothing is proven for segments,
-estimates or κ > n + 2.
+estimates, κ > n + 2 or outcomes that fade.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ from budgetbandits.policies.paced.statistics import (
     prior_cost_scale,
     spend_weighted_cost,
 )
-from budgetbandits.policies.planning import PlanPolicy
+from budgetbandits.policies.planning import Fading, PlanPolicy
 
 POOLING_MAX, HOPE_MAX = 1e6, 1e3
 
@@ -100,7 +100,7 @@ class PacedThompson(PlanPolicy[PacedState]):
 
     pooling  how many outcomes of all other segments a segment starts from at first
     trials   1 makes Bernoulli trials of outcomes between 0 and 1, as BTS does; 0 does not
-    forget   the share by which each outcome of an arm makes its earlier ones count less, up to 0.5
+    forget   the share by which each request makes earlier outcomes count less, up to 0.5; by the horizon if not given
     hope     above 0 nothing is drawn: the mix is the best for means that are hoped for, less so near the end
 
     >>> policy, rng = PacedThompson(), np.random.default_rng(1)
@@ -115,11 +115,11 @@ class PacedThompson(PlanPolicy[PacedState]):
     name = "bts-paced"
     label = "paced BTS"
     reference = "after Ferreira, Simchi-Levi and Wang, Operations Research 2018"
-    proven = "O(√T) in Bayes' mean, for outcomes 0 and 1 and one segment"
+    proven = "with forget=0, O(√T) in Bayes' mean, for outcomes 0 and 1 and one segment"
     own_scales: ClassVar[bool] = True
     pooling: float = 8.0
     trials: float = 0.0
-    forget: float = 0.0
+    forget: float | None = None
     hope: float = 0.0
 
     def __post_init__(self) -> None:
@@ -186,7 +186,7 @@ class PacedThompson(PlanPolicy[PacedState]):
         else:
             means = _means(rng.beta(*shapes, size=size))
         reward, cost = np.moveaxis(means, -3, 0)
-        prune_exploration = self.forget == 0.0 and state.segments > 1 and 0.0 < state.requests < np.inf
+        prune_exploration = state.segments > 1 and 0.0 < state.requests < np.inf
         requests = state.requests if prune_exploration else None
         may, tried = state.active[arms], state.sums[COUNT, segment, arms] > 0.0
         return DrawnMeans(arms, reward, cost * scales, weight, may, segment, shapes, scales, tried, requests)
@@ -302,13 +302,17 @@ class PacedThompson(PlanPolicy[PacedState]):
         request: Request = NO_REQUEST_INFO,
     ) -> None:
         state.pulls[arm] += 1
+        fading = Fading.by_forgetting(self.forget, state.known, len(state.pulls))
+        shares = fading.shares(state.sums[COUNT].sum(axis=0), arm, state.answered_requests)
+        if shares is not None:
+            state.sums = np.concatenate([state.sums[:COUNT], state.sums[COUNT:] * shares])
         sums = state.sums[:, request.segment, arm]
         if request.prices is not None:
             scale = float(np.broadcast_to(state.scales, state.pulls.shape)[arm])
             relative = min(cost * scale / (2.0 * float(request.prices[arm])), RELATIVE_COST_MAX)
             state.record_price_estimates(request.prices)
-            sums[PRICED:] = (1.0 - self.forget) * sums[PRICED:] + (1.0, relative, relative * relative)
-        add_outcome(sums, reward, cost, rng, self.trials, self.forget)
+            sums[PRICED:] += (1.0, relative, relative * relative)
+        add_outcome(sums, reward, cost, rng, self.trials)
         state.count(request.segment)
 
     def add_history(self, state: PacedState, arm: int, pulls: int, reward: float, cost: float) -> None:

@@ -70,13 +70,11 @@ def gamma_parameters(count: Array, total: Array, squares: Array, prior: SegmentP
     return shape, middle / shape
 
 
-def add_outcome(sums: Any, reward: float, cost: float, rng: np.random.Generator, trials: float, forget: float) -> None:
+def add_outcome(sums: Any, reward: float, cost: float, rng: np.random.Generator, trials: float) -> None:
     """Add one outcome to the first six sums of an arm. Engines compile it, too."""
     sums[PAID] += cost
     if trials > 0.0:
         reward, cost = trial(reward, rng), trial(cost, rng)
-    if forget > 0.0:
-        sums[COUNT:PRICED] *= 1.0 - forget
     sums[COUNT] += 1.0
     sums[REWARD] += reward
     sums[COST] += cost

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.policies.paced.statistics import SQUARES
+from budgetbandits.policies.planning import Fading
 from budgetbandits.policies.primal_dual import PrimalDualBwK
 from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
@@ -101,7 +102,8 @@ class PacedGames:
         if isinstance(policy, PacedThompson):
             squares = (1.0, 1.0) if policy.trials else SQUARES.ravel().tolist()
             fields |= dict(zip(("reward_squares", "cost_squares"), squares, strict=True))
-            return fields | {name: getattr(policy, name) for name in ("trials", "forget", "pooling", "hope")}
+            fields |= Fading.by_forgetting(policy.forget, known, len(self._problem))._asdict()
+            return fields | {name: getattr(policy, name) for name in ("trials", "pooling", "hope")}
         state = policy.start(len(self._problem), known)
         names = ("money_use", "time_use", "money_growth", "time_growth")
         numbers = dict(zip(names, (*policy.uses(state), *policy.growth(state)), strict=True))

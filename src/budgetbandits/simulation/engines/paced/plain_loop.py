@@ -18,12 +18,13 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from budgetbandits.policies import planning
 from budgetbandits.policies.paced import hope, statistics
 from budgetbandits.policies.paced.selection import COSTS, REWARDS
 from budgetbandits.policies.paced.statistics import COST, COUNT, PAID, REWARD, SMALLEST_COST
 from budgetbandits.policies.primal_dual import lower
 from budgetbandits.simulation.engines.index import rules as index_rules  # noqa: F401 - lets `lower`, `hoped_means` be called here
-from budgetbandits.simulation.engines.paced.posteriors import SUMS, law_of, renew, sums_of
+from budgetbandits.simulation.engines.paced.posteriors import SUMS, law_of, over_segments, renew, sums_of
 from budgetbandits.simulation.engines.paced.selection import (
     costs_of,
     next_request,
@@ -47,7 +48,7 @@ from budgetbandits.simulation.engines.runtime.records import (
 from budgetbandits.simulation.engines.sampling import engine as sampling_engine  # noqa: F401 - lets `add_outcome` call `trial`
 from budgetbandits.simulation.reference import TOLERANCE
 
-for function in (statistics.add_outcome, hope.pulls_left, hope.hoped_means):
+for function in (statistics.add_outcome, planning.kept_share, hope.pulls_left, hope.hoped_means):
     register_jitable(function)
 
 SIZES = (
@@ -62,9 +63,11 @@ SIZES = (
     "part",
     "segment",
     "planned",
+    "every",
 )
 """Sizes: the arms, the segments that the policy tells apart, the segments that there are, and the parts; whether the
-requests' parts are listed; the rounds played, the request's part and segment, and how many arms are planned for."""
+requests' parts are listed; the rounds played, the request's part and segment, how many arms are planned for; and
+after how many requests outcomes fade, 0 for never."""
 
 CHOICE = ("leader", "last", "opened", "unpriced", "mixed", "upgrade")
 """The arm that was chosen and not pulled and the one that was pulled last (-1 if none); how many arms have had their
@@ -74,11 +77,12 @@ MONEY = ("budget", "horizon", "reward", "spent", "drift", "tolerance")
 """Both resources; sums so far, and what rounding has left out of the money spent."""
 
 PACED_FIELDS = (
-    *("trials", "forget", "pooling", "hope", "reward_squares", "cost_squares"),
+    *("trials", "kept", "pooling", "hope", "reward_squares", "cost_squares"),
     *("share", "price", "price_if_short"),
 )
-"""Of `bts-paced`: its parameters, the squares of the two outcomes that rewards and costs begin with, the share of the
-costlier arm where two are mixed, the price on money, and what it would be if there were too little for the others."""
+"""Of `bts-paced`: its parameters, what is kept of outcomes when they fade, the squares of the two outcomes that rewards
+and costs begin with, the share of the costlier arm where two are mixed, the price on money, and what it would be if
+there were too little for the others."""
 
 PRICE_FIELDS = ("log_money", "log_time", "width_of_bounds", "money_use", "time_use", "money_growth", "time_growth")
 """Of `primal-dual-bwk`: the logarithms of its prices, and what its methods of the same names say."""
@@ -293,12 +297,25 @@ def pull(game, rng):
     if not found:
         return place
     relative = cost / float_pointer(game.scales_at)[game.leader]
-    statistics.add_outcome(sums_of(game, game.segment, game.leader), reward, relative, rng, game.trials, game.forget)
+    if game.every > 0 and (game.rounds + 1) % game.every == 0:
+        fade(game)
+    statistics.add_outcome(sums_of(game, game.segment, game.leader), reward, relative, rng, game.trials)
     whole_pointer(game.pulls_at)[place] += 1
     float_pointer(game.answered_at)[game.segment] += 1.0
     game.rounds += 1
     game.last, game.leader = game.leader, -1
     return pay(game, reward, cost)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fade(game):
+    """What was learned so far counts less, of all arms: `planning.Fading`."""
+    for arm in range(game.arms):
+        share = game.kept
+        if arm != game.leader:
+            share = planning.kept_share(over_segments(game, arm, COUNT), game.kept)
+        for segment in range(game.segments):
+            sums_of(game, segment, arm)[COUNT:] *= share
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -2,7 +2,8 @@
 
 The formulas are those of `pooling` and `statistics`, compiled; the sums over segments are loops here.
 
-With one segment an outcome changes what is believed of its arm, and nothing of the others. With several, what it says
+With one segment an outcome changes what is believed of its arm, and nothing of the others, unless outcomes fade. With
+several, what it says
 of its segment's rewards changes what is believed of all.
 """
 
@@ -50,13 +51,17 @@ def over_segments(game, arm, row):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def renew(game):
-    """The posteriors of the arm that was pulled last, and of those without a cost; of rewards, with segments, all."""
+    """The posteriors of the arm that was pulled last, and of those without a cost; of rewards, with segments, all; and
+    all where outcomes have just faded."""
     if game.segments > 1:
         compare_segments(game)
         for arm in range(game.arms):
             renew_pooled(game, arm, REWARD, REWARD_SQUARED, REWARDS, game.reward_squares, 1.0)
-    if game.last >= 0:
-        renew_laws(game, game.last, 1.0)  # without a cost it is among the others
+    if game.last >= 0 and game.every > 0 and game.rounds % game.every == 0:
+        for arm in range(game.arms):
+            renew_laws(game, arm, 1.0)  # without a cost it is among the others
+    elif game.last >= 0:
+        renew_laws(game, game.last, 1.0)
     if game.unpriced > 0:
         renew_unpriced(game)
 

@@ -100,7 +100,7 @@ def solve(game, rate):
 def select_arm(game, rng, rate):
     """The arm that answers: `selection.select`, with the means that were drawn and then those of the posteriors."""
     candidates = candidates_of(game)
-    prune_exploration = game.segments > 1 and game.horizon < np.inf and game.forget == 0.0
+    prune_exploration = game.segments > 1 and game.horizon < np.inf
     requests = game.horizon - float(game.rounds) if prune_exploration else 0.0
     segment, weight = game.segment, float_pointer(game.weight_at)[game.segment]
     rewards, costs = rewards_of(game, segment), costs_of(game, segment)
