@@ -107,7 +107,7 @@ def test_the_form_begins_with_means(store):
 
 
 def test_means_and_deviations_are_those_of_the_requests_however_large_or_rare():
-    policy, rng = LinearThompson(), np.random.default_rng(4)
+    policy, rng = LinearThompson(forget=0.0), np.random.default_rng(4)
     state = policy.start(2, Knowledge(budget=1e3, horizon=1e3, features=2))
     rows = np.column_stack([1_764_321_987.0 + 3600.0 * rng.standard_normal(300), rng.random(300) < 0.02])
     for number, row in enumerate(rows):

@@ -129,7 +129,7 @@ def _effect(row: Campaign, arm: int, mean: Array, deviation: Array) -> Effect:
 
 
 def feature_moments(state: LinearState) -> tuple[Array, Array]:
-    """The means of the features so far, and their standard deviations; 0 before the first request."""
+    """The means and standard deviations of the features of remembered requests; 0 before the first request."""
     moments, known = state.moments(), slice(1, 1 + state.known.features)
     origin = np.array(state.origin) if state.origin else np.zeros(state.known.features)
     return origin + moments.mean[known], np.sqrt(moments.variance[known])
