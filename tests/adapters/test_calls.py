@@ -81,11 +81,20 @@ def test_the_answers_are_those_that_extra_body_asks_for(more, answers):
         {"audio": {"voice": "x"}},
         {"messages": [{"role": "assistant", "audio": {"id": "x"}}]},
         {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
+        {"messages": [{"role": "user", "content": ({"type": "image_url", "image_url": {"url": "x"}},)}]},
     ],
     ids=json.dumps,
 )
 def test_what_its_tokens_do_not_bound_holds_the_cap(more):
     assert PRICE.most(BODY | more) is None
+
+
+def test_an_iterator_holds_the_cap_and_is_left_to_the_sdk():
+    parts = iter([{"type": "image_url", "image_url": {"url": "x"}}])
+    messages = iter([{"role": "user", "content": "x" * 9_000}])
+    assert PRICE.most(BODY | {"messages": [{"role": "user", "content": parts}]}) is None
+    assert PRICE.most(BODY | {"messages": messages}) is None
+    assert (len(list(parts)), len(list(messages))) == (1, 1)
 
 
 def test_settings_that_are_no_part_of_the_prompt_hold_nothing():

@@ -131,11 +131,15 @@ def prompt_tokens_max(body: Mapping[str, Any]) -> int | None:
     sent = _as_sent(body)
     if any(sent.get(name) is not None for name in PRICED_APART):
         return None
-    bound = REQUEST_TOKENS
-    for message in sent.get("messages") or ():
+    bound, messages = REQUEST_TOKENS, sent.get("messages") or ()
+    if not isinstance(messages, list | tuple):  # nor these
+        return None
+    for message in messages:
         fields = message if isinstance(message, Mapping) else _plain(message)
         content = fields.get("content")
-        parts = content if isinstance(content, list) else ()
+        if content is not None and not isinstance(content, str | list | tuple):  # an iterator would be used up here
+            return None
+        parts = () if content is None or isinstance(content, str) else content
         if any(_of(part, "type") not in ("text", "refusal") for part in parts) or fields.get("audio") is not None:
             return None
         bound += MESSAGE_TOKENS + sum(map(_bytes, fields.values())) + sum(map(len, fields.keys() - MESSAGE_FIELDS))
