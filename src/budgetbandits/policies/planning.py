@@ -37,6 +37,9 @@ the middle of a game, and on games in which nothing does."""
 FADED_AT_ONCE = 0.05
 """How much outcomes fade in one step, at most, unless one request makes them fade more."""
 
+STEP_MAX = 1e15
+"""Requests between two steps, at most: nobody has that many."""
+
 FEWEST_KEPT = 4.0
 """Outcomes that are kept of an arm while others are asked. An arm of which less were kept would be tried as if it were
 new, and an expensive one might cost a small budget's worth, again and again."""
@@ -61,7 +64,7 @@ class Fading(NamedTuple):
             forget = min(FORGETTING / math.sqrt(arms * known.horizon), FORGETTING_MAX)
         if forget == 0.0:
             return cls(0, 1.0)
-        every = max(int(FADED_AT_ONCE / forget), 1)
+        every = max(int(min(FADED_AT_ONCE / forget, STEP_MAX)), 1)
         return cls(every, (1.0 - forget) ** every)
 
     def shares(self, count: Array, asked: int, answered: int) -> Array | None:

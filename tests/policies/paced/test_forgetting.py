@@ -63,6 +63,7 @@ def test_outcomes_fade_in_steps_of_a_twentieth():
     assert fading.shares(np.array([100.0, 2.0]), 1, 150).tolist() == [0.95, 0.95]
     assert fading.shares(np.array([100.0, 100.0]), 1, 151) is None
     assert Fading.by_forgetting(None, Knowledge(horizon=1e-9), 2).kept == 0.5  # at most a half, however few requests
+    assert Fading.by_forgetting(1e-310, Knowledge(), 2).kept == 1.0  # and the least that a number can be
 
 
 @pytest.mark.parametrize("name", POLICIES)
