@@ -183,6 +183,17 @@ def test_a_paced_campaign_spends_its_budget_evenly(engine, clock):
     assert decided == list(range(0, 951, 50))
 
 
+def test_a_batch_that_ends_with_an_error_holds_nothing(engine, campaign):
+    """Its fortieth decision, in the second slice, is refused: the key is that of another."""
+    request = {"holds": dict.fromkeys(ARMS, 0.01)}
+    engine.decide(campaign, "batch [39]", **request)
+    before = engine.account(campaign)
+    with pytest.raises(Conflict, match="another context, request or count"):
+        engine.decide_many(campaign, "batch", 100, **request)
+    assert engine.account(campaign).held == before.held
+    assert engine.decide(campaign, "batch", **request)  # its keys are free again
+
+
 def test_a_batch_is_all_or_nothing(engine, campaign):
     assert len(engine.decide_many(campaign, "one", 4)) == 4
     before = engine.account(campaign)

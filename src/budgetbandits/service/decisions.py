@@ -8,10 +8,10 @@ Nobody else can write while a transaction lasts, and a server does nothing else 
 event loop a choice that takes long is made in another process, before the transaction (`choices_ahead`).
 
 Many decisions may be made under one key, all of them or none. A batch is made in slices, a transaction each, that end
-after a moment; found again under its key it is read in slices, too. If one of them is refused, those before it are
-undone: their decisions are voided, and their keys are free again. A batch that a crash has interrupted is finished when
-it is asked for again; if it never is, its holds expire, as those of any decision whose answer was lost. A batch is paid
-from the campaign's own money, never from a lease.
+after a moment; found again under its key it is read in slices, too. If one of them is refused, or is an error, those
+before it are undone: their decisions are voided, and their keys are free again. A batch that a crash has interrupted,
+or a server that is busy, is finished when it is asked for again; if it never is, its holds expire, as those of any
+decision whose answer was lost. A batch is paid from the campaign's own money, never from a lease.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, Unpack
 
 from pydantic_core import to_json
 
-from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, HoldRefused, ServerBusy
+from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, HoldRefused, ServerBusy, StoreError
 from budgetbandits.service import ledger
 from budgetbandits.service.choice_processes import ChoiceProcesses
 from budgetbandits.service.choices_ahead import ChoiceNeeded, ChoicesAhead
@@ -305,18 +305,28 @@ class Decisions:
         options: RequestOptions | None,
     ) -> list[DecisionResult]:
         asked, answers, earlier = _decision_keys(key, context, count, options), list[DecisionResult](), 0
+
+        async def undo() -> int:
+            """The last first: who reads the batch again, in order, finds at its end whether it is undone."""
+            taken = 0
+            for place in range(len(asked), 0, -SLICE_MAX):
+                some = asked[max(place - SLICE_MAX, 0) : place]
+                taken = await run(partial(self._undo_task, campaign, some), 0)
+            return taken
+
         while True:
             task = partial(self._slice_task, campaign, asked, len(answers), options)
             try:
                 found, known = await run(task, min(count - len(answers), SLICE_MAX))
             except BatchRefused as cut:
-                taken = cut.taken
-                if answers or cut.earlier:
-                    # the last first: who reads the batch again, in order, finds at its end whether it is undone
-                    for place in range(len(asked), 0, -SLICE_MAX):
-                        some = asked[max(place - SLICE_MAX, 0) : place]
-                        taken = await run(partial(self._undo_task, campaign, some), 0)
+                taken = await undo() if answers or cut.earlier else cut.taken
                 raise of_batch(cut.refused, len(answers) + cut.fit, count, taken) from None
+            except (ServerBusy, StoreError):  # asked for again, the batch is finished
+                raise
+            except BudgetBanditsError:  # its arm was retired meanwhile, say
+                if answers:
+                    await undo()
+                raise
             slices_before, answers, earlier = len(answers) > 0, [*answers, *found], earlier + known
             if len(answers) == count:
                 if earlier == count or not slices_before:
