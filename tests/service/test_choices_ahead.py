@@ -128,6 +128,21 @@ def test_a_campaign_that_always_changes_meanwhile_is_busy(store, engine, ahead, 
     assert engine.account(campaign).held == 0
 
 
+def test_who_waits_for_a_turn_is_not_told_that_the_campaign_changes(store, engine, ahead, monkeypatch):
+    """A turn takes long where many ask; the time for a choice begins with it."""
+    campaign = engine.create("ads", "bts", 40.0, ARMS, propensity_draws=5)
+    engine.decide(campaign, "first")
+    monkeypatch.setattr(decisions, "AHEAD_SECONDS_MAX", 0.5)
+
+    async def play():
+        async with engine.decisions._lanes.turn(campaign):
+            waits = asyncio.ensure_future(engine.decisions.decide_in_loop(campaign, "waits"))
+            await asyncio.sleep(0.6)
+        return await waits
+
+    assert len(asyncio.run(play())) == 1
+
+
 def test_feedback_waits_for_the_choice_that_it_would_undo(store, engine, ahead):
     campaign = engine.create("ads", "bts", 40.0, ARMS, propensity_draws=5)
 

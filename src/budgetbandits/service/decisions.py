@@ -181,8 +181,8 @@ class Decisions:
                 return await self._perform(campaign, task(ChoicesAhead()), options)
             except ChoiceNeeded:
                 pass
-        ahead, end = ChoicesAhead(), time.monotonic() + AHEAD_SECONDS_MAX
         async with self._lanes.turn(self._learners.id_of(campaign)):
+            ahead, end = ChoicesAhead(), time.monotonic() + AHEAD_SECONDS_MAX
             while True:
                 try:
                     return await self._perform(campaign, task(ahead), options)
