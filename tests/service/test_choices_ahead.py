@@ -247,6 +247,14 @@ def test_a_process_that_does_not_answer_is_given_up(store, engine, monkeypatch):
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("long-choices")]
 
 
+def test_where_no_process_can_be_started_the_server_is_busy(store, engine, monkeypatch):
+    monkeypatch.setattr("budgetbandits.service.choice_processes.PROGRAM", ("/nonexistent/program",))
+    campaign = engine.create("ads", "bts", 40.0, {f"{number}": 1.0 for number in range(20)}, propensity_draws=5000)
+    with pytest.raises(ServerBusy, match="no process can be started"):
+        asyncio.run(pair(engine, campaign, "one"))
+    engine.decisions.close()
+
+
 def test_a_campaign_whose_work_takes_long_leaves_others_their_turns(store, engine, monkeypatch):
     """Much slow work of one campaign waits when another's comes: that one's is next, or nearly."""
     for module in ("sqlite", "postgres_async"):

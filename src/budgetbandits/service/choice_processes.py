@@ -107,7 +107,11 @@ class ChoiceProcesses:
         with self._gate:
             if self._closed:
                 raise ServerBusy("the server is stopping; ask again")
-            process = self._free.pop() if self._free else ChoiceProcess(self._address)
+            try:
+                process = self._free.pop() if self._free else ChoiceProcess(self._address)
+            except OSError:  # no memory, say
+                log.exception("choice failed", campaign=inputs.campaign)
+                raise ServerBusy("no process can be started to make this campaign's choices; ask again") from None
             self._all.add(process)
         try:
             made = process.ask(inputs, count)
