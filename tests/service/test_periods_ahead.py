@@ -378,6 +378,22 @@ def test_what_holds_of_january_give_back_lapses_in_a_shared_budget_too(real_stor
     assert agrees(real_store)
 
 
+def test_what_lapsed_by_the_last_event_of_a_checkpoint_agrees(real_store, clock, tmp_path):
+    engine = DecisionService(real_store, clock)
+    shared(engine, "lapse")
+    engine.shared_budgets.change("marketing", {"budget": 11.0})
+    held = [engine.decide("spring", f"held {number}", arms=["large"]).decision for number in range(2)]
+    clock.now = at(2026, 2, 3)
+    engine.decide("summer", "february")
+    engine.void(held[0])
+    clock.now = at(2026, 2, 20)
+    retention = Retention(real_store, Leases(Learners(), clock), clock, rest=0.0)
+    assert retention.prune("spring", tmp_path, 1.0).decisions == 1
+    assert agrees(real_store)
+    engine.void(held[1])
+    assert agrees(real_store)
+
+
 def test_verify_finds_what_should_have_lapsed(store, engine, clock, tampered):
     shared(engine, "lapse")
     engine.shared_budgets.change("marketing", {"budget": 11.0})

@@ -113,6 +113,8 @@ class _Watch:
     """What periods were granted, and was not taken back."""
     to_lapse: int = 0
     """What decisions of earlier periods have given back, and has not lapsed by an event."""
+    moved: bool = False
+    """Whether a member's event has been followed: each event of a lapse comes after that of its decision."""
     accounts: dict[str, Account] = field(default_factory=dict)
     """Of members, as far as they are replayed."""
 
@@ -134,6 +136,7 @@ class _Watch:
         self._taken += 0 if at_once else _taken(after) - _taken(before)
         if seq <= self._since:
             return
+        self.moved = True
         self._check_period(event)
         if made_at is not None and made_at < self.period and self.settings.terms.unspent == "lapse":
             self.to_lapse += max(before.taken - after.taken, 0)
@@ -157,7 +160,7 @@ class _Watch:
         elif event.kind == "clock reset":
             self._set_back(event, known)
         elif event.kind == "lapsed":
-            self.to_lapse += (event.amount or 0) if known else 0
+            self.to_lapse += (event.amount or 0) if self.moved else 0
         else:
             before, self.settings = self.settings, _settings_after(self.settings, event)
             self.period = self.settings.period_after(before, self._account(), event.at)
