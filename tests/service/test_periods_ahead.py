@@ -136,6 +136,34 @@ def test_what_was_spent_of_a_period_to_come_is_taken_off_the_next_ones(store, en
     assert agrees(store)
 
 
+@pytest.mark.parametrize(("unspent", "months"), AHEAD)
+def test_what_is_held_of_a_period_to_come_and_given_back_is_not_spent_before(store, engine, clock, unspent, months):
+    """Voided, settled for half, and failed, in a campaign and in a shared budget."""
+    shared(engine, unspent)
+    engine.create("support", "bts", 10.0, ARMS, period="month", unspent=unspent, hold_seconds=1e8)
+    assert spend(engine, "support", "january") == 10.0
+    clock.now = at(2026, 1 + months, 15)
+    held = {
+        name: [engine.decide(name, f"ahead {number}", arms=["large"]).decision for number in range(20)]
+        for name in ("spring", "support")
+    }
+    clock.now = at(2026, 1, 16)
+    for name, decisions in held.items():
+        engine.reset_clock(name)
+        for decision in decisions[:10]:
+            engine.void(decision)
+        for decision in decisions[10:18]:
+            engine.feedback(decision, cost=0.25, reward=1.0)
+        for decision in decisions[18:]:
+            engine.feedback(decision, failed=True)
+    for name in ("spring", "summer", "support"):
+        assert spend(engine, name, "january again") == 0.0
+    assert (engine.account("support").advance, engine.shared_budgets.account("marketing").advance) == 2 * (2_000_000,)
+    clock.now = at(2026, 2, 1)
+    assert spend(engine, "summer", "february") == spend(engine, "support", "february") == 8.0
+    assert agrees(store)
+
+
 def test_a_lapsing_budget_that_was_set_back_has_what_it_had_before(engine, clock):
     engine.create("support", "bts", 10.0, ARMS, period="month")
     engine.feedback(engine.decide("support", "1", arms=["large"]).decision, cost=0.5, reward=0.0)

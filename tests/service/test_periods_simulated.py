@@ -115,13 +115,16 @@ class Purse:
         self.renew(now)
         return True
 
-    def resolve(self, made_at, amount, charged, held=True):
+    def resolve(self, made_at, amount, charged, now, held=True):
         """A hold, or what was charged for it, becomes what is charged now."""
         before = self.left
         self.held -= amount if held else 0
         self.spent += charged - (0 if held else amount)
         if self.kind is not None and not self.carries and made_at < self.begun:
             self.budget -= max(self.left - before, 0)
+        elif made_at > now:  # it was made by a clock that was ahead
+            back = min(max(self.left - before, 0), self.advance)
+            self.budget, self.advance = self.budget - back, self.advance - back
 
 
 @dataclass
@@ -277,14 +280,14 @@ class World:
             if made:
                 self.books.open[made[number].decision] = self.books.open.pop(number)
             else:
-                self.resolve(number, 0)
+                self.resolve(number, 0, server)
         self.happened["decisions"] += len(made)
 
-    def resolve(self, id, charged, keep=False):
+    def resolve(self, id, charged, server=0, keep=False):
         known = self.books.open.pop(id)
         for purse in (self.books.purses[known.name], self.shared_of(self.books, known.name)):
             if purse is not None:
-                purse.resolve(known.made_at, known.amount, charged, held=not known.charged)
+                purse.resolve(known.made_at, known.amount, charged, self.now(server), held=not known.charged)
         if keep:
             known.charged, known.amount = True, charged
             self.books.open[id] = known
@@ -294,15 +297,17 @@ class World:
             id = self.random.choice(list(self.books.open))
             known = self.books.open[id]
             cost = self.random.choice([0, known.amount // 4, known.amount])
-            self.random.choice(self.engines).feedback(id, cost=cost / 1e6, reward=1.0)
-            self.resolve(id, cost)
+            server = self.random.randrange(2)
+            self.engines[server].feedback(id, cost=cost / 1e6, reward=1.0)
+            self.resolve(id, cost, server)
 
     def void(self):
         pending = [id for id, known in self.books.open.items() if not known.charged]
         if pending:
             id = self.random.choice(pending)
-            self.random.choice(self.engines).void(id)
-            self.resolve(id, 0)
+            server = self.random.randrange(2)
+            self.engines[server].void(id)
+            self.resolve(id, 0, server)
 
     def expire(self):
         self.engines[0].expire_due()

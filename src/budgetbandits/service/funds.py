@@ -220,7 +220,7 @@ class CampaignFunds(Funds):
 
     def book(self, account: Account, event: Event, created_at: float, decision: DecisionRow | None = None) -> None:
         before = self.row
-        self.row = before.with_money(before.settings.lapsed(before.account, account, created_at))
+        self.row = self._with_given_back(account, created_at, event.at)
         lapsed = self.row.account.budget != before.account.budget
         if decision is None and not lapsed:
             self.add_event(event)
@@ -239,7 +239,7 @@ class CampaignFunds(Funds):
 
     def fail(self, account: Account, failure: Event, cost: Event | None, created_at: float) -> None:
         before = self.row
-        self.row = before.with_money(before.settings.lapsed(before.account, account, created_at))
+        self.row = self._with_given_back(account, created_at, failure.at)
         change = self._learners.changing(self._tx, self.row)
         self.add_event(failure)
         if cost is not None:
@@ -253,6 +253,11 @@ class CampaignFunds(Funds):
             change.arms = [failure.arm]
         self.row, self.learner = change.row, change.learner
         lapse(self._tx, before, self.row.account, failure.at, created_at)
+
+    def _with_given_back(self, account: Account, created_at: float, now: float) -> Campaign:
+        """The campaign with this account, less what may not be spent of what a decision of that time gives back."""
+        freed = self.row.account.taken - account.taken
+        return self.row.with_money(self.row.settings.given_back(account, freed, created_at, now))
 
 
 def renewal_event(before: Campaign, renewed: Account, now: float) -> Event:

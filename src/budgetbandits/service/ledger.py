@@ -37,7 +37,7 @@ A budget may be renewed by the week or the month (`records.Renewal`). Each perio
 
     ahead       a period that lies ahead of the clock gives money to nobody: a clock is wrong, or was. Set back
                 (`set_back`), what was granted too early is taken back; what was spent of it stays spent, and is taken
-                off what the next periods get
+                off what the next periods get. What is held of it, and then given back, is taken back then
     lapse       where money lapses, so does what a decision of an earlier period gives back
 """
 
@@ -419,11 +419,16 @@ def set_back(account: Account, begun: int, granted: int) -> Account:
     return replace(account, period=begun, budget=budget + missing, advance=account.advance + missing)
 
 
-def lapse(before: Account, after: Account, made_at: float) -> Account:
-    """The account ``after`` a decision of that time has given money back, without that money if it is of an earlier
+def lapse(account: Account, freed: int) -> Account:
+    """The account without what a decision of an earlier period has just given back."""
+    return replace(account, budget=account.budget - freed)
+
+
+def pay_back(account: Account, freed: int) -> Account:
+    """The account in which an advance that a decision has just given back is granted no more: it comes with its
     period."""
-    freed = before.taken - after.taken
-    return replace(after, budget=after.budget - freed) if freed > 0 and made_at < after.period else after
+    unspent = min(freed, account.advance)
+    return replace(account, budget=account.budget - unspent, advance=account.advance - unspent)
 
 
 def set_day(account: Account, day: int, booked: int) -> Account:

@@ -117,9 +117,12 @@ class Renewal:
             return begun if ledger.periods_between(account.period, begun, period) == 0 else account.period
         return begun
 
-    def lapsed(self, before: Account, after: Account, made_at: float) -> Account:
-        """The account ``after`` a decision of that time has changed it: what it gives back lapses with its period."""
-        return ledger.lapse(before, after, made_at) if self.terms.unspent == "lapse" else after
+    def given_back(self, account: Account, freed: int, made_at: float, now: float) -> Account:
+        """The account to which a decision of that time has just given so much back: that lapses with its period, and
+        what was granted too early, by a clock that was ahead, is taken back."""
+        if freed > 0 and self.terms.unspent == "lapse" and made_at < account.period:
+            return ledger.lapse(account, freed)
+        return ledger.pay_back(account, freed) if freed > 0 and account.advance and made_at > now else account
 
 
 def standing_grants(events: Iterable[Event]) -> list[Grant]:

@@ -321,7 +321,8 @@ class Replay:
     def _book(self, event: Event, account: Account, created_at: float) -> None:
         lent = self._lease(event)
         if lent is None:
-            before, self.account = self.account, self.row.settings.lapsed(self.account, account, created_at)
+            before, freed = self.account, self.account.taken - account.taken
+            self.account = self.row.settings.given_back(account, freed, created_at, event.at)
             if self.account.budget != before.budget:
                 self.learner.set_budget(self.account.budget)
         else:

@@ -138,8 +138,10 @@ class _Watch:
             return
         self.moved = True
         self._check_period(event)
-        if made_at is not None and made_at < self.period and self.settings.terms.unspent == "lapse":
-            self.to_lapse += max(before.taken - after.taken, 0)
+        if made_at is not None:
+            there = self._account()
+            kept = self.settings.given_back(there, before.taken - after.taken, made_at, event.at)
+            self.to_lapse += there.budget - kept.budget
         if self._taken > self.budget:
             self.differences.add(f"event {seq} ({event.kind}) takes more than the shared budget {self._name!r:.60} has")
         knows = event.kind in ("decided", "settled", "leased", "merged", "spent elsewhere")
@@ -161,6 +163,7 @@ class _Watch:
             self._set_back(event, known)
         elif event.kind == "lapsed":
             self.to_lapse += (event.amount or 0) if self.moved else 0
+            self.advance = from_json(event.request or "{}")["advance"]
         else:
             before, self.settings = self.settings, _settings_after(self.settings, event)
             self.period = self.settings.period_after(before, self._account(), event.at)

@@ -60,13 +60,17 @@ def in_period(tx: DecisionTransaction, shared: SharedBudget, now: float) -> Shar
 
 def lapse(tx: DecisionTransaction, before: Campaign, account: Account, now: float, created_at: float) -> None:
     """Take back from the shared budget what a decision of that time has just given back, if it is of an earlier period
-    and lapses with it; ``account`` is the campaign's money after that."""
+    and lapses with it, or was granted too early; ``account`` is the campaign's money after that."""
     freed = before.account.taken - account.taken
     shared = tx.shared_of(before) if freed > 0 else None
-    if shared is None or shared.settings.terms.unspent != "lapse" or created_at >= shared.account.period:
+    if shared is None:
         return
-    tx.save_shared_budget(shared.with_money(replace(shared.account, budget=shared.account.budget - freed)))
-    tx.add_event(Event(shared.event_key, "lapsed", now, amount=-freed))
+    there = shared.settings.given_back(shared.account, freed, created_at, now)
+    if there is shared.account:
+        return
+    tx.save_shared_budget(shared.with_money(there))
+    facts, lapsed = to_json({"advance": there.advance}).decode(), there.budget - shared.account.budget
+    tx.add_event(Event(shared.event_key, "lapsed", now, amount=lapsed, request=facts))
 
 
 def join(tx: Transaction, name: str, row: Campaign, now: float, actor: str | None) -> None:

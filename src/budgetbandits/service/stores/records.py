@@ -221,7 +221,7 @@ EVENTS: dict[EventKind | SharedEventKind, str] = {
     "created": "The campaign or the shared budget was created; `amount` is its budget.",
     "topped up": "Money was added: `amount`.",
     "renewed": "A new period began; `amount` is what the budget grew by.",
-    "lapsed": "A decision of an earlier period gave back money of the shared budget, which grew by `amount`, below 0.",
+    "lapsed": "A decision of another period gave back money of the shared budget, which grew by `amount`, below 0.",
     "arm added": "An `arm` was added; `amount` is its cap.",
     "arm retired": "An `arm` was retired.",
     "arm brought back": "A retired `arm` was brought back.",
