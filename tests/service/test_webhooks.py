@@ -215,6 +215,17 @@ def test_two_servers_that_look_at_once_notify_once(store, opener):
         assert delivered(store, address) == (0, 0)
 
 
+def test_what_was_put_off_by_a_clock_that_was_ahead_is_sent_when_it_is_right(store):
+    """Nothing waits for longer than an hour."""
+    paused(store)
+    later(store, -365 * 86_400.0)
+    assert delivered(store, Address()) == (1, 0)
+    DecisionService(store).set_status("ads 0", "active")
+    webhooks.look(store)
+    later(store, -3600.0)
+    assert delivered(store, Address()) == (0, 0)
+
+
 def test_a_webhook_of_one_campaign_hears_of_no_other_and_a_dropped_one_of_none(store):
     engine, address = DecisionService(store), Address()
     for name in ("ads", "mails"):

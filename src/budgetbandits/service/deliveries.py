@@ -30,7 +30,7 @@ import structlog
 from pydantic_core import to_json
 
 from budgetbandits.service.stores.contract import Store, T, Transaction
-from budgetbandits.service.stores.sql.webhooks import Delivery, Webhook
+from budgetbandits.service.stores.sql.webhooks import LAST_PAUSE_SECONDS, Delivery, Webhook
 from budgetbandits.service.webhooks import find_webhook
 
 PROBLEM_LENGTH_MAX = 200
@@ -40,8 +40,8 @@ CLAIM_SECONDS = 60.0
 """How long a delivery is a server's own: if that dies, another one tries after this time."""
 DELIVERIES_AT_ONCE = 5
 """Fewer than a server can try in `CLAIM_SECONDS` if none is answered."""
-FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 5.0, 3600.0
-"""After a failure it is tried again in the first; after each further one, in twice that time, up to the last."""
+FIRST_PAUSE_SECONDS = 5.0
+"""After a failure it is tried again in this time; after each further one, in twice that, up to `LAST_PAUSE_SECONDS`."""
 GIVE_UP_SECONDS = 7 * 86_400.0
 """A notification that was not accepted in this time is dropped, which is logged."""
 

@@ -13,6 +13,9 @@ from typing import Any
 from budgetbandits.service.stores.sql.rows import insertion, listed
 from budgetbandits.service.stores.sql.statements import Statements
 
+LAST_PAUSE_SECONDS = 3600.0
+"""The longest time after which a delivery is tried again."""
+
 
 @dataclass(frozen=True)
 class Webhook:
@@ -53,7 +56,13 @@ class Delivery:
 
 
 _WEBHOOK, _DELIVERY = (tuple(each.name for each in fields(kind)) for kind in (Webhook, Delivery))
+_DUE = "(due_at <= ? OR due_at > ?)"
 _ON = "webhook NOT IN (SELECT id FROM webhook WHERE off)"
+
+
+def _due_at(now: float) -> tuple[float, float]:
+    """The values of `_DUE`: what waits for longer than anything does was put off by a clock that was ahead."""
+    return now, now + 2.0 * LAST_PAUSE_SECONDS
 
 
 def _webhook_of(row: Sequence[Any]) -> Webhook:
@@ -119,16 +128,16 @@ class Webhooks:
 
     def due(self, now: float) -> list[str]:
         """Webhooks, by their ids, that have deliveries whose time has come; one of them may have been dropped."""
-        query = f"SELECT DISTINCT webhook FROM webhook_delivery WHERE due_at <= ? AND {_ON} ORDER BY webhook"
-        return [webhook for (webhook,) in self._tx.ask(query, (now,))]
+        query = f"SELECT DISTINCT webhook FROM webhook_delivery WHERE {_DUE} AND {_ON} ORDER BY webhook"
+        return [webhook for (webhook,) in self._tx.ask(query, _due_at(now))]
 
     def take_due(self, webhook: str, now: float, until: float, limit: int) -> list[Delivery]:
         """Deliveries to a webhook whose time has come, which are then this server's until that time."""
         query = (
-            f"SELECT {listed(_DELIVERY)} FROM webhook_delivery WHERE webhook = ? AND due_at <= ? AND {_ON} "
+            f"SELECT {listed(_DELIVERY)} FROM webhook_delivery WHERE webhook = ? AND {_DUE} AND {_ON} "
             f"ORDER BY due_at, id LIMIT {limit:d}"
         )
-        due = [Delivery(*row) for row in self._tx.ask(query + self._tx.LOCK, (webhook, now))]
+        due = [Delivery(*row) for row in self._tx.ask(query + self._tx.LOCK, (webhook, *_due_at(now)))]
         self._tx.change_many("UPDATE webhook_delivery SET due_at = ? WHERE id = ?", [(until, each.id) for each in due])
         return due
 
