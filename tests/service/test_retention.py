@@ -42,6 +42,7 @@ from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.retention import Retention
 from budgetbandits.service.rollups import History, roll_up
 from budgetbandits.service.service import DecisionService
+from budgetbandits.service.shared_budgets.audit import verify_shared_budget
 from budgetbandits.service.stores.sql.webhooks import Delivery, Webhook
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from budgetbandits.web.servers import listening
@@ -438,6 +439,40 @@ def test_a_campaign_that_is_deleted_while_it_is_verified_is_no_difference(store,
     retention(store, clock).delete("ads", tmp_path / "archive")
     with pytest.raises(NotFound):
         verify(store, "ads", archive=folder)
+
+
+def test_an_audit_of_a_shared_budget_says_that_a_member_is_being_deleted(store, engine, clock):
+    engine.shared_budgets.create("marketing", 10.0)
+    for name in ("ads", "mail"):
+        engine.create(name, "bts", 10.0, ARMS, shared_budget="marketing")
+        engine.feedback(engine.decide(name, "decision").decision, cost=0.5, reward=1.0)
+    engine.set_status("ads", "closed")
+
+    def interrupt(step):
+        raise Interrupted
+
+    with contextlib.suppress(Interrupted):
+        retention(store, clock, reached=interrupt).delete("ads")
+    with pytest.raises(Conflict, match=r"is being deleted; .* campaign delete 'ads'"):
+        verify_shared_budget(store, "marketing")
+    retention(store, clock).delete("ads")
+    assert verify_shared_budget(store, "marketing") == []
+
+
+def test_files_of_the_archive_that_cannot_be_opened_are_named(lived, tmp_path, clock):
+    folder = tmp_path / "archive"
+    retention(lived, clock).prune("ads", folder, days=2.0)
+    [id], [piece] = lived.read(
+        lambda tx: ([row.id for row in tx.campaigns()], Checkpoint.latest(tx, tx.campaigns()[0].id).pieces)
+    )
+    path = folder / id / piece.files[0].name
+    assert list(Archive(folder, id).changed(piece)) == []
+    path.unlink()
+    with pytest.raises(StoreError, match=f"{path} is missing"):
+        list(Archive(folder, id).changed(piece))
+    path.mkdir()
+    with pytest.raises(StoreError, match=f"cannot read {path}: Is a directory"):
+        list(Archive(folder, id).changed(piece))
 
 
 def test_a_pruned_rollup_that_was_changed_is_found(lived, tmp_path, clock):

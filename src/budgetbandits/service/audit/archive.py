@@ -158,9 +158,10 @@ class Archive:
     def changed(self, piece: Piece) -> Iterator[Path]:
         """The files of a piece that are not as they were written."""
         for each in piece.files:
-            with (self.folder / each.name).open("rb") as file:
+            path = self.folder / each.name
+            with _reading(path), path.open("rb") as file:
                 if hashlib.file_digest(file, new_digest).hexdigest() != each.digest:
-                    yield self.folder / each.name
+                    yield path
 
     def events(self, piece: Piece) -> Iterator[list[Event]]:
         """The events of a piece in order, some at a time."""
@@ -275,11 +276,13 @@ def writing(
 
 @contextlib.contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Errors of Polars with the path and what to do."""
+    """Errors of the system and of Polars with the path and what to do."""
     try:
         yield
     except FileNotFoundError:  # the campaign is being deleted
         raise _missing(path) from None
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}; let this user read the archive") from None
     except _polars().exceptions.PolarsError as error:
         raise BadState(f"{path} cannot be read: {error!r:.100}; restore an undamaged copy of the archive") from None
 

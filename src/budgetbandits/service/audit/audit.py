@@ -64,9 +64,7 @@ def verify(
     def checkpoint(tx: Transaction) -> int:
         try:
             row = find_campaign(tx, campaign)
-            if row.settings.being_deleted:  # a part of its events is missing
-                end = f"budgetbandits campaign delete {row.name!r:.60}"
-                raise Conflict(f"{row.name!r:.60} is being deleted; bring that to its end: {end}")
+            check_not_being_deleted(row)
             return tx.pruning().checkpoint(row.id)
         except UNREADABLE as error:
             if isinstance(error, NotFound | Conflict):
@@ -74,6 +72,13 @@ def verify(
             return 0
 
     return compared(store, f"campaign {campaign!r:.60}", compare, checkpoint)
+
+
+def check_not_being_deleted(row: Campaign) -> None:
+    """Refuse to audit a campaign of whose events a part is missing."""
+    if row.settings.being_deleted:
+        end = f"budgetbandits campaign delete {row.name!r:.60}"
+        raise Conflict(f"{row.name!r:.60} is being deleted; bring that to its end: {end}")
 
 
 def compared(
