@@ -475,6 +475,27 @@ def test_files_of_the_archive_that_cannot_be_opened_are_named(lived, tmp_path, c
         list(Archive(folder, id).changed(piece))
 
 
+def test_what_a_clock_ahead_has_archived_of_a_day_is_not_counted_when_that_comes(tmp_path, clock):
+    clock.now = 20 * DAY
+    with SQLiteStore(tmp_path / "money.db") as store:
+        engine = DecisionService(store, clock)
+        engine.create("ads", "bts", 100.0, ARMS, daily_cap=3.0)
+        clock.now = 22.5 * DAY
+        engine.feedback(engine.decide("ads", "ahead", arms=["search"]).decision, cost=1.0, reward=1.0)
+        clock.now += 1.0
+        assert retention(store, clock).prune("ads", tmp_path / "archive", days=0.0).decisions == 1
+        clock.now = 21 * DAY
+        engine.reset_clock("ads")
+        clock.now = 22.6 * DAY
+        engine.feedback(engine.decide("ads", "again", arms=["search"]).decision, cost=1.0, reward=1.0)
+        engine.change_terms("ads", {"time_zone": "Europe/Berlin"})
+        assert engine.account("ads").today == 2_000_000
+        assert verify(store, "ads") == verify(store, "ads", archive=tmp_path / "archive") == []
+        clock.now += 60.0
+        assert retention(store, clock).prune("ads", tmp_path / "archive", days=0.0).decisions > 0
+        assert verify(store, "ads") == verify(store, "ads", archive=tmp_path / "archive") == []
+
+
 def test_a_pruned_rollup_that_was_changed_is_found(lived, tmp_path, clock):
     store = lived
     retention(store, clock).prune("ads", tmp_path / "archive", days=2.0)

@@ -94,10 +94,12 @@ class Checkpoint:
         was = replace(row, policy=self.policy, account=self.account, learned=self.learned)
         settings = row.settings.versions[self.version]
         learner = CampaignLearner.from_rows(replace(was, settings=settings), known)
-        grants = store.read(lambda tx: read_grants(tx, row.id, self.seq))  # operators' events are never deleted
+        grants, archived_up_to = store.read(  # operators' events are never deleted
+            lambda tx: (read_grants(tx, row.id, self.seq), tx.pruning().archived_up_to(row.id, self.seq))
+        )
         return Replay(
             was, arms, learner, open, self.account, booked=Counter(self.booked), version=self.version,
-            closed_before=self.closed_before, restored=None, grants=grants,
+            closed_before=self.closed_before, archived_up_to=archived_up_to, restored=None, grants=grants,
         )  # fmt: skip
 
     def digest(self, store: Store, campaign: str) -> str:

@@ -63,6 +63,8 @@ class Replay:
     """How many changes of terms there have been."""
     closed_before: float = 0.0
     """Decisions made before this time take no more feedback once their holds are resolved."""
+    archived_up_to: float = 0.0
+    """The latest such time there was: decisions made before it may have left."""
     restored: bool | None = False
     """Whether it waits to hear what was spent since a copy; None while that is not known."""
     grants: list[Grant] = field(default_factory=list)
@@ -153,7 +155,7 @@ class Replay:
     def _set_day(self, now: float, zone: str | None) -> None:
         """Count what the decisions of this day hold and were charged."""
         day = ledger.day_of(now, zone)
-        if day < self.closed_before:  # some of that day may have been archived
+        if day < self.archived_up_to:  # some of that day may have been archived
             booked = ledger.booked_at_most(self.account)
         else:
             begin, end = (int(at // ledger.QUARTER) for at in (day, ledger.next_day(now, zone)))
@@ -184,6 +186,7 @@ class Replay:
     def _archived(self, event: Event) -> None:
         """The amount is the time from which on decisions still take feedback."""
         self.closed_before = ledger.to_units(_known(event.amount))
+        self.archived_up_to = max(self.archived_up_to, self.closed_before)
         for id in [id for chunk in self.open.chunks() for id, known in chunk.items() if self._final(known)]:
             self.finished[id] = self.open.take(id)
 

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from budgetbandits.service.ledger import to_units
 from budgetbandits.service.stores.records import Event
 from budgetbandits.service.stores.sql.rows import NUMBERED_EVENT, insertion, listed, places
-from budgetbandits.service.stores.sql.statements import BETWEEN, IN_ORDER, LATEST_FIRST, Statements, between
+from budgetbandits.service.stores.sql.statements import (
+    BETWEEN,
+    EVENT_NUMBER_MAX,
+    IN_ORDER,
+    LATEST_FIRST,
+    Statements,
+    between,
+)
 
 CAMPAIGN_TABLES = (
     ("rollup", "campaign"), ("rollup_watermark", "campaign"), ("refusal", "campaign"), ("operation", "campaign"),
@@ -76,6 +84,13 @@ class Pruning:
         )
         (latest,) = self._tx.ask(query, (campaign, begin, end)).fetchone()
         return latest  # type: ignore[no-any-return]
+
+    def archived_up_to(self, campaign: str, upto: int = EVENT_NUMBER_MAX) -> float:
+        """The latest time up to which decisions may have left, by the events up to this number; 0 if none may have. A
+        clock that is set back opens some again, but brings none back."""
+        query = f"SELECT MAX(amount) FROM event WHERE {BETWEEN} AND {_OPERATORS} AND kind = 'archived'"
+        (latest,) = self._tx.ask(query, between(campaign, 0, upto)).fetchone()
+        return 0.0 if latest is None else to_units(latest)
 
     # --- rows that leave -----------------------------------------------------------------------------------------
 
