@@ -164,6 +164,26 @@ def test_what_is_held_of_a_period_to_come_and_given_back_is_not_spent_before(sto
     assert agrees(store)
 
 
+@pytest.mark.parametrize(("unspent", "months"), AHEAD)
+@pytest.mark.parametrize("ender", ["decision", "operator"])
+def test_what_is_leased_of_a_period_to_come_is_not_spent_before(store, engine, clock, unspent, months, ender):
+    shared(engine, unspent)
+    engine.create("autumn", "bts", 1000.0, ARMS, shared_budget="marketing", lease=1000.0)
+    clock.now = at(2026, 1 + months, 15)
+    engine.void(engine.decide("autumn", "ahead").decision)
+    assert engine.account("autumn").leased == (12_500_000 if months > 1 else 2_500_000)
+    clock.now = at(2026, 1, 16)
+    engine.reset_clock("summer")
+    if ender == "operator":
+        engine.set_status("autumn", "paused")
+        engine.set_status("autumn", "active")
+    assert spend(engine, "autumn", "january") == spend(engine, "summer", "january again") == 0.0
+    clock.now = at(2026, 2, 1)
+    assert spend(engine, "autumn", "february") + spend(engine, "summer", "february") == 10.0
+    assert verify(store, "autumn") == []
+    assert agrees(store)
+
+
 def test_a_lapsing_budget_that_was_set_back_has_what_it_had_before(engine, clock):
     engine.create("support", "bts", 10.0, ARMS, period="month")
     engine.feedback(engine.decide("support", "1", arms=["large"]).decision, cost=0.5, reward=0.0)

@@ -17,6 +17,7 @@ for the campaign: it gives up (`NeedsFullTransaction`) and is run again in one t
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases import lending
 from budgetbandits.service.ledger import Account, Hold, stop
 from budgetbandits.service.request import ResolvedRequest
-from budgetbandits.service.shared_budgets.members import shared_for_deciding, shared_left, spendable
+from budgetbandits.service.shared_budgets.members import lapse, shared_for_deciding, shared_left, spendable
 from budgetbandits.service.shared_budgets.rules import capped
 from budgetbandits.service.stores.contract import (
     Clock,
@@ -216,6 +217,7 @@ class Leases:
         """The funds that a new decision is paid from: a lease if there can be one, or else the campaign."""
         if row.settings.lease is None or row.account.status != "active":
             return CampaignFunds(tx, self.learners, row)
+        wanted = row.settings.lease
         self._leasing[row.id] = self._leasing[row.name] = row
         needed = self.learners.of(tx, row).largest_cap
         shared_for_deciding(tx, row, moment(tx, self._clock))
@@ -226,8 +228,11 @@ class Leases:
         funds = self._ready(tx, row, lease)
         if funds is not None:
             return funds
+        if lease is not None and _ahead(row, lease, moment(tx, self._clock)):
+            others = [each for each in others if each.id != lease.id]
+            row, lease = self._end(tx, row, lease), None
         free = spendable(tx, row).left + (0 if lease is None else lease.account.left)
-        amount = lending.size(free, row.settings.lease)
+        amount = lending.size(free, wanted)
         if amount >= needed:
             row, lease = self._renewed(tx, row, lease, amount)
             return LeaseFunds(tx, row, lease, self._own_lease(lease))
@@ -312,9 +317,11 @@ class Leases:
         return row
 
     def _end(self, tx: DecisionTransaction, row: Campaign, lease: Lease) -> Campaign:
-        account = lending.give_back(row.account, lease.account)
-        row = self._learn(tx, row.with_money(account), lease)
-        add_lease_event(tx, lease, Event(row.id, "returned", moment(tx, self._clock), amount=0))
+        before, now = row, moment(tx, self._clock)
+        row = self._learn(tx, row.with_money(lending.give_back(row.account, lease.account)), lease)
+        add_lease_event(tx, lease, Event(row.id, "returned", now, amount=0))
+        if _ahead(row, lease, now):
+            lapse(tx, before, row.account, now, math.inf)
         full(tx).drop_lease(lease.id)
         return row
 
@@ -324,6 +331,11 @@ class Leases:
         with self.learners.changing(tx, row) as change:
             change.arms = learn_all(change.learner, events)
         return change.row
+
+
+def _ahead(row: Campaign, lease: Lease, now: float) -> bool:
+    """Whether a lease was merged by a clock that was ahead."""
+    return lease.expires_at > now + row.settings.terms.lease_seconds + CLOCK_STEP_SECONDS_MAX
 
 
 def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent]) -> list[int]:

@@ -12,6 +12,7 @@ is can be replayed, they are followed together: the shared budget is never over,
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from pydantic_core import from_json
 
 from budgetbandits.errors import WrongClock
 from budgetbandits.service.audit.audit import Books, Differences, check_not_being_deleted, compared, replayed
+from budgetbandits.service.leases.leases import CLOCK_STEP_SECONDS_MAX
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.names import normal
 from budgetbandits.service.periods import Grant
@@ -121,6 +123,8 @@ class _Watch:
     """What decisions of earlier periods have given back, and has not lapsed by an event."""
     moved: bool = False
     """Whether a member's event has been followed: each event of a lapse comes after that of its decision."""
+    merged_at: dict[str | None, float] = field(default_factory=dict)
+    """When leases were merged."""
     accounts: dict[str, Account] = field(default_factory=dict)
     """Of members, as far as they are replayed."""
 
@@ -136,6 +140,10 @@ class _Watch:
             self._apply_own(event)
             return
         self.accounts[campaign] = after
+        if event.kind in ("leased", "merged"):
+            self.merged_at[event.lease] = event.at
+        elif event.kind == "returned" and self.merged_at.pop(event.lease, 0.0) > event.at + CLOCK_STEP_SECONDS_MAX:
+            made_at = math.inf  # by a clock that was ahead
         at_once = event.kind in LEASE_MILESTONES  # these know what was left after them
         self._taken += _taken(after) - _taken(before) if at_once else 0
         left, own = self.budget - self._taken, (after if at_once else before).left
