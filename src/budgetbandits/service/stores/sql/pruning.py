@@ -86,8 +86,8 @@ class Pruning:
         return latest  # type: ignore[no-any-return]
 
     def archived_up_to(self, campaign: str, upto: int = EVENT_NUMBER_MAX) -> float:
-        """The latest time up to which decisions may have left, by the events up to this number; 0 if none may have. A
-        clock that is set back opens some again, but brings none back."""
+        """The latest time up to which decisions may have left, by the events up to this number; 0 if none may have.
+        A clock that is set back opens some again, but those that have left stay in the archive."""
         query = f"SELECT MAX(amount) FROM event WHERE {BETWEEN} AND {_OPERATORS} AND kind = 'archived'"
         (latest,) = self._tx.ask(query, between(campaign, 0, upto)).fetchone()
         return 0.0 if latest is None else to_units(latest)
