@@ -53,7 +53,7 @@ from budgetbandits.service.stores.contract import (
     moment,
 )
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
-from budgetbandits.service.work import check_batch
+from budgetbandits.service.work import AT_ONCE_MAX, check_batch
 from budgetbandits.validation import DecisionFields, RequestOptions
 
 NO_CONTEXT = ""
@@ -67,6 +67,9 @@ SLICE_SECONDS = 0.003
 
 SLICE_MAX = 32
 """... and how many it makes at most."""
+
+OPENING_SHARE = 0.005
+"""The share of the time for which a campaign may open segments, where that takes long: it writes all its arms."""
 
 AHEAD_SECONDS_MAX = 5.0
 """Time after which no further choice is made ahead for a decision: the campaign always changed before it was used."""
@@ -110,6 +113,8 @@ class Decisions:
         self._learners = leases.learners
         self._clock = clock
         self._lanes = Lanes()
+        self._next_opening: dict[str, float] = {}
+        """By campaign: when a segment may be opened again."""
         self._processes: ChoiceProcesses | None = None
         """Made when the first choice takes long: a store in memory has no address."""
 
@@ -157,6 +162,8 @@ class Decisions:
     ) -> list[DecisionResult]:
         """`decide` for an event loop, with options that are checked."""
         task = partial(self.decision_task, campaign, key, context, options)
+        if self._opens(campaign, options):
+            await self._wait_to_open(campaign)
         return await self._choosing(campaign, lambda ahead: task(ahead=ahead), options)
 
     async def perform(self, campaign: str, task: Task[T], sliced: bool = False) -> T:
@@ -202,10 +209,31 @@ class Decisions:
         if not self._learners.was_read(campaign):
             with suppress(BudgetBanditsError, *UNREADABLE):  # the task itself answers the caller
                 await asyncio.to_thread(self._learners.read_ahead, self._store, campaign)
-        segment = None if options is None else options.segment
-        if segment is not None and self._learners.opens_segment(campaign, segment):
+        if self._opens(campaign, options):
             return await asyncio.wrap_future(self._store.submit(*task))
         return await self._store.perform(*task)
+
+    def _opens(self, campaign: str, options: RequestOptions | None) -> bool:
+        """Whether a decision with these options may open a segment."""
+        segment = None if options is None else options.segment
+        return segment is not None and self._learners.opens_segment(campaign, segment)
+
+    async def _wait_to_open(self, campaign: str) -> None:
+        """Wait until the campaign may open a segment. Where that is much work, others have nearly all of the time."""
+        id = self._learners.id_of(campaign)
+        learner = self._learners.kept.get(id)
+        work = 0.0 if learner is None else replace(learner.size(None), draws=0).work
+        if work <= AT_ONCE_MAX:
+            return
+        now = time.monotonic()
+        begins = max(self._next_opening.get(id, now), now)
+        if begins - now > AHEAD_SECONDS_MAX:
+            raise ServerBusy(
+                f"campaign {campaign!r:.60} opens segments faster than one in {1e-6 * work / OPENING_SHARE:.2g} s, and "
+                "each writes all that was learned of its arms; ask again, or name fewer segments"
+            )
+        self._next_opening[id] = begins + 1e-6 * work / OPENING_SHARE
+        await asyncio.sleep(begins - now)
 
     def make(
         self,
@@ -293,6 +321,8 @@ class Decisions:
         async def perform(task: Callable[[ChoicesAhead], Task[T]], wanted: int) -> T:
             return await self._choosing(campaign, task, options, wanted)
 
+        if self._opens(campaign, options):
+            await self._wait_to_open(campaign)
         return await self._batch(perform, campaign, key, count, context, options)
 
     async def _batch(
