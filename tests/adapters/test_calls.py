@@ -287,7 +287,7 @@ def test_an_arm_that_refused_the_call_is_never_asked_again():
     assert not made.again("large", failure_of(status(400, "prompt is too long")))
 
 
-def test_another_call_leaves_out_an_arm_that_wants_a_pause_unless_it_is_the_only_one():
+def test_another_call_leaves_out_an_arm_that_wants_a_pause_and_waits_if_it_is_the_only_one():
     resting = {}
     first = Attempts(3, resting, clock=lambda: 100.0)
     first.able = ["small", "large"]
@@ -296,10 +296,28 @@ def test_another_call_leaves_out_an_arm_that_wants_a_pause_unless_it_is_the_only
     second.able = ["small", "large"]
     assert (second.turn(), second.pause) == (["large"], 0.0)
     second.able = ["small"]
-    assert (second.turn(), second.pause) == (["small"], 0.0)
+    assert (second.turn(), second.pause) == (["small"], 1.0)
     later = Attempts(3, resting, clock=lambda: 102.5)
     later.able = ["small", "large"]
     assert later.turn() == ["small", "large"]
+
+
+def test_a_call_waits_for_the_arm_that_is_ready_first_whichever_call_it_failed():
+    resting = {"small": 130.0}
+    made = Attempts(3, resting, clock=lambda: 100.0)
+    made.able = ["small", "large"]
+    assert made.again("large", failure_of(status(500)))
+    assert made.turn() == ["large"]
+    assert 0.25 <= made.pause <= 0.5
+    resting["large"] = 140.0
+    assert (made.turn(), made.pause) == (["small"], 30.0)
+
+
+def test_a_new_call_asks_an_arm_that_wants_a_long_pause_at_once_so_that_the_provider_says_so():
+    made = Attempts(3, {"small": 3_700.0}, clock=lambda: 100.0)
+    made.able = ["small"]
+    assert (made.turn(), made.pause) == (["small"], 0.0)
+    assert not made.again("small", failure_of(status(429)))
 
 
 def test_a_decision_is_found_at_its_answer_and_an_answers_id_is_none():

@@ -1,7 +1,9 @@
 """LiteLLM on a budget: nothing that a provider bills is missing, and nothing is booked that was never sent."""
 
 import asyncio
+import functools
 import gc
+import inspect
 import itertools
 import os
 import re
@@ -136,6 +138,28 @@ def test_a_stream_that_was_read_to_its_end_pays_its_usage(service, client, name,
     with provider.serving() as address:
         run(service, name, group(name, address), work)
     assert booked(client, name) == (pytest.approx(provider.billed, abs=2e-6), 0.0)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_stream_pays_its_usage_where_another_library_has_wrapped_litellm_too(
+    service, client, name, monkeypatch, is_first
+):
+    async def work(router, _callback):
+        async for _ in await router.acompletion(name, **BODY, stream=True):
+            pass
+
+    build = inspect.unwrap(litellm.stream_chunk_builder)
+    monkeypatch.setattr(litellm, "stream_chunk_builder", build)
+    if not is_first:
+        adapter._watch_streams()
+        build = litellm.stream_chunk_builder
+    other = functools.wraps(build)(lambda *args, **kwargs: build(*args, **kwargs))
+    monkeypatch.setattr(litellm, "stream_chunk_builder", other)
+    provider = Provider(PRICES)
+    with provider.serving() as address:
+        run(service, name, group(name, address), work)
+    assert booked(client, name) == (pytest.approx(provider.billed, abs=2e-6), 0.0)
+    assert (litellm.stream_chunk_builder is other) is not is_first  # watched once
 
 
 def test_a_stream_that_is_dropped_is_charged_when_it_is_collected(service, client, name):

@@ -163,6 +163,7 @@ def test_the_only_model_is_not_asked_again_before_the_time_it_names(client, mode
         provider.headers = {"Retry-After": "3600"}
         with pytest.raises(openai.RateLimitError):
             ask(budgeted, model="small")
+        assert provider.asked_at[3] - third >= 0.4  # another call waits as well
         assert len(provider.asked) == 4  # nobody waits an hour
     assert (client.campaign(name).spent, client.campaign(name).held) == (0.0, 0.0)
 

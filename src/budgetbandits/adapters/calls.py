@@ -314,7 +314,8 @@ class Attempts:
     """The attempts at one call: which arms may answer next, and after which pause.
 
     Another arm answers at once if there is one. An arm that has failed is asked again only if no other can answer, and
-    not before the time that its provider has named (Retry-After). One that has refused the call is not asked again.
+    not before the time that its provider has named (Retry-After), to whichever call. One that has refused the call is
+    not asked again. A new call waits for no arm beyond `PATIENCE`: its provider answers that it is busy.
 
     most     attempts in all
     resting  when arms may be asked again that have named a time; all calls of a process share it
@@ -338,22 +339,26 @@ class Attempts:
             self._resting[arm] = self._ready[arm]
         if failure.elsewhere:
             self._refused.add(arm)
-        return (failure.again or failure.elsewhere) and self._left > 0 and bool(self._open) and self.pause <= PATIENCE
+        is_repeated = (failure.again or failure.elsewhere) and self._left > 0 and bool(self._open)
+        return is_repeated and min(self._ready_times.values()) - self._clock() <= PATIENCE
 
     def turn(self) -> list[str]:
         """The arms that may answer the next attempt, after `pause`."""
-        now = self._clock()
-        awake = [arm for arm in self._open if max(self._ready.get(arm, now), self._resting.get(arm, now)) <= now]
-        if awake or not self._ready:
-            return awake or self._open
-        soonest = min(self._ready.get(arm, now) for arm in self._open)
-        return [arm for arm in self._open if self._ready.get(arm, now) <= soonest]
+        times = self._ready_times
+        soonest = min(times.values(), default=0.0)
+        return [arm for arm, ready in times.items() if ready <= soonest]
 
     @property
     def pause(self) -> float:
         """Seconds to wait before the next attempt."""
+        pause = min(self._ready_times.values(), default=0.0) - self._clock()
+        return max(pause, 0.0) if pause <= PATIENCE else 0.0
+
+    @property
+    def _ready_times(self) -> dict[str, float]:
+        """When each arm may be asked: now or later."""
         now = self._clock()
-        return max(min((self._ready.get(arm, now) for arm in self._open), default=now) - now, 0.0)
+        return {arm: max(self._ready.get(arm, now), self._resting.get(arm, now), now) for arm in self._open}
 
     @property
     def _open(self) -> list[str]:

@@ -51,6 +51,9 @@ DECISION = "budgetbandits_decision"
 ENDED = "budgetbandits_ended"
 """The name, among the details of a stream, of whether its provider has said why it ended and what it took."""
 
+NOTES_ENDS = "budgetbandits_notes_ends"
+"""The attribute of LiteLLM's builder of streamed answers that it has once it notes how they have ended."""
+
 NOT_SENT = {
     "model", "messages", "specific_deployment", "original_function", "context_window_fallbacks",
     "content_policy_fallbacks", "organization",
@@ -308,7 +311,7 @@ def _watch_streams() -> None:
     were billed.
     """
     build = litellm.stream_chunk_builder
-    if hasattr(build, "__wrapped__"):
+    if hasattr(build, NOTES_ENDS):  # of a wrapper by another library, too: it takes on what it wraps
         return
 
     @wraps(build)
@@ -320,6 +323,7 @@ def _watch_streams() -> None:
             details[ENDED] = is_finished and any(getattr(chunk, "usage", None) is not None for chunk in chunks)
         return build(chunks, *args, **kwargs)
 
+    setattr(noting, NOTES_ENDS, True)
     litellm.stream_chunk_builder = noting
 
 

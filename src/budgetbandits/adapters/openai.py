@@ -69,16 +69,21 @@ class _Calls:
     def _fresh(self) -> CampaignInfo | None:
         return self._info if time.monotonic() < self._info_until else None
 
-    def _fields(
+    def _find_able(
         self, info: CampaignInfo, body: Mapping[str, Any], request: DecisionFields | None, attempts: Attempts
-    ) -> DecisionFields:
-        """The request of the next decision."""
+    ) -> None:
+        """Have the attempts know the arms that can answer."""
         if (body.get("extra_body") or {}).get("model") is not None:
             raise BadParameter("extra_body has a model, which the campaign chooses; name the only arm by model=")
         if body.get("model") and body["model"] not in self._prices:
             raise BadParameter(f"model {body['model']!r:.60} has no price; prices has {', '.join(self._prices)!r:.200}")
         arms = [body["model"]] if body.get("model") else list(self._prices)
         attempts.able = request_fields(info, self._prices, body, arms, request)["arms"]  # type: ignore[assignment]
+
+    def _fields(
+        self, info: CampaignInfo, body: Mapping[str, Any], request: DecisionFields | None, attempts: Attempts
+    ) -> DecisionFields:
+        """The request of the next decision."""
         return request_fields(info, self._prices, body, attempts.turn(), request)
 
     def _body(self, arm: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -208,12 +213,17 @@ class BudgetedOpenAI(_Calls):
     def _decide(self, body: Mapping[str, Any], request: DecisionFields | None, attempts: Attempts) -> Decision:
         with self._lock:  # one looks, and all know
             info = self._fresh or self._known(self._client.campaign(self._campaign))
-        time.sleep(attempts.pause)
         with suppress(BadParameter, UnknownArm):
-            fields = self._fields(info, body, request, attempts)
-            return self._client.decide(self._campaign, wait=self._wait, **fields)
+            return self._ask(info, body, request, attempts)
         # arms and caps may have changed since
-        fields = self._fields(self._known(self._client.campaign(self._campaign)), body, request, attempts)
+        return self._ask(self._known(self._client.campaign(self._campaign)), body, request, attempts)
+
+    def _ask(
+        self, info: CampaignInfo, body: Mapping[str, Any], request: DecisionFields | None, attempts: Attempts
+    ) -> Decision:
+        self._find_able(info, body, request, attempts)
+        time.sleep(attempts.pause)
+        fields = self._fields(info, body, request, attempts)
         return self._client.decide(self._campaign, wait=self._wait, **fields)
 
 
@@ -342,12 +352,17 @@ class AsyncBudgetedOpenAI(_Calls):
     ) -> AsyncDecision:
         async with self._lock:  # one looks, and all know
             info = self._fresh or self._known(await self._client.campaign(self._campaign))
-        await asyncio.sleep(attempts.pause)
         with suppress(BadParameter, UnknownArm):
-            fields = self._fields(info, body, request, attempts)
-            return await self._client.decide(self._campaign, wait=self._wait, **fields)
+            return await self._ask(info, body, request, attempts)
         # arms and caps may have changed since
-        fields = self._fields(self._known(await self._client.campaign(self._campaign)), body, request, attempts)
+        return await self._ask(self._known(await self._client.campaign(self._campaign)), body, request, attempts)
+
+    async def _ask(
+        self, info: CampaignInfo, body: Mapping[str, Any], request: DecisionFields | None, attempts: Attempts
+    ) -> AsyncDecision:
+        self._find_able(info, body, request, attempts)
+        await asyncio.sleep(attempts.pause)
+        fields = self._fields(info, body, request, attempts)
         return await self._client.decide(self._campaign, wait=self._wait, **fields)
 
 
