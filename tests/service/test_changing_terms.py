@@ -20,9 +20,9 @@ from budgetbandits.errors import (
 from budgetbandits.policies.transfer import totals
 from budgetbandits.service import ledger
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.rollups import History, roll_up
 from budgetbandits.service.service import DecisionService
+from budgetbandits.service.session_rows import read_session
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from clock import Clock
 
@@ -212,12 +212,12 @@ def pull(engine, key, reward, cost, campaign="ads", **request):
 
 
 def learned(store, campaign="ads"):
-    """The mean reward and cost of each arm in the user's unit, as the campaign's own learner has them."""
+    """The mean reward and cost of each arm in the user's unit, as the campaign has learned them."""
     row = store.read(lambda tx: tx.campaign(campaign))
-    learner = CampaignLearner.from_rows(row, store.read(lambda tx: tx.arms(row.id)))
+    session = read_session(row, store.read(lambda tx: tx.arms(row.id)))
     found = {}
-    for arm, (name, cap) in enumerate(zip(learner.names, learner.caps.tolist(), strict=True)):
-        pulls, reward, cost = totals(learner.policy, learner.state, arm)
+    for arm, (name, cap) in enumerate(zip(session.names, session.caps.tolist(), strict=True)):
+        pulls, reward, cost = totals(session.policy, session.state, arm)
         scale = row.settings.cost_scale(cap) / 1e6
         found[name] = (pulls, reward * row.settings.terms.reward_max, cost * scale)
     return found

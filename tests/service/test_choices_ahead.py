@@ -10,15 +10,15 @@ import pytest
 from budgetbandits.errors import HoldRefused, ServerBusy
 from budgetbandits.service import choices_ahead, decisions
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.campaign_learner import AheadChoice, CampaignLearner
+from budgetbandits.service.campaign_session import AheadChoice, CampaignSession
 from budgetbandits.service.choice_process import answer
 from budgetbandits.service.choice_processes import ChoiceProcesses
 from budgetbandits.service.choices_ahead import ChoicesAhead
 from budgetbandits.service.feedback import FeedbackReport
-from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import to_micros
 from budgetbandits.service.request import checked_options
 from budgetbandits.service.service import DecisionService
+from budgetbandits.service.session_cache import SessionCache
 from budgetbandits.service.stores import group_commit
 from budgetbandits.service.stores.contract import Scope
 
@@ -29,12 +29,12 @@ class ProcessHere:
     """What the process does that makes choices, in this one. ``meanwhile`` is called after each answer."""
 
     def __init__(self, store):
-        self.store, self.learners, self.asked = store, Learners(), 0
+        self.store, self.sessions, self.asked = store, SessionCache(), 0
         self.meanwhile = lambda: None
 
     async def choices(self, inputs, count):
         self.asked += 1
-        made = answer(self.store, self.learners, inputs, count, 0.05)
+        made = answer(self.store, self.sessions, inputs, count, 0.05)
         assert not isinstance(made, dict), made
         self.meanwhile()
         await asyncio.sleep(0)
@@ -165,8 +165,8 @@ def test_feedback_waits_for_the_choice_that_it_would_undo(store, engine, ahead):
 def test_long_choices_are_not_made_by_the_process_that_serves(store, engine, monkeypatch):
     """By another one, which is started for it, and again when it was killed."""
     chosen = []
-    choose = CampaignLearner.choose_arm
-    monkeypatch.setattr(CampaignLearner, "choose_arm", lambda *of, **more: chosen.append(1) or choose(*of, **more))
+    choose = CampaignSession.choose_arm
+    monkeypatch.setattr(CampaignSession, "choose_arm", lambda *of, **more: chosen.append(1) or choose(*of, **more))
     campaign = engine.create("ads", "bts-paced", 40.0, ARMS, propensity_draws=10_000)
     processes = engine.decisions._processes = ChoiceProcesses(store.address)
     asyncio.run(pair(engine, campaign, "one"))

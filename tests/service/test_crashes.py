@@ -18,12 +18,12 @@ from budgetbandits.client import Client
 from budgetbandits.errors import HoldRefused, ServiceUnreachable, StoreError
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.feedback import FeedbackReport
-from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.request import checked_options
 from budgetbandits.service.retention import Retention
 from budgetbandits.service.service import DecisionService
+from budgetbandits.service.session_cache import SessionCache
 from budgetbandits.service.shared_budgets.audit import verify_shared_budget
 from budgetbandits.service.stores import open_store
 from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -297,7 +297,7 @@ def prune_until_killed(address, folder, steps):
 
     # on a busy machine another process may keep the file for too long
     with open_store(address) as store, contextlib.suppress(StoreError):
-        Retention(store, Leases(Learners(), None), reached=reached, rest=0.5).prune("ads", folder, 0.0)
+        Retention(store, Leases(SessionCache(), None), reached=reached, rest=0.5).prune("ads", folder, 0.0)
 
 
 @pytest.mark.parametrize("terms", [{}, {"lease": 30.0, "lease_seconds": 0.3}], ids=["plain", "leases"])

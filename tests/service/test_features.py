@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from budgetbandits.errors import BadFeature, BadParameter, BadState, Conflict, TooManySegments
-from budgetbandits.service import campaign_learner
+from budgetbandits.service import campaign_session
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.audit.export import export
-from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.service import DecisionService
+from budgetbandits.service.session_rows import arm_state, read_session
 from stores import STORES, tamper
 
 ARMS = {"small": 0.1, "large": 1.0}
@@ -74,7 +74,7 @@ def test_features_are_for_policies_that_look_at_them_and_stay_as_they_are(engine
 
 
 def test_arms_times_features_have_a_bound(engine, monkeypatch):
-    monkeypatch.setattr(campaign_learner, "CELLS_MAX", 8)
+    monkeypatch.setattr(campaign_session, "CELLS_MAX", 8)
     with pytest.raises(BadFeature, match="name fewer features, or have fewer arms"):
         engine.create("wide", "bts-linear", budget=50.0, arms=ARMS, features=["a", "b", "c", "d"])
     campaign = engine.create("ads", "bts-linear", budget=50.0, arms=ARMS, features=FEATURES)
@@ -141,9 +141,9 @@ def test_two_servers_learn_the_same_and_the_audit_agrees(name, lease, tmp_path, 
         assert engines[0].describe(campaign)["requests_answered"] == 60
         row = store.read(lambda tx: tx.campaign("ads"))
         arms = store.read(lambda tx: tx.arms(row.id))
-        learner = CampaignLearner.from_rows(row, arms)
-        assert [learner.arm_state(arm) for arm in range(3)] == [arm.learned for arm in arms]
-        assert learner.state.products.shape == (5, 5, 3)  # the level, two features, two segments besides none
+        session = read_session(row, arms)
+        assert [arm_state(session, arm) for arm in range(3)] == [arm.learned for arm in arms]
+        assert session.state.products.shape == (5, 5, 3)  # the level, two features, two segments besides none
 
 
 def test_what_is_learned_is_written_bit_for_bit_as_text(engine, store, clock):
@@ -154,7 +154,7 @@ def test_what_is_learned_is_written_bit_for_bit_as_text(engine, store, clock):
         engine.feedback(made.decision, reward=chance.random(), cost=made.hold * chance.random())
     row = store.read(lambda tx: tx.campaign("ads"))
     arms = store.read(lambda tx: tx.arms(row.id))
-    kept, again = engine._learners.kept[campaign].state, CampaignLearner.from_rows(row, arms).state
+    kept, again = engine._sessions.kept[campaign].state, read_session(row, arms).state
     for name in ("products", "responses", "totals", "recent", "pulls"):
         assert np.array_equal(getattr(again, name), getattr(kept, name)), name
     assert isinstance(arms[0].learned["products"], dict)
@@ -180,7 +180,7 @@ def test_damaged_text_is_a_bad_state(engine, store, clock, damage):
     rows = copy.deepcopy(store.read(lambda tx: tx.arms(row.id)))
     damage(rows[0].learned["products"])
     with pytest.raises(BadState, match="damaged"):
-        CampaignLearner.from_rows(row, rows)
+        read_session(row, rows)
 
 
 def test_the_export_names_features(engine, store, tmp_path):

@@ -8,8 +8,8 @@ from budgetbandits.errors import BadParameter, Conflict, CostOutOfRange, RewardO
 from budgetbandits.policies import POLICIES
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.audit.export import export
-from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.service import DecisionService
+from budgetbandits.service.session_rows import read_session
 from clock import Clock
 from stores import STORES
 
@@ -27,14 +27,14 @@ def store(memory_store):
     return memory_store
 
 
-def learner_of(engine, campaign):
+def session_of(engine, campaign):
     row = engine._store.read(lambda tx: tx.campaign(campaign))
-    return CampaignLearner.from_rows(row, engine._store.read(lambda tx: tx.arms(row.id)))
+    return read_session(row, engine._store.read(lambda tx: tx.arms(row.id)))
 
 
 def history_of(engine, campaign):
-    learner = learner_of(engine, campaign)
-    return {name: learner.history(arm) for arm, name in enumerate(learner.names)}
+    session = session_of(engine, campaign)
+    return {name: session.history(arm) for arm, name in enumerate(session.names)}
 
 
 def near(history):
@@ -61,7 +61,7 @@ def test_every_policy_begins_with_its_history(engine, policy):
 def test_it_knows_what_an_allocation_with_the_same_history_knows(engine):
     engine.create("ads", "bts-paced", 100.0, ARMS, history=PAST, horizon=100)
     spend = Allocation("bts-paced", ARMS, 100.0, cost_max=ARMS, history=PAST, horizon=100)
-    ours, theirs = learner_of(engine, "ads").state, spend._session.learner.state
+    ours, theirs = session_of(engine, "ads").state, spend._session.learner.state
     assert ours.sums == pytest.approx(theirs.sums)
 
 
@@ -69,10 +69,10 @@ def test_history_is_no_part_of_the_plan(engine):
     """50 past pulls use neither money nor requests of this budget."""
     engine.create("ads", "bts-paced", 100.0, ARMS, history=PAST, horizon=20)
     play(engine, "ads", 5)
-    learner, account = learner_of(engine, "ads"), engine.account("ads")
-    learner.set_remaining(account)
-    assert learner.state.requests == 15
-    assert learner.state.left == pytest.approx((account.budget - account.spent) / 2e6)
+    session, account = session_of(engine, "ads"), engine.account("ads")
+    session.set_remaining(account)
+    assert session.state.requests == 15
+    assert session.state.left == pytest.approx((account.budget - account.spent) / 2e6)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_clone_of_a_policy_that_must_know_more_and_of_a_month(engine):
     engine.change_terms("ads", {"caps": {"search": 4.0}})
     play(engine, "ads", 4)
     engine.clone("ads", "again")
-    first, second = (learner_of(engine, name).state.known.costs for name in ("ads", "again"))
+    first, second = (session_of(engine, name).state.known.costs for name in ("ads", "again"))
     assert second == pytest.approx(first)
     assert engine.describe("again")["budget"] == 100.0
     play(engine, "again", 4)

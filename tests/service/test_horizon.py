@@ -6,7 +6,7 @@ import random
 import pytest
 
 from budgetbandits.errors import BadParameter, HoldRefused
-from budgetbandits.service import campaign_learner
+from budgetbandits.service import campaign_session
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.service import DecisionService
 
@@ -33,7 +33,7 @@ def play(engine, campaign, requests, reward, key="", **request):
 
 def left(engine, campaign):
     """What the policy believes is left, in units of the largest cap."""
-    return engine._learners.kept[campaign].state.left
+    return engine._sessions.kept[campaign].state.left
 
 
 def test_the_money_lasts_for_the_horizon(engine):
@@ -77,7 +77,7 @@ def test_a_request_that_failed_is_one_gone(clock, lease, engines):
 def state_of(engine, campaign):
     """What the policy knows that has chosen last, under a lease if there is one."""
     held = engine._leases._held.get(campaign)
-    return (engine._learners.kept[campaign] if held is None else held.learner).state
+    return (engine._sessions.kept[campaign] if held is None else held.session).state
 
 
 @pytest.mark.parametrize("lease", [{}, {"lease": 20.0, "lease_seconds": 1000.0}], ids=["own", "leased"])
@@ -162,7 +162,7 @@ def test_another_horizon_is_heard_by_every_server_at_once(engines):
     play(engines[1], campaign, 3, {"small": 0.3, "large": 0.9}, "later ")
     engines[0].top_up(campaign, 5.0)
     play(engines[0], campaign, 3, {"small": 0.3, "large": 0.9}, "last ")
-    assert [each._learners.kept[campaign].state.known.horizon for each in engines] == [60.0, 60.0]
+    assert [each._sessions.kept[campaign].state.known.horizon for each in engines] == [60.0, 60.0]
     engines[1].change_terms(campaign, {"horizon": None})  # as many as can be paid
     play(engines[0], campaign, 3, {"small": 0.3, "large": 0.9}, "free ")
     assert engines[0].describe(campaign)["horizon"] is None
@@ -211,7 +211,7 @@ def test_what_was_learned_before_any_segment_was_named_is_of_none(engine, store)
     play(engine, campaign, 2, {"small": 0.3, "large": 0.9}, "code", segment="code")
     engine.feedback(open.decision, reward=0.5, cost=0.05)
     counts = [sum(arm.learned["sums"][1][segment] for arm in store.arms[campaign]) for segment in (0, 1)]
-    assert (list(engine._learners.kept[campaign].segments), counts) == ([None, "code"], [6.0, 2.0])
+    assert (list(engine._sessions.kept[campaign].segments), counts) == ([None, "code"], [6.0, 2.0])
     assert engine.describe(campaign)["segments"] == ["code"]
 
 
@@ -222,7 +222,7 @@ def test_two_servers_with_segments_catch_up_with_each_other(store, monkeypatch, 
         answer = engines[number % 2].decide(campaign, str(number), segment=segment)
         engines[number // 3 % 2].feedback(answer.decision, reward=0.5, cost=0.05)
     assert verify(store, campaign) == []
-    monkeypatch.setattr(campaign_learner, "SEGMENTS_MAX", 4)
+    monkeypatch.setattr(campaign_session, "SEGMENTS_MAX", 4)
     with pytest.raises(BadParameter, match="one of more than 4; name fewer"):
         engines[0].decide(campaign, "too many", segment="fifth")
     assert engines[1].decide(campaign, "known", segment="chat").arm in ARMS
@@ -230,7 +230,7 @@ def test_two_servers_with_segments_catch_up_with_each_other(store, monkeypatch, 
 
 def test_more_segments_than_may_be_named_are_learned_and_merged(monkeypatch, engines):
     """The limit is for who decides: feedback, merges and requests without a segment are never refused for it."""
-    monkeypatch.setattr(campaign_learner, "SEGMENTS_MAX", 4)
+    monkeypatch.setattr(campaign_session, "SEGMENTS_MAX", 4)
     campaign = engines[0].create("ads", "bts-paced", budget=80.0, arms=ARMS, horizon=300, lease=8.0)
     plain = engines[0].decide(campaign, "plain")
     for engine, segments in zip(engines, ("abcd", "wxyz"), strict=True):

@@ -9,12 +9,12 @@ import pytest
 from budgetbandits.errors import Conflict, HoldRefused, WrongClock
 from budgetbandits.service import ledger
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.periods import Grant
 from budgetbandits.service.retention import Retention
 from budgetbandits.service.service import DecisionService
+from budgetbandits.service.session_cache import SessionCache
 from budgetbandits.service.shared_budgets.audit import verify_shared_budget
 from clock import Clock
 
@@ -367,7 +367,7 @@ def test_a_day_of_25_hours_keeps_its_cap_when_that_is_taken_off_and_set_again(re
     for number in range(8):
         engine.feedback(engine.decide("support", f"{number}", arms=["large"]).decision, cost=0.5, reward=1.0)
     clock.now = at(2026, 10, 25, 23, 45, zone=berlin)
-    Retention(real_store, Leases(Learners(), clock), clock, rest=0.0).prune("support", tmp_path, 1.0)
+    Retention(real_store, Leases(SessionCache(), clock), clock, rest=0.0).prune("support", tmp_path, 1.0)
     engine.change_terms("support", {"daily_cap": None, "time_zone": None})
     engine.change_terms("support", {"daily_cap": 4.0, "time_zone": berlin})
     with pytest.raises(HoldRefused) as refused:
@@ -435,7 +435,7 @@ def test_what_lapsed_by_the_last_event_of_a_checkpoint_agrees(real_store, clock,
     engine.decide("summer", "february")
     engine.void(held[0])
     clock.now = at(2026, 2, 20)
-    retention = Retention(real_store, Leases(Learners(), clock), clock, rest=0.0)
+    retention = Retention(real_store, Leases(SessionCache(), clock), clock, rest=0.0)
     assert retention.prune("spring", tmp_path, 1.0).decisions == 1
     assert agrees(real_store)
     engine.void(held[1])
@@ -464,7 +464,7 @@ def test_what_was_granted_before_a_checkpoint_is_taken_back_after_it(real_store,
         clock.now = at(2026, 6, day)
         engine.top_up("support", 1.0)
     assert engine.account("support").left == 61_500_000
-    retention = Retention(real_store, Leases(Learners(), clock), clock, rest=0.0)
+    retention = Retention(real_store, Leases(SessionCache(), clock), clock, rest=0.0)
     assert retention.prune("support", tmp_path, 1.0).events >= 4
     clock.now = at(2026, 1, 16)
     engine.reset_clock("support")

@@ -70,12 +70,12 @@ def test_a_choice_that_was_prepared_is_not_used_for_another_request(engine):
     campaign = engine.create("ads", "bts", budget=1000.0, arms=ARMS)
     for number in range(20):
         engine.decide(campaign, f"warm {number}")
-        learner = engine._learners.kept[campaign]
-        learner.prefetch_choice()
-        prepared = learner.names[learner._prefetched[2]]
+        session = engine._sessions.kept[campaign]
+        session.prefetch_choice()
+        prepared = session.names[session._prefetched[2]]
         assert engine.decide(campaign, f"other {number}", exclude=[prepared]).arm != prepared
-    learner.prefetch_choice()
-    prepared = learner._prefetched[1]
+    session.prefetch_choice()
+    prepared = session._prefetched[1]
     assert engine.decide(campaign, "plain").decision == prepared
 
 

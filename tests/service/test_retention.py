@@ -37,11 +37,11 @@ from budgetbandits.service.audit.export import archived_rows, export
 from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.http import server
 from budgetbandits.service.http.auth import make_key
-from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.retention import Retention
 from budgetbandits.service.rollups import History, roll_up
 from budgetbandits.service.service import DecisionService
+from budgetbandits.service.session_cache import SessionCache
 from budgetbandits.service.shared_budgets.audit import verify_shared_budget
 from budgetbandits.service.stores.sql.webhooks import Delivery, Webhook
 from budgetbandits.service.stores.sqlite import SQLiteStore
@@ -60,7 +60,7 @@ class Interrupted(BaseException):
 
 
 def retention(store, clock, **given):
-    return Retention(store, Leases(Learners(), clock), clock, rest=0.0, **given)
+    return Retention(store, Leases(SessionCache(), clock), clock, rest=0.0, **given)
 
 
 def live(engine, clock, days, per_day=6, seed=0):

@@ -17,11 +17,20 @@ from budgetbandits.errors import (
     RewardOutOfRange,
     UnknownArm,
 )
+from budgetbandits.service import session_cache
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.campaign_learner import CHANGED_ARMS_MAX, CampaignLearner, changed_since, newest_tag
-from budgetbandits.service.learners import Change
+from budgetbandits.service.campaign_session import CampaignSession
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.service import DecisionService
+from budgetbandits.service.session_cache import Change
+from budgetbandits.service.session_rows import (
+    CHANGED_ARMS_MAX,
+    campaign_row,
+    catch_up,
+    changed_since,
+    newest_tag,
+    read_session,
+)
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from deep import EVERY_POLICY
 from stores import tampered_copy
@@ -220,10 +229,9 @@ def test_two_engines_with_very_many_arms_catch_up_with_each_other(engines):
     """Each reads only the arms that the other has changed, and the audit repeats every choice among those that rise."""
     campaign = engines[0].create("many", "bts", budget=300.0, arms={f"arm {n}": 1.0 for n in range(300)})
     reads, behind = [], []
-    read, catch_up = CampaignLearner.from_rows.__func__, CampaignLearner.catch_up
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CampaignLearner, "from_rows", classmethod(lambda *given: reads.append(1) or read(*given)))
-        patch.setattr(CampaignLearner, "catch_up", lambda *given: behind.append(len(given[2])) or catch_up(*given))
+        patch.setattr(session_cache, "read_session", lambda *given: reads.append(1) or read_session(*given))
+        patch.setattr(session_cache, "catch_up", lambda *given: behind.append(len(given[2])) or catch_up(*given))
         for number in range(150):
             answer = engines[number // 3 % 2].decide(campaign, str(number))
             engines[number % 2].feedback(answer.decision, reward=float(number % 2), cost=0.5)
@@ -237,12 +245,12 @@ def test_two_engines_with_very_many_arms_catch_up_with_each_other(engines):
 
 def test_a_change_of_very_many_arms_names_none_of_them(engine, campaign):
     row = engine._store.read(lambda tx: tx.campaign(campaign))
-    learner = CampaignLearner.from_rows(row, engine._store.read(lambda tx: tx.arms(campaign)))
-    few = learner.campaign_row(learner.campaign_row(row, [1]), [0, 1])
+    session = read_session(row, engine._store.read(lambda tx: tx.arms(campaign)))
+    few = campaign_row(session, campaign_row(session, row, [1]), [0, 1])
     assert changed_since(few, newest_tag(row)) == [0, 1]
     assert changed_since(few, newest_tag(few)) == []
     assert changed_since(few, "unknown") is None
-    assert changed_since(learner.campaign_row(few, range(CHANGED_ARMS_MAX + 1)), newest_tag(row)) is None
+    assert changed_since(campaign_row(session, few, range(CHANGED_ARMS_MAX + 1)), newest_tag(row)) is None
 
 
 def test_a_damaged_campaign_does_not_keep_the_others_money(store, engine, clock, tampered):
@@ -438,9 +446,9 @@ def test_what_was_made_ready_is_used_only_while_it_holds(store, name, monkeypatc
     """Decisions and feedback in any order, arms that come and go, money for some arms only; an idle moment after
     each step. The audit repeats every choice from the events alone."""
     ahead, made = [], []
-    think = CampaignLearner.prefetch_choice
+    think = CampaignSession.prefetch_choice
     monkeypatch.setattr(
-        CampaignLearner, "prefetch_choice", lambda learner: (think(learner), ahead.append(learner._prefetched))[0]
+        CampaignSession, "prefetch_choice", lambda session: (think(session), ahead.append(session._prefetched))[0]
     )
     engine = DecisionService(store)
     campaign = engine.create("all", name, budget=60.0, arms={"a": 1.0, "b": 1.0, "c": 0.5})

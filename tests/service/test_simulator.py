@@ -28,12 +28,12 @@ from budgetbandits.errors import (
 )
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.feedback import BookedFeedback, FeedbackReport
-from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import DAY, day_of
 from budgetbandits.service.retention import Retention
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
+from budgetbandits.service.session_cache import SessionCache
 from budgetbandits.service.shared_budgets.audit import verify_shared_budget
 from budgetbandits.service.shared_budgets.members import former_members
 from budgetbandits.service.stores.contract import NO_SCOPE
@@ -524,7 +524,7 @@ class PrunedWorld(World):
 
     def prune(self):
         before = self.rows()
-        Retention(self.store, Leases(Learners(), lambda: self.now), lambda: self.now, rest=0.0).prune(
+        Retention(self.store, Leases(SessionCache(), lambda: self.now), lambda: self.now, rest=0.0).prune(
             self.campaign,
             self.folder,
             self.random.choice([0.0, 0.0005]),

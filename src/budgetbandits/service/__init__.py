@@ -1,7 +1,7 @@
 """The decision service: spend a real budget from many workers, durably, and never a cent too much.
 
 Read `service` first, then `decisions` and `ledger`. A decision goes from `decisions` to the `funds` that pay for it, to
-the `campaign_learner` that chooses, the `ledger` that holds the money, and the store.
+the `campaign_session` that chooses, the `ledger` that holds the money, and the store.
 
 campaigns, campaign_checks   for operators: create, change, look at; what can be created and changed
 decisions, feedback          for workers: ask; report, void
@@ -11,7 +11,8 @@ expiry                       holds without feedback in time
 request, names               the request of a decision, rules for names
 funds, ledger, leases        whose money, the rules of money, money lent to a server
 shared_budgets               one budget over several campaigns
-learners, campaign_learner   what campaigns have learned, in memory and in rows
+campaign_session, session_cache, session_rows   what a campaign has learned: at work, in memory, in rows
+randomness                   the same draws for a replay
 standing, projection         how campaigns do, and when their money runs out
 reading                      decisions and events, page by page
 webhooks, deliveries         changes of standing and overruns, reported to addresses

@@ -22,10 +22,11 @@ from budgetbandits.formatting.money import same_decimals
 from budgetbandits.policies import POLICIES, POLICY_REGISTRY, Policy, parse_policy
 from budgetbandits.policies.base import RequestPolicy
 from budgetbandits.policies.sampling import SamplingPolicy
-from budgetbandits.service import campaign_learner
-from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service import campaign_session
+from budgetbandits.service.campaign_session import CampaignSession
 from budgetbandits.service.ledger import Account, set_budget, to_micros, to_units
 from budgetbandits.service.names import checked_campaign_name, checked_name, is_id, new_campaign_id, normal
+from budgetbandits.service.session_rows import campaign_row
 from budgetbandits.service.stores.records import Campaign, CampaignSettings
 from budgetbandits.service.work import check_work
 from budgetbandits.terms import CHANGEABLE, CHANGEABLE_FACTS, TERMS, Terms
@@ -52,7 +53,7 @@ class PlannedCampaign(NamedTuple):
     history  the past outcomes that it begins with, by the numbers of the arms as text, costs in micros
     """
 
-    learner: CampaignLearner
+    session: CampaignSession
     campaign: Campaign
     history: dict[str, tuple[int, float, int]]
 
@@ -91,10 +92,10 @@ def planned_campaign(
         raise BadParameter(f"budget is {offered}, and the cheapest pull may cost {least}; raise it")
     rule = _own_policy(default_policy(terms) if policy is None else policy)
     features = checked_features(rule, [checked_name("a feature's name", each) for each in terms.features or ()])
-    if features and len(arms) * (1 + len(features)) > campaign_learner.CELLS_MAX:
+    if features and len(arms) * (1 + len(features)) > campaign_session.CELLS_MAX:
         raise BadFeature(
             f"there are {len(arms):,} arms and {len(features)} features; arms times segments and features are "
-            f"{campaign_learner.CELLS_MAX:,} at most: name fewer features, or have fewer arms"
+            f"{campaign_session.CELLS_MAX:,} at most: name fewer features, or have fewer arms"
         )
     terms = replace(terms, features=features or None)
     if terms.period is not None and terms.period_budget is None:
@@ -106,28 +107,28 @@ def planned_campaign(
     settings = CampaignSettings(booked_terms(terms), max(caps), "plain", scaled, False, POLICY_VERSION)
     settings = checked_settings(_with_scales(settings, rule, caps), rule)
     check_work(rule, settings.terms, len(arms))
-    learner = CampaignLearner.new(rule, list(arms), caps, settings)
+    session = CampaignSession.new(rule, list(arms), caps, settings)
     past = _checked_history(history or {}, list(arms), caps, terms.reward_max)
-    learner.add_history(past)
-    row = learner.campaign_row(Campaign(new_campaign_id(), name, rule.spec, Account(amount), 0.0, settings))
-    return PlannedCampaign(learner, row, past)
+    session.add_history(past)
+    row = campaign_row(session, Campaign(new_campaign_id(), name, rule.spec, Account(amount), 0.0, settings))
+    return PlannedCampaign(session, row, past)
 
 
 def planned_clone(
-    row: Campaign, learner: CampaignLearner, name: str, budget: float | None, learned: bool
+    row: Campaign, session: CampaignSession, name: str, budget: float | None, learned: bool
 ) -> PlannedCampaign:
     """A campaign like this one, with what it has learned of its active arms or with nothing."""
     settings, terms, scale = row.settings, row.settings.terms, to_units(row.settings.cost_max)
-    active = [arm for arm in range(len(learner.names)) if learner.state.active[arm]]
-    arms = {learner.names[arm]: to_units(int(learner.caps[arm])) for arm in active}
+    active = [arm for arm in range(len(session.names)) if session.state.active[arm]]
+    arms = {session.names[arm]: to_units(int(session.caps[arm])) for arm in active}
     known: dict[str, Any] = {}
     if "cost_floor" in settings.known:
         known["cost_floor"] = settings.known["cost_floor"] * scale
     if "costs" in settings.known:
-        known["costs"] = {learner.names[arm]: settings.known["costs"][arm] * scale for arm in active}
+        known["costs"] = {session.names[arm]: settings.known["costs"][arm] * scale for arm in active}
     if budget is None:
         budget = to_units(row.account.budget) if terms.period_budget is None else terms.period_budget
-    history = {learner.names[arm]: learner.history(arm) for arm in active} if learned else {}
+    history = {session.names[arm]: session.history(arm) for arm in active} if learned else {}
     return planned_campaign(name, row.policy, budget, arms, known, terms, history)
 
 
@@ -388,7 +389,7 @@ def check_new_arm(row: Campaign, names: Sequence[str], name: str, cap: int) -> N
         raise BadParameter(f"{row.policy} knows all costs beforehand; create a new campaign with the new arm")
     if cap > row.settings.cost_max:
         with_larger_cap(row, cap, [row.settings.cost_max])  # an error if it is above another limit
-    number, segments, most = len(names) + 1, len(row.learned.get("segments", ())), campaign_learner.CELLS_MAX
+    number, segments, most = len(names) + 1, len(row.learned.get("segments", ())), campaign_session.CELLS_MAX
     features = len(row.settings.terms.features or ())
     if number * (segments + features) > most:
         raise TooManySegments(

@@ -32,13 +32,14 @@ from budgetbandits.service.campaign_checks import (
     spent_since_refused,
     with_larger_cap,
 )
-from budgetbandits.service.campaign_learner import ArmStatus, CampaignLearner
+from budgetbandits.service.campaign_session import CampaignSession
 from budgetbandits.service.funds import renewal_event
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import check_text, checked_name, is_id, normal
 from budgetbandits.service.periods import read_grants
 from budgetbandits.service.rollups import History
+from budgetbandits.service.session_rows import ArmStatus, arm_row, read_session
 from budgetbandits.service.shared_budgets import members
 from budgetbandits.service.shared_budgets.rules import charged
 from budgetbandits.service.standing import Outlook, outlooks
@@ -108,7 +109,7 @@ class Campaigns:
     def __init__(self, store: Store, leases: Leases, clock: Clock | None = None) -> None:
         self._store = store
         self._leases = leases
-        self._learners = leases.learners
+        self._sessions = leases.sessions
         self._clock = clock
         self._check: Callable[[Transaction], None] | None = None
 
@@ -141,8 +142,8 @@ class Campaigns:
         same campaign. ``actor`` is who the event says has done it.
         """
         planned = planned_campaign(name, policy, budget, arms, known or {}, Terms(**terms).checked(), history or {})
-        learner, campaign, past = planned
-        caps = list(zip(learner.names, map(int, learner.caps), strict=True))
+        session, campaign, past = planned
+        caps = list(zip(session.names, map(int, session.caps), strict=True))
         asked = ("create", campaign.name, campaign.policy, campaign.account.budget, caps, campaign.settings.to_dict())
         return self._add(planned, Operation(key, (*asked, past) if past else asked), actor)
 
@@ -158,17 +159,17 @@ class Campaigns:
         """A new campaign with the policy, the terms and the active arms of another, and its budget if none is given.
         With ``learned`` it begins with the pulls, the total reward and the total cost of each arm. Gives its id."""
 
-        def read(tx: Transaction) -> tuple[Campaign, CampaignLearner]:
+        def read(tx: Transaction) -> tuple[Campaign, CampaignSession]:
             row = find_campaign(tx, campaign)
-            return row, CampaignLearner.from_rows(row, tx.arms(row.id))
+            return row, read_session(row, tx.arms(row.id))
 
-        row, learner = self._store.read(isolated(campaign, read))
-        planned = planned_clone(row, learner, name, budget, learned)
+        row, session = self._store.read(isolated(campaign, read))
+        planned = planned_clone(row, session, name, budget, learned)
         return self._add(planned, Operation(key, ("clone", row.id, planned.campaign.name, budget, learned)), actor)
 
     def _add(self, planned: PlannedCampaign, operation: Operation, actor: str | None) -> str:
         """Write a new campaign; its id, or that of the one that this operation made before."""
-        learner, campaign, past = planned
+        session, campaign, past = planned
 
         def before(tx: Transaction) -> str | None:
             """The campaign that was made by this, or under this key; a conflict if another one has the name."""
@@ -186,7 +187,7 @@ class Campaigns:
             if campaign.settings.terms.shared_budget is not None:
                 members.join(tx, campaign.settings.terms.shared_budget, campaign, now, actor)
             tx.add_campaign(replace(campaign, created_at=now, account=account))
-            tx.add_arms([learner.arm_row(campaign, arm) for arm in range(len(learner.names))])
+            tx.add_arms([arm_row(session, campaign, arm) for arm in range(len(session.names))])
             event = Event(campaign.id, "created", now, amount=campaign.account.budget, actor=actor)
             facts = {"terms": campaign.settings.to_dict()["terms"]} | ({"history": past} if past else {})
             event.request = to_json(facts).decode()
@@ -303,8 +304,8 @@ class Campaigns:
         def work(tx: Transaction, row: Campaign) -> None:
             row = self._in_period(tx, row)
             row = row.with_money(ledger.top_up(row.account, micros))
-            with self._learners.changing(tx, row) as change:
-                change.learner.set_budget(row.account.budget)
+            with self._sessions.changing(tx, row) as change:
+                change.session.set_budget(row.account.budget)
             tx.add_event(Event(row.id, "topped up", moment(tx, self._clock), amount=micros, actor=actor))
 
         self._change(campaign, Operation(key, ("top up", micros)), work)
@@ -341,11 +342,11 @@ class Campaigns:
         what periods to come were granted is taken back, also that of its shared budget."""
 
         def work(tx: Transaction, row: Campaign) -> None:
-            now, change = moment(tx, self._clock), self._learners.changing(tx, row)
+            now, change = moment(tx, self._clock), self._sessions.changing(tx, row)
             with change:
-                change.arms = change.learner.cooldowns.reset_clock(now)
+                change.arms = change.session.cooldowns.reset_clock(now)
                 change.row = _reset_clock(tx, row, now, actor, failed_ahead=len(change.arms) > 0)
-                change.learner.set_budget(change.row.account.budget)
+                change.session.set_budget(change.row.account.budget)
             self._in_period(tx, change.row)
 
         self._change(campaign, Operation(key, ("clock reset",)), work)
@@ -358,12 +359,12 @@ class Campaigns:
         cap = checked_cap(name, cost_cap)
 
         def work(tx: Transaction, row: Campaign) -> None:
-            learner = self._learners.of(tx, row)
-            check_new_arm(row, learner.names, name, cap)
+            session = self._sessions.of(tx, row)
+            check_new_arm(row, session.names, name, cap)
             if cap > row.settings.cost_max:
-                row = self._changed(tx, row, with_larger_cap(row, cap, learner.caps.tolist()), actor)
-            with self._learners.changing(tx, row) as change:
-                arm = change.learner.add(name, cap)
+                row = self._changed(tx, row, with_larger_cap(row, cap, session.caps.tolist()), actor)
+            with self._sessions.changing(tx, row) as change:
+                arm = change.session.add(name, cap)
                 change.added = [arm]
             tx.add_event(Event(row.id, "arm added", moment(tx, self._clock), arm=arm, amount=cap, actor=actor))
 
@@ -379,11 +380,11 @@ class Campaigns:
 
     def _switch_arm(self, campaign: str, name: str, active: bool, operation: Operation, actor: str | None) -> None:
         def work(tx: Transaction, row: Campaign) -> None:
-            change = self._learners.changing(tx, row)
-            learner, find = change.learner, arm_to_bring_back if active else arm_to_retire
-            arm = find(learner.names, learner.state.active.tolist(), name)
+            change = self._sessions.changing(tx, row)
+            session, find = change.session, arm_to_bring_back if active else arm_to_retire
+            arm = find(session.names, session.state.active.tolist(), name)
             with change:
-                (learner.bring_back if active else learner.retire)(arm)
+                (session.bring_back if active else session.retire)(arm)
                 change.arms = [arm]
             kind: EventKind = "arm brought back" if active else "arm retired"
             tx.add_event(Event(row.id, kind, moment(tx, self._clock), arm=arm, actor=actor))
@@ -398,8 +399,8 @@ class Campaigns:
 
         def work(tx: Transaction, row: Campaign) -> None:
             row = self._in_period(tx, row)
-            learner = self._learners.of(tx, row)
-            after = changed_campaign(row, changes, learner.names, learner.caps.tolist())
+            session = self._sessions.of(tx, row)
+            after = changed_campaign(row, changes, session.names, session.caps.tolist())
             there = tx.campaign(after.name)
             if there is not None and there.id != row.id:
                 raise Conflict(f"there is a campaign {there.name!r} already; give this one another name")
@@ -415,8 +416,8 @@ class Campaigns:
         if account is None:
             return row
         tx.add_event(renewal_event(row, account, now))
-        with self._learners.changing(tx, row.with_money(account)) as change:
-            change.learner.set_budget(account.budget)
+        with self._sessions.changing(tx, row.with_money(account)) as change:
+            change.session.set_budget(account.budget)
             change.whole = True
         return change.row
 
@@ -427,13 +428,13 @@ class Campaigns:
             booked = _booked_of_day(tx, after, now, settings.day_zone)
             after = after.with_money(ledger.set_day(after.account, ledger.day_of(now, settings.day_zone), booked))
         after = after.with_money(replace(after.account, period=settings.period_after(row.settings, after.account, now)))
-        change = self._learners.changing(tx, row)
+        change = self._sessions.changing(tx, row)
         members.move(tx, row, after, now, actor)
         tx.save_settings(after)
         with change:
-            change.row, learner = after, change.learner
-            change.learner = learner.changed(after)
-            change.whole = change.learner is not learner
+            change.row, session = after, change.session
+            change.session = session.changed(after)
+            change.whole = change.session is not session
         if settings.caps_changed:
             tx.save_caps(after.id, {arm: cap for arm, (_, cap) in settings.caps_changed.items()})
         tx.add_event(Event(after.id, "terms changed", now, actor=actor, request=to_json(settings.change).decode()))

@@ -16,28 +16,28 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what is needed is imported after this process has given way
     from budgetbandits.service.choices_ahead import ChoiceInputs
-    from budgetbandits.service.learners import Learners
+    from budgetbandits.service.session_cache import SessionCache
     from budgetbandits.service.stores.contract import Store
 
 PRIORITY = 5
 """As Unix counts, where 19 is the least: the server itself goes first."""
 
 
-def answer(store: Store, learners: Learners, inputs: ChoiceInputs, count: int, seconds: float) -> object:
+def answer(store: Store, sessions: SessionCache, inputs: ChoiceInputs, count: int, seconds: float) -> object:
     """The choices that were asked for, or None if the campaign has changed since, as JSON has them."""
     from budgetbandits.service.choices_ahead import make_choices
     from budgetbandits.service.stores.contract import find_campaign
 
     try:
-        learner = store.read(lambda tx: learners.of(tx, find_campaign(tx, inputs.campaign)))
-        if learner.tag != inputs.tag:
+        session = store.read(lambda tx: sessions.of(tx, find_campaign(tx, inputs.campaign)))
+        if session.tag != inputs.tag:
             return None
-        known = len(learner.segments)
-        made = make_choices(learner, inputs, count, seconds)
-        if learner.learner.kind != "plain" or len(learner.segments) != known:
-            del learners.kept[inputs.campaign]  # it is ahead of what is committed
+        known = len(session.segments)
+        made = make_choices(session, inputs, count, seconds)
+        if session.learner.kind != "plain" or len(session.segments) != known:
+            del sessions.kept[inputs.campaign]  # it is ahead of what is committed
     except Exception as error:  # the server makes it an answer, and this process goes on
-        learners.kept.pop(inputs.campaign, None)
+        sessions.kept.pop(inputs.campaign, None)
         return {"error": f"{type(error).__name__}: {error}"}
     return made
 
@@ -48,14 +48,14 @@ def main() -> None:
     if hasattr(os, "nice"):
         os.nice(PRIORITY)
     from budgetbandits.service.choices_ahead import ChoiceInputs
-    from budgetbandits.service.learners import Learners
+    from budgetbandits.service.session_cache import SessionCache
     from budgetbandits.service.stores import open_store
 
-    learners = Learners()
+    sessions = SessionCache()
     with open_store(json.loads(sys.stdin.readline()), must_exist=True) as store:
         for line in sys.stdin:
             given, count, seconds = json.loads(line)
-            print(json.dumps(answer(store, learners, ChoiceInputs(*given), count, seconds)), flush=True)
+            print(json.dumps(answer(store, sessions, ChoiceInputs(*given), count, seconds)), flush=True)
 
 
 if __name__ == "__main__":

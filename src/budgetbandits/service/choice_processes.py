@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 import structlog
 
 from budgetbandits.errors import ServerBusy
-from budgetbandits.service.campaign_learner import AheadChoice
+from budgetbandits.service.campaign_session import AheadChoice
 from budgetbandits.service.choices_ahead import ChoiceInputs, ChoicesAhead
 
 PROGRAM = (sys.executable, "-P", "-m", "budgetbandits.service.choice_process")

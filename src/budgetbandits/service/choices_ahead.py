@@ -19,7 +19,7 @@ import numpy as np
 
 from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.policies.base import NO_REQUEST_INFO
-from budgetbandits.service.campaign_learner import AheadChoice, CampaignLearner, Offer
+from budgetbandits.service.campaign_session import AheadChoice, CampaignSession, Offer
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.names import new_decision_id
 from budgetbandits.service.request import ResolvedRequest
@@ -33,7 +33,7 @@ class ChoiceInputs(NamedTuple):
     campaign   its id
     tag        the campaign's newest change, which stands for what was learned and for the terms
     budget     the campaign's budget
-    spendable  the budget, what is spent and the requests used up, as `CampaignLearner.set_remaining` wants them
+    spendable  the budget, what is spent and the requests used up, as `CampaignSession.set_remaining` wants them
     request    the request, if anything was said of it
     available  the numbers of the arms that may be chosen; None for all that are active
     cooling    those of them that cool down; None if none does
@@ -69,40 +69,40 @@ class ChoicesAhead:
         return self._made.pop(0)
 
 
-def is_long(learner: CampaignLearner, offer: Offer) -> bool:
+def is_long(session: CampaignSession, offer: Offer) -> bool:
     """Whether a choice from this offer takes so long that it is to be made ahead."""
-    if learner.leaves_traces:
+    if session.leaves_traces:
         return False
-    size = learner.size(None if offer.request is None else offer.request.segment)
+    size = session.size(None if offer.request is None else offer.request.segment)
     if offer.cooling is not None:
         size = replace(size, draws=COOLING_DRAWS * size.draws)
     return size.work > AT_ONCE_MAX
 
 
-def inputs_of(learner: CampaignLearner, row: Campaign, offer: Offer, account: Account) -> ChoiceInputs:
-    """What a choice from this offer follows from, with this ``account`` as for `CampaignLearner.set_remaining`."""
-    available = None if offer.available is learner.state.active else np.flatnonzero(offer.available).tolist()
+def inputs_of(session: CampaignSession, row: Campaign, offer: Offer, account: Account) -> ChoiceInputs:
+    """What a choice from this offer follows from, with this ``account`` as for `CampaignSession.set_remaining`."""
+    available = None if offer.available is session.state.active else np.flatnonzero(offer.available).tolist()
     cooling = None if offer.cooling is None else np.flatnonzero(offer.cooling).tolist()
     request = None if offer.request is None else replace(offer.request, metadata=None).to_json()
     spendable = [account.budget, account.spent, account.requests_used]
-    return ChoiceInputs(row.id, learner.tag, row.account.budget, spendable, request, available, cooling)
+    return ChoiceInputs(row.id, session.tag, row.account.budget, spendable, request, available, cooling)
 
 
-def make_choices(learner: CampaignLearner, inputs: ChoiceInputs, count: int, seconds: float) -> list[AheadChoice]:
-    """Up to ``count`` choices from these inputs, and no further one when the seconds are over. The learner has the
+def make_choices(session: CampaignSession, inputs: ChoiceInputs, count: int, seconds: float) -> list[AheadChoice]:
+    """Up to ``count`` choices from these inputs, and no further one when the seconds are over. The session has the
     inputs' tag, and is not for any other use if this opens a segment or if its chooser keeps anything of a choice."""
-    resolved, active = ResolvedRequest.from_json(inputs.request), learner.state.active
+    resolved, active = ResolvedRequest.from_json(inputs.request), session.state.active
     available = active if inputs.available is None else _mask(inputs.available, active)
     cooling = None if inputs.cooling is None else _mask(inputs.cooling, active)
     budget, spent, used = inputs.spendable
-    learner.set_budget(inputs.budget)
-    learner.set_remaining(Account(budget, spent, requests_used=used))
-    request = learner.request_info(resolved) if learner.by_request else NO_REQUEST_INFO
+    session.set_budget(inputs.budget)
+    session.set_remaining(Account(budget, spent, requests_used=used))
+    request = session.request_info(resolved) if session.by_request else NO_REQUEST_INFO
     made, end = list[AheadChoice](), time.perf_counter() + seconds
-    while not made or (len(made) < count and learner.learner.kind == "plain" and time.perf_counter() < end):
+    while not made or (len(made) < count and session.learner.kind == "plain" and time.perf_counter() < end):
         id = new_decision_id()
-        arm = learner.choose_arm(id, available, request, cooling)
-        likely = None if arm is None else learner.likelihood(id, arm, available, request, cooling)
+        arm = session.choose_arm(id, available, request, cooling)
+        likely = None if arm is None else session.likelihood(id, arm, available, request, cooling)
         made.append(AheadChoice(id, arm, likely))
     return made
 

@@ -110,7 +110,7 @@ class Decisions:
     def __init__(self, store: Store, leases: Leases, clock: Clock | None = None) -> None:
         self._store = store
         self._leases = leases
-        self._learners = leases.learners
+        self._sessions = leases.sessions
         self._clock = clock
         self._lanes = Lanes()
         self._next_opening: dict[str, float] = {}
@@ -168,7 +168,7 @@ class Decisions:
 
     async def perform(self, campaign: str, task: Task[T], sliced: bool = False) -> T:
         """`Store.perform` for feedback on decisions of this campaign, or for a slice of much feedback."""
-        id = self._learners.id_of(campaign)
+        id = self._sessions.id_of(campaign)
         if not sliced and id not in self._lanes:
             return await self._perform(campaign, task)
         async with self._lanes.turn(id):
@@ -183,12 +183,12 @@ class Decisions:
     ) -> T:
         """Perform a task that chooses, or a slice that chooses up to ``count`` times; choices that take long are made
         ahead of it."""
-        if count is None and self._learners.id_of(campaign) not in self._lanes:
+        if count is None and self._sessions.id_of(campaign) not in self._lanes:
             try:
                 return await self._perform(campaign, task(ChoicesAhead()), options)
             except ChoiceNeeded:
                 pass
-        async with self._lanes.turn(self._learners.id_of(campaign)):
+        async with self._lanes.turn(self._sessions.id_of(campaign)):
             ahead, end = ChoicesAhead(), time.monotonic() + AHEAD_SECONDS_MAX
             while True:
                 try:
@@ -206,9 +206,9 @@ class Decisions:
     async def _perform(self, campaign: str, task: Task[T], options: RequestOptions | None = None) -> T:
         """`Store.perform`. What takes long because there are very many arms is done outside the event loop: reading
         them all, and opening a segment, which writes them all."""
-        if not self._learners.was_read(campaign):
+        if not self._sessions.was_read(campaign):
             with suppress(BudgetBanditsError, *UNREADABLE):  # the task itself answers the caller
-                await asyncio.to_thread(self._learners.read_ahead, self._store, campaign)
+                await asyncio.to_thread(self._sessions.read_ahead, self._store, campaign)
         if self._opens(campaign, options):
             return await asyncio.wrap_future(self._store.submit(*task))
         return await self._store.perform(*task)
@@ -216,13 +216,13 @@ class Decisions:
     def _opens(self, campaign: str, options: RequestOptions | None) -> bool:
         """Whether a decision with these options may open a segment."""
         segment = None if options is None else options.segment
-        return segment is not None and self._learners.opens_segment(campaign, segment)
+        return segment is not None and self._sessions.opens_segment(campaign, segment)
 
     async def _wait_to_open(self, campaign: str) -> None:
         """Wait until the campaign may open a segment. Where that is much work, others have nearly all of the time."""
-        id = self._learners.id_of(campaign)
-        learner = self._learners.kept.get(id)
-        work = 0.0 if learner is None else replace(learner.size(None), draws=0).work
+        id = self._sessions.id_of(campaign)
+        session = self._sessions.kept.get(id)
+        work = 0.0 if session is None else replace(session.size(None), draws=0).work
         if work <= AT_ONCE_MAX:
             return
         now = time.monotonic()
@@ -264,8 +264,8 @@ class Decisions:
                     if wanted is None:
                         funds = self._leases.for_deciding(tx, row)
                     else:
-                        learner = self._learners.of(tx, row)
-                        check_batch(learner.size(None if options is None else options.segment), wanted)
+                        session = self._sessions.of(tx, row)
+                        check_batch(session.size(None if options is None else options.segment), wanted)
                         funds = self._leases.for_batch(tx, row, wanted - earlier)
                     row, taken = funds.row, funds.row.account.held + funds.row.account.leased
                 try:
@@ -276,15 +276,15 @@ class Decisions:
                     if not answers:
                         raise
                     break
-                if funds.learner is not None:
-                    self._store.prefetch = partial(funds.learner.draws.prepare, made.id, "learn")  # for its feedback
+                if funds.session is not None:
+                    self._store.prefetch = partial(funds.session.draws.prepare, made.id, "learn")  # for its feedback
             answers.append(_answer(made, self._names(tx, row, funds)))
         return Slice(answers, earlier)
 
     def _names(self, tx: DecisionTransaction, row: Campaign, funds: Funds | None) -> Sequence[str]:
         """The names of the campaign's arms."""
-        learner = None if funds is None else funds.learner
-        return (self._learners.of(tx, row) if learner is None else learner).names
+        session = None if funds is None else funds.session
+        return (self._sessions.of(tx, row) if session is None else session).names
 
     # --- batches --------------------------------------------------------------------------------------------------
 
@@ -382,7 +382,7 @@ class Decisions:
 
     def _undo(self, tx: Transaction, campaign: str, asked: Sequence[DecisionKey]) -> int:
         """Void what of a batch has been made, and free its keys; what other decisions hold, and leases have."""
-        funds = CampaignFunds(tx, self._learners, find_campaign(tx, campaign))
+        funds = CampaignFunds(tx, self._sessions, find_campaign(tx, campaign))
         for key, digest in asked:
             made = tx.decision_by_key(funds.row.id, key)
             if (

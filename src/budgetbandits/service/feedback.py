@@ -93,7 +93,7 @@ class Feedback:
     def __init__(self, store: Store, leases: Leases, clock: Clock | None = None) -> None:
         self._store = store
         self._leases = leases
-        self._learners = leases.learners
+        self._sessions = leases.sessions
         self._clock = clock
 
     def feedback(
@@ -206,8 +206,8 @@ class Feedback:
         if froze:
             _note_freeze(funds, updated, now)
         tx.save_decision(updated)
-        if in_full and funds.learner is not None:
-            self._store.prefetch = funds.learner.prefetch_choice  # a worker usually asks again after feedback
+        if in_full and funds.session is not None:
+            self._store.prefetch = funds.session.prefetch_choice  # a worker usually asks again after feedback
         return BookedFeedback(made.id, to_units(updated.hold.overrun), new_cost, refused)
 
     def _fail(

@@ -1,4 +1,4 @@
-"""Where the money and the learner of a decision come from: the campaign, or a lease (`leases`).
+"""Where the money of a decision and the session that chooses come from: the campaign, or a lease (`leases`).
 
 `Funds.decide` names an arm and holds its cost cap, or what the request says; `book` and `fail` write down what became
 of a decision. Which rows are written depends on whose money it is.
@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from budgetbandits.errors import HoldRefused
 from budgetbandits.service import ledger
-from budgetbandits.service.campaign_learner import CampaignLearner, Choice, Offer
+from budgetbandits.service.campaign_session import CampaignSession, Choice, Offer
 from budgetbandits.service.choices_ahead import ChoicesAhead, inputs_of, is_long
-from budgetbandits.service.learners import Learners
 from budgetbandits.service.ledger import Account, Hold, Limits
 from budgetbandits.service.request import ResolvedRequest
+from budgetbandits.service.session_cache import SessionCache
 from budgetbandits.service.shared_budgets.members import in_period, lapse, shared_left
 from budgetbandits.service.shared_budgets.rules import SharedBudget, capped
 from budgetbandits.service.stores.contract import DecisionTransaction
@@ -24,23 +24,23 @@ from budgetbandits.validation import RequestOptions
 
 
 class Funds(ABC):
-    """Money, and the learner that learns from what it is spent on.
+    """Money, and the session that learns from what it is spent on.
 
     row       the campaign; only what never changes is sure to be true
     account   the money
-    learner   None until it is needed
+    session   None until it is needed
     lease_id  the lease that lends the money, if any
     """
 
     row: Campaign
     account: Account
-    learner: CampaignLearner | None
+    session: CampaignSession | None
     lease_id: str | None = None
     _shared_left: int | None = None
     """What the campaign's shared budget had left for the latest decision, if that was less than its own."""
 
     def __init__(self, tx: DecisionTransaction, row: Campaign) -> None:
-        self._tx, self.row, self.learner = tx, row, None
+        self._tx, self.row, self.session = tx, row, None
 
     def decide(
         self,
@@ -105,7 +105,7 @@ class Funds(ABC):
 
 
 def affordable_arms(
-    learner: CampaignLearner,
+    session: CampaignSession,
     campaign: Campaign,
     now: float,
     request: ResolvedRequest | None = None,
@@ -114,9 +114,9 @@ def affordable_arms(
     """The arms that a campaign's money can be spent on now, and that of its shared budget; or the refusal."""
     account, terms = campaign.account, campaign.settings.terms
     left = account.left if shared is None else min(account.left, shared.account.left)
-    offer = learner.offer(request, now, left)
+    offer = session.offer(request, now, left)
     if offer is None:
-        holds, allowed = learner.holds(request)
+        holds, allowed = session.holds(request)
         if shared is not None and left < account.left:
             shared.refuse(int(holds[allowed].min()), now)
         try:
@@ -132,7 +132,7 @@ def affordable_arms(
 
 
 def within_limits(
-    learner: CampaignLearner, offer: Offer, campaign: Campaign, account: Account, now: float
+    session: CampaignSession, offer: Offer, campaign: Campaign, account: Account, now: float
 ) -> tuple[Offer, Limits]:
     """The arms that the limits of time leave, and the limits for a hold: where they would refuse, those of the arm that
     answers beyond them, if the campaign's terms name one."""
@@ -142,7 +142,7 @@ def within_limits(
     try:
         ledger.check_time(account, offer.largest_hold, now, limits)
     except HoldRefused:
-        other = learner.fallback(offer, campaign.settings.terms.on_limit)
+        other = session.fallback(offer, campaign.settings.terms.on_limit)
         if other is None:
             raise
         return other, replace(limits, daily_cap=None, pace_seconds=None)
@@ -165,9 +165,9 @@ def time_of_decision(campaign: Campaign, shared: SharedBudget | None, now: float
 class CampaignFunds(Funds):
     """The campaign's own money; its row has been read and so is locked."""
 
-    def __init__(self, tx: DecisionTransaction, learners: Learners, row: Campaign) -> None:
+    def __init__(self, tx: DecisionTransaction, sessions: SessionCache, row: Campaign) -> None:
         super().__init__(tx, row)
-        self._learners = learners
+        self._sessions = sessions
 
     @property
     def account(self) -> Account:  # type: ignore[override]
@@ -182,38 +182,38 @@ class CampaignFunds(Funds):
         shared, self._shared_left = self._tx.shared_of(self.row), None
         now = time_of_decision(self.row, shared, now)
         row, renewed = self.row, self.row.settings.renewed(self.row.account, now)
-        change = (self._learners.choosing if renewed is None else self._learners.changing)(self._tx, row)
-        learner, change.whole = change.learner, renewed is not None
+        change = (self._sessions.choosing if renewed is None else self._sessions.changing)(self._tx, row)
+        session, change.whole = change.session, renewed is not None
         row = row if renewed is None else row.with_money(renewed)
         if shared is not None:
             shared.check_open()
             shared = in_period(self._tx, shared, now)
             if shared.account.left < row.account.left:
                 self._shared_left = shared.account.left
-        offer = affordable_arms(learner, row, now, learner.resolve(options), shared)
-        offer, limits = within_limits(learner, offer, row, row.account, now)
+        offer = affordable_arms(session, row, now, session.resolve(options), shared)
+        offer, limits = within_limits(session, offer, row, row.account, now)
         account, made = capped(row.account, self._shared_left), None
-        if ahead is not None and is_long(learner, offer):
-            made = ahead.take(inputs_of(learner, row, offer, account))
+        if ahead is not None and is_long(session, offer):
+            made = ahead.take(inputs_of(session, row, offer, account))
         with change:
             if renewed is not None:
-                learner.set_budget(renewed.budget)
+                session.set_budget(renewed.budget)
                 self.add_event(renewal_event(self.row, renewed, now))
-            choice = learner.choose(offer, account, ahead=made)
+            choice = session.choose(offer, account, ahead=made)
             if choice is None:
                 ledger.stop(row.policy)
             account, hold = ledger.place(row.account, choice.hold, now, limits)
             change.row = row.with_money(account)
-            if learner.cooldowns.record_ask(choice.arm, now):
+            if session.cooldowns.record_ask(choice.arm, now):
                 change.arms = [choice.arm]
-        self.row, self.learner = change.row, learner
+        self.row, self.session = change.row, session
         return choice, hold, now
 
     def shared_left(self) -> int | None:
         return shared_left(self._tx, self.row)
 
     def cap(self, decision: DecisionRow) -> int:
-        return int(self._learners.of(self._tx, self.row).caps[decision.arm])
+        return int(self._sessions.of(self._tx, self.row).caps[decision.arm])
 
     def add_event(self, event: Event) -> None:
         self._tx.add_event(event)
@@ -226,21 +226,21 @@ class CampaignFunds(Funds):
             self.add_event(event)
             self._tx.save_money(self.row)
         else:
-            change = self._learners.changing(self._tx, self.row)  # reads all it needs before anything is written
+            change = self._sessions.changing(self._tx, self.row)  # reads all it needs before anything is written
             self.add_event(event)
             with change:
                 change.whole = lapsed
                 if lapsed:
-                    change.learner.set_budget(self.row.account.budget)
+                    change.session.set_budget(self.row.account.budget)
                 if decision is not None:
-                    change.arms = change.learner.record_feedback(decision, event)
-            self.row, self.learner = change.row, change.learner
+                    change.arms = change.session.record_feedback(decision, event)
+            self.row, self.session = change.row, change.session
         lapse(self._tx, before, self.row.account, event.at, created_at)
 
     def fail(self, account: Account, failure: Event, cost: Event | None, created_at: float) -> None:
         before = self.row
         self.row = self._with_given_back(account, created_at, failure.at)
-        change = self._learners.changing(self._tx, self.row)
+        change = self._sessions.changing(self._tx, self.row)
         self.add_event(failure)
         if cost is not None:
             self.add_event(cost)
@@ -248,10 +248,10 @@ class CampaignFunds(Funds):
             assert failure.arm is not None
             if self.row.account.budget != before.account.budget:
                 change.whole = True
-                change.learner.set_budget(self.row.account.budget)
-            change.learner.cooldowns.record_failure(failure.arm, failure.at, created_at)
+                change.session.set_budget(self.row.account.budget)
+            change.session.cooldowns.record_failure(failure.arm, failure.at, created_at)
             change.arms = [failure.arm]
-        self.row, self.learner = change.row, change.learner
+        self.row, self.session = change.row, change.session
         lapse(self._tx, before, self.row.account, failure.at, created_at)
 
     def _with_given_back(self, account: Account, created_at: float, now: float) -> Campaign:

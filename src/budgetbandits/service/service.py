@@ -9,15 +9,15 @@ from budgetbandits.service.campaigns import Campaigns
 from budgetbandits.service.decisions import Decisions
 from budgetbandits.service.expiry import Expiry
 from budgetbandits.service.feedback import Feedback
-from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.retention import Retention
+from budgetbandits.service.session_cache import SessionCache
 from budgetbandits.service.shared_budgets.operations import SharedBudgets
 from budgetbandits.service.stores.contract import Clock, Store
 
 
 class DecisionService:
-    """The parts of the service on the same store, learners and leases, and their operations by name.
+    """The parts of the service on the same store, sessions and leases, and their operations by name.
 
     campaigns  for operators
     decisions  for workers that ask, for one or many at once
@@ -39,8 +39,8 @@ class DecisionService:
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         """``clock`` replaces the store's, in tests for example."""
         self._store, self._clock = store, clock
-        self._learners = Learners()
-        self._leases = leases = Leases(self._learners, clock)
+        self._sessions = SessionCache()
+        self._leases = leases = Leases(self._sessions, clock)
         self.campaigns = campaigns = Campaigns(store, leases, clock)
         self.decisions = decisions = Decisions(store, leases, clock)
         self.reports = reports = Feedback(store, leases, clock)

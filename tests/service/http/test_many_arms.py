@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from budgetbandits.errors import TooManySegments
+from budgetbandits.service import session_cache
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.feedback import FeedbackReport
 from budgetbandits.service.request import checked_options
 from budgetbandits.service.service import DecisionService
@@ -40,7 +40,7 @@ def test_arms_are_read_beside_the_event_loop(opener, monkeypatch):
     ):
         with opener() as store:
             engine = DecisionService(store)
-            read = in_loop(monkeypatch, CampaignLearner, "from_rows")
+            read = in_loop(monkeypatch, session_cache, "read_session")
             asyncio.run(ask(engine))
             assert read == [False]
             monkeypatch.undo()
@@ -67,7 +67,7 @@ def test_a_segment_is_opened_beside_the_event_loop(opener, monkeypatch):
 
 
 def test_arms_times_segments_are_bounded(monkeypatch):
-    monkeypatch.setattr("budgetbandits.service.campaign_learner.CELLS_MAX", 6)
+    monkeypatch.setattr("budgetbandits.service.campaign_session.CELLS_MAX", 6)
     engine = DecisionService(MemoryStore())
     engine.create("models", "bts-paced", 100.0, ARMS)
     for number, segment in enumerate(["code", "mail", "code"]):

@@ -8,7 +8,7 @@ import pytest
 from budgetbandits import POLICIES
 from budgetbandits.errors import AlreadyResolved, HoldRefused, StoreError
 from budgetbandits.service.audit.audit import verify
-from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.campaign_session import CampaignSession
 from budgetbandits.service.leases import lending
 from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.service import DecisionService
@@ -75,14 +75,14 @@ def test_each_server_has_its_own_lease_and_hears_what_the_other_was_told(store, 
     for number, answer in enumerate(answers):
         two[1 - number % 2].feedback(answer.decision, reward=1.0, cost=0.1)
     held = two[0]._leases._held[answers[0].campaign]
-    assert held.learner.state.pulls.sum() == 0
+    assert held.session.state.pulls.sum() == 0
     two[0].decide("ads", "next")
-    assert held.learner.state.pulls.sum() == 2  # of its own lease, though the other server was told
+    assert held.session.state.pulls.sum() == 2  # of its own lease, though the other server was told
     clock.now += 6.0
     two[0].decide("ads", "merges")
     two[1].decide("ads", "merges too")
     assert kinds(store).count("merged") == 2
-    assert two[1]._leases._held[answers[0].campaign].learner.state.pulls.sum() == 4
+    assert two[1]._leases._held[answers[0].campaign].session.state.pulls.sum() == 4
 
 
 def test_a_lease_goes_on_from_what_the_campaign_knows_when_it_is_merged(store, two, clock):
@@ -92,7 +92,7 @@ def test_a_lease_goes_on_from_what_the_campaign_knows_when_it_is_merged(store, t
     clock.now += 6.0
     two[1].decide("ads", "the other merges")
     two[0].decide("ads", "and the first")
-    assert two[0]._leases._held[store.read(lambda tx: tx.campaign("ads")).id].learner.state.pulls.sum() == 20
+    assert two[0]._leases._held[store.read(lambda tx: tx.campaign("ads")).id].session.state.pulls.sum() == 20
 
 
 def test_choices_that_leave_a_trace_are_counted_when_a_lease_is_merged(engine, store, clock):
@@ -278,10 +278,10 @@ def test_what_was_undone_never_passes_for_what_another_server_was_told(store, tw
     store.breaks = None
     two[1].feedback(answers[1].decision, reward=0.0, cost=0.01)
     two[0].decide("ads", "after")
-    learner = two[0]._leases._held[answers[0].campaign].learner
+    session = two[0]._leases._held[answers[0].campaign].session
     [told] = [row for row in store.decisions.values() if row.reward is not None]
-    assert learner.state.pulls.sum() == 1
-    assert (told.id, learner.state.statistics[0].sum()) == (answers[1].decision, 2.0)  # the prior's alone, 1 an arm
+    assert session.state.pulls.sum() == 1
+    assert (told.id, session.state.statistics[0].sum()) == (answers[1].decision, 2.0)  # the prior's alone, 1 an arm
 
 
 def test_a_choice_that_fails_halfway_leaves_nothing_behind(store, monkeypatch):
@@ -289,14 +289,14 @@ def test_a_choice_that_fails_halfway_leaves_nothing_behind(store, monkeypatch):
     engine = DecisionService(store)
     engine.create("ads", "epsilon-first:epsilon=0.5", 100.0, ARMS, lease=5.0, lease_seconds=1e6)
     engine.decide("ads", "one")
-    choose = CampaignLearner.next_choice
+    choose = CampaignSession.next_choice
 
     def fails(self, *given):
         choose(self, *given)
         raise RuntimeError("on purpose")
 
     with monkeypatch.context() as broken:
-        broken.setattr(CampaignLearner, "next_choice", fails)
+        broken.setattr(CampaignSession, "next_choice", fails)
         with pytest.raises(RuntimeError):
             engine.decide("ads", "two")
     engine.decide("ads", "three")

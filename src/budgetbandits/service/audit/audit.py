@@ -27,9 +27,10 @@ from budgetbandits.service.audit.checkpoint import Checkpoint, unconfirmed
 from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisions
 from budgetbandits.service.audit.replay import Replay, first_caps, policy_at
 from budgetbandits.service.audit.slices import ROWS_READ, Cut, event_slices
-from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.campaign_session import CampaignSession
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.rollups import Recount
+from budgetbandits.service.session_rows import arm_state
 from budgetbandits.service.stores.contract import UNREADABLE, Store, Transaction, find_campaign
 from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, Event
 from budgetbandits.terms import TERMS, Terms
@@ -207,8 +208,8 @@ class Books:
             return self.checkpoint.replay(store, self.row, self.arms, open, recount)
         first = self.arms[: self.first]
         names, caps = [arm.name for arm in first], first_caps(self.row, first)
-        learner = CampaignLearner.new(parse_policy(policy_at(self.row, 0)), names, caps, self.row.settings.versions[0])
-        return Replay(self.row, self.arms, learner, open)
+        session = CampaignSession.new(parse_policy(policy_at(self.row, 0)), names, caps, self.row.settings.versions[0])
+        return Replay(self.row, self.arms, session, open)
 
 
 class Differences:
@@ -232,7 +233,7 @@ class Differences:
 
 def _compare_books(books: Books, replay: Replay, differences: Differences) -> None:
     """The campaign's row, its arms and its leases."""
-    row, learner = books.row, replay.learner
+    row, session = books.row, replay.session
     if replay.account != row.account:
         differences.add(f"the campaign's row says {row.account}, its events {replay.account}")
     if replay.closed_before != row.settings.archived_before:
@@ -255,14 +256,14 @@ def _compare_books(books: Books, replay: Replay, differences: Differences) -> No
         if there.get(id) != made.get(id):
             differences.add(f"lease {id}: the row says {there.get(id)}, the events {made.get(id)}")
     for arm in books.arms:
-        learned = learner.arm_state(arm.number)
-        cap = int(learner.caps[arm.number])
+        learned = arm_state(session, arm.number)
+        cap = int(session.caps[arm.number])
         if arm.cost_cap != cap:
             differences.add(f"arm {arm.name!r}: the row says it may cost {arm.cost_cap}, the events {cap}")
-        if arm.learned != learned or arm.active != learner.state.active[arm.number]:
+        if arm.learned != learned or arm.active != session.state.active[arm.number]:
             differences.add(f"arm {arm.name!r}: the row says {arm.learned}, the events {learned}")
     kept = row.learned["single"] | {"segments": row.learned.get("segments", [])}
-    known = learner.learner.shared_state() | {"segments": list(learner.segments)}
+    known = session.learner.shared_state() | {"segments": list(session.segments)}
     if kept != known:
         differences.add(f"the campaign's row says {kept}, its events {known}")
 

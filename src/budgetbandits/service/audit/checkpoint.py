@@ -26,10 +26,10 @@ from budgetbandits.service import ledger
 from budgetbandits.service.audit.archive import Piece, new_digest
 from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisions
 from budgetbandits.service.audit.replay import Replay
-from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.periods import read_grants
 from budgetbandits.service.rollups import Recount
+from budgetbandits.service.session_rows import arm_state, campaign_row, read_session
 from budgetbandits.service.stores.contract import Clock, Scope, Store, Transaction, find_campaign, moment
 from budgetbandits.service.stores.records import ArmRow, Campaign, Counts, Event
 from budgetbandits.service.stores.sql.rows import json_text
@@ -93,12 +93,12 @@ class Checkpoint:
         recount.since = self.counted_since
         was = replace(row, policy=self.policy, account=self.account, learned=self.learned)
         settings = row.settings.versions[self.version]
-        learner = CampaignLearner.from_rows(replace(was, settings=settings), known)
+        session = read_session(replace(was, settings=settings), known)
         grants, archived_up_to = store.read(  # operators' events are never deleted
             lambda tx: (read_grants(tx, row.id, self.seq), tx.pruning().archived_up_to(row.id, self.seq))
         )
         return Replay(
-            was, arms, learner, open, self.account, booked=Counter(self.booked), version=self.version,
+            was, arms, session, open, self.account, booked=Counter(self.booked), version=self.version,
             closed_before=self.closed_before, archived_up_to=archived_up_to, restored=None, grants=grants,
         )  # fmt: skip
 
@@ -162,7 +162,7 @@ def write_checkpoint(
         yield parts
     head = Checkpoint(
         seq, replay.row.policy, replay.version, replay.closed_before, replay.account,
-        replay.learner.campaign_row(replay.row).learned, _lately(replay), recount.since, tuple(pieces), parts,
+        campaign_row(replay.session, replay.row).learned, _lately(replay), recount.since, tuple(pieces), parts,
     )  # fmt: skip
 
     first = json_text(asdict(head))
@@ -187,9 +187,9 @@ def _lately(replay: Replay) -> dict[int, int]:
 
 
 def _contents(replay: Replay, recount: Recount) -> Iterator[str]:
-    learner = replay.learner
-    arms = ((arm, int(learner.caps[arm]), bool(learner.state.active[arm]), learner.arm_state(arm))
-            for arm in range(len(learner.names)))  # fmt: skip
+    session = replay.session
+    arms = ((arm, int(session.caps[arm]), bool(session.state.active[arm]), arm_state(session, arm))
+            for arm in range(len(session.names)))  # fmt: skip
     yield from _parts("arms", arms, ARMS_IN_PART)
     counts = ((each.begins, each.arm, *each.values()) for each in recount.made)
     yield from _parts("counts", counts, COUNTS_IN_PART)

@@ -18,7 +18,7 @@ from pydantic_core import from_json
 from budgetbandits.errors import BudgetBanditsError, Disagreement
 from budgetbandits.service import ledger
 from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisions
-from budgetbandits.service.campaign_learner import CampaignLearner, Pull
+from budgetbandits.service.campaign_session import CampaignSession, Pull
 from budgetbandits.service.funds import within_limits
 from budgetbandits.service.leases import lending
 from budgetbandits.service.leases.leases import digest, learn_all
@@ -35,7 +35,7 @@ class _ReplayedLease:
     """A lease as its events make it."""
 
     lease: Lease
-    learner: CampaignLearner
+    session: CampaignSession
     campaign: Account
     """The campaign's money when it was merged, with no more left than its shared budget had."""
     events: list[LeaseEvent] = field(default_factory=list)
@@ -44,11 +44,11 @@ class _ReplayedLease:
 
 @dataclass
 class Replay:
-    """A campaign's money and its learner, its open leases and decisions."""
+    """A campaign's money and session, its open leases and decisions."""
 
     row: Campaign
     arms: list[ArmRow]
-    learner: CampaignLearner
+    session: CampaignSession
     open: OpenDecisions
     account: Account = field(default_factory=lambda: Account(0))
     finished: dict[str, OpenDecision] = field(default_factory=dict)
@@ -112,11 +112,11 @@ class Replay:
         self.account = Account(_known(event.amount), period=self.row.settings.period_of(event.at))
         facts = from_json(event.request or "{}")
         if "history" in facts:
-            self.learner.add_history(facts["history"])
+            self.session.add_history(facts["history"])
 
     def _topped_up(self, event: Event) -> None:
         self.account = ledger.top_up(self.account, _known(event.amount))
-        self.learner.set_budget(self.account.budget)
+        self.session.set_budget(self.account.budget)
 
     def _renewed_budget(self, event: Event) -> None:
         account = self.row.settings.renewed(self.account, event.at)
@@ -126,16 +126,16 @@ class Replay:
         _expect(granted == said, f"it would have been {granted}, not {said}")
         self.grants.append(granted)
         self.account = account
-        self.learner.set_budget(account.budget)
+        self.session.set_budget(account.budget)
 
     def _arm_added(self, event: Event) -> None:
-        self.learner.add(self.arms[_known(event.arm)].name, _known(event.amount))
+        self.session.add(self.arms[_known(event.arm)].name, _known(event.amount))
 
     def _arm_retired(self, event: Event) -> None:
-        self.learner.retire(_known(event.arm))
+        self.session.retire(_known(event.arm))
 
     def _arm_brought_back(self, event: Event) -> None:
-        self.learner.bring_back(_known(event.arm))
+        self.session.bring_back(_known(event.arm))
 
     def _terms_changed(self, event: Event) -> None:
         _expect(self.changes_untold > 0, "the row knows of no such change")
@@ -150,7 +150,7 @@ class Replay:
         self.account = replace(self.account, period=settings.period_after(before, self.account, event.at))
         _, policy = change.get("policy", (None, self.row.policy))
         self.row = replace(self.row, settings=settings, policy=policy, account=self.account)
-        self.learner = self.learner.changed(self.row)
+        self.session = self.session.changed(self.row)
 
     def _set_day(self, now: float, zone: str | None) -> None:
         """Count what the decisions of this day hold and were charged."""
@@ -171,8 +171,8 @@ class Replay:
             self._set_day(event.at, zone)
         self.account = self.row.settings.set_back(self.account, event.at, self.grants)
         self.grants = [grant for grant in self.grants if grant.begun <= event.at]
-        self.learner.set_budget(self.account.budget)
-        self.learner.cooldowns.reset_clock(event.at)
+        self.session.set_budget(self.account.budget)
+        self.session.cooldowns.reset_clock(event.at)
 
     def _restored(self, event: Event) -> None:
         self.restored = True
@@ -202,10 +202,10 @@ class Replay:
     def _decided(self, event: Event) -> None:
         id, amount, lent = _known(event.decision), _known(event.amount), self._lease(event)
         if lent is not None:
-            _expect(lent.lease.account.left >= lent.learner.largest_cap, "a lease decides only if it can pay every arm")
+            _expect(lent.lease.account.left >= lent.session.largest_cap, "a lease decides only if it can pay every arm")
             lent.events.append(LeaseEvent(event))
         limits = self._choose_again(event, lent)
-        self._learner(event).cooldowns.record_ask(_known(event.arm), event.at)
+        self._session(event).cooldowns.record_ask(_known(event.arm), event.at)
         if lent is None:
             _expect(self.row.settings.renewed(self.account, event.at) is None, "a new period had begun")
             account, hold = ledger.place(self.account, amount, event.at, limits)
@@ -222,18 +222,18 @@ class Replay:
     def _choose_again(self, event: Event, lent: _ReplayedLease | None) -> Limits:
         """The choice that the event tells of, made again: the same arm, the same hold, as likely. Returns the limits of
         its hold."""
-        learner, request = self._learner(event), ResolvedRequest.from_json(event.request)
+        session, request = self._session(event), ResolvedRequest.from_json(event.request)
         account, leased = capped(self.account, event.shared_left), None
         left = account.left
         if lent is not None:
             account, leased, left = lent.campaign, lent.lease.account, lent.lease.account.left
-        offer = learner.offer(request, event.at, left)
+        offer = session.offer(request, event.at, left)
         if offer is None:
             raise Disagreement("no arm could be paid")
         limits = NO_LIMITS
         if lent is None:
-            offer, limits = within_limits(learner, offer, self.row, self.account, event.at)
-        choice = _known(learner.choose(offer, account, leased, _known(event.decision)))
+            offer, limits = within_limits(session, offer, self.row, self.account, event.at)
+        choice = _known(session.choose(offer, account, leased, _known(event.decision)))
         _expect(choice.arm == event.arm, f"the policy would have chosen arm {choice.arm}, not {event.arm}")
         _expect(choice.hold == event.amount, f"the decision would have held {choice.hold}, not {event.amount}")
         likely, written = choice.propensity, [] if request is None else request.unavailable or []
@@ -244,7 +244,7 @@ class Replay:
 
     def _settled(self, event: Event) -> None:
         def settle(known: OpenDecision) -> OpenDecision:
-            cost, cap = _known(event.amount), int(self.learner.caps[_known(event.arm)])
+            cost, cap = _known(event.amount), int(self.session.caps[_known(event.arm)])
             before = self._account(event)
             account, hold = ledger.settle(capped(before, event.shared_left), known.hold, cost, cap)
             self._book(event, uncapped(account, before), known.created_at)
@@ -259,7 +259,7 @@ class Replay:
         known = self._change(event, lambda known: replace(known, failed=True))
         _expect(known.reward is None, "what failed has no reward")
         lent = self._lease(event)
-        self._learner(event).cooldowns.record_failure(_known(event.arm), event.at, known.created_at)
+        self._session(event).cooldowns.record_failure(_known(event.arm), event.at, known.created_at)
         if lent is not None:
             lent.events.append(LeaseEvent(event, made_at=known.created_at))
 
@@ -271,7 +271,7 @@ class Replay:
         lent = self._lease(event)
         id, arm, made_at = _known(event.decision), _known(event.arm), known.created_at
         pull = Pull(id, arm, known.reward, known.cost, known.request, made_at)
-        self._learner(event).record_feedback(pull, event)
+        self._session(event).record_feedback(pull, event)
         if lent is not None:
             lent.events.append(LeaseEvent(event, known.cost, known.reward, known.request, made_at))
 
@@ -313,9 +313,9 @@ class Replay:
     def _lease(self, event: Event) -> _ReplayedLease | None:
         return None if event.lease is None else self.leases[event.lease]
 
-    def _learner(self, event: Event) -> CampaignLearner:
+    def _session(self, event: Event) -> CampaignSession:
         lent = self._lease(event)
-        return self.learner if lent is None else lent.learner
+        return self.session if lent is None else lent.session
 
     def _account(self, event: Event) -> Account:
         lent = self._lease(event)
@@ -327,7 +327,7 @@ class Replay:
             before, freed = self.account, self.account.taken - account.taken
             self.account = self.row.settings.given_back(account, freed, created_at, event.at)
             if self.account.budget != before.budget:
-                self.learner.set_budget(self.account.budget)
+                self.session.set_budget(self.account.budget)
         else:
             _expect(account.overrun == 0, "an overrun under a lease")
             lent.lease = replace(lent.lease, account=account)
@@ -346,7 +346,7 @@ class Replay:
         id = _known(event.lease)
         _expect(id not in self.leases, "the lease is there already")
         self.account, lent = lending.lend(self.account, _known(event.amount))
-        self.leases[id] = _ReplayedLease(Lease(id, self.row.id, lent, event.at, 0), self.learner, self.account)
+        self.leases[id] = _ReplayedLease(Lease(id, self.row.id, lent, event.at, 0), self.session, self.account)
         self._turn(event)
         self._renewed(event, lent)
 
@@ -354,7 +354,7 @@ class Replay:
         lent = self.leases[_known(event.lease)]
         self.account, account = lending.merge(self.account, lent.lease.account)
         self.account, account = lending.resize(self.account, account, _known(event.amount))
-        learn_all(self.learner, lent.events)
+        learn_all(self.session, lent.events)
         self._renewed(event, account)
 
     def _renewed(self, event: Event, account: Account) -> None:
@@ -362,14 +362,14 @@ class Replay:
         lent = self.leases[_known(event.lease)]
         ends = event.at + self.row.settings.terms.lease_seconds
         lease = replace(lent.lease, account=account, expires_at=ends, merged_seq=_known(event.lease_seq))
-        learner, seen = self.learner.copy(lease.digest), capped(self.account, event.shared_left)
-        learner.set_remaining(seen)
-        self.leases[lease.id] = _ReplayedLease(lease, learner, seen)
+        session, seen = self.session.copy(lease.digest), capped(self.account, event.shared_left)
+        session.set_remaining(seen)
+        self.leases[lease.id] = _ReplayedLease(lease, session, seen)
 
     def _returned(self, event: Event) -> None:
         lent = self.leases.pop(_known(event.lease))
         self.account = lending.give_back(self.account, lent.lease.account)
-        learn_all(self.learner, lent.events)
+        learn_all(self.session, lent.events)
 
     @property
     def changes_untold(self) -> int:

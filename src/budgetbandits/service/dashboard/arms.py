@@ -17,7 +17,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from budgetbandits.formatting.datetimes import HOUR
-from budgetbandits.service.campaign_learner import ArmStatus
 from budgetbandits.service.dashboard.beliefs import (
     ARMS_COMPARED_MAX,
     ArmFeedback,
@@ -32,6 +31,7 @@ from budgetbandits.service.dashboard.beliefs import (
 )
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import History, by_arm
+from budgetbandits.service.session_rows import ArmStatus
 from budgetbandits.service.stores.records import ArmRow, Campaign, Counts
 
 

@@ -20,9 +20,10 @@ from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import Request
 from budgetbandits.policies.linear import LinearThompson
 from budgetbandits.policies.linear.state import LOG_COST, REWARD, LinearState
-from budgetbandits.service.campaign_learner import CampaignLearner
+from budgetbandits.service.campaign_session import CampaignSession
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.projection import MedianInterval
+from budgetbandits.service.session_rows import read_session
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import ArmRow, Campaign
 from budgetbandits.validation import finite
@@ -98,8 +99,8 @@ def effects_of(row: Campaign, arms: Sequence[ArmRow]) -> FeatureEffects | None:
     """None for a campaign without features, and before the first feedback."""
     if row.settings.terms.features is None or not any(arm.learned["pulls"] for arm in arms):
         return None
-    learner = CampaignLearner.from_rows(row, arms)
-    policy, state = learner.policy, learner.state
+    session = read_session(row, arms)
+    policy, state = session.policy, session.state
     assert isinstance(policy, LinearThompson)
     assert isinstance(state, LinearState)
     fit = policy.fit(state)
@@ -187,12 +188,12 @@ def request_view(tx: Transaction, row: Campaign, query: Mapping[str, str]) -> Re
     names = row.settings.terms.features
     if names is None:
         raise BadFeature(f"requests of campaign {row.name!r} have no features; create a campaign that names some")
-    learner = CampaignLearner.from_rows(row, tx.arms(row.id))
-    state = learner.state
+    session = read_session(row, tx.arms(row.id))
+    state = session.state
     assert isinstance(state, LinearState)
     usual = [_rounded(mean, deviation) for mean, deviation in np.transpose(feature_moments(state)).tolist()]
     typed = {name: query.get(field_name(number), usual[number]) for number, name in enumerate(names)}
-    segments, segment = [each for each in learner.segments if each is not None], query.get("segment", "")
+    segments, segment = [each for each in session.segments if each is not None], query.get("segment", "")
     if segment and segment not in segments:
         problem = f"there is no segment {segment!r:.60}; choose one of those that requests have named"
         return RequestView(row, segments, typed, segment, [], problem)
@@ -200,8 +201,8 @@ def request_view(tx: Transaction, row: Campaign, query: Mapping[str, str]) -> Re
         given = finite("features", {name: _number(text) for name, text in typed.items()})
     except BadFeature as error:
         return RequestView(row, segments, typed, segment, [], str(error))
-    learner.set_remaining(row.account)
-    answers = _answers(row, learner, learner.request(segment or None, None, learner.feature_values(given)), tx.now())
+    session.set_remaining(row.account)
+    answers = _answers(row, session, session.request(segment or None, None, session.feature_values(given)), tx.now())
     return RequestView(row, segments, typed, segment, answers)
 
 
@@ -212,16 +213,16 @@ def _number(text: str) -> Any:
         return text
 
 
-def _answers(row: Campaign, learner: CampaignLearner, request: Request, now: float) -> list[ArmChance]:
+def _answers(row: Campaign, session: CampaignSession, request: Request, now: float) -> list[ArmChance]:
     """Of all active arms, the likely first."""
-    policy, state, settings = learner.policy, learner.state, row.settings
+    policy, state, settings = session.policy, session.state, row.settings
     assert isinstance(policy, LinearThompson)
     assert isinstance(state, LinearState)
-    available, cooling = learner.cooldowns.available(state.active, now)
-    named = counts(learner.learner, np.random.default_rng(SEED), DRAWS, available, request, cooling)
+    available, cooling = session.cooldowns.available(state.active, now)
+    named = counts(session.learner, np.random.default_rng(SEED), DRAWS, available, request, cooling)
     reward, cost = policy.expected(state, request)
     answers = [
-        ArmChance(arm, learner.names[arm], float(named[arm]) / DRAWS, float(reward[arm]) * settings.terms.reward_max,
+        ArmChance(arm, session.names[arm], float(named[arm]) / DRAWS, float(reward[arm]) * settings.terms.reward_max,
                   to_units(settings.cost_max) * float(cost[arm]))
         for arm in np.flatnonzero(state.active).tolist()
     ]  # fmt: skip

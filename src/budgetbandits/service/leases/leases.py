@@ -22,13 +22,13 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from budgetbandits.service.campaign_learner import CampaignLearner, Choice, Pull
+from budgetbandits.service.campaign_session import CampaignSession, Choice, Pull
 from budgetbandits.service.choices_ahead import ChoicesAhead
 from budgetbandits.service.funds import CampaignFunds, Funds
-from budgetbandits.service.learners import Learners
 from budgetbandits.service.leases import lending
 from budgetbandits.service.ledger import Account, Hold, stop
 from budgetbandits.service.request import ResolvedRequest
+from budgetbandits.service.session_cache import SessionCache
 from budgetbandits.service.shared_budgets.members import lapse, shared_for_deciding, shared_left, spendable
 from budgetbandits.service.shared_budgets.rules import capped
 from budgetbandits.service.stores.contract import (
@@ -56,14 +56,14 @@ class OwnLease:
     """A lease of this server's, in memory.
 
     lease     its id
-    learner   what is known under it; its tag is the digest of the lease's events. The tag is empty while the learner
-              changes: if that fails halfway, or is undone, the learner passes for nothing that was committed
+    session   what is known under it; its tag is the digest of the lease's events. The tag is empty while the session
+              changes: if that fails halfway, or is undone, the session passes for nothing that was committed
     lease_seq after how many of the lease's events
     campaign  the campaign's money when the lease was merged, with no more left than its shared budget had
     """
 
     lease: str
-    learner: CampaignLearner
+    session: CampaignSession
     lease_seq: int
     campaign: Account
 
@@ -77,8 +77,8 @@ class LeaseFunds(Funds):
         self.lease = lease
         self.lease_id = lease.id
         # one that is behind stays so: it catches up when it decides
-        self._own = own if own is not None and own.learner.tag == lease.digest else None
-        self.learner = None if self._own is None else self._own.learner
+        self._own = own if own is not None and own.session.tag == lease.digest else None
+        self.session = None if self._own is None else self._own.session
 
     @property
     def account(self) -> Account:  # type: ignore[override]
@@ -89,42 +89,42 @@ class LeaseFunds(Funds):
     ) -> tuple[Choice, Hold, float]:
         own = self._own
         assert own is not None
-        learner = own.learner
+        session = own.session
         # a lease decides only while it can pay every arm
-        offer = learner.offer(learner.resolve(options), now)
+        offer = session.offer(session.resolve(options), now)
         assert offer is not None
         try:
-            choice = learner.choose(offer, own.campaign, self.account)
+            choice = session.choose(offer, own.campaign, self.account)
             if choice is None:
                 stop(self.row.policy)
-            learner.cooldowns.record_ask(choice.arm, now)
+            session.cooldowns.record_ask(choice.arm, now)
         finally:
-            learner.tag = ""
+            session.tag = ""
         account, hold = lending.place(self.account, choice.hold)
         self.lease = self.lease.with_money(account)
         return choice, hold, now
 
     def cap(self, decision: DecisionRow) -> int:
-        return decision.hold.amount if self.learner is None else int(self.learner.caps[decision.arm])
+        return decision.hold.amount if self.session is None else int(self.session.caps[decision.arm])
 
     def add_event(self, event: Event) -> None:
         self.lease = add_lease_event(self._tx, self.lease, event)
         if self._own is not None:
-            self._own.learner.tag, self._own.lease_seq = self.lease.digest, self.lease.lease_seq
+            self._own.session.tag, self._own.lease_seq = self.lease.digest, self.lease.lease_seq
 
     def book(self, account: Account, event: Event, created_at: float, decision: DecisionRow | None = None) -> None:
         self.lease = self.lease.with_money(account)
-        if self.learner is not None and decision is not None:
-            self.learner.tag = ""
-            self.learner.record_feedback(decision, event)
+        if self.session is not None and decision is not None:
+            self.session.tag = ""
+            self.session.record_feedback(decision, event)
         self.add_event(event)
 
     def fail(self, account: Account, failure: Event, cost: Event | None, created_at: float) -> None:
         self.lease = self.lease.with_money(account)
-        if self.learner is not None:
+        if self.session is not None:
             assert failure.arm is not None
-            self.learner.tag = ""
-            self.learner.cooldowns.record_failure(failure.arm, failure.at, created_at)
+            self.session.tag = ""
+            self.session.cooldowns.record_failure(failure.arm, failure.at, created_at)
         self.add_event(failure)
         if cost is not None:
             self.add_event(cost)
@@ -152,8 +152,8 @@ def digest(before: str, event: Event) -> str:
 class Leases:
     """The leases that one server has, and what it does with those of others."""
 
-    def __init__(self, learners: Learners, clock: Clock | None) -> None:
-        self.learners = learners
+    def __init__(self, sessions: SessionCache, clock: Clock | None) -> None:
+        self.sessions = sessions
         self._clock = clock
         self._held: dict[str, OwnLease] = {}
         """By campaign. Each is looked at and changed only while its lease is locked."""
@@ -190,7 +190,7 @@ class Leases:
             return LeaseFunds(tx, row, lease, self._own_lease(lease))
         if tx.leases_alone:
             raise NeedsFullTransaction
-        return CampaignFunds(tx, self.learners, row)
+        return CampaignFunds(tx, self.sessions, row)
 
     def for_cost(self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, cost: int) -> Funds:
         """The funds that a cost is booked in: one that may be an overrun, and freeze the campaign, ends all leases."""
@@ -200,7 +200,7 @@ class Leases:
             raise NeedsFullTransaction
         if funds.row.settings.lease is None:
             return funds
-        return CampaignFunds(tx, self.learners, self.recalled(tx, find_campaign(tx, made.campaign)))
+        return CampaignFunds(tx, self.sessions, self.recalled(tx, find_campaign(tx, made.campaign)))
 
     def alone(self, tx: DecisionTransaction, row: Campaign) -> LeaseFunds:
         """The lease of this server, if a decision can be made under it as it is."""
@@ -216,10 +216,10 @@ class Leases:
     def for_deciding(self, tx: DecisionTransaction, row: Campaign) -> Funds:
         """The funds that a new decision is paid from: a lease if there can be one, or else the campaign."""
         if row.settings.lease is None or row.account.status != "active":
-            return CampaignFunds(tx, self.learners, row)
+            return CampaignFunds(tx, self.sessions, row)
         wanted = row.settings.lease
         self._leasing[row.id] = self._leasing[row.name] = row
-        needed = self.learners.of(tx, row).largest_cap
+        needed = self.sessions.of(tx, row).largest_cap
         shared_for_deciding(tx, row, moment(tx, self._clock))
         # all may have to be ended: then all are read before one of them is
         others = self._in_the_way(tx, row, needed)
@@ -241,8 +241,8 @@ class Leases:
     def for_batch(self, tx: DecisionTransaction, row: Campaign, count: int) -> Funds:
         """The campaign's own funds, for ``count`` new decisions."""
         if row.settings.lease is None or row.account.status != "active":
-            return CampaignFunds(tx, self.learners, row)
-        return self._own_money(tx, row, self._in_the_way(tx, row, count * self.learners.of(tx, row).largest_cap))
+            return CampaignFunds(tx, self.sessions, row)
+        return self._own_money(tx, row, self._in_the_way(tx, row, count * self.sessions.of(tx, row).largest_cap))
 
     def _in_the_way(self, tx: DecisionTransaction, row: Campaign, needed: int) -> list[Lease]:
         """All leases, if the campaign itself has less than what is needed."""
@@ -253,9 +253,9 @@ class Leases:
         # to choose from what fits the campaign's own money would choose the cheap arms for being cheap; but if no arm
         # could be paid even so, this is refused, and then nothing should have been written
         free = spendable(tx, row).left + sum(each.account.left for each in others)
-        if free >= self.learners.of(tx, row).smallest_cap:
+        if free >= self.sessions.of(tx, row).smallest_cap:
             row = self._end_all(tx, row, others)
-        return CampaignFunds(tx, self.learners, row)
+        return CampaignFunds(tx, self.sessions, row)
 
     def _own_lease(self, lease: Lease) -> OwnLease | None:
         held = self._held.get(lease.campaign)
@@ -264,13 +264,13 @@ class Leases:
     def _ready(self, tx: DecisionTransaction, row: Campaign, lease: Lease | None) -> LeaseFunds | None:
         """The funds of a lease of this server's; None if it has ended or must be merged first."""
         held = None if lease is None else self._own_lease(lease)
-        if lease is None or held is None or lease.account.left < held.learner.largest_cap:
+        if lease is None or held is None or lease.account.left < held.session.largest_cap:
             return None
         seconds, left = row.settings.terms.lease_seconds, lease.expires_at - moment(tx, self._clock)
         # more is left if the clock was wrong when it was merged
         if not seconds / 2 < left <= seconds + CLOCK_STEP_SECONDS_MAX:
             return None
-        if held.learner.tag != lease.digest and not _catch_up(tx, held, lease):
+        if held.session.tag != lease.digest and not _catch_up(tx, held, lease):
             return None
         return LeaseFunds(tx, row, lease, held)
 
@@ -296,9 +296,9 @@ class Leases:
             row.id, "leased" if new else "merged", now, amount=lease.account.budget, shared_left=shared_left(tx, row)
         )
         lease = add_lease_event(tx, lease, event, new)
-        learner, account = self.learners.of(tx, row).copy(lease.digest), capped(row.account, event.shared_left)
-        learner.set_remaining(account)
-        self._held[row.id] = OwnLease(lease.id, learner, lease.lease_seq, account)
+        session, account = self.sessions.of(tx, row).copy(lease.digest), capped(row.account, event.shared_left)
+        session.set_remaining(account)
+        self._held[row.id] = OwnLease(lease.id, session, lease.lease_seq, account)
         return row, lease
 
     def recalled(self, tx: DecisionTransaction, row: Campaign) -> Campaign:
@@ -328,8 +328,8 @@ class Leases:
     def _learn(self, tx: DecisionTransaction, row: Campaign, lease: Lease) -> Campaign:
         """The campaign when it has learned what was reported under the lease since it was merged, and is written."""
         events = tx.lease_events(lease.id, lease.merged_seq)
-        with self.learners.changing(tx, row) as change:
-            change.arms = learn_all(change.learner, events)
+        with self.sessions.changing(tx, row) as change:
+            change.arms = learn_all(change.session, events)
         return change.row
 
 
@@ -338,27 +338,27 @@ def _ahead(row: Campaign, lease: Lease, now: float) -> bool:
     return lease.expires_at > now + row.settings.terms.lease_seconds + CLOCK_STEP_SECONDS_MAX
 
 
-def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent]) -> list[int]:
-    """Let a learner go through what happened under a lease; the arms that have changed.
+def learn_all(session: CampaignSession, events: Iterable[LeaseEvent]) -> list[int]:
+    """Let a session go through what happened under a lease; the arms that have changed.
 
     Choices that leave a trace (how many there were, whose turn it is) are made again for its sake alone.
     """
-    before, events = dict(vars(learner.state)), list(events)
+    before, events = dict(vars(session.state)), list(events)
     last = {each.event.decision: each.event.lease_seq for each in events if each.event.kind in FEEDBACK_EVENTS}
     arms, failed = set[int](), set[str | None]()
     for event, cost, reward, request, made_at in events:
         if event.kind == "decided":
             assert event.arm is not None
-            if learner.leaves_traces:
-                offer = learner.offer(ResolvedRequest.from_json(event.request), event.at)
+            if session.leaves_traces:
+                offer = session.offer(ResolvedRequest.from_json(event.request), event.at)
                 assert offer is not None
-                learner.choose_arm(str(event.decision), offer.available, cooling=offer.cooling)
-            if learner.cooldowns.record_ask(event.arm, event.at):
+                session.choose_arm(str(event.decision), offer.available, cooling=offer.cooling)
+            if session.cooldowns.record_ask(event.arm, event.at):
                 arms.add(event.arm)
         elif event.kind == "failed":
             assert event.arm is not None
             assert made_at is not None
-            learner.cooldowns.record_failure(event.arm, event.at, made_at)
+            session.cooldowns.record_failure(event.arm, event.at, made_at)
             arms.add(event.arm)
             failed.add(event.decision)
         elif event.kind in FEEDBACK_EVENTS and event.decision not in failed:
@@ -367,19 +367,19 @@ def learn_all(learner: CampaignLearner, events: Iterable[LeaseEvent]) -> list[in
             if last[event.decision] != event.lease_seq:
                 reward = None  # reported in two parts, a decision is learned from when the second is there
             pull = Pull(str(event.decision), event.arm, reward, cost, request, made_at)
-            arms.update(learner.record_feedback(pull, event))
-    return sorted(arms.union(learner.learner.changed_since(before)))
+            arms.update(session.record_feedback(pull, event))
+    return sorted(arms.union(session.learner.changed_since(before)))
 
 
 def _catch_up(tx: DecisionTransaction, held: OwnLease, lease: Lease) -> bool:
     """Learn what was reported to other servers under this lease; False if what is known here is nothing that was
     committed."""
-    events, tag = tx.lease_events(lease.id, held.lease_seq), held.learner.tag
+    events, tag = tx.lease_events(lease.id, held.lease_seq), held.session.tag
     for each in events:
         tag = digest(tag, each.event)
-    if not held.learner.tag or tag != lease.digest or any(each.event.kind not in EVENTS_BY_OTHERS for each in events):
+    if not held.session.tag or tag != lease.digest or any(each.event.kind not in EVENTS_BY_OTHERS for each in events):
         return False
-    held.learner.tag = ""
-    learn_all(held.learner, events)
-    held.learner.tag, held.lease_seq = lease.digest, lease.lease_seq
+    held.session.tag = ""
+    learn_all(held.session, events)
+    held.session.tag, held.lease_seq = lease.digest, lease.lease_seq
     return True

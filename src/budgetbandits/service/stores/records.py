@@ -445,7 +445,7 @@ class CampaignSummary:
     rolled_up_until: float | None
     """When the first event happened that is in no rollup yet; None if all are."""
     arms_down: list[dict[str, Any]]
-    """The arms that cool down because they failed many times in a row (`CampaignLearner`)."""
+    """The arms that cool down because they failed many times in a row (`allocation.cooldowns`)."""
     arms: int = 0
     """The number of active arms ..."""
     smallest_cap: int = 0

@@ -24,11 +24,11 @@ from budgetbandits.service.campaign_checks import (
     checked_cap,
     spent_since_refused,
 )
-from budgetbandits.service.campaign_learner import CampaignLearner
 from budgetbandits.service.dashboard.actions.fields import Change
 from budgetbandits.service.funds import affordable_arms, time_of_decision, within_limits
 from budgetbandits.service.leases.lending import all_given_back
 from budgetbandits.service.ledger import Account, Limits, to_micros, to_units
+from budgetbandits.service.session_rows import read_session
 from budgetbandits.service.shared_budgets.members import check_move
 from budgetbandits.service.shared_budgets.rules import SharedBudget, charged
 from budgetbandits.service.stores.contract import Transaction, find_campaign
@@ -179,24 +179,24 @@ def _decisions_then(subject: CampaignSnapshot) -> str:
     """Whether the next request is decided once the campaign runs: a request for all arms that holds a cap."""
     row, account = subject.row, replace(subject.given_back, status="active")
     limits = row.settings.limits(row.created_at)
-    learner = CampaignLearner.from_rows(row, subject.arms)  # one of its own, to ask and to forget
+    session = read_session(row, subject.arms)  # one of its own, to ask and to forget
     try:
         now = time_of_decision(row, subject.shared, subject.now)
         account = row.settings.renewed(account, now) or account
-        short = _short_of_shared(subject, account, learner.smallest_cap, now)
+        short = _short_of_shared(subject, account, session.smallest_cap, now)
         if short:
             return f"none for now: {short}"
-        offer = affordable_arms(learner, row.with_money(account), now)
+        offer = affordable_arms(session, row.with_money(account), now)
     except WrongClock as wrong:
         return f"none for now: {wrong}"
     except HoldRefused:
-        least = learner.smallest_cap
+        least = session.smallest_cap
         left, cap, held = subject.money(account.left, least, account.held)
         until = f"until there is money, or holds of {held} end" if account.held else "until there is money"
         said = f"none {until}: {left} is left, the smallest cap is {cap}"
         return said + _but_for("with smaller holds of their own", account, now, limits)
     try:
-        offer, _ = within_limits(learner, offer, row, account, now)
+        offer, _ = within_limits(session, offer, row, account, now)
     except HoldRefused as refused:
         time, said = f"about {wait(refused.retry_after or 0.0)}", "the campaign is ahead of its plan"
         if refused.reason == "daily_cap":
@@ -207,7 +207,7 @@ def _decisions_then(subject: CampaignSnapshot) -> str:
             )
         others = _but_for("for cheaper arms or with smaller holds of their own", account, now, limits)
         return f"none for {time}: {said}{others}"
-    if learner.choose(offer, account) is None:
+    if session.choose(offer, account) is None:
         return f"none: {row.policy} stops here, because it can afford no arm, or its horizon is over"
     return "are made again at once"
 

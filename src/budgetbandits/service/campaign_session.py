@@ -1,21 +1,17 @@
-"""A campaign's learner: an `ArmSession` between the rows of a store and the policy's own state.
+"""A campaign's session: its policy at work for named arms with cost caps in money.
 
-A policy's state has arrays that run over the arms and a few single values. The arms' parts are kept with the arms, the
-rest with the campaign, so that learning from one pull writes one row however many arms there are.
-
-Randomness is seeded by the decision it is for, so that a replay of a campaign's events draws the same numbers. Money is
-in micros, times are in seconds since 1970.
+An `ArmSession` knows shares, and this module the campaign's money and terms. What a session has learned is kept in rows
+(`session_rows`), what it draws is drawn again by an audit (`randomness`). Money is in micros, times are in seconds
+since 1970.
 """
 
 from __future__ import annotations
 
 import copy
-import hashlib
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +19,8 @@ from numpy.typing import NDArray
 from budgetbandits.allocation.cooldowns import Cooldowns
 from budgetbandits.allocation.learner import Learner
 from budgetbandits.allocation.propensity import chances
-from budgetbandits.allocation.session import ArmSession, Segments, chosen_from
-from budgetbandits.errors import BadState, BudgetBanditsError, TooManySegments
+from budgetbandits.allocation.session import ArmSession, chosen_from
+from budgetbandits.errors import TooManySegments
 from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy, UnitChange
@@ -33,54 +29,22 @@ from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.policies.transfer import carried, totals
 from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.names import new_decision_id
+from budgetbandits.service.randomness import Draws
 from budgetbandits.service.request import Amounts, ResolvedRequest, resolve
 from budgetbandits.service.segment_sums import SegmentSums
-from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSettings, DecisionRow, Event
+from budgetbandits.service.stores.records import Campaign, CampaignSettings, DecisionRow, Event
 from budgetbandits.service.work import ChoiceSize, check_work, size_of
 from budgetbandits.validation import RequestOptions
 
 SEGMENTS_MAX = 100
-"""Segments of a campaign: an arm's row has what is known of it in each, and is written at every feedback."""
+"""Segments that a campaign may have: an arm's row has what is known of it in each, and is written at every feedback."""
 
 CELLS_MAX = 10_000
-"""Arms of a campaign times its segments and features: to open one writes every arm's row, with what is known in all of
-them."""
-
-CHANGES_KEPT = 8
-"""How many of its latest changes a campaign keeps, each as a tag and the arms that changed. A server whose tag is among
-them reads only those arms ..."""
-
-CHANGED_ARMS_MAX = 16
-"""... unless more than this many changed at once."""
+"""Arms times segments and features that a campaign may have: to open a segment writes every arm's row, with what is
+known in all of them."""
 
 TICKS = 1000
-"""Cooldowns are counted in milliseconds."""
-
-Purpose = Literal["choose", "learn", "propensity"]
-
-
-class Draws:
-    """A generator for each decision and purpose, seeded by a digest of both. There is one object for each purpose."""
-
-    def __init__(self) -> None:
-        self._generators = {purpose: np.random.Generator(np.random.PCG64(0)) for purpose in get_args(Purpose)}
-        self._ready = dict.fromkeys(self._generators, "")
-
-    def generator(self, decision: str, purpose: Purpose) -> np.random.Generator:
-        """Good until the next call for this purpose."""
-        if self._ready[purpose] != decision:
-            self.prepare(decision, purpose)
-        self._ready[purpose] = ""
-        return self._generators[purpose]
-
-    def prepare(self, decision: str, purpose: Purpose) -> None:
-        """Seed a generator before it is asked for."""
-        digest = hashlib.blake2b(f"{purpose}:{decision}".encode(), digest_size=32).digest()
-        state, step = int.from_bytes(digest[:16], "little"), int.from_bytes(digest[16:], "little") | 1
-        self._generators[purpose].bit_generator.state = {
-            "bit_generator": "PCG64", "state": {"state": state, "inc": step}, "has_uint32": 0, "uinteger": 0
-        }  # fmt: skip
-        self._ready[purpose] = decision
+"""Ticks of a second in which cooldowns are counted: milliseconds."""
 
 
 class Pull(NamedTuple):
@@ -141,8 +105,11 @@ class AheadChoice(NamedTuple):
     propensity: float | None
 
 
-class CampaignLearner(ArmSession):
-    """A campaign's learner with its arms' names and cost caps; ``tag`` says which committed change it is of."""
+class CampaignSession(ArmSession):
+    """A campaign's policy, its arms' names and cost caps, and what was learned of them.
+
+    tag  the committed change of the campaign that this is of
+    """
 
     def __init__(self, learner: Learner, names: Sequence[str], caps: Sequence[int], settings: CampaignSettings) -> None:
         super().__init__(learner, names, Cooldowns(len(names), TICKS), settings.terms.features or ())
@@ -165,13 +132,13 @@ class CampaignLearner(ArmSession):
     @classmethod
     def new(
         cls, policy: Policy, names: Sequence[str], caps: Sequence[int], settings: CampaignSettings
-    ) -> CampaignLearner:
+    ) -> CampaignSession:
         own = np.array(caps) / settings.cost_max if settings.own_scales else None
         learner = Learner.new(policy, len(names), Knowledge(**settings.known), kind=settings.chooser, scales=own)
         return cls(learner, names, caps, settings)
 
-    def copy(self, tag: str) -> CampaignLearner:
-        """A learner that knows the same and goes its own way, under this tag."""
+    def copy(self, tag: str) -> CampaignSession:
+        """An independent copy, under this tag."""
         other = copy.copy(self)
         other.learner, other.cooldowns = copy.deepcopy(self.learner), copy.deepcopy(self.cooldowns)
         other.names, other._numbers, other.caps = list(self.names), dict(self._numbers), self.caps.copy()
@@ -186,8 +153,8 @@ class CampaignLearner(ArmSession):
         self._propensity_draws = settings.terms.propensity_draws
         self.learner.set_horizon(math.inf if settings.terms.horizon is None else settings.terms.horizon)
 
-    def changed(self, row: Campaign) -> CampaignLearner:
-        """The learner after the change of terms that led to this row: itself, or one that has learned in other units
+    def changed(self, row: Campaign) -> CampaignSession:
+        """The session after the change of terms that led to this row: itself, or one that has learned in other units
         or plays another policy. Nobody else may have it: what it has learned is handed over."""
         old, new, caps = self._settings, row.settings, self.caps.copy()
         for arm, (_, cap) in new.caps_changed.items():
@@ -206,15 +173,15 @@ class CampaignLearner(ArmSession):
         state = carried(self.policy, self.state, policy, known, units, row.account.spent / new.cost_max)
         if new.own_scales:
             state.known = replace(state.known, scales=caps / new.cost_max)
-        made = CampaignLearner(Learner(policy, state, new.chooser), self.names, caps.tolist(), new)
-        made.cooldowns, made.draws, made.tag = self.cooldowns, self.draws, self.tag
+        session = CampaignSession(Learner(policy, state, new.chooser), self.names, caps.tolist(), new)
+        session.cooldowns, session.draws, session.tag = self.cooldowns, self.draws, self.tag
         if type(state) is type(self.state):
-            made.segments = self.segments
-        if made.sums is not None and self.sums is not None:
-            made.sums = self.sums
-        made.learner.chooser.reset(state)
-        made.set_budget(row.account.budget)
-        return made
+            session.segments = self.segments
+        if session.sums is not None and self.sums is not None:
+            session.sums = self.sums
+        session.learner.chooser.reset(state)
+        session.set_budget(row.account.budget)
+        return session
 
     def add_history(self, history: Mapping[str, tuple[int, float, int]]) -> None:
         """Learn from past outcomes, by the numbers of the arms as text: how many, their total reward and cost."""
@@ -243,68 +210,6 @@ class CampaignLearner(ArmSession):
     def smallest_cap(self) -> int:
         """The smallest cap of an arm that can be chosen."""
         return int(self.caps[self.learner.state.active].min())
-
-    # --- from rows and to rows -----------------------------------------------------------------------------------
-
-    @classmethod
-    def from_rows(cls, row: Campaign, arms: Sequence[ArmRow]) -> CampaignLearner:
-        """From the rows that `campaign_row` and `arm_row` made."""
-        caps = [arm.cost_cap for arm in arms]
-        try:
-            learner = cls.new(parse_policy(row.policy), [arm.name for arm in arms], caps, row.settings)
-        except BudgetBanditsError as error:  # nobody can have created it so
-            raise _damaged(row, error) from None
-        learner._load(row, arms)
-        return learner
-
-    def catch_up(self, row: Campaign, arms: Sequence[ArmRow]) -> None:
-        """Go on to the campaign's present row, where other servers have changed these arms."""
-        for arm in arms:
-            if arm.number == len(self.names):
-                self.add(arm.name, arm.cost_cap)
-        self.set_terms(row.settings)
-        self._load(row, arms)
-
-    def _load(self, row: Campaign, arms: Sequence[ArmRow]) -> None:
-        try:
-            self.learner.load_state(row.learned["single"], {arm.number: arm.learned for arm in arms})
-        except BadState as error:
-            raise _damaged(row, error) from None
-        self.segments = Segments(row.learned.get("segments", ()))
-        for arm in arms:
-            self.cooldowns.load_arm(arm.number, arm.learned.get("cooldown", {}))
-            if self.sums is not None:
-                self.sums.load_state(arm.number, arm.learned)
-        self.set_budget(row.account.budget)
-        self.tag = newest_tag(row)
-
-    def campaign_row(self, row: Campaign, arms: Sequence[int] | None = ()) -> Campaign:
-        """The campaign's row with what is known now, where these arms have changed, or, if it is None, everything.
-
-        The tag is new: a change undone never passes for one that was made.
-        """
-        self.tag = os.urandom(6).hex()
-        few = arms is not None and len(arms) <= CHANGED_ARMS_MAX
-        change = [self.tag, [int(arm) for arm in arms or ()] if few else None]
-        changes = [change, *row.learned.get("changes", ())][:CHANGES_KEPT]
-        learned = {"changes": changes, "single": self.learner.shared_state()}
-        if self.segments:
-            learned["segments"] = list(self.segments)
-        if self.cooldowns.down:
-            learned["down"] = [{"arm": name, **down._asdict()} for name, down in self.arms_down().items()]
-        return row.with_learned(learned)
-
-    def arm_row(self, campaign: Campaign, arm: int) -> ArmRow:
-        cap, active = int(self.caps[arm]), bool(self.learner.state.active[arm])
-        return ArmRow(campaign.id, arm, self.names[arm], cap, self.arm_state(arm), active)
-
-    def arm_state(self, arm: int) -> dict[str, Any]:
-        """All that is known of one arm, for its row."""
-        learned = self.learner.arm_state(arm)
-        if self.sums is not None:
-            learned |= self.sums.arm_state(arm)
-        cooldown = self.cooldowns.arm_state(arm)
-        return learned | {"cooldown": cooldown} if cooldown else learned
 
     # --- choosing ------------------------------------------------------------------------------------------------
 
@@ -490,51 +395,3 @@ class CampaignLearner(ArmSession):
         if self.sums is not None:
             self.sums.add_arm()
         return self.add_arm(name, scale=cap / self._cost_max)
-
-
-class ArmStatus(NamedTuple):
-    """How an arm stands, by its row. Times are in seconds.
-
-    failures    all its failures
-    in_a_row    failures since its last answer
-    down_since  since when it has been down; None if it is not
-    until       until when it cools down; None if it does not
-    """
-
-    failures: int
-    in_a_row: int
-    down_since: float | None
-    until: float | None
-
-    @classmethod
-    def from_row(cls, learned: Mapping[str, Any], now: float) -> ArmStatus:
-        cooldowns = Cooldowns(1, TICKS)
-        cooldowns.load_arm(0, learned.get("cooldown", {}))
-        began, until = cooldowns.began[0] / TICKS, cooldowns.until[0] / TICKS
-        return cls(
-            cooldowns.failures[0], cooldowns.row[0], began if cooldowns.down else None,
-            None if cooldowns.cooling(now) is None else until,
-        )  # fmt: skip
-
-
-def newest_tag(row: Campaign) -> str:
-    """The tag of the campaign's latest change."""
-    return str(row.learned["changes"][0][0])
-
-
-def changed_since(row: Campaign, tag: str) -> list[int] | None:
-    """The arms that have changed since the campaign had this tag, in order; None if any may have."""
-    changed: set[int] = set()
-    for newer, arms in row.learned["changes"]:
-        if newer == tag:
-            return sorted(changed)
-        if arms is None:
-            return None
-        changed.update(arms)
-    return None
-
-
-def _damaged(row: Campaign, error: BudgetBanditsError) -> BadState:
-    return BadState(
-        f"campaign {row.name!r}: {error}; 'budgetbandits campaign verify' says where, restore an undamaged copy"
-    )
