@@ -107,5 +107,5 @@ def test_the_command_line_keeps_the_bounds(tmp_path):
 
 @pytest.mark.parametrize("policy", ["mine.py:OmegaUCB", "/somewhere/mine.py:OmegaUCB:rho=1", "mine.py"])
 def test_the_service_runs_no_file(policy):
-    with pytest.raises(BadParameter, match="the package's own policies"):
+    with pytest.raises(BadParameter, match="a campaign names no file"):
         DecisionService(MemoryStore()).create("ads", policy, budget=5.0, arms={"a": 1.0, "b": 1.0})

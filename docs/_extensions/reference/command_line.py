@@ -137,6 +137,6 @@ def variables_part() -> str:
     for name, used in sorted(variables().items()):
         if name not in served or len(used) > 1:
             first = next(each for each in commands()[sorted(used)[0]].params if getattr(each, "envvar", "") == name)
-            groups = sorted({words.split()[0] for words in used})
-            rows.append((code(name), plain(first.help), ", ".join(code(group) for group in groups)))
+            groups = sorted({words.split()[0] for words in used if words})
+            rows.append((code(name), plain(first.help), ", ".join(code(group) for group in groups) or "all"))
     return table(("variable", "", "commands"), rows)

@@ -11,6 +11,7 @@ Commands import heavy packages inside their functions, so that ``--help`` is qui
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +37,7 @@ from budgetbandits.cli.shared_budget import shared_budget_app
 from budgetbandits.cli.simulate import simulate_command
 from budgetbandits.cli.webhook import webhook_app
 from budgetbandits.errors import BudgetBanditsError, missing_extra
+from budgetbandits.policies.files import PLUGIN_VARIABLE
 
 app = typer.Typer(
     add_completion=False,
@@ -57,12 +59,17 @@ def _options(
     ] = False,
     plugin: Annotated[
         list[Path] | None,
-        typer.Option(help="A Python file with your own policies, distributions or families. May be repeated."),
+        typer.Option(
+            envvar=PLUGIN_VARIABLE,
+            help="A Python file with your own policies, distributions or families. May be repeated.",
+        ),
     ] = None,
 ) -> None:
     """Options of every command."""
     for path in plugin or ():
         plugins.load(path)
+    if plugin:  # the processes that a server starts load the same
+        os.environ[PLUGIN_VARIABLE] = os.pathsep.join(str(path.resolve()) for path in plugin)
 
 
 COMMANDS: dict[str, dict[str, Callable[..., None]]] = {

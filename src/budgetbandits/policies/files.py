@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import os
 import re
 import sys
 from pathlib import Path
@@ -17,6 +18,9 @@ from typing import Any
 
 from budgetbandits.errors import BadParameter, PluginError
 from budgetbandits.policies import POLICY_REGISTRY, Policy, parse_policy
+
+PLUGIN_VARIABLE = "BUDGETBANDITS_PLUGIN"
+"""The environment variable with the plugin files of a command and of the processes that it starts."""
 
 _IN_FILE = re.compile(r"(?P<file>.+\.py)(?::(?P<name>[^:=]+))?(?::(?P<parameters>.*))?", re.DOTALL)
 
@@ -161,6 +165,13 @@ def add_policy(kind: type[Policy]) -> None:
     if not vars(kind).get("__dataclass_fields__") and inspect.get_annotations(kind).keys() - {"name"}:
         raise PluginError(f"{kind.__name__} is no dataclass; write @dataclass(frozen=True) above it")
     POLICY_REGISTRY.add(kind.name, kind)
+
+
+def load_inherited() -> None:
+    """Add the policies of the files that `PLUGIN_VARIABLE` names, as the process has that started this one."""
+    for file in filter(None, os.environ.get(PLUGIN_VARIABLE, "").split(os.pathsep)):
+        for kind in policies_in(run_file(file)):
+            add_policy(kind)
 
 
 def classes_in(module: ModuleType) -> list[type]:

@@ -19,13 +19,14 @@ from budgetbandits.errors import (
 )
 from budgetbandits.formatting.datetimes import utc_minute
 from budgetbandits.formatting.money import same_decimals
-from budgetbandits.policies import POLICIES, POLICY_REGISTRY, Policy, parse_policy
+from budgetbandits.policies import Policy
 from budgetbandits.policies.base import RequestPolicy
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service import campaign_session
 from budgetbandits.service.campaign_session import CampaignSession
 from budgetbandits.service.ledger import Account, set_budget, to_micros, to_units
 from budgetbandits.service.names import checked_campaign_name, checked_name, is_id, new_campaign_id, normal
+from budgetbandits.service.own_policies import code_of, offered_policy, policy_of
 from budgetbandits.service.session_rows import campaign_row
 from budgetbandits.service.stores.records import Campaign, CampaignSettings
 from budgetbandits.service.work import check_work
@@ -90,7 +91,7 @@ def planned_campaign(
     if amount < min(caps):
         least, offered = same_decimals([to_units(min(caps)), budget])
         raise BadParameter(f"budget is {offered}, and the cheapest pull may cost {least}; raise it")
-    rule = _own_policy(default_policy(terms) if policy is None else policy)
+    rule = offered_policy(default_policy(terms) if policy is None else policy)
     features = checked_features(rule, [checked_name("a feature's name", each) for each in terms.features or ()])
     if features and len(arms) * (1 + len(features)) > campaign_session.CELLS_MAX:
         raise BadFeature(
@@ -104,7 +105,7 @@ def planned_campaign(
     scaled = _scaled(known, list(arms), amount, max(caps))
     if features:
         scaled["features"] = len(features)
-    settings = CampaignSettings(booked_terms(terms), max(caps), "plain", scaled, False, POLICY_VERSION)
+    settings = CampaignSettings(booked_terms(terms), max(caps), "plain", scaled, False, POLICY_VERSION, code_of(rule))
     settings = checked_settings(_with_scales(settings, rule, caps), rule)
     check_work(rule, settings.terms, len(arms))
     session = CampaignSession.new(rule, list(arms), caps, settings)
@@ -169,16 +170,6 @@ def default_policy(terms: Terms) -> str:
     if terms.features is not None:
         return "bts-linear"
     return "bts" if terms.horizon is None else "bts-paced"
-
-
-def _own_policy(text: str) -> Policy:
-    name = text.partition(":")[0].strip()
-    if name not in POLICIES and (name in POLICY_REGISTRY or ".py" in name):
-        raise BadParameter(
-            f"{name[:60]!r} comes from outside the package; the service plays the package's own policies, "
-            f"because every server and every audit must have the same code: choose one of {', '.join(POLICIES)}"
-        )
-    return parse_policy(text)
 
 
 def _arm_caps(arms: Mapping[str, float]) -> dict[str, float]:
@@ -291,7 +282,7 @@ def changed_campaign(
     fixed = [name for name in changes if name not in able]
     if fixed:
         raise BadParameter(f"{fixed[0]!r:.40} cannot be changed, only {', '.join(able)}; create a new campaign with it")
-    before, policy = row.settings, parse_policy(row.policy)
+    before, policy = row.settings, policy_of(row)
     given = {name: value for name, value in changes.items() if name in CHANGEABLE}
     terms = booked_terms(replace(before.terms, **given).checked(given))
     change: dict[str, Any] = {
@@ -304,7 +295,7 @@ def changed_campaign(
     if "name" in changes:
         after = replace(after, name=_checked_own_name(changes["name"]))
     if "policy" in changes:
-        policy = _own_policy(changes["policy"])
+        policy = offered_policy(changes["policy"])
         checked_features(policy, terms.features or ())
         after = replace(after, policy=policy.spec)
     change |= {
@@ -322,7 +313,7 @@ def changed_campaign(
         raise BadParameter("these are the terms already; name one to change, with another value")
     if "propensity_draws" in change or "policy" in change:
         check_work(policy, terms, len(names), len(row.learned.get("segments", ())))
-    settings = replace(before, terms=terms, earlier=before.versions, change=change)
+    settings = replace(before, terms=terms, policy_code=code_of(policy), earlier=before.versions, change=change)
     if "caps" in change or "policy" in change:
         settings = _with_scales(settings, policy, [new_caps.get(arm, cap) for arm, cap in enumerate(caps)])
     return replace(after, settings=checked_settings(settings, policy))
@@ -336,7 +327,7 @@ def with_larger_cap(row: Campaign, cap: int, caps: Sequence[int]) -> Campaign:
     """The campaign when it may have an arm with a cap above all others'."""
     before, change = row.settings, {"cost_max": [row.settings.cost_max, cap]}
     settings = replace(before, earlier=before.versions, change=change)
-    policy = parse_policy(row.policy)
+    policy = policy_of(row)
     return replace(row, settings=checked_settings(_with_scales(settings, policy, [*caps, cap]), policy))
 
 
@@ -396,7 +387,7 @@ def check_new_arm(row: Campaign, names: Sequence[str], name: str, cap: int) -> N
             f"arm {name!r:.60} would be number {number:,}, with {segments} segments and {features} features; arms "
             f"times both are {most:,} at most: create a new campaign that names fewer kinds"
         )
-    check_work(parse_policy(row.policy), row.settings.terms, number, segments)
+    check_work(policy_of(row), row.settings.terms, number, segments)
 
 
 def arm_to_retire(names: Sequence[str], active: Sequence[bool], name: str) -> int:

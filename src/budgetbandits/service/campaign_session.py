@@ -22,13 +22,13 @@ from budgetbandits.allocation.propensity import chances
 from budgetbandits.allocation.session import ArmSession, chosen_from
 from budgetbandits.errors import TooManySegments
 from budgetbandits.numerics.arrays import ArmMask
-from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy, UnitChange
 from budgetbandits.policies.planning import PlanState
 from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.policies.transfer import carried, totals
 from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.names import new_decision_id
+from budgetbandits.service.own_policies import policy_of
 from budgetbandits.service.randomness import Draws
 from budgetbandits.service.request import Amounts, ResolvedRequest, resolve
 from budgetbandits.service.segment_sums import SegmentSums
@@ -164,7 +164,7 @@ class CampaignSession(ArmSession):
             for before, after in zip(self.caps.tolist(), caps.tolist(), strict=True)
         ]
         rewards, costs = old.terms.reward_max / new.terms.reward_max, np.array([one / other for one, other in scales])
-        units, policy = UnitChange(rewards, costs, old.cost_max / new.cost_max), parse_policy(row.policy)
+        units, policy = UnitChange(rewards, costs, old.cost_max / new.cost_max), policy_of(row)
         if units.same and policy == self.policy and not new.caps_changed:
             self.set_terms(new)
             self.set_budget(row.account.budget)

@@ -47,10 +47,12 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which closes our input
     if hasattr(os, "nice"):
         os.nice(PRIORITY)
+    from budgetbandits.policies.files import load_inherited
     from budgetbandits.service.choices_ahead import ChoiceInputs
     from budgetbandits.service.session_cache import SessionCache
     from budgetbandits.service.stores import open_store
 
+    load_inherited()
     sessions = SessionCache()
     with open_store(json.loads(sys.stdin.readline()), must_exist=True) as store:
         for line in sys.stdin:

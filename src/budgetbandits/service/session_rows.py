@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from budgetbandits.allocation.cooldowns import Cooldowns
 from budgetbandits.allocation.session import Segments
-from budgetbandits.errors import BadState, BudgetBanditsError
-from budgetbandits.policies import parse_policy
+from budgetbandits.errors import BadState, BudgetBanditsError, Conflict
 from budgetbandits.service.campaign_session import TICKS, CampaignSession
+from budgetbandits.service.own_policies import policy_of
 from budgetbandits.service.stores.records import ArmRow, Campaign
 
 CHANGES_KEPT = 8
@@ -31,7 +31,9 @@ def read_session(row: Campaign, arms: Sequence[ArmRow]) -> CampaignSession:
     """The session that `campaign_row` and `arm_row` have written."""
     caps = [arm.cost_cap for arm in arms]
     try:
-        session = CampaignSession.new(parse_policy(row.policy), [arm.name for arm in arms], caps, row.settings)
+        session = CampaignSession.new(policy_of(row), [arm.name for arm in arms], caps, row.settings)
+    except Conflict:  # the code of its policy is not here
+        raise
     except BudgetBanditsError as error:  # nobody can have created it so
         raise _damaged(row, error) from None
     _load(session, row, arms)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from budgetbandits.errors import BadState, BudgetBanditsError, Conflict, NotFound, UnknownPolicy
-from budgetbandits.policies import parse_policy
 from budgetbandits.service.audit.archive import Archive, Piece
 from budgetbandits.service.audit.checkpoint import Checkpoint, unconfirmed
 from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisions
@@ -29,6 +28,7 @@ from budgetbandits.service.audit.replay import Replay, first_caps, policy_at
 from budgetbandits.service.audit.slices import ROWS_READ, Cut, event_slices
 from budgetbandits.service.campaign_session import CampaignSession
 from budgetbandits.service.ledger import Account
+from budgetbandits.service.own_policies import policy_of
 from budgetbandits.service.rollups import Recount
 from budgetbandits.service.session_rows import arm_state
 from budgetbandits.service.stores.contract import UNREADABLE, Store, Transaction, find_campaign
@@ -204,11 +204,16 @@ class Books:
 
     def replay(self, store: Store, open: OpenDecisions, recount: Recount, from_checkpoint: bool = True) -> Replay:
         """A replay that begins at the checkpoint, if there is one, or at the beginning."""
+        # all that it has played, or an error before anything is compared
+        policies = [
+            policy_of(replace(self.row, policy=policy_at(self.row, number), settings=settings))
+            for number, settings in enumerate(self.row.settings.versions)
+        ]
         if from_checkpoint and self.checkpoint is not None:
             return self.checkpoint.replay(store, self.row, self.arms, open, recount)
         first = self.arms[: self.first]
         names, caps = [arm.name for arm in first], first_caps(self.row, first)
-        session = CampaignSession.new(parse_policy(policy_at(self.row, 0)), names, caps, self.row.settings.versions[0])
+        session = CampaignSession.new(policies[0], names, caps, self.row.settings.versions[0])
         return Replay(self.row, self.arms, session, open)
 
 

@@ -85,11 +85,13 @@ def main() -> None:
     with os.fdopen(0, "rb", buffering=0, closefd=False) as asked:
         given = json.loads(asked.readline())
     threading.Thread(target=_leave_when_unwanted, daemon=True).start()
+    from budgetbandits.policies.files import load_inherited
     from budgetbandits.service.stores import open_store
 
     address, out = given.pop("address"), sys.stdout.buffer
     begun = False
     try:
+        load_inherited()
         with open_store(address, must_exist=True) as store:
             for piece in answer(store, Job(**given)):
                 _write(out, piece if begun else b"{}\n" + piece)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import cache, partial
+from dataclasses import MISSING, fields, replace
+from functools import partial
 from typing import Any
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict
 from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.formatting.money import MoneyFormat, exact_money
-from budgetbandits.policies import POLICIES
+from budgetbandits.policies import POLICY_REGISTRY, Policy
 from budgetbandits.service.campaign_checks import check_new_campaign
 from budgetbandits.service.dashboard.actions.fields import Change, Field, Fields, number, term
 from budgetbandits.service.dashboard.actions.flow import Preview
@@ -152,12 +152,14 @@ def _some_arms(arms: Mapping[str, float]) -> str:
     return ", ".join([*some, *more])
 
 
-@cache
 def policies() -> list[tuple[str, str]]:
-    """The policies that need nothing beyond the form, each with a line about it."""
-    made = [(name, kind, kind()) for name, kind in POLICIES.items()]
+    """The policies that need nothing beyond the form, each with a line about it; the package's own come first."""
+    kinds = {
+        name: kind for name, kind in POLICY_REGISTRY.items()
+        if kind.totals is not Policy.totals and all(field.default is not MISSING for field in fields(kind))
+    }  # fmt: skip
     return [
         (name, (kind.__doc__ or "").strip().splitlines()[0])
-        for name, kind, policy in made
-        if not {"costs", "cost_floor"} & policy.needs
+        for name, kind in kinds.items()
+        if not {"costs", "cost_floor"} & kind().needs
     ]

@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import RequestPolicy
 from budgetbandits.policies.paced.statistics import COUNT, PAID, REWARD
 from budgetbandits.service.campaigns import answered_of
 from budgetbandits.service.ledger import to_units
+from budgetbandits.service.own_policies import policy_of
 from budgetbandits.service.projection import MedianInterval, lasts_for
 from budgetbandits.service.segment_sums import SUMS_ENTRY, SegmentSums
 from budgetbandits.service.stores.records import ArmRow, Campaign, Counts
@@ -88,17 +88,17 @@ def requests_of(row: Campaign, arms: Sequence[ArmRow], totals: Collection[Counts
         if each is not None:
             left_over = max(to_units(left) - each * max(horizon - used, 0.0), 0.0)
     return Requests(answered_of(arms), failed, used, horizon, each, to_come, lines[:SEGMENTS_SHOWN],
-                    len(lines[SEGMENTS_SHOWN:]), stops_at_horizon(row.policy), lasts, left_over)  # fmt: skip
+                    len(lines[SEGMENTS_SHOWN:]), stops_at_horizon(row), lasts, left_over)  # fmt: skip
 
 
-def stops_at_horizon(policy: str) -> bool:
+def stops_at_horizon(row: Campaign) -> bool:
     """Whether a policy that plans with a horizon makes no decision beyond it; `bts-paced` and `bts-linear` go on."""
-    return not isinstance(parse_policy(policy), RequestPolicy)
+    return not isinstance(policy_of(row), RequestPolicy)
 
 
 def _line(row: Campaign, arms: Sequence[ArmRow], number: int, name: str | None) -> SegmentLine | None:
     """None without feedback."""
-    kept = SegmentSums.kept_for(parse_policy(row.policy), 0) is not None
+    kept = SegmentSums.kept_for(policy_of(row), 0) is not None
     sums = [_reported(arm, number) if kept else _learned(row, arm, number) for arm in arms]
     answered, reward, cost = (sum(column) for column in zip(*sums, strict=True))
     if not answered:

@@ -27,6 +27,7 @@ from starlette.types import ASGIApp
 from structlog.typing import ExcInfo
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError
+from budgetbandits.policies.files import load_inherited
 from budgetbandits.service import webhooks
 from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.deliveries import Deliveries, Sender
@@ -111,6 +112,7 @@ def _work(worker: Worker, listener: socket.socket, options: ServerOptions) -> No
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the parent's
     threading.Thread(target=worker.stop_with_parent, daemon=True).start()
     try:
+        load_inherited()
         with open_store(options.address) as store:
             _serve(listener, options, store, worker)
     except BudgetBanditsError as error:  # the parent tries again

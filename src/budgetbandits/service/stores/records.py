@@ -33,7 +33,8 @@ class CampaignSettings(Renewal):
     chooser         the kind of chooser
     known           what the policy knows beforehand, the arguments of its `Knowledge`
     own_scales      whether an arm's costs are learned as shares of its own cap
-    policy_version  the version of the policies that it plays
+    policy_version  the version of the package's policies that it plays
+    policy_code     the fingerprint of its policy's code, if that is of a plugin (`own_policies`)
     earlier         the settings before each change of terms, the first ones first
     change          what the change that led to them has changed, each with the value before and after: terms, name,
                     policy, and in micros the budget and caps, by the numbers of the arms
@@ -49,6 +50,7 @@ class CampaignSettings(Renewal):
     known: Mapping[str, Any] = field(default_factory=dict)
     own_scales: bool = False
     policy_version: int = 1
+    policy_code: str | None = None
     earlier: tuple[CampaignSettings, ...] = ()
     change: Mapping[str, Any] = field(default_factory=dict)
     archived_before: float = 0.0

@@ -111,7 +111,7 @@ def terms_changed(subject: CampaignSnapshot, changes: dict[str, Any]) -> list[Ch
         made.append(("Spent today", f"{today} already: decisions are refused until the next day begins", ""))
     used = subject.recalled.requests_used
     if (changes.get("horizon") or math.inf) <= used:
-        stops, next_one = stops_at_horizon(row.policy), "the next one may cost all that is left"
+        stops, next_one = stops_at_horizon(row), "the next one may cost all that is left"
         next_one = f"{row.policy} makes no decision any more" if stops else next_one
         than = "as many as" if changes["horizon"] == used else "more than"
         said = f"{thousands(used)} already, {than} are expected then: {next_one}"
