@@ -287,7 +287,7 @@ class BrokenInstallation(BudgetBanditsError, RuntimeError):
 EXTRAS = {
     "lab": ("numba", "joblib", "cloudpickle", "psutil", "polars", "matplotlib", "jinja2", "typer", "rich"),
     "service": (
-        "fastapi", "starlette", "pydantic", "uvicorn", "httpx", "jinja2", "prometheus_client", "structlog", "typer",
+        "starlette", "pydantic", "uvicorn", "httpx", "jinja2", "prometheus_client", "structlog", "typer",
         "rich",
     ),
     "client": ("httpx",),

@@ -73,7 +73,7 @@ def http_names():
     for (method, path), each in service.operations().items():
         yield f"{method} {path}", each["description"]
         yield from ((f"{path} {one['name']}", one.get("description")) for one in each.get("parameters", ()))
-    for name, schema in service.openapi()["components"]["schemas"].items():
+    for name, schema in service.document()["components"]["schemas"].items():
         yield from ((f"{name}.{field}", each.get("description")) for field, each in schema["properties"].items())
 
 

@@ -24,9 +24,8 @@ from budgetbandits.errors import (
     ServiceUnreachable,
 )
 from budgetbandits.service.http.campaign_metrics import SERIES, CampaignMetrics, CampaignSeries
+from budgetbandits.service.http.document import PROBLEM_RESPONSES, document, kind_of
 from budgetbandits.service.http.metrics import Metrics
-from budgetbandits.service.http.openapi import PROBLEM_RESPONSES, document, kind_of
-from budgetbandits.service.http.operator_app import api
 from budgetbandits.service.http.problem_json import PROTOCOL_TITLES, describe
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.shared_budgets.operations import SharedBudgets
@@ -43,24 +42,19 @@ NOT_OVER_HTTP = (BudgetBanditsError, CostOverrun, ServiceUnreachable)
 """Errors that no answer is about."""
 
 
-@cache
-def openapi() -> dict[str, Any]:
-    return document(api())
-
-
 def operations() -> dict[tuple[str, str], dict[str, Any]]:
-    return {(method.upper(), path): each for path, some in openapi()["paths"].items() for method, each in some.items()}
+    return {(method.upper(), path): each for path, some in document()["paths"].items() for method, each in some.items()}
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
-    schemas = openapi()["components"]["schemas"]
+    schemas = document()["components"]["schemas"]
     words = re.split(r"(\W+)", kind_of(dict(schema)))
     return "".join(f"[{word}](#{word.lower()})" if word in schemas else word for word in words)
 
 
 def http_part() -> str:
     made = []
-    for tag in openapi()["tags"]:
+    for tag in document()["tags"]:
         made.append(f"## {tag['name'].replace('-', ' ').capitalize()}\n\n{tag['description']}\n")
         made += [_operation(*key, each) for key, each in operations().items() if each["tags"] == [tag["name"]]]
     return "\n".join(made)
@@ -103,7 +97,7 @@ def statuses_part() -> str:
 
 def schemas_part() -> str:
     made = []
-    for name, schema in sorted(openapi()["components"]["schemas"].items()):
+    for name, schema in sorted(document()["components"]["schemas"].items()):
         required = schema.get("required", ())
         rows = [
             (code(field), _field_kind(about), plain(about.get("description")), _field_default(about, field in required))
@@ -250,7 +244,7 @@ def event_fields_part() -> str:
 
 
 def _model_fields(schema: str) -> str:
-    about = openapi()["components"]["schemas"][schema]["properties"]
+    about = document()["components"]["schemas"][schema]["properties"]
     return table(("field", "type", ""), [
         (code(name), "a kind, as above" if name == "kind" else _kind_words(each), plain(each.get("description")))
         for name, each in about.items()
@@ -262,7 +256,7 @@ def _kind_words(schema: Mapping[str, Any]) -> str:
 
 
 def notifications_part() -> str:
-    standing = openapi()["components"]["schemas"]["StandingAnswer"]["properties"]
+    standing = document()["components"]["schemas"]["StandingAnswer"]["properties"]
     fields = {name: each.get("description", "") for name, each in standing.items()} | NOTIFICATION_FIELDS
     kinds = table(("type", ""), [(code(kind), about) for kind, about in NOTIFICATIONS.items()])
     return kinds + "\n" + table(("field", ""), [(code(name), plain(about)) for name, about in fields.items()])

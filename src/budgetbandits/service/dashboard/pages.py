@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, NotAllowed
-from budgetbandits.formatting.datetimes import Times, known_zones
+from budgetbandits.formatting.datetimes import Times
 from budgetbandits.service.dashboard.campaign import CampaignView, campaign_json, campaign_view, events_view
 from budgetbandits.service.dashboard.features import DRAWS, field_name, request_view
 from budgetbandits.service.dashboard.overview import overview
@@ -32,7 +32,7 @@ from budgetbandits.service.dashboard.rendering import PAGES, html_response, rend
 from budgetbandits.service.dashboard.sessions import COOKIE, COOKIE_SECONDS, Session, Sessions, check_origin, read_form
 from budgetbandits.service.http.problem_json import CALLER_ERRORS, describe
 from budgetbandits.service.http.request_checks import log_failure
-from budgetbandits.service.http.worker_routes import ServerState
+from budgetbandits.service.http.route import ServerState
 from budgetbandits.service.stores.contract import T, Transaction, find_campaign, isolated
 from budgetbandits.service.stores.records import Campaign
 from budgetbandits.web.servers import BEAT, BEAT_EVENT, STREAM_HEADERS, change, event
@@ -65,7 +65,6 @@ class Dashboard:
         self._overviews = ViewCache(LIFETIMES["overview"], load=load)
         self._known: dict[str, tuple[str, str, float]] = {}
         self._live = LiveStreams(service)
-        known_zones()  # which takes a moment, in which nobody waits yet
 
     def clear(self) -> None:
         """Drop all cached views, after a change."""

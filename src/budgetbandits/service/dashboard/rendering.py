@@ -9,7 +9,7 @@ from functools import cache
 from markupsafe import Markup
 from starlette.responses import Response
 
-from budgetbandits.formatting.datetimes import duration, wait
+from budgetbandits.formatting.datetimes import duration, known_zones, wait
 from budgetbandits.formatting.money import budget_decimals, exact_money, money
 from budgetbandits.formatting.numbers import in_full, percentage, plain, significant, thousands, truncated
 from budgetbandits.service.dashboard import query
@@ -93,6 +93,7 @@ def warm() -> None:
     """Have ready what the first page needs and what takes long to import."""
     import scipy.special  # noqa: F401
 
+    known_zones()
     for name in ("_overview.html", "_campaign.html", "campaign.html", "overview.html"):
         PAGES.environment.get_template(name)
 

@@ -1,58 +1,42 @@
-"""The service over HTTP: problem+json for every error, bearer keys with scopes.
+"""The service over HTTP: the table of routes and the pages, behind what all requests pass.
 
 Money is in the user's unit. A decision needs an ``Idempotency-Key``: when an answer was lost, repeat the request with
-the same key. Workers' routes are Starlette's and served at once; operators' routes are FastAPI's and imported later.
+the same key. Every error is a problem in JSON, or for a browser a page.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
-import threading
-from collections.abc import Callable
 from importlib.util import find_spec
 
 from starlette.middleware import Middleware
 from starlette.routing import Mount, Router
+from starlette.routing import Route as Address
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.service.http import worker_routes
+from budgetbandits.service.dashboard.actions.routes import ActionPages
+from budgetbandits.service.dashboard.connect import ConnectPages
+from budgetbandits.service.dashboard.decision import DecisionPages
+from budgetbandits.service.dashboard.keys import KeyPages
+from budgetbandits.service.dashboard.pages import Dashboard
+from budgetbandits.service.dashboard.sessions import Sessions
+from budgetbandits.service.dashboard.shared_budgets import SharedBudgetPages
+from budgetbandits.service.dashboard.webhooks import WebhookPages
 from budgetbandits.service.http.auth import KeyRing
+from budgetbandits.service.http.document import OpenApiDocument
 from budgetbandits.service.http.metrics import Metrics
-from budgetbandits.service.http.problem_json import not_found
 from budgetbandits.service.http.request_checks import RequestCounter, RequestFilter
+from budgetbandits.service.http.route import ServerState
+from budgetbandits.service.http.serve import NoRoute, addresses
 from budgetbandits.service.http.subprocess_reads import LongReads
 from budgetbandits.service.http.tracing import RequestTracing, Tracing
-from budgetbandits.service.http.worker_routes import ServerState
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import Store
 from budgetbandits.web.servers import root_path
 
-for _needed in ("fastapi", "jinja2"):  # imported later, but reported missing at once
-    if find_spec(_needed) is None:
-        raise ImportError(f"No module named {_needed!r}", name=_needed)
-
-
-class LazyApplication:
-    """An application that is made at its first request, or by `get` before that."""
-
-    def __init__(self, make: Callable[[], ASGIApp]) -> None:
-        self._make = make
-        self._made: ASGIApp | None = None
-        self._gate = threading.Lock()
-
-    def get(self) -> ASGIApp:
-        with self._gate:
-            if self._made is None:
-                self._made = self._make()
-            return self._made
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # in a thread, so that workers need not wait
-        made = self._made if self._made is not None else await asyncio.to_thread(self.get)
-        await made(scope, receive, send)
-
+if find_spec("jinja2") is None:  # imported with the first page, but reported missing at once
+    raise ImportError("No module named 'jinja2'", name="jinja2")
 
 OWN_SEGMENTS = (
     "assets", "campaigns", "docs", "healthz", "keys", "live", "metrics", "new", "new-shared-budget",
@@ -97,21 +81,19 @@ class RootPath:
 
 
 class Application(Router):
-    """All routes; ``operators`` are those that are imported later."""
+    """All routes of a server, below a path."""
 
     def __init__(self, state: ServerState, path: str = "") -> None:
-        def make() -> ASGIApp:
-            from budgetbandits.service.http.operator_app import operators
-
-            return operators(state)
-
-        self.operators = LazyApplication(make)
+        document = OpenApiDocument()
+        shown = [Address("/openapi.json", document.show), Address("/docs", document.show_page)]
+        table = [*addresses(state), *shown]
+        none = NoRoute(table)
         # no redirects: they would lead to the address in the header Host
-        # FastAPI also answers what workers' routes do not, such as a method that is not POST
+        # where pages have another method, there is nothing: hence the mount
         super().__init__(
-            [*worker_routes.routes(state), Mount("/", self.operators)],
+            [*table, *_pages(state), Mount("/", none)],
             redirect_slashes=False,
-            default=not_found,
+            default=none,
             middleware=[
                 *([Middleware(RootPath, path=path)] if path else []),
                 Middleware(RequestCounter, metrics=state.metrics),
@@ -119,6 +101,16 @@ class Application(Router):
                 Middleware(RequestFilter),
             ],
         )
+
+
+def _pages(state: ServerState) -> list[Address]:
+    """The routes of the dashboard."""
+    dashboard = Dashboard(state, Sessions(state.store, state.keys))
+    parts = (
+        DecisionPages(dashboard), KeyPages(dashboard), SharedBudgetPages(dashboard), WebhookPages(dashboard),
+        ConnectPages(dashboard), ActionPages(dashboard),
+    )  # fmt: skip
+    return [*dashboard.routes(), *(address for part in parts for address in part.routes())]
 
 
 def create_app(

@@ -11,8 +11,6 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Sequence
-from urllib.parse import parse_qsl
 
 import structlog
 from pydantic_core import from_json
@@ -83,7 +81,7 @@ class RequestCounter:
             log_failure(scope, error)
             raise
         finally:
-            route = getattr(scope.get("route"), "path", "") or "none"  # FastAPI is mounted at ""
+            route = getattr(scope.get("route"), "path", "") or "none"
             self._metrics.count_request(route, status, time.perf_counter() - begun)
 
 
@@ -163,20 +161,6 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
 def check_size(size: int, max_bytes: int) -> None:
     if size > max_bytes:
         raise HTTPException(413, f"the body may have {max_bytes:,} bytes here; send less at a time")
-
-
-def check_query(query: bytes, known: Sequence[str] = ()) -> None:
-    """Refuse query parameters that would be ignored: unknown ones, and those given twice."""
-    if not query:
-        return
-    seen: set[str] = set()
-    for name, _ in parse_qsl(query.decode("latin-1"), True):
-        if name not in known:
-            remedy = f"use {', '.join(known)}" if known else "leave it out"
-            raise InvalidRequest(["query"], f"there is no parameter {name!r:.60}; {remedy}")
-        if name in seen:
-            raise InvalidRequest(["query"], f"the parameter {name!r:.60} is given twice; give it once")
-        seen.add(name)
 
 
 def check_no_nul(content: bytes) -> None:

@@ -11,12 +11,14 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
 from budgetbandits.allocation.session import FEATURES_MAX
+from budgetbandits.service.audit.export import Format, Table
 from budgetbandits.service.http.auth import SCOPES
 from budgetbandits.service.http.problem_json import PROBLEM_TITLES
 from budgetbandits.service.ledger import Status
 from budgetbandits.service.request import BATCH_MAX, checked_options
 from budgetbandits.service.standing import STANDINGS
 from budgetbandits.service.stores.records import EventKind
+from budgetbandits.service.stores.sql.dashboard import DecisionKind
 from budgetbandits.terms import AMOUNT_MAX, CHANGEABLE, TERMS, TEXT_LENGTH_MAX, Term
 from budgetbandits.validation import METADATA_MAX, METADATA_NAME_MAX, RequestOptions
 
@@ -30,6 +32,12 @@ MetadataName = Annotated[str, Field(min_length=1, max_length=METADATA_NAME_MAX)]
 
 def _about(text: str, default: Any = ...) -> Any:
     return Field(default, description=text)
+
+
+class Model(BaseModel):
+    """A model that Pydantic builds when it is first used: a server starts sooner."""
+
+    model_config = ConfigDict(defer_build=True)
 
 
 # --- terms -----------------------------------------------------------------------------------------------------------
@@ -67,11 +75,12 @@ def _with_terms(
 # --- request bodies --------------------------------------------------------------------------------------------------
 
 
-class RequestBody(BaseModel):
-    """A JSON object that is sent, with a limit of its size."""
+class RequestBody(Model):
+    """A JSON object that is sent, with a limit of its size; ``optional`` if it may be left out."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
     max_bytes: ClassVar[int] = 8_000
+    optional: ClassVar[bool] = False
 
     @classmethod
     def mistake(cls, sent: dict[str, Any]) -> str | None:
@@ -219,6 +228,7 @@ class TopUp(RequestBody):
 
 
 class Resumption(RequestBody):
+    optional: ClassVar[bool] = True
     spent_since: Money | None = _about("After a restore: what was spent since the copy was made.", None)
 
 
@@ -243,10 +253,43 @@ class NewWebhook(RequestBody):
     campaign: Name | None = _about("Its name or id, to be notified of this campaign only.", None)
 
 
+# --- parameters of the query -----------------------------------------------------------------------------------------
+
+Cursor = Annotated[int, Field(ge=0, le=2**62)]
+Time = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+"""Seconds since 1970."""
+PageLimit = Annotated[int, Field(ge=1, le=1000)]
+CURSOR_ABOUT = "The cursor that ended the previous page."
+
+
+class CampaignPageQuery(Model):
+    limit: PageLimit | None = _about("How many at most; all if not given.", None)
+    after: Name | None = _about("The id of the last campaign of the previous page.", None)
+
+
+class DecisionPageQuery(Model):
+    limit: PageLimit = _about("How many at most.", 100)
+    before: Cursor | None = _about(CURSOR_ABOUT, None)
+    until: Time | None = _about("Begin with the decisions of this time, or of a few seconds after it.", None)
+    kind: DecisionKind = _about("Only decisions of this kind.", "all")
+    arm: Name | None = _about("Only those of this arm.", None)
+
+
+class EventPageQuery(Model):
+    limit: PageLimit = _about("How many at most.", 100)
+    after: Cursor = _about(CURSOR_ABOUT, 0)
+    since: Time | None = _about("Begin with the events of this time, or of a few seconds before it.", None)
+
+
+class ExportQuery(Model):
+    table: Table = _about("Which table.", "decisions")
+    format: Format = _about("Parquet needs the extra archive on the server.", "csv")
+
+
 # --- answers ---------------------------------------------------------------------------------------------------------
 
 
-class ProblemDetails(BaseModel):
+class ProblemDetails(Model):
     """What is wrong, as RFC 9457 has it."""
 
     type: str = _about("urn:budgetbandits: and the title.")
@@ -255,7 +298,7 @@ class ProblemDetails(BaseModel):
     detail: str = _about("What is wrong with this request, and the remedy.")
 
 
-class DecisionAnswer(BaseModel):
+class DecisionAnswer(Model):
     decision: str = _about("The decision's id, for its feedback.")
     campaign: str = _about("The campaign's id.")
     arm: str = _about("The arm to pull.")
@@ -263,11 +306,11 @@ class DecisionAnswer(BaseModel):
     expires_at: float = _about("When the hold expires without feedback, in seconds since 1970.")
 
 
-class DecisionBatchAnswer(BaseModel):
+class DecisionBatchAnswer(Model):
     decisions: list[DecisionAnswer] = _about("As many as were asked for.")
 
 
-class FeedbackAnswer(BaseModel):
+class FeedbackAnswer(Model):
     decision: str = _about("The decision's id.")
     overrun: float = _about(
         "The cost beyond the arm's cap or the money that was left; if there is any, the campaign is frozen now.", 0.0
@@ -278,11 +321,11 @@ class FeedbackBatchResult(FeedbackAnswer):
     problem: ProblemDetails | None = _about("Why this outcome was refused; null if it was accepted.", None)
 
 
-class FeedbackBatchAnswer(BaseModel):
+class FeedbackBatchAnswer(Model):
     results: list[FeedbackBatchResult] = _about("One for each outcome, in order.")
 
 
-class CampaignMoney(BaseModel):
+class CampaignMoney(Model):
     id: str = _about("Its id, which never changes.")
     name: str = _about("Its name, which may change.")
     policy: str = _about("How arms are chosen.")
@@ -300,7 +343,7 @@ class CampaignAnswer(_with_terms("CampaignMoneyAndTerms", CampaignMoney, _answer
     arms_down: int = _about("Arms that are not asked now, because they failed too often in a row.")
 
 
-class ArmAnswer(BaseModel):
+class ArmAnswer(Model):
     name: str = _about("Its name.")
     cost_cap: float = _about("The most that one pull of it can cost.")
     active: bool = _about("False for a retired arm.")
@@ -317,28 +360,28 @@ class CampaignDetailAnswer(CampaignAnswer):
     arms: list[ArmAnswer] = _about("All arms, retired ones included.")
 
 
-class ArmTotalAnswer(BaseModel):
+class ArmTotalAnswer(Model):
     arm: str = _about("The arm's name.")
     open: int = _about("Decisions whose cost is not reported yet.")
     cost: float = _about("What its decisions have cost, with overruns.")
     reward: float = _about("The sum of their rewards.")
 
 
-class RunsOutAnswer(BaseModel):
+class RunsOutAnswer(Model):
     median: float = _about("When the money is likely to end, in seconds since 1970.")
     low: float = _about("The beginning of the middle 95 % of that time.")
     high: float | None = _about("Its end; null if that is later than anything that is said.")
     limit: Literal["budget", "shared_budget"] = _about("Which budget ends first: the campaign's own, or a shared one.")
 
 
-class PaceAnswer(BaseModel):
+class PaceAnswer(Model):
     plan: float = _about("What was to be spent by now, by pace_seconds or else by the horizon.")
     behind: float = _about("How much less was spent; negative if more was.")
     behind_share: float = _about("The same as a share of the budget.")
     verdict: str = _about("Whether that is on plan, in words.")
 
 
-class StandingAnswer(BaseModel):
+class StandingAnswer(Model):
     id: str = _about("The campaign's id.")
     campaign: str = _about("The campaign's name.")
     at: float = _about("When this was read, in seconds since 1970. Times are as of a few seconds before.")
@@ -358,7 +401,7 @@ class StandingAnswer(BaseModel):
     last_feedback_at: float | None = _about("Seconds since 1970; when a cost was last reported.")
 
 
-class DecisionDetailAnswer(BaseModel):
+class DecisionDetailAnswer(Model):
     decision: str = _about("The decision's id.")
     key: str = _about("The idempotency key that it was asked for with.")
     arm: str = _about("The arm that was chosen.")
@@ -376,19 +419,19 @@ class DecisionDetailAnswer(BaseModel):
     propensity: float | None = _about("How likely the choice was, where that is recorded.")
 
 
-class DecisionPageAnswer(BaseModel):
+class DecisionPageAnswer(Model):
     decisions: list[DecisionDetailAnswer] = _about("The newest first.")
     before: int | None = _about("The cursor of the next page; null if this is the last.")
 
 
-class TermChangeAnswer(BaseModel):
+class TermChangeAnswer(Model):
     term: str = _about("A term, or name, policy, budget or cap.")
     arm: str | None = _about("The arm whose cap it is; null for all else.")
     before: float | str | list[str] | None = _about("What it was; null if it was not set.")
     after: float | str | list[str] | None = _about("What it is since.")
 
 
-class EventAnswer(BaseModel):
+class EventAnswer(Model):
     seq: int = _about("Its number; higher ones are later.")
     at: float = _about("Seconds since 1970.")
     kind: EventKind = _about("What happened.")
@@ -400,12 +443,12 @@ class EventAnswer(BaseModel):
     changes: list[TermChangeAnswer] | None = _about("What a change of terms has changed; null for other events.")
 
 
-class EventPageAnswer(BaseModel):
+class EventPageAnswer(Model):
     events: list[EventAnswer] = _about("The oldest first.")
     after: int = _about("The cursor of the next page, also if there is nothing after this one yet.")
 
 
-class KeyAnswer(BaseModel):
+class KeyAnswer(Model):
     prefix: str = _about("The public part: the key begins with bb_ and this.")
     scopes: list[Literal[SCOPES]] = _about("What the key may do.")  # type: ignore[valid-type]
     campaign: str | None = _about("The name of the only campaign it is for; null for all.")
@@ -418,12 +461,12 @@ class KeyAnswer(BaseModel):
     off: bool = _about("Whether it is refused: it came back with a restored copy, and nobody has turned it on.")
 
 
-class NewKeyAnswer(BaseModel):
+class NewKeyAnswer(Model):
     prefix: str = _about("The public part: the key begins with bb_ and this.")
     key: str = _about("The whole key, which is shown this one time.")
 
 
-class WebhookAnswer(BaseModel):
+class WebhookAnswer(Model):
     id: str = _about("Its id.")
     url: str = _about("Where notifications are sent.")
     campaign: str | None = _about("The name of the only campaign it is for; null for all.")
@@ -439,24 +482,24 @@ class NewWebhookAnswer(WebhookAnswer):
     secret: str = _about("What notifications are signed with; it is shown this one time.")
 
 
-class AuditAnswer(BaseModel):
+class AuditAnswer(Model):
     agrees: bool = _about("Whether a replay of all events gives what the store has.")
     differences: list[str] = _about("What does not agree, in words.")
 
 
-class DroppedKeyAnswer(BaseModel):
+class DroppedKeyAnswer(Model):
     prefix: str = _about("The public part of the key that was dropped.")
 
 
-class DroppedWebhookAnswer(BaseModel):
+class DroppedWebhookAnswer(Model):
     id: str = _about("The id of the webhook that was dropped.")
 
 
-class WebhookTestAnswer(BaseModel):
+class WebhookTestAnswer(Model):
     id: str = _about("The id of the webhook.")
     accepted: bool = _about("Whether the address has answered with 200 to 299.")
     problem: str | None = _about("What it did instead; null if it has accepted.")
 
 
-class HealthAnswer(BaseModel):
+class HealthAnswer(Model):
     status: Literal["ok", "ready"] = _about("ok if the server runs, ready if it can decide.")

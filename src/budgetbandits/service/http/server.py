@@ -31,7 +31,7 @@ from budgetbandits.policies.files import load_inherited
 from budgetbandits.service import webhooks
 from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.deliveries import Deliveries, Sender
-from budgetbandits.service.http.app import LazyApplication, create_app
+from budgetbandits.service.http.app import create_app
 from budgetbandits.service.http.auth import KeyRing, hand_over_first_key
 from budgetbandits.service.http.campaign_metrics import CampaignSeries
 from budgetbandits.service.http.connections import BoundedConnection, Connections, connection_limit
@@ -52,8 +52,6 @@ PRUNE_SECONDS = 600.0
 looks. It is archived by whole days."""
 NOTIFY_SECONDS = 5.0
 """Time between two looks at campaigns for webhooks, if there are any."""
-SETTLE_SECONDS = 0.2
-"""Time for clients that waited for a new server, before it imports operators' routes."""
 SHUTDOWN_SECONDS_MAX = 10
 """Time for requests to end when the server stops ..."""
 JOIN_SECONDS_MAX = 5.0
@@ -151,7 +149,7 @@ def _serve(listener: socket.socket, options: ServerOptions, store: Store, worker
     log.info("serving", url=options.url(listener), pid=os.getpid())
     try:
         connections = _connections(options)
-        _Server(_config(app, options, connections), connections, reads, app.operators, worker).run(sockets=[listener])
+        _Server(_config(app, options, connections), connections, reads, worker).run(sockets=[listener])
     finally:
         stop.set()
         service.decisions.close()
@@ -193,23 +191,20 @@ def _config(app: ASGIApp, options: ServerOptions, connections: Connections) -> u
 
 
 class _Server(uvicorn.Server):
-    """A server that imports operators' routes once workers are served, and ends long reads when it stops."""
+    """A server that ends long reads when it stops."""
 
     def __init__(
-        self, config: uvicorn.Config, connections: Connections, reads: LongReads, operators: LazyApplication,
-        worker: Worker | None,
-    ) -> None:  # fmt: skip
+        self, config: uvicorn.Config, connections: Connections, reads: LongReads, worker: Worker | None
+    ) -> None:
         super().__init__(config)
         self._connections = connections
         self._reads = reads
-        self._operators = operators
         self._worker = worker
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self._worker is not None:
             self._worker.serving()
-        threading.Thread(target=_make_ready, args=(self._operators,), daemon=True).start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._connections.stopping = True
@@ -218,12 +213,6 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._reads.stopping = True
         super().handle_exit(sig, frame)
-
-
-def _make_ready(operators: LazyApplication) -> None:
-    time.sleep(SETTLE_SECONDS)
-    operators.get()
-    gc.freeze()
 
 
 def _leave(_signal: int, _frame: object) -> None:

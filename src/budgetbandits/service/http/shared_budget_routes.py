@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import structlog
-from fastapi import APIRouter, Path, Request
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from budgetbandits.service.audit.reader import Job
-from budgetbandits.service.http.operator_routes import Actor, ThisService, audited, scoped_route
-from budgetbandits.service.http.schemas import AuditAnswer, Money, Name, RequestBody
-from budgetbandits.service.http.worker_routes import ServerState
+from budgetbandits.service.http.operator_routes import audited
+from budgetbandits.service.http.route import CheckedRequest, Route
+from budgetbandits.service.http.schemas import AuditAnswer, Model, Money, Name, RequestBody
 from budgetbandits.service.shared_budgets.operations import SharedBudgets
 from budgetbandits.terms import TERMS, Period, Unspent
 
 log = structlog.get_logger("budgetbandits")
-
-SharedBudgetPath = Annotated[str, Path(min_length=1, max_length=200, description="A shared budget's name.")]
 
 
 def _term(name: str) -> Any:
@@ -41,7 +38,7 @@ class NewSharedBudget(SharedBudgetChanges):
     currency: Name | None = Field(None, description="The unit of amounts; its campaigns have the same.")
 
 
-class SharedMoney(BaseModel):
+class SharedMoney(Model):
     name: str = Field(description="Its name.")
     budget: float = Field(description="The most that may be spent.")
     spent: float = Field(description="By its campaigns, and by former ones until they left.")
@@ -75,55 +72,57 @@ class SharedBudgetDetailAnswer(SharedBudgetAnswer):
     campaigns: list[MemberAnswer] = Field(description="Its members, by name.")
 
 
-read = APIRouter(route_class=scoped_route("read"))
-admin = APIRouter(route_class=scoped_route("admin"))
-ROUTERS = (read, admin)
-
-
-def _detail(service: ServerState, name: str) -> SharedBudgetDetailAnswer:
-    return SharedBudgetDetailAnswer(**SharedBudgets(service.store).describe(name))
-
-
-@admin.post("/v1/shared-budgets", status_code=201)
-def create_shared_budget(body: NewSharedBudget, service: ThisService, actor: Actor) -> SharedBudgetDetailAnswer:
+def create_shared_budget(call: CheckedRequest[NewSharedBudget]) -> SharedBudgetDetailAnswer:
     """Create a budget for campaigns to share; sent again, it changes nothing."""
-    SharedBudgets(service.store).create(actor=actor, **body.model_dump())
+    body = call.content
+    SharedBudgets(call.server.store).create(actor=call.actor, **body.model_dump())
     log.info("shared budget created", shared_budget=body.name, budget=body.budget)
-    return _detail(service, body.name)
+    return _detail(call, body.name)
 
 
-@read.get("/v1/shared-budgets")
-def shared_budgets(service: ThisService) -> list[SharedBudgetAnswer]:
+def shared_budgets(call: CheckedRequest[None]) -> list[SharedBudgetAnswer]:
     """List shared budgets by name."""
-    return [SharedBudgetAnswer(**each) for each in SharedBudgets(service.store).overview()]
+    return [SharedBudgetAnswer(**row) for row in SharedBudgets(call.server.store).overview()]
 
 
-@read.get("/v1/shared-budgets/{name}")
-def shared_budget(name: SharedBudgetPath, service: ThisService) -> SharedBudgetDetailAnswer:
+def shared_budget(call: CheckedRequest[None]) -> SharedBudgetDetailAnswer:
     """Show a shared budget with its campaigns."""
-    return _detail(service, name)
+    return _detail(call, call.path["name"])
 
 
-@admin.post("/v1/shared-budgets/{name}/terms")
-def change_shared_budget(
-    body: SharedBudgetChanges, name: SharedBudgetPath, service: ThisService, actor: Actor
-) -> SharedBudgetDetailAnswer:
+def change_shared_budget(call: CheckedRequest[SharedBudgetChanges]) -> SharedBudgetDetailAnswer:
     """Change the budget, or the terms that are sent, from now on; null removes one."""
-    changes = body.model_dump(exclude_unset=True)
-    SharedBudgets(service.store).change(name, changes, actor)
+    name, changes = call.path["name"], call.content.model_dump(exclude_unset=True)
+    SharedBudgets(call.server.store).change(name, changes, call.actor)
     log.info("shared budget changed", shared_budget=name, **changes)
-    return _detail(service, name)
+    return _detail(call, name)
 
 
-@admin.post("/v1/shared-budgets/{name}/reset-clock")
-def reset_shared_clock(name: SharedBudgetPath, service: ThisService, actor: Actor) -> SharedBudgetDetailAnswer:
+def reset_shared_clock(call: CheckedRequest[None]) -> SharedBudgetDetailAnswer:
     """Continue in the present period, after a wrong clock began one to come; what that was granted is taken back."""
-    SharedBudgets(service.store).reset_clock(name, actor)
+    name = call.path["name"]
+    SharedBudgets(call.server.store).reset_clock(name, call.actor)
     log.info("shared budget clock reset", shared_budget=name)
-    return _detail(service, name)
+    return _detail(call, name)
 
 
-@admin.get("/v1/shared-budgets/{name}/verify")
-async def verify_shared_budget(request: Request, name: SharedBudgetPath, service: ThisService) -> AuditAnswer:
+async def verify_shared_budget(call: CheckedRequest[None]) -> AuditAnswer:
     """Replay the events of all its campaigns and compare the sum with the store."""
-    return await audited(request, service, Job("verify shared budget", name), SharedBudgets(service.store).account)
+    job = Job("verify shared budget", call.path["name"])
+    return await audited(call, job, SharedBudgets(call.server.store).account)
+
+
+def _detail(call: CheckedRequest[Any], name: str) -> SharedBudgetDetailAnswer:
+    return SharedBudgetDetailAnswer(**SharedBudgets(call.server.store).describe(name))
+
+
+BUDGETS = "/v1/shared-budgets"
+BUDGET = f"{BUDGETS}/{{name}}"
+ROUTES: tuple[Route[Any], ...] = (
+    Route("POST", BUDGETS, "admin", create_shared_budget, SharedBudgetDetailAnswer, NewSharedBudget, status=201),
+    Route("GET", BUDGETS, "read", shared_budgets, list[SharedBudgetAnswer]),
+    Route("GET", BUDGET, "read", shared_budget, SharedBudgetDetailAnswer),
+    Route("POST", f"{BUDGET}/terms", "admin", change_shared_budget, SharedBudgetDetailAnswer, SharedBudgetChanges),
+    Route("POST", f"{BUDGET}/reset-clock", "admin", reset_shared_clock, SharedBudgetDetailAnswer),
+    Route("GET", f"{BUDGET}/verify", "admin", verify_shared_budget, AuditAnswer, long=True),
+)

@@ -1,7 +1,6 @@
 """The OpenAPI document, from which clients in other languages are generated, and the page ``/docs`` that shows it.
 
-FastAPI makes it from the routes and models. Added here: workers' routes, which FastAPI does not serve, the key that a
-route needs, tags, summaries, and the problems that each route may answer with.
+It is read off the table of routes: each row is an operation, and its classes are schemas, which Pydantic writes.
 """
 
 from __future__ import annotations
@@ -10,39 +9,41 @@ import asyncio
 import hashlib
 import inspect
 import re
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import version
+from typing import Any
 
-from fastapi import FastAPI, Header, Path
-from pydantic_core import to_json
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema, to_json
 from starlette.requests import Request
 from starlette.responses import Response
 
 from budgetbandits.service.dashboard.rendering import html_response, render
-from budgetbandits.service.http.worker_routes import ROUTES, WorkerRoute
+from budgetbandits.service.http.route import File, Route
+from budgetbandits.service.http.schemas import ProblemDetails
+from budgetbandits.service.http.serve import ROUTES
 from budgetbandits.web.servers import root_path
 
-CampaignPath = Annotated[str, Path(min_length=1, max_length=200, description="A campaign's name or id.")]
+PATHS = {
+    "campaign": "A campaign's name or id.",
+    "source": "A campaign's name or id.",
+    "decision": "A decision's id.",
+    "arm": "An arm's name.",
+    "prefix": "The public part of the key.",
+    "webhook": "A webhook's id.",
+    "name": "A shared budget's name.",
+}
+"""What the parts of a path are."""
 
-DecisionPath = Annotated[str, Path(min_length=1, max_length=200, description="A decision's id.")]
+NAME = {"type": "string", "minLength": 1, "maxLength": 200}
 
-ArmPath = Annotated[str, Path(min_length=1, max_length=200, description="An arm's name.")]
-
-IdempotencyKey = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$",
-        description="A repeated request with the same key changes nothing again.",
-    ),
-]  # fmt: skip
-
-RequiredKey = Annotated[
-    str,
-    Header(
-        alias="Idempotency-Key", min_length=1, max_length=200,
-        description="New for each decision. A repeated request with the same key gets the same decision.",
-    ),
-]  # fmt: skip
+KEYS = {
+    "must": "New for each decision. A repeated request with the same key gets the same decision.",
+    "may": "A repeated request with the same key changes nothing again.",
+}
+"""What an Idempotency-Key does."""
 
 DESCRIPTION = (
     "Many workers, one budget, never a cent too much. Money is in the unit of each campaign, times are seconds since "
@@ -68,7 +69,7 @@ PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas
 
 RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait, if that helps.", "schema": {"type": "integer"}}}
 
-PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = {
+PROBLEM_RESPONSES: dict[int, dict[str, Any]] = {
     code: {"description": text, "content": PROBLEM} | ({"headers": RETRY_AFTER} if code in (409, 429, 503) else {})
     for code, text in {
         401: "There is no such key.",
@@ -86,63 +87,86 @@ PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def requires(scope: str | None) -> dict[str, Any]:
-    """The entry of a route that needs a key of this scope; None for a route that is open to all."""
-    return {"security": [] if scope is None else [{"key": [scope]}]}
-
-
-# --- workers' routes -------------------------------------------------------------------------------------------------
-
-_PATHS = {"campaign": CampaignPath, "decision": DecisionPath}
-
-
-def add_worker_routes(app: FastAPI) -> None:
-    """Add the routes of workers to FastAPI's document; their requests do not get as far as FastAPI."""
-    for each in ROUTES:
-        app.add_api_route(
-            each.path, _signature(each), methods=[each.method], name=each.name, description=each.function.__doc__,
-            status_code=each.status, response_model=each.answer, openapi_extra=requires(each.scope),
-        )  # fmt: skip
-
-
-def _signature(route: WorkerRoute) -> Callable[..., None]:
-    """A function with the parameters and the body of a route, for FastAPI to read."""
-
-    def elsewhere(**_: Any) -> None:
-        """Never called."""
-
-    kinds: dict[str, Any] = {name: _PATHS[name] for name in re.findall(r"{(\w+)}", route.path)}
-    kinds |= {"key": RequiredKey} if route.keyed else {}
-    kinds |= {"body": route.body} if route.body is not None else {}
-    named = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind) for name, kind in kinds.items()]
-    elsewhere.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
-    return elsewhere
-
-
 # --- the document ----------------------------------------------------------------------------------------------------
 
+SCHEMAS = "#/components/schemas/"
 
-def document(app: FastAPI) -> dict[str, Any]:
-    """The document of this application."""
-    made = app.openapi()
-    made["tags"] = [{"name": name, "description": text} for name, text in TAGS.items()]
-    made["components"]["securitySchemes"] = {"key": SECURITY_SCHEME}
-    for path, method, operation in _operations(made):
-        operation["tags"] = [_tag(path, method)]
+
+class Schemas(GenerateJsonSchema):
+    """Schemas without defaults of null: generators take a field with a default for one that is always there."""
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        about = super().default_schema(schema)
+        return {name: value for name, value in about.items() if name != "default" or value is not None}
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The document of all routes."""
+    kinds: dict[tuple[str, str], Any] = {("answer", "ProblemDetails"): ProblemDetails}
+    for route in ROUTES:
+        kinds |= {} if route.body is None else {("body", route.name): route.body}
+        kinds |= {} if isinstance(route.answer, File) else {("answer", route.name): route.answer}
+    schemas, definitions = TypeAdapter.json_schemas(
+        [
+            (key, "validation" if key[0] == "body" else "serialization", TypeAdapter(kind))
+            for key, kind in kinds.items()
+        ],
+        ref_template=SCHEMAS + "{model}",
+        schema_generator=Schemas,
+    )
+    references = {key: schema for (key, _), schema in schemas.items()}
+    paths: dict[str, Any] = {}
+    for route in ROUTES:
+        path = route.path.replace(":path}", "}")
+        paths.setdefault(path, {})[route.method.lower()] = _operation(path, route, references)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "budgetbandits", "description": DESCRIPTION, "version": version("budgetbandits")},
+        "paths": paths,
+        "components": {"schemas": definitions["$defs"], "securitySchemes": {"key": SECURITY_SCHEME}},
+        "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
+    }
+
+
+def _operation(path: str, route: Route[Any], references: dict[Any, Any]) -> dict[str, Any]:
+    about = inspect.getdoc(route.function) or ""
+    operation: dict[str, Any] = {
+        "tags": [_tag(path, route.method)],
         # the first sentence, or its first part
-        operation["summary"] = re.split(r"[:;.](?: |$)", operation["description"], maxsplit=1)[0]
-        good = {code: each for code, each in operation["responses"].items() if code.startswith("2")}
-        problems = {str(code): PROBLEM_RESPONSES[code] for code in _problem_codes(path, method, operation)}
-        for each in good.values():
-            each["description"] = each["description"].replace("Successful Response", "Done.")
-        operation["responses"] = good | problems
-    return made
+        "summary": re.split(r"[:;.](?: |$)", about, maxsplit=1)[0], "description": about, "operationId": route.name,
+        "security": [] if route.scope is None else [{"key": [route.scope]}],
+    }  # fmt: skip
+    if parameters := list(_parameters(path, route)):
+        operation["parameters"] = parameters
+    if route.body is not None:
+        content = {"application/json": {"schema": references["body", route.name]}}
+        operation["requestBody"] = {"content": content} | ({} if route.body.optional else {"required": True})
+    problems = {str(code): PROBLEM_RESPONSES[code] for code in _problem_codes(route)}
+    operation["responses"] = {str(route.status): _answer(route, references)} | problems
+    return operation
 
 
-def _operations(made: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for path, operations in made["paths"].items():
-        for method, operation in operations.items():
-            yield path, method, operation
+def _parameters(path: str, route: Route[Any]) -> Iterator[dict[str, Any]]:
+    for name in re.findall(r"{(\w+)}", path):
+        yield {"name": name, "in": "path", "required": True, "schema": NAME, "description": PATHS[name]}
+    if route.query is not None:
+        for name, schema in route.query.model_json_schema(schema_generator=Schemas)["properties"].items():
+            about = schema.pop("description")
+            yield {"name": name, "in": "query", "required": False, "schema": schema, "description": about}
+    if route.keyed is not None:
+        required, about = route.keyed == "must", KEYS[route.keyed]
+        yield {"name": "Idempotency-Key", "in": "header", "required": required, "schema": NAME, "description": about}
+
+
+def _answer(route: Route[Any], references: dict[Any, Any]) -> dict[str, Any]:
+    if not isinstance(route.answer, File):
+        return {"description": "Done.", "content": {"application/json": {"schema": references["answer", route.name]}}}
+    content = {kind: {"schema": {"type": "string"}} for kind in route.answer.media_types}
+    headers = {
+        name: {"description": about, "schema": {"type": "integer"}} for name, about in route.answer.headers.items()
+    }
+    return {"description": route.answer.description, "content": content} | ({"headers": headers} if headers else {})
 
 
 def _tag(path: str, method: str) -> str:
@@ -151,30 +175,29 @@ def _tag(path: str, method: str) -> str:
         return "server"
     if parts[1] in ("keys", "webhooks", "shared-budgets"):
         return parts[1]
-    if {"decisions", "feedback"} & set(parts) and method == "post":
+    if {"decisions", "feedback"} & set(parts) and method == "POST":
         return "decisions"
     return "records" if parts[-1] in ("decisions", "{decision}", "events", "export", "verify") else "campaigns"
 
 
-def _problem_codes(path: str, method: str, operation: dict[str, Any]) -> list[int]:
+def _problem_codes(route: Route[Any]) -> list[int]:
     """The statuses of the problems that a route may answer with."""
-    found = {503} if path != "/healthz" else set[int]()
-    if operation["security"]:
-        found |= {401, 403, 422, 429}
-        sends, lists = method != "get", any(each["name"] == "after" for each in operation.get("parameters", ()))
-        found |= {409, 411, 413} if sends else set()
+    codes = {503} if route.path != "/healthz" else set[int]()
+    if route.scope is not None:
+        codes |= {401, 403, 422, 429}
+        codes |= {409, 411, 413} if route.method != "GET" else set()
         # a campaign, decision, arm or key may be in the path, in the body or a cursor
-        found |= {404} if "{" in path or "requestBody" in operation or lists else set()
-    found |= {402} if operation["operationId"] in ("decide", "decide_many") else set()
-    found |= {507} if operation["operationId"] in ("export", "verify", "verify_shared_budget") else set()
-    return sorted(found)
+        cursor = route.query is not None and "after" in route.query.model_fields
+        codes |= {404} if "{" in route.path or route.body is not None or cursor else set()
+    codes |= {402} if route.decides else set()
+    codes |= {507} if route.long else set()
+    return sorted(codes)
 
 
 class OpenApiDocument:
     """The document as a route, open to all: made when it is first asked for, and kept."""
 
-    def __init__(self, app: FastAPI) -> None:
-        self._app = app
+    def __init__(self) -> None:
         self._made: dict[str, tuple[bytes, str, str]] = {}
         """By the path below which it is published: the document, its tag, and the page for people."""
 
@@ -185,11 +208,11 @@ class OpenApiDocument:
         return self._made[path]
 
     def _make(self, path: str) -> tuple[bytes, str, str]:
-        made = document(self._app)
+        made = document()
         content = to_json(made | ({"servers": [{"url": path}]} if path else {}))
         return content, f'"{hashlib.sha256(content).hexdigest()[:16]}"', _page(made)
 
-    async def __call__(self, request: Request) -> Response:
+    async def show(self, request: Request) -> Response:
         content, tag, _ = await self._get()
         headers = {"ETag": tag, "Cache-Control": "no-cache"}
         known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
@@ -197,7 +220,7 @@ class OpenApiDocument:
             return Response(status_code=304, headers=headers)
         return Response(content, media_type="application/json", headers=headers)
 
-    async def show(self, _: Request) -> Response:
+    async def show_page(self, _: Request) -> Response:
         """The same as a page for people; it needs no script and nothing from elsewhere."""
         return html_response((await self._get())[2])
 
@@ -206,7 +229,11 @@ class OpenApiDocument:
 
 
 def _page(made: dict[str, Any]) -> str:
-    shown = [_shown(*each) for each in _operations(made)]
+    shown = [
+        _shown(path, method, operation)
+        for path, operations in made["paths"].items()
+        for method, operation in operations.items()
+    ]
     tags = [(name, text, [each for each in shown if each["tag"] == name]) for name, text in TAGS.items()]
     schemas = {name: _fields(schema) for name, schema in made["components"]["schemas"].items()}
     return render(
