@@ -212,6 +212,16 @@ class Policy(ABC, Generic[S]):
     uses_features: ClassVar[bool] = False
     """Whether it looks at the features of requests: `Knowledge.features` says how many these have."""
 
+    def rule_kind(self, horizon: float) -> str:
+        """The kind of rule with which it plays a budget for this number of requests, for which there may be a compiled engine:
+        "index", "score", "beta", "explore first", "paced" or "priced"; empty for a rule of no kind."""
+        return ""
+
+    @property
+    def priors(self) -> tuple[tuple[tuple[float, float], ...], ...]:
+        """The priors that were given to it, each as one pair for all arms or one for each; none for most."""
+        return ()
+
     @property
     def needs(self) -> frozenset[str]:
         """The names of `KNOWLEDGE` that must be known before the game; none for most. A class may set an attribute."""
@@ -229,6 +239,10 @@ class Policy(ABC, Generic[S]):
     def new_arm_state(self, state: S, known: Knowledge) -> S:
         """The state of one more arm, for `State.extend`."""
         return self.start(1, known)
+
+    def make_segments(self, state: S, count: int) -> bool:
+        """Open segments until there are ``count``; False if the policy does not look at requests."""
+        return False
 
     @abstractmethod
     def choose(self, state: S, rng: np.random.Generator) -> int | None:
@@ -350,6 +364,11 @@ class RequestPolicy(Policy[S]):
     @abstractmethod
     def open_segment(self, state: S) -> int:
         """One more segment, by its number."""
+
+    def make_segments(self, state: S, count: int) -> bool:
+        while self.segments(state) < count:
+            self.open_segment(state)
+        return True
 
     @abstractmethod
     def choose(self, state: S, rng: np.random.Generator, request: Request = NO_REQUEST_INFO) -> int | None:

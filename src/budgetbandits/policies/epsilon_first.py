@@ -16,7 +16,7 @@ AAAI 2010.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -54,11 +54,16 @@ class EpsilonFirst(TallyPolicy[Exploration]):
     reference = "Tran-Thanh et al., AAAI 2010, as in Xia et al. 2015"
     proven = "O(B^(2/3)) with the best ε"
     needs = frozenset({"budget"})
+    greedy: ClassVar[bool] = False
+    """Whether the best affordable arm may change while it exploits."""
     epsilon: float = 0.1
 
     def __post_init__(self) -> None:
         if not 0.0 < self.epsilon < 1.0:
             raise BadParameter(f"{self.name}: epsilon is {self.epsilon}; use a share between 0 and 1")
+
+    def rule_kind(self, horizon: float) -> str:
+        return "explore first"
 
     def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> Exploration:
         return Exploration(**vars(super().start(arms, known)), ratio=np.full(arms, -np.inf))
@@ -113,6 +118,7 @@ class EpsilonFirstGreedy(EpsilonFirst):
     reference = "Tran-Thanh et al., AAAI 2010"
     proven = "O(B^(2/3)) with the best ε"
     needs = frozenset({"budget", "costs"})
+    greedy = True
 
     def ratio(self, state: Exploration) -> Array:
         return np.asarray(state.mean_reward / state.known.costs)

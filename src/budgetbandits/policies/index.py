@@ -87,6 +87,12 @@ class IndexPolicy(TallyPolicy[T]):
     softmax: ClassVar[bool] = False
     """Whether the arm is drawn in proportion to the exponential of its index, instead of the highest index."""
 
+    lead: ClassVar[float] = 0.0
+    """What the likelihood must gain before a prior is fitted to all arms (`policies.prior`); 0: there is none."""
+
+    def rule_kind(self, horizon: float) -> str:
+        return "index"
+
     def extras(self, state: T) -> tuple[Any, ...]:
         """Further arguments of the index: hyper-parameters, or what all arms together say."""
         return ()

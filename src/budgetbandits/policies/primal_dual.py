@@ -110,6 +110,10 @@ class PrimalDualBwK(PDBwK[PricedState]):
     def needs(self) -> frozenset[str]:
         return frozenset({"budget", "horizon"} if self.horizon is None else {"budget"})
 
+    def rule_kind(self, horizon: float) -> str:
+        # without a horizon the prices stand still
+        return "priced" if min(horizon, self.horizon or math.inf) < math.inf else "index"
+
     def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> PricedState:
         return PricedState(**vars(super().start(arms, known)))
 

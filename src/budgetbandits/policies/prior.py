@@ -117,7 +117,7 @@ class PriorPolicy(MoneyPolicy):
     lead  what the logarithm of the likelihood must gain before the uniform prior is given up
     """
 
-    lead: float = 3.0
+    lead: float = 3.0  # type: ignore[misc] # a constant of other rules
 
     def __post_init__(self) -> None:
         self.positive(lead=self.lead)

@@ -59,6 +59,9 @@ class SamplingPolicy(Policy[P]):
     learn: ClassVar[Callable[..., None]]
     state_class: ClassVar[type[Posterior]] = Posterior
 
+    def rule_kind(self, horizon: float) -> str:
+        return "score"
+
     def prior(self) -> tuple[float, ...]:
         """The statistics of an arm before its first pull."""
         raise BadParameter(f"{self.name} has no prior; let prior return the statistics of an arm never pulled")

@@ -51,6 +51,10 @@ class Tally(State):
         free = np.full(len(cost), np.inf)
         return float(np.divide(reward, cost, out=free, where=cost > 0.0).max(initial=0.0))
 
+    def fill(self, reward: Array, reward_squared: Array, cost: Array, cost_squared: Array, product: Array) -> None:
+        """Replace the sums that are kept, of those that there are."""
+        self.reward[:], self.reward_squared[:], self.cost[:] = reward, reward_squared, cost
+
     @property
     def spent(self) -> float:
         """The money spent out of this budget."""
@@ -69,6 +73,10 @@ class Moments(Tally):
     cost_squared: Array = field(default_factory=lambda: np.zeros(0))
     product: Array = field(default_factory=lambda: np.zeros(0))
     """The sum of reward times cost."""
+
+    def fill(self, reward: Array, reward_squared: Array, cost: Array, cost_squared: Array, product: Array) -> None:
+        super().fill(reward, reward_squared, cost, cost_squared, product)
+        self.cost_squared[:], self.product[:] = cost_squared, product
 
     @property
     def moments(self) -> tuple[Array, Array, Array]:

@@ -78,12 +78,17 @@ class BetaThompson(SamplingPolicy[BetaState]):
     prior_reward: Prior = UNIFORM
     kappa: float = 1.0
 
+    ignores_costs: ClassVar[bool] = False
+    """Whether it ranks arms by their rewards alone."""
     state_class = BetaState
     learn = staticmethod(learn)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prior_reward", pairs(self.prior_reward, f"{self.name}: prior_reward"))
         self.between(KAPPA_MIN, KAPPA_MAX, kappa=self.kappa)
+
+    def rule_kind(self, horizon: float) -> str:
+        return "beta"
 
     @property
     def priors(self) -> tuple[Pairs, Pairs]:
@@ -170,6 +175,7 @@ class Thompson(BetaThompson):
     label = "Thompson"
     reference = "Thompson 1933"
     proven = "O(ln B) if every cost is 1"
+    ignores_costs = True
     score = staticmethod(reward_score)
 
     def draw(self, state: BetaState, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:

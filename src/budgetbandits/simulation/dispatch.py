@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,13 @@ import numpy as np
 from budgetbandits.errors import NotANumber
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
-from budgetbandits.policies.index import IndexPolicy
-from budgetbandits.policies.paced.policy import PacedThompson
-from budgetbandits.policies.primal_dual import PrimalDualBwK
-from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.policies.thompson import BetaThompson, BudgetedThompson, Thompson
 from budgetbandits.problems.linear import LinearStream
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.engine_support import DRIVER_METHODS, EngineUnsupported, check_methods, methods
 from budgetbandits.simulation.engines.epsilon_first.engine import EpsilonFirstGames
-from budgetbandits.simulation.engines.index.conformance import check_policy
+from budgetbandits.simulation.engines.index.conformance import check_policy as check_index
 from budgetbandits.simulation.engines.index.engine import PLAIN_LOOP_ARMS_MAX, IndexGames, how_played
 from budgetbandits.simulation.engines.paced.engine import PacedGames
 from budgetbandits.simulation.engines.paced.engine import check_policy as check_paced
@@ -30,8 +26,7 @@ from budgetbandits.simulation.engines.sampling.engine import SamplingGames
 from budgetbandits.simulation.engines.sampling.engine import check_policy as check_sampling
 from budgetbandits.simulation.engines.thompson.engine import ThompsonGames, why_not_lazily
 from budgetbandits.simulation.outcome import Engine
-
-CompiledGames = ThompsonGames | SamplingGames | IndexGames | EpsilonFirstGames | PacedGames
+from budgetbandits.simulation.parallel import Player
 
 PLAIN_SAMPLING, PLAIN_INDEX, PLAIN_PACED = "sampling plain loop", "index plain loop", "paced plain loop"
 HORIZON_REASON = "with a horizon, no engine plays many requests at once"
@@ -39,79 +34,108 @@ HORIZON_REASON = "with a horizon, no engine plays many requests at once"
 EPSILON_FIRST_METHODS = (*DRIVER_METHODS, "add_history", "ratio", "affordable", "commit")
 """The methods that the engine of ε-first stands in for."""
 
-THOMPSON_METHODS: dict[type[BetaThompson], dict[str, tuple[Any, ...]]] = {
+THOMPSON_METHODS: dict[type[Policy], dict[str, tuple[Any, ...]]] = {
     kind: methods(kind, *DRIVER_METHODS, "add_history", "draw") for kind in (BudgetedThompson, Thompson)
 }
 """The methods that the engine of Thompson sampling stands in for."""
 
 
+# --- which engine plays ----------------------------------------------------------------------------------------------
+
+
 def engine_for(problem: Environment, policy: Policy, horizon: float = math.inf) -> Engine:
     """The fastest engine that plays the policy as it is written, and why not a faster one."""
-    if isinstance(problem, LinearStream):
-        return Engine("reference", "no compiled engine knows requests with features")
-    if policy.own_scales and problem.scales is not None and not _paced(policy, horizon):
-        return Engine(
-            "reference", "among the compiled engines, only the one of bts-paced learns costs on scales of the arms' own"
-        )
     try:
-        if _paced(policy, horizon):
-            check_paced(policy)
-            return Engine(PLAIN_PACED)
-        if isinstance(problem, RequestStream):
-            return Engine(
-                "reference", "among the compiled engines, only the one of bts-paced and primal-dual-bwk knows streams"
-            )
-        if isinstance(policy, BetaThompson):
-            engine = _thompson(policy)
-            return Engine(PLAIN_SAMPLING, engine.reason or HORIZON_REASON) if horizon < math.inf else engine
-        if isinstance(policy, SamplingPolicy):
-            check_sampling(policy)
-            return Engine(PLAIN_SAMPLING)
-        if isinstance(policy, EpsilonFirst):
-            known = EpsilonFirstGreedy if isinstance(policy, EpsilonFirstGreedy) else EpsilonFirst
-            check_methods(policy, methods(known, *EPSILON_FIRST_METHODS))
-            if horizon < math.inf:
-                return Engine("reference", "the engine of ε-first knows no horizon")
-            return Engine("epsilon-first")
-        if isinstance(policy, IndexPolicy):
-            rule = check_policy(policy)
-            engine = how_played(rule, len(problem))
-            return Engine(PLAIN_INDEX, engine.reason or HORIZON_REASON) if horizon < math.inf else engine
+        return _fastest(problem, policy, horizon)
     except EngineUnsupported as reason:
         return Engine("reference", str(reason))
-    return Engine("reference", "it is none of the policies with a compiled engine, and has no index that makes one")
 
 
-def _paced(policy: Policy, horizon: float) -> bool:
-    """Whether the policy is one of those that look at the horizon, and has one. Without a horizon the prices of
-    `primal-dual-bwk` stand still, and a faster engine plays it."""
-    if isinstance(policy, PrimalDualBwK):
-        return min(horizon, policy.horizon or math.inf) < math.inf
-    return isinstance(policy, PacedThompson)
+def _fastest(problem: Environment, policy: Policy, horizon: float) -> Engine:
+    kind = policy.rule_kind(horizon)
+    paced = kind in ("paced", "priced")
+    if isinstance(problem, LinearStream):
+        raise EngineUnsupported("no compiled engine knows requests with features")
+    if policy.own_scales and problem.scales is not None and not paced:
+        raise EngineUnsupported(
+            "among the compiled engines, only the one of bts-paced learns costs on scales of the arms' own"
+        )
+    if isinstance(problem, RequestStream) and not paced:
+        raise EngineUnsupported(
+            "among the compiled engines, only the one of bts-paced and primal-dual-bwk knows streams"
+        )
+    if kind not in ENGINE_BY_KIND:
+        raise EngineUnsupported("it is none of the policies with a compiled engine, and has no index that makes one")
+    return ENGINE_BY_KIND[kind](policy, len(problem), horizon)
 
 
-def _thompson(policy: BetaThompson) -> Engine:
-    if type(policy) not in (BudgetedThompson, Thompson):
+def _plain(name: str, reason: str, horizon: float) -> Engine:
+    """The plain loop of this name, where the horizon or a reason rules out a faster engine."""
+    return Engine(name, reason or (HORIZON_REASON if horizon < math.inf else ""))
+
+
+def _index(policy: Any, arms: int, horizon: float) -> Engine:
+    engine = how_played(check_index(policy), arms)
+    return _plain(PLAIN_INDEX, engine.reason, horizon) if horizon < math.inf else engine
+
+
+def _beta(policy: BetaThompson, arms: int, horizon: float) -> Engine:
+    if type(policy) not in THOMPSON_METHODS:
         raise EngineUnsupported("it is a Thompson sampling of its own, and the engine plays exactly bts and thompson")
     check_methods(policy, THOMPSON_METHODS[type(policy)])
     reason = why_not_lazily(policy)
-    return Engine(PLAIN_SAMPLING, reason) if reason else Engine("thompson")
+    return _plain(PLAIN_SAMPLING, reason, horizon) if reason or horizon < math.inf else Engine("thompson")
+
+
+def _score(policy: Any, arms: int, horizon: float) -> Engine:
+    check_sampling(policy)
+    return Engine(PLAIN_SAMPLING)
+
+
+def _explore_first(policy: EpsilonFirst, arms: int, horizon: float) -> Engine:
+    check_methods(policy, methods(EpsilonFirstGreedy if policy.greedy else EpsilonFirst, *EPSILON_FIRST_METHODS))
+    if horizon < math.inf:
+        raise EngineUnsupported("the engine of ε-first knows no horizon")
+    return Engine("epsilon-first")
+
+
+def _paced(policy: Policy, arms: int, horizon: float) -> Engine:
+    check_paced(policy)
+    return Engine(PLAIN_PACED)
+
+
+ENGINE_BY_KIND: dict[str, Callable[[Any, int, float], Engine]] = {
+    "beta": _beta,
+    "score": _score,
+    "explore first": _explore_first,
+    "index": _index,
+    "paced": _paced,
+    "priced": _paced,
+}
+"""By kind of rule (`Policy.rule_kind`): the engine for a policy, a number of arms and a horizon."""
+
+
+# --- players ---------------------------------------------------------------------------------------------------------
+
+
+Budgets = Sequence[float]
+
+PLAYERS: dict[str, Callable[[Any, Any, Budgets, bool, float], Player]] = {
+    "thompson": lambda problem, policy, budgets, common, _: ThompsonGames(problem, policy, budgets, common),
+    "epsilon-first": lambda problem, policy, budgets, common, _: EpsilonFirstGames(problem, policy, budgets, common),
+    PLAIN_SAMPLING: lambda problem, policy, budgets, _, horizon: SamplingGames(problem, policy, budgets, horizon),
+    PLAIN_PACED: lambda problem, policy, budgets, _, horizon: PacedGames(problem, policy, budgets, horizon),
+    **dict.fromkeys(("index blocks", "index bounds", PLAIN_INDEX), IndexGames),
+}
+"""By the name of an engine: what plays a policy on a problem at some budgets, with outcomes that all policies share or
+not, for a horizon."""
 
 
 def player(
-    problem: Environment, policy: Policy, budgets: Sequence[float], common: bool = False, horizon: float = math.inf
-) -> CompiledGames:
-    """The engine that `engine_for` found, ready to play; with outcomes that all policies share if ``common``."""
-    if _paced(policy, horizon):
-        return PacedGames(problem, policy, budgets, horizon)
-    assert isinstance(problem, Problem)
-    if horizon == math.inf and isinstance(policy, BudgetedThompson | Thompson) and not why_not_lazily(policy):
-        return ThompsonGames(problem, policy, budgets, common)
-    if isinstance(policy, SamplingPolicy):
-        return SamplingGames(problem, policy, budgets, horizon)
-    if isinstance(policy, EpsilonFirst):
-        return EpsilonFirstGames(problem, policy, budgets, common)
-    return IndexGames(problem, policy, budgets, common, horizon=horizon)
+    problem: Environment, policy: Policy, budgets: Budgets, common: bool = False, horizon: float = math.inf
+) -> Player:
+    """The compiled engine that `engine_for` finds, ready to play."""
+    return PLAYERS[engine_for(problem, policy, horizon).name](problem, policy, budgets, common, horizon)
 
 
 _WARM_KINDS: set[tuple[object, ...]] = set()

@@ -32,18 +32,19 @@ def methods(kind: type, *names: str) -> dict[str, tuple[Any, ...]]:
 def check_methods(policy: Policy, known: Mapping[str, tuple[Any, ...]]) -> None:
     """Raise `EngineUnsupported` if one of the policy's methods is none of those known under its name."""
     for name, functions in known.items():
-        found = _as_written(policy, name)
-        if not any(found is function for function in functions):
+        written = _as_written(policy, name)
+        if not any(written is function for function in functions):
             article = "an" if name[0] in "aeiou" else "a"
             raise EngineUnsupported(f"it has {article} {name.lstrip('_')} of its own, which no compiled engine knows")
 
 
 def _as_written(policy: Policy, name: str) -> Any:
-    """The same as `inspect.getattr_static`, which looks out for classes in disguise and takes many times as long."""
+    """The same as `inspect.getattr_static`, which looks out for classes in disguise and takes many times as long; None
+    for what the policy does not have."""
     for namespace in (getattr(policy, "__dict__", {}), *map(vars, type(policy).__mro__)):
         if name in namespace:
             return namespace[name]
-    raise AttributeError(f"{policy!r} has no {name!r}")
+    return None
 
 
 _RESULTS: dict[object, Any] = {}

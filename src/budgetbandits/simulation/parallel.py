@@ -64,9 +64,10 @@ class Work:
     def play(self, runs: Iterable[int]) -> Iterator[list[Game]]:
         player: Player
         if self.engine.compiled:
-            from budgetbandits.simulation.dispatch import player as compiled_player
+            from budgetbandits.simulation.dispatch import PLAYERS
 
-            player = compiled_player(self.problem, self.policy, self.budgets, self.common, self.horizon)
+            start = PLAYERS[self.engine.name]
+            player = start(self.problem, self.policy, self.budgets, self.common, self.horizon)
         else:
             player = ReferencePlayer(self.problem, self.policy, self.budgets, self.horizon)
         longest = self.max_rounds or (1 << 60 if self.engine.compiled else 100_000_000)

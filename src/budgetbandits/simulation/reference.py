@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import Knowledge, Policy, Request, RequestPolicy, State
+from budgetbandits.policies.base import Knowledge, Policy, Request, State
 from budgetbandits.problems.linear import LinearStream
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
@@ -107,10 +107,8 @@ def requests_of(problem: Environment, policy: Policy, state: State) -> list[tupl
     """The requests of each part, as a policy that looks at requests sees them; other policies see nothing."""
     if not isinstance(problem, RequestStream):
         return [()]
-    if not isinstance(policy, RequestPolicy):
+    if not policy.make_segments(state, len(problem.segments)):
         return [()] * len(problem.parts)
-    while policy.segments(state) < len(problem.segments):
-        policy.open_segment(state)
     return [(Request(part % len(problem.segments), future_arms=arms),) for part, arms in enumerate(problem.future_arms)]
 
 

@@ -20,7 +20,7 @@ from budgetbandits.allocation.propensity import Chances, chances
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import ArmMask, Array
 from budgetbandits.numerics.fluid import arms_at_rate, best_mix
-from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy
+from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request
 from budgetbandits.policies.paced.statistics import SMALLEST_COST
 from budgetbandits.problems.records import ReplayTable
 from budgetbandits.validation import integer, positive
@@ -227,16 +227,14 @@ class _TableGame:
     def __init__(self, learner: Learner, table: ReplayTable, money: float, scale: Array, reward_max: float) -> None:
         self._learner, self._table, self._money = learner, table, money
         self._scale, self._reward_max = scale, reward_max
-        if isinstance(learner.policy, RequestPolicy):
-            while learner.policy.segments(learner.state) < len(table.segments):
-                learner.policy.open_segment(learner.state)
+        self._by_request = learner.policy.make_segments(learner.state, len(table.segments))
         self.spent = self.earned = 0.0
         self.unanswered = 0
 
     def _request(self, number: int) -> Request:
         """The request as the policy sees it."""
         policy, table = self._learner.policy, self._table
-        if not isinstance(policy, RequestPolicy):
+        if not self._by_request:
             return NO_REQUEST_INFO
         features = table.features[number] if policy.uses_features and table.feature_names else None
         return Request(int(table.segment[number]), features=features)

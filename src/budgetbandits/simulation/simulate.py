@@ -12,7 +12,6 @@ import numpy as np
 from budgetbandits.errors import BadParameter, BudgetBanditsError, MissingExtra, install
 from budgetbandits.policies.base import Policy
 from budgetbandits.policies.files import policy_of
-from budgetbandits.policies.thompson import BetaThompson
 from budgetbandits.problems.problem import Problem
 from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.simulation.engine_support import attributed_to
@@ -160,7 +159,7 @@ def choose_engine(
 
 def _check_priors(policy: Policy, arms: int) -> None:
     """In a game no arm comes later, so a prior for one that is not there is a mistake."""
-    most = max(map(len, policy.priors)) if isinstance(policy, BetaThompson) else 1
+    most = max(map(len, policy.priors), default=1)
     if most > max(arms, 1):
         raise BadParameter(
             f"{policy.spec} has priors of {most} arms, and the problem has {arms}; give one for each arm"

@@ -130,6 +130,9 @@ class PacedThompson(PlanPolicy[PacedState]):
         if self.trials not in (0.0, 1.0):
             raise BadParameter(f"{self.name}: trials is {self.trials}; use 1 for Bernoulli trials, 0 for none")
 
+    def rule_kind(self, horizon: float) -> str:
+        return "paced"
+
     def start(self, arms: int, known: Knowledge = NOTHING_KNOWN) -> PacedState:
         return PacedState(
             active=np.ones(arms, dtype=bool),

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.epsilon_first import EpsilonFirst, EpsilonFirstGreedy
+from budgetbandits.policies.epsilon_first import EpsilonFirst
 from budgetbandits.policies.kube import SLACK
 from budgetbandits.problems.problem import Problem
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
@@ -129,7 +129,7 @@ class _NumpyGame:
         self._budget = budget * tables.cost_scale
         self._tolerance = TOLERANCE * tables.cost_scale
         self._exploration = games._policy.epsilon * budget * tables.cost_scale
-        self._greedy = isinstance(games._policy, EpsilonFirstGreedy)
+        self._greedy = games._policy.greedy
         self._prices = games._problem.cost_means * tables.cost_scale if self._greedy else np.zeros(arms)
         self._pulls = np.zeros(arms, dtype=np.int64)
         self._reward, self._cost = np.zeros(arms), np.zeros(arms)

@@ -17,8 +17,7 @@ from budgetbandits.errors import BadParameter, NotANumber
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.policies.base import Knowledge, State
 from budgetbandits.policies.index import IndexPolicy, check_arity, index_of, rounded_money
-from budgetbandits.policies.prior import PriorMoments, PriorPolicy
-from budgetbandits.policies.statistics import Moments, Tally
+from budgetbandits.policies.statistics import Tally
 from budgetbandits.problems.distributions import OutcomeLaw
 from budgetbandits.problems.problem import Arm, Problem
 from budgetbandits.simulation.engine_support import EngineUnsupported, check_once
@@ -59,7 +58,7 @@ def made_up_states(policy: IndexPolicy, arms: int, known: Knowledge) -> list[Tal
         state.cost[:] = cost * state.pulls
         if state.cost.sum() > 0.0:
             state.cost *= min(1.0, 0.5 * state.known.budget / state.cost.sum())
-        _add_moments(state, rng.random((2, arms)))
+        _add_moments(policy, state, rng.random((2, arms)))
         states.append(state)
     return states
 
@@ -75,21 +74,26 @@ def corner_states(policy: IndexPolicy, arms: int, known: Knowledge) -> list[Tall
             state.reward[changed] = reward * state.pulls[changed]
             state.reward_squared[changed] = reward * state.pulls[changed]
             state.cost[changed] = cost * state.pulls[changed]
-            _add_moments(state, np.zeros((2, arms)))
+            _add_moments(policy, state, np.zeros((2, arms)))
             states.append(state)
     return states
 
 
-def _add_moments(state: Tally, spread: Array) -> None:
-    """Variances of the costs and covariances that the means allow, if the state has any."""
-    if isinstance(state, Moments):
-        reward, cost = state.mean_reward, state.mean_cost
-        variance = np.maximum(state.reward_squared / state.pulls - reward * reward, 0.0)
-        cost_variance = spread[0] * cost * (1.0 - cost)
-        state.cost_squared[:] = (cost * cost + cost_variance) * state.pulls
-        state.product[:] = (reward * cost + (2.0 * spread[1] - 1.0) * np.sqrt(variance * cost_variance)) * state.pulls
-    if isinstance(state, PriorMoments):
-        state.prior[:] = np.array([0.5, 2.0, 4.0, 8.0])[:, None] * (1.0 + spread[0, 0])
+def _add_moments(policy: IndexPolicy, state: Tally, spread: Array) -> None:
+    """Variances of the costs and covariances that the means allow, and a prior, if the state has any."""
+    reward, cost = state.mean_reward, state.mean_cost
+    variance = np.maximum(state.reward_squared / state.pulls - reward * reward, 0.0)
+    cost_variance = spread[0] * cost * (1.0 - cost)
+    cost_squared = (cost * cost + cost_variance) * state.pulls
+    product = (reward * cost + (2.0 * spread[1] - 1.0) * np.sqrt(variance * cost_variance)) * state.pulls
+    state.fill(state.reward, state.reward_squared, state.cost, cost_squared, product)
+    if policy.lead > 0.0:
+        _prior_of(state)[:] = np.array([0.5, 2.0, 4.0, 8.0])[:, None] * (1.0 + spread[0, 0])
+
+
+def _prior_of(state: Tally) -> Array:
+    """The prior in the state of a policy that fits one."""
+    return np.asarray(vars(state)["prior"])
 
 
 def extras_at(
@@ -108,7 +112,7 @@ def extras_at(
         if place == 0 and rule.kind not in (CONSTANT, OWN):
             for state, extras in zip((*states, *corners), found, strict=True):
                 _check_first(policy, rule, state, extras)
-        elif rule.kind not in (MOMENTS, MONEY) or place > (6 if isinstance(policy, PriorPolicy) else 2):
+        elif rule.kind not in (MOMENTS, MONEY) or place > (6 if policy.lead > 0.0 else 2):
             _check_constant([extras[place] for extras in found], place, own=place == 0 and rule.kind == OWN)
     for state, extras in zip(states, found[: len(states)], strict=True):
         _check_index(policy, rule, state, extras)
@@ -129,11 +133,11 @@ def _check_first(policy: IndexPolicy, rule: IndexRule, state: Tally, extras: tup
     """A first extra that the engines work out by themselves, such as the variance, must be the policy's."""
     expected: tuple[Any, ...] = (np.maximum(state.reward_squared / state.seen - state.mean_reward**2, 0.0),)
     if rule.kind in (MOMENTS, MONEY):
-        expected = state.moments if isinstance(state, Moments) else (None,)
+        expected = getattr(state, "moments", (None,))
         if rule.kind == MONEY:
             expected = (*expected[:2], np.asarray(rounded_money(state.left)))
-        if isinstance(state, PriorMoments):
-            expected = (*expected, *state.prior[:, 0])
+        if policy.lead > 0.0:
+            expected = (*expected, *_prior_of(state)[:, 0])
             if len(extras) < len(expected):
                 raise EngineUnsupported("its extras do not begin with prior_extras, which the engine writes to")
     elif rule.kind == FLOOR_SEEN:

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from budgetbandits.errors import NotANumber
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import Knowledge, Policy
+from budgetbandits.policies.base import Knowledge
 from budgetbandits.policies.index import IndexPolicy, check_arity, not_a_number
 from budgetbandits.policies.kube import SLACK
-from budgetbandits.policies.prior import PriorPolicy
-from budgetbandits.policies.statistics import Moments, Tally
+from budgetbandits.policies.statistics import Tally
 from budgetbandits.problems.problem import Problem
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
 from budgetbandits.simulation.engines.index.loops import play_lazily, play_plain
@@ -100,9 +99,8 @@ def one_pull_each(policy: IndexPolicy, arms: int, known: Knowledge) -> Tally:
     """The simplest state in which a policy may be asked for its extras: every arm has been pulled once."""
     state: Tally = policy.start(arms, known)
     state.pulls[:] = 1
-    state.cost[:] = 0.5
-    if isinstance(state, Moments):
-        state.cost_squared[:] = 0.25
+    nothing, half = np.zeros(arms), np.full(arms, 0.5)
+    state.fill(nothing, nothing, half, half * half, nothing)
     state.first_pulls_done = arms
     return state
 
@@ -127,13 +125,12 @@ class IndexGames:
     def __init__(
         self,
         problem: Problem,
-        policy: Policy,
+        policy: IndexPolicy,
         budgets: Sequence[float],
         common: bool = False,
-        lazy: bool = True,
         horizon: float = math.inf,
+        lazy: bool = True,
     ) -> None:
-        assert isinstance(policy, IndexPolicy)
         rule = rule_of(policy)
         self._engine = how_played(rule, len(problem))
         self._problem = problem
@@ -215,7 +212,7 @@ class IndexGames:
             kind=kind, forced=policy.first_pulls, rounds_matter=not known.ignores_rounds, cost_matters=not known.ignores_cost,
             blocks=self._engine.name == "index blocks", sweeps=finite and known.lazy and kind < MOMENTS,
             softmax=policy.softmax, exploration=policy.exploration(len(self._problem)),
-            lead=policy.lead if isinstance(policy, PriorPolicy) else 0.0,
+            lead=policy.lead,
             reward_unit=1.0 / tables.reward_scale, cost_unit=1.0 / tables.cost_scale, slack=known.error,
         )  # fmt: skip
         for place, (name, extra) in enumerate(zip(EXTRAS, extras, strict=False)):
@@ -229,12 +226,11 @@ class IndexGames:
         arrays, tables = self._record.arrays, self._tables
         state = one_pull_each(self._policy, len(self._problem), what_is_known(self._problem, self._policy, budget))
         state.pulls[:] = arrays["pulls"]
-        state.reward[:] = arrays["rewards"] / tables.reward_scale
-        state.reward_squared[:] = arrays["squares"] / tables.reward_scale**2
-        state.cost[:] = arrays["costs"] / tables.cost_scale
-        if isinstance(state, Moments):
-            state.cost_squared[:] = arrays["cost_squares"] / tables.cost_scale**2
-            state.product[:] = arrays["products"] / (tables.reward_scale * tables.cost_scale)
+        reward, cost = tables.reward_scale, tables.cost_scale
+        state.fill(
+            arrays["rewards"] / reward, arrays["squares"] / reward**2, arrays["costs"] / cost,
+            arrays["cost_squares"] / cost**2, arrays["products"] / (reward * cost),
+        )  # fmt: skip
         value = float(np.broadcast_to(self._policy.scores(state), state.pulls.shape)[arm])
         pulls, rounds = int(state.pulls[arm]), self._record.whole("rounds")
         return not_a_number(self._policy, arm, state.mean_reward[arm], state.mean_cost[arm], pulls, rounds, value)

@@ -8,6 +8,7 @@ compiled again. The engines take the rule as the address of a function, which le
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType
@@ -148,18 +149,20 @@ KINDS = {
     "best ratio": BEST_RATIO,
 }
 
-INDEX_METHODS = methods(IndexPolicy, "select_knowledge", "choose", "scores", "chances", "can_continue") | {
-    "start": (IndexPolicy.start, MomentsPolicy.start, PriorPolicy.start),
-    "observe": (IndexPolicy.observe, MomentsPolicy.observe, PriorPolicy.observe),
+INDEX_METHODS = methods(IndexPolicy, "select_knowledge", "scores", "chances") | {
+    "start": (IndexPolicy.start, MomentsPolicy.start, PriorPolicy.start, PrimalDualBwK.start),
+    "observe": (IndexPolicy.observe, MomentsPolicy.observe, PriorPolicy.observe, PrimalDualBwK.observe),
     "add_history": (IndexPolicy.add_history, MomentsPolicy.add_history, PriorPolicy.add_history),
     "affordable": (IndexPolicy.affordable, FractionalKUBE.affordable),
+    "choose": (IndexPolicy.choose, PrimalDualBwK.choose),
+    "can_continue": (IndexPolicy.can_continue, PrimalDualBwK.can_continue),
 }
 """The methods that the engines of index policies stand in for."""
 
-PRIMAL_DUAL_METHODS = INDEX_METHODS | methods(
-    PrimalDualBwK, "start", "choose", "observe", "can_continue", "_raise_prices", "_common_budget"
-)
-"""The same for `PrimalDualBwK`, whose prices stand still as long as it has no horizon."""
+PRICE_METHODS = {
+    name: (None, *kept) for name, kept in methods(PrimalDualBwK, "_raise_prices", "_common_budget").items()
+}
+"""Those of `PrimalDualBwK`, whose prices stand still as long as it has no horizon; other policies have none."""
 
 
 def rule_of(policy: IndexPolicy) -> IndexRule:
@@ -168,10 +171,10 @@ def rule_of(policy: IndexPolicy) -> IndexRule:
     The engines know how `IndexPolicy` learns and chooses, and the two variants that the library has. A
     policy that does otherwise, or whose index Numba cannot compile, is left to the reference simulator.
     """
-    if isinstance(policy, PrimalDualBwK) and policy.horizon is not None:
+    if policy.rule_kind(math.inf) == "priced":
         raise EngineUnsupported("with a horizon its prices move in every round")
-    check_methods(policy, PRIMAL_DUAL_METHODS if isinstance(policy, PrimalDualBwK) else INDEX_METHODS)
-    if isinstance(policy, PriorPolicy) and (policy.first_pulls or policy.first_extra != "money"):
+    check_methods(policy, INDEX_METHODS | PRICE_METHODS)
+    if policy.lead > 0.0 and (policy.first_pulls or policy.first_extra != "money"):
         raise EngineUnsupported("only a rule without first pulls whose first extra is money has its prior fitted there")
     index = plain(index_of(policy))
     compiled(index)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter, RoundLimit
 from budgetbandits.numerics.arrays import AnyArray, Array
-from budgetbandits.policies.thompson import BetaThompson, BudgetedThompson, Thompson
+from budgetbandits.policies.thompson import BetaThompson
 from budgetbandits.problems.problem import Problem
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
 from budgetbandits.simulation.engines.runtime.draws import new_stream
@@ -235,9 +235,7 @@ def why_not_lazily(policy: BetaThompson) -> str:
 class ThompsonGames:
     """Runs of one policy on one problem."""
 
-    def __init__(
-        self, problem: Problem, policy: BudgetedThompson | Thompson, budgets: Sequence[float], common: bool = False
-    ) -> None:
+    def __init__(self, problem: Problem, policy: BetaThompson, budgets: Sequence[float], common: bool = False) -> None:
         self._policy = policy
         laws = engine_laws(tables_of(problem, sampled=common))
         # counts in the order (reward's successes, failures, cost's successes, failures); all 1 is how a run starts
@@ -248,8 +246,7 @@ class ThompsonGames:
             raise BadParameter(
                 f"a budget of {budgets[-1]:g} buys more than 2^60 rounds of the cheapest arm; lower the budget"
             )
-        classical = isinstance(policy, Thompson)
-        self._run = Run(laws, self._budgets, classical, Settings(), counts, kappa=policy.kappa)
+        self._run = Run(laws, self._budgets, policy.ignores_costs, Settings(), counts, kappa=policy.kappa)
 
     def play(
         self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60, outcomes: CommonOutcomes | None = None
