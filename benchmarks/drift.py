@@ -25,10 +25,13 @@ both. Intervals are 95 %, Student's over games.
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import joblib
 import numpy as np
 import paced_figures
 from llm_routing import COLUMNS, DATA, tables
@@ -178,26 +181,42 @@ def around(values: Array, digits: int = 4) -> str:
     return f"{values.mean():.{digits}f} ± {half:.{digits}f}"
 
 
+def drifting_rewards(policy: str, title: str, runs: int) -> Array:
+    """The mean reward of a request in each game on the stream of this title."""
+    stream, budget, horizon = {name: (stream, budget, horizon) for name, stream, budget, horizon in settings()}[title]
+    played = simulate(stream, policy, [budget], runs=runs, horizon=horizon)
+    assert played.part_pulls is not None
+    return np.asarray((played.part_pulls[:, 0] * stream.reward_means).sum(axis=(1, 2)) / horizon)
+
+
+def replayed_rewards(policy: str, segments: bool, per_request: float, runs: int) -> Array:
+    """The mean reward of a request of the table in each of its orders."""
+    _, test = tables()
+    table = test if segments else test.without_segments()
+    return np.asarray(replay(table, parse_policy(policy), per_request, runs).reward)
+
+
 def show_recorded(policy: str, runs: int) -> None:
-    """Both tables of a policy."""
+    """Print both tables of a policy; all processors are used."""
     versions = (f"{policy}:forget=0", policy)
+    streams, table_cells = list(settings()), list(itertools.product((False, True), RATES))
+    tasks: list[Any] = [
+        joblib.delayed(drifting_rewards)(version, title, runs) for title, *_ in streams for version in versions
+    ]
+    tasks += [joblib.delayed(replayed_rewards)(version, *cell, runs) for cell in table_cells for version in versions]
+    rewards = iter(joblib.Parallel(n_jobs=-1, return_as="generator")(tasks))
     print(f"| stream | `{versions[0]}` | `{policy}` | bound | share of the bound |\n|---|---|---|---|---|", flush=True)
-    for title, stream, budget, horizon in settings():
+    for title, stream, budget, horizon in streams:
         bound = float((fluid_plan(stream, budget, horizon) * stream.reward_means).sum()) / horizon
-        rewards = []
-        for version in versions:
-            played = simulate(stream, version, [budget], runs=runs, horizon=horizon)
-            assert played.part_pulls is not None
-            rewards.append((played.part_pulls[:, 0] * stream.reward_means).sum(axis=(1, 2)) / horizon)
-        cells = [*map(around, rewards), f"{bound:.4f}", f"{100 * rewards[1].mean() / bound:.1f} %"]
+        kept, faded = next(rewards), next(rewards)
+        cells = [around(kept), around(faded), f"{bound:.4f}", f"{100 * faded.mean() / bound:.1f} %"]
         print(f"| {title} | {' | '.join(cells)} |", flush=True)
     print(f"\n| table | `{versions[0]}` | `{policy}` | difference |\n|---|---|---|---|", flush=True)
-    _, test = tables()
-    for title, table in (("without segments", test.without_segments()), ("with segments", test)):
-        for per_request in RATES:
-            before, after = (replay(table, parse_policy(each), per_request, runs).reward for each in versions)
-            change = around(100.0 * (after - before) / before.mean(), 2)
-            print(f"| {title}, {per_request:g} | {around(before)} | {around(after)} | {change} % |", flush=True)
+    for segments, per_request in table_cells:
+        kept, faded = next(rewards), next(rewards)
+        change = around(100.0 * (faded - kept) / kept.mean(), 2)
+        title = "with segments" if segments else "without segments"
+        print(f"| {title}, {per_request:g} | {around(kept)} | {around(faded)} | {change} % |", flush=True)
 
 
 def main() -> None:

@@ -1,16 +1,17 @@
 """What features of requests are worth where the truth is linear, and what useless ones cost.
 
     python benchmarks/linear_streams.py [--games 6] [--jobs 2]
+    python benchmarks/linear_streams.py --useless [--games 6] [--jobs 2]
 
 Random streams of the family `linear` (`budgetbandits.problems.families`), one for each game, with 0.06 of money for a
 request. The first table has the share of the fluid bound that is earned: with features by `bts-linear`, without them by
 `bts-paced`, and by a player who knows the mean reward and cost of every arm for every request, and plays at the price
 on money of the program over requests for what is left.
 
-The second is about 20 features of pure noise and none that matters: the true mean rewards of what `bts-linear` pulls
-with these features, by those of the same arms without them, so that the luck of single rewards is left out.
+With ``--useless``: what `bts-linear` earns when requests show 20 features of pure noise, divided by what it earns on
+the same stream without them, where no other feature matters and where five do.
 
-± are standard errors over games. It takes about ten minutes on two cores.
+± are standard errors over games. Each table takes about ten minutes on two cores.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import argparse
 import datetime
 import itertools
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import joblib
@@ -32,7 +34,7 @@ from budgetbandits.problems.oracle_horizon import fluid_requests
 
 MONEY = 0.06
 FEATURES, ARMS, HORIZONS = (20, 5), (10, 3), (10_000, 2_000)
-NOISE, NOISY_HORIZON = 20, 10_000
+NOISE, USEFUL = 20, (0, 5)
 TRUTH = "knows the truth"
 POLICIES = ("bts-linear", "bts-paced", TRUTH)
 
@@ -64,43 +66,74 @@ def share(policy: str, features: int, arms: int, horizon: int, game: int) -> flo
     return reward / fluid_requests(stream, budget, float(horizon)).reward
 
 
-def mean_rewards(noise: int, arms: int, game: int) -> float:
-    """Of what `bts-linear` pulls in one game, with features that are all noise."""
-    stream, horizon = linear(noise, arms, game, useless=noise), NOISY_HORIZON
-    played = simulate(stream, "bts-linear", [MONEY * horizon], runs=1, seed=game, horizon=horizon)
-    return float(played.pulls[0, 0] @ stream.reward_means)
+def without_noise(stream: LinearStream, useful: int) -> LinearStream:
+    """The same arms for requests that show their first features alone; the others must have no effect."""
+    arms = (
+        replace(arm, reward_slopes=arm.reward_slopes[:useful], cost_slopes=arm.cost_slopes[:useful])
+        for arm in stream.arms
+    )
+    return LinearStream(stream.features[:useful], tuple(arms))
+
+
+def noisy_reward(useful: int, noise: int, arms: int, horizon: int, game: int) -> float:
+    """The reward of `bts-linear` in one game, with as many features of noise after the useful ones."""
+    stream = linear(useful + NOISE, arms, game, useless=NOISE)
+    seen = stream if noise else without_noise(stream, useful)
+    return float(simulate(seen, "bts-linear", [MONEY * horizon], runs=1, seed=game, horizon=horizon).reward[0, 0])
 
 
 def estimate(values: Iterable[float]) -> str:
-    found: NDArray[np.float64] = np.array(list(values))
-    error = found.std(ddof=1) / len(found) ** 0.5 if len(found) > 1 else np.nan
-    return f"{100 * found.mean():.1f} ± {100 * error:.1f} %"
+    """A mean in per cent, with its standard error."""
+    sample: NDArray[np.float64] = np.array(list(values))
+    error = sample.std(ddof=1) / len(sample) ** 0.5 if len(sample) > 1 else np.nan
+    return f"{100 * sample.mean():.1f} ± {100 * error:.1f} %"
+
+
+def worth(games: int, jobs: int) -> None:
+    """Print the share of the bound that each policy earns."""
+    cells = sorted(itertools.product(FEATURES, ARMS, HORIZONS))
+    print(f"| features | arms | requests | {' | '.join(f'`{p}`' if p != TRUTH else p for p in POLICIES)} |")
+    print("|---" * (3 + len(POLICIES)) + "|")
+    tasks: list[Any] = [
+        joblib.delayed(share)(policy, *cell, game) for cell in cells for policy in POLICIES for game in range(games)
+    ]
+    shares = iter(joblib.Parallel(n_jobs=jobs, return_as="generator")(tasks))
+    for features, arms, horizon in cells:
+        row = [estimate(itertools.islice(shares, games)) for _ in POLICIES]
+        print(f"| {features} | {arms} | {horizon:,} | {' | '.join(row)} |", flush=True)
+
+
+def useless(games: int, jobs: int) -> None:
+    """Print what noise costs."""
+    cells = sorted(itertools.product(USEFUL, ARMS, HORIZONS))
+    print(f"| useful features | arms | requests | reward with {NOISE} useless features, divided by that without them |")
+    print("|---|---|---|---|")
+    tasks: list[Any] = [
+        joblib.delayed(noisy_reward)(useful, noise, arms, horizon, game)
+        for useful, arms, horizon in cells
+        for noise in (NOISE, 0)
+        for game in range(games)
+    ]
+    rewards = iter(joblib.Parallel(n_jobs=jobs, return_as="generator")(tasks))
+    for useful, arms, horizon in cells:
+        noisy, clean = (np.array(list(itertools.islice(rewards, games))) for _ in range(2))
+        print(f"| {useful} | {arms} | {horizon:,} | {estimate(noisy / clean)} |", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--games", type=int, default=6)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--useless", action="store_true", help="the table of useless features")
     asked = parser.parse_args()
-    cells = list(itertools.product(POLICIES, FEATURES, ARMS, HORIZONS))
-    noises = list(itertools.product((NOISE, 0), ARMS))
-    games = range(asked.games)
-    parallel = joblib.Parallel(n_jobs=asked.jobs)
-    tasks: list[Any] = [joblib.delayed(mean_rewards)(*noise, game) for noise in noises for game in games]
-    tasks += [joblib.delayed(share)(*cell, game) for cell in cells for game in games]
-    results = np.array(parallel(tasks)).reshape(-1, asked.games)
-    rewards, shares = dict(zip(noises, results, strict=False)), dict(zip(cells, results[len(noises) :], strict=True))
-    print(f"| features | arms | requests | {' | '.join(f'`{p}`' if p != TRUTH else p for p in POLICIES)} |")
-    print("|---" * (3 + len(POLICIES)) + "|")
-    for features, arms, horizon in sorted(itertools.product(FEATURES, ARMS, HORIZONS)):
-        found = [estimate(shares[policy, features, arms, horizon]) for policy in POLICIES]
-        print(f"| {features} | {arms} | {horizon:,} | {' | '.join(found)} |")
-    print(f"\n| arms | reward with {NOISE} useless features, divided by that without them |\n|---|---|")
-    for arms in sorted(ARMS):
-        print(f"| {arms} | {estimate(rewards[NOISE, arms] / rewards[0, arms])} |")
-    last, options = asked.games - 1, "" if asked.games == parser.get_default("games") else f" --games {asked.games}"
+    if asked.useless:
+        useless(asked.games, asked.jobs)
+    else:
+        worth(asked.games, asked.jobs)
+    options = " --useless" * asked.useless + f" --games {asked.games}" * (asked.games != parser.get_default("games"))
     command = f"python benchmarks/linear_streams.py{options}"
-    print(f"\nMeasured by `{command}`, seeds 0 to {last}, {datetime.date.today():%Y-%m-%d}; {asked.games} games each.")
+    today = f"{datetime.date.today():%Y-%m-%d}"
+    print(f"\nMeasured by `{command}`, seeds 0 to {asked.games - 1}, {today}; {asked.games} games each.")
 
 
 if __name__ == "__main__":

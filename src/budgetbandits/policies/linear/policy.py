@@ -42,7 +42,8 @@ trials would change what is known of its worth by about
 where σ² is the variance of that worth and h the leverage zᵀG⁻¹z of the request: without features, m₀ is the number of
 outcomes so far. They cost m x, and earn s (φ(x/s) − x/s Φ(−x/s)) for each of the T requests to come that are like
 this one, of which a tenth are taken to be. The level of the arm is that of all T requests: with its variance alone, and
-m₀ its outcomes, they may pay as well. If neither does for any m, the better arm answers. Arms that were never tried
+m₀ its outcomes, they may pay as well. Neither earns for more requests than the money left pays for with this arm. If
+neither pays for any m, the better arm answers. Arms that were never tried
 are, and so are more expensive ones where money is left over by the draw. Where the better arm costs more than the
 chosen one, the price is at least that of the means: by a draw in which nothing expensive is worth its money, it is low.
 
@@ -255,7 +256,8 @@ class LinearThompson(PlanPolicy[LinearState]):
         for draw in np.flatnonzero((chosen != best) & ~free).tolist():
             arm, better = chosen[draw], best[draw]
             loss, paid = worth[draw, better] - worth[draw, arm], price[draw] * usual[arm]
-            if not self.trial_pays(state, fit, program, int(program.arms[arm]), float(loss), float(paid)):
+            affordable = program.rate * program.requests / float(usual[arm])
+            if not self.trial_pays(state, fit, program, int(program.arms[arm]), float(loss), float(paid), affordable):
                 chosen[draw] = better
         return np.asarray(chosen)
 
@@ -279,9 +281,11 @@ class LinearThompson(PlanPolicy[LinearState]):
         apart = np.sqrt(3.0 * variance * (1.0 / program.requests + sample))
         return 2.0 / 3.0 * price + curve.price(np.stack([rate - apart, rate + apart])).sum(axis=0) / 6.0, left_over
 
-    def trial_pays(self, state: LinearState, fit: Fit, program: Program, arm: int, loss: float, paid: float) -> bool:
-        """Whether a trial of an arm may pay: by how much less it is worth than another, and what its mean cost is
-        worth."""
+    def trial_pays(
+        self, state: LinearState, fit: Fit, program: Program, arm: int, loss: float, paid: float, affordable: float
+    ) -> bool:
+        """True where a trial of an arm may pay: by how much less it is worth than another, what its mean cost is
+        worth, and how many answers of it the money left pays for."""
         found, row, one = fit.regressions, program.rows[-1], slice(arm, arm + 1)
         count = float(state.counts[arm])
         if count == 0.0:
@@ -301,7 +305,8 @@ class LinearThompson(PlanPolicy[LinearState]):
                 learned = math.sqrt(unsure * trials / (trials + halved))
                 apart = loss / learned
                 gain = math.exp(-0.5 * apart * apart) / SQRT_2PI - 0.5 * apart * math.erfc(apart / SQRT_2)
-                if share * max(program.requests - trials, 0.0) * learned * gain > trials * loss:
+                profiting = min(share * (program.requests - trials), affordable - trials)
+                if max(profiting, 0.0) * learned * gain > trials * loss:
                     return True
         return False
 
