@@ -87,6 +87,53 @@ def long_functions(trees: dict[str, ast.Module], lines: int = 60) -> int:
     )
 
 
+def asked_from_outside(trees: dict[str, ast.Module]) -> int:
+    """How often code outside of `policies` asks by isinstance which policy or state it has."""
+    room = "budgetbandits.policies"
+    own = {
+        node.name for name, tree in trees.items() if name.startswith(room)
+        for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    }  # fmt: skip
+    return sum(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "issubclass")
+        and any(isinstance(part, ast.Name) and part.id in own for part in ast.walk(node.args[1]))
+        for name, tree in trees.items() if not name.startswith(room) for node in ast.walk(tree)
+    )  # fmt: skip
+
+
+FRAMEWORKS = {"aiohttp", "django", "fastapi", "flask", "litestar", "starlette"}
+"""Web frameworks that a service could be made with."""
+
+CAMPAIGN_FIELDS = {"id", "name", "policy", "status"}
+"""Fields of a campaign as JSON; a class or a dictionary that names all of them spells that JSON."""
+
+
+def spellings(trees: dict[str, ast.Module]) -> list[str]:
+    """The modules that spell a campaign's JSON, one for each class or dictionary that does."""
+    found = []
+    for name, tree in trees.items():
+        for node in ast.walk(tree):
+            names: set[object] = set()
+            if isinstance(node, ast.ClassDef):
+                names = {part.target.id for part in node.body
+                         if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)}  # fmt: skip
+            elif isinstance(node, ast.Dict):
+                names = {key.value for key in node.keys if isinstance(key, ast.Constant)}
+            if names >= CAMPAIGN_FIELDS:
+                found.append(name.removeprefix("budgetbandits."))
+    return found
+
+
+def frameworks(trees: dict[str, ast.Module]) -> str:
+    """The web frameworks that are imported anywhere, also inside functions."""
+    imported = {
+        str(module).partition(".")[0]
+        for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)
+        for module in ([node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
+    }  # fmt: skip
+    return ", ".join(sorted(imported & FRAMEWORKS)) or "none"
+
+
 def structure(source: Path) -> list[tuple[str, str]]:
     """The rows of the table that can be read from the source alone."""
     package, tests = source / "budgetbandits", source.parent / "tests"
@@ -100,7 +147,7 @@ def structure(source: Path) -> list[tuple[str, str]]:
         if path.suffix in (".py", ".css", ".html", ".js"):
             for colour in COLOUR.findall(path.read_text()):
                 colours.setdefault(colour.lower(), set()).add(path)
-    rings = circles(trees)
+    rings, spelled = circles(trees), spellings(trees)
     return [
         ("modules at the top of the package", str(len(list(package.glob("*.py"))))),
         ("files; median lines; under 100 lines; under 80",
@@ -110,6 +157,9 @@ def structure(source: Path) -> list[tuple[str, str]]:
         ("import circles (modules in each)", ", ".join(str(len(ring)) for ring in rings) or "none"),
         ("class names with two meanings", f"{len(twice)}" + (f" ({', '.join(twice)})" if twice else "")),
         ("colours written in more than one file", str(sum(len(paths) > 1 for paths in colours.values()))),
+        ("isinstance on policies and states outside of policies/", str(asked_from_outside(trees))),
+        ("spellings of a campaign's JSON", f"{len(spelled)} ({', '.join(spelled)})"),
+        ("web frameworks", frameworks(trees)),
         ("migrations", str(len(list(package.rglob("migrations/*.sql"))))),
     ]  # fmt: skip
 

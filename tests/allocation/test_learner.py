@@ -135,8 +135,8 @@ def test_segments_that_others_have_opened_are_taken_over():
     known = Knowledge(budget=50.0, horizon=100.0)
     one, other = (Learner.new(parse_policy("bts-paced"), 2, known, repeatable=True) for _ in range(2))
     before = dict(vars(one.state))
-    one.request_policy.open_segment(one.state)
-    one.request_policy.open_segment(one.state)
+    one.policy.for_requests.open_segment(one.state)
+    one.policy.for_requests.open_segment(one.state)
     assert one.changed_since(before) == [0, 1]  # every arm has two segments more
     for number in range(40):
         request = Request(number % 3)

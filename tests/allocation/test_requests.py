@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from budgetbandits import Allocation
-from budgetbandits.allocation import substitutes
 from budgetbandits.allocation.cooldowns import COOLDOWN_ASKS_MAX, IDLE_PULLS_MIN, Cooldowns
 from budgetbandits.allocation.propensity import Propensities
 from budgetbandits.errors import (
@@ -293,7 +292,7 @@ def test_a_stand_in_is_taken_to_cost_what_its_estimates_turned_out_to_mean(polic
     assert policy.expected_cost(state, request, 0) == pytest.approx(0.01, rel=0.1)
     assert policy.expected_cost(state, request, 1) == pytest.approx(0.2, rel=0.1)
     rng, ready = np.random.default_rng(1), np.array([False, True])
-    taken = [substitutes.by_plan(policy, state, 0, ready, rng, request) for _ in range(200)]
+    taken = [policy.planned_substitute(state, 0, ready, rng, request) for _ in range(200)]
     assert 1 <= taken.count(1) <= 30  # one in twenty; it was one in two
 
 
@@ -312,7 +311,7 @@ def test_a_stand_in_is_taken_to_cost_what_the_features_of_the_request_say():
         request = Request(features=np.array([length]))
         assert policy.expected_cost(state, request, 1) == pytest.approx(cost, rel=0.3)
         assert policy.expected_cost(state, request, 0) == pytest.approx(cost / 10, rel=0.3)
-        taken = [substitutes.by_plan(policy, state, 0, np.array([False, True]), rng, request) for _ in range(200)]
+        taken = [policy.planned_substitute(state, 0, np.array([False, True]), rng, request) for _ in range(200)]
         assert 5 <= taken.count(1) <= 40  # about 20, by binomial odds 1 : 10⁵ to be outside
 
 

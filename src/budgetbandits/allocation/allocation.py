@@ -198,7 +198,7 @@ class Allocation(AllocationState):
         with self._lock:
             learner, (allowed, estimates, amounts, _) = self._session.learner, self._resolve(hold, options)
             if estimates is not None or options.get("segment") is not None:
-                _ = learner.request_policy  # an error for policies that look at neither
+                _ = learner.policy.for_requests  # an error for policies that look at neither
             try:
                 payable = self._money.affordable(allowed, amounts, self._asks.held)
             except (BudgetExhausted, HoldRefused):

@@ -16,19 +16,9 @@ from numpy.typing import NDArray
 
 from budgetbandits.allocation import substitutes
 from budgetbandits.allocation.choosers import Chooser, Kind, best_kind, chooser_for
-from budgetbandits.errors import BadParameter, BadState
+from budgetbandits.errors import BadState
 from budgetbandits.numerics.arrays import ArmMask, Array, lower_half, packed, plain, symmetric, unpacked
-from budgetbandits.policies.base import (
-    NO_REQUEST_INFO,
-    NOTHING_KNOWN,
-    Knowledge,
-    Policy,
-    Request,
-    RequestPolicy,
-    State,
-    best,
-)
-from budgetbandits.policies.sampling import SamplingPolicy
+from budgetbandits.policies.base import NO_REQUEST_INFO, NOTHING_KNOWN, Knowledge, Policy, Request, State, best
 
 
 class Learner:
@@ -106,8 +96,8 @@ class Learner:
         if cooling is None or arm is None or not cooling[arm]:
             return arm
         available = (self.state.active if mask is None else mask) & ~cooling
-        if substitutes.keeps_pace(self.policy, self.state):
-            other = substitutes.by_plan(self.policy, self.state, arm, available, rng, request)
+        if self.policy.keeps_pace(self.state):
+            other = self.policy.planned_substitute(self.state, arm, available, rng, request)
             return arm if other is None else other
         other = self._named(rng, available, request)
         if other is None:  # a policy that knows what arms cost may be able to pay those cooling down alone
@@ -142,19 +132,20 @@ class Learner:
             return
         self.state.active = mask
         try:
-            yield replace(request, future_arms=active) if isinstance(self.policy, RequestPolicy) else request
+            yield replace(request, future_arms=active) if self.policy.looks_at_requests else request
         finally:
             self.state.active = active
 
     def _choose(self, rng: np.random.Generator, request: Request) -> int | None:
         if request is NO_REQUEST_INFO:
             return self.chooser.choose(self.state, rng)
-        return self.request_policy.choose(self.state, rng, request)
+        return self.policy.for_requests.choose(self.state, rng, request)
 
     def choose_of_few(self, rng: np.random.Generator, arms: NDArray[np.int64]) -> int | None:
         """The arm to pull of these alone, by a policy that draws scores; nothing is kept of the others, or changed."""
-        assert isinstance(self.policy, SamplingPolicy)
-        scores = self.policy.draw(self.state, rng, 1, arms)[0]
+        policy = self.policy.scoring
+        assert policy is not None
+        scores = policy.draw(self.state, rng, 1, arms)[0]
         place = best(scores, rng)
         return None if place is None else int(arms[place])
 
@@ -165,19 +156,12 @@ class Learner:
         if request is NO_REQUEST_INFO:
             self.policy.observe(self.state, arm, reward, cost, rng)
         else:
-            self.request_policy.observe(self.state, arm, reward, cost, rng, request)
+            self.policy.for_requests.observe(self.state, arm, reward, cost, rng, request)
         self.chooser.learned(self.state, rng, arm)
 
     def discard_choice(self, arm: int) -> None:
         """A choice of this arm was never acted on, and no feedback will come."""
         self.policy.discard_choice(self.state, arm)
-
-    @property
-    def request_policy(self) -> RequestPolicy:
-        """The policy, if it looks at requests."""
-        if isinstance(self.policy, RequestPolicy):
-            return self.policy
-        raise BadParameter(f"{self.policy.name} looks at neither segments nor prices of requests; use bts-paced")
 
     def add_history(self, arm: int, pulls: int, reward: float, cost: float) -> None:
         """From past pulls with this total reward and total cost."""

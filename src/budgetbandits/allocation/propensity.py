@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 from budgetbandits.allocation import substitutes
 from budgetbandits.allocation.learner import Learner
 from budgetbandits.numerics.arrays import ArmMask
-from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, RequestPolicy, State
-from budgetbandits.policies.sampling import SamplingPolicy
+from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, Scoring, State
 from budgetbandits.validation import whole
 
 AT_ONCE = 1_000_000
@@ -120,8 +119,8 @@ def _with_substitutes(
 ) -> NDArray[np.int64]:
     """The choices, with the arms that answer in place of those cooling down (`substitutes`)."""
     policy, state = learner.policy, learner.state
-    if substitutes.keeps_pace(policy, state):
-        in_place = [substitutes.by_plan(policy, state, arm, available, rng, request) if cooling[arm] else None
+    if policy.keeps_pace(state):
+        in_place = [policy.planned_substitute(state, arm, available, rng, request) if cooling[arm] else None
                     for arm in chosen.tolist()]  # fmt: skip
         named = [arm if other is None else other for arm, other in zip(chosen.tolist(), in_place, strict=True)]
         return np.array(named, dtype=np.int64)
@@ -140,18 +139,19 @@ def _with_substitutes(
 def _choices(policy: Policy, state: State, rng: np.random.Generator, draws: int, request: Request) -> NDArray[np.int64]:
     if isinstance(policy, DrawsMany):
         return policy.choices(state, rng, draws, request)
-    if isinstance(policy, SamplingPolicy) and type(policy).choose is SamplingPolicy.choose:
-        return _highest(policy, state, rng, draws)
+    if policy.scoring is not None:
+        return _highest(policy.scoring, state, rng, draws)
     named = []
     for _ in range(draws):
-        here = copy.deepcopy(state)  # some policies count the choices that they have made
-        arm = policy.choose(here, rng, request) if isinstance(policy, RequestPolicy) else policy.choose(here, rng)
+        spare = copy.deepcopy(state)  # some policies count the choices that they have made
+        looks = policy.looks_at_requests
+        arm = policy.for_requests.choose(spare, rng, request) if looks else policy.choose(spare, rng)
         if arm is not None:
             named.append(arm)
     return np.array(named, dtype=np.int64)
 
 
-def _highest(policy: SamplingPolicy, state: State, rng: np.random.Generator, draws: int) -> NDArray[np.int64]:
+def _highest(policy: Scoring, state: State, rng: np.random.Generator, draws: int) -> NDArray[np.int64]:
     """The arm of the highest score in each of ``draws`` rounds; ties, which have no chance, go to the first."""
     arms = np.flatnonzero(state.active)
     scales = 1.0 if state.known.scales is None else state.known.scales[arms]

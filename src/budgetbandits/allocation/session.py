@@ -138,7 +138,7 @@ class ArmSession:
         segments = self.segments
         if segment is None and prices is None and features is None and not segments:
             return NO_REQUEST_INFO
-        policy, state = self.learner.request_policy, self.learner.state
+        policy, state = self.learner.policy.for_requests, self.learner.state
         if not segments and segment is not None and (pending or state.pulls.any()):
             segments[None] = 0  # what was asked or learned before any segment was named is of no named one
         if segment not in segments:

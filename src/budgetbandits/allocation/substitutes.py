@@ -4,11 +4,11 @@ An outage must not spend what is meant for later requests. A policy names an arm
 arm cools down, available arms take its place while their cost fits what the request may cost. For the other requests
 the arm cooling down is asked all the same: the call may fail as before, or the outage may be over.
 
-By a policy that plans money for a number of requests, a request may cost what the arm cooling down costs: the plan has
-no more for it. It may cost as much money as there is for each request where money is not scarce or where it is not
-known what the arm costs, and at most that where the plan itself is short of money. The arms available answer by the mix
-that earns most of all that cost this much on average (`fluid`), by drawn means. If that much is not enough for
-them, the one with the best ratio answers with probability
+By a policy that plans money for a number of requests (`PlanPolicy.planned_substitute`), a request may cost what the arm
+cooling down costs: the plan has no more for it. It may cost as much money as there is for each request where money is
+not scarce or where it is not known what the arm costs, and at most that where the plan itself is short of money. The
+arms available answer by the mix that earns most of all that cost this much on average (`fluid`), by drawn means. If
+that much is not enough for them, the one with the best ratio answers with probability
 
     what the request may cost / what the arm costs.
 
@@ -27,14 +27,10 @@ To get another arm at any price, leave the one cooling down out of the request, 
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from budgetbandits.numerics.arrays import ArmMask
-from budgetbandits.numerics.fluid import mix_of_one
-from budgetbandits.policies.base import NO_REQUEST_INFO, Policy, Request, State
-from budgetbandits.policies.planning import PlanPolicy, PlanState
+from budgetbandits.policies.base import Policy, State
 
 PRICE_RATIO_MAX = 2.0
 """How many times the price of an arm cooling down another may cost, where there is no pace to keep."""
@@ -45,42 +41,6 @@ def share(policy: Policy, state: State, arm: int, other: int) -> float:
     usual, price = known_cost(policy, state, arm), known_cost(policy, state, other)
     # 1 where a price is not known or 0
     return min(1.0, PRICE_RATIO_MAX * usual / price) if usual and price else 1.0
-
-
-def keeps_pace(policy: Policy, state: State) -> bool:
-    """Whether the policy plans money for a number of requests."""
-    return isinstance(policy, PlanPolicy) and math.isfinite(state.known.horizon)
-
-
-def by_plan(
-    policy: Policy,
-    state: State,
-    arm: int,
-    available: ArmMask,
-    rng: np.random.Generator,
-    request: Request = NO_REQUEST_INFO,
-) -> int | None:
-    """The available arm that answers in place of one cooling down, by a policy that keeps a pace; None if none does."""
-    assert isinstance(policy, PlanPolicy)
-    assert isinstance(state, PlanState)
-    may, arms = _may_cost(policy, state, arm, request), np.flatnonzero(available)
-    reward, cost = (means.tolist() for means in policy.plausible_means(state, request, available, rng))
-    first, upgrade, often, *_ = mix_of_one(reward, cost, may)
-    lot = rng.random()
-    if often > 0.0:
-        return int(arms[upgrade if lot < often else first])
-    return int(arms[first]) if lot * cost[first] < may else None
-
-
-def _may_cost(policy: PlanPolicy[PlanState], state: PlanState, arm: int, request: Request) -> float:
-    """The price that a request may have in place of an arm cooling down, by the plan for the posteriors' means."""
-    usual, rate = policy.expected_cost(state, request, arm), state.rate
-    if usual is None:
-        return rate
-    price, short = policy.plan(state, request)
-    if price == 0.0:
-        return max(usual, rate)
-    return min(usual, rate) if short else usual
 
 
 def known_cost(policy: Policy, state: State, arm: int) -> float | None:

@@ -16,7 +16,7 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.numbers import count
 from budgetbandits.numerics.intervals import half_width
 from budgetbandits.policies import label
-from budgetbandits.policies.base import Policy, RequestPolicy
+from budgetbandits.policies.base import Policy
 from budgetbandits.problems.records import ReplayTable, parse_columns
 from budgetbandits.simulation.replay import ReplayResult, fluid_reward_of, hindsight_reward_of, logged, replay
 
@@ -143,7 +143,7 @@ def _show(title: str, table: ReplayTable, found: list[ReplayResult], policies: l
     )
     ranked = sorted(found, key=lambda each: (each.budget_per_request, -float(each.reward.mean())))
     blind = {
-        "*": {each.spec for each in policies if segments and not isinstance(each, RequestPolicy)},
+        "*": {each.spec for each in policies if segments and not each.looks_at_requests},
         "†": {each.spec for each in policies if features and not each.uses_features},
     }
     for each, following in zip(ranked, [*ranked[1:], None], strict=True):

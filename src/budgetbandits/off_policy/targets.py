@@ -18,7 +18,7 @@ from budgetbandits.allocation.propensity import counts
 from budgetbandits.errors import BadParameter, MissingKnowledge, UnknownArm
 from budgetbandits.numerics.arrays import Array
 from budgetbandits.off_policy.log import Log
-from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy
+from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request
 from budgetbandits.validation import integer, positive, within
 
 DRAWS = 10_000
@@ -128,9 +128,9 @@ def _taught(
         known |= {"budget": money / top, "horizon": float(len(before) + len(log))}
     learner = Learner.new(policy, len(log.arms), Knowledge(**known), scales=caps / top, kind="plain")
     scale = caps if learner.state.known.scales is not None else np.full(len(caps), top)
-    if isinstance(policy, RequestPolicy):
-        while policy.segments(learner.state) < len(before.segments):
-            policy.open_segment(learner.state)
+    if policy.looks_at_requests:
+        while policy.for_requests.segments(learner.state) < len(before.segments):
+            policy.for_requests.open_segment(learner.state)
     requests = _requests(policy, before)
     for arm, number, reward, cost in zip(
         before.arm.tolist(), before.situation.tolist(), before.reward / reward_max, before.cost, strict=True
@@ -141,7 +141,7 @@ def _taught(
 
 def _requests(policy: Policy, log: Log) -> list[Request]:
     """The request of each situation, as the policy sees it."""
-    if not isinstance(policy, RequestPolicy):
+    if not policy.looks_at_requests:
         return [NO_REQUEST_INFO] * len(log.situations)
     return [
         Request(each.segment, features=np.array(each.features) if each.features else None) for each in log.situations

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter, BadState, MissingKnowledge, NotANumber
-from budgetbandits.numerics.arrays import ArmMask, Array
+from budgetbandits.numerics.arrays import ArmMask, Arms, Array
 from budgetbandits.validation import number
 
 if TYPE_CHECKING:  # typing has type variables with defaults from Python 3.13 on
@@ -144,6 +144,11 @@ class State:
     symmetric: ClassVar[tuple[str, ...]] = ()
     """Fields that are a symmetric matrix for each arm: a database keeps half of it."""
 
+    @property
+    def has_price_estimates(self) -> bool:
+        """Whether it has learned from requests whose prices were estimated."""
+        return False
+
     def know(self, **values: Any) -> None:
         """Change fields of `Knowledge`, where they differ."""
         if any(getattr(self.known, name) != value for name, value in values.items()):
@@ -195,6 +200,43 @@ class State:
             self.known = replace(self.known, costs=np.concatenate([self.known.costs, other.known.costs]))
 
 
+class Scoring(Protocol):
+    """A policy that names the arm with the best of scores, each drawn independently of the others."""
+
+    def draw(self, state: Any, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
+        """The scores of these arms (all of them if None) in ``rounds`` independent rounds, as (round, arm)."""
+
+    def draw_each(self, state: Any, rng: np.random.Generator, arms: Sequence[int]) -> list[float]:
+        """The scores of these arms in one round, drawn one after the other."""
+
+
+class ChoiceWork(NamedTuple):
+    """The work of a choice, in microseconds of one core, about.
+
+    prepared  what is done once, and again when something was learned
+    chosen    what each choice takes besides
+    """
+
+    prepared: float = 0.0
+    chosen: float = 0.0
+
+
+class FeatureSlopes(NamedTuple):
+    """The effect of each feature on each arm, as (feature, arm), when it rises by its standard deviation.
+
+    means, deviations  of each feature among the requests so far; the deviation is 0 if it has not varied
+    reward             how much the mean reward rises
+    log_cost           how much the logarithm of the mean cost rises
+    unsure             the standard deviations of both, as (reward or log_cost, feature, arm)
+    """
+
+    means: Array
+    deviations: Array
+    reward: Array
+    log_cost: Array
+    unsure: Array
+
+
 @dataclass(frozen=True)
 class Policy(ABC, Generic[S]):
     """Immutable hyper-parameters and the rule they parametrise; ``S`` is the kind of its states."""
@@ -211,6 +253,10 @@ class Policy(ABC, Generic[S]):
     """Whether arms may have scales of their own: `Knowledge.scales` says what a cost of 1 is for each."""
     uses_features: ClassVar[bool] = False
     """Whether it looks at the features of requests: `Knowledge.features` says how many these have."""
+    looks_at_requests: ClassVar[bool] = False
+    """Whether it looks at the segments and prices of requests: a `RequestPolicy`."""
+    random_choices: ClassVar[bool] = False
+    """Whether a choice is drawn at random and leaves no trace in the state, so that it can be drawn again and again."""
 
     def rule_kind(self, horizon: float) -> str:
         """The kind of rule with which it plays a budget for this number of requests, for which there may be a compiled engine:
@@ -288,6 +334,55 @@ class Policy(ABC, Generic[S]):
         """Take note of how much money of this budget is spent, where history makes the state; for policies that derive
         it from what they have learned."""
 
+    # --- what those who drive it ask -------------------------------------------------------------------------------
+
+    @property
+    def for_requests(self) -> RequestPolicy[S]:
+        """This policy as one that looks at requests; an error by name if it does not."""
+        raise BadParameter(f"{self.name} looks at neither segments nor prices of requests; use bts-paced")
+
+    @property
+    def scoring(self) -> Scoring | None:
+        """This policy as one that names the arm with the best of scores, drawn independently; None if it does not."""
+        return None
+
+    @property
+    def draws_beta_ratios(self) -> bool:
+        """Whether its scores are those of Budgeted Thompson Sampling, for which there are quicker ways to choose."""
+        return False
+
+    @property
+    def sums_by_segment(self) -> bool:
+        """Whether its states hold the sums of all outcomes by arm and segment."""
+        return False
+
+    def work(self, arms: int, columns: int, draws: int, priced: bool) -> ChoiceWork:
+        """The work of a choice among this many arms, where requests have ``columns`` segments, or features and
+        segments. ``draws`` are further draws that tell how likely it was; ``priced`` says whether prices have been
+        estimated. A policy that only looks at its arms takes next to nothing."""
+        return ChoiceWork()
+
+    def keeps_pace(self, state: S) -> bool:
+        """Whether it plans money for a number of requests."""
+        return False
+
+    def planned_substitute(
+        self, state: S, arm: int, available: ArmMask, rng: np.random.Generator, request: Request
+    ) -> int | None:
+        """The available arm that answers in place of one cooling down, where the policy keeps a pace; None if none
+        does."""
+        raise NotImplementedError
+
+    def expected(self, state: S, request: Request) -> tuple[Array, Array]:
+        """The mean reward and the mean cost of every arm for a request, by what was learned; ½ before that."""
+        means = np.array([self.means(state, arm) or (0.5, 0.5) for arm in range(len(state.pulls))])
+        scales = 1.0 if state.known.scales is None else state.known.scales
+        return means[:, 0], means[:, 1] * scales
+
+    def feature_slopes(self, state: S) -> FeatureSlopes | None:
+        """The effects of the features of requests; None if the policy does not say."""
+        return None
+
     watches_money: ClassVar[bool] = False
     """Whether it looks at the money left: `set_remaining` tells it."""
 
@@ -351,6 +446,17 @@ NO_REQUEST_INFO = Request()
 @dataclass(frozen=True)
 class RequestPolicy(Policy[S]):
     """A policy that looks at the request."""
+
+    looks_at_requests = True
+    random_choices = True
+
+    @property
+    def for_requests(self) -> RequestPolicy[S]:
+        return self
+
+    def work(self, arms: int, columns: int, draws: int, priced: bool) -> ChoiceWork:
+        cells = arms * columns
+        return ChoiceWork(chosen=300.0 + 0.8 * cells + (5.0 + 0.15 * cells) * draws)
 
     def check_forgetting(self, forget: float | None) -> None:
         """Refuse a share by which each request makes earlier outcomes count less, if it is out of range."""

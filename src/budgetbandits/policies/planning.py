@@ -28,6 +28,7 @@ import numpy as np
 
 from budgetbandits.errors import BadState
 from budgetbandits.numerics.arrays import ArmMask, Array
+from budgetbandits.numerics.fluid import mix_of_one
 from budgetbandits.policies.base import FORGETTING_MAX, Knowledge, Request, RequestPolicy, State
 
 FORGETTING = 0.15
@@ -95,6 +96,10 @@ class PlanState(State):
 
     past_pulls: int = 0
     estimates: list[list[float]] = field(default_factory=list)
+
+    @property
+    def has_price_estimates(self) -> bool:
+        return bool(self.estimates)
 
     @property
     def scales(self) -> Any:
@@ -186,10 +191,30 @@ class PlanPolicy(RequestPolicy[P]):
             unlearned = requests_used - (int(state.pulls.sum()) - state.past_pulls)
             state.know(budget=money + state.paid, unlearned=unlearned)
 
-    @property
-    @abstractmethod
-    def sums_by_segment(self) -> bool:
-        """Whether its states hold the sums of all outcomes by arm and segment."""
+    def keeps_pace(self, state: P) -> bool:
+        return math.isfinite(state.known.horizon)
+
+    def planned_substitute(
+        self, state: P, arm: int, available: ArmMask, rng: np.random.Generator, request: Request
+    ) -> int | None:
+        """By the mix that earns most of all that cost what the request may on average, by drawn means."""
+        price, arms = self._price_in_place(state, arm, request), np.flatnonzero(available)
+        reward, cost = (means.tolist() for means in self.plausible_means(state, request, available, rng))
+        first, upgrade, often, *_ = mix_of_one(reward, cost, price)
+        lot = rng.random()
+        if often > 0.0:
+            return int(arms[upgrade if lot < often else first])
+        return int(arms[first]) if lot * cost[first] < price else None
+
+    def _price_in_place(self, state: P, arm: int, request: Request) -> float:
+        """The price that a request may have in place of an arm cooling down, by the plan for the posteriors' means."""
+        usual, rate = self.expected_cost(state, request, arm), state.rate
+        if usual is None:
+            return rate
+        price, short = self.plan(state, request)
+        if price == 0.0:
+            return max(usual, rate)
+        return min(usual, rate) if short else usual
 
     @abstractmethod
     def plausible_means(

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.numerics.arrays import Arms, Array
-from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, Policy, State, best
+from budgetbandits.policies.base import NOTHING_KNOWN, ChoiceWork, Knowledge, Policy, Scoring, State, best
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -58,6 +58,14 @@ class SamplingPolicy(Policy[P]):
     score: ClassVar[Callable[..., float]]
     learn: ClassVar[Callable[..., None]]
     state_class: ClassVar[type[Posterior]] = Posterior
+    random_choices = True
+
+    @property
+    def scoring(self) -> Scoring | None:
+        return self if type(self).choose is SamplingPolicy.choose else None
+
+    def work(self, arms: int, columns: int, draws: int, priced: bool) -> ChoiceWork:
+        return ChoiceWork(chosen=(5.0 + 0.4 * arms) * draws)
 
     def rule_kind(self, horizon: float) -> str:
         return "score"

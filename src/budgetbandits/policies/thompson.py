@@ -156,6 +156,16 @@ class BudgetedThompson(BetaThompson):
     def priors(self) -> tuple[Pairs, Pairs]:
         return pairs(self.prior_reward, "prior_reward"), pairs(self.prior_cost, "prior_cost")
 
+    @property
+    def draws_beta_ratios(self) -> bool:
+        """True unless a subclass scores, draws or begins in another way."""
+        own, paper = type(self), BudgetedThompson
+        return (
+            (own.draw is paper.draw and own.draw_each is paper.draw_each and own.start is paper.start)
+            and own.score is paper.score
+            and self.scoring is not None
+        )
+
     def draw(self, state: BetaState, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
         statistics = state.statistics if arms is None else state.statistics[:, arms]
         successes, failures = statistics[:REWARD_FAILURES], statistics[REWARD_FAILURES:]

@@ -20,8 +20,6 @@ from budgetbandits.errors import (
 from budgetbandits.formatting.datetimes import utc_minute
 from budgetbandits.formatting.money import same_decimals
 from budgetbandits.policies import Policy
-from budgetbandits.policies.base import RequestPolicy
-from budgetbandits.policies.sampling import SamplingPolicy
 from budgetbandits.service import campaign_session
 from budgetbandits.service.campaign_session import CampaignSession
 from budgetbandits.service.ledger import Account, set_budget, to_micros, to_units
@@ -263,7 +261,7 @@ def _check_policy(terms: Terms, policy: Policy) -> None:
     """Refuse terms that the policy would make nothing of."""
     if terms.horizon is not None and "horizon" not in policy.needs:
         raise BadParameter(f"{policy.name} does not plan for a number of requests; leave horizon out, or use bts-paced")
-    if terms.propensity_draws is not None and not isinstance(policy, SamplingPolicy | RequestPolicy):
+    if terms.propensity_draws is not None and not policy.random_choices:
         raise BadParameter(f"{policy.name} does not draw at random; leave propensity_draws out, or use bts")
 
 

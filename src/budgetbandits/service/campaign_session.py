@@ -22,9 +22,7 @@ from budgetbandits.allocation.propensity import chances
 from budgetbandits.allocation.session import ArmSession, chosen_from
 from budgetbandits.errors import TooManySegments
 from budgetbandits.numerics.arrays import ArmMask
-from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, RequestPolicy, UnitChange
-from budgetbandits.policies.planning import PlanState
-from budgetbandits.policies.sampling import SamplingPolicy
+from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, UnitChange
 from budgetbandits.policies.transfer import carried, totals
 from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.names import new_decision_id
@@ -119,9 +117,9 @@ class CampaignSession(ArmSession):
         self.draws = Draws()
         self.sums = SegmentSums.kept_for(learner.policy, len(names))
         """Rewards and costs of segments, where the policy's own sums do not say so."""
-        self.by_request = isinstance(learner.policy, RequestPolicy)
+        self.by_request = learner.policy.looks_at_requests
         """Whether the policy looks at requests; only then are there segments, and plans with money."""
-        self.leaves_traces = not isinstance(learner.policy, SamplingPolicy | RequestPolicy)
+        self.leaves_traces = not learner.policy.random_choices
         """Whether a choice changes the state; a policy that draws changes at most how it draws, or opens a segment."""
         learner.draws_few = learner.kind == "threshold"
         self.stateless = learner.kind == "plain" and not self.leaves_traces
@@ -199,7 +197,7 @@ class CampaignSession(ArmSession):
     @property
     def estimates_prices(self) -> bool:
         """Whether the policy has learned from a request whose prices were estimated."""
-        return isinstance(self.state, PlanState) and bool(self.state.estimates)
+        return self.state.has_price_estimates
 
     def size(self, segment: str | None) -> ChoiceSize:
         """The size of a choice for a request of this segment."""
@@ -225,7 +223,7 @@ class CampaignSession(ArmSession):
                 return None
             options = RequestOptions()
         if options.segment is not None or options.prices is not None:
-            _ = self.learner.request_policy
+            _ = self.learner.policy.for_requests
         new = options.segment is not None and options.segment not in self.segments
         if new and len(self.segments) >= SEGMENTS_MAX:
             raise TooManySegments(

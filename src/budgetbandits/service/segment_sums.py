@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from budgetbandits.policies.base import Policy
-from budgetbandits.policies.planning import PlanPolicy
 
 SUMS_ENTRY = "answered"
 """The entry of an arm's row."""
@@ -25,7 +24,7 @@ class SegmentSums:
     @classmethod
     def kept_for(cls, policy: Policy, arms: int) -> SegmentSums | None:
         """Empty sums, or None where the policy's own will do."""
-        return cls(arms) if isinstance(policy, PlanPolicy) and not policy.sums_by_segment else None
+        return cls(arms) if policy.looks_at_requests and not policy.sums_by_segment else None
 
     def add_arm(self) -> None:
         self._sums.append([])

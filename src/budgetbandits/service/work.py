@@ -1,8 +1,9 @@
 """The work of a choice, and its bounds: what one campaign asks for must not keep the others waiting.
 
-Work is counted in units of about a microsecond of one core. For ``bts-linear`` it grows with arms × columns² (the
-regressions; columns are features and segments), and with draws × arms × recent requests; for ``bts-paced`` with draws ×
-arms × segments; for policies that draw scores with draws × arms. The draws are those for propensities.
+Work is counted in units of about a microsecond of one core, and each policy says its own (`Policy.work`). For
+``bts-linear`` it grows with arms × columns² (the regressions; columns are features and segments), and with draws × arms
+× recent requests; for ``bts-paced`` with draws × arms × segments; for policies that draw scores with draws × arms. The
+draws are those for propensities.
 
 A choice of more than `AT_ONCE_MAX` is made by another process, before the transaction that writes it down
 (`choice_processes`). One of more than `WORK_MAX` is not made at all: terms, features, arms and segments that would lead
@@ -14,10 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from budgetbandits.errors import TooMuchWork
-from budgetbandits.policies.base import Policy, RequestPolicy
-from budgetbandits.policies.linear.policy import LinearThompson
-from budgetbandits.policies.linear.state import FEWEST_RECENT, RECENT
-from budgetbandits.policies.sampling import SamplingPolicy
+from budgetbandits.policies.base import ChoiceWork, Policy
 from budgetbandits.terms import Terms
 
 AT_ONCE_MAX = 3_000.0
@@ -49,22 +47,18 @@ class ChoiceSize:
     priced: bool = False
 
     @property
+    def _work(self) -> ChoiceWork:
+        return self.policy.work(self.arms, self.columns, self.draws, self.priced)
+
+    @property
     def work(self) -> float:
-        """In microseconds, about; 0 for policies that leave nothing to chance, which only look at their arms."""
-        arms, draws, cells = self.arms, self.draws, self.arms * self.columns
-        if isinstance(self.policy, LinearThompson):
-            alike = self.columns == 1 and not self.priced
-            entries = arms * (1 if alike else max(RECENT, FEWEST_RECENT * arms))
-            return 1_500.0 + 0.12 * cells * self.columns + 0.1 * entries * (1 + draws) + 0.6 * arms
-        if isinstance(self.policy, RequestPolicy):
-            return 300.0 + 0.8 * cells + (5.0 + 0.15 * cells) * draws
-        return (5.0 + 0.4 * arms) * draws if isinstance(self.policy, SamplingPolicy) else 0.0
+        """The work of the first choice, in microseconds, about; 0 for policies that only look at their arms."""
+        return sum(self._work)
 
     @property
     def again(self) -> float:
-        """The same for a further choice before anything is learned: the regressions are there."""
-        regressions = 0.12 * self.arms * self.columns**2 if isinstance(self.policy, LinearThompson) else 0.0
-        return self.work - regressions
+        """The work of a further choice before anything is learned: what was prepared is there."""
+        return self._work.chosen
 
     @property
     def draws_max(self) -> int:
@@ -75,10 +69,7 @@ class ChoiceSize:
 
 def size_of(policy: Policy, terms: Terms, arms: int, segments: int = 0, priced: bool = False) -> ChoiceSize:
     """The size of a choice by this policy and these terms, once this many segments have been named."""
-    if isinstance(policy, LinearThompson):
-        columns = 1 + len(terms.features or ()) + max(segments - 1, 0)
-    else:
-        columns = max(segments, 1)
+    columns = 1 + len(terms.features or ()) + max(segments - 1, 0) if policy.uses_features else max(segments, 1)
     return ChoiceSize(policy, arms, columns, int(terms.propensity_draws or 0), priced)
 
 

@@ -11,7 +11,6 @@ import pytest
 from browsing import Browser
 from budgetbandits.policies.base import Knowledge, Request
 from budgetbandits.policies.linear import LinearThompson
-from budgetbandits.service.dashboard.features import feature_moments
 from budgetbandits.service.http.auth import make_key
 from served import served
 
@@ -112,6 +111,6 @@ def test_means_and_deviations_are_those_of_the_requests_however_large_or_rare():
     rows = np.column_stack([1_764_321_987.0 + 3600.0 * rng.standard_normal(300), rng.random(300) < 0.02])
     for number, row in enumerate(rows):
         policy.observe(state, number % 2, 0.5, 0.1, rng, Request(features=row))
-    mean, deviation = feature_moments(state)
+    mean, deviation, *_ = policy.feature_slopes(state)
     assert mean == pytest.approx(rows.mean(axis=0), rel=1e-12)
     assert deviation == pytest.approx(rows.std(axis=0), rel=1e-6)

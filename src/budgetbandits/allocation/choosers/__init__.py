@@ -10,7 +10,7 @@ window      rounds drawn ahead
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -20,8 +20,6 @@ from budgetbandits.allocation.choosers.threshold import ScoresAbove, ThresholdCh
 from budgetbandits.allocation.choosers.window import DenseWindowChooser, SparseWindowChooser
 from budgetbandits.errors import BadState
 from budgetbandits.policies.base import Policy, State
-from budgetbandits.policies.sampling import SamplingPolicy
-from budgetbandits.policies.thompson import BudgetedThompson
 
 __all__ = ["Chooser", "Kind", "ScoresAbove", "best_kind", "chooser_for", "scores_above"]
 
@@ -62,12 +60,12 @@ class PlainChooser:
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._ratios = _draws_beta_ratios(policy)
+        self._of_few: Callable[[Any, np.random.Generator], int | None] = (
+            choose_of_few if policy.draws_beta_ratios else policy.choose
+        )
 
     def choose(self, state: State, rng: np.random.Generator) -> int | None:
-        if self._ratios and len(state.pulls) <= SCALAR_ARMS_MAX:
-            return choose_of_few(state, rng)
-        return self._policy.choose(state, rng)
+        return (self._of_few if len(state.pulls) <= SCALAR_ARMS_MAX else self._policy.choose)(state, rng)
 
     def learned(self, state: State, rng: np.random.Generator, arm: int) -> None:
         pass
@@ -84,7 +82,7 @@ class PlainChooser:
 
 def best_kind(policy: Policy, arms: int, repeatable: bool) -> Kind:
     """The kind of chooser that is quickest for a policy and a number of arms."""
-    if not isinstance(policy, SamplingPolicy) or not _draws_to_choose(policy):
+    if policy.scoring is None:
         return "plain"
     lazily = scores_above(policy) is not None
     if repeatable:
@@ -98,14 +96,15 @@ def chooser_for(kind: Kind, policy: Policy, state: State) -> Chooser:
     """A new chooser of this kind."""
     if kind == "plain":
         return PlainChooser(policy)
-    if isinstance(policy, SamplingPolicy):
+    scoring = policy.scoring
+    if scoring is not None:
         if kind == "window":
-            return DenseWindowChooser(policy)
+            return DenseWindowChooser(scoring)
         above = scores_above(policy)
         if above is not None and kind == "sparse window":
-            return SparseWindowChooser(policy, above)
+            return SparseWindowChooser(scoring, above)
         if above is not None and kind == "threshold":
-            threshold = ThresholdChooser(policy, above)
+            threshold = ThresholdChooser(scoring, above)
             threshold.reset(state)
             return threshold
     raise BadState(f"{policy.name} cannot choose by {kind!r:.40}; restore the state with the policy that wrote it")
@@ -115,20 +114,4 @@ def scores_above(policy: Policy) -> ScoresAbove | None:
     """The description of the policy's scores above a level; None if there is none."""
     if isinstance(policy, ScoresAbove):
         return policy
-    return BetaRatios() if _draws_beta_ratios(policy) else None
-
-
-def _draws_beta_ratios(policy: Policy) -> bool:
-    """Whether it pulls the best of the scores of Budgeted Thompson Sampling: nothing of that is overridden."""
-    if not isinstance(policy, BudgetedThompson):
-        return False
-    own, paper = type(policy), BudgetedThompson
-    return (
-        (own.draw is paper.draw and own.draw_each is paper.draw_each and own.start is paper.start)
-        and own.score is paper.score
-        and _draws_to_choose(policy)
-    )
-
-
-def _draws_to_choose(policy: SamplingPolicy) -> bool:
-    return type(policy).choose is SamplingPolicy.choose
+    return BetaRatios() if policy.draws_beta_ratios else None

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from budgetbandits.allocation.choosers.threshold import ScoresAbove
 from budgetbandits.numerics.arrays import Arms, Array
-from budgetbandits.policies.base import State, best
+from budgetbandits.policies.base import best
 from budgetbandits.policies.thompson import BetaState
 
 SURE = ScoresAbove.plain_above
@@ -161,44 +161,40 @@ def _proposals(
     return np.concatenate([empty, *when]), np.concatenate([empty, *who])
 
 
-class BetaRatios(ScoresAbove):
+class BetaRatios(ScoresAbove[BetaState]):
     """The scores of Budgeted Thompson Sampling."""
 
-    def chances_above(self, state: State, level: float) -> Array:
-        assert isinstance(state, BetaState)
+    def chances_above(self, state: BetaState, level: float) -> Array:
         a, c, b, d = state.statistics
         return np.asarray(envelope(a, b, c, d, level)[0])
 
-    def chance_above(self, state: State, level: float, arm: int) -> float:
+    def chance_above(self, state: BetaState, level: float, arm: int) -> float:
         return envelope_of_one(*_parameters(state, arm), level)[0]
 
-    def propose_above(self, state: State, rng: np.random.Generator, arm: int, level: float) -> float | None:
+    def propose_above(self, state: BetaState, rng: np.random.Generator, arm: int, level: float) -> float | None:
         a, b, c, d = _parameters(state, arm)
         _, mu, y = envelope_of_one(a, b, c, d, level)
         return proposal(a, b, c, d, level, mu, y, rng)
 
     def draw_above(
-        self, state: State, rng: np.random.Generator, rounds: int, level: float
+        self, state: BetaState, rng: np.random.Generator, rounds: int, level: float
     ) -> tuple[NDArray[np.int64], Arms, Array]:
-        assert isinstance(state, BetaState)
         return ratios_above(state.statistics[:2], state.statistics[2:], level, rounds, rng)
 
     def draw_one_above(
-        self, state: State, rng: np.random.Generator, arm: int, rounds: int, level: float
+        self, state: BetaState, rng: np.random.Generator, arm: int, rounds: int, level: float
     ) -> list[tuple[int, float]] | None:
         return ratio_above(*_parameters(state, arm), level, rounds, rng)
 
 
-def _parameters(state: State, arm: int) -> tuple[float, float, float, float]:
-    assert isinstance(state, BetaState)
+def _parameters(state: BetaState, arm: int) -> tuple[float, float, float, float]:
     a, c, b, d = state.statistics[:, arm].tolist()
     return a, b, c, d
 
 
-def choose_of_few(state: State, rng: np.random.Generator) -> int | None:
+def choose_of_few(state: BetaState, rng: np.random.Generator) -> int | None:
     """The choice of `BudgetedThompson.choose` with the same draws, made one by one: with few arms, calls on arrays cost
     more than the draws."""
-    assert isinstance(state, BetaState)
     a, c, b, d = state.statistics.tolist()
     rewards = list(map(rng.beta, a, b))
     costs = list(map(rng.beta, c, d))

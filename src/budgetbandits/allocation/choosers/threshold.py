@@ -19,14 +19,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
 from budgetbandits.numerics.arrays import ArmMask, Arms, Array
-from budgetbandits.policies.base import State
-from budgetbandits.policies.sampling import SamplingPolicy
+from budgetbandits.policies.base import S, Scoring, State
 
 PROPOSALS_MIN, PROPOSALS_TARGET, PROPOSALS_MAX = 3.5, 5.5, 8.0
 """Proposals a round: where the level is moved, and what it is moved to. At 5.5, one round in 250 draws
@@ -39,7 +38,7 @@ LEVEL_MIN = 1e-9
 """A level that every arm exceeds: all are drawn plainly, which is right for a handful."""
 
 
-class ScoresAbove(ABC):
+class ScoresAbove(ABC, Generic[S]):
     """How a sampling policy's scores behave above a level, without drawing the rest.
 
     A sampling policy that can tell is one of these itself, or has an adapter here.
@@ -49,26 +48,26 @@ class ScoresAbove(ABC):
     """Arms whose chance to rise is bounded by no less than this are better drawn plainly than by proposals."""
 
     @abstractmethod
-    def chances_above(self, state: State, level: float) -> Array:
+    def chances_above(self, state: S, level: float) -> Array:
         """For every arm a number that its chance to score above the level does not exceed."""
 
     @abstractmethod
-    def chance_above(self, state: State, level: float, arm: int) -> float:
+    def chance_above(self, state: S, level: float, arm: int) -> float:
         """The bound of `chances_above` for one arm."""
 
     @abstractmethod
-    def propose_above(self, state: State, rng: np.random.Generator, arm: int, level: float) -> float | None:
+    def propose_above(self, state: S, rng: np.random.Generator, arm: int, level: float) -> float | None:
         """A score above the level, or None, so that one comes with probability P(score > level) / `chance_above`."""
 
     @abstractmethod
     def draw_above(
-        self, state: State, rng: np.random.Generator, rounds: int, level: float
+        self, state: S, rng: np.random.Generator, rounds: int, level: float
     ) -> tuple[NDArray[np.int64], Arms, Array]:
         """Every score above the level in ``rounds`` rounds: its round, its arm, and the score itself."""
 
     @abstractmethod
     def draw_one_above(
-        self, state: State, rng: np.random.Generator, arm: int, rounds: int, level: float
+        self, state: S, rng: np.random.Generator, arm: int, rounds: int, level: float
     ) -> list[tuple[int, float]] | None:
         """The scores of one arm above the level, as (round, score); None if it rises too often for that to be cheap."""
 
@@ -77,7 +76,7 @@ class ScoresAbove(ABC):
 class ThresholdChooser:
     """The level and, for each arm, the rate at which it proposes."""
 
-    policy: SamplingPolicy
+    policy: Scoring
     above: ScoresAbove
     level: float = math.e / 2.0
     """No simple fraction, so that no arm's chance falls on the border between plain draws and proposals."""

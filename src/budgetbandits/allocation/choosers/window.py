@@ -18,8 +18,7 @@ import numpy as np
 
 from budgetbandits.allocation.choosers.threshold import ScoresAbove
 from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import State
-from budgetbandits.policies.sampling import SamplingPolicy
+from budgetbandits.policies.base import Scoring, State
 
 WINDOW = 64
 """Rounds drawn at once."""
@@ -32,7 +31,7 @@ STALE_ARMS_MAX = 8
 class DenseWindowChooser:
     """All scores of the coming rounds. At ten arms the price of one call to the generator dominates: it is shared."""
 
-    policy: SamplingPolicy
+    policy: Scoring
     scores: Array = field(default_factory=lambda: np.zeros((0, 0)))
     position: int = 0
     stale: list[int] = field(default_factory=list)
@@ -78,7 +77,7 @@ class SparseWindowChooser:
     drawn again.
     """
 
-    policy: SamplingPolicy
+    policy: Scoring
     above: ScoresAbove
     recent: list[float] = field(default_factory=list)
     level: float = 0.0
@@ -198,7 +197,7 @@ def _top(scores: Array) -> tuple[int, float]:
 
 
 def _with_stale(
-    policy: SamplingPolicy, state: State, rng: np.random.Generator, stale: list[int], arm: int | None, top: float
+    policy: Scoring, state: State, rng: np.random.Generator, stale: list[int], arm: int | None, top: float
 ) -> tuple[int | None, float]:
     """The better of (arm, top) and the stale arms, which are drawn now."""
     for candidate, score in zip(stale, policy.draw_each(state, rng, stale), strict=True):

@@ -67,7 +67,16 @@ from numpy.typing import NDArray
 from budgetbandits.numerics.arrays import ArmMask, Arms, Array
 from budgetbandits.numerics.fluid import chosen_entries, price_curve
 from budgetbandits.numerics.regression import LEVEL_WEIGHT
-from budgetbandits.policies.base import NO_REQUEST_INFO, NOT_IN_PRINT, NOTHING_KNOWN, Knowledge, Request, UnitChange
+from budgetbandits.policies.base import (
+    NO_REQUEST_INFO,
+    NOT_IN_PRINT,
+    NOTHING_KNOWN,
+    ChoiceWork,
+    FeatureSlopes,
+    Knowledge,
+    Request,
+    UnitChange,
+)
 from budgetbandits.policies.linear.fit import Fit, fit
 from budgetbandits.policies.linear.state import (
     COST,
@@ -200,9 +209,10 @@ class LinearThompson(PlanPolicy[LinearState]):
         arm.widen(state.columns)
         return arm
 
-    @property
-    def sums_by_segment(self) -> bool:
-        return False
+    def work(self, arms: int, columns: int, draws: int, priced: bool) -> ChoiceWork:
+        alike = columns == 1 and not priced
+        entries = arms * (1 if alike else max(RECENT, FEWEST_RECENT * arms))
+        return ChoiceWork(0.12 * arms * columns**2, 1_500.0 + 0.1 * entries * (1 + draws) + 0.6 * arms)
 
     def segments(self, state: LinearState) -> int:
         return state.segments
@@ -346,6 +356,16 @@ class LinearThompson(PlanPolicy[LinearState]):
         """The mean reward and the mean cost of every arm for a request, by the means of the posteriors."""
         fit = self.fit(state)
         return self._for_one(fit, state, request, fit.regressions.means[None], fit.mean_cost[None])
+
+    def feature_slopes(self, state: LinearState) -> FeatureSlopes:
+        fit, columns, moments = self.fit(state), slice(1, 1 + state.known.features), state.moments()
+        origin = np.array(state.origin) if state.origin else np.zeros(state.known.features)
+        deviations = np.sqrt(moments.variance[columns])
+        units = (deviations * fit.standard.scale[columns])[:, None]  # of the coefficients
+        rows = np.eye(state.columns)[columns]
+        unsure = np.sqrt([fit.regressions.variance(row) for row in rows]).transpose(1, 0, 2) * units
+        reward, log_cost = (fit.regressions.means[kind, :, columns].T * units for kind in (REWARD, LOG_COST))
+        return FeatureSlopes(origin + moments.mean[columns], deviations, reward, log_cost, unsure)
 
     def plausible_means(
         self, state: LinearState, request: Request, available: ArmMask, rng: np.random.Generator

@@ -1,8 +1,9 @@
 """The features of requests on the pages of a campaign: which of them move reward and price, and what the policy would
 choose for a request that a reader types in.
 
-An effect is that of one standard deviation more of a feature, as `bts-linear` believes it: on an arm's mean reward, in
-units of reward, and on its price, as a share of it, since prices are regressed by their logarithms.
+An effect is that of one standard deviation more of a feature, as the policy believes it (`Policy.feature_slopes`): on
+an arm's mean reward, in units of reward, and on its price, as a share of it, since prices are regressed by their
+logarithms.
 """
 
 from __future__ import annotations
@@ -16,10 +17,7 @@ import numpy as np
 
 from budgetbandits.allocation.propensity import counts
 from budgetbandits.errors import BadFeature
-from budgetbandits.numerics.arrays import Array
-from budgetbandits.policies.base import Request
-from budgetbandits.policies.linear import LinearThompson
-from budgetbandits.policies.linear.state import LOG_COST, REWARD, LinearState
+from budgetbandits.policies.base import FeatureSlopes, Request
 from budgetbandits.service.campaign_session import CampaignSession
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.projection import MedianInterval
@@ -100,40 +98,29 @@ def effects_of(row: Campaign, arms: Sequence[ArmRow]) -> FeatureEffects | None:
     if row.settings.terms.features is None or not any(arm.learned["pulls"] for arm in arms):
         return None
     session = read_session(row, arms)
-    policy, state = session.policy, session.state
-    assert isinstance(policy, LinearThompson)
-    assert isinstance(state, LinearState)
-    fit = policy.fit(state)
+    state, slopes = session.state, session.policy.feature_slopes(session.state)
+    if slopes is None:
+        return None
     pulled = [arm for arm in np.argsort(-state.pulls, kind="stable").tolist() if state.pulls[arm] and state.active[arm]]
-    shown, means = sorted(pulled[:ARMS_SHOWN_MAX]), fit.regressions.means
-    middles, deviations = (each.tolist() for each in feature_moments(state))
-    lines = []
+    shown, lines = sorted(pulled[:ARMS_SHOWN_MAX]), []
     for number, name in enumerate(row.settings.terms.features):
-        column = 1 + number
-        unit = deviations[number] * float(fit.standard.scale[column])  # of the coefficients
-        effects = []
-        if unit > 0.0:
-            unsure = unit * np.sqrt(fit.regressions.variance(np.eye(state.columns)[column]))
-            effects = [_effect(row, arm, unit * means[:, arm, column], unsure[:, arm]) for arm in shown]
-        lines.append(FeatureLine(name, middles[number], deviations[number] if effects else 0.0, effects))
+        mean, deviation = float(slopes.means[number]), float(slopes.deviations[number])
+        effects = [_effect(row, arm, slopes, number) for arm in shown] if slopes.unsure[:, number].any() else []
+        lines.append(FeatureLine(name, mean, deviation if effects else 0.0, effects))
     lines.sort(key=lambda line: -line.sureness)
     rest = len(lines[FEATURES_SHOWN_MAX:])
     return FeatureEffects(lines[:FEATURES_SHOWN_MAX], rest, len(pulled) - len(shown))
 
 
-def _effect(row: Campaign, arm: int, mean: Array, deviation: Array) -> Effect:
-    low, high = mean - NORMAL_95 * deviation, mean + NORMAL_95 * deviation
-    reward = np.array([mean[REWARD], low[REWARD], high[REWARD]]) * row.settings.terms.reward_max
-    price = np.expm1([mean[LOG_COST], low[LOG_COST], high[LOG_COST]])
+def _effect(row: Campaign, arm: int, slopes: FeatureSlopes, number: int) -> Effect:
+    mean, deviation = (
+        np.array([slopes.reward[number, arm], slopes.log_cost[number, arm]]),
+        slopes.unsure[:, number, arm],
+    )
+    ends = np.stack([mean, mean - NORMAL_95 * deviation, mean + NORMAL_95 * deviation])
+    reward, price = ends[:, 0] * row.settings.terms.reward_max, np.expm1(ends[:, 1])
     sureness = float(np.max(np.abs(mean) / deviation))
     return Effect(arm, MedianInterval(*reward.tolist()), MedianInterval(*price.tolist()), sureness)
-
-
-def feature_moments(state: LinearState) -> tuple[Array, Array]:
-    """The means and standard deviations of the features of remembered requests; 0 before the first request."""
-    moments, known = state.moments(), slice(1, 1 + state.known.features)
-    origin = np.array(state.origin) if state.origin else np.zeros(state.known.features)
-    return origin + moments.mean[known], np.sqrt(moments.variance[known])
 
 
 # --- a request that a reader types in ---------------------------------------------------------------------------------
@@ -189,9 +176,9 @@ def request_view(tx: Transaction, row: Campaign, query: Mapping[str, str]) -> Re
     if names is None:
         raise BadFeature(f"requests of campaign {row.name!r} have no features; create a campaign that names some")
     session = read_session(row, tx.arms(row.id))
-    state = session.state
-    assert isinstance(state, LinearState)
-    usual = [_rounded(mean, deviation) for mean, deviation in np.transpose(feature_moments(state)).tolist()]
+    slopes = session.policy.feature_slopes(session.state)
+    moments = [(0.0, 0.0)] * len(names) if slopes is None else np.transpose([slopes.means, slopes.deviations]).tolist()
+    usual = [_rounded(mean, deviation) for mean, deviation in moments]
     typed = {name: query.get(field_name(number), usual[number]) for number, name in enumerate(names)}
     segments, segment = [each for each in session.segments if each is not None], query.get("segment", "")
     if segment and segment not in segments:
@@ -216,8 +203,6 @@ def _number(text: str) -> Any:
 def _answers(row: Campaign, session: CampaignSession, request: Request, now: float) -> list[ArmChance]:
     """Of all active arms, the likely first."""
     policy, state, settings = session.policy, session.state, row.settings
-    assert isinstance(policy, LinearThompson)
-    assert isinstance(state, LinearState)
     available, cooling = session.cooldowns.available(state.active, now)
     named = counts(session.learner, np.random.default_rng(SEED), DRAWS, available, request, cooling)
     reward, cost = policy.expected(state, request)

@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from budgetbandits.policies.base import RequestPolicy
 from budgetbandits.policies.paced.statistics import COUNT, PAID, REWARD
 from budgetbandits.service.campaigns import answered_of
 from budgetbandits.service.ledger import to_units
@@ -93,7 +92,7 @@ def requests_of(row: Campaign, arms: Sequence[ArmRow], totals: Collection[Counts
 
 def stops_at_horizon(row: Campaign) -> bool:
     """Whether a policy that plans with a horizon makes no decision beyond it; `bts-paced` and `bts-linear` go on."""
-    return not isinstance(policy_of(row), RequestPolicy)
+    return not policy_of(row).looks_at_requests
 
 
 def _line(row: Campaign, arms: Sequence[ArmRow], number: int, name: str | None) -> SegmentLine | None:
