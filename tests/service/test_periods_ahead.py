@@ -9,6 +9,7 @@ import pytest
 from budgetbandits.errors import Conflict, HoldRefused, WrongClock
 from budgetbandits.service import ledger
 from budgetbandits.service.audit.audit import verify
+from budgetbandits.service.grants import grant_of
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.periods import Grant
@@ -308,7 +309,7 @@ def test_a_grant_is_as_its_event_tells_it(store, engine, clock):
     clock.now = at(2026, 2, 15)
     engine.decide("support", "february")
     [renewed] = [event for event in store.events if event.kind == "renewed"]
-    assert Grant.of(renewed) == Grant(0, "month", int(at(2026, 1, 1)), int(at(2026, 2, 1)))
+    assert grant_of(renewed) == Grant(0, "month", int(at(2026, 1, 1)), int(at(2026, 2, 1)))
 
 
 # --- time zones ---------------------------------------------------------------------------------------------------

@@ -259,8 +259,8 @@ class Policy(ABC, Generic[S]):
     """Whether a choice is drawn at random and leaves no trace in the state, so that it can be drawn again and again."""
 
     def rule_kind(self, horizon: float) -> str:
-        """The kind of rule with which it plays a budget for this number of requests, for which there may be a compiled engine:
-        "index", "score", "beta", "explore first", "paced" or "priced"; empty for a rule of no kind."""
+        """The kind of rule with which it plays a budget for this number of requests: "index", "score", "beta",
+        "explore first", "paced" or "priced", for which there may be a compiled engine; empty for a rule of no kind."""
         return ""
 
     @property

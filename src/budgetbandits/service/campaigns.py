@@ -34,10 +34,10 @@ from budgetbandits.service.campaign_checks import (
 )
 from budgetbandits.service.campaign_session import CampaignSession
 from budgetbandits.service.funds import renewal_event
+from budgetbandits.service.grants import read_grants
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import Account, Status, to_micros, to_units
 from budgetbandits.service.names import check_text, checked_name, is_id, normal
-from budgetbandits.service.periods import read_grants
 from budgetbandits.service.rollups import History
 from budgetbandits.service.session_rows import ArmStatus, arm_row, read_session
 from budgetbandits.service.shared_budgets import members

@@ -12,23 +12,15 @@ that was granted ahead is taken back (`Renewal.set_back`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from pydantic_core import from_json, to_json
 
 from budgetbandits.service import ledger
 from budgetbandits.service.ledger import Account, to_micros
 from budgetbandits.terms import Period, Terms
-
-if TYPE_CHECKING:
-    from budgetbandits.service.stores.contract import Transaction
-    from budgetbandits.service.stores.records import Event
-
-GRANT_EVENTS = ("renewed", "clock reset")
-"""The kinds of events that grant periods and take them back."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +39,10 @@ class Grant:
     begun: int
 
     @classmethod
-    def of(cls, event: Event) -> Grant:
-        """As the event of a renewal tells it."""
-        facts = from_json(event.request or "{}")
-        return cls(event.amount or 0, facts["period"], *facts["begun"])
+    def from_json(cls, amount: int | None, text: str | None) -> Grant:
+        """The grant whose event has this amount and these facts, which `to_json` has written."""
+        facts = from_json(text or "{}")
+        return cls(amount or 0, facts["period"], *facts["begun"])
 
     def to_json(self) -> str:
         """The facts of its event, besides the amount."""
@@ -123,25 +115,3 @@ class Renewal:
         if freed > 0 and self.terms.unspent == "lapse" and made_at < account.period:
             return ledger.lapse(account, freed)
         return ledger.pay_back(account, freed) if freed > 0 and account.advance and made_at > now else account
-
-
-def standing_grants(events: Iterable[Event]) -> list[Grant]:
-    """What is granted by the renewals among these events, and was not taken back."""
-    grants: list[Grant] = []
-    for event in events:
-        if event.kind == "renewed":
-            grants.append(Grant.of(event))
-        elif event.kind == "clock reset":
-            grants = [grant for grant in grants if grant.begun <= event.at]
-    return grants
-
-
-def read_grants(tx: Transaction, key: str, upto: float = float("inf")) -> list[Grant]:
-    """The same of a campaign or a shared budget, by what its events name, up to the event of this number."""
-    events: list[Event] = []
-    for kind in GRANT_EVENTS:
-        after = 0
-        while page := tx.events(key, after, kind=kind):
-            events += page
-            after = page[-1].seq
-    return standing_grants(event for event in sorted(events, key=lambda each: each.seq) if event.seq <= upto)

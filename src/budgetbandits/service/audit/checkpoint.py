@@ -26,8 +26,8 @@ from budgetbandits.service import ledger
 from budgetbandits.service.audit.archive import Piece, new_digest
 from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisions
 from budgetbandits.service.audit.replay import Replay
+from budgetbandits.service.grants import read_grants
 from budgetbandits.service.ledger import Account
-from budgetbandits.service.periods import read_grants
 from budgetbandits.service.rollups import Recount
 from budgetbandits.service.session_rows import arm_state, campaign_row, read_session
 from budgetbandits.service.stores.contract import Clock, Scope, Store, Transaction, find_campaign, moment

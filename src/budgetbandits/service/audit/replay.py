@@ -20,6 +20,7 @@ from budgetbandits.service import ledger
 from budgetbandits.service.audit.open_decisions import OpenDecision, OpenDecisions
 from budgetbandits.service.campaign_session import CampaignSession, Pull
 from budgetbandits.service.funds import within_limits
+from budgetbandits.service.grants import grant_of
 from budgetbandits.service.leases import lending
 from budgetbandits.service.leases.leases import digest, learn_all
 from budgetbandits.service.ledger import NO_LIMITS, Account, Hold, Limits
@@ -122,7 +123,7 @@ class Replay:
         account = self.row.settings.renewed(self.account, event.at)
         _expect(account is not None, "no period had begun")
         assert account is not None
-        granted, said = self.row.settings.grant(self.account, account), Grant.of(event)
+        granted, said = self.row.settings.grant(self.account, account), grant_of(event)
         _expect(granted == said, f"it would have been {granted}, not {said}")
         self.grants.append(granted)
         self.account = account

@@ -21,6 +21,7 @@ from pydantic_core import from_json
 
 from budgetbandits.errors import WrongClock
 from budgetbandits.service.audit.audit import Books, Differences, check_not_being_deleted, compared, replayed
+from budgetbandits.service.grants import grant_of
 from budgetbandits.service.leases.leases import CLOCK_STEP_SECONDS_MAX
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.names import normal
@@ -194,7 +195,7 @@ class _Watch:
         except WrongClock as ahead:
             self.differences.add(f"event {event.seq} (renewed) cannot have happened: {ahead}")
             return
-        grant = Grant.of(event)
+        grant = grant_of(event)
         made = None if account is None else self.settings.grant(self._account(), account)
         if made is not None and not known and self.settings.terms.unspent == "lapse":
             made = replace(made, amount=grant.amount)

@@ -17,8 +17,8 @@ from pydantic_core import from_json, to_json
 
 from budgetbandits.errors import BadParameter, Conflict, NotFound
 from budgetbandits.service import ledger
+from budgetbandits.service.grants import read_grants
 from budgetbandits.service.ledger import Account
-from budgetbandits.service.periods import read_grants
 from budgetbandits.service.shared_budgets.rules import SharedBudget, capped
 from budgetbandits.service.stores.contract import DecisionTransaction, Transaction
 from budgetbandits.service.stores.records import Campaign, Event, SharedEventKind
