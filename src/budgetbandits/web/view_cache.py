@@ -1,4 +1,4 @@
-"""Caches of rendered views, shared by all viewers and refreshed at a bounded share of the CPU.
+"""Values that are computed for many viewers at once, at a bounded share of the CPU.
 
 `ViewCache` serves the dashboard: requests await a view that is rendered in a thread, at most as often as all views
 together take a hundredth of a processor. `BackgroundValue` serves the viewer of studies: requests get the latest value
@@ -8,218 +8,111 @@ at once, while a thread computes the next one.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
-import sys
+import math
 import threading
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
-from functools import partial
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, Generic, TypeVar
 
 from budgetbandits.errors import BudgetBanditsError
 
 T = TypeVar("T")
 S = TypeVar("S")
-Key = tuple[Hashable, Hashable]
 
-VIEWS_MAX = 200
-"""Views that are kept ..."""
-BYTES_MAX = 32_000_000
-"""... and the memory that they may use together, with everything rendered from them. The views that nobody has asked
-for the longest are dropped first."""
-COSTS_MAX = 1000
-"""Views whose cost is known."""
+ENTRIES_MAX = 200
+"""Views and renderings that are kept; those that nobody has asked for the longest leave first. Each is about
+a fifth of a megabyte."""
 
 LIFETIME_FACTOR = 100.0
 """A view stays valid for this many times the CPU seconds of rendering all watched views once: together they use a
-hundredth of a processor ..."""
+hundredth of a processor, unless that takes longer than `LIFETIME_MAX`."""
 LIFETIME_MAX = 20.0
-"""... but for no more seconds than this."""
-FIRST_COST_MAX = 0.05
-"""Seconds that count at most when a view is rendered for the first time, which may include loading modules."""
+"""Seconds for which a view stays valid at most."""
+WATCHED_SECONDS = 2.0 * LIFETIME_MAX
+"""Seconds after which a view that nobody has asked for is dropped."""
 
 
-@dataclass
-class _Cost:
-    """CPU seconds of rendering a view: the last time, and so far this time; and when it was last asked for."""
+class _Entry:
+    """A value that a thread computes, or has computed.
 
-    asked: float
-    before: float | None
-    so_far: float = 0.0
+    begun_at  when that began
+    asked_at  when a viewer asked for it last
+    cost      CPU seconds of computing it; 0 until the second time, since the first may include loading modules
+    source    the entry that it was rendered from, if any
+    """
+
+    def __init__(self, now: float, compute: Callable[[], Any], source: _Entry | None, before: _Entry | None) -> None:
+        self.begun_at, self.asked_at, self.source = now, now, source
+        self.cost: float = 0.0 if before is None else before.cost
+        self.task = asyncio.ensure_future(asyncio.to_thread(self._run, compute, before is not None))
+        """It is shielded wherever it is awaited: a client that leaves must not cancel it for the others."""
+
+    def _run(self, compute: Callable[[], T], again: bool) -> T:
+        begun = time.thread_time()
+        try:
+            return compute()
+        finally:
+            if again:
+                self.cost = time.thread_time() - begun
 
     @property
-    def again(self) -> float:
-        """The cost of each rendering; 0 until the second one."""
-        return 0.0 if self.before is None else max(self.so_far, self.before)
-
-
-class Load:
-    """The views that are being watched, and the cost of rendering each of them once."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._costs: dict[Key, _Cost] = {}
-
-    def begin(self, key: Key, now: float) -> None:
-        """Begin to render this view again."""
-        with self._lock:
-            last = self._costs.pop(key, None)
-            self._costs[key] = _Cost(now, None if last is None else last.so_far)
-            if len(self._costs) > COSTS_MAX:
-                del self._costs[next(iter(self._costs))]  # nobody has asked for it for longest
-
-    def asked(self, key: Key, now: float) -> None:
-        with self._lock:
-            cost = self._costs.pop(key, None)
-            if cost is not None:
-                cost.asked = now
-                self._costs[key] = cost
-
-    def add(self, key: Key, seconds: float) -> None:
-        with self._lock:
-            if key in self._costs:
-                self._costs[key].so_far += seconds
-
-    def seconds(self, key: Key | None, now: float) -> float:
-        """The cost of all watched views together, or of this one if it is new and costs more. A view is no longer
-        watched when nobody has asked for it in the time of two renderings."""
-        with self._lock:
-            twice = 2.0 * max(min(LIFETIME_FACTOR * self._again(), LIFETIME_MAX), LIFETIME_FACTOR * FIRST_COST_MAX)
-            for each in [each for each, cost in self._costs.items() if now > cost.asked + twice]:
-                del self._costs[each]
-            own = None if key is None else self._costs.get(key)
-            return self._again() if own is None else max(self._again(), min(own.so_far, FIRST_COST_MAX))
-
-    def _again(self) -> float:
-        return sum(cost.again for cost in self._costs.values())
-
-
-@dataclass(frozen=True)
-class _Weighed:
-    value: Any
-    bytes: int
-
-
-@dataclass
-class _View:
-    begun_at: float
-    answer: asyncio.Future[_Weighed] = field(init=False)
-    parts: dict[Hashable, asyncio.Future[_Weighed]] = field(default_factory=dict)
-    bytes: int = 0
-    """Memory of the view with everything rendered from it."""
+    def failed(self) -> bool:
+        return self.task.done() and (self.task.cancelled() or self.task.exception() is not None)
 
 
 class ViewCache:
-    """Views that stay valid for some seconds, each rendered in a thread for the first viewer who asks.
+    """Values by key, each computed in a thread for the first who asks and then the same for all while it is valid."""
 
-    A subject may have several views. Caches that share a ``load`` are bounded together.
-    """
-
-    def __init__(
-        self, seconds: float, clock: Callable[[], float] = time.monotonic, load: Load | None = None,
-        bytes_max: int = BYTES_MAX,
-    ) -> None:  # fmt: skip
-        self._seconds, self._clock, self._load, self._bytes_max = seconds, clock, load or Load(), bytes_max
-        self._made: dict[Key, _View] = {}
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._entries: dict[Hashable, _Entry] = {}
         """In the order in which they were last asked for."""
 
-    @property
-    def bytes(self) -> int:
-        """Memory of all views that are kept."""
-        return sum(made.bytes for made in self._made.values())
-
-    async def get(self, subject: Hashable, view: Hashable, make: Callable[[], T]) -> T:
-        made: T = (await asyncio.shield(self._current((subject, view), make).answer)).value
-        return made
+    async def get(self, key: Hashable, compute: Callable[[], T], seconds: float) -> T:
+        """The value of a key, which is valid for these seconds, or longer if it is costly."""
+        value: T = await asyncio.shield(self._entry(key, compute, seconds).task)
+        return value
 
     async def rendered(
-        self, subject: Hashable, view: Hashable, make: Callable[[], T], variant: Hashable, draw: Callable[[T], S]
+        self, key: Hashable, compute: Callable[[], T], variant: Hashable, render: Callable[[T], S], seconds: float
     ) -> tuple[T, S]:
-        """A view, made once for all viewers, and its rendering, made once for all viewers of the same variant."""
-        key = subject, view
-        made = self._current(key, make)
-        answer: T = (await asyncio.shield(made.answer)).value
-        part = made.parts.get(variant)
-        if part is None or _failed(part):
-            part = made.parts[variant] = self._begun(key, made, lambda: draw(answer))
-        rendered: S = (await asyncio.shield(part)).value
-        return answer, rendered
+        """A value, computed once for all viewers, and its rendering, made once for all viewers of the same variant."""
+        source = self._entry(key, compute, seconds)
+        value: T = await asyncio.shield(source.task)
+        part: S = await asyncio.shield(self._entry((key, variant), lambda: render(value), math.inf, source).task)
+        return value, part
 
-    def lifetime(self, key: Key | None = None) -> float:
-        """The seconds for which views are valid, or this one: asking more often returns the same."""
-        return max(self._seconds, min(LIFETIME_FACTOR * self._load.seconds(key, self._clock()), LIFETIME_MAX))
+    def _entry(self, key: Hashable, compute: Callable[[], Any], seconds: float, source: _Entry | None = None) -> _Entry:
+        now, entry = self._clock(), self._entries.get(key)
+        if (
+            entry is None or entry.failed or entry.source is not source
+            or now >= entry.begun_at + self.lifetime(seconds)
+        ):  # fmt: skip
+            entry = _Entry(now, compute, source, entry)
+        entry.asked_at = now
+        self._entries.pop(key, None)
+        self._entries[key] = entry  # the last one in the order
+        if len(self._entries) > ENTRIES_MAX:
+            del self._entries[next(iter(self._entries))]
+        return entry
 
-    def time_left(self, subject: Hashable, view: Hashable) -> float:
-        """Seconds until this view is rendered again."""
-        key = subject, view
-        made = self._made.get(key)
-        return 0.0 if made is None else max(0.0, made.begun_at + self.lifetime(key) - self._clock())
+    def lifetime(self, seconds: float) -> float:
+        """The seconds for which a view is valid, at least these: asking more often returns the same."""
+        watched_since = self._clock() - WATCHED_SECONDS
+        while self._entries and (oldest := next(iter(self._entries.items())))[1].asked_at < watched_since:
+            del self._entries[oldest[0]]
+        return max(seconds, min(LIFETIME_FACTOR * sum(entry.cost for entry in self._entries.values()), LIFETIME_MAX))
+
+    def time_left(self, key: Hashable, seconds: float) -> float:
+        """Seconds until this value is computed again."""
+        entry = self._entries.get(key)
+        return 0.0 if entry is None else max(0.0, entry.begun_at + self.lifetime(seconds) - self._clock())
 
     def clear(self) -> None:
-        """Drop all views, after a change."""
-        self._made.clear()
-
-    def _current(self, key: Key, make: Callable[[], Any]) -> _View:
-        made, now = self._made.pop(key, None), self._clock()
-        self._load.asked(key, now)
-        if made is None or now >= made.begun_at + self.lifetime(key) or _failed(made.answer):
-            self._load.begin(key, now)
-            made = _View(now)
-            made.answer = self._begun(key, made, make)
-        self._made[key] = made
-        self._make_room()
-        return made
-
-    def _begun(self, key: Key, made: _View, make: Callable[[], Any]) -> asyncio.Future[_Weighed]:
-        """Start to render something of a view. It is shielded wherever it is awaited: a client that leaves must not
-        cancel it for the others."""
-        begun = asyncio.ensure_future(asyncio.to_thread(self._timed, key, make))
-        begun.add_done_callback(partial(self._weigh, made))
-        return begun
-
-    def _weigh(self, made: _View, done: asyncio.Future[_Weighed]) -> None:
-        if not _failed(done):
-            made.bytes += done.result().bytes
-            self._make_room()
-
-    def _make_room(self) -> None:
-        taken = self.bytes
-        while self._made and (taken > self._bytes_max or len(self._made) > VIEWS_MAX):
-            taken -= self._made.pop(next(iter(self._made))).bytes
-
-    def _timed(self, key: Key, make: Callable[[], Any]) -> _Weighed:
-        begun = time.thread_time()
-        try:
-            value = make()
-            return _Weighed(value, weight(value))
-        finally:
-            self._load.add(key, time.thread_time() - begun)
-
-
-def _failed(answer: asyncio.Future[Any]) -> bool:
-    return answer.done() and (answer.cancelled() or answer.exception() is not None)
-
-
-_CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
-
-
-def weight(value: object) -> int:
-    """Bytes of memory of a value and everything that it refers to.
-
-    >>> weight("a" * 1000) > 1000, weight([b"a" * 1000, {"b": b"b" * 1000}]) > 2000
-    (True, True)
-    """
-    seen, waiting, taken = set[int](), [value], 0
-    while waiting:
-        each = waiting.pop()
-        if id(each) not in seen and not isinstance(each, _CODE):
-            seen.add(id(each))
-            taken += sys.getsizeof(each)
-            waiting += gc.get_referents(each)
-    return taken
+        """Let no value be valid any more, after a change."""
+        for entry in self._entries.values():
+            entry.begun_at = -math.inf
 
 
 EXPECTED_ERRORS = (BudgetBanditsError, OSError)

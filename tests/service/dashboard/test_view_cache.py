@@ -9,7 +9,7 @@ import pytest
 from budgetbandits.errors import StoreError
 from budgetbandits.service.dashboard.beliefs import ArmFeedback, ValueSums, belief
 from budgetbandits.service.dashboard.charts.cell_charts import density
-from budgetbandits.web.view_cache import COSTS_MAX, LIFETIME_MAX, VIEWS_MAX, Load, ViewCache
+from budgetbandits.web.view_cache import ENTRIES_MAX, LIFETIME_MAX, WATCHED_SECONDS, ViewCache
 from clock import Clock
 
 taken = threading.local()
@@ -38,22 +38,24 @@ def test_what_many_ask_for_is_made_once_and_what_takes_long_is_good_for_long():
         return len(made)
 
     async def run():
-        fresh = ViewCache(1.0, clock)
-        assert fresh.lifetime() == 1.0
-        assert await asyncio.gather(*(fresh.get("a", "view", slow) for _ in range(5))) == [1] * 5
-        # a hundredth of a processor; the first time, no longer than that
-        assert fresh.time_left("a", "view") == pytest.approx(5.0)
+        fresh = ViewCache(clock)
+        assert await asyncio.gather(*(fresh.get("a", slow, 1.0) for _ in range(5))) == [1] * 5
+        assert fresh.time_left("a", 1.0) == 1.0  # the first time, which may include loading modules, does not count
+        clock.now += 1.0
+        assert await fresh.get("a", slow, 1.0) == 2
+        assert fresh.time_left("a", 1.0) == pytest.approx(5.0)  # a hundredth of a processor
         clock.now += 4.9
-        assert await fresh.get("a", "view", slow) == 1
-        assert fresh.time_left("a", "view") == pytest.approx(0.1)
-        assert await fresh.get("a", "other view", slow) == 2
-        clock.now += 5.1
-        assert await fresh.get("a", "view", slow) == 3
+        assert await fresh.get("a", slow, 1.0) == 2
+        assert fresh.time_left("a", 1.0) == pytest.approx(0.1)
+        assert await fresh.get("other", slow, 1.0) == 3
+        clock.now += 0.1
+        assert await fresh.get("a", slow, 1.0) == 4
         fresh.clear()
-        assert await fresh.get("a", "view", slow) == 4
+        assert fresh.time_left("a", 1.0) == 0.0
+        assert await fresh.get("a", slow, 1.0) == 5
         with pytest.raises(StoreError):
-            await fresh.get("b", "view", broken)
-        assert await fresh.get("b", "view", slow) == 5  # what failed is tried again at once
+            await fresh.get("b", broken, 1.0)
+        assert await fresh.get("b", slow, 1.0) == 6  # what failed is tried again at once
 
     def broken():
         raise StoreError("gone")
@@ -62,7 +64,7 @@ def test_what_many_ask_for_is_made_once_and_what_takes_long_is_good_for_long():
 
 
 def test_views_that_differ_by_the_zone_are_read_once():
-    read, rendered = [], []
+    read, rendered, clock = [], [], Clock(100.0)
 
     def make():
         read.append(1)
@@ -72,14 +74,16 @@ def test_views_that_differ_by_the_zone_are_read_once():
         return lambda data: rendered.append((zone, data)) or f"{zone} {data}"
 
     async def run():
-        fresh = ViewCache(1.0, Clock(100.0))
-        for _ in range(2):
-            found = await asyncio.gather(*(fresh.rendered("a", "view", make, zone, draw(zone)) for zone in "xyz"))
-            assert found == [(1, "x 1"), (1, "y 1"), (1, "z 1")]
+        fresh = ViewCache(clock)
+        for clock.now, number in ((100.0, 1), (100.9, 1), (101.0, 2)):
+            answers = await asyncio.gather(*(fresh.rendered("a", make, zone, draw(zone), 1.0) for zone in "xyz"))
+            assert answers == [(number, f"{zone} {number}") for zone in "xyz"]
+        fresh.clear()
+        assert await fresh.rendered("a", make, "x", draw("x"), 1.0) == (3, "x 3")
 
     asyncio.run(run())
-    assert read == [1]
-    assert sorted(rendered) == [("x", 1), ("y", 1), ("z", 1)]
+    assert read == [1, 1, 1]
+    assert sorted(rendered) == [("x", 1), ("x", 2), ("x", 3), ("y", 1), ("y", 2), ("z", 1), ("z", 2)]
 
 
 def test_what_is_known_of_an_arm_is_drawn_once_for_all_zones():
@@ -90,16 +94,31 @@ def test_what_is_known_of_an_arm_is_drawn_once_for_all_zones():
     assert density("price", known, None, (0.0, 1.0), (104, 30), "arm1") != rendered[0]
 
 
-def test_views_of_two_kinds_share_what_they_may_take():
-    clock, load = Clock(100.0), Load()
+def test_a_client_that_leaves_takes_nothing_from_the_others():
+    gate = threading.Event()
 
     async def run():
-        one, other = ViewCache(1.0, clock, load), ViewCache(3.0, clock, load)
+        fresh = ViewCache(Clock(100.0))
+        first, second = (asyncio.ensure_future(fresh.get("a", lambda: gate.wait() and 1, 1.0)) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        gate.set()
+        assert await second == 1
+
+    asyncio.run(run())
+
+
+def test_views_of_two_kinds_share_what_they_may_take():
+    clock = Clock(100.0)
+
+    async def run():
+        fresh = ViewCache(clock)
         for _ in range(3):  # the first time counts for nothing
             clock.now += 9.0
-            await one.get("a", None, lambda: busy(0.02))
-            await other.rendered("b", None, lambda: busy(0.02), "zone", lambda _: busy(0.03))
-        assert one.lifetime() == other.lifetime() == pytest.approx(7.0)
+            await fresh.get("a", lambda: busy(0.02), 1.0)
+            await fresh.rendered("b", lambda: busy(0.02), "zone", lambda _: busy(0.03), 3.0)
+        assert fresh.lifetime(1.0) == fresh.lifetime(3.0) == pytest.approx(7.0)
+        assert fresh.lifetime(9.0) == 9.0
 
     asyncio.run(run())
 
@@ -108,12 +127,12 @@ def test_nothing_is_good_for_longer_than_a_page_may_be_old():
     clock = Clock(100.0)
 
     async def run():
-        fresh = ViewCache(1.0, clock)
+        fresh = ViewCache(clock)
         for _ in range(5):
             for view in range(6):
-                await fresh.get("a", view, lambda: busy(0.04))
+                await fresh.get(view, lambda: busy(0.04), 1.0)
             clock.now += 9.0
-        assert fresh.lifetime() == LIFETIME_MAX
+        assert fresh.lifetime(1.0) == LIFETIME_MAX
 
     asyncio.run(run())
 
@@ -123,16 +142,17 @@ def test_pages_that_were_left_make_no_other_older():
     clock = Clock(100.0)
 
     async def run():
-        fresh = ViewCache(1.0, clock)
+        fresh = ViewCache(clock)
         for view in range(10):
-            await fresh.get("a", view, lambda: busy(0.03))
-        assert fresh.lifetime() == 1.0
+            await fresh.get(view, lambda: busy(0.03), 1.0)
+        assert fresh.lifetime(1.0) == 1.0
         for _ in range(3):
             clock.now += 5.0
-            await fresh.get("b", None, lambda: busy(0.04))
-        assert fresh.lifetime() == pytest.approx(4.0)
-        clock.now += 2.0 * 5.0 + 1.0
-        assert fresh.lifetime() == 1.0
+            await fresh.get("b", lambda: busy(0.04), 1.0)
+        assert fresh.lifetime(1.0) == pytest.approx(4.0)
+        clock.now += WATCHED_SECONDS + 1.0
+        assert fresh.lifetime(1.0) == 1.0
+        assert not fresh._entries  # nor do they keep any memory
 
     asyncio.run(run())
 
@@ -142,57 +162,28 @@ def test_what_could_not_be_drawn_is_drawn_again():
         raise StoreError("odd")
 
     async def run():
-        fresh = ViewCache(1.0, Clock(100.0))
+        fresh = ViewCache(Clock(100.0))
         with pytest.raises(StoreError):
-            await fresh.rendered("a", "view", lambda: 1, "zone", broken)
-        assert await fresh.rendered("a", "view", lambda: 2, "zone", str) == (1, "1")
+            await fresh.rendered("a", lambda: 1, "zone", broken, 1.0)
+        assert await fresh.rendered("a", lambda: 2, "zone", str, 1.0) == (1, "1")
 
     asyncio.run(run())
 
 
-def test_what_is_kept_takes_a_number_of_bytes_at_most():
+def test_a_number_of_views_is_kept_and_what_was_asked_for_longest_ago_leaves_first():
     """Of one view drawn for very many, and of very many views; whoever asks is answered all the same."""
-
-    async def run():
-        fresh = ViewCache(1.0, Clock(100.0), bytes_max=1_000_000)
-        for zone in range(50):
-            assert (await fresh.rendered("a", "view", lambda: 1, zone, lambda _: "x" * 90_000))[1] == "x" * 90_000
-            assert fresh.bytes <= 1_000_000
-        for view in range(50):
-            await fresh.get("b", view, lambda: {"lines": ["y" * 9_000 for _ in range(10)]})  # all that it is made of
-            assert fresh.bytes <= 1_000_000
-        assert fresh.bytes > 500_000
-        assert await fresh.get("c", None, lambda: "z" * 2_000_000) == "z" * 2_000_000
-        assert fresh.bytes <= 1_000_000
-
-    asyncio.run(run())
-
-
-def test_what_was_asked_for_longest_ago_leaves_first():
     made = []
 
     async def run():
-        fresh = ViewCache(1.0, Clock(100.0), bytes_max=1_000_000)
-        for view in range(30):
-            for each in ("often", view):
-                await fresh.get("a", each, lambda each=each: made.append(each) or "x" * 90_000)
-        many = ViewCache(1.0, Clock(100.0))
-        for view in range(VIEWS_MAX + 30):
-            for each in ("often too", view):
-                await many.get("a", each, lambda each=each: made.append(each))
-        await many.get("a", VIEWS_MAX + 29, lambda: made.append("again"))
+        fresh = ViewCache(Clock(100.0))
+        for number in range(ENTRIES_MAX + 30):
+            for key in ("often", number):
+                await fresh.get(key, lambda key=key: made.append(key), 1.0)
+        await fresh.get(ENTRIES_MAX + 29, lambda: made.append("again"), 1.0)
+        for zone in range(ENTRIES_MAX + 30):
+            assert await fresh.rendered("often", lambda: 1, zone, lambda _, zone=zone: zone, 1.0) == (None, zone)
+        assert len(fresh._entries) == ENTRIES_MAX
 
     asyncio.run(run())
-    assert made.count("often") == made.count("often too") == 1
+    assert made.count("often") == 1
     assert "again" not in made
-
-
-def test_costs_are_known_of_a_number_of_views_at_most():
-    load = Load()
-    for number in range(2 * COSTS_MAX):
-        load.begin(("a", number), 100.0)
-        load.asked(("a", 0), 100.0)
-        load.add(("a", number), 0.5)
-    load.begin(("a", 0), 100.0)
-    assert len(load._costs) == COSTS_MAX
-    assert load.seconds(("a", 0), 100.0) == 0.5  # what is asked for again and again is known still

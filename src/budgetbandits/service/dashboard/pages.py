@@ -36,7 +36,7 @@ from budgetbandits.service.http.route import ServerState
 from budgetbandits.service.stores.contract import T, Transaction, find_campaign, isolated
 from budgetbandits.service.stores.records import Campaign
 from budgetbandits.web.servers import BEAT, BEAT_EVENT, STREAM_HEADERS, change, event
-from budgetbandits.web.view_cache import Load, ViewCache
+from budgetbandits.web.view_cache import ViewCache
 
 LIFETIMES = {"campaign": 1.0, "overview": 3.0}
 """Seconds that a drawn page is good for everybody who looks at the same, and between two looks whether anything has
@@ -47,6 +47,9 @@ NAME_SECONDS = 5.0
 """... and for how long: one may be renamed, or be deleted and its name be given to another."""
 
 Handler = Callable[[Request, Session], Awaitable[Response]]
+
+Subject = tuple[str, str | None]
+"""The kind of a page that stays up to date, one of `LIFETIMES`, and the id of its campaign."""
 
 
 class JsonView(Protocol):
@@ -60,16 +63,13 @@ class Dashboard:
 
     def __init__(self, service: ServerState, sessions: Sessions) -> None:
         self.service, self.sessions = service, sessions
-        load = Load()
-        self._campaigns = ViewCache(LIFETIMES["campaign"], load=load)
-        self._overviews = ViewCache(LIFETIMES["overview"], load=load)
+        self._views = ViewCache()
         self._known: dict[str, tuple[str, str, float]] = {}
-        self._live = LiveStreams(service)
+        self._live = LiveStreams(service, self._views)
 
     def clear(self) -> None:
         """Drop all cached views, after a change."""
-        self._campaigns.clear()
-        self._overviews.clear()
+        self._views.clear()
         self._known.clear()
 
     def routes(self) -> list[Route]:
@@ -181,7 +181,7 @@ class Dashboard:
         if wants_json(request):
             return JSONResponse(await self.read(lambda tx: overview(tx, query, only).as_json()))
         return await self._live_page(
-            "overview.html", request, session, self._overviews, ("overview", only), query,
+            "overview.html", request, session, ("overview", only), query,
             lambda tx: (_last_event(tx, only), overview(tx, query, only)), {"creates": session.creates},
             live=address("live"),
         )  # fmt: skip
@@ -193,13 +193,13 @@ class Dashboard:
         if wants_json(request):
             return JSONResponse(campaign_json(await self.read(viewed)))
         return await self._live_page(
-            "campaign.html", request, session, self._campaigns, ("campaign", id), query,
+            "campaign.html", request, session, ("campaign", id), query,
             lambda tx: (tx.last_event(id), viewed(tx)), {"admin": session.admin, "creates": session.creates},
             live=campaign_address(name, "live"), name=name,
         )  # fmt: skip
 
     async def _live_page(
-        self, template: str, request: Request, session: Session, views: ViewCache, subject: Hashable, query: Hashable,
+        self, template: str, request: Request, session: Session, subject: Subject, query: Hashable,
         read: Callable[[Transaction], tuple[int, Any]], rights: dict[str, bool], **values: Any,
     ) -> Response:  # fmt: skip
         """A page that stays up to date; only the part of it that changes, if its script asks for that.
@@ -208,13 +208,13 @@ class Dashboard:
         gives the number of the latest event and the view.
         """
         shared = self.shared(request, None) | rights
-        variant = shared["times"].zone_key, *rights.values()
-        (last, _), part = await views.rendered(
-            subject, query, partial(self.service.store.read, read), variant,
-            lambda found: render(f"_{template}", **shared, view=found[1]),
+        variant, key = (shared["times"].zone_key, *rights.values()), (subject, query)
+        (last, _), part = await self._views.rendered(
+            key, partial(self.service.store.read, read), variant,
+            lambda found: render(f"_{template}", **shared, view=found[1]), LIFETIMES[subject[0]],
         )  # fmt: skip
         if "x-part" in request.headers:  # with the latest event that it knows of, and when there may be something newer
-            headers = {"X-Event": str(last), "X-Again": f"{views.time_left(subject, query):.1f}"}
+            headers = {"X-Event": str(last), "X-Again": f"{self._views.time_left(key, LIFETIMES[subject[0]]):.1f}"}
             return html_response(part, headers=headers)
         return self.filled(template, request, session, part=part, query=query, **values)
 
@@ -253,12 +253,11 @@ class Dashboard:
     async def _overview_live(self, request: Request, session: Session) -> Response:
         only = session.key.campaign
         look = partial(_last_event, only=only)
-        return self._live.stream(self._overviews, ("overview", only), look, self._over(session))
+        return self._live.stream(("overview", only), look, self._over(session))
 
     async def _campaign_live(self, request: Request, session: Session) -> Response:
         id, _ = await self.named(request, session)
-        subject = "campaign", id
-        return self._live.stream(self._campaigns, subject, lambda tx: tx.last_event(id), self._over(session))
+        return self._live.stream(("campaign", id), lambda tx: tx.last_event(id), self._over(session))
 
     def _over(self, session: Session) -> Callable[[], Awaitable[str]]:
         async def why() -> str:
@@ -332,41 +331,41 @@ def wants_json(request: Request) -> bool:
 
 STREAMS_MAX = 500
 """Pages of one server that may listen at the same time; further ones are refused politely."""
+PULSE_SECONDS = 0.9
+"""Seconds for which all streams of a page share one look at whether anything has happened."""
 FULL_EVENT = event("full", STREAMS_MAX)
 
 
 class LiveStreams:
     """The streams of one server."""
 
-    def __init__(self, service: ServerState) -> None:
-        self._service = service
-        self._pulses = ViewCache(0.9)
+    def __init__(self, service: ServerState, views: ViewCache) -> None:
+        self._service, self._views, self._pulses = service, views, ViewCache()
         self._open = 0
 
     def stream(
-        self, drawn: ViewCache, subject: tuple[Any, ...], look_at: Callable[[Transaction], int],
-        over: Callable[[], Awaitable[str]],
-    ) -> Response:  # fmt: skip
+        self, subject: Subject, look_at: Callable[[Transaction], int], over: Callable[[], Awaitable[str]]
+    ) -> Response:
         """Events for a page, at most as often as it is drawn, until the session ends: ``over`` says why it has ended,
         and nothing until then."""
         if self._open >= STREAMS_MAX:
             return Response(FULL_EVENT, headers=STREAM_HEADERS)  # and the page asks again some time later
-        events = self._events(drawn, subject, partial(self._service.store.read, look_at), over)
+        events = self._events(subject, partial(self._service.store.read, look_at), over)
         return StreamingResponse(events, headers=STREAM_HEADERS)
 
     async def _events(
-        self, drawn: ViewCache, subject: tuple[Any, ...], pulse: Callable[[], int], over: Callable[[], Awaitable[str]]
+        self, subject: Subject, pulse: Callable[[], int], over: Callable[[], Awaitable[str]]
     ) -> AsyncIterator[bytes]:
         self._open += 1
         try:
             seen, sent_at = -1, 0.0
             while not self._service.reads.stopping:
-                every = drawn.lifetime()
+                every = self._views.lifetime(LIFETIMES[subject[0]])
                 try:
                     if why := await over():
                         yield event("over", why)
                         return
-                    last = await self._pulses.get(subject, None, pulse)
+                    last = await self._pulses.get(subject, pulse, PULSE_SECONDS)
                 except BudgetBanditsError:
                     yield event("store", "cannot be read")
                 else:
