@@ -1,11 +1,14 @@
 """Campaigns: each promise by hand, every policy to the end of its money, and the audit that finds tampering."""
 
 import math
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from budgetbandits import service
 from budgetbandits.errors import (
     AlreadyResolved,
     BadParameter,
@@ -28,11 +31,11 @@ from budgetbandits.service.session_rows import (
     campaign_row,
     catch_up,
     changed_since,
-    newest_tag,
     read_session,
 )
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from deep import EVERY_POLICY
+from memory_store import MemoryStore
 from stores import tampered_copy
 
 ARMS = {"search": 1.0, "mail": 0.5}
@@ -247,10 +250,10 @@ def test_a_change_of_very_many_arms_names_none_of_them(engine, campaign):
     row = engine._store.read(lambda tx: tx.campaign(campaign))
     session = read_session(row, engine._store.read(lambda tx: tx.arms(campaign)))
     few = campaign_row(session, campaign_row(session, row, [1]), [0, 1])
-    assert changed_since(few, newest_tag(row)) == [0, 1]
-    assert changed_since(few, newest_tag(few)) == []
+    assert changed_since(few, row.tag) == [0, 1]
+    assert changed_since(few, few.tag) == []
     assert changed_since(few, "unknown") is None
-    assert changed_since(campaign_row(session, few, range(CHANGED_ARMS_MAX + 1)), newest_tag(row)) is None
+    assert changed_since(campaign_row(session, few, range(CHANGED_ARMS_MAX + 1)), row.tag) is None
 
 
 def test_a_damaged_campaign_does_not_keep_the_others_money(store, engine, clock, tampered):
@@ -498,3 +501,31 @@ def test_the_audit_finds_what_was_tampered_with(tmp_path):
     ):
         with tampered_copy(path, statement) as store:
             assert verify(store, campaign) != [], statement
+
+
+def rooms_entered(terms):
+    """The rooms for money that not every campaign has, which decisions, their feedback and expiry enter."""
+    engine, paths = DecisionService(MemoryStore()), set()
+    if "shared_budget" in terms:
+        engine.shared_budgets.create("team", 100.0)
+    engine.create("ads", "bts", budget=10.0, arms=ARMS, **terms)
+    sys.setprofile(lambda frame, event, _: paths.add(frame.f_code.co_filename) if event == "call" else None)
+    try:
+        ids = [engine.decide("ads", str(number)).decision for number in range(4)]
+        engine.decide_many("ads", "batch", 2)
+        engine.feedback(ids[0], reward=1.0, cost=0.1)
+        engine.feedback(ids[1], cost=0.1)
+        engine.feedback(ids[2], failed=True)
+        engine.void(ids[3])
+        engine.expire_due()
+    finally:
+        sys.setprofile(None)
+    entered = {Path(path).relative_to(Path(service.__file__).parent) for path in paths if "bandits/service" in path}
+    return {path.parts[0] for path in entered} & {"leases", "shared_budgets", "periods.py"}
+
+
+def test_a_campaign_enters_only_the_rooms_whose_terms_it_has():
+    assert rooms_entered({}) == set()
+    assert "leases" in rooms_entered({"lease": 2.0})
+    assert "shared_budgets" in rooms_entered({"shared_budget": "team"})
+    assert "periods.py" in rooms_entered({"period": "month", "period_budget": 10.0})

@@ -25,9 +25,8 @@ from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Request, UnitChange
 from budgetbandits.policies.transfer import carried, totals
 from budgetbandits.service.ledger import Account, to_units
-from budgetbandits.service.names import new_decision_id
 from budgetbandits.service.own_policies import policy_of
-from budgetbandits.service.randomness import Draws
+from budgetbandits.service.randomness import Draws, new_decision_id
 from budgetbandits.service.request import Amounts, ResolvedRequest, resolve
 from budgetbandits.service.segment_sums import SegmentSums
 from budgetbandits.service.stores.records import Campaign, CampaignSettings, DecisionRow, Event

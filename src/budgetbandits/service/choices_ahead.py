@@ -21,7 +21,7 @@ from budgetbandits.numerics.arrays import ArmMask
 from budgetbandits.policies.base import NO_REQUEST_INFO
 from budgetbandits.service.campaign_session import AheadChoice, CampaignSession, Offer
 from budgetbandits.service.ledger import Account
-from budgetbandits.service.names import new_decision_id
+from budgetbandits.service.randomness import new_decision_id
 from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.stores.records import Campaign
 from budgetbandits.service.work import AT_ONCE_MAX, COOLING_DRAWS

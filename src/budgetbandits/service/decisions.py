@@ -151,7 +151,8 @@ class Decisions:
             except BatchRefused as cut:
                 raise cut.refused from None
 
-        return Task(isolated(campaign, work), self._leases.scope(Scope(campaign, keys=[key])))
+        scope = Scope(campaign, keys=[key])
+        return Task(isolated(campaign, work), self._leases.scope(scope) if campaign in self._leases.leasing else scope)
 
     async def decide_in_loop(
         self,
@@ -260,13 +261,10 @@ class Decisions:
                 earlier += 1
             else:
                 if funds is None:
-                    # what may be made in several transactions, and undone, is paid by the campaign itself
-                    if wanted is None:
-                        funds = self._leases.for_deciding(tx, row)
-                    else:
+                    if wanted is not None:
                         session = self._sessions.of(tx, row)
                         check_batch(session.size(None if options is None else options.segment), wanted)
-                        funds = self._leases.for_batch(tx, row, wanted - earlier)
+                    funds = self._funds(tx, row, None if wanted is None else wanted - earlier)
                     row, taken = funds.row, funds.row.account.held + funds.row.account.leased
                 try:
                     made = funds.decide(moment(tx, self._clock), key, digest, options, ahead)
@@ -280,6 +278,13 @@ class Decisions:
                     self._store.prefetch = partial(funds.session.draws.prepare, made.id, "learn")  # for its feedback
             answers.append(_answer(made, self._names(tx, row, funds)))
         return Slice(answers, earlier)
+
+    def _funds(self, tx: DecisionTransaction, row: Campaign, batch: int | None) -> Funds:
+        """The funds for a decision, or for the decisions of a batch: what may be made in several transactions, and
+        undone, is paid by the campaign itself."""
+        if row.settings.lease is None:
+            return CampaignFunds(tx, self._sessions, row)
+        return self._leases.for_deciding(tx, row) if batch is None else self._leases.for_batch(tx, row, batch)
 
     def _names(self, tx: DecisionTransaction, row: Campaign, funds: Funds | None) -> Sequence[str]:
         """The names of the campaign's arms."""

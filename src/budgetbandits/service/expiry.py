@@ -74,8 +74,9 @@ class Expiry:
 
     def _expire(self, tx: DecisionTransaction, campaign: str, decisions: Sequence[str]) -> tuple[str, int]:
         """The campaign's name, and how many holds have expired."""
-        name, count, now = find_campaign(tx, campaign).name, 0, moment(tx, self._clock)
-        self._leases.end_due(tx, campaign, now)
+        row, count, now = find_campaign(tx, campaign), 0, moment(tx, self._clock)
+        if row.settings.lease is not None:
+            self._leases.end_due(tx, row, now)
         for decision in decisions:
             funds, made = locked(tx, self._leases, decision, campaign)
             # or feedback came, or it was given more time, while we waited for the lock
@@ -86,4 +87,4 @@ class Expiry:
                 event = Event(made.campaign, "expired", now, made.id, made.arm, hold.charged)
                 funds.book(account, event, made.created_at)
                 count += 1
-        return name, count
+        return row.name, count

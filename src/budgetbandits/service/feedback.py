@@ -25,7 +25,7 @@ from budgetbandits.errors import (
 )
 from budgetbandits.formatting.datetimes import utc_minute
 from budgetbandits.service import ledger
-from budgetbandits.service.funds import Funds
+from budgetbandits.service.funds import CampaignFunds, Funds
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_micros, to_units
 from budgetbandits.service.request import BATCH_MAX
@@ -191,8 +191,7 @@ class Feedback:
         now, account = moment(tx, self._clock), funds.account
         if new_cost:
             assert cost is not None
-            funds = self._leases.for_cost(tx, funds, made, cost)
-            account, hold = _settled(funds, made, cost)
+            funds, account, hold = self._settled(tx, funds, made, cost)
             updated = made.with_feedback(hold, cost, reward if new_reward else made.reward)
             news = reward if new_reward else None
             event = Event(made.campaign, "settled", now, made.id, made.arm, cost, news, actor=actor)
@@ -222,8 +221,7 @@ class Feedback:
         now, account, hold, settled = moment(tx, self._clock), funds.account, made.hold, None
         if new_cost:
             cost = cost or 0
-            funds = self._leases.for_cost(tx, funds, made, cost)
-            account, hold = _settled(funds, made, cost)
+            funds, account, hold = self._settled(tx, funds, made, cost)
             settled = Event(made.campaign, "settled", now, made.id, made.arm, cost, actor=actor)
             settled.shared_left = funds.shared_left()
         updated = replace(made.with_feedback(hold, made.cost if cost is None else cost, None), failed=True)
@@ -234,6 +232,17 @@ class Feedback:
             _note_freeze(funds, updated, now)
         tx.save_decision(updated)
         return BookedFeedback(made.id, to_units(hold.overrun), new_cost, failed=True)
+
+    def _settled(
+        self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, cost: int
+    ) -> tuple[Funds, ledger.Account, ledger.Hold]:
+        """The funds that pay what the decision cost, with the money and the hold after that."""
+        if funds.row.settings.lease is not None:
+            funds = self._leases.for_cost(tx, funds, made, cost)
+        cap = funds.cap(made) if cost > made.hold.amount else 0  # rarely: it may have to be read
+        spendable = funds.spendable
+        account, hold = ledger.settle(spendable, made.hold, cost, cap)
+        return funds, account if spendable is funds.account else uncapped(account, funds.account), hold
 
     def _new_reward(self, row: Campaign, made: DecisionRow, reward: float | None) -> bool:
         """Whether this reward is new, if it can be the decision's."""
@@ -269,7 +278,8 @@ class Feedback:
     def _scope(self, campaign: str | None, decisions: Sequence[str]) -> Scope:
         if campaign is None:
             return Scope()
-        return self._leases.scope(Scope(campaign, decisions=[id for id in decisions if id.isprintable()]))
+        scope = Scope(campaign, decisions=[id for id in decisions if id.isprintable()])
+        return self._leases.scope(scope) if campaign in self._leases.leasing else scope
 
 
 def locked(tx: DecisionTransaction, leases: Leases, decision: str, campaign: str | None) -> tuple[Funds, DecisionRow]:
@@ -284,6 +294,8 @@ def locked(tx: DecisionTransaction, leases: Leases, decision: str, campaign: str
         row = leases.campaign(campaign) if tx.leases_alone else find_campaign(tx, campaign)
         made = tx.decision(decision)
         if made is not None and made.campaign == row.id:
+            if row.settings.lease is None:
+                return CampaignFunds(tx, leases.sessions, row), made
             funds = leases.of_decision(tx, row, made)
             if funds.lease_id is not None:  # until now another server may have changed it under the lease
                 made = tx.decision(decision)
@@ -310,13 +322,6 @@ def _archived(decision: str, row: Campaign) -> DecisionArchived:
         f"no decision {decision!r:.60} takes feedback: those of {row.name!r:.60} before {begun} "
         "are archived, and their money stays as it was booked; report sooner, or keep them longer (retention)"
     )
-
-
-def _settled(funds: Funds, made: DecisionRow, cost: int) -> tuple[ledger.Account, ledger.Hold]:
-    """The money and the hold when this is what the decision cost."""
-    cap = funds.cap(made) if cost > made.hold.amount else 0  # rarely: it may have to be read
-    account, hold = ledger.settle(funds.spendable, made.hold, cost, cap)
-    return uncapped(account, funds.account), hold
 
 
 def _note_freeze(funds: Funds, updated: DecisionRow, now: float) -> None:

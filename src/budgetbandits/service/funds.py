@@ -87,7 +87,8 @@ class Funds(ABC):
     @property
     def spendable(self) -> Account:
         """The account with no more left than the shared budget has."""
-        return capped(self.account, self.shared_left())
+        left = self.shared_left()
+        return self.account if left is None else capped(self.account, left)
 
     @abstractmethod
     def add_event(self, event: Event) -> None:
@@ -179,9 +180,10 @@ class CampaignFunds(Funds):
         if self.row.account.status == "paused" and self.row.settings.restored_from is not None:
             raise HoldRefused("paused", "restored from a copy; no decisions until it is said what was spent since")
         ledger.check_open(self.row.account)
-        shared, self._shared_left = self._tx.shared_of(self.row), None
-        now = time_of_decision(self.row, shared, now)
-        row, renewed = self.row, self.row.settings.renewed(self.row.account, now)
+        row, settings, self._shared_left = self.row, self.row.settings, None
+        shared = None if settings.terms.shared_budget is None else self._tx.shared_of(row)
+        now = time_of_decision(row, shared, now)
+        renewed = None if settings.terms.period is None else settings.renewed(row.account, now)
         change = (self._sessions.choosing if renewed is None else self._sessions.changing)(self._tx, row)
         session, change.whole = change.session, renewed is not None
         row = row if renewed is None else row.with_money(renewed)
@@ -192,7 +194,9 @@ class CampaignFunds(Funds):
                 self._shared_left = shared.account.left
         offer = affordable_arms(session, row, now, session.resolve(options), shared)
         offer, limits = within_limits(session, offer, row, row.account, now)
-        account, made = capped(row.account, self._shared_left), None
+        account, made = row.account, None
+        if self._shared_left is not None:
+            account = capped(account, self._shared_left)
         if ahead is not None and is_long(session, offer):
             made = ahead.take(inputs_of(session, row, offer, account))
         with change:
@@ -210,7 +214,7 @@ class CampaignFunds(Funds):
         return choice, hold, now
 
     def shared_left(self) -> int | None:
-        return shared_left(self._tx, self.row)
+        return None if self.row.settings.terms.shared_budget is None else shared_left(self._tx, self.row)
 
     def cap(self, decision: DecisionRow) -> int:
         return int(self._sessions.of(self._tx, self.row).caps[decision.arm])
@@ -235,7 +239,7 @@ class CampaignFunds(Funds):
                 if decision is not None:
                     change.arms = change.session.record_feedback(decision, event)
             self.row, self.session = change.row, change.session
-        lapse(self._tx, before, self.row.account, event.at, created_at)
+        self._lapse_shared(before, event.at, created_at)
 
     def fail(self, account: Account, failure: Event, cost: Event | None, created_at: float) -> None:
         before = self.row
@@ -252,12 +256,19 @@ class CampaignFunds(Funds):
             change.session.cooldowns.record_failure(failure.arm, failure.at, created_at)
             change.arms = [failure.arm]
         self.row, self.session = change.row, change.session
-        lapse(self._tx, before, self.row.account, failure.at, created_at)
+        self._lapse_shared(before, failure.at, created_at)
 
     def _with_given_back(self, account: Account, created_at: float, now: float) -> Campaign:
         """The campaign with this account, less what may not be spent of what a decision of that time gives back."""
-        freed = self.row.account.taken - account.taken
-        return self.row.with_money(self.row.settings.given_back(account, freed, created_at, now))
+        if account.period or account.advance:
+            freed = self.row.account.taken - account.taken
+            account = self.row.settings.given_back(account, freed, created_at, now)
+        return self.row.with_money(account)
+
+    def _lapse_shared(self, before: Campaign, now: float, created_at: float) -> None:
+        """Take back from the campaign's shared budget, if it has one, what lapses with a period."""
+        if before.settings.terms.shared_budget is not None:
+            lapse(self._tx, before, self.row.account, now, created_at)
 
 
 def renewal_event(before: Campaign, renewed: Account, now: float) -> Event:

@@ -28,11 +28,6 @@ def new_campaign_id() -> str:
     return "c" + os.urandom(6).hex()[:11]
 
 
-def new_decision_id() -> str:
-    """With 96 random bits: no two of a million million are the same in all but one of 150,000 stores."""
-    return os.urandom(12).hex()
-
-
 def is_id(text: str) -> bool:
     """Whether this can be a campaign's id; no campaign has such a name.
 

@@ -7,11 +7,17 @@ So no draw depends on what else was decided, on the order in which feedback came
 from __future__ import annotations
 
 import hashlib
+import os
 from typing import Literal, get_args
 
 import numpy as np
 
 Purpose = Literal["choose", "learn", "propensity"]
+
+
+def new_decision_id() -> str:
+    """A new id of 96 random bits: no two of a million million are the same in all but one of 150,000 stores."""
+    return os.urandom(12).hex()
 
 
 class Draws:

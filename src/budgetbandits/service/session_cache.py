@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from budgetbandits.service.campaign_session import CampaignSession
-from budgetbandits.service.session_rows import arm_row, campaign_row, catch_up, changed_since, newest_tag, read_session
+from budgetbandits.service.session_rows import arm_row, campaign_row, catch_up, changed_since, read_session
 from budgetbandits.service.stores.contract import DecisionTransaction, Store, find_campaign, full
 from budgetbandits.service.stores.records import Campaign
 
@@ -28,7 +28,7 @@ class SessionCache:
     def of(self, tx: DecisionTransaction, row: Campaign) -> CampaignSession:
         """The campaign's session as of this transaction, to look at: with what other servers have changed."""
         session = self.kept.get(row.id)
-        if session is not None and session.tag == newest_tag(row):
+        if session is not None and session.tag == row.tag:
             return session
         changed = None if session is None else changed_since(row, session.tag)
         if session is None or changed is None:

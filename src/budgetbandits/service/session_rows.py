@@ -60,7 +60,7 @@ def _load(session: CampaignSession, row: Campaign, arms: Sequence[ArmRow]) -> No
         if session.sums is not None:
             session.sums.load_state(arm.number, arm.learned)
     session.set_budget(row.account.budget)
-    session.tag = newest_tag(row)
+    session.tag = row.tag
 
 
 def _damaged(row: Campaign, error: BudgetBanditsError) -> BadState:
@@ -99,11 +99,6 @@ def arm_state(session: CampaignSession, arm: int) -> dict[str, Any]:
         learned |= session.sums.arm_state(arm)
     cooldown = session.cooldowns.arm_state(arm)
     return learned | {"cooldown": cooldown} if cooldown else learned
-
-
-def newest_tag(row: Campaign) -> str:
-    """The tag of the campaign's latest change."""
-    return str(row.learned["changes"][0][0])
 
 
 def changed_since(row: Campaign, tag: str) -> list[int] | None:

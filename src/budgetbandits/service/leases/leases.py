@@ -157,20 +157,19 @@ class Leases:
         self._clock = clock
         self._held: dict[str, OwnLease] = {}
         """By campaign. Each is looked at and changed only while its lease is locked."""
-        self._leasing: dict[str, Campaign] = {}
-        """Campaigns that lease, by id and by name; only what never changes of them is used."""
+        self.leasing: dict[str, Campaign] = {}
+        """Campaigns that lease, by id and by name; only what never changes of them is used. No other campaign is asked
+        for here, but by `recalled`."""
 
     def scope(self, scope: Scope) -> Scope:
-        """With what is known of leases: then a store may do without the campaign."""
-        row = self._leasing.get(scope.campaign)
-        if row is None:
-            return scope
+        """The scope of work on a campaign that leases: a store may do without the campaign's row."""
+        row = self.leasing[scope.campaign]
         held = self._held.get(row.id)
         return scope._replace(campaign=row.id, lease="" if held is None else held.lease)
 
     def campaign(self, campaign: str) -> Campaign:
         """A campaign's row, of which only what never changes is true, for a transaction that has leases alone."""
-        row = self._leasing.get(campaign)
+        row = self.leasing.get(campaign)
         if row is None:
             raise NeedsFullTransaction
         return row
@@ -179,8 +178,7 @@ class Leases:
 
     def of_decision(self, tx: DecisionTransaction, row: Campaign, made: DecisionRow) -> Funds:
         """The funds that a decision's hold is in."""
-        if row.settings.lease is not None:
-            self._leasing[row.id] = self._leasing[row.name] = row
+        self.leasing[row.id] = self.leasing[row.name] = row
         lease = None
         if made.lease is not None and tx.leases_alone:
             lease = tx.lease(made.lease)
@@ -198,8 +196,6 @@ class Leases:
             return funds
         if tx.leases_alone:
             raise NeedsFullTransaction
-        if funds.row.settings.lease is None:
-            return funds
         return CampaignFunds(tx, self.sessions, self.recalled(tx, find_campaign(tx, made.campaign)))
 
     def alone(self, tx: DecisionTransaction, row: Campaign) -> LeaseFunds:
@@ -215,10 +211,10 @@ class Leases:
 
     def for_deciding(self, tx: DecisionTransaction, row: Campaign) -> Funds:
         """The funds that a new decision is paid from: a lease if there can be one, or else the campaign."""
-        if row.settings.lease is None or row.account.status != "active":
-            return CampaignFunds(tx, self.sessions, row)
         wanted = row.settings.lease
-        self._leasing[row.id] = self._leasing[row.name] = row
+        if wanted is None or row.account.status != "active":
+            return CampaignFunds(tx, self.sessions, row)
+        self.leasing[row.id] = self.leasing[row.name] = row
         needed = self.sessions.of(tx, row).largest_cap
         shared_for_deciding(tx, row, moment(tx, self._clock))
         # all may have to be ended: then all are read before one of them is
@@ -240,7 +236,7 @@ class Leases:
 
     def for_batch(self, tx: DecisionTransaction, row: Campaign, count: int) -> Funds:
         """The campaign's own funds, for ``count`` new decisions."""
-        if row.settings.lease is None or row.account.status != "active":
+        if row.account.status != "active":
             return CampaignFunds(tx, self.sessions, row)
         return self._own_money(tx, row, self._in_the_way(tx, row, count * self.sessions.of(tx, row).largest_cap))
 
@@ -305,11 +301,9 @@ class Leases:
         """The campaign when all its leases have ended."""
         return self._end_all(tx, row, tx.leases(row.id)) if row.settings.lease is not None else row
 
-    def end_due(self, tx: DecisionTransaction, campaign: str, now: float) -> None:
+    def end_due(self, tx: DecisionTransaction, row: Campaign, now: float) -> None:
         """End the leases of a campaign whose time is over."""
-        row = find_campaign(tx, campaign)
-        if row.settings.lease is not None:
-            self._end_all(tx, row, [lease for lease in tx.leases(row.id) if lease.expires_at <= now])
+        self._end_all(tx, row, [lease for lease in tx.leases(row.id) if lease.expires_at <= now])
 
     def _end_all(self, tx: DecisionTransaction, row: Campaign, leases: Iterable[Lease]) -> Campaign:
         for lease in leases:

@@ -126,6 +126,11 @@ class Campaign:
     settings: CampaignSettings
     learned: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def tag(self) -> str:
+        """The tag of its latest change (`service.session_rows`)."""
+        return str(self.learned["changes"][0][0])
+
     def with_money(self, account: Account) -> Campaign:
         """This campaign with another account; `dataclasses.replace` takes seven times as long."""
         return Campaign(self.id, self.name, self.policy, account, self.created_at, self.settings, self.learned)
