@@ -127,8 +127,7 @@ lint: .venv/ready  ## ruff, mypy --strict, import-linter (about a minute)
 	$(BIN)/lint-imports
 
 deep: .venv/ready  ## what `make test` leaves out: all policies, problems and seeds, and the engines with many more games
-	BUDGETBANDITS_DEEP=1 $(BIN)/python -m pytest -n auto --dist worksteal --durations=5 -m deep tests
-	BUDGETBANDITS_DEEP=1 $(BIN)/python -m pytest -n auto --dist worksteal --durations=5 -m "not deep" tests/simulation/engines/test_thompson.py tests/simulation/engines/test_index.py
+	BUDGETBANDITS_DEEP=1 $(BIN)/python -m pytest -n auto --dist worksteal --durations=5 -p no:schemathesis -m deep tests
 
 mutants: .venv/ready  ## break each conditional draw of the Thompson engine and see its test fail (about 25 minutes)
 	$(BIN)/python tests/simulation/engines/mutants.py

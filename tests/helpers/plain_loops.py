@@ -75,8 +75,9 @@ def naive_runs(laws: FiniteLaws, budgets: list[float], runs: int, seed: int, cla
     pulls = np.zeros((runs, amounts.size, laws.arms), dtype=np.int64)
     reward, spend = np.zeros((runs, amounts.size)), np.zeros((runs, amounts.size))
     rounds = np.zeros((runs, amounts.size), dtype=np.int64)
+    words = np.random.Generator(np.random.PCG64(seed)).integers(0, 1 << 64, (runs, 4), dtype=np.uint64)
     for run in range(runs):
-        stream = new_stream(np.random.SeedSequence(seed, spawn_key=(run,)).generate_state(4, np.uint64))
+        stream = new_stream(words[run])
         naive_play(
             stream.ctypes.data, classical, ends, whole, float(laws.step), laws.reward_values, laws.reward_chances,
             laws.cost_steps, laws.cost_trials, laws.cost_chances, pulls[run], reward[run], spend[run], rounds[run],
@@ -84,30 +85,21 @@ def naive_runs(laws: FiniteLaws, budgets: list[float], runs: int, seed: int, cla
     return RunResults(amounts, pulls, reward, spend, rounds, {})
 
 
-def numpy_run(
-    reward_means: np.ndarray, cost_means: np.ndarray, budget: float, generator: np.random.Generator,
-    classical: bool = False, most_rounds: int = 1 << 62,
-) -> tuple[np.ndarray, float, int]:  # fmt: skip
-    """Bernoulli arms, one budget, vectorised over arms with NumPy: (pulls, reward, rounds)."""
-    arms = reward_means.size
-    first = np.ones((2, arms))
-    second = np.ones((2, arms))
-    pulls = np.zeros(arms, dtype=np.int64)
-    left, earned, rounds = budget, 0.0, 0
-    while left > 0 and rounds < most_rounds:
-        draws = generator.beta(first, second)
-        arm = int(np.argmax(draws[0] if classical else draws[0] / draws[1]))
-        reward = float(generator.random() < reward_means[arm])
-        cost = float(generator.random() < cost_means[arm])
-        pulls[arm] += 1
-        rounds += 1
-        if cost > left:
-            break
-        left -= cost
-        earned += reward
-        for row, value in enumerate((reward, cost)):
-            if value:
-                first[row, arm] += 1
-            else:
-                second[row, arm] += 1
-    return pulls, earned, rounds
+def numpy_runs(
+    reward_means: np.ndarray, cost_means: np.ndarray, budget: int, runs: int, generator: np.random.Generator,
+    classical: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Games of Bernoulli arms and one whole budget, side by side with NumPy: their pulls by arm, and their rounds."""
+    counts = np.ones((2, 2, runs, reward_means.size))  # of rewards and costs: successes, failures
+    pulls, rounds = np.zeros((runs, reward_means.size), dtype=np.int64), np.zeros(runs, dtype=np.int64)
+    left = np.full(runs, budget)
+    while (games := np.flatnonzero(left > 0)).size:
+        reward, cost = generator.beta(counts[:, 0, games], counts[:, 1, games])
+        arms = np.argmax(reward if classical else reward / cost, axis=1)
+        pulls[games, arms] += 1
+        rounds[games] += 1
+        for row, means in enumerate((reward_means, cost_means)):
+            won = generator.random(games.size) < means[arms]
+            counts[row, np.where(won, 0, 1), games, arms] += 1.0
+        left[games] -= won
+    return pulls, rounds

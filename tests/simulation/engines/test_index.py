@@ -45,6 +45,9 @@ from recorded import naive_sample, play_naively, recorded_problem, rewound, same
 DEEP = bool(os.environ.get("BUDGETBANDITS_DEEP"))
 """`make deep` plays more games and looks at more points."""
 
+pytestmark = [pytest.mark.deep] if DEEP else []
+"""So all tests here are for `make deep`, too."""
+
 LIBRARY = [name for name, kind in POLICIES.items() if issubclass(kind, IndexPolicy) and kind.monotone != Monotonicity()]
 """Policies that declare something of their index: the engines play them."""
 ONE_OF_EACH_KIND = ("kube", "ucb1", "kube-fractional", "ucb-v", "ucb-bv2", "ucb-b2", "imed-ratio", "gittins-ratio")
