@@ -13,6 +13,7 @@ from budgetbandits.formatting.datetimes import duration, known_zones, wait
 from budgetbandits.formatting.money import budget_decimals, exact_money, money
 from budgetbandits.formatting.numbers import in_full, percentage, plain, significant, thousands, truncated
 from budgetbandits.service.dashboard import query
+from budgetbandits.service.dashboard.arms_table import ArmsTable
 from budgetbandits.service.dashboard.charts import cell_charts, pointer, time_charts
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.standing import Standing
@@ -81,9 +82,9 @@ PAGES = LivePages(
      "digits": budget_decimals, "short": truncated, "significant": significant, "plain": plain, "in_full": in_full,
      "signed": signed, "duration": duration, "wait": wait, "size_class": size_class,
      "terms": terms_in_short, "sign": sign},
-    {"cell_charts": cell_charts, "time_charts": time_charts, "pointer": pointer, "beat": BEAT, "address": query.address,
-     "campaign_address": query.campaign_address, "cookie_path": query.cookie_path, "currencies_shown": 8,
-     "tags_shown": 24, "when_expired": TERMS["on_expire"].text},
+    {"arms_table": ArmsTable, "cell_charts": cell_charts, "time_charts": time_charts, "pointer": pointer, "beat": BEAT,
+     "address": query.address, "campaign_address": query.campaign_address, "cookie_path": query.cookie_path,
+     "currencies_shown": 8, "tags_shown": 24, "when_expired": TERMS["on_expire"].text},
 )  # fmt: skip
 render = PAGES.render
 
