@@ -265,7 +265,7 @@ class Decisions:
                         session = self._sessions.of(tx, row)
                         check_batch(session.size(None if options is None else options.segment), wanted)
                     funds = self._funds(tx, row, None if wanted is None else wanted - earlier)
-                    row, taken = funds.row, funds.row.account.held + funds.row.account.leased
+                    row, taken = funds.row, funds.row.account.open
                 try:
                     made = funds.decide(moment(tx, self._clock), key, digest, options, ahead)
                 except HoldRefused as refused:
@@ -401,7 +401,7 @@ class Decisions:
                 tx.forget_key(made)
                 now = moment(tx, self._clock)
                 funds.book(account, Event(made.campaign, "voided", now, made.id, made.arm), made.created_at)
-        return funds.account.held + funds.account.leased
+        return funds.account.open
 
 
 def of_batch(refused: HoldRefused, fit: int, asked: int, taken: int) -> HoldRefused:

@@ -192,8 +192,13 @@ class Account:
 
     def __post_init__(self) -> None:
         below = self.spent < 0 or self.held < 0 or self.overrun < 0 or self.today < 0 or self.leased < 0
-        if below or self.requests_used < 0 or self.spent + self.held + self.leased > self.budget:
+        if below or self.requests_used < 0 or self.taken > self.budget:
             raise ArithmeticError(f"{self} breaks spent + held + leased <= budget")
+
+    @property
+    def open(self) -> int:
+        """The money that is held or leased: neither spent nor left, and some of it may come back."""
+        return self.held + self.leased
 
     @property
     def taken(self) -> int:
@@ -203,7 +208,7 @@ class Account:
     @property
     def left(self) -> int:
         """The money for new holds."""
-        return self.budget - self.spent - self.held - self.leased
+        return self.budget - self.taken
 
 
 @dataclass(slots=True)
@@ -257,7 +262,7 @@ def place(account: Account, amount: int, now: float = 0.0, limits: Limits = NO_L
     check_open(account)
     if amount > account.left:
         left, needed, leased = in_words(account, account.left, amount, account.leased)
-        if account.held or account.leased:
+        if account.open:
             others = f"open holds and {leased} in leases" if account.leased else "open holds"
             raise HoldRefused("blocked_by_holds", f"{left} left next to {others}; try again later", RETRY_SECONDS)
         raise HoldRefused("exhausted", f"{left} left, {needed} needed; top up the budget")

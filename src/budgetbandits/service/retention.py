@@ -163,7 +163,7 @@ class Retention:
             row = find_campaign(tx, campaign)
             if row.account.status != "closed":
                 raise Conflict(f"campaign {row.name!r} is {row.account.status}; close it first")
-            if row.account.held or row.account.leased:
+            if row.account.open:
                 raise Conflict(f"decisions of {row.name!r} are open; report on them, or wait until their holds expire")
             tx.save_settings(replace(row, settings=replace(row.settings, archived_before=END_OF_TIME)))
 

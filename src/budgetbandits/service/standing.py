@@ -80,7 +80,7 @@ def standing(glance: CampaignSummary, now: float) -> Standing:
     if account.status == "closed":
         return Standing("Closed", Rank.CLOSED, "for good")
     heard = max(glance.last_feedback_at or 0.0, glance.created_at)
-    left, by, open = glance.left, "", account.held + account.leased
+    left, by, open = glance.left, "", account.open
     if glance.short_of_shared:
         by, open = f"by its shared budget {glance.settings.terms.shared_budget}: ", glance.shared_open
     if left < glance.smallest_cap and not glance.decides_in_leases:

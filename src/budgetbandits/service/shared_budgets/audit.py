@@ -133,7 +133,8 @@ class _Watch:
         for id, each in self.books.members.items():
             self.accounts[id] = Account(0) if each.checkpoint is None else each.checkpoint.account
         self._since, self._name = self.books.known_since, self.books.shared.name
-        self._taken = sum(map(_taken, [*self.accounts.values(), *self.books.former.values()]))
+        members = [*self.accounts.values(), *self.books.former.values()]
+        self._taken = sum(account.taken for account in members)
 
     def apply(self, step: Step) -> None:
         seq, campaign, event, before, after, made_at = step
@@ -146,9 +147,9 @@ class _Watch:
         elif event.kind == "returned" and self.merged_at.pop(event.lease, 0.0) > event.at + CLOCK_STEP_SECONDS_MAX:
             made_at = math.inf  # by a clock that was ahead
         at_once = event.kind in LEASE_MILESTONES  # these know what was left after them
-        self._taken += _taken(after) - _taken(before) if at_once else 0
+        self._taken += after.taken - before.taken if at_once else 0
         left, own = self.budget - self._taken, (after if at_once else before).left
-        self._taken += 0 if at_once else _taken(after) - _taken(before)
+        self._taken += 0 if at_once else after.taken - before.taken
         if seq <= self._since:
             return
         self.moved = True
@@ -256,7 +257,3 @@ def _settings_after(before: SharedSettings, event: Event) -> SharedSettings:
     if event.kind == "created":
         return SharedSettings(Terms(**facts).checked(TERM_NAMES))
     return SharedSettings(replace(before.terms, **{name: after for name, (_, after) in facts.items()}))
-
-
-def _taken(account: Account) -> int:
-    return account.spent + account.held + account.leased

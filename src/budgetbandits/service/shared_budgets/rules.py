@@ -85,7 +85,7 @@ class SharedBudget:
     def joined(self, member: Account, left_here: Account) -> SharedBudget:
         """With a new member and all that it has spent and holds, less what it has spent as a member before; refused if
         that is more than what is left."""
-        taken = member.spent + member.held + member.leased - left_here.spent
+        taken = member.taken - left_here.spent
         if taken > self.account.left:
             left, asked = in_words(self.account, self.account.left, taken)
             raise BadParameter(
@@ -96,8 +96,8 @@ class SharedBudget:
 
     def check_leaves(self, member: Account) -> None:
         """Refuse to let a member leave that holds something."""
-        if member.held or member.leased:
-            [held] = in_words(member, member.held + member.leased)
+        if member.open:
+            [held] = in_words(member, member.open)
             raise Conflict(
                 f"the campaign holds {held} of the shared budget {self.name!r:.60}; pause it, wait until its decisions "
                 "are reported on, and try again"
@@ -117,7 +117,7 @@ class SharedBudget:
         """Refuse a hold of this amount, which is more than what is left."""
         account, terms = self.account, self.settings.terms
         left, amount, leased = in_words(account, account.left, needed, account.leased)
-        if account.held or account.leased:
+        if account.open:
             others = f"open holds and {leased} in leases" if account.leased else "open holds"
             text = f"the shared budget {self.name!r:.60} has {left} left next to {others} of its campaigns"
             raise HoldRefused("blocked_by_holds", f"{text}; try again later", RETRY_SECONDS)

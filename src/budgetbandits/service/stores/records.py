@@ -471,7 +471,7 @@ class CampaignSummary:
     @property
     def held(self) -> int:
         """Neither spent nor left for new decisions outside leases: open decisions and leases have it."""
-        return self.account.held + self.account.leased - self.spent_in_leases
+        return self.account.open - self.spent_in_leases
 
     @property
     def left(self) -> int:

@@ -378,7 +378,7 @@ class Pages:
                 each.arms, each.smallest_cap, each.largest_cap = caps
         for id, shared in SharedBudgetRows(tx).of_campaigns(list(by_id)).items():
             each, account = by_id[id], shared.account
-            each.shared_left, each.shared_open = account.left, account.held + account.leased
+            each.shared_left, each.shared_open = account.left, account.open
         return [by_id[id] for id in campaigns if id in by_id]
 
     def shared_budgets(self, names: Sequence[str]) -> list[SharedBudget]:
