@@ -5,7 +5,7 @@ import pytest
 
 from budgetbandits import Problem, simulate, simulate_many
 from budgetbandits.errors import BadParameter
-from budgetbandits.policies.linear.policy import LinearThompson
+from budgetbandits.policies.linear import LinearThompson
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.problems import BernoulliFeature, JointTable, LinearArm, LinearStream, NormalFeature
 from budgetbandits.problems.families import linear

@@ -17,7 +17,7 @@ from budgetbandits.policies import IndexPolicy, Policy
 from budgetbandits.policies.epsilon_first import EpsilonFirst
 from budgetbandits.policies.index import RISING_INDEX, Monotonicity
 from budgetbandits.policies.kube import KUBE
-from budgetbandits.policies.linear.policy import LinearThompson
+from budgetbandits.policies.linear import LinearThompson
 from budgetbandits.policies.thompson import BudgetedThompson
 from budgetbandits.testing import check_policy
 from budgetbandits.testing.contract import CONTRACT, Violation, knowledge

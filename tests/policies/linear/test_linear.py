@@ -11,7 +11,9 @@ from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.policies import parse_policy
 from budgetbandits.policies.base import Knowledge, Request
 from budgetbandits.policies.linear import LinearThompson
+from budgetbandits.policies.linear.program import program_of
 from budgetbandits.policies.linear.state import FEWEST_RECENT, RECENT
+from budgetbandits.policies.linear.trials import trial_pays
 from budgetbandits.policies.paced import PacedThompson
 
 FALSE_ALARM = 1e-6
@@ -171,10 +173,10 @@ def test_a_trial_of_an_arm_that_the_money_left_pays_for_once_is_left_out():
     for number in range(60):
         policy.observe(state, number % 2, float(number // 2 % 10 < (3, 6)[number % 2]), 0.1, rng)
     fit = policy.fit(state)
-    program = policy.program(state, fit.standard, Request())
+    program = program_of(state, fit.standard, Request())
 
     def pays(affordable: float) -> bool:
-        return policy.trial_pays(state, fit, program, 0, loss=0.3, paid=0.1, affordable=affordable)
+        return trial_pays(state, fit, program, 0, loss=0.3, paid=0.1, affordable=affordable)
 
     assert pays(math.inf)
     assert not pays(1.0)

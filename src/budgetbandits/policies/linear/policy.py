@@ -13,39 +13,14 @@ mean and the covariance of the features of what it has answered: for normal feat
 so that c stays the mean. A feature with two values, as flags and segments are, has ln E exp(v (x − x̄)) in the place of
 ½ v² times its own variance. Only the slopes v come from logarithms.
 
-Then it finds the price on money: with what recent requests, of which a bounded sample is kept, would earn and cost by
-these coefficients, the program of `fluid` for
-
-    rate = money not spent yet / requests not answered yet.
-
-The request at hand, which is one of the program's, gets the arm that is worth most at that price.
-
-How much the requests to come will cost is not sure, and money that is missed is often worth far more than money that
-is left over. So the price is the mean of the program's price λ(rate + s Z) over a normal Z, by three points,
-
-    ⅔ λ(rate) + ⅙ (λ(rate − √3 s) + λ(rate + √3 s)),   s² = v (1/T + 1/M),
-
-where v is the variance of what a planned answer costs, T the number of requests to come and M that of the sample.
+Then it finds the price on money at which recent requests use up what is left (`program`). The request at hand, which is
+one of them, gets the arm that is worth most at that price, unless a trial of that arm cannot pay (`trials`).
 
 Weights. Features explain a share of how outcomes vary, however many features there are: the guess that an arm is like
 the others is worth ``apart`` outcomes for each column, and the guess that a feature has no effect at all ``shared``.
 Columns count by the variance that they have once they are standardised, which is 1, or less for rare flags: sixty
 segments that are equally frequent count as nine. Where nearly all rewards are 0, or nearly all 1, the guesses are worth
 more (`fit.rarity`): no feature makes a reward of 1 % one of 50 %.
-
-Trials. With many features there is always one more thing to find out, and Thompson sampling finds out everything. So an
-arm that another is better than by x, by the means of the posteriors at that price, is tried only if that may pay. m
-trials would change what is known of its worth by about
-
-    s² = σ² m/(m + m₀),   m₀ = (1 + columns)/h,
-
-where σ² is the variance of that worth and h the leverage zᵀG⁻¹z of the request: without features, m₀ is the number of
-outcomes so far. They cost m x, and earn s (φ(x/s) − x/s Φ(−x/s)) for each of the T requests to come that are like
-this one, of which a tenth are taken to be. The level of the arm is that of all T requests: with its variance alone, and
-m₀ its outcomes, they may pay as well. Neither earns for more requests than the money left pays for with this arm. If
-neither pays for any m, the better arm answers. Arms that were never tried
-are, and so are more expensive ones where money is left over by the draw. Where the better arm costs more than the
-chosen one, the price is at least that of the means: by a draw in which nothing expensive is worth its money, it is low.
 
 Estimates. Where the price of an arm is estimated before the choice, its costs are learned as if its estimate had been
 the usual one, the geometric mean of its estimates so far, and expected in proportion to the estimate. Recent requests
@@ -57,16 +32,14 @@ was learned fades as there (`planning`).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetbandits.numerics.arrays import ArmMask, Arms, Array
-from budgetbandits.numerics.fluid import chosen_entries, price_curve
-from budgetbandits.numerics.regression import LEVEL_WEIGHT
+from budgetbandits.numerics.arrays import ArmMask, Array
+from budgetbandits.numerics.fluid import price_curve
 from budgetbandits.policies.base import (
     NO_REQUEST_INFO,
     NOT_IN_PRINT,
@@ -78,6 +51,7 @@ from budgetbandits.policies.base import (
     UnitChange,
 )
 from budgetbandits.policies.linear.fit import Fit, fit
+from budgetbandits.policies.linear.program import Program, money_value, predicted, program_of
 from budgetbandits.policies.linear.state import (
     COST,
     COST_SQUARED,
@@ -87,68 +61,23 @@ from budgetbandits.policies.linear.state import (
     REWARD,
     REWARD_SQUARED,
     LinearState,
-    Standard,
 )
+from budgetbandits.policies.linear.trials import trial_pays
 from budgetbandits.policies.paced.statistics import SMALLEST_COST, spend_weighted_cost
 from budgetbandits.policies.planning import Fading, PlanPolicy
 
 WEIGHT_MAX = 1e6
+"""The largest weight of a guess, in outcomes."""
 
 SMALLEST_SHARE = 1e-3
 """A cost counts as at least this share of the arm's typical cost where its logarithm is taken."""
 
-LARGEST_POWER = 20.0
-"""Of e: no features or estimates make an arm cost more or less than that many times its mean."""
-
-TINY = 1e-9
-"""What is left of the differences between impossible rewards: as ties, the first of the arms would get the request."""
-
-TRIALS = tuple(2.0**power for power in range(12))
-"""Numbers of trials that are considered."""
-
-ALIKE = 0.1
-"""The share of the requests to come that profit from trials on this one; chosen on records."""
-
 SLOPE_WIDTH = 0.5
-"""Of the width of their posterior: the requests vary by themselves, so that less chance is needed to try everything;
-chosen on the same records."""
-
-SQRT_2, SQRT_2PI = math.sqrt(2.0), math.sqrt(2.0 * math.pi)
-
-WIDEST_NOISE = 1.0
-"""The largest variance of the logarithm of a cost that is reckoned with when money is planned."""
-
-WIDEST = 4.0
-"""The largest variance of the logarithm of a mean cost, where it stands for a relative one."""
+"""Width of the draws of slopes, as a share of that of their posterior. Requests vary by themselves, so that less chance
+is needed to try everything. Tuned on `examples/data`."""
 
 ENTRIES_AT_ONCE = 200_000
-"""Of arrays: draws are made in parts."""
-
-
-class Program(NamedTuple):
-    """The requests that the price on money is found with; the last is the one at hand.
-
-    rows      their standardised rows
-    factors   the logarithm of what each arm costs by its estimate in units of its usual one, as (request, arm)
-    weight    how many requests each stands for, as shares
-    arms      the numbers of those planned for
-    may       which of these may answer the request at hand
-    requests  how many are still to come
-    rate      money for each of them
-    """
-
-    rows: Array
-    factors: Array
-    weight: Array
-    arms: Arms
-    may: ArmMask
-    requests: float
-    rate: float
-
-    @property
-    def ends(self) -> bool:
-        """Whether a number of requests is still to come, so that money can be missed or left over at its end."""
-        return 0.0 < self.requests < math.inf
+"""Entries of an array, at most: draws are made in parts."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +162,7 @@ class LinearThompson(PlanPolicy[LinearState]):
     ) -> NDArray[np.int64]:
         """The arms of ``draws`` independent calls of `choose`, drawn all at once."""
         fit = self.fit(state)
-        program = self.program(state, fit.standard, request)
+        program = program_of(state, fit.standard, request)
         at_once = max(1, ENTRIES_AT_ONCE // program.factors.size)
         chosen = [
             self.answers(state, fit, program, rng, min(at_once, draws - begin)) for begin in range(0, draws, at_once)
@@ -247,8 +176,8 @@ class LinearThompson(PlanPolicy[LinearState]):
         level = np.empty((draws + 1, len(state.pulls)))  # the last is no draw, but the means
         level[:draws], level[draws] = rng.beta(*fit.shapes, size=(draws, len(state.pulls))), fit.mean_cost
         coefficients = np.concatenate([fit.regressions.draw(rng, draws, SLOPE_WIDTH), fit.regressions.means[None]])
-        reward, cost = self.predicted(fit, program, coefficients, level)
-        price, left_over = self.money_value(fit, program, reward[:draws], cost[:draws], rng.random(draws))
+        reward, cost = predicted(fit, program, coefficients, level)
+        price, left_over = money_value(fit, program, reward[:draws], cost[:draws], rng.random(draws))
         rewards, costs = np.where(program.may, reward[:, -1], -np.inf), cost[:, -1]
         chosen = (rewards[:draws] - price[:, None] * costs[:draws]).argmax(axis=1)
         if not program.ends:
@@ -258,7 +187,7 @@ class LinearThompson(PlanPolicy[LinearState]):
         best = worth.argmax(axis=1)
         upgraded = usual[best] > usual[chosen]
         if upgraded.any():  # where little is worth its money by the draw, its price is not that of what the means say
-            by_means, _ = self.money_value(fit, program, reward[draws:], cost[draws:], rng.random(draws))
+            by_means, _ = money_value(fit, program, reward[draws:], cost[draws:], rng.random(draws))
             price = np.where(upgraded, np.maximum(price, by_means), price)
             worth = rewards[draws] - price[:, None] * usual
             best = worth.argmax(axis=1)
@@ -267,90 +196,9 @@ class LinearThompson(PlanPolicy[LinearState]):
             arm, better = chosen[draw], best[draw]
             loss, paid = worth[draw, better] - worth[draw, arm], price[draw] * usual[arm]
             affordable = program.rate * program.requests / float(usual[arm])
-            if not self.trial_pays(state, fit, program, int(program.arms[arm]), float(loss), float(paid), affordable):
+            if not trial_pays(state, fit, program, int(program.arms[arm]), float(loss), float(paid), affordable):
                 chosen[draw] = better
         return np.asarray(chosen)
-
-    def money_value(
-        self, fit: Fit, program: Program, reward: Array, cost: Array, chance: Array
-    ) -> tuple[Array, NDArray[np.bool_]]:
-        """What one more unit of money is worth on average, and whether some is left over by the program, for each draw
-        of means as (draw, request, arm), or for one of them, and a number by chance, which chooses where both of two
-        prices are right."""
-        weight, rate = program.weight, program.rate
-        curve = price_curve(reward, cost, weight)
-        high, low, share = curve.bracket(rate)
-        price, left_over = np.where(chance < share, low, high), high == 0.0
-        if not program.ends:
-            return price, left_over
-        arm = (reward - high[:, None, None] * cost).argmax(axis=2)
-        planned = chosen_entries(cost, arm)
-        noise = math.exp(min(float(fit.regressions.noise[LOG_COST].mean()), WIDEST_NOISE))
-        variance = np.maximum(noise * (planned * planned @ weight) - np.square(planned @ weight), 0.0)
-        sample = 1.0 / len(weight) if len(weight) > 1 else 0.0
-        apart = np.sqrt(3.0 * variance * (1.0 / program.requests + sample))
-        return 2.0 / 3.0 * price + curve.price(np.stack([rate - apart, rate + apart])).sum(axis=0) / 6.0, left_over
-
-    def trial_pays(
-        self, state: LinearState, fit: Fit, program: Program, arm: int, loss: float, paid: float, affordable: float
-    ) -> bool:
-        """True where a trial of an arm may pay: by how much less it is worth than another, what its mean cost is
-        worth, and how many answers of it the money left pays for."""
-        found, row, one = fit.regressions, program.rows[-1], slice(arm, arm + 1)
-        count = float(state.counts[arm])
-        if count == 0.0:
-            return True
-        a, b = (float(shape[arm]) for shape in fit.shapes)
-        (reward,), (log_cost,) = found.variance(row, one).tolist()
-        relative = min(b / (a * (a + b + 1.0)), WIDEST)
-        level = float(found.noise[REWARD, arm]) / (count + LEVEL_WEIGHT) + paid * paid * relative
-        here = reward + paid * paid * (relative + min(log_cost, WIDEST))
-        leverage = float(found.leverage(row, one)[REWARD, 0])
-        # of the level, which is that of all requests, and of the worth of requests like this one
-        for share, unsure, halved in (
-            (1.0, level, count + LEVEL_WEIGHT),
-            (ALIKE, here, (1.0 + fit.standard.size) / leverage),
-        ):
-            for trials in TRIALS:
-                learned = math.sqrt(unsure * trials / (trials + halved))
-                apart = loss / learned
-                gain = math.exp(-0.5 * apart * apart) / SQRT_2PI - 0.5 * apart * math.erfc(apart / SQRT_2)
-                profiting = min(share * (program.requests - trials), affordable - trials)
-                if max(profiting, 0.0) * learned * gain > trials * loss:
-                    return True
-        return False
-
-    def program(self, state: LinearState, standard: Standard, request: Request) -> Program:
-        """The requests that the price on money is found with, and the one at hand."""
-        planned = state.active if request.future_arms is None else state.active | request.future_arms
-        (arms,) = planned.nonzero()
-        row, here = state.row(request, standard)[None], state.factors(request.prices)[None, arms]
-        if state.columns == 1 and not state.estimates:  # all requests are alike
-            return Program(standard.row(row), here, np.ones(1), arms, state.active[arms], state.requests, state.rate)
-        recent, usual, weight = state.recent_rows()
-        weight = np.append(weight, 1.0 / (state.answered_requests + 1.0))
-        factors = np.empty((len(weight), len(arms)))
-        factors[:-1], factors[-1] = usual[:, None], here
-        rows = standard.row(np.concatenate([recent, row]))
-        return Program(rows, factors, weight / weight.sum(), arms, state.active[arms], state.requests, state.rate)
-
-    def predicted(self, fit: Fit, program: Program, coefficients: Array, level: Array) -> tuple[Array, Array]:
-        """The mean reward and the mean cost of each arm, as (draw, request, arm): by coefficients as (draw, kind, arm,
-        column) and mean costs as (draw, arm)."""
-        rows, arms = program.rows, program.arms
-        if len(arms) < level.shape[1]:
-            coefficients, level = coefficients[:, :, arms], level[:, arms]
-            fit = fit._replace(rows=fit.rows[arms], scales=fit.scales[arms], two_point=fit.two_point.of(arms))
-        reward = rows @ coefficients[:, REWARD].transpose(0, 2, 1)
-        slopes = coefficients[:, LOG_COST, :, 1:]
-        sums = (fit.rows[:, :, 1:] @ slopes[..., None])[..., 0] / fit.rows[:, :1, 0]
-        middle, square = sums[..., 0], (slopes * sums[..., 1:]).sum(axis=2)
-        power = rows[:, 1:] @ slopes.transpose(0, 2, 1)
-        power -= (middle + 0.5 * (square - middle * middle) + fit.two_point.excess(slopes))[:, None, :]
-        power += program.factors
-        cost = level[:, None, :] * np.exp(power.clip(-LARGEST_POWER, LARGEST_POWER))
-        possible = reward.clip(SMALLEST_COST, 1.0 - 2.0 * TINY) + TINY * (1.0 + reward / (1.0 + np.abs(reward)))
-        return possible, cost.clip(SMALLEST_COST, 1.0) * fit.scales
 
     def expected(self, state: LinearState, request: Request) -> tuple[Array, Array]:
         """The mean reward and the mean cost of every arm for a request, by the means of the posteriors."""
@@ -382,8 +230,8 @@ class LinearThompson(PlanPolicy[LinearState]):
 
     def plan(self, state: LinearState, request: Request) -> tuple[float, bool]:
         fit = self.fit(state)
-        program = self.program(state, fit.standard, request)
-        reward, cost = self.predicted(fit, program, fit.regressions.means[None], fit.mean_cost[None])
+        program = program_of(state, fit.standard, request)
+        reward, cost = predicted(fit, program, fit.regressions.means[None], fit.mean_cost[None])
         curve = price_curve(reward, cost, program.weight)
         return float(curve.price(program.rate)[0]), bool(curve.least[0] >= program.rate)
 
@@ -393,7 +241,7 @@ class LinearThompson(PlanPolicy[LinearState]):
         arms, row = np.arange(len(state.pulls)), fit.standard.row(state.row(request, fit.standard)[None])
         factors = state.factors(request.prices)[None]
         program = Program(row, factors, np.ones(1), arms, state.active, state.requests, state.rate)
-        reward, cost = self.predicted(fit, program, coefficients, level)
+        reward, cost = predicted(fit, program, coefficients, level)
         return reward[0, 0], cost[0, 0]
 
     def fit(self, state: LinearState) -> Fit:
