@@ -48,9 +48,9 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Arms, Array, trial
 from budgetbandits.numerics.posteriors import ArmPosterior, BetaPosterior, JointRatioPosterior, RestrictedNormal
 from budgetbandits.policies.base import Policy, State
+from budgetbandits.policies.beta_priors import PRIOR_MAX, PRIOR_MIN
 from budgetbandits.policies.sampling import Posterior, SamplingPolicy
 from budgetbandits.policies.statistics import corner_shares
-from budgetbandits.policies.thompson import PRIOR_MAX, PRIOR_MIN
 
 # --- Gaussian ---------------------------------------------------------------------------------------------------------
 

@@ -14,16 +14,15 @@ Thompson: On the likelihood that one unknown probability exceeds another. Biomet
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Arms, Array, trial
 from budgetbandits.numerics.posteriors import ArmPosterior, BetaPosterior
+from budgetbandits.policies.beta_priors import UNIFORM, Pairs, Prior, pairs, spread
 from budgetbandits.policies.sampling import Posterior, SamplingPolicy
 
 REWARD_SUCCESSES, COST_SUCCESSES, REWARD_FAILURES, COST_FAILURES = range(4)
@@ -31,14 +30,6 @@ REWARD_SUCCESSES, COST_SUCCESSES, REWARD_FAILURES, COST_FAILURES = range(4)
 
 KAPPA_MIN, KAPPA_MAX = 0.01, 100.0
 """A sane range: at the ends a hundred pulls count for one, or one for a hundred."""
-
-Pairs = tuple[tuple[float, float], ...]
-"""The parameters (a, b) of a Beta prior: one pair for all arms, or one for each arm in order."""
-
-Prior = str | Sequence[Any]
-"""A prior as a user may write it: a name, text, a pair, or a list of pairs."""
-
-UNIFORM: Pairs = ((1.0, 1.0),)
 
 
 def score(statistics: Array, rng: np.random.Generator, kappa: float) -> float:
@@ -192,53 +183,3 @@ class Thompson(BetaThompson):
         statistics = state.statistics if arms is None else state.statistics[:, arms]
         successes, failures = statistics[REWARD_SUCCESSES], statistics[REWARD_FAILURES]
         return rng.beta(successes, failures, size=(rounds, len(successes)))
-
-
-# --- priors ---------------------------------------------------------------------------------------------------------
-
-NAMED_PRIORS: dict[str, Pairs] = {"uniform": UNIFORM, "jeffreys": ((0.5, 0.5),)}
-
-PRIOR_MIN, PRIOR_MAX = 0.1, 1e9
-"""Below, a draw may be so near to 0 that no float holds it; above, no game could change a posterior."""
-
-
-def pairs(prior: Prior, parameter: str) -> Pairs:
-    """The prior as pairs; BadParameter if it is none.
-
-    0.5/0.5 is Beta(1/2, 1/2) for every arm. 2/8+9/1 is Beta(2, 8) for the first arm, Beta(9, 1) for the second, and
-    uniform for arms that come later.
-
-    >>> pairs("2/8 + 1/1", "prior"), pairs((0.5, 0.5), "prior"), pairs("jeffreys", "prior")
-    (((2.0, 8.0), (1.0, 1.0)), ((0.5, 0.5),), ((0.5, 0.5),))
-    """
-    if isinstance(prior, str) and prior.strip().lower() in NAMED_PRIORS:
-        return NAMED_PRIORS[prior.strip().lower()]
-    try:
-        # the + of an exponent, as in 1e+2, joins nothing
-        listed = [p.split("/") for p in re.split(r"(?<![eE])\+", prior)] if isinstance(prior, str) else list(prior)
-        if not isinstance(prior, str) and np.ndim(listed[0]) == 0:
-            listed = [listed]
-        read = tuple((float(a), float(b)) for a, b in listed)
-    except (TypeError, ValueError, IndexError):
-        raise BadParameter(
-            f"{parameter} is {prior!r:.40}; write uniform, jeffreys, a/b such as 0.5/0.5, or a/b for each arm, "
-            f"joined by +"
-        ) from None
-    for pair in read:
-        if not all(PRIOR_MIN <= number <= PRIOR_MAX for number in pair):
-            raise BadParameter(f"{parameter} has Beta{pair}; use parameters from {PRIOR_MIN:g} to {PRIOR_MAX:g}")
-    return read
-
-
-def spread(prior: Pairs, numbers: range) -> Array:
-    """The parameters of the arms with these numbers, as (a or b, arm).
-
-    >>> spread(((2.0, 8.0), (3.0, 1.0)), range(1, 3))
-    array([[3., 1.],
-           [1., 1.]])
-    """
-    if len(prior) == 1:
-        return np.repeat(np.array(prior).T, len(numbers), axis=1)
-    listed = np.ones((2, max(len(prior), numbers.stop)))
-    listed[:, : len(prior)] = np.array(prior).T
-    return listed[:, numbers.start : numbers.stop]
