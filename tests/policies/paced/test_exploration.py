@@ -11,10 +11,11 @@ from budgetbandits.policies.base import Knowledge, Request
 from budgetbandits.policies.paced.policy import PacedThompson
 from budgetbandits.policies.paced.selection import (
     DrawnMeans,
+    candidates_of,
     exploration_is_wasted,
     select,
     select_many,
-    substitute,
+    substitute_places,
     too_few_upgrades,
 )
 
@@ -153,7 +154,8 @@ def test_who_answers_in_the_place_of_whom():
             int(rng.integers(segments)), shapes, 10.0 ** rng.uniform(-3.0, 0.0, arms), some(arms), None,
         )  # fmt: skip
         rate, requests = 10.0 ** rng.uniform(-3.0, 0.5), 10.0 ** rng.uniform(0.0, 3.0)
-        found = substitute(drawn, rate, requests).tolist()
+        drawn = drawn._replace(requests=requests)
+        found = substitute_places(drawn, rate, candidates_of(drawn), range(arms))
         by_hand, price = replaced_by_hand(drawn, rate, requests)
         assert found == by_hand
         cost = (shapes[0] / (shapes[0] + shapes[1]))[1, drawn.segment] * drawn.scales

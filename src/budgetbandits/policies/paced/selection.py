@@ -24,6 +24,7 @@ money that is left over, none is; where it costs much more, all below two.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -177,39 +178,40 @@ def select(drawn: DrawnMeans, rate: float, rng: np.random.Generator) -> int:
     """The number of the arm that answers, of one draw."""
     segment, weight, requests = drawn.segment, drawn.weight.tolist(), drawn.requests
     reward, cost = drawn.reward.tolist(), drawn.cost.tolist()
-    mix = best_mix(reward, cost, weight, rate)
-    candidates = Candidates(range(len(drawn.arms)), drawn.may.tolist(), (), (), ())
-    if requests is None:
-        place = place_in_mix(mix, mix.arms[segment], segment, 0.0, reward[segment], cost[segment], candidates, 0.0, rng)
-        return int(drawn.arms[place])
-    a, b = drawn.shapes
-    laws = np.stack([a[0, segment], b[0, segment], a[1, segment], b[1, segment]], axis=1).tolist()
-    candidates = candidates._replace(laws=laws, scales=drawn.scales.tolist(), outcomes=drawn.tried.tolist())
+    mix, candidates = best_mix(reward, cost, weight, rate), candidates_of(drawn)
     place = place_in_mix(
-        mix, mix.arms[segment], segment, weight[segment], reward[segment], cost[segment], candidates, requests, rng
+        mix,
+        mix.arms[segment],
+        segment,
+        weight[segment],
+        reward[segment],
+        cost[segment],
+        candidates,
+        requests or 0.0,
+        rng,
     )
-    means = a / (a + b)
-    reward, cost = means[0].tolist(), (means[1] * drawn.scales).tolist()
-    price = best_mix(reward, cost, weight, rate).price
-    coming = requests * max(weight[segment], 1.0 / len(weight))
-    return int(drawn.arms[substitute_place(place, price, reward[segment], cost[segment], candidates, coming)])
+    if requests is not None:
+        place = substitute_places(drawn, rate, candidates, [place])[0]
+    return int(drawn.arms[place])
 
 
 def select_many(drawn: DrawnMeans, rate: float, lot: Array) -> Arms:
-    """The same of many draws; by numbers in [0, 1), one for each, two arms that are mixed take turns."""
-    mixes = arms_at_rate(drawn.reward, drawn.cost, drawn.weight, rate, drawn.segment)
+    """The numbers of the arms that answer, of many draws; by numbers in [0, 1), one for each, two arms that are mixed
+    take turns."""
+    mixes, requests = arms_at_rate(drawn.reward, drawn.cost, drawn.weight, rate, drawn.segment), drawn.requests
     share, price = mixes.share, mixes.price
-    if drawn.requests is not None:
-        rows, here = np.arange(len(share)), drawn.cost[:, drawn.segment]
-        extra = np.where(share > 0.0, here[rows, mixes.upgrade] - here[rows, mixes.arm], 1.0)
+    if requests is not None:
+        rows, costs = np.arange(len(share)), drawn.cost[:, drawn.segment]
+        extra = np.where(share > 0.0, costs[rows, mixes.upgrade] - costs[rows, mixes.arm], 1.0)
         usual = drawn.usual(mixes.upgrade) - drawn.usual(mixes.arm)
-        upgrades = drawn.requests * drawn.weight[drawn.segment] * share * extra / np.maximum(extra, usual)
+        upgrades = requests * drawn.weight[drawn.segment] * share * extra / np.maximum(extra, usual)
         share = np.where(too_few_upgrades(upgrades, price, mixes.price_if_short), 0.0, share)
     chosen = np.where(lot < share, mixes.upgrade, mixes.arm)
     if not drawn.may.all():
         chosen = np.where(drawn.may[chosen], chosen, most_worth(drawn, drawn.cost[:, drawn.segment], price))
-    if drawn.requests is not None:
-        chosen = substitute(drawn, rate, drawn.requests)[chosen]
+    if requests is not None:
+        places, draws = np.unique(chosen, return_inverse=True)
+        chosen = np.array(substitute_places(drawn, rate, candidates_of(drawn), places.tolist()))[draws]
     return np.asarray(drawn.arms[chosen])
 
 
@@ -219,22 +221,22 @@ def most_worth(drawn: DrawnMeans, cost: Array, price: Array) -> Arms:
     return np.asarray(np.where(drawn.may, drawn.worth - price[:, None] * cost, -np.inf).argmax(axis=1))
 
 
-def substitute(drawn: DrawnMeans, rate: float, requests: float) -> Arms:
-    """For each place its own, or that of the best of the better known arms if it is not worth a trial: by the means of
-    the posteriors and the price on money of the program for them."""
-    a, b = drawn.shapes
+def candidates_of(drawn: DrawnMeans) -> Candidates:
+    """The arms that may answer the request, with what is known of them if a trial must pay."""
+    places, offered = range(len(drawn.arms)), drawn.may.tolist()
+    if drawn.requests is None:
+        return Candidates(places, offered, (), (), ())
+    (a, b), segment = drawn.shapes, drawn.segment
+    laws = np.stack([a[0, segment], b[0, segment], a[1, segment], b[1, segment]], axis=1).tolist()
+    return Candidates(places, offered, laws, drawn.scales.tolist(), drawn.tried.tolist())
+
+
+def substitute_places(drawn: DrawnMeans, rate: float, candidates: Candidates, places: Sequence[int]) -> list[int]:
+    """For each of these places itself, or a better known arm's (`substitute_place`), by the means of the posteriors."""
+    assert drawn.requests is not None
+    (a, b), segment, weight = drawn.shapes, drawn.segment, drawn.weight.tolist()
     means = a / (a + b)
-    costs = means[1] * drawn.scales
-    price = best_mix(means[0].tolist(), costs.tolist(), drawn.weight.tolist(), rate).price
-    mean, cost, certainty = means[:, drawn.segment], costs[drawn.segment], (a + b)[:, drawn.segment]
-    variance = mean * (1.0 - mean) / (certainty + 1.0)
-    unsure = variance[0] + price * price * (variance[1] * drawn.scales * drawn.scales)
-    worth, places = mean[0] - price * cost, np.arange(len(cost))
-    known = drawn.may & (unsure < unsure[:, None])
-    if price == 0.0:
-        known &= cost > cost[:, None]
-    best = np.where(known, worth, -np.inf).argmax(axis=1)
-    loss = np.maximum(worth[best] - worth, 0.0)
-    coming = requests * max(float(drawn.weight[drawn.segment]), 1.0 / len(drawn.weight))
-    vain = exploration_is_wasted(loss, mean[0], certainty[0], variance[0], unsure + unsure[best], coming)
-    return np.where(vain & known[places, best] & (drawn.tried | (cost > cost[best])), best, places)
+    reward, cost = means[0].tolist(), (means[1] * drawn.scales).tolist()
+    price = best_mix(reward, cost, weight, rate).price
+    coming = drawn.requests * max(weight[segment], 1.0 / len(weight))
+    return [substitute_place(place, price, reward[segment], cost[segment], candidates, coming) for place in places]
