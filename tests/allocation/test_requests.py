@@ -221,7 +221,7 @@ def test_an_answer_ends_a_row_and_its_failures_are_usual_from_then_on():
 def test_failures_in_a_row_are_an_outage_where_chance_would_make_them_once_in_100_000_asks(scattered, answers, enough):
     cooldowns = Cooldowns(1)
     cooldowns.load_arm(0, {"scattered": scattered, "answers": answers, "idle": -1})
-    assert cooldowns.outage_failures(0) == enough
+    assert cooldowns.arms[0].outage_failures == enough
     for number in range(1, enough + 1):
         cooldowns.record_failure(0, number, number - 1)
         assert (cooldowns.cooling(number) is not None) == (number == enough)
@@ -490,10 +490,10 @@ def test_cooldowns_end():
     cooldowns = Cooldowns(1)
     for _ in range(4):
         cooldowns.record_failure(0, now=10_000, asked_at=5)
-    assert cooldowns.until[0] == 10_000 + COOLDOWN_ASKS_MAX
+    assert cooldowns.arms[0].until == 10_000 + COOLDOWN_ASKS_MAX
     for _ in range(IDLE_PULLS_MIN):
         answer(cooldowns, 5, 4, idle=True)
-    assert cooldowns.until[0] == 5 + IDLE_PULLS_MIN
+    assert cooldowns.arms[0].until == 5 + IDLE_PULLS_MIN
     answer(cooldowns, 6, 5)
     assert cooldowns.cooling(6) is None
 
@@ -530,9 +530,14 @@ def test_late_failures_take_no_arm_down_that_has_answered_since():
     answer(cooldowns, 51, 50)
     for ask in range(30, 50):
         cooldowns.record_failure(0, 60, ask)
-    assert (cooldowns.row[0], cooldowns.since[0], cooldowns.failures[0], cooldowns.scattered[0]) == (0, 0, 20, 20)
+    assert (
+        cooldowns.arms[0].row,
+        cooldowns.arms[0].since,
+        cooldowns.arms[0].failures,
+        cooldowns.arms[0].scattered,
+    ) == (0, 0, 20, 20)
     cooldowns.record_failure(0, 61, 51)
-    assert cooldowns.row[0] == 1
+    assert cooldowns.arms[0].row == 1
 
 
 def test_a_rest_of_a_time_to_come_does_not_count():
@@ -545,7 +550,8 @@ def test_a_rest_of_a_time_to_come_does_not_count():
     back = hour + 0.5
     assert cooldowns.cooling(back) is None
     cooldowns.record_failure(0, back, back)
-    assert (cooldowns.row[0], cooldowns.began[0], cooldowns.since[0], cooldowns.until[0]) == (1, 1000 * back, 0, 0)
+    seen = cooldowns.arms[0]
+    assert (seen.row, seen.began, seen.since, seen.until) == (1, 1000 * back, 0, 0)
     answer(cooldowns, 2 * hour, 2 * hour)
     for number in range(10):
         now = back + 10 * number

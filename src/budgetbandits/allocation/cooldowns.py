@@ -33,8 +33,10 @@ service, where many programs ask, counts it in seconds: one second stands for on
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
@@ -57,13 +59,10 @@ COOLDOWN_ASKS_MAX = 1024
 IDLE_PULLS_MIN = 50
 """Pulls without reward and cost from which on an arm cools down."""
 
-FIELDS = ("row", "began", "since", "until", "idle", "failures", "scattered", "answers", "answered")
 
-
-class Cooldowns:
-    """The failures and cooldowns of each arm. Times are kept as whole ticks; 0 stands for none.
-
-    These are lists: nearly always the numbers of one arm are read and written, which takes an array four times as long.
+@dataclass(slots=True)
+class ArmFailures:
+    """The failures and the cooldown of one arm. Times are whole ticks; 0 stands for none.
 
     row        failures in a row
     began      when the first ask of that row was made
@@ -74,113 +73,134 @@ class Cooldowns:
     scattered  the failures that were part of no outage
     answers    the asks that were answered
     answered   when the latest of them was made
-    down       the numbers of the arms that are down
     """
 
-    row: list[int]
-    began: list[int]
-    since: list[int]
-    until: list[int]
-    idle: list[int]
-    failures: list[int]
-    scattered: list[int]
-    answers: list[int]
-    answered: list[int]
+    row: int = 0
+    began: int = 0
+    since: int = 0
+    until: int = 0
+    idle: int = 0
+    failures: int = 0
+    scattered: int = 0
+    answers: int = 0
+    answered: int = 0
 
-    def __init__(self, arms: int, ticks: int = 1) -> None:
-        """``ticks`` is how many ticks one ask, or one second in the service, has."""
-        for name in FIELDS:
-            setattr(self, name, [0] * arms)
-        self.ticks = ticks
-        self._latest = 0
-        """From this tick on no arm cools down."""
-        self.down: set[int] = set()
-
-    def add_arm(self) -> None:
-        for name in FIELDS:
-            getattr(self, name).append(0)
-
-    # --- what happens to an arm ----------------------------------------------------------------------------------
-
-    def record_ask(self, arm: int, now: float) -> bool:
-        """An ask of this arm was made. True if that began a further cooldown: the arm is down, and its cooldown was
-        over."""
-        if arm not in self.down:
-            return False
-        tick = math.ceil(now * self.ticks)
-        if self.until[arm] > tick:
-            return False
-        self._cool(arm, tick + self._length(arm, tick))
-        return True
-
-    def record_failure(self, arm: int, now: float, asked_at: float) -> None:
-        """There was no answer to an ask made at ``asked_at``."""
-        tick = math.ceil(now * self.ticks)
-        asked = self._by_this_clock(arm, tick, asked_at)
-        self.failures[arm] += 1
-        if asked < self.since[arm]:
-            return
-        if asked < self.answered[arm]:
-            self.scattered[arm] += 1
-            return
-        self.began[arm] = min(asked, self.began[arm]) if self.row[arm] else asked
-        self.row[arm] += 1
-        if arm in self.down or self.row[arm] >= self.outage_failures(arm):
-            self.since[arm] = tick
-            self.down.add(arm)
-            self._cool(arm, tick + self._length(arm, tick))
-
-    def outage_failures(self, arm: int) -> int:
+    @property
+    def outage_failures(self) -> int:
         """How many failures in a row make an outage of this arm."""
-        scattered = PRIOR_FAILURES + self.scattered[arm]
-        rate = min(scattered / (PRIOR_ASKS + self.scattered[arm] + self.answers[arm]), FAILURE_RATE_MAX)
+        scattered = PRIOR_FAILURES + self.scattered
+        rate = min(scattered / (PRIOR_ASKS + self.scattered + self.answers), FAILURE_RATE_MAX)
         count, chance = OUTAGE_FAILURES_MIN, rate**OUTAGE_FAILURES_MIN
         while chance > OUTAGE_CHANCE_MAX:
             count, chance = count + 1, chance * rate
         return count
 
-    def record_answer(self, arm: int, now: float, asked_at: float) -> None:
-        """There is an answer now to an ask made at ``asked_at``: that ends a row of failures."""
-        tick = math.ceil(now * self.ticks)
-        asked = self._by_this_clock(arm, tick, asked_at)
-        self.answers[arm] += 1
-        if asked > self.answered[arm]:
-            self.answered[arm] = asked
+    def end_row(self) -> None:
+        """Forget the row of failures, and be down no longer."""
+        self.row = self.began = self.since = self.until = 0
+
+
+FIELDS = tuple(field.name for field in fields(ArmFailures))
+"""The names of the counts and times of an arm."""
+
+
+class Cooldowns:
+    """The failures and cooldowns of all arms.
+
+    arms  what was seen of each arm, by number
+    down  the numbers of the arms that are down
+    """
+
+    def __init__(self, arms: int, ticks: int = 1) -> None:
+        """``ticks`` is how many ticks one ask, or one second in the service, has."""
+        self.arms = [ArmFailures() for _ in range(arms)]
+        self.ticks = ticks
+        self._latest = 0
+        """From this tick on no arm cools down."""
+        self.down: set[int] = set()
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        other = copy.copy(self)
+        other.arms, other.down = [copy.copy(arm) for arm in self.arms], set(self.down)
+        return other
+
+    @property
+    def failures(self) -> list[int]:
+        """All failures of each arm."""
+        return [arm.failures for arm in self.arms]
+
+    def add_arm(self) -> None:
+        """Make room for one more arm, of which nothing was seen."""
+        self.arms.append(ArmFailures())
+
+    # --- what happens to an arm ----------------------------------------------------------------------------------
+
+    def record_ask(self, arm: int, now: float) -> bool:
+        """Note an ask of this arm. True if that began a further cooldown: the arm is down, and its cooldown was
+        over."""
         if arm not in self.down:
-            self.scattered[arm] += self.row[arm]
-            self.row[arm] = self.began[arm] = 0
+            return False
+        seen, tick = self.arms[arm], math.ceil(now * self.ticks)
+        if seen.until > tick:
+            return False
+        self._cool(seen, tick + self._length(seen, tick))
+        return True
+
+    def record_failure(self, arm: int, now: float, asked_at: float) -> None:
+        """Note that an ask made at ``asked_at`` got no answer."""
+        seen, tick = self.arms[arm], math.ceil(now * self.ticks)
+        asked = self._by_this_clock(arm, tick, asked_at)
+        seen.failures += 1
+        if asked < seen.since:
+            return
+        if asked < seen.answered:
+            seen.scattered += 1
+            return
+        seen.began = min(asked, seen.began) if seen.row else asked
+        seen.row += 1
+        if arm in self.down or seen.row >= seen.outage_failures:
+            seen.since = tick
+            self.down.add(arm)
+            self._cool(seen, tick + self._length(seen, tick))
+
+    def record_answer(self, arm: int, now: float, asked_at: float) -> None:
+        """Note the answer to an ask made at ``asked_at``: it ends a row of failures."""
+        seen, tick = self.arms[arm], math.ceil(now * self.ticks)
+        asked = self._by_this_clock(arm, tick, asked_at)
+        seen.answers += 1
+        seen.answered = max(seen.answered, asked)
+        if arm not in self.down:
+            seen.scattered += seen.row
+            seen.row = seen.began = 0
         else:
             self._end_row(arm)
 
     def record_outcome(self, arm: int, idle: bool, now: float) -> None:
-        """Reward and cost of an ask are both known now; ``idle`` if both are 0."""
-        if idle and self.idle[arm] >= 0:
-            self.idle[arm] += 1
-        else:
-            self.idle[arm] = -1
+        """Note that reward and cost of an ask are both known now; ``idle`` if both are 0."""
+        seen = self.arms[arm]
+        seen.idle = seen.idle + 1 if idle and seen.idle >= 0 else -1
         if arm not in self.down:
-            idle_pulls = self.idle[arm]
-            until = math.ceil(now * self.ticks) + idle_pulls * self.ticks if idle_pulls >= IDLE_PULLS_MIN else 0
-            self._cool(arm, until)
+            until = math.ceil(now * self.ticks) + seen.idle * self.ticks if seen.idle >= IDLE_PULLS_MIN else 0
+            self._cool(seen, until)
 
-    def _length(self, arm: int, tick: int) -> int:
-        return min(max(-(-(tick - self.began[arm]) // 2), 1), COOLDOWN_ASKS_MAX * self.ticks)
+    def _length(self, seen: ArmFailures, tick: int) -> int:
+        return min(max(-(-(tick - seen.began) // 2), 1), COOLDOWN_ASKS_MAX * self.ticks)
 
     def _end_row(self, arm: int) -> None:
-        self.row[arm] = self.began[arm] = self.since[arm] = self.until[arm] = 0
+        self.arms[arm].end_row()
         self.down.discard(arm)
 
     def _by_this_clock(self, arm: int, tick: int, asked_at: float) -> int:
         """When an ask was made, which is not after now. If the clock was set back, later moments do not count."""
-        latest = tick + self.ticks
-        if self.began[arm] > latest or self.since[arm] > latest:
+        seen, latest = self.arms[arm], tick + self.ticks
+        if seen.began > latest or seen.since > latest:
             self._end_row(arm)
-        if self.answered[arm] > latest:
-            self.answered[arm] = 0
+        if seen.answered > latest:
+            seen.answered = 0
         return min(math.ceil(asked_at * self.ticks), tick)
 
-    def _cool(self, arm: int, until: int) -> None:
-        self.until[arm] = until
+    def _cool(self, seen: ArmFailures, until: int) -> None:
+        seen.until = until
         self._latest = max(self._latest, until)
 
     # --- who may answer ------------------------------------------------------------------------------------------
@@ -189,8 +209,9 @@ class Cooldowns:
         """The arms that cool down; None if none does."""
         if now * self.ticks >= self._latest:
             return None
-        tick, since, until = int(now * self.ticks), np.array(self.since), np.array(self.until)
-        longest = np.where(since > 0, COOLDOWN_ASKS_MAX, self.idle)
+        tick = int(now * self.ticks)
+        since, until, idle = np.array([(arm.since, arm.until, arm.idle) for arm in self.arms]).T
+        longest = np.where(since > 0, COOLDOWN_ASKS_MAX, idle)
         # or else the clock was set back
         possible = (since <= tick + self.ticks) & (until <= tick + (longest + 1) * self.ticks)
         cooling = (until > tick) & possible
@@ -206,7 +227,7 @@ class Cooldowns:
         cooling = self.cooling(now)
         if cooling is None or not (ready := arms & ~cooling).any():
             return arms, None
-        down = arms & cooling & (np.array(self.since) > 0)
+        down = arms & cooling & np.array([arm.since > 0 for arm in self.arms])
         return (ready | down, down) if down.any() else (ready, None)
 
     def reset_clock(self, now: float) -> list[int]:
@@ -215,38 +236,43 @@ class Cooldowns:
         tick = math.ceil(now * self.ticks)
         latest = tick + COOLDOWN_ASKS_MAX * self.ticks
         limits = {"until": latest, "since": tick, "began": tick, "answered": tick}
-        wrong = set[int]()
-        for name, limit in limits.items():
-            values = getattr(self, name)
-            wrong.update(arm for arm, value in enumerate(values) if value > limit)
-            values[:] = [min(value, limit) for value in values]
+        wrong = []
+        for number, seen in enumerate(self.arms):
+            ahead = {name: limit for name, limit in limits.items() if getattr(seen, name) > limit}
+            for name, limit in ahead.items():
+                setattr(seen, name, limit)
+            if ahead:
+                wrong.append(number)
         self._latest = min(self._latest, latest)
-        return sorted(wrong)
+        return wrong
 
     # --- saving --------------------------------------------------------------------------------------------------
 
     def arm_state(self, arm: int) -> dict[str, int]:
         """The numbers of one arm that are not 0."""
-        return {name: value for name in FIELDS if (value := getattr(self, name)[arm])}
+        seen = self.arms[arm]
+        return {name: value for name in FIELDS if (value := getattr(seen, name))}
 
     def load_arm(self, arm: int, saved: Mapping[str, int]) -> None:
         """Restore the numbers of one arm from its `arm_state`; those left out are 0."""
-        for name in FIELDS:
-            getattr(self, name)[arm] = int(saved.get(name, 0))
-        self._latest = max(self._latest, self.until[arm])
-        (self.down.add if self.since[arm] else self.down.discard)(arm)
+        self.arms[arm] = seen = ArmFailures(*(int(saved.get(name, 0)) for name in FIELDS))
+        self._latest = max(self._latest, seen.until)
+        (self.down.add if seen.since else self.down.discard)(arm)
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: [*getattr(self, name)] for name in FIELDS}
+        """The numbers of all arms by name, for JSON."""
+        return {name: [getattr(arm, name) for arm in self.arms] for name in FIELDS}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any], arms: int) -> Self:
-        self = cls(arms)
+        """The cooldowns that `to_dict` has written; BadState if it cannot have written them."""
+        self, columns = cls(arms), []
         for name in FIELDS:
             values = np.array(saved[name], dtype=np.int64)
             if values.shape != (arms,) or (values < -1).any():
                 raise BadState(f"{name!r} of the cooldowns is not one count for each arm; restore an undamaged copy")
-            setattr(self, name, values.tolist())
-        self._latest = max(self.until, default=0)
-        self.down = {arm for arm, since in enumerate(self.since) if since}
+            columns.append(values.tolist())
+        self.arms = [ArmFailures(*numbers) for numbers in zip(*columns, strict=True)]
+        self._latest = max((arm.until for arm in self.arms), default=0)
+        self.down = {number for number, arm in enumerate(self.arms) if arm.since}
         return self

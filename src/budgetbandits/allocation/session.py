@@ -192,10 +192,10 @@ class ArmSession:
         available[list(cooldowns.down)] = False
         for arm in sorted(cooldowns.down):
             if active[arm]:
-                since = cooldowns.began[arm] / cooldowns.ticks
+                seen = cooldowns.arms[arm]
                 likely = substitutes.likely(self.policy, self.state, arm, available)
                 substitute, times = (None, None) if likely is None else (names[likely[0]], likely[1])
-                found[names[arm]] = ArmDown(cooldowns.row[arm], since, substitute, times)
+                found[names[arm]] = ArmDown(seen.row, seen.began / cooldowns.ticks, substitute, times)
         return found
 
 

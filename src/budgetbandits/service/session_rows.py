@@ -132,8 +132,8 @@ class ArmStatus(NamedTuple):
         """The status of the arm whose row says that this was learned."""
         cooldowns = Cooldowns(1, TICKS)
         cooldowns.load_arm(0, learned.get("cooldown", {}))
-        began, until = cooldowns.began[0] / TICKS, cooldowns.until[0] / TICKS
+        seen = cooldowns.arms[0]
         return cls(
-            cooldowns.failures[0], cooldowns.row[0], began if cooldowns.down else None,
-            None if cooldowns.cooling(now) is None else until,
+            seen.failures, seen.row, seen.began / TICKS if cooldowns.down else None,
+            None if cooldowns.cooling(now) is None else seen.until / TICKS,
         )  # fmt: skip
