@@ -101,8 +101,10 @@ for policy, names in (("bts-paced", []), ("bts-linear", NAMES)):
         reward, cost = answer(ask.arm, prompt, kind)
         spend.tell(ask, reward=reward, cost=cost)
         shares[kind][ask.arm] += 1
-    known = f"{len(names)} features of each prompt" if names else "nothing of the prompts"
-    print(f"\n{policy}, knowing {known}: {spend.earned / REQUESTS:.1%} right answers for {spend.spent:.3f} dollars")
+    information = f"{len(names)} features of each prompt" if names else "nothing of the prompts"
+    print(
+        f"\n{policy}, knowing {information}: {spend.earned / REQUESTS:.1%} right answers for {spend.spent:.3f} dollars"
+    )
     for kind, counts in shares.items():
         parts = (f"{model} {count / max(sum(counts.values()), 1):.0%}" for model, count in counts.items())
         print(f"  {kind:<12} {', '.join(parts)}")

@@ -36,7 +36,7 @@ def run_for_an_hour(market):
     return (chance.random(), cost) if chance.random() < interrupted else (1.0, cost)
 
 
-async def worker(client, campaign, done):
+async def worker(client, campaign, pulls):
     """Bid, run and report until the money is spent."""
     while True:
         try:
@@ -46,17 +46,17 @@ async def worker(client, campaign, done):
                 if outcome is None:
                     await d.void()
                 else:
-                    done.append(outcome)
+                    pulls.append(outcome)
                     await d.settle(reward=outcome[0], cost=outcome[1])
         except HoldRefused:
             return
 
 
 async def bid(url, key, campaign):
-    done = []
+    pulls = []
     async with AsyncClient(url, key) as client:
-        await asyncio.gather(*(worker(client, campaign, done) for _ in range(WORKERS)))
-    return sum(work for work, _ in done), sum(cost for _, cost in done)
+        await asyncio.gather(*(worker(client, campaign, pulls) for _ in range(WORKERS)))
+    return sum(work for work, _ in pulls), sum(cost for _, cost in pulls)
 
 
 def even_split():

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import budgetbandits
+import words
 from budgetbandits import errors
 
 SOURCE = Path(budgetbandits.__file__).parent
@@ -20,7 +21,7 @@ SOURCE = Path(budgetbandits.__file__).parent
 
 @cache
 def trees():
-    return {path.relative_to(SOURCE): ast.parse(path.read_text(encoding="utf-8")) for path in SOURCE.rglob("*.py")}
+    return {path.relative_to(SOURCE): words.tree(path) for path in SOURCE.rglob("*.py")}
 
 
 # --- names -------------------------------------------------------------------------------------------------------
@@ -72,6 +73,18 @@ def test_words_are_plain(place):
 def test_a_banned_word_is_found_as_a_word_only():
     assert banned_words("it stands\nBeside the others, so many") == ["2: Beside"]
     assert banned_words("besides, untold, amended, told_at, dearth") == []
+
+
+ROOMS = [
+    *("src/theory", "src/testing", "src/numerics", "src/formatting", "src/problems", "examples"),
+    *("tests/theory", "tests/testing", "tests/numerics", "tests/formatting", "tests/statistical", "tests/problems"),
+]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_docstrings_and_names_keep_the_rules_for_words(room):
+    """``python tests/helpers/words.py`` counts what is left in all rooms."""
+    assert words.findings(room) == []
 
 
 # --- assertions --------------------------------------------------------------------------------------------------

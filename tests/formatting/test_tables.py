@@ -131,7 +131,7 @@ def test_a_problem_marks_its_best_arm():
 
 
 def test_an_allocation_shows_the_posteriors_ratio_with_its_interval():
-    """Against the exact law of a ratio of Betas, by quadrature of its distribution function."""
+    """The exact law of a ratio of Betas, by quadrature of its distribution function, gives the same."""
     spend = Allocation(BudgetedThompson(), ["a", "b"], 90.0, cost_max=2.0, reward_max=4.0, seed=1)
     for reward, cost in ((4.0, 0.0), (0.0, 2.0), (4.0, 2.0), (4.0, 2.0)):
         spend.tell(spend.ask(arms=["a"]), reward=reward, cost=cost)
@@ -165,8 +165,8 @@ def test_the_means_of_a_table_are_those_of_the_feedback(policy):
     spend = Allocation(policy, ["a", "b"], 9.0, cost_max=2.0, seed=1)
     for reward in (1.0, 0.5):
         spend.tell(spend.ask(arms=["a"]), reward=reward, cost=0.7)
-    for each in (spend, Allocation.from_json(spend.to_json())):
-        page = each._repr_html_()
+    for allocation in (spend, Allocation.from_json(spend.to_json())):
+        page = allocation._repr_html_()
         assert Cells(page).cells[6:11] == ["a", "2", "0.750", "0.700", "1.071"]
         assert "Pulls, means and their ratio are of the feedback so far." in page
         assert ("believed ratio is the policy's posterior" in page.replace("&#x27;", "'")) == (policy == "bts")
@@ -227,8 +227,8 @@ def test_paired_runs_are_compared_run_by_run():
     assert paired.best()["sure"].all()
     values = paired.values()
     expected = stats.ttest_rel(values[0, 0], values[0, 1]).confidence_interval()
-    found = paired.differences("bts", "kube").row(0, named=True)
-    assert (found["low"], found["high"]) == pytest.approx((expected.low, expected.high))
+    difference = paired.differences("bts", "kube").row(0, named=True)
+    assert (difference["low"], difference["high"]) == pytest.approx((expected.low, expected.high))
 
 
 def test_the_best_is_bold_only_where_it_is_sure():
@@ -268,19 +268,19 @@ def half_of(values):
 
 
 def test_what_follows_a_mean_is_half_of_its_interval_everywhere(capsys, monkeypatch):
-    """In the terminal, in Python and in tables: never the standard error in one place and the interval in another."""
+    """The terminal, Python and tables agree: none shows the standard error where another shows the interval."""
     monkeypatch.setenv("COLUMNS", "200")
     problem = Problem.bernoulli([0.9, 0.2], [0.3, 0.6])
     outcome = simulate(problem, "ucb1", [9.0], 6, engine="reference")
     values = outcome.pseudo_regret[:, 0]
-    said = f"{values.mean():.1f} ± {half_of(values):.1f}"
-    assert f"{said} (95 %)" in repr(outcome)
+    text = f"{values.mean():.1f} ± {half_of(values):.1f}"
+    assert f"{text} (95 %)" in repr(outcome)
     simulating.show(problem, [outcome], "ucb1")
     shown = capsys.readouterr().out
-    assert said in shown
+    assert text in shown
     assert "± is half of the 95 % interval" in shown
     single = Results.of(simulate_many([problem], ["ucb1"], [9.0], 6, engine="reference"))
-    assert said in single.to_markdown()
+    assert text in single.to_markdown()
     assert "± half of its 95 % interval" in single.to_markdown()
     means = simulate_many([many_arms(3), many_arms(4)], ["ucb1"], [5.0], 6, engine="reference")
     over = means.group_by("problem").agg(pl.col("pseudo_regret").mean())["pseudo_regret"].to_numpy()

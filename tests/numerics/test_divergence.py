@@ -61,14 +61,14 @@ def test_the_closed_form_is_the_minimum_on_ten_thousand_states():
 def test_corners(ratio):
     """Nothing raises; no more than at the two ends of the line, and 0 where the arm's ratio is as good."""
     for reward, cost in itertools.product([0.0, 1e-12, 0.5, 1 - 1e-12, 1.0], [1e-12, 0.5, 1 - 1e-12, 1.0]):
-        found = float(ratio_divergence(reward, cost, ratio))
+        divergence = float(ratio_divergence(reward, cost, ratio))
         if reward >= ratio * cost:
-            assert found == pytest.approx(0.0, abs=1e-15), (reward, cost)
+            assert divergence == pytest.approx(0.0, abs=1e-15), (reward, cost)
             continue
         at_reward = relative_entropy(cost, reward / ratio)
         at_cost = relative_entropy(reward, ratio * cost)
-        assert 0.0 <= found <= min(at_reward, at_cost) * (1 + 1e-12) + 1e-15, (reward, cost)
-        assert found == pytest.approx(float(minimised(reward, cost, ratio)), rel=1e-9, abs=1e-13), (reward, cost)
+        assert 0.0 <= divergence <= min(at_reward, at_cost) * (1 + 1e-12) + 1e-15, (reward, cost)
+        assert divergence == pytest.approx(float(minimised(reward, cost, ratio)), rel=1e-9, abs=1e-13), (reward, cost)
 
 
 def test_where_nothing_can_be_ruled_out_or_everything_is():
@@ -81,7 +81,7 @@ def test_where_nothing_can_be_ruled_out_or_everything_is():
 
 
 def test_it_rises_with_the_ratio_and_its_slope_is_the_tilt():
-    """By ln ρ the derivative is s = (r′ − r)/(1 − r′), which the Newton steps of the inverse rely on."""
+    """The derivative by ln ρ is s = (r′ − r)/(1 − r′), which the Newton steps of the inverse rely on."""
     reward, cost, ratio = states(1, 2_000)
     inside = (reward > 1e-3) & (reward < 0.999) & (cost > 1e-3) & (cost < 0.999) & (ratio < 1e3)
     reward, cost, ratio = reward[inside], cost[inside], ratio[inside]
@@ -96,10 +96,10 @@ def test_the_inverse_is_the_inverse():
     rng = np.random.default_rng(2)
     reward, cost, _ = states(3, 20_000)
     level = 10.0 ** rng.uniform(-7, 2, 20_000)
-    found = largest_ratio(reward, cost, level)
-    inside = (cost > 1e-4) & (found < 1e250)
+    largest = largest_ratio(reward, cost, level)
+    inside = (cost > 1e-4) & (largest < 1e250)
     assert inside.sum() > 10_000
-    assert ratio_divergence(reward, cost, found)[inside] == pytest.approx(level[inside], rel=1e-9, abs=1e-14)
+    assert ratio_divergence(reward, cost, largest)[inside] == pytest.approx(level[inside], rel=1e-9, abs=1e-14)
 
 
 def test_the_inverse_of_an_arm_does_not_depend_on_the_others():

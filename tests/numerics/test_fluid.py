@@ -7,7 +7,7 @@ from budgetbandits.numerics.fluid import best_mix, price_curve
 
 
 def spent_at(prices, draw, reward, cost, weight):
-    """What requests cost on average at the two prices, by how often each holds."""
+    """Mean cost of a request, with the two prices weighted by how often each holds."""
     spends = []
     for price in (prices.low[draw], prices.high[draw]):
         arm = (reward[draw] - price * cost[draw]).argmax(axis=1)
@@ -19,7 +19,7 @@ def spent_at(prices, draw, reward, cost, weight):
 def test_the_two_prices_enclose_the_price_of_the_program(alike):
     rng = np.random.default_rng(1)
     reward, cost = rng.random((30, 1 if alike else 40, 4)), rng.random((30, 1 if alike else 40, 4)) ** 2 + 0.01
-    reward, cost = (np.repeat(each, 40, axis=1) if alike else each for each in (reward, cost))
+    reward, cost = (np.repeat(means, 40, axis=1) if alike else means for means in (reward, cost))
     weight = np.full(40, 1 / 40)
     curve = price_curve(reward, cost, weight)
     for rate in (0.02, 0.1, 0.3, 0.9):
@@ -60,7 +60,7 @@ def test_arms_that_are_equal_in_all_count_once(arms):
 
 
 def test_of_the_cheapest_arms_the_better_one_comes_first():
-    """Against the exact solution, with many ties."""
+    """The exact solution is the same, with many ties."""
     rng = np.random.default_rng(3)
     for _ in range(50):
         reward, cost = rng.random((1, 4, 3)), rng.integers(1, 3, (1, 4, 3)) / 2.0

@@ -10,7 +10,7 @@ from scipy import stats
 from budgetbandits.numerics.regression import LEVEL_WEIGHT, inverse_factors, regressions
 
 FALSE_ALARM = 1e-6
-"""Of each statistical test."""
+"""Probability that one statistical test fails although the code is right."""
 
 
 def sums_of(rows, outcomes, arm, arms):
@@ -42,7 +42,7 @@ def exact_posterior(rows, outcomes, arm, level, noise, weights, shared_share):
     precision = [[Fraction(0)] * size for _ in range(size)]
     told = [Fraction(0)] * size
     sure = [1 / Fraction(float(n)) for n in noise]
-    pulling = [Fraction(float(weight)) * each for weight, each in zip(weights, sure, strict=True)]
+    pulling = [Fraction(float(weight)) * number for weight, number in zip(weights, sure, strict=True)]
 
     def add(entries, target, strength):
         """One more normal observation: the sum of coefficients times unknowns is the target, with this precision."""
@@ -89,37 +89,39 @@ WEIGHTS = np.array([[7.0, 7.0, 7.0], [2.0, 90.0, 7.0]])
 @pytest.mark.parametrize("kind", [0, 1])
 def test_the_posterior_is_that_of_exact_arithmetic(kind):
     rows, outcomes, arm, level = example()
-    found = regressions(*sums_of(rows, outcomes, arm, 3), level, 0.5, WEIGHTS, 0.375)
-    mean, covariance = exact_posterior(rows, outcomes[kind], arm, level[kind], found.noise[kind], WEIGHTS[kind], 0.375)
+    posterior = regressions(*sums_of(rows, outcomes, arm, 3), level, 0.5, WEIGHTS, 0.375)
+    mean, covariance = exact_posterior(
+        rows, outcomes[kind], arm, level[kind], posterior.noise[kind], WEIGHTS[kind], 0.375
+    )
     columns = rows.shape[1]
-    assert found.means[kind].ravel() == pytest.approx(mean[: 3 * columns], rel=1e-11, abs=1e-13)
-    assert found.shared[kind] == pytest.approx(mean[3 * columns :], rel=1e-11, abs=1e-13)
+    assert posterior.means[kind].ravel() == pytest.approx(mean[: 3 * columns], rel=1e-11, abs=1e-13)
+    assert posterior.shared[kind] == pytest.approx(mean[3 * columns :], rel=1e-11, abs=1e-13)
     row = np.array([1.0, -2.0, 0.7])
     for number in range(3):
         own = slice(number * columns, (number + 1) * columns)
-        assert found.variance(row)[kind, number] == pytest.approx(row @ covariance[own, own] @ row, rel=1e-11)
+        assert posterior.variance(row)[kind, number] == pytest.approx(row @ covariance[own, own] @ row, rel=1e-11)
 
 
 def test_the_noise_is_what_a_regression_of_the_arm_alone_leaves_over():
     rows, outcomes, arm, level = example(requests=60)
-    found = regressions(*sums_of(rows, outcomes, arm, 3), level, 0.5, 7.0, 3.0 / 7.0)
+    posterior = regressions(*sums_of(rows, outcomes, arm, 3), level, 0.5, 7.0, 3.0 / 7.0)
     for number in range(3):
         mine = arm == number
         extra = np.vstack([rows[mine], *[np.sqrt([LEVEL_WEIGHT, 7.0, 7.0])[i] * np.eye(3)[i] for i in range(3)]])
         target = np.append(outcomes[0, mine], [math.sqrt(LEVEL_WEIGHT) * level[0, number], 0.0, 0.0])
         _, left, *_ = np.linalg.lstsq(extra, target)
         expected = (left.sum() + LEVEL_WEIGHT * 0.25) / (mine.sum() + LEVEL_WEIGHT)
-        assert found.noise[0, number] == pytest.approx(expected, rel=1e-10)
+        assert posterior.noise[0, number] == pytest.approx(expected, rel=1e-10)
 
 
 def test_draws_have_the_mean_and_the_covariance_of_the_posterior():
     """All coefficients of all arms of a kind together: whitened, their squares add up to a chi-square variable."""
     rows, outcomes, arm, level = example(seed=2)
-    found = regressions(*sums_of(rows, outcomes, arm, 3), level, 0.5, WEIGHTS, 0.375)
+    posterior = regressions(*sums_of(rows, outcomes, arm, 3), level, 0.5, WEIGHTS, 0.375)
     draws = 4000
-    drawn = found.draw(np.random.default_rng(3), draws)
+    drawn = posterior.draw(np.random.default_rng(3), draws)
     for kind in range(2):
-        noise = found.noise[kind]
+        noise = posterior.noise[kind]
         mean, covariance = exact_posterior(rows, outcomes[kind], arm, level[kind], noise, WEIGHTS[kind], 0.375)
         factor = np.linalg.cholesky(covariance[:9, :9])
         white = np.linalg.solve(factor, (drawn[:, kind].reshape(draws, 9) - mean[:9]).T)
@@ -161,18 +163,18 @@ def test_arms_that_are_alike_teach_an_arm_without_outcomes():
     rng = np.random.default_rng(7)
     rows = np.column_stack([np.ones(900), rng.standard_normal((900, 2))])
     outcomes = (0.5 + rows[:, 1] * 0.3 + 0.05 * rng.standard_normal(900))[None]
-    found = regressions(*sums_of(rows, outcomes, np.arange(900) % 3, 4), np.full((1, 4), 0.5), 0.5, 4.0, 0.5)
+    posterior = regressions(*sums_of(rows, outcomes, np.arange(900) % 3, 4), np.full((1, 4), 0.5), 0.5, 4.0, 0.5)
     # three arms say as much of the shared slopes as 3 · 4 outcomes, against 2 · ¾ that there are none: the noise of the
     # fourth arm is large
-    assert found.means[0, 3, 1:] == pytest.approx([0.3 * 12.0 / 13.5, 0.0], abs=0.01)
+    assert posterior.means[0, 3, 1:] == pytest.approx([0.3 * 12.0 / 13.5, 0.0], abs=0.01)
 
 
 def test_without_columns_but_the_level_nothing_is_shared(capfd):
-    found = regressions(
+    posterior = regressions(
         np.full((2, 1, 1), 8.0), np.full((1, 2, 1), 6.0), np.full((1, 2), 5.0), np.full((1, 2), 0.5), 0.5, 4.0, 0.5
     )
-    assert found.means == pytest.approx(np.full((1, 2, 1), 0.7))
-    assert found.draw(np.random.default_rng(1), 5).shape == (5, 1, 2, 1)
+    assert posterior.means == pytest.approx(np.full((1, 2, 1), 0.7))
+    assert posterior.draw(np.random.default_rng(1), 5).shape == (5, 1, 2, 1)
     assert capfd.readouterr() == ("", "")  # LAPACK complains where it is given nothing
 
 

@@ -76,7 +76,7 @@ def test_joint_samples_have_both_means(law):
 
 @pytest.mark.parametrize("law", JOINT, ids=str)
 def test_the_reward_expected_at_each_cost(law):
-    """Against 10⁵ samples, and against the mean: Σ P(cost) E[reward | cost] = E[reward]."""
+    """The expected rewards agree with 10⁵ samples and with the mean: Σ P(cost) E[reward | cost] = E[reward]."""
     atoms = law.cost_atoms()
     if atoms is None:
         assert isinstance(law, Copula | Independent)

@@ -50,9 +50,9 @@ def test_they_take_no_range():
 
 def test_the_literatures_bernoulli_means_are_uniform():
     # Kolmogorov-Smirnov at fixed seeds, 600 means each: a false alarm has a probability of 0.1 %
-    made = problems("heyden-bernoulli")
-    rewards = np.concatenate([problem.reward_means for problem in made])
-    costs = np.concatenate([problem.cost_means for problem in made])
+    drawn = problems("heyden-bernoulli")
+    rewards = np.concatenate([problem.reward_means for problem in drawn])
+    costs = np.concatenate([problem.cost_means for problem in drawn])
     assert stats.kstest(rewards, stats.uniform(0.0, 1.0).cdf).pvalue > 0.001
     assert stats.kstest(costs, stats.uniform(0.01, 0.99).cdf).pvalue > 0.001
 

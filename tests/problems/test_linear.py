@@ -154,7 +154,7 @@ def test_typical_requests_have_the_laws_of_features_and_are_always_the_same():
 
 @pytest.mark.parametrize("budget", [2.0, 15.0, 30.0, 60.0])
 def test_a_feature_that_is_0_or_1_is_a_segment(budget):
-    """From too little money for the arms with the best ratio to more than enough."""
+    """Budgets range from too little money for the arms with the best ratio to more than enough."""
     arms = LinearArm("arm-1", 0.2, 0.1, (0.1,), (0.2,)), LinearArm("arm-2", 0.3, 0.2, (0.5,), (-0.3,))
     stream = LinearStream((BernoulliFeature("code", 0.5),), arms)
     rewards, costs = (means.tolist() for means in stream.means(np.array([[0.0], [1.0]])))
@@ -169,16 +169,16 @@ def test_a_feature_that_is_0_or_1_is_a_segment(budget):
 
 
 def test_the_bound_is_what_a_solver_finds(monkeypatch):
-    """Over 40 requests."""
+    """A linear program over 40 requests has the same optimum."""
     monkeypatch.setattr(linear, "TYPICAL_REQUESTS", 40)
     stream = random_stream(5, 4, 3)
     reward, cost = stream.means(stream.typical_rows())
     for budget in (5.0, 8.0, 20.0):
-        found = linprog(
+        solution = linprog(
             -reward.ravel(), A_ub=[cost.ravel()], b_ub=[budget * 40 / 100], A_eq=np.kron(np.eye(40), np.ones(4)),
             b_eq=np.ones(40),
         )  # fmt: skip
-        assert fluid_requests.__wrapped__(stream, budget, 100.0).reward == pytest.approx(-found.fun * 100 / 40)
+        assert fluid_requests.__wrapped__(stream, budget, 100.0).reward == pytest.approx(-solution.fun * 100 / 40)
 
 
 def test_the_typical_requests_stand_for_all():
@@ -194,7 +194,7 @@ def test_the_typical_requests_stand_for_all():
 
 
 def test_the_sample_of_typical_requests_hardly_matters():
-    """By ten samples, the standard error of the bound is 0.04 % of it, as the manual says: less than 0.07 %, which a
+    """The standard error of the bound is 0.04 % of it, as the manual says: here less than 0.07 %, which a
     standard deviation of ten exceeds by chance in 1 of 1,000 seeds."""
     bounds = []
     for sample in range(10):

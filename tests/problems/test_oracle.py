@@ -78,7 +78,7 @@ def test_agrees_with_enumeration_and_lemma_1(laws, quarters):
 
 
 def test_the_best_policy_gains_something():
-    """With 1 left, three quarters on the costly arm and a quarter on the cheap one beat the costly one alone."""
+    """Three quarters on the costly arm and a quarter on the cheap one beat the costly one alone when 1 is left."""
     costly = Independent(Fixed(1.0), Fixed(0.75))
     best = optimum(problem_of(costly, Independent(Fixed(0.3), Fixed(0.25))), 1.0)
     assert (best.reward, best.best_arm_reward) == (1.3, 1.0)

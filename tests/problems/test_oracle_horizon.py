@@ -15,7 +15,7 @@ from budgetbandits.problems.oracle_horizon import fluid_mix, fluid_reward, paced
 
 @pytest.mark.parametrize(("segments", "spread"), [(1, 0.1), (2, 0.5), (5, 1.0)])
 def test_at_the_price_for_varied_costs_requests_use_up_the_rate(segments, spread):
-    """What requests cost whose factors are at 4,000 evenly spaced quantiles, each answered by the arm worth most."""
+    """Requests whose factors are at 4,000 evenly spaced quantiles, each answered by the best arm, cost the rate."""
     rng = np.random.default_rng(segments)
     weight, arms = rng.dirichlet(np.ones(segments)), 4
     factors = np.exp(spread * stats.norm.ppf((np.arange(4000) + 0.5) / 4000) - spread**2 / 2)
@@ -67,8 +67,8 @@ def test_the_best_mix_is_what_a_solver_finds(segments):
 
 
 def test_the_fluid_bound_is_what_a_solver_finds():
-    """Of 220 problems with up to 20 arms and 5 segments, money scarce or not: of every segment the share f of requests
-    is answered, and nobody is asked to spend more than there is."""
+    """A linear program over 220 problems has the same optimum: up to 20 arms and 5 segments, money scarce or not, with
+    the share f of every segment's requests answered."""
     rng, scarce = np.random.default_rng(9), 0
     for _ in range(220):
         segments, arms = int(rng.integers(1, 6)), int(rng.integers(1, 21))
@@ -99,7 +99,7 @@ def test_the_price_is_what_more_money_earns():
 
 @pytest.mark.parametrize("segments", [1, 3])
 def test_the_price_if_short_is_that_of_a_little_less_money(segments):
-    """Than the mix without its upgrade costs; found for each draw alone and for many at once."""
+    """The price is that at slightly less money than the mix without its upgrade costs, for one draw and for many."""
     rng = np.random.default_rng(segments)
     weight, seen = rng.dirichlet(np.ones(segments)), set()
     for _ in range(40):
@@ -149,9 +149,9 @@ def test_the_optimum_is_that_of_all_trees(budget, horizon):
 def test_a_pull_that_overdraws_earns_nothing():
     arm = '[[arms]]\nname = "{}"\nreward = {{ law = "fixed", value = {} }}\ncost = {{ law = "fixed", value = {} }}\n'
     problem = Problem.from_toml(arm.format("costly", 1.0, 0.75) + arm.format("cheap", 0.3, 0.25))
-    found = paced_optimum(problem, budget=1.0, horizon=3)
-    assert found.values.tolist() == pytest.approx([0.0, 0.3, 0.6, 1.0, 1.3])
-    assert found.choice.tolist()[1:3] == [1, 1]
+    best = paced_optimum(problem, budget=1.0, horizon=3)
+    assert best.values.tolist() == pytest.approx([0.0, 0.3, 0.6, 1.0, 1.3])
+    assert best.choice.tolist()[1:3] == [1, 1]
 
 
 def test_no_policy_beats_the_fluid_bound_and_the_best_comes_near():

@@ -108,16 +108,16 @@ def test_features_are_in_a_second_file_in_any_order(path, tmp_path):
 def test_features_are_columns_of_the_table_or_of_a_frame(path):
     rows = pl.read_csv(path).with_columns(length=pl.Series([2.0, 2.0, -1.5, -1.5]), code=pl.Series([0, 0, 1, 1]))
     rows.write_csv(path)
-    by_name = ReplayTable.from_csv(path, COLUMNS, ["code", "length"])
-    assert by_name.feature_names == ("code", "length")
-    assert by_name.features.tolist() == [[0.0, 2.0], [1.0, -1.5]]
+    replay_table = ReplayTable.from_csv(path, COLUMNS, ["code", "length"])
+    assert replay_table.feature_names == ("code", "length")
+    assert replay_table.features.tolist() == [[0.0, 2.0], [1.0, -1.5]]
     second = pl.DataFrame({"prompt": [9, 7], "code": [1, 0], "length": [-1.5, 2.0]})
     joined = ReplayTable.from_records(read_table(rows, COLUMNS, second))
-    assert joined.features.tolist() == by_name.features.tolist()
+    assert joined.features.tolist() == replay_table.features.tolist()
     for flags in ([True, False], ["True", "False"], ["true", "false"]):
         flagged = ReplayTable.from_records(read_table(rows, COLUMNS, second.with_columns(code=pl.Series(flags))))
-        assert flagged.features.tolist() == by_name.features.tolist()
-    assert joined.without_segments().features.tolist() == by_name.features.tolist()
+        assert flagged.features.tolist() == replay_table.features.tolist()
+    assert joined.without_segments().features.tolist() == replay_table.features.tolist()
     without = joined.without_features()
     assert (without.feature_names, without.features.shape, without.segments) == ((), (2, 0), joined.segments)
     assert ReplayTable.from_csv(path, COLUMNS).features.shape == (2, 0)
@@ -187,7 +187,7 @@ def test_no_policy_spends_more_than_there_is(name):
 def test_segments_earn_what_they_are_worth():
     """The best mix earns 0.80 with segments and 0.69 without; a cold start takes part of it."""
     table, policy = made_up(600), parse_policy("bts-paced")
-    with_them, without = (replay(each, policy, 0.05, orders=3) for each in (table, table.without_segments()))
+    with_them, without = (replay(records, policy, 0.05, orders=3) for records in (table, table.without_segments()))
     best, best_without = fluid_reward_of(table, 0.05), fluid_reward_of(table.without_segments(), 0.05)
     assert best > best_without + 0.1
     assert best_without < with_them.reward.min()
@@ -198,27 +198,27 @@ def test_segments_earn_what_they_are_worth():
 
 def test_learning_before_helps():
     table, before, policy = made_up(80, 1), made_up(300, 2), parse_policy("bts-paced")
-    cold, warm = (replay(table, policy, 0.05, orders=4, learn_on=each).reward.mean() for each in (None, before))
+    cold, warm = (replay(table, policy, 0.05, orders=4, learn_on=history).reward.mean() for history in (None, before))
     assert warm > cold
 
 
 def test_a_horizon_after_learning_counts_only_requests_that_were_answered(monkeypatch):
-    """As the policy does: unanswered ones would make its horizon longer than what is to come."""
-    known = []
-    monkeypatch.setattr(Learner, "set_budget", lambda self, budget: known.append(budget))
-    monkeypatch.setattr(Learner, "set_horizon", lambda self, horizon: known.append(horizon))
+    """The policy counts the same: unanswered requests would make its horizon too long."""
+    given = []
+    monkeypatch.setattr(Learner, "set_budget", lambda self, budget: given.append(budget))
+    monkeypatch.setattr(Learner, "set_horizon", lambda self, horizon: given.append(horizon))
     table, before = made_up(20, 1), made_up(50, 2)
     before.costs[:], table.costs[:], before.costs[:10] = 0.1, 0.1, np.nan
     played = replay(table, parse_policy("bts-paced"), 0.2, orders=1, learn_on=before)
     # in units of the largest cost
-    assert known == pytest.approx([40 + 20 * 2, 40 + 20])
+    assert given == pytest.approx([40 + 20 * 2, 40 + 20])
     assert played.unanswered.tolist() == [0]
     assert played.used.tolist() == pytest.approx([0.5])
 
 
 def test_a_log_is_of_the_policy_that_has_learned_before():
     table, before, policy = made_up(80, 1), made_up(300, 2), parse_policy("bts-paced")
-    cold, warm = (logged(table, policy, 0.05, draws=2, learn_on=each) for each in (None, before))
+    cold, warm = (logged(table, policy, 0.05, draws=2, learn_on=history) for history in (None, before))
     assert len(warm["arm"]) <= 80
     assert sum(warm["reward"]) / 80 == pytest.approx(
         replay(table, policy, 0.05, 1, learn_on=before).reward[0], rel=0.05
@@ -269,7 +269,7 @@ def test_the_command(path):
     ("costs", "budget", "best"), [([0.0, 0.8], 0.4, 0.55), ([0.0, 0.0], 0.4, 0.9), ([0.0, 0.8], 2.0, 0.9)]
 )
 def test_an_arm_may_be_free(costs, budget, best):
-    """With half of what the costly arm costs, it answers every second request."""
+    """A budget of half the costly arm's cost lets that arm answer every second request."""
     rewards = np.tile([0.2, 0.9], (4, 1))
     table = ReplayTable(("local", "big"), ("",), rewards, np.tile(costs, (4, 1)), np.zeros(4, dtype=int))
     assert fluid_reward_of(table, budget) == pytest.approx(best)

@@ -199,8 +199,8 @@ def test_it_pays_to_end_early_where_later_arms_are_poor():
 
 def test_segments_are_handed_over_and_pay():
     """Two segments with opposite arms: with them the policy learns which is which, without them it cannot."""
-    here, there = Problem.bernoulli([0.9, 0.1], [0.5, 0.5]), Problem.bernoulli([0.1, 0.9], [0.5, 0.5])
-    stream = RequestStream.of_segments({"here": (0.5, here), "there": (0.5, there)})
+    first, second = Problem.bernoulli([0.9, 0.1], [0.5, 0.5]), Problem.bernoulli([0.1, 0.9], [0.5, 0.5])
+    stream = RequestStream.of_segments({"here": (0.5, first), "there": (0.5, second)})
     paced, plain = (simulate(stream, policy, [400], 4, horizon=400) for policy in ("bts-paced", "bts"))
     assert paced.part_pulls.shape == (4, 1, 2, 2)
     assert np.array_equal(paced.part_pulls.sum(axis=2), paced.pulls)

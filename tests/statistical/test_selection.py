@@ -46,7 +46,7 @@ def threshold(level):
 
 
 def exact_chances(successes, failures, size=1):
-    """By quadrature; with ``size`` the arms come in groups of so many equals, and it is that of one arm of each."""
+    """The probability that each arm wins, by quadrature; of each group of ``size`` equal arms, that of one arm."""
     rows = np.column_stack([successes[0], failures[0], successes[1], failures[1]])[::size]
     return selection_probabilities(rows, size=size)
 
@@ -196,7 +196,7 @@ def test_what_is_told_one_by_one_is_what_is_found_all_at_once():
 @pytest.mark.parametrize("pulls", [0, 30, 300, 3000])
 @pytest.mark.parametrize("begin", [1e-3, 1.0, 5.6, 1e6])
 def test_the_level_settles_where_a_few_arms_propose(pulls, begin):
-    """From far above and from far below, and it stays there: a level that wanders costs a look at every arm."""
+    """The level comes from far above or below and stays there: one that wanders costs a look at every arm."""
     state = BudgetedThompson().start(200)
     rng = np.random.default_rng(11)
     hits = np.floor(rng.uniform(0.2, 0.8, size=(2, 200)) * pulls)
@@ -213,7 +213,7 @@ def test_the_level_settles_where_a_few_arms_propose(pulls, begin):
 
 @pytest.mark.parametrize(("whole", "number"), [(True, 10), *deep((True, 80), (False, 10))])
 def test_the_envelope_bounds_the_tail_and_draws_it_exactly(whole, number):
-    """On 80 random posteriors, parameters equal to 1 among them: P ≤ G, and the ratios drawn above the level are as
+    """The envelope holds for 80 random posteriors: P ≤ G, and the ratios drawn above the level are as
     many as P says (within 5 standard deviations) and have the law of the tail (Kolmogorov-Smirnov, 1e-7). Other priors
     and κ lead to parameters that are no whole numbers, and to some below 1: on ten of those."""
     rng = np.random.default_rng(6)
@@ -243,7 +243,7 @@ def test_the_envelope_bounds_the_tail_and_draws_it_exactly(whole, number):
 
 
 def test_classical_thompson_sampling_is_the_case_of_cost_one():
-    """With a posterior that is sure of cost 1, θr/θc ranks as θr does."""
+    """A posterior that is certain of cost 1 ranks by θr/θc as by θr."""
     _, state = posterior("uneven")
     state.statistics[1], state.statistics[3] = 1e12, 1e-3
     exact = exact_chances(state.statistics[:2], np.maximum(state.statistics[2:], 1.0))

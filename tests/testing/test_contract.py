@@ -1,4 +1,4 @@
-"""What every policy promises. The policies are found by the registry: a new one is held to this without more work.
+"""The promises of every policy. The policies are found by the registry: a new one is held to this without more work.
 
 The checks themselves are `budgetbandits.testing`'s, so that policies from outside are held to the same.
 """
@@ -45,7 +45,7 @@ def test_the_contract(name, check):
         "first pulls in turn": "bts bts-gaussian bts-joint bts-linear bts-paced gittins-ratio npts-ratio thompson",
         "a new arm gets its chance": "epsilon-first epsilon-first-greedy",
         "history counts": "epsilon-first epsilon-first-greedy",
-        "features tell requests apart": " ".join(each for each in POLICIES if each != "bts-linear"),
+        "features tell requests apart": " ".join(policy for policy in POLICIES if policy != "bts-linear"),
     }
     assert (reason is not None) == (name in expected.get(check, "").split())
 
@@ -82,9 +82,9 @@ def stops_when_every_arm_was_pulled(self, state, rng):
     return None if state.pulls.min() > 3 else BudgetedThompson.choose(self, state, rng)
 
 
-def starts_with_the_budget(self, arms, known):
-    _ = known.budget
-    return KUBE.start(self, arms, known)
+def starts_with_the_budget(self, arms, knowledge):
+    _ = knowledge.budget
+    return KUBE.start(self, arms, knowledge)
 
 
 def learns_of_the_next_arm_too(self, state, arm, reward, cost, rng):
@@ -210,9 +210,9 @@ main()
 def test_the_check_finds_what_is_broken_where_python_leaves_assertions_out(tmp_path):
     (tmp_path / "mine.py").write_text(OUT_OF_ORDER)
     command = [sys.executable, "-O", "-c", CHECK]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done.stderr
-    assert "the first five choices without feedback are [4, 4, 4, 4, 4]" in done.stdout
+    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert process.returncode == 1, process.stderr
+    assert "the first five choices without feedback are [4, 4, 4, 4, 4]" in process.stdout
 
 
 WITHOUT_NUMBA = """
@@ -229,6 +229,6 @@ for name in ("kube", "bts"):
 
 
 def test_a_policy_is_not_broken_where_numba_is_not_installed():
-    done = subprocess.run([sys.executable, "-c", WITHOUT_NUMBA], capture_output=True, text=True, check=True)
-    said = "does not apply: declares the truth (this needs numba, which is not installed; pip install"
-    assert done.stdout.count(f"{said} 'budgetbandits[lab]', or '.[lab]' in a clone)") == 2, done.stdout
+    process = subprocess.run([sys.executable, "-c", WITHOUT_NUMBA], capture_output=True, text=True, check=True)
+    verdict = "does not apply: declares the truth (this needs numba, which is not installed; pip install"
+    assert process.stdout.count(f"{verdict} 'budgetbandits[lab]', or '.[lab]' in a clone)") == 2, process.stdout

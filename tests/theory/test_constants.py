@@ -102,7 +102,7 @@ def test_remark_one_holds(rewards, costs):
 
 
 def test_the_bound_grows_by_the_constant():
-    """From B = 10¹⁰⁰ to 10²⁰⁰ at one γ; ⌈L⌉ adds less than a pull."""
+    """The budget grows from B = 10¹⁰⁰ to 10²⁰⁰ at one γ; ⌈L⌉ adds less than a pull."""
     problem = Problem.bernoulli([0.8, 0.4, 0.6], [0.5, 0.5, 0.9])
     early, late = (upper_bound(problem, 10.0**power, gamma=0.5).regret for power in (100, 200))
     assert (late - early) / (100 * math.log(10)) == pytest.approx(bts_constant(problem, gamma=0.5), rel=1e-4)

@@ -49,7 +49,7 @@ def test_relative_entropy_of_almost_equal_laws(step):
 def test_the_root_is_the_minimum(reward, cost, best_reward, best_cost):
     ratio = best_reward / best_cost
     assume(ratio > 1.001 * reward / cost)
-    found = distances(Problem.bernoulli([best_reward, reward], [best_cost, cost]))[1]
+    distance = distances(Problem.bernoulli([best_reward, reward], [best_cost, cost]))[1]
     low, high = reward / ratio, min(cost, 1 / ratio)
 
     def total(c):
@@ -57,19 +57,19 @@ def test_the_root_is_the_minimum(reward, cost, best_reward, best_cost):
 
     inner = minimize_scalar(total, bounds=(low, high), method="bounded", options={"xatol": 1e-12}).fun
     least = min(inner, total(low), total(high))  # the method stays a little away from the ends
-    assert found == pytest.approx(least, rel=1e-6)
-    assert found <= least * (1 + 1e-9)
+    assert distance == pytest.approx(least, rel=1e-6)
+    assert distance <= least * (1 + 1e-9)
 
 
 @given(reward=mean, cost=mean, best_reward=mean, best_cost=mean, x=st.floats(0, 1), y=st.floats(0, 1))
 def test_no_law_that_would_be_best_is_nearer(reward, cost, best_reward, best_cost, x, y):
-    """Off the line r = ρ*c as well, which the minimisation does not look at."""
+    """Laws off the line r = ρ*c count as well, which the minimisation does not look at."""
     ratio = best_reward / best_cost
     assume(ratio > 1.001 * reward / cost)
     c = x * min(1.0, 1.0 / ratio)
     r = ratio * c + y * max(1.0 - ratio * c, 0.0)
-    found = distances(Problem.bernoulli([best_reward, reward], [best_cost, cost]))[1]
-    assert found <= relative_entropy(reward, r) + relative_entropy(cost, c) + 1e-12
+    distance = distances(Problem.bernoulli([best_reward, reward], [best_cost, cost]))[1]
+    assert distance <= relative_entropy(reward, r) + relative_entropy(cost, c) + 1e-12
 
 
 @given(best=st.floats(0.05, 1 - 1e-9), share=st.floats(0.01, 0.99))
@@ -107,8 +107,8 @@ def test_an_arm_too_expensive_to_be_the_best_needs_no_pulls_when_costs_are_known
     ],
 )
 def test_means_at_the_edge(best, other, distance):
-    found = distances(Problem.bernoulli([best[0], other[0]], [best[1], other[1]]))[1]
-    assert found == pytest.approx(distance, rel=1e-6)
+    result = distances(Problem.bernoulli([best[0], other[0]], [best[1], other[1]]))[1]
+    assert result == pytest.approx(distance, rel=1e-6)
 
 
 def test_every_corner_has_a_distance():
@@ -157,17 +157,17 @@ def test_the_distance_is_the_maximum_and_is_attained(seed):
     weights, rewards, costs = random_law(rng)
     own = rewards @ weights / (costs @ weights)
     ratio = own * (1.0 + 10.0 ** rng.uniform(-2, 1))
-    found = float(empirical_divergence(weights, rewards, costs, ratio))
+    divergence = float(empirical_divergence(weights, rewards, costs, ratio))
     excess = rewards - ratio * costs
     grid = np.linspace(0.0, 1.0, 20_001)
     values = weights @ np.log1p(-np.outer(excess, grid))
-    assert values.max() <= found + 1e-12
-    assert values.max() == pytest.approx(found, rel=1e-4)
+    assert values.max() <= divergence + 1e-12
+    assert values.max() == pytest.approx(divergence, rel=1e-4)
     tilted = weights / (1.0 - grid[values.argmax()] * excess)
     rest = 1.0 - tilted.sum()  # stands at (1, 0)
     assert rest > -1e-3
     assert tilted @ excess + rest == pytest.approx(0.0, abs=2e-3 * ratio)
-    assert weights @ np.log(weights / tilted) == pytest.approx(found, rel=1e-3, abs=1e-6)
+    assert weights @ np.log(weights / tilted) == pytest.approx(divergence, rel=1e-3, abs=1e-6)
 
 
 def test_no_law_with_the_ratio_is_nearer():

@@ -48,13 +48,13 @@ def test_costs_between_zero_and_one_or_a_broken_budget_may_overdraw():
 def test_no_other_gamma_is_much_better(chain):
     """The grid of ε and the rough sums of the search cost a few percent at most."""
     problem = family("uniform-bernoulli", 6, seed=4, low=0.1)
-    found = upper_bound(problem, 20_000, chain=chain)
-    assert len(found.arms) == 5
+    bound = upper_bound(problem, 20_000, chain=chain)
+    assert len(bound.arms) == 5
     for gamma in np.linspace(0.05, 0.98, 12):
         given = upper_bound(problem, 20_000, gamma=float(gamma), chain=chain)
-        for arm, other in zip(found.arms, given.arms, strict=True):
+        for arm, other in zip(bound.arms, given.arms, strict=True):
             assert arm.pulls <= 1.03 * other.pulls
-    for arm in found.arms:  # the γ reported is the one that the terms belong to
+    for arm in bound.arms:  # the γ reported is the one that the terms belong to
         assert arm.delta == pytest.approx(delta_gaps(problem, arm.gamma)[arm.arm])
         assert arm.epsilon == pytest.approx(epsilon_gaps(problem, arm.gamma)[arm.arm])
 
@@ -144,8 +144,8 @@ def test_gamma_zero_with_an_arm_that_never_pays():
 def test_the_search_does_not_trust_the_rough_sums():
     """A best arm that almost always pays: there the rough remainder is far off, and so would be the γ it chooses."""
     problem = Problem.bernoulli([0.99999997, 0.52526799], [0.97837989, 0.53184472])
-    found = upper_bound(problem, 14_016_685).regret
-    assert found <= 1.03 * min(upper_bound(problem, 14_016_685, gamma=g).regret for g in (0.75, 0.8, 0.85, 0.9, 0.95))
+    regret = upper_bound(problem, 14_016_685).regret
+    assert regret <= 1.03 * min(upper_bound(problem, 14_016_685, gamma=g).regret for g in (0.75, 0.8, 0.85, 0.9, 0.95))
 
 
 def test_ties():

@@ -63,7 +63,7 @@ def test_the_bound_holds_for_every_term_of_a_block(mean, share, start, length):
 
 
 def test_the_bound_is_no_wild_guess():
-    """Within a factor of 25 where the remainder begins, for thresholds that are neither close nor far."""
+    """The bound is within a factor of 25 where the remainder begins, for thresholds that are neither close nor far."""
     for mean, threshold in [(0.5, 0.4), (0.5, 0.49), (0.9, 0.85), (0.2, 0.1), (0.05, 0.04), (0.9, 0.899)]:
         start = np.array([512.0])
         assert excess_bound(mean, mean - threshold, start, start) < 25 * excess(mean, threshold, 513)[-1:]
@@ -84,10 +84,10 @@ def as_written_down(mean, y, k):
 def test_the_bound_is_the_documents(mean, y, k):
     """Not less than the document's sum, and little more: its sum over j is bounded by two closed forms."""
     at = np.array([float(k)])
-    (found,) = excess_bound(mean, mean - y, at, at)
+    (bound,) = excess_bound(mean, mean - y, at, at)
     below, above = as_written_down(mean, y, k)
-    assert below + above <= found * (1 + 1e-9)
-    assert found <= 2.2 * below + above * (1 + 1e-9)
+    assert below + above <= bound * (1 + 1e-9)
+    assert bound <= 2.2 * below + above * (1 + 1e-9)
 
 
 @given(mean=probability, share=st.floats(0.001, 0.999), start=st.integers(64, 10**6), length=st.integers(1, 10**5))
@@ -115,10 +115,10 @@ def test_the_remainder_covers_what_is_left_out(means, epsilon):
     cost = excess(1 - means[1], 1 - means[1] - epsilon, 2048) if means[1] + epsilon < 1 else np.zeros(2048)
     summed = float((reward + cost + reward * cost).sum())
     for exact_pulls in (64, 512):
-        found = waiting(*means, epsilon, exact_pulls)
-        assert summed <= found.total * (1 + 1e-12)
-        assert found.total - found.remainder <= summed * (1 + 1e-12)
-    assert found.total < 1.5 * summed
+        wait = waiting(*means, epsilon, exact_pulls)
+        assert summed <= wait.total * (1 + 1e-12)
+        assert wait.total - wait.remainder <= summed * (1 + 1e-12)
+    assert wait.total < 1.5 * summed
 
 
 def test_it_falls_with_epsilon_to_the_very_end():

@@ -10,13 +10,16 @@ from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
+"""Lengths in seconds."""
+
 TIMESTAMP_MIN, TIMESTAMP_MAX = -62_135_510_400.0, 253_402_214_400.0
-"""The beginning of the second day of the year 1 and of the last of 9999, UTC: no zone has a date for what lies much
-before or after."""
+"""Timestamps of the second day of the year 1 and of the last day of 9999, UTC. Moments much before or after have no
+date in some zones."""
 
 
 def duration(seconds: float) -> str:
-    """
+    """A duration as text, in its two longest units.
+
     >>> duration(38), duration(4440), duration(200000), duration(0.25)
     ('38 s', '1 h 14 min', '2 d 7 h', '< 1 s')
     """
@@ -32,7 +35,7 @@ def duration(seconds: float) -> str:
 
 
 def wait(seconds: float) -> str:
-    """How long to wait, in the two longest units and rounded up: when it is over, so is the wait.
+    """A waiting time as text, in its two longest units and rounded up, so that nobody comes too early.
 
     >>> wait(39.2), wait(100), wait(3599.5), wait(4441), wait(200000), wait(0.25), wait(-3)
     ('40 s', '1 min 40 s', '1 h', '1 h 15 min', '2 d 8 h', '1 s', '0 s')
@@ -45,7 +48,7 @@ def wait(seconds: float) -> str:
 
 
 def exact_duration(seconds: float) -> str:
-    """A duration with all its digits, so that two that differ never read the same.
+    """A duration with all its digits, so that different durations never read the same.
 
     >>> exact_duration(114.0), exact_duration(8_717_760.0), exact_duration(0.06), exact_duration(7200)
     ('1 min 54 s', '100 d 21 h 36 min', '0.06 s', '2 h')
@@ -61,7 +64,8 @@ def exact_duration(seconds: float) -> str:
 
 
 def utc_minute(timestamp: float) -> str:
-    """
+    """A timestamp as text in UTC, to the minute.
+
     >>> utc_minute(59.0)
     '1970-01-01 00:00 UTC'
     """
@@ -70,25 +74,25 @@ def utc_minute(timestamp: float) -> str:
 
 @cache
 def known_zones() -> frozenset[str]:
-    """The names of all zones that there are."""
+    """The names of all time zones."""
     return frozenset(available_timezones())
 
 
 @dataclass(frozen=True)
 class Times:
-    """Moments as text in one zone, seen from now."""
+    """Moments as text in one time zone, seen from ``now``."""
 
     zone: tzinfo
     now: float
 
     @classmethod
     def of(cls, zone: str, now: float) -> Times:
-        """The zone that a browser names; UTC if there is none like that."""
+        """Times in the zone of this name, as browsers send it; in UTC if no zone has the name."""
         return cls(ZoneInfo(zone) if zone in known_zones() else UTC, now)
 
     @property
     def zone_key(self) -> str:
-        """The name of the zone; whatever else a browser has named is UTC.
+        """The name of the zone; "UTC" if a browser has sent an unknown one.
 
         >>> Times.of("Europe/Berlin", 0.0).zone_key, Times.of("Europe/Nowhere", 0.0).zone_key
         ('Europe/Berlin', 'UTC')
@@ -96,7 +100,7 @@ class Times:
         return str(self.zone)
 
     def local(self, timestamp: float) -> datetime:
-        """The date and time; of what is earlier or later than any date, the first or the last.
+        """The date and time of a timestamp; the first or the last date if it is earlier or later than any.
 
         >>> Times.of("Pacific/Kiritimati", 0.0).local(3e12).year, Times.of("Pacific/Niue", 0.0).local(-1e12).year
         (9999, 1)
@@ -105,7 +109,7 @@ class Times:
 
     @property
     def east(self) -> int:
-        """Seconds that clocks of the zone are ahead of UTC now.
+        """Seconds by which clocks of the zone are now ahead of UTC.
 
         >>> Times.of("Europe/Berlin", 0.0).east
         3600
@@ -115,7 +119,8 @@ class Times:
 
     @property
     def zone_name(self) -> str:
-        """
+        """The abbreviation of the zone and how far it is from UTC.
+
         >>> Times.of("Europe/Berlin", 0.0).zone_name
         'CET (UTC+1)'
         """
@@ -124,10 +129,11 @@ class Times:
         return "UTC" if local.tzname() == "UTC" else f"{local.tzname()} (UTC{ahead})"
 
     def clock(self, timestamp: float) -> str:
+        """The time of day of a timestamp, to the second."""
         return f"{self.local(timestamp):%H:%M:%S}"
 
     def moment(self, timestamp: float) -> str:
-        """Within a day the time, else the day as well.
+        """The time of a moment as text, with its day if that is not today.
 
         >>> Times.of("", 0.0).moment(3e12)
         'after the year 9999'
@@ -139,6 +145,7 @@ class Times:
         return f"{self.day(timestamp)}, {self.local(timestamp):%H:%M}"
 
     def day(self, timestamp: float) -> str:
+        """The day of a timestamp as text, with its year if that is not this one."""
         if timestamp > TIMESTAMP_MAX:
             return "after the year 9999"
         local = self.local(timestamp)
@@ -146,7 +153,7 @@ class Times:
         return f"{local.day} {local:%b}{year}"
 
     def midnights(self, begin: float, end: float, count_max: int) -> list[float]:
-        """The beginnings of days in this time, every n-th, so that there are at most ``count_max`` of them.
+        """Every n-th midnight between two timestamps, so that there are at most ``count_max`` of them.
 
         >>> [Times.of("", 0.0).day(at) for at in Times.of("", 0.0).midnights(1.0, 900 * DAY, 3)]
         ['2 Jan', '30 Oct', '27 Aug 1971']

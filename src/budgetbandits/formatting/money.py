@@ -1,4 +1,4 @@
-"""Amounts of money as text: with as many decimals as they need, and the same for amounts that stand together."""
+"""Amounts of money as text: with as many decimals as they need, and equally many for amounts shown together."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from budgetbandits.formatting.numbers import truncated
 
 MICRO = 1e-6
 """The smallest amount that a campaign's books hold."""
-ROUNDING = 1e-12
-"""Differences up to this are left by floating-point arithmetic."""
+DECIMAL_ROUNDING = 1e-12
+"""Largest difference between an amount and its rounded value that counts as a floating-point error."""
 
 
 def decimals(amounts: Iterable[float], fewest: int = 2) -> int:
@@ -21,11 +21,11 @@ def decimals(amounts: Iterable[float], fewest: int = 2) -> int:
     (2, 6)
     """
     exponents = (Decimal(repr(round(amount, 6))).normalize().as_tuple().exponent for amount in amounts)
-    return min(max([fewest, *(-each for each in exponents if isinstance(each, int))]), 6)
+    return min(max([fewest, *(-exponent for exponent in exponents if isinstance(exponent, int))]), 6)
 
 
 def same_decimals(amounts: Sequence[float], others: Iterable[float] = ()) -> list[str]:
-    """The amounts, all with the decimals that any of them or of the ``others`` needs.
+    """The amounts as text, with as many decimals as any of them or of the ``others`` needs.
 
     >>> same_decimals([1234.5, 0.1 + 1e-6])
     ['1,234.500000', '0.100001']
@@ -35,7 +35,7 @@ def same_decimals(amounts: Sequence[float], others: Iterable[float] = ()) -> lis
 
 
 def budget_decimals(budget: float) -> int:
-    """Decimals for the money of a campaign: two, more for a tiny budget, none for one of millions.
+    """The number of decimals for amounts of a campaign: two, more for a tiny budget, none for one of millions.
 
     >>> budget_decimals(2e7), budget_decimals(500.0), budget_decimals(2.5), budget_decimals(0.01)
     (0, 2, 4, 6)
@@ -49,7 +49,7 @@ def money(amount: float, digits: int = 2) -> str:
     >>> money(1497.239), money(-0.004), money(0.0000251), money(2e-8), money(-1e-17)
     ('1,497.24', '−0.004', '0.00003', '< 0.000001', '0.00')
     """
-    if abs(amount) < ROUNDING:
+    if abs(amount) < DECIMAL_ROUNDING:
         return f"{0:.{digits}f}"
     if abs(amount) < MICRO / 2:
         return "< 0.000001" if amount > 0 else "> −0.000001"
@@ -84,4 +84,5 @@ class MoneyFormat:
         return cls(max(budget_decimals(budget), decimals(amounts)), truncated(currency or ""))
 
     def money(self, amount: float) -> str:
+        """The amount as text, with the currency."""
         return f"{money(amount, self.digits)} {self.currency}".rstrip()

@@ -10,11 +10,14 @@ from decimal import Decimal
 NO_BREAK_SPACE = "\u00a0"
 """A space at which no line breaks."""
 MAGNITUDES = ((12, "tn"), (9, "bn"), (6, "M"))
+"""Powers of ten that have a short name, the largest first."""
+
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+"""Translation of the digits of an exponent."""
 
 
 def number(value: float | None) -> str:
-    """Three digits or so, thousands set off.
+    """A number with about three digits and thousands separators.
 
     >>> number(1234.5), number(12.34), number(0.01234), number(-math.inf), number(None)
     ('1,234', '12.3', '0.0123', '-∞', '–')
@@ -27,7 +30,7 @@ def number(value: float | None) -> str:
 
 
 def short(value: float) -> str:
-    """Three digits and K, M or G, where there is little room.
+    """A number with three digits and K, M or G, for places with little room.
 
     >>> short(200), short(5000), short(1.234e7), short(2e13), short(math.inf)
     ('200', '5K', '12.3M', '2e13', '∞')
@@ -50,7 +53,7 @@ def exact(value: float) -> str:
 
 
 def in_full(number: float) -> str:
-    """A number with all its digits, so that two that differ never read the same.
+    """A number with all its digits, so that different numbers never read the same.
 
     >>> in_full(100.0), in_full(100.4), in_full(12345.678), in_full(1e12), in_full(2.5e-7)
     ('100', '100.4', '12,345.678', '1,000,000,000,000', '0.00000025')
@@ -60,7 +63,7 @@ def in_full(number: float) -> str:
 
 
 def written(value: object) -> str:
-    """A value for a message: a number as people write it, anything else as Python does; cut if it is long.
+    """A value for a message: a number as people write it, anything else as Python does; shortened if it is long.
 
     >>> written(1e20), written(0.5), written("two"), written(math.inf), written(True)
     ('100,000,000,000,000,000,000', '0.5', "'two'", 'inf', 'True')
@@ -70,7 +73,7 @@ def written(value: object) -> str:
 
 
 def estimate(value: float | None, half: float | None) -> tuple[str, str]:
-    """A value and half the width of its interval, both to the second digit of the half.
+    """A value and half the width of its interval as text, both to the second digit of the half.
 
     >>> estimate(1234.56, 12.3), estimate(-0.51234, 0.0123), estimate(-0.01, 3.1), estimate(5.0, 0.0)
     (('1,235', '12'), ('−0.512', '0.012'), ('0.0', '3.1'), ('5.0', '0'))
@@ -82,7 +85,7 @@ def estimate(value: float | None, half: float | None) -> tuple[str, str]:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Both ends to the second digit of half the width.
+    """An interval as text, its ends to the second digit of half its width.
 
     >>> interval(38.123, 52.2), interval(-8.04, 1.21), interval(-math.inf, math.inf), interval(2.0, 2.0)
     ('38.1 – 52.2', '−8.0 to 1.2', '−∞ to ∞', '2.0 – 2.0')
@@ -97,7 +100,7 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def open_interval(low: float | None, high: float | None) -> str:
-    """Like `interval`, where an end that is not known, or infinite, leaves a bound.
+    """An interval as text, or one bound if the other end is unknown or infinite.
 
     >>> open_interval(38.123, 52.2), open_interval(1078.0, None), open_interval(None, None)
     ('38.1 – 52.2', 'above 1,078', '–')
@@ -108,7 +111,8 @@ def open_interval(low: float | None, high: float | None) -> str:
 
 
 def count(things: int, name: str) -> str:
-    """
+    """A number with its noun in the singular or plural.
+
     >>> count(1, "problem"), count(1200, "run"), count(3, "policy")
     ('1 problem', '1,200 runs', '3 policies')
     """
@@ -117,7 +121,8 @@ def count(things: int, name: str) -> str:
 
 
 def listed(words: list[str]) -> str:
-    """
+    """The words as one phrase, with commas and "and".
+
     >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
     ('a', 'a and b', 'a, b and c')
     """
@@ -147,7 +152,7 @@ def significant(number: float, digits: int = 3) -> str:
 
 
 def axis_labels(values: Sequence[float]) -> list[str]:
-    """The round values of an axis, each with the digits it needs, short at any magnitude.
+    """The labels of an axis for these round values, with the digits that they need, short at any magnitude.
 
     >>> axis_labels([0.0, 0.5, 1.0]), axis_labels([0.0, 2e5]), axis_labels([0.0, 0.1, 0.2, 0.30000000000000004])
     (['0', '0.5', '1'], ['0', '200,000'], ['0', '0.1', '0.2', '0.3'])
@@ -173,7 +178,7 @@ def _scientific(value: float) -> str:
 
 
 def _distinct_decimals(values: Sequence[float]) -> int:
-    """The decimals that tell these round values apart.
+    """The number of decimals that tell these round values apart.
 
     >>> _distinct_decimals([0.0, 250.0]), _distinct_decimals([0.0, 0.25]), _distinct_decimals([0.0, 5e-07, 1e-06])
     (0, 2, 7)
@@ -183,7 +188,7 @@ def _distinct_decimals(values: Sequence[float]) -> int:
 
 
 def plain(number: float) -> str:
-    """A number with all its digits if they are few, otherwise with six.
+    """A number with all its digits if they are few, else with six.
 
     >>> plain(1.0), plain(0.25), plain(12345.678), plain(1e12), plain(1 / 3), plain(2.5e-7), plain(1e-12 / 3)
     ('1', '0.25', '12,345.678', '1,000,000,000,000', '0.333333', '0.00000025', '< 0.000001')
@@ -212,7 +217,8 @@ def percentage(value: float) -> str:
 
 
 def thousands(number: float) -> str:
-    """
+    """A number rounded to an integer, with thousands separators.
+
     >>> thousands(1234.4)
     '1,234'
     """
@@ -253,5 +259,5 @@ def _decimals(half: float) -> int:
 
 
 def _minus(text: str) -> str:
-    """With a minus sign, and none before a zero."""
+    """The text of a number with a proper minus sign, and none before a zero."""
     return text.replace("-", "−" if text.strip("-0.,") else "")

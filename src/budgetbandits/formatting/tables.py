@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 MOST_ROWS = 10
-"""Rows of arms that are shown of a long table."""
+"""Most arms that a table shows."""
 
 # no colours of our own: a notebook's text colour, and greys that show on light and on dark ground
 STYLE = """<style>
@@ -48,7 +48,7 @@ _LATEX = {
 
 @dataclass(frozen=True)
 class EstimateCell:
-    """A value as text, how far it may be off, and whether it is surely the best of its column."""
+    """An estimate as text: its value, its error, and whether it is significantly the best of its column."""
 
     value: str
     error: str = ""
@@ -60,17 +60,17 @@ Cell = str | EstimateCell
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of names, then columns of numbers. ``note`` says under the table what it does not say itself."""
+    """A table with columns of names, then columns of numbers, and a ``note`` below it."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     title: str = ""
     note: str = ""
     names: int = 1
-    """How many of the columns, from the left, hold names: they are set to the left, numbers to the right."""
+    """Number of columns from the left that hold names, which are aligned left; numbers are aligned right."""
 
     def to_html(self) -> str:
-        """For a notebook, light or dark; names are escaped."""
+        """The table as HTML for a light or dark notebook; names are escaped."""
         head = "".join(f"<th{self._kind(place)}>{_html(name)}</th>" for place, name in enumerate(self.columns))
         body = "".join(
             "<tr>" + "".join(f"<td{self._kind(place)}>{_html(cell)}</td>" for place, cell in enumerate(row)) + "</tr>\n"
@@ -85,7 +85,7 @@ class Table:
         return ' class="name"' if place < self.names else ""
 
     def to_markdown(self) -> str:
-        """As GitHub and Jupyter read it."""
+        """The table as Markdown for GitHub and Jupyter."""
         cells = [[_markdown(cell) for cell in row] for row in (self.columns, *self.rows)]
         widths = [max(3, *(len(row[place]) for row in cells)) for place in range(len(self.columns))]
         rows = [self._padded(row, widths) for row in cells]
@@ -99,7 +99,7 @@ class Table:
         return "| " + " | ".join(side(cell, width) for side, cell, width in zip(sides, row, widths, strict=True)) + " |"
 
     def to_latex(self) -> str:
-        r"""A ``tabular`` with the rules of the package booktabs; the caption is yours.
+        r"""The table as a LaTeX ``tabular`` with the rules of the package booktabs, without a caption.
 
         >>> print(Table(("policy", "regret"), [("a_b", EstimateCell("1,019.9", "0.8"))]).to_latex().splitlines()[4])
         a\_b & $1{,}019.9 \pm 0.8$ \\
@@ -120,10 +120,10 @@ EstimateCell(value='0.5', error='', best=False))
     """
     if math.isnan(mean):
         return EstimateCell("–")
-    known = error is not None and math.isfinite(error)
-    if not known or not error:
+    has_error = error is not None and math.isfinite(error)
+    if not has_error or not error:
         text = f"{mean:,.0f}" if abs(mean) >= 1000 else f"{mean:.4g}"
-        return EstimateCell(text, "0" if known else "", best)
+        return EstimateCell(text, "0" if has_error else "", best)
     digits = max(0, 1 - math.floor(math.log10(error)))
     return EstimateCell(f"{mean:,.{digits}f}", f"{error:,.{digits}f}", best)
 
@@ -173,12 +173,13 @@ def _latex(cell: Cell) -> str:
 
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""How a CSV cell begins that a spreadsheet would compute."""
+"""First characters of a CSV cell that a spreadsheet would take for a formula."""
 
 
 def csv_cell(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula, since names and keys come from anywhere: with a ' before it. So
-    has a text that begins with ' itself, or nobody could tell the two apart.
+    """A cell that no spreadsheet takes for a formula: with a ' before it, since names and keys come from anywhere.
+
+    A text that begins with ' itself gets one, too, or the two would look the same.
 
     >>> csv_cell("-50% off"), csv_cell("'n sync"), csv_cell("search")
     ("'-50% off", "''n sync", 'search')

@@ -1,4 +1,4 @@
-"""The kinds of array that the package passes around, and what formulas need that can be compiled for single arms."""
+"""Array types of the package, arrays as JSON, and functions for formulas that compile for single arms."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ Array = NDArray[np.float64]
 AnyArray = np.ndarray[Any, Any]
 
 Arms = NDArray[np.int64]
-"""The numbers of some arms."""
+"""Arms by number: an array of indices."""
 
 ArmMask = NDArray[np.bool_]
-"""Which arms, one entry for each."""
+"""A subset of the arms: True or False for each arm."""
 
 LISTED_MAX = 64
-"""Numbers that JSON has as a list."""
+"""Largest array that is written to JSON as a list."""
 
 
 def plain(value: Any) -> Any:
-    """A number of NumPy as Python has it, for JSON; anything else as it is."""
+    """Turn a NumPy number into a Python number, for JSON; anything else is returned as it is."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def packed(array: AnyArray) -> Any:
-    """An array for JSON: a list, or the bytes of more than `LISTED_MAX` numbers as text, which is written much faster.
+    """An array for JSON: a list, or its bytes as text above `LISTED_MAX` numbers, which is much faster.
 
     >>> packed(np.array([1.0, 2.5])), packed(np.zeros((8, 9)))["shape"]
     ([1.0, 2.5], [8, 9])
@@ -41,7 +41,7 @@ def packed(array: AnyArray) -> Any:
 
 
 def unpacked(value: Any, kind: np.dtype[Any]) -> AnyArray:
-    """The array that `packed` was given, bit for bit; KeyError, TypeError or ValueError if it cannot have been."""
+    """The array that `packed` was given, bit for bit; KeyError, TypeError or ValueError for anything else."""
     if not isinstance(value, dict):
         return np.asarray(value, kind)
     content = base64.b64decode(value["base64"], validate=True)
@@ -50,17 +50,17 @@ def unpacked(value: Any, kind: np.dtype[Any]) -> AnyArray:
 
 @lru_cache(maxsize=256)
 def _lower(size: int) -> tuple[Arms, Arms]:
-    """The places of the lower half of a square matrix; NumPy takes longer to find them than to fetch what is there."""
+    """Row and column indices of the lower half of a square matrix, cached: NumPy takes long to list them."""
     return np.tril_indices(size)
 
 
 def lower_half(matrix: AnyArray) -> AnyArray:
-    """The numbers of a symmetric matrix, each once."""
+    """The lower half of a symmetric matrix, row by row, with the diagonal."""
     return np.asarray(matrix[_lower(len(matrix))])
 
 
 def symmetric(half: AnyArray) -> AnyArray:
-    """The symmetric matrix with this lower half; ValueError if there is none.
+    """The symmetric matrix with this lower half; ValueError if its length fits no matrix.
 
     >>> symmetric(lower_half(np.array([[1, 2], [2, 3]]))).tolist()
     [[1, 2], [2, 3]]
@@ -72,17 +72,17 @@ def symmetric(half: AnyArray) -> AnyArray:
 
 
 def where(condition: Any, yes: Any, no: Any) -> Any:
-    """``yes`` where the condition holds, else ``no``; index rules use it so that it can be compiled for scalars."""
+    """``yes`` where the condition holds, else ``no``; it compiles for scalars, unlike NumPy's."""
     return np.where(condition, yes, no)
 
 
 def all_true(condition: Any) -> bool:
-    """Whether the condition holds for all elements; compiled for scalars, the condition itself."""
+    """Whether the condition holds for all elements; the condition itself when compiled for scalars."""
     return bool(np.all(condition))
 
 
 def trial(value: float, rng: np.random.Generator) -> float:
-    """The outcome of one Bernoulli trial with this mean; 0 and 1 are outcomes already and take no draw."""
+    """The outcome of one Bernoulli trial with this mean; a mean of 0 or 1 is the outcome itself and takes no draw."""
     if value == 0.0 or value == 1.0:
         return value
     return 1.0 if rng.random() < value else 0.0

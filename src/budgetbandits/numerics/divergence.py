@@ -23,28 +23,28 @@ import numpy as np
 from budgetbandits.numerics.arrays import all_true, where
 
 SERIES_RADIUS = 0.05
-"""Where x − ln(1 + x) would lose digits to cancellation, its power series is used."""
+"""Largest |x| for which x − ln(1 + x) is computed by its power series, since the formula would lose digits."""
 
 FLOOR = 1e-300
-"""Stands for 0 where something must be divided by."""
+"""Smallest divisor: stands for 0."""
 
 RATIO_MAX, LOG_RATIO_MAX = 1e300, 690.0
-"""Stands for infinity, and its logarithm, where something must be multiplied."""
+"""Largest ratio, and about its logarithm: stands for infinity in products."""
 
 NEWTON_STEPS, NEWTON_TOLERANCE = 9, 1e-5
-"""The most steps, and how close to the level, relative to it, a step begins after which none is needed: each about
-squares the error.
-That leaves a relative error below 1e-9 in the level, or an absolute one of 1e-14 (`test_divergence.py`)."""
+"""Largest number of Newton's steps, and the relative distance from the level at which the step is the last one, since
+each step about squares the error. The relative error of the level is then below 1e-9, or the absolute one below 1e-14
+(`test_divergence.py`)."""
 
 HALLEY_TOLERANCE, LONGEST_STEP = 1e-2, 2.0
-"""The same for steps that see the curvature, too, and cube the error: the last one leaves about 1e-7 of the ratio. The
-start is close or above, so no step up is long."""
+"""Tolerance of Halley's steps, which also use the curvature and cube the error, and their longest step upwards. The
+last step leaves an error of about 1e-7 of the ratio. The start is close or above, so no step upwards is long."""
 
 NEAR_SHIFT, LARGEST_SHIFT = 1e-6, 1.0 - 2.0**-53
-"""Where s/u or s/w is smaller, ln(1 + x) loses six of its sixteen digits or more; and the largest s/w below 1."""
+"""Value of s/u or s/w below which ln(1 + x) loses six or more of its sixteen digits, and the largest s/w below 1."""
 
 DIVERGENCE_BISECTIONS = 28
-"""A maximum inside is flat: half the digits of λ are all of those of D. At the end λ is right from the start."""
+"""Bisections for λ. At a maximum inside [0, 1] half the digits of λ give all digits of D; at an end λ is exact."""
 
 
 def relative_entropy(p: Any, q: Any) -> Any:
@@ -83,7 +83,7 @@ def entropy_part(p: Any, q: Any, shift: Any) -> Any:
 
 
 def ratio_divergence(mean_reward: Any, mean_cost: Any, ratio: Any) -> Any:
-    """d(r, c; ρ) to about 1e-15, as policies need it; infinite where ρ is and the cost is not 0.
+    """d(r, c; ρ) with an error of about 1e-15, enough for policies; infinite where ρ is infinite and the cost is not 0.
 
     >>> round(float(ratio_divergence(0.3, 0.5, 1.0)), 6)  # kl(0.3, 0.4) + kl(0.5, 0.4)
     0.042012
@@ -97,7 +97,7 @@ def ratio_divergence(mean_reward: Any, mean_cost: Any, ratio: Any) -> Any:
 
 
 def plain_divergence(mean_reward: Any, mean_cost: Any, ratio: Any, tilt: Any) -> Any:
-    """kl(r, r′) + kl(c, c′) for the r′ and c′ of this s by plain logarithms: (1 − r)/(1 − r′) = 1 + s, and so on."""
+    """kl(r, r′) + kl(c, c′) for the r′ and c′ of this s, by plain logarithms: (1 − r)/(1 − r′) = 1 + s, and so on."""
     more = (mean_reward + tilt) / np.maximum(ratio * mean_cost * (1.0 + tilt), FLOOR)  # c′/c, since r′ = ρc′
     reward = np.log1p(tilt) - mean_reward * np.log1p(tilt / np.maximum(mean_reward, FLOOR))
     cost = (1.0 - mean_cost) * np.log(np.maximum(1.0 - tilt, FLOOR)) - mean_cost * np.log(np.maximum(more, FLOOR))
@@ -105,12 +105,12 @@ def plain_divergence(mean_reward: Any, mean_cost: Any, ratio: Any, tilt: Any) ->
 
 
 def divergence_at_gap(mean_reward: Any, mean_cost: Any, ratio: Any, gap: Any) -> Any:
-    """d(r, c; ρ), also near a tie, when ``gap`` = ρc − r is known better than that difference; ρ finite."""
+    """d(r, c; ρ) for finite ρ, exact near a tie when ``gap`` = ρc − r is known better than that difference."""
     return tilted_divergence(mean_reward, mean_cost, ratio, tilt_at_gap(mean_reward, mean_cost, ratio, gap))
 
 
 def tilt_at_gap(mean_reward: Any, mean_cost: Any, ratio: Any, gap: Any) -> Any:
-    """s of the module's formula, which is also the derivative of d by ln ρ; 0 where the gap is not positive."""
+    """The s of the module's formula, which is also the derivative of d by ln ρ; 0 where the gap is not positive."""
     shrink = 1.0 / np.maximum(ratio, 1.0)  # all terms of the quadratic, so that a huge ρ overflows nothing
     up, down = (1.0 - mean_reward) * shrink, np.minimum(ratio, 1.0) * (1.0 - mean_cost)
     less, short = shrink - np.minimum(ratio, 1.0), np.maximum(gap, 0.0) * shrink
@@ -121,7 +121,7 @@ def tilt_at_gap(mean_reward: Any, mean_cost: Any, ratio: Any, gap: Any) -> Any:
 
 
 def tilted_divergence(mean_reward: Any, mean_cost: Any, ratio: Any, tilt: Any) -> Any:
-    """kl(r, r′) + kl(c, c′) for the r′ and c′ of this s, to the last digits also where s is tiny."""
+    """kl(r, r′) + kl(c, c′) for the r′ and c′ of this s, to the last digits even where s is tiny."""
     reward = np.minimum((mean_reward + tilt) / (1.0 + tilt), 1.0)
     cost = np.minimum(reward / np.maximum(ratio, FLOOR), mean_cost)
     # (c − s)/(1 − s) − c keeps its digits as long as s is not close to 1, where the difference is large anyway
@@ -160,14 +160,14 @@ def largest_ratio(mean_reward: Any, mean_cost: Any, level: Any) -> Any:
         settled = excess <= NEWTON_TOLERANCE * level
         if all_true(settled):
             break
-    found = np.exp(np.minimum(np.maximum(place, lowest), LOG_RATIO_MAX))
-    return where(mean_cost > 0.0, where(level > 0.0, found, mean_reward / cost), np.inf)
+    largest = np.exp(np.minimum(np.maximum(place, lowest), LOG_RATIO_MAX))
+    return where(mean_cost > 0.0, where(level > 0.0, largest, mean_reward / cost), np.inf)
 
 
 def largest_weighted_ratio(mean_reward: Any, mean_cost: Any, reward_weight: Any, cost_weight: Any, level: Any) -> Any:
     """The largest ρ with min { u kl(r, r′) + w kl(c, c′) : r′ ≥ ρ c′ } ≤ ``level``, for means inside (0, 1).
 
-    The general case of `largest_ratio`, from the root of a normal approximation where there is one. Here
+    The general case of `largest_ratio`, started at the root of a normal approximation where there is one. Here
     r′ = (ur + s)/(u + s) and c′ = (wc − s)/(w − s), where s solves (ρ − 1)s² + bs = uw(ρc − r) with
     b = w(1 − ρc) + u(ρ − r). It is the derivative by ln ρ, and that quadratic gives the second derivative, too: each
     step goes to the root of a parabola.

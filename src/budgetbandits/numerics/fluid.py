@@ -30,20 +30,20 @@ import numpy as np
 from budgetbandits.numerics.arrays import Arms, Array
 
 Rows = Sequence[Sequence[float]]
-"""A number for each arm, in a row for each segment."""
+"""A table of numbers: one row for each segment, one column for each arm."""
 
 
 class Mix(NamedTuple):
-    """Who answers: ``arms[s]`` for segment s, but ``upgrade`` with probability ``share`` in segment ``mixed``."""
+    """Which arm answers: ``arms[s]`` for segment s, but ``upgrade`` with probability ``share`` in segment ``mixed``."""
 
     arms: list[int]
     mixed: int
     upgrade: int
     share: float
     price: float
-    """The reward of one more unit of money; 0 where money is not scarce."""
+    """The price on money: the reward of one more unit; 0 where money is not scarce."""
     price_if_short: float
-    """The same if there were too little for ``arms``: the price of the step before."""
+    """The price on money if there were too little of it for ``arms``: that of the step before."""
 
     def spend(self, cost: Rows, weight: Sequence[float]) -> float:
         """The mean of ``cost`` over requests; with rewards in its place, the mean reward."""
@@ -53,7 +53,7 @@ class Mix(NamedTuple):
 
 
 def best_mix(reward: Rows, cost: Rows, weight: Sequence[float], rate: float) -> Mix:
-    """The solution of the program. Costs are positive; an arm that cannot be chosen has the reward −∞.
+    """The best mix, by the linear program. Costs are positive; an arm that cannot be chosen has the reward −∞.
 
     >>> mix = best_mix([[0.2, 0.8, 0.9]], [[0.1, 0.5, 1.0]], [1.0], rate=0.3)
     >>> mix.arms, mix.upgrade, round(mix.share, 3), round(mix.price, 3)
@@ -111,7 +111,7 @@ def solve(
 
 
 def mix_of_one(reward: Sequence[float], cost: Sequence[float], rate: float) -> tuple[int, int, float, float, float]:
-    """The same for one segment: its arm, the arm that takes its place with some probability, that probability, and both
+    """The best mix for one segment: its arm, the arm that replaces it with some probability, that probability, and both
     prices. Plain loops over any sequence of numbers, so that engines compile this very function."""
     arm = 0
     for other in range(1, len(cost)):
@@ -132,7 +132,7 @@ def mix_of_one(reward: Sequence[float], cost: Sequence[float], rate: float) -> t
 
 
 def at_price(reward: Sequence[float], cost: Sequence[float], price: float) -> int:
-    """The arm with the largest reward less its cost at this price; the first of several. Engines compile it, too."""
+    """The arm with the largest reward − price × cost, the first of several. Engines compile it, too."""
     best, top = 0, -math.inf
     for arm in range(len(reward)):
         value = reward[arm] - price * cost[arm]
@@ -142,7 +142,7 @@ def at_price(reward: Sequence[float], cost: Sequence[float], price: float) -> in
 
 
 def next_break(reward: Sequence[float], cost: Sequence[float], arm: int) -> tuple[float, int]:
-    """The highest price at which a costlier arm is worth its extra cost, and that arm; price 0 if there is none."""
+    """The highest price at which a more expensive arm is worth its extra cost, and that arm; price 0 if none is."""
     price, best = 0.0, arm
     for other in range(len(reward)):
         if cost[other] > cost[arm] and reward[other] > reward[arm]:
@@ -153,15 +153,15 @@ def next_break(reward: Sequence[float], cost: Sequence[float], arm: int) -> tupl
 
 
 NEWTON_STEPS = 100
-"""Of Newton's method, which ends after a few."""
+"""Limit on the steps of Newton's method, which needs only a few."""
 
 BISECTIONS, SEARCH_DEVIATIONS = 30, 10.0
-"""Of bisection, and how many standard deviations beyond the outermost prices it looks."""
+"""Steps of the bisection for a price, and its range beyond the outermost prices in standard deviations."""
 
 
 class Mixes(NamedTuple):
-    """For each draw: the arm of the mix, the one that takes its place with some probability, that probability, the
-    price on money, and what it would be if money were short of the mix without the other arm."""
+    """The best mixes of many draws: the arm, the one that replaces it with some probability, that probability, the
+    price on money, and the price if there were too little money for the first arm alone."""
 
     arm: Arms
     upgrade: Arms
@@ -171,7 +171,7 @@ class Mixes(NamedTuple):
 
 
 def arms_at_rate(reward: Array, cost: Array, weight: Array, rate: float, segment: int) -> Mixes:
-    """Who answers a request of this segment; means are (draw, segment, arm).
+    """The arms that answer a request of this segment, for each draw of the means, which are (draw, segment, arm).
 
     >>> reward, cost = np.array([[[0.2, 0.8, 0.9]]] * 2), np.array([[[0.1, 0.5, 1.0]]] * 2)
     >>> mixes = arms_at_rate(reward, cost, np.array([1.0]), 0.3, 0)
@@ -211,8 +211,10 @@ def arms_at_rate(reward: Array, cost: Array, weight: Array, rate: float, segment
 
 
 def price_for_varied(reward: Array, cost: Array, weight: Array, rate: float, spread: float) -> Array:
-    """The price on money for each draw, where the costs of a request are its segment's mean costs times a factor of its
-    own that is known beforehand: lognormal with mean 1 and, of its logarithm, this standard deviation.
+    """The price on money for each draw, where requests differ in cost.
+
+    The costs of a request are its segment's mean costs times a factor of its own, which is known beforehand. The factor
+    is lognormal with mean 1, and ``spread`` is the standard deviation of its logarithm.
 
     At a price λ a request with the factor z takes each step of its chain, from the cheapest arm on, that pays at λz. A
     step that pays at λⱼ and costs mⱼ more is then taken for z < λⱼ/λ, and costs mⱼ Φ(ln(λⱼ/λ)/σ − σ/2) for a request on
@@ -247,12 +249,14 @@ def price_for_varied(reward: Array, cost: Array, weight: Array, rate: float, spr
 
 
 CLOSE = 0.002
-"""How far, relatively, the two prices of a bracket are from the price between them."""
+"""Relative distance of the two prices of a bracket from the price between them."""
 
 
 class PriceBracket(NamedTuple):
-    """For each draw, two prices between which the money is just used up, and how often the lower one holds. Both are 0
-    where money is left over, and the best ratio where it is the only scarce resource."""
+    """Two prices for each draw between which the money is just used up, and the share of requests at the lower one.
+
+    Both prices are 0 where money is left over, and the best ratio where money is the only scarce resource.
+    """
 
     high: Array
     low: Array
@@ -262,10 +266,10 @@ class PriceBracket(NamedTuple):
 class PriceCurve(NamedTuple):
     """The spending of many requests as the price on money falls, for each draw: it rises in steps.
 
-    steps  the price of each step, falling; the best ratio before the first and 0 after the last
-    spent  by how many steps were taken
+    steps  the falling prices of the steps: the best ratio before the first one, and 0 after the last
+    spent  the spending per request after 0, 1, … steps
     ratio  the best ratio of rewards to costs
-    least  the money for a request that it takes
+    least  the spending per request at the best ratio
     """
 
     steps: Array
@@ -280,9 +284,11 @@ class PriceCurve(NamedTuple):
         return np.where(self.least >= rate, self.ratio, self.steps[np.arange(len(self.steps)), taken])
 
     def bracket(self, rate: float) -> PriceBracket:
-        """With one price the money of many requests is hardly ever just used up: they change arms one after the other
-        as the price falls, and those that are alike change together. So there are two prices, near each other, and a
-        request is answered at one of them by lot; the mean of what is spent is then ``rate``."""
+        """Two prices near each other, and the share of the lower one, at which the mean spending is ``rate``.
+
+        One price hardly ever spends just that much: requests change arms one after the other as the price falls, and
+        those that are alike change together. So each request is answered at one of two prices by lot.
+        """
         price = self.price(rate)
         between = (price > 0.0) & (self.least < rate)
         low, high = (1.0 - CLOSE) * price, np.minimum((1.0 + CLOSE) * price, self.ratio)
@@ -321,7 +327,7 @@ def price_curve(reward: Array, cost: Array, weight: Array) -> PriceCurve:
 
 
 def chosen_entries(values: Array, arm: Arms) -> Array:
-    """Of each draw and segment, the entry of its arm."""
+    """The value of the chosen arm, for each draw and segment."""
     places = arm + np.arange(0, values.size, values.shape[2]).reshape(arm.shape)
     return np.asarray(values.reshape(-1)[places])
 
@@ -341,14 +347,14 @@ def _best_ratio(reward: Array, cost: Array, weight: Array) -> tuple[Array, Arms]
 
 
 def _steps(reward: Array, cost: Array) -> tuple[Array, Array, Array, Array]:
-    """The cost and the reward of the cheapest arm of each draw and segment, of several of the one that earns most.
-    And the steps of the chain from it on, as (draw, step, segment): the price at which each pays, 0 where there is
-    none, and what it costs more.
+    """The cost and reward of the cheapest arm of each draw and segment, and the steps of the chain that begins with it.
 
-    Which arms these are is not said: the largest of some numbers is found far faster than its place.
+    Of several cheapest arms it is the one that earns most. The steps are (draw, step, segment): the price at which each
+    pays, 0 where there is none, and its extra cost. The arms are not returned: a maximum is computed far faster than
+    its index.
     """
     draws, segments, arms = reward.shape
-    rewards, costs = (np.ascontiguousarray(each.reshape(-1, arms).T) for each in (reward, cost))
+    rewards, costs = (np.ascontiguousarray(means.reshape(-1, arms).T) for means in (reward, cost))
     paid = least_cost = costs.min(axis=0)
     earned = its_reward = np.where(costs == paid, rewards, -np.inf).max(axis=0)
     price, more = np.zeros((arms - 1, len(paid))), np.zeros((arms - 1, len(paid)))
@@ -365,13 +371,15 @@ def _steps(reward: Array, cost: Array) -> tuple[Array, Array, Array, Array]:
         above = np.where(leads, costs, paid).max(axis=0)
         earned = np.where(leads, rewards, earned).max(axis=0)
         price[step], more[step], paid = best, above - paid, above
-    by_draw = (np.maximum(each, 0.0).reshape(-1, draws, segments).transpose(1, 0, 2) for each in (price, more))
-    return least_cost.reshape(draws, segments), its_reward.reshape(draws, segments), *by_draw
+    steps_by_draw = (
+        np.maximum(values, 0.0).reshape(-1, draws, segments).transpose(1, 0, 2) for values in (price, more)
+    )
+    return least_cost.reshape(draws, segments), its_reward.reshape(draws, segments), *steps_by_draw
 
 
 def _chains(reward: Array, cost: Array, first: Arms) -> tuple[Array, Array, Arms]:
     """The steps of each segment's chain as (draw, segment, step): the price at which each pays (0 where there is none),
-    what it costs more, and the arm that it leads to."""
+    its extra cost, and the arm that it leads to."""
     arms = reward.shape[2]
     rows = np.arange(0, reward.size, arms)
     rewards, costs = reward.reshape(-1, arms), cost.reshape(-1, arms)

@@ -1,4 +1,4 @@
-"""Intervals that tables and statistics share: of a share, and of a mean."""
+"""Confidence intervals of shares and of means, for tables and statistics."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import numpy as np
 import scipy
 
 LEVEL = 0.95
+"""Confidence level of every interval that is shown."""
 
 
 def wilson(hits: Any, trials: Any, level: float = LEVEL) -> tuple[Any, Any]:
-    """Wilson's interval for a share: right also when the hits are few."""
+    """Wilson's interval for a share, which holds for few hits, too."""
     z = scipy.special.ndtri(0.5 + level / 2)
     share = hits / trials
     middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)

@@ -1,4 +1,4 @@
-"""What formulas may call from `arrays`, made known to Numba.
+"""Numba's implementations of the functions of `arrays` that formulas call.
 
 Numba imports this by itself before it compiles anything (the entry point ``numba_extensions`` in pyproject.toml), so
 `where`, `all_true` and `trial` compile wherever they are imported from, without any engine of the package.
@@ -16,7 +16,7 @@ from budgetbandits.numerics.arrays import all_true, trial, where
 
 
 def init() -> None:
-    """Numba calls this once; importing the module has done everything."""
+    """Do nothing: Numba calls this once, and importing the module has done everything."""
 
 
 @overload(where)  # type: ignore[untyped-decorator]
@@ -27,7 +27,7 @@ def _where(condition: Any, yes: Any, no: Any) -> Any:
     def pick_each(condition: Any, yes: Any, no: Any) -> Any:
         return np.where(condition, yes, no)
 
-    return pick_each if any(isinstance(each, types.Array) for each in (condition, yes, no)) else pick
+    return pick_each if any(isinstance(kind, types.Array) for kind in (condition, yes, no)) else pick
 
 
 @overload(all_true)  # type: ignore[untyped-decorator]

@@ -23,30 +23,33 @@ from numpy.typing import NDArray
 from budgetbandits.numerics.arrays import Array
 
 _SCORES = np.linspace(-4.2, 4.2, 22)
-"""Where a ratio's distribution function is computed, roughly in its own normal scores."""
+"""Points at which a ratio's distribution function is computed, roughly in its own normal scores."""
 _SCORE_MAX = 40.0
-"""A normal score beyond which there is nothing that floating-point numbers tell from 0."""
+"""Normal score beyond which a probability is 0 in floating point."""
 _DIVISOR_MIN = 1e-300
-"""Of a mean that is divided by."""
+"""Smallest mean cost that a reward is divided by."""
 
 
 class MeanPosterior(Protocol):
-    """The law of a variable between 0 and 1, such as a mean."""
+    """The posterior distribution of a variable between 0 and 1, such as a mean."""
 
     @property
     def step(self) -> float:
-        """Between the normal scores at which a mean is taken: the less of the law is near 0 and 1, the longer."""
+        """Step between the normal scores of the trapezoidal rule; longer if little of the law is near 0 and 1."""
 
     @property
-    def mean(self) -> float: ...
+    def mean(self) -> float:
+        """The expectation."""
 
-    def cdf(self, x: Array) -> Array: ...
+    def cdf(self, x: Array) -> Array:
+        """The probability of at most ``x``."""
 
-    def quantile(self, levels: Array) -> Array: ...
+    def quantile(self, levels: Array) -> Array:
+        """The values at these levels of the distribution function."""
 
 
 @dataclass(frozen=True)
-class BetaPosterior:
+class BetaPosterior(MeanPosterior):
     """A Beta distribution, by the counts of successes and failures.
 
     >>> BetaPosterior(3.0, 1.0).mean, BetaPosterior(1.0, 1.0).quantile(np.array([0.25])).tolist()
@@ -73,8 +76,8 @@ class BetaPosterior:
 
 
 @dataclass(frozen=True)
-class RestrictedNormal:
-    """N(centre, deviation²) restricted to [0, 1], with its centre in there; or several such laws, as arrays."""
+class RestrictedNormal(MeanPosterior):
+    """A normal law with its centre in [0, 1], restricted to that interval; or several such laws, as arrays."""
 
     centre: float | Array
     deviation: float | Array
@@ -118,10 +121,10 @@ class RatioPosterior:
     second: MeanPosterior
 
     ends: ClassVar[tuple[tuple[float, float], ...]] = ((1.0, -1.0),)
-    """How the variables change together, in normal scores, on the ways to the smallest and largest ratio."""
+    """Directions, in normal scores of both variables, towards the smallest and the largest ratio."""
 
     def value(self, first: Array, second: Array) -> Array:
-        """The ratio where the two variables are these; the larger the first is, the larger it is."""
+        """The ratio at these values of the two variables; it rises with the first one."""
         return np.maximum(first, _DIVISOR_MIN) / np.maximum(second, _DIVISOR_MIN)
 
     def below_given_first(self, z: Array, first: Array) -> Array:
@@ -139,15 +142,15 @@ class RatioPosterior:
 
     @cached_property
     def _moves(self) -> tuple[float, float]:
-        """How far each variable moves the ratio's logarithm, from one deviation below its middle to one above."""
+        """Change of the ratio's logarithm when each variable goes from one deviation below its median to one above."""
         low, middle, high = scipy.special.ndtr([-1.0, 0.0, 1.0])
         first, second = (law.quantile(np.array([low, middle, high])) for law in (self.first, self.second))
-        by_first = np.diff(np.log(self.value(first[[0, 2]], second[1])))
-        by_second = np.diff(np.log(self.value(first[1], second[[0, 2]])))
-        return float(by_first[0]), float(by_second[0])
+        moves_by_first = np.diff(np.log(self.value(first[[0, 2]], second[1])))
+        moves_by_second = np.diff(np.log(self.value(first[1], second[[0, 2]])))
+        return float(moves_by_first[0]), float(moves_by_second[0])
 
     def cdf(self, z: Array) -> Array:
-        """P(ratio ≤ z), for positive z."""
+        """The distribution function P(ratio ≤ z), for positive z."""
         scores = np.arange(-6.5, 6.5, min(self.first.step, self.second.step))
         levels, weights = scipy.special.ndtr(scores), np.exp(-0.5 * scores**2)
         below = np.empty(len(z))
@@ -161,16 +164,16 @@ class RatioPosterior:
         return below
 
     def quantile(self, levels: Array) -> Array:
-        """Between the levels 1e-4 and 1 − 1e-4; one beyond is taken for the nearer of these."""
+        """The values at these levels of the distribution function, which are clipped to [1e-4, 1 − 1e-4]."""
         scores, logarithms = self._table
         wanted = scipy.special.ndtri(np.clip(levels, 1e-4, 1.0 - 1e-4))
         right = np.clip(np.searchsorted(scores, wanted), 1, len(scores) - 1)
         low, high = logarithms[right - 1], logarithms[right]
-        found = np.clip(np.interp(wanted, scores, logarithms), low, high)
+        values = np.clip(np.interp(wanted, scores, logarithms), low, high)
         slope = np.interp(wanted, scores, np.gradient(logarithms, scores))
         for _ in range(2):  # Newton's step, within the two entries that hold the level between them
-            found = np.clip(found - slope * (scipy.special.ndtri(self.cdf(np.exp(found))) - wanted), low, high)
-        return np.asarray(np.exp(found))
+            values = np.clip(values - slope * (scipy.special.ndtri(self.cdf(np.exp(values))) - wanted), low, high)
+        return np.asarray(np.exp(values))
 
     def spread(self, count: int) -> Array:
         """``count`` equally likely values, rising; less exact than quantiles, and cheaper."""
@@ -178,17 +181,17 @@ class RatioPosterior:
         return np.asarray(np.exp(self.logarithms(scipy.special.ndtri(middles))))
 
     def scores(self, logarithms: Array) -> Array:
-        """The normal scores of P(log ratio ≤ these), within 0.01 of the probability; any logarithm has one."""
-        known, places = self._lines
-        return np.interp(logarithms, places, known)
+        """The normal scores of P(log ratio ≤ x) for these logarithms, within 0.01 of the probability."""
+        scores_on_line, places = self._lines
+        return np.interp(logarithms, places, scores_on_line)
 
     def logarithms(self, scores: Array) -> Array:
-        """The other way round: log ratios with these normal scores."""
+        """The log ratios with these normal scores: the inverse of `scores`."""
         return np.interp(scores, *self._lines)
 
     @cached_property
     def _lines(self) -> tuple[Array, Array]:
-        """The table, with its first and last line drawn on to where nothing is left."""
+        """The table, with its first and last line extended to normal scores of ±`_SCORE_MAX`."""
         scores, logarithms = self._table
         slopes = np.diff(logarithms)[[0, -1]] / np.diff(scores)[[0, -1]]
         ends = logarithms[[0, -1]] + slopes * (np.array([-_SCORE_MAX, _SCORE_MAX]) - scores[[0, -1]])
@@ -199,10 +202,10 @@ class RatioPosterior:
 
     @cached_property
     def _table(self) -> tuple[Array, Array]:
-        """Normal scores of the distribution function, nearly a straight line over the ratio's logarithm.
+        """Normal scores of the distribution function: nearly a straight line over the ratio's logarithm.
 
-        The ratios are those on the way on which both variables move as far as each moves the ratio: were they
-        log-normal, each score would be the ratio's own. Further ways reach the ends.
+        The ratios lie on the path along which each variable moves in proportion to its effect on the ratio: if the
+        variables were log-normal, each score would be the ratio's own. Further paths reach the ends.
         """
         first, second = self._moves
         length = max(np.hypot(first, second), _DIVISOR_MIN)
@@ -226,7 +229,7 @@ class JointRatioPosterior(RatioPosterior):
 
     @classmethod
     def from_weights(cls, both: float, paid: float, charged: float) -> JointRatioPosterior:
-        """From the weights of p11, p10 and p01."""
+        """The posterior with these weights of p11, p10 and p01."""
         return cls(BetaPosterior(paid, charged), BetaPosterior(both, paid + charged))
 
     def value(self, first: Array, second: Array) -> Array:
@@ -259,4 +262,5 @@ class ArmPosterior:
 
     @classmethod
     def independent(cls, reward: MeanPosterior, cost: MeanPosterior) -> ArmPosterior:
+        """The posteriors of an arm whose mean reward and mean cost are independent."""
         return cls(reward, cost, RatioPosterior(reward, cost))

@@ -33,6 +33,7 @@ import numpy as np
 from budgetbandits.numerics.arrays import Array
 
 EVERY_ARM = slice(None)
+"""Index of all arms."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,10 @@ class Regressions:
     noise: Array
 
     def draw(self, rng: np.random.Generator, draws: int, slope_width: float = 1.0) -> Array:
-        """Plausible coefficients of all arms together, as (draw, kind, arm, column), whose slopes are this many times
-        as far from their means as the posterior has them."""
+        """Draws of the coefficients of all arms together, as (draw, kind, arm, column).
+
+        Slopes are ``slope_width`` times as far from their means as the posterior has them.
+        """
         kinds, arms, columns = self.means.shape
         common = rng.standard_normal((draws, kinds, 1, columns - 1)) @ self.shared_factor
         drawn = rng.standard_normal((draws, kinds, arms, 1, columns)) @ self.factor
@@ -77,7 +80,7 @@ class Regressions:
 
 
 class ArmPosteriors(NamedTuple):
-    """What the outcomes of each arm say by themselves; an arm's changes with its own sums only.
+    """The regression of each arm on its own outcomes; that of an arm changes with its own sums only.
 
     factor       L⁻¹, as (kind, arm, row, column)
     follow       how the coefficients follow the shared slopes: κ (G⁻¹)_x, as (kind, arm, column, slope)
@@ -98,12 +101,12 @@ class ArmPosteriors(NamedTuple):
 def arm_posteriors(
     products: Array, responses: Array, squares: Array, level: Array, first: float, arm_weight: Array | float
 ) -> ArmPosteriors:
-    """For the sums of z zᵀ, of z y and of y² as (arm, column, column), (kind, arm, column) and (kind, arm), whose first
-    column is the level's.
+    """The regression of each arm on its own outcomes, from their sums.
 
-    ``level`` is the mean m of each level as (kind, arm), worth two outcomes that are ``first`` apart from it, and
-    ``arm_weight`` is κ, of each kind and arm or of all. The noise of an arm is the mean square of what the arm's own
-    regression leaves over, these two outcomes included.
+    These are the sums of z zᵀ, of z y and of y² as (arm, column, column), (kind, arm, column) and (kind, arm); the
+    first column is that of the level. ``level`` is the mean m of each level as (kind, arm), worth two outcomes that are
+    ``first`` apart from it, and ``arm_weight`` is κ, of each kind and arm or of all. The noise of an arm is the mean
+    square of what the arm's own regression leaves over, these two outcomes included.
     """
     kinds, arms, columns = responses.shape
     weight = np.broadcast_to(arm_weight, (kinds, arms))
@@ -142,12 +145,12 @@ def regressions(
     products: Array, responses: Array, squares: Array, level: Array, first: float, arm_weight: Array | float,
     shared_share: float,
 ) -> Regressions:  # fmt: skip
-    """The posterior of all arms together for their sums, which are those of `arm_posteriors`."""
+    """The posterior of all arms together, from the sums that `arm_posteriors` takes."""
     return joined(arm_posteriors(products, responses, squares, level, first, arm_weight), shared_share)
 
 
 def inverse_factors(matrices: Array) -> Array:
-    """L⁻¹ of each of some positive definite matrices L Lᵀ: products with it are as exact as solutions for L."""
+    """The inverse factors L⁻¹ of positive definite matrices L Lᵀ; products with L⁻¹ are as exact as solving with L."""
     from scipy.linalg.lapack import dpotrf, dtrtri  # takes long to import, and only regressions need it
 
     factors = matrices.copy()
@@ -162,12 +165,12 @@ def inverse_factors(matrices: Array) -> Array:
 
 
 def _following(follow: Array, shared: Array) -> Array:
-    """How far coefficients follow shared slopes as (…, kind, slope): as (…, kind, arm, column)."""
+    """The part of the coefficients that comes from the shared slopes, as (…, kind, arm, column)."""
     return np.asarray((follow @ shared[..., None, :, None])[..., 0])
 
 
 LEVEL_WEIGHT = 2.0
-"""The outcomes that a level begins with."""
+"""Number of outcomes that the prior of a level counts as."""
 
 SMALLEST_SHARE = 1e-9
-"""Of the sum of squares: outcomes may follow their features without any noise."""
+"""Smallest share of the sum of squares that counts as noise: outcomes may follow their features exactly."""

@@ -1,4 +1,4 @@
-"""How much evidence against an arm ends its trial, when the money left could pay for N pulls in all.
+"""The evidence against an arm at which its trial ends, when the money left could pay for N pulls in all.
 
 `theory.stopping` solves the problem; this is its solution as a polynomial, made of NumPy's functions, so that it serves
 arrays and can be compiled for single arms. It is right to 1e-5 for n/N from 1e-16 to 1, and constant below that.
@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 
 SMALLEST_SHARE, WIDTH = 1e-16, 6.069708517540586
-"""The smallest n/N, and √(ln 1/n·N) there."""
+"""Smallest share n/N, and √(ln N/n) at that share."""
 
 COEFFICIENTS = (
     2.16014758, -0.605433604, -11.4097153, 3.91591925, 25.9519789, -11.1936016, -32.8794809,
     18.5540814, 24.4129486, -19.5217878, -8.98078706, 13.0699895, -1.15322648, -4.70977785,
     3.1305615, -0.639544972, -0.377409667, 4.87997731, 3.53364215,
 )  # fmt: skip
-"""Of c, highest power first, in 2w/`WIDTH` − 1 with w = √(ln N/n); the boundary is c √(1 − n/N) standard errors."""
+"""Coefficients of c, highest power first, as a polynomial in 2w/`WIDTH` − 1 with w = √(ln N/n). The boundary is
+c √(1 − n/N) standard errors."""
 
 
 def allowed_evidence(share: Any) -> Any:
-    """h²/2 for the ``share`` n/N of pulls that were made: the log-likelihood ratio at which the trial ends.
+    """The log-likelihood ratio h²/2 at which the trial ends, after the ``share`` n/N of its pulls.
 
     >>> round(float(allowed_evidence(0.5)), 4), float(allowed_evidence(1.0))  # 0.57706²/2
     (0.1665, 0.0)

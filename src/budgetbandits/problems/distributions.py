@@ -26,12 +26,12 @@ from budgetbandits.registry import Registry
 
 def number(value: Any, name: str, low: float = 0.0, high: float = 1.0) -> float:
     """``value`` as a float in [low, high], or a `ProblemError` that names it."""
-    found = validation.number(value)
-    if math.isnan(found):
+    result = validation.number(value)
+    if math.isnan(result):
         raise ProblemError(f"{name} is {value!r:.40}, not a number; write a number in [{low:g}, {high:g}]")
-    if not low <= found <= min(high, 1e100):
+    if not low <= result <= min(high, 1e100):
         raise ProblemError(f"{name} is {value!r:.40}, outside [{low:g}, {high:g}]; rescale it into that range")
-    return found
+    return result
 
 
 def normalised(weights: Sequence[Any], atoms: int) -> tuple[float, ...]:
@@ -67,7 +67,7 @@ class Law(ABC):
         """The smallest value whose cumulative probability reaches ``level``."""
 
     def sample(self, rng: np.random.Generator, size: int) -> Array:
-        """``size`` independent draws."""
+        """Draw ``size`` independent values."""
         return self.quantile(rng.random(size))
 
     def atoms(self) -> tuple[Array, Array] | None:
@@ -81,7 +81,7 @@ class Law(ABC):
 
 @dataclass(frozen=True)
 class Bernoulli(Law):
-    """1 with probability ``mean``, else 0.
+    """The law of 0 and 1 in which 1 has the probability ``mean``.
 
     >>> Bernoulli(0.31).expectation
     0.31
@@ -106,7 +106,7 @@ class Bernoulli(Law):
 
 @dataclass(frozen=True)
 class Lattice(Law):
-    """Finitely many values with weights; the paper's multinomial is one of these.
+    """A law of finitely many values with weights, such as the paper's multinomial.
 
     >>> Lattice([0, 0.25, 0.5, 0.75, 1], [1, 2, 1, 0, 1]).expectation
     0.4
@@ -170,7 +170,7 @@ class Beta(Law):
 
 @dataclass(frozen=True)
 class Fixed(Law):
-    """Always the same value.
+    """The law of a constant.
 
     >>> Fixed(0.7).expectation
     0.7
@@ -213,7 +213,7 @@ class OutcomeLaw(ABC):
 
     @abstractmethod
     def sample(self, rng: np.random.Generator, size: int) -> tuple[Array, Array]:
-        """The rewards and the costs of ``size`` independent pulls."""
+        """Draw the rewards and the costs of ``size`` independent pulls."""
 
     @abstractmethod
     def cost_atoms(self) -> tuple[Array, Array, Array] | None:
@@ -222,7 +222,7 @@ class OutcomeLaw(ABC):
 
 @dataclass(frozen=True)
 class Independent(OutcomeLaw):
-    """Reward and cost are independent, as the paper assumes."""
+    """The law of a reward and a cost that are independent, as the paper assumes."""
 
     reward: Law
     cost: Law
@@ -292,7 +292,7 @@ class JointTable(OutcomeLaw):
 
 @dataclass(frozen=True)
 class Copula(OutcomeLaw):
-    """Two marginals tied by a Gaussian copula: ``correlation`` is the correlation of the two underlying normals.
+    """Two marginals joined by a Gaussian copula: ``correlation`` is the correlation of the two underlying normals.
 
     >>> Copula(Bernoulli(0.5), Beta(2, 2), correlation=0.8).cost_mean
     0.5
@@ -372,12 +372,13 @@ def _hermite() -> tuple[Array, Array]:
 # --- reading -----------------------------------------------------------------------------------------------------
 
 LAWS: dict[str, type[Law]] = {law.kind: law for law in (Bernoulli, Lattice, Beta, Fixed)}
-"""The package's own."""
+"""The laws of the package, by kind."""
 
 KNOWN_LAWS: Registry[type[Law]] = Registry("law", LAWS, "budgetbandits.laws")
-"""These, and those from outside the package."""
+"""The laws of the package and those from outside it."""
 
 JOINT_LAWS: dict[str, type[JointTable] | type[Copula]] = {"table": JointTable, "copula": Copula}
+"""The joint laws of a reward and a cost, by kind."""
 
 
 def parse_law(table: Any) -> Law:
@@ -409,13 +410,13 @@ def joint_table(law: OutcomeLaw) -> dict[str, Any]:
 
 
 def _checked_table(table: Any, kinds: Mapping[str, type]) -> tuple[str, dict[str, Any]]:
-    known = ", ".join(kinds)
+    names = ", ".join(kinds)
     if not isinstance(table, Mapping):
         raise ProblemError(
-            f"{table!r:.40} is not a law; write a table such as {{ law = ..., ... }} with one of {known}"
+            f"{table!r:.40} is not a law; write a table such as {{ law = ..., ... }} with one of {names}"
         )
     if not isinstance(table.get("law"), str) or table["law"] not in kinds:
-        raise ProblemError(f"unknown law {table.get('law')!r:.40}; choose one of {known}")
+        raise ProblemError(f"unknown law {table.get('law')!r:.40}; choose one of {names}")
     kind = str(table["law"])
     values = {key: value for key, value in table.items() if key != "law"}
     wanted = [field.name for field in fields(kinds[kind])]
@@ -434,18 +435,18 @@ def _plain(value: Any) -> Any:
 
 # --- laws from outside the package -----------------------------------------------------------------------------------
 #
-# The package's laws lie in [0, 1] by construction. Nothing is known of any other law, so it is tried out when an arm is
-# made of it, and its outcomes are checked wherever it is drawn from.
+# The package's laws lie in [0, 1] by construction. Any other law is checked by a few draws when an arm is made of it,
+# and its outcomes are checked wherever it is drawn from.
 
 TRIAL_DRAWS = 256
-"""How many outcomes are drawn to try a law out."""
+"""Number of outcomes that are drawn to check a law from outside the package."""
 
 TRIAL_LEVELS = np.concatenate([[0.0, 2.0**-53], np.linspace(0.001, 0.999, 99), [1.0 - 2.0**-53]])
-"""Where quantiles are looked at: the smallest and the largest are the ends of what can be drawn."""
+"""Levels at which the quantiles of a law are checked; the first and the last are the ends of what can be drawn."""
 
 
 def is_standard(law: Law | OutcomeLaw) -> bool:
-    """Whether the law, and each one it is made of, is exactly one of the package's."""
+    """Whether the law, and each law it is made of, belongs to the package."""
     if type(law) in (Independent, Copula):
         return is_standard(law.reward) and is_standard(law.cost)  # type: ignore[union-attr]
     return type(law) is JointTable or type(law) in LAWS.values()
@@ -467,7 +468,7 @@ def check_law(arm: str, law: OutcomeLaw) -> None:
 
 
 def checked_sample(arm: str, law: OutcomeLaw, rng: np.random.Generator, size: int) -> tuple[Array, Array]:
-    """``size`` rewards and costs, each checked."""
+    """``size`` rewards and costs, each of which is checked to lie in [0, 1]."""
     rewards, costs = law.sample(rng, size)
     for quantity, values in (("reward", rewards), ("cost", costs)):
         if np.shape(values) != (size,):

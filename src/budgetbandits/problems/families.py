@@ -30,9 +30,10 @@ from budgetbandits.registry import Registry
 from budgetbandits.validation import integer, number, within
 
 FIVE_VALUES = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Outcomes of the multinomial families."""
 
 ATTEMPTS_MAX = 100_000
-"""Draws until a range of means is given up."""
+"""Most draws that look for a law whose mean lies in the range."""
 
 # --- one law, its mean in a range -------------------------------------------------------------------------------------
 
@@ -43,7 +44,7 @@ def _uniform_bernoulli(rng: np.random.Generator, low: float, high: float) -> Law
 
 
 def _uniform_multinomial(rng: np.random.Generator, low: float, high: float) -> Law:
-    """Dirichlet(1) weights on 0, ¼, ½, ¾, 1, of those with a mean in the range."""
+    """Dirichlet(1) weights on 0, ¼, ½, ¾, 1, drawn again until the mean lies in the range."""
     support = np.array(FIVE_VALUES)
     for _ in range(ATTEMPTS_MAX):
         weights = rng.dirichlet(np.ones(5), size=8)
@@ -61,23 +62,23 @@ def _uniform_beta(rng: np.random.Generator, low: float, high: float) -> Law:
 
 
 Family = Callable[[np.random.Generator, float, float], Law]
-"""Draws a law whose mean lies in a range."""
+"""A function that draws a law whose mean lies in a range."""
 
 FAMILIES: dict[str, Family] = {
     "uniform-bernoulli": _uniform_bernoulli,
     "uniform-multinomial": _uniform_multinomial,
     "uniform-beta": _uniform_beta,
 }
-"""The package's own."""
+"""The families of the package that draw law by law, by name."""
 
 KNOWN_FAMILIES: Registry[Family] = Registry("family", FAMILIES, "budgetbandits.families")
-"""These, and those from outside the package."""
+"""The families that draw law by law: those of the package and those from outside it."""
 
 
 # --- all arms together ------------------------------------------------------------------------------------------------
 
 ArmsFamily = Callable[[np.random.Generator, int], list[OutcomeLaw]]
-"""Draws the laws of all arms of a problem."""
+"""A function that draws the laws of all arms of a problem."""
 
 
 def _paired(rewards: list[Law], costs: list[Law]) -> list[OutcomeLaw]:
@@ -94,7 +95,7 @@ def heyden_bernoulli(rng: np.random.Generator, arms: int) -> list[OutcomeLaw]:
 
 
 def heyden_lattice(rng: np.random.Generator, arms: int) -> list[OutcomeLaw]:
-    """On 0, ¼, ½, ¾, 1 with five weights from U(0, 1), made to sum to 1: Heyden et al. 2024."""
+    """Five values 0, ¼, ½, ¾, 1 with weights from U(0, 1), scaled to sum to 1: Heyden et al. 2024."""
 
     def laws() -> list[Law]:
         return [Lattice(FIVE_VALUES, row) for row in rng.uniform(size=(arms, 5)).tolist()]
@@ -136,8 +137,8 @@ def rare_expensive(rng: np.random.Generator, arms: int) -> list[OutcomeLaw]:
 
 
 def _trap(rng: np.random.Generator) -> OutcomeLaw:
-    """Costs 0.02, and 1 with a chance of 5 to 10 %; pays as much per cost as a poor arm, and more than three times
-    that until the rare cost has come."""
+    """An arm that costs 0.02, and 1 with a probability of 5 to 10 %. It pays as much per cost as a poor arm, and more
+    than three times as much until the rare cost comes."""
     rare = rng.uniform(0.05, 0.1)
     reward = rng.uniform(0.2, 0.5) * (0.02 * (1.0 - rare) + rare)
     rewards, costs = ((1.0, reward), (0.0, 1.0 - reward)), ((0.02, 1.0 - rare), (1.0, rare))
@@ -165,11 +166,11 @@ def unit_costs(rng: np.random.Generator, arms: int) -> list[OutcomeLaw]:
 
 
 def _shuffled(rng: np.random.Generator, laws: list[OutcomeLaw]) -> list[OutcomeLaw]:
-    """In random order, so that no policy gains by pulling arms in theirs."""
+    """The laws in random order, so that no policy gains from the order of the arms."""
     return [laws[place] for place in rng.permutation(len(laws))]
 
 
-ARMS_FAMILIES: dict[str, ArmsFamily] = {
+ARMS_FAMILIES: dict[str, ArmsFamily] = {  # the families that draw all arms together, by name
     "heyden-bernoulli": heyden_bernoulli,
     "heyden-lattice": heyden_lattice,
     "heyden-beta": heyden_beta,
@@ -186,7 +187,7 @@ ARMS_FAMILIES: dict[str, ArmsFamily] = {
 
 
 def family(name: str, arms: int, seed: int, low: float = 0.0, high: float = 1.0) -> Problem:
-    """A random problem of a named family; in ``uniform-…``, rewards and costs are independent and arms alike in law.
+    """A random problem of a named family. In ``uniform-…``, all rewards and costs are drawn independently and alike.
 
     ``uniform-bernoulli`` draws each mean from U(low, high). ``uniform-multinomial`` puts Dirichlet(1) weights on
     0, ¼, ½, ¾, 1 and keeps those whose mean lies in the range. ``uniform-beta`` draws the mean from U(low, high) and
@@ -207,7 +208,7 @@ def family(name: str, arms: int, seed: int, low: float = 0.0, high: float = 1.0)
 
 
 def check_family(name: str, arms: int, seed: int, low: float, high: float) -> None:
-    """Refuse what `family` cannot draw."""
+    """Raise an error if `family` cannot draw such a problem."""
     if name not in ARMS_FAMILIES and name not in KNOWN_FAMILIES:
         raise BadParameter(f"unknown family {name!r}; choose one of {', '.join([*KNOWN_FAMILIES, *ARMS_FAMILIES])}")
     integer("arms", arms, 2)
@@ -236,10 +237,10 @@ def two_gap(arms: int, reward_gap: float, cost_gap: float) -> Problem:
 # --- streams with features --------------------------------------------------------------------------------------------
 
 REWARD_EFFECT, COST_EFFECT = 0.12, 0.4
-"""How much features move an arm's mean reward, and the logarithm of its mean cost: the standard deviations."""
+"""Standard deviations of an arm's mean reward, and of the logarithm of its mean cost, due to features."""
 
 COMMON_EFFECT = 0.5
-"""The share of these variances that is common to all arms."""
+"""Share of the variance due to features that is common to all arms."""
 
 
 def linear(features: int, arms: int, seed: int, useless: int = 0) -> LinearStream:

@@ -44,47 +44,47 @@ from budgetbandits.numerics.arrays import Array
 from budgetbandits.problems.problem import SMALLEST_COST, check_distinct, check_keys, check_name, parsed, read_file
 from budgetbandits.validation import FileKey, within
 
-SPREADS = {
+SPREADS = {  # keys of a stream for the spreads of outcomes
     "reward_spread": FileKey("number", "1 for rewards of 0 or 1, less for Beta laws, 0 for their means.", "1"),
     "cost_spread": FileKey("number", "The standard deviation of a cost, as a share of its mean.", "0.5"),
 }
-KEYS = {
+KEYS = {  # keys of a stream
     "features": FileKey("list of tables", "The features, each under a line [[features]]."),
     "arms": FileKey("list of tables", "The arms, each under a line [[arms]]; at least two."),
     **SPREADS,
 }
-FEATURE_KEYS = {
+FEATURE_KEYS = {  # keys of a feature
     "name": FileKey("text", "Its name."),
     "law": FileKey("text", "How it is drawn: normal, or bernoulli for 0 and 1."),
     "mean": FileKey("number", "Its mean.", "0 for normal, 0.5 for bernoulli"),
     "spread": FileKey("number", "Its standard deviation, if it is normal.", "1"),
 }
-ARM_KEYS = {
+ARM_KEYS = {  # keys of an arm
     "name": FileKey("text", "Its name."),
     "reward": FileKey("line", "Its mean reward: level + slopes · features, clipped to [0, 1]."),
     "cost": FileKey("line", "Its mean cost: level × exp(slopes · features), clipped to (0, 1]."),
 }
-LINE_KEYS = {
+LINE_KEYS = {  # keys of a mean that is linear in the features
     "level": FileKey("number", "The value where all features are 0."),
     "slopes": FileKey("table", "A number for each feature by name; one that is left out is 0.", "all 0"),
 }
 
 LARGEST = 1e9
-"""Levels, slopes, and means and spreads of features are numbers up to this."""
+"""Largest absolute value of levels, slopes, and the means and spreads of features."""
 
 COST_VARIANCE_MAX = 0.5
 """The largest variance of a cost, in units of that of a Bernoulli law with its mean."""
 
 TYPICAL_REQUESTS = 32_768
-"""The sample of requests that stands for all: see `LinearStream.typical_rows`."""
+"""Size of the sample of requests that represents all: see `LinearStream.typical_rows`."""
 
 BATCH = 256
-"""Requests whose features are drawn at once."""
+"""Number of requests whose features are drawn at once."""
 
 
 @dataclass(frozen=True)
 class NormalFeature:
-    """A feature with a normal law.
+    """A feature with a normal distribution.
 
     name    the name of the feature
     mean    its mean
@@ -136,7 +136,7 @@ class BernoulliFeature:
 
 
 Feature = NormalFeature | BernoulliFeature
-FEATURE_LAWS: dict[str, type[NormalFeature] | type[BernoulliFeature]] = {
+FEATURE_LAWS: dict[str, type[NormalFeature] | type[BernoulliFeature]] = {  # the laws of features, by kind
     kind.kind: kind for kind in (NormalFeature, BernoulliFeature)
 }
 
@@ -145,8 +145,8 @@ FEATURE_LAWS: dict[str, type[NormalFeature] | type[BernoulliFeature]] = {
 class LinearArm:
     """An arm whose means follow the features: the levels at features of 0, and a slope for each feature, in order.
 
-    reward, reward_slopes  of the mean reward
-    cost, cost_slopes      of the mean cost; the slopes are those of its logarithm
+    reward, reward_slopes  level and slopes of the mean reward
+    cost, cost_slopes      level of the mean cost, and slopes of its logarithm
     """
 
     name: str
@@ -170,10 +170,10 @@ class LinearArm:
 class LinearStream:
     """Requests with features, and at least two arms whose means are linear in them.
 
-    features       the law of each feature, which are independent; there may be none
-    arms           with a slope for each feature
-    reward_spread  of rewards around their mean, 1 for those that are 0 or 1
-    cost_spread    of costs around their mean, as a share of it
+    features       the law of each feature; they are independent, and there may be none
+    arms           the arms, with a slope for each feature
+    reward_spread  spread of rewards around their mean, 1 for rewards of 0 or 1
+    cost_spread    spread of costs around their mean, as a share of the mean
 
     >>> long = NormalFeature("log_length", mean=5.0)
     >>> arms = LinearArm("a", 0.5, 0.1, (0.0,), (0.0,)), LinearArm("b", 0.1, 0.2, (0.1,), (0.0,))
@@ -215,12 +215,12 @@ class LinearStream:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The arms."""
+        """The arms by name, in order."""
         return tuple(arm.name for arm in self.arms)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """The names of the features, in order."""
+        """The features by name, in order."""
         return tuple(feature.name for feature in self.features)
 
     def __len__(self) -> int:
@@ -251,11 +251,10 @@ class LinearStream:
         )
 
     def typical_rows(self) -> Array:
-        """The features of `TYPICAL_REQUESTS` requests: a Latin hypercube sample, which has every feature's law to one
-        part in as many, always the same one.
+        """The features of `TYPICAL_REQUESTS` requests: a Latin hypercube sample, the same at every call.
 
-        A mean over it has at most about the standard error of as many independent requests, and none at all of what is
-        a sum of functions of single features.
+        A mean over it has at most about the standard error of a mean over as many independent requests, and none at all
+        for a sum of functions of single features.
         """
         rng = np.random.default_rng(self.identity)
         rows = np.zeros((TYPICAL_REQUESTS, len(self.features)))
@@ -284,7 +283,7 @@ class LinearStream:
             yield from levels
 
     def outcome(self, arm: int, row: Array, rng: np.random.Generator) -> tuple[float, float]:
-        """What this arm pays and costs for a request with these features."""
+        """Draw the reward and the cost of this arm for a request with these features."""
         reward, cost = (float(means[arm]) for means in self.means(row))
         wide = COST_VARIANCE_MAX * cost * (1.0 - cost)
         return (
@@ -305,7 +304,7 @@ class LinearStream:
         lines = [f"reward_spread = {self.reward_spread!r}", f"cost_spread = {self.cost_spread!r}"]
         lines += [] if self.features else ["features = []"]
         for feature in self.features:
-            numbers = [f"{each.name} = {getattr(feature, each.name)!r}" for each in fields(feature)[1:]]
+            numbers = [f"{attribute.name} = {getattr(feature, attribute.name)!r}" for attribute in fields(feature)[1:]]
             lines += ["[[features]]", f"name = {_text(feature.name)}", f"law = {_text(feature.kind)}", *numbers]
         for arm in self.arms:
             lines += ["[[arms]]", f"name = {_text(arm.name)}"]
@@ -328,7 +327,7 @@ class LinearStream:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> LinearStream:
-        """Like `from_toml`, from a parsed document."""
+        """Read a stream from a parsed TOML document; see `from_toml`."""
         check_keys(document, KEYS, "a stream with features")
         spreads = {name: document[name] for name in SPREADS if name in document}
         features = tuple(_parse_feature(entry) for entry in _tables(document, "features"))
@@ -342,7 +341,7 @@ class LinearStream:
 
 
 def _beta(rng: np.random.Generator, mean: float, variance: float) -> float:
-    """A draw of the Beta law in [0, 1] with this mean and variance; the ends are Bernoulli and fixed."""
+    """Draw from the Beta law with this mean and variance; at the extreme variances it is Bernoulli or constant."""
     widest = mean * (1.0 - mean)
     if variance >= widest:
         return float(rng.random() < mean)
@@ -373,14 +372,16 @@ def _parse_feature(entry: dict[str, Any]) -> Feature:
     if not isinstance(law, str) or law not in FEATURE_LAWS:
         raise ProblemError(f"feature {entry['name']!r}: law is {law!r:.40}; choose one of {', '.join(FEATURE_LAWS)}")
     kind = FEATURE_LAWS[law]
-    check_keys(entry, ("law", *(each.name for each in fields(kind))), f"feature {entry['name']!r}, with a {law} law,")
+    check_keys(
+        entry, ("law", *(attribute.name for attribute in fields(kind))), f"feature {entry['name']!r}, with a {law} law,"
+    )
     return kind(**{key: value for key, value in entry.items() if key != "law"})
 
 
 def _parse_arm(entry: dict[str, Any], features: list[str]) -> LinearArm:
     where = f"arm {entry['name']!r}"
     check_keys(entry, ARM_KEYS, where)
-    found: list[tuple[Any, tuple[Any, ...]]] = []
+    lines: list[tuple[Any, tuple[Any, ...]]] = []
     for kind in ("reward", "cost"):
         mean = entry.get(kind)
         if not isinstance(mean, dict) or "level" not in mean or not isinstance(mean.get("slopes", {}), dict):
@@ -394,8 +395,8 @@ def _parse_arm(entry: dict[str, Any], features: list[str]) -> LinearArm:
                     f"{where}: {kind} has a slope for {name!r:.40}, which is no feature; the features are "
                     f"{', '.join(features) or 'none'}"
                 )
-        found.append((mean["level"], tuple(slopes.get(name, 0.0) for name in features)))
-    (reward, reward_slopes), (cost, cost_slopes) = found
+        lines.append((mean["level"], tuple(slopes.get(name, 0.0) for name in features)))
+    (reward, reward_slopes), (cost, cost_slopes) = lines
     return LinearArm(entry["name"], reward, cost, reward_slopes, cost_slopes)
 
 

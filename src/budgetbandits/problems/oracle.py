@@ -22,9 +22,10 @@ from budgetbandits.problems.problem import Arm, Problem
 from budgetbandits.validation import within
 
 LARGEST_DENOMINATOR = 10_000
-"""Costs are recognised as fractions with denominators up to this."""
+"""Largest denominator of a cost that is recognised as a fraction."""
 
 MOST_STEPS = 20_000_000
+"""Most steps of a budget that the dynamic program goes through."""
 
 
 def ratios(problem: Problem) -> Array:
@@ -33,7 +34,7 @@ def ratios(problem: Problem) -> Array:
 
 
 def best_ratio(problem: Problem) -> float:
-    """ρ*: the largest mean reward per mean cost.
+    """The best ratio ρ*: the largest mean reward per mean cost.
 
     >>> best_ratio(Problem.bernoulli([0.3, 0.6], [0.2, 0.8]))
     1.4999999999999998
@@ -52,14 +53,14 @@ def best_arms(problem: Problem) -> NDArray[np.int64]:
 
 
 def gaps(problem: Problem) -> Array:
-    """Δ: how much less each arm earns per cost than the best; exactly 0 for the best arms."""
+    """The gaps Δ: how much less each arm earns per cost than the best arm; exactly 0 for the best arms."""
     gap = best_ratio(problem) - ratios(problem)
     gap[best_arms(problem)] = 0.0
     return gap
 
 
 def reward_bounds(problem: Problem, budget: float) -> tuple[float, float]:
-    """Lemma 1: R* lies between these two; they are equal for Bernoulli arms and a whole budget.
+    """Lower and upper bound on R* by Lemma 1; they are equal for Bernoulli arms and a whole budget.
 
     >>> reward_bounds(Problem.bernoulli([0.5, 0.5], [0.25, 0.5]), 100)
     (200.0, 200.0)
@@ -72,27 +73,27 @@ def reward_bounds(problem: Problem, budget: float) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The exact optimum at one budget, next to the reward of the best arm alone."""
+    """The exact optimum at one budget, and the reward of the best arm alone."""
 
     budget: float
     step: float
     reward: float
-    """R*: the expected reward of the best policy of all."""
+    """Expected reward R* of an optimal policy."""
     best_arm_reward: float
-    """The expected reward of pulling the best arm forever (the best of them if several have ratio ρ*)."""
+    """Expected reward of pulling the best arm only; of several best arms, the one that earns most."""
     ratio: float
-    """ρ*."""
+    """The best ratio ρ*."""
     choice: NDArray[np.int64]
-    """The arm the best policy pulls with 1, 2, … steps of budget left."""
+    """Arm that an optimal policy pulls with 1, 2, … steps of budget left."""
 
     @property
     def gain(self) -> float:
-        """The reward of the best policy beyond the best arm's; Lemma 1: never more than 2ρ*."""
+        """The extra reward of an optimal policy over the best arm; at most 2ρ* by Lemma 1."""
         return self.reward - self.best_arm_reward
 
 
 def optimum(problem: Problem, budget: float) -> Optimum:
-    r"""R* by dynamic programming; costs must be multiples of one step, such as 0, ¼, ½, ¾, 1.
+    r"""The optimum R* by dynamic programming; costs must be multiples of one step, such as 0, ¼, ½, ¾, 1.
 
     With $V(b)$ the optimum with $b$ steps left, and for each arm $p_k$ the probability of a cost of $k$ steps and $r_k$
     the expected reward given it, $V(b)$ is the largest over the arms of
@@ -158,7 +159,7 @@ def cost_step(problem: Problem) -> Fraction:
 
 
 def cost_atoms(arm: Arm) -> tuple[Array, Array, Array]:
-    """The costs an arm can have, how likely each is, and the mean reward that comes with it."""
+    """The possible costs of an arm, their probabilities, and the mean reward given each cost."""
     atoms = arm.law.cost_atoms()
     if atoms is None:
         raise NotALattice(
@@ -170,7 +171,7 @@ def cost_atoms(arm: Arm) -> tuple[Array, Array, Array]:
 
 
 def by_steps(arms: Sequence[tuple[Array, Array, Array]], step: Fraction) -> tuple[Array, Array]:
-    """How likely each arm costs 0, 1, … steps, and the mean reward with that cost times how likely it is."""
+    """The probability that each arm costs 0, 1, … steps, and the mean reward given that cost times its probability."""
     chances, earned = np.zeros((2, len(arms), int(1 / step) + 1))
     for number, (levels, probability, reward) in enumerate(arms):
         at = np.rint(levels / float(step)).astype(int)

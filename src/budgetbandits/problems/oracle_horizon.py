@@ -25,7 +25,7 @@ from budgetbandits.problems.streams import Environment, RequestStream
 from budgetbandits.validation import within
 
 MOST_CELLS = 200_000_000
-"""Requests times steps of the budget that the dynamic program goes through."""
+"""Most requests times steps of the budget that the dynamic program goes through."""
 
 
 def fluid_mix(problem: Problem, budget: float, horizon: float) -> Mix:
@@ -36,11 +36,11 @@ def fluid_mix(problem: Problem, budget: float, horizon: float) -> Mix:
 
 
 def fluid_reward(problem: Environment, budget: float, horizon: float) -> float:
-    """The mean reward of that mix; where its cheapest part cannot be paid for all requests, ρ* for all the money.
-    Of a request stream, what its plan earns; where requests have features, see `fluid_requests`.
+    """The fluid bound: the mean reward of the best mix or, for a request stream, of the best plan.
 
-    No policy earns more where costs never overdraw the budget, such as costs 0 and 1 with a whole budget; in general
-    no policy earns more than this at a budget larger by 1.
+    Where not even the cheapest mix can be paid for every request, it is ρ* times the budget. `fluid_requests` has the
+    bound for requests with features. No policy earns more where costs never overdraw the budget, such as costs 0 and 1
+    with a whole budget; in general no policy earns more than the bound at a budget larger by 1.
 
     >>> problem = Problem.bernoulli([0.2, 0.8], [0.1, 0.5])
     >>> round(fluid_reward(problem, budget=30, horizon=100), 6), round(fluid_reward(problem, 5, 100), 6)
@@ -57,7 +57,7 @@ def fluid_reward(problem: Environment, budget: float, horizon: float) -> float:
 
 
 def fluid_plan(stream: RequestStream, budget: float, horizon: float) -> Array:
-    """How often the best player, who knows every law and when it changes, pulls each arm, as (part, arm).
+    """Mean pulls of the best player, who knows every law and when it changes, as (part, arm).
 
     The linear program over mean pulls x: of the n requests of a phase the share f is answered, those of its segments
     alike, and what is answered costs at most the budget. The game ends when the money is spent, so the probability that
@@ -82,19 +82,19 @@ def fluid_plan(stream: RequestStream, budget: float, horizon: float) -> Array:
     for phase in range(1, phases):
         limits[phase, parts * arms + phase - 1 : parts * arms + phase + 1] = -1.0, 1.0
     most = [(0.0, np.inf if available else 0.0) for available in stream.available_arms.ravel()] + [(0.0, 1.0)] * phases
-    found = linprog(
+    solution = linprog(
         -np.concatenate([stream.reward_means.ravel(), np.zeros(phases)]),
         A_ub=limits, b_ub=[budget, *np.zeros(phases - 1)], A_eq=answered, b_eq=np.zeros(parts), bounds=most,
     )  # fmt: skip
-    if not found.success or found.x is None:
+    if not solution.success or solution.x is None:
         raise BadParameter(
-            f"the linear program of this request stream was not solved ({found.message}); use fewer parts"
+            f"the linear program of this request stream was not solved ({solution.message}); use fewer parts"
         )
-    return np.asarray(found.x[: parts * arms].reshape(parts, arms))
+    return np.asarray(solution.x[: parts * arms].reshape(parts, arms))
 
 
 class RequestPlan(NamedTuple):
-    """The best player of requests with features, who knows every law.
+    """The plan of the best player for requests with features, who knows every law.
 
     reward  the fluid bound: what the best answers earn
     price   the price on money λ: each request is answered by the arm with the largest mean reward − λ × mean cost
@@ -108,7 +108,7 @@ class RequestPlan(NamedTuple):
 
 @lru_cache(maxsize=64)
 def fluid_requests(stream: LinearStream, budget: float, horizon: float) -> RequestPlan:
-    """The program over requests, in which each has its own means: no policy earns more, but for the last pull.
+    """The fluid bound where each request has its own means: no policy earns more, but for the last pull.
 
     The mean over features is one over the 32,768 requests of `LinearStream.typical_rows`. By duality the bound is
     λB + T E max (r − λc): its error is that of a mean over these requests, and λ need not be exact. For streams of the
@@ -141,15 +141,15 @@ class PacedOptimum:
     horizon: int
     step: float
     reward: float
-    """The expected reward of the best policy of all."""
+    """Expected reward of an optimal policy."""
     values: Array
-    """The same with 0, 1, … steps of the budget left, before the first request."""
+    """Expected rewards of an optimal policy with 0, 1, … steps of the budget, before the first request."""
     choice: NDArray[np.int64]
-    """The arm the best policy pulls first with 0, 1, … steps left."""
+    """Arm that an optimal policy pulls first, with 0, 1, … steps of the budget."""
 
 
 def paced_optimum(problem: Problem, budget: float, horizon: int) -> PacedOptimum:
-    """The most that any policy earns with this budget in ``horizon`` requests, by dynamic programming.
+    """The exact optimum with this budget and ``horizon`` requests, by dynamic programming.
 
     With V_n(b) the optimum with n requests to come and b steps of money, and for each arm p_k the probability of a
     cost of k steps and r_k the expected reward given it,

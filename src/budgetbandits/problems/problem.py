@@ -34,12 +34,13 @@ from budgetbandits.problems.distributions import (
 from budgetbandits.problems.records import Records, read_csv, read_table
 from budgetbandits.validation import FileKey, positive, within
 
-T = TypeVar("T")
+T = TypeVar("T")  # what a file is read as
 
-UNITS = {
+UNITS = {  # keys of a problem for the units of recorded outcomes
     "reward_max": FileKey("number", "A reward of 1, in the units of the recorded outcomes.", "1"),
     "cost_max": FileKey("number", "A cost of 1, in these units.", "1"),
 }
+# keys of a problem, and of an arm
 KEYS = {"arms": FileKey("list of tables", "The arms, each under a line [[arms]]; at least two."), **UNITS}
 ARM_KEYS = {
     "name": FileKey("text", "Its name, different from those of the other arms."),
@@ -50,14 +51,14 @@ ARM_KEYS = {
 }
 
 SMALLEST_COST = 1e-12
-"""Mean costs below this are as good as 0: no game would end."""
+"""Smallest mean cost that is allowed: with less, a game would not end."""
 
 
 @dataclass(frozen=True)
 class Arm:
-    """A name, the law of rewards and costs, and the largest possible cost if players know it.
+    """An arm: its name, the law of its rewards and costs, and its largest possible cost if players know it.
 
-    Where every arm has a ``cost_max``, policies that can learn an arm's costs on its own scale.
+    If every arm has a ``cost_max``, policies that are able to do so learn an arm's costs on its own scale.
     """
 
     name: str
@@ -85,17 +86,17 @@ class Arm:
 
     @cached_property
     def standard(self) -> bool:
-        """Whether the law is one of the package's, exactly: a problem file can hold it, and it lies in [0, 1]."""
+        """Whether the law belongs to the package, so that a problem file can hold it and it lies in [0, 1]."""
         return is_standard(self.law)
 
     def sample(self, rng: np.random.Generator, size: int) -> tuple[Array, Array]:
-        """The rewards and the costs of ``size`` pulls; a `ProblemError` if a law of your own leaves [0, 1]."""
+        """Draw the rewards and the costs of ``size`` pulls; a `ProblemError` if a law of your own leaves [0, 1]."""
         return self.law.sample(rng, size) if self.standard else checked_sample(self.name, self.law, rng, size)
 
 
 @dataclass(frozen=True, repr=False)
 class Problem:
-    """At least two arms with different names.
+    """A problem: at least two arms with different names.
 
     arms        each with its law, whose rewards and costs lie in [0, 1]
     reward_max  a reward of 1, in the units of the recorded outcomes
@@ -133,7 +134,7 @@ class Problem:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The arms, in order."""
+        """The arms by name, in order."""
         return tuple(arm.name for arm in self.arms)
 
     @cached_property
@@ -148,7 +149,7 @@ class Problem:
 
     @cached_property
     def scales(self) -> Array | None:
-        """The largest cost of each arm, if players know it of every one."""
+        """The largest cost of each arm, or None unless players know it for every arm."""
         caps = [arm.cost_max for arm in self.arms if arm.cost_max is not None]
         return np.array(caps, dtype=float) if len(caps) == len(self.arms) else None
 
@@ -194,7 +195,7 @@ class Problem:
 
     @classmethod
     def from_table(cls, table: Any, columns: Mapping[str, str] | None = None) -> Problem:
-        """The same from a mapping of columns, or from a frame of polars or pandas.
+        """The arms of a mapping of columns, or of a frame of polars or pandas, with an outcome in each row.
 
         >>> rows = {"arm": ["a", "a", "b"], "reward": [1, 0, 5], "cost": [0.02, 0.01, 0.04]}
         >>> problem = Problem.from_table(rows)
@@ -215,7 +216,7 @@ class Problem:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Problem:
-        """Like `from_toml`, from a parsed document."""
+        """Read a problem from a parsed TOML document; see `from_toml`."""
         if "parts" in document:
             raise ProblemError(
                 "this is a request stream, with [[parts]]; name a problem file, or call RequestStream.load"
@@ -268,11 +269,13 @@ class Problem:
 
 
 def check_name(what: str, name: Any) -> None:
+    """Raise a `ProblemError` unless the name is printable text."""
     if not isinstance(name, str) or not name or not name.isprintable():
         raise ProblemError(f"{what} name {name!r:.40} is not printable text; give every {what} a short name")
 
 
 def check_distinct(what: str, names: Sequence[str]) -> None:
+    """Raise a `ProblemError` if a name occurs twice."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -281,13 +284,14 @@ def check_distinct(what: str, names: Sequence[str]) -> None:
 
 
 def check_keys(table: Mapping[str, Any], keys: Collection[str], owner: str) -> None:
+    """Raise a `ProblemError` if the table has a key that is not among these."""
     for key in table:
         if key not in keys:
             raise ProblemError(f"unknown key {key!r:.40}; {owner} has {', '.join(keys)}")
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """TOML as it was written."""
+    """The document of a TOML text, or a `ProblemError`."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -307,7 +311,7 @@ def read_file(path: str | Path, parse: Callable[[str], T]) -> T:
 
 
 def recorded_arms(records: Records, top: tuple[float, float]) -> tuple[Arm, ...]:
-    """The arms that have outcomes there, which are divided by the largest reward and the largest cost."""
+    """The recorded arms; outcomes are divided by ``top``, the largest reward and the largest cost."""
     arms = []
     for number, name in enumerate(records.arms):
         rows = records.arm == number
@@ -360,7 +364,7 @@ def _write_arm(arm: Arm) -> str:
 
 
 def _toml(value: Any) -> str:
-    """The few kinds of value a problem is made of, as TOML."""
+    """A value of a problem as TOML."""
     if type(value) is float:
         return repr(value)  # what json.dumps writes, in a tenth of the time: problems are mostly numbers
     if isinstance(value, dict):
@@ -396,7 +400,7 @@ def _table(names: Sequence[str], rewards: Array, costs: Array) -> Table:
 
 
 def _headline(names: Sequence[str], ratios: Array) -> str:
-    """How many arms, and which is the best.
+    """The number of arms and the best one, as text.
 
     >>> _headline(["a", "b", "c"], np.array([1.0, 2.5, 2.0]))
     '3 arms, best b: 2.5 reward per cost, the next 2'

@@ -32,9 +32,10 @@ MEANINGS = {
 """The meanings that a column may have."""
 
 REQUIRED_MEANINGS = tuple(meaning for meaning, about in MEANINGS.items() if not about.default)
+"""The meanings that a table must have a column for."""
 
 FLAGS = {"true": 1.0, "false": 0.0}
-"""The words that a feature may be written as, in small letters or capitals."""
+"""Words that stand for a feature's value, in small letters or capitals."""
 
 
 def _no_features() -> Array:
@@ -43,7 +44,7 @@ def _no_features() -> Array:
 
 @dataclass(frozen=True)
 class Records:
-    """The rows, column by column, in the table's own units; arms, requests and segments by number.
+    """Recorded outcomes by column, in the table's own units; arms, requests and segments are numbers.
 
     features  the numbers of each row's request, as (row, feature)
     """
@@ -60,7 +61,7 @@ class Records:
 
 
 def parse_columns(text: str, meanings: Collection[str] = MEANINGS) -> dict[str, str]:
-    """Which column stands for what, from text.
+    """The columns of a table by their meaning, from text.
 
     >>> parse_columns("arm=model, cost=cost_usd")
     {'arm': 'model', 'cost': 'cost_usd'}
@@ -109,8 +110,9 @@ def csv_columns(path: str | Path) -> dict[str, Sequence[str]]:
 
 
 def read_table(table: Any, columns: Mapping[str, str] | None = None, features: Any = ()) -> Records:
-    """The records of a mapping of columns, or of a frame of polars or pandas; ``features`` is a sequence of columns, or
-    a second mapping or frame.
+    """The records of a mapping of columns, or of a frame of polars or pandas.
+
+    ``features`` is a sequence of columns, or a second mapping or frame.
 
     >>> table = {"request": [7, 7], "arm": ["a", "b"], "reward": [1, 0.5], "cost": [0.2, 3]}
     >>> records = read_table(table, features={"request": [7], "log_length": [4.5]})
@@ -138,16 +140,16 @@ def read_table(table: Any, columns: Mapping[str, str] | None = None, features: A
 
 
 def _features(table: Any, names: Sequence[str]) -> Array:
-    """These columns as (row, feature)."""
+    """The values of these columns as (row, feature)."""
     present = list(getattr(table, "columns", table))
     for name in names:
         if name not in present:
             raise ProblemError(f"no column {name!r:.60}; the columns are {', '.join(map(str, present))}")
-    made = [
+    columns = [
         numbers([FLAGS.get(str(cell).lower(), cell) for cell in table[name]], name, -LARGEST_FEATURE, LARGEST_FEATURE)
         for name in names
     ]
-    return np.column_stack(made) if made else _no_features()
+    return np.column_stack(columns) if columns else _no_features()
 
 
 def _joined(requests: Sequence[Any], table: Any, column: str) -> dict[str, Any]:
@@ -173,7 +175,7 @@ def _joined(requests: Sequence[Any], table: Any, column: str) -> dict[str, Any]:
 def named_columns(
     table: Any, columns: Mapping[str, str] | None, meanings: Collection[str], required: Sequence[str]
 ) -> dict[str, list[Any]]:
-    """The columns of a table by what they stand for: as ``columns`` says, or by their own names."""
+    """The columns of a table by their meaning: as ``columns`` says, or by their own names."""
     present = list(getattr(table, "columns", table))
     named = dict(columns or {})
     for meaning in meanings:
@@ -191,7 +193,7 @@ def named_columns(
 
 
 def numbered(values: Iterable[Any]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """The different values as text, in the order in which they first come, and each row's by number."""
+    """The distinct values as text, in order of appearance, and the number of the value of each row."""
     number: dict[str, int] = {}
     rows = [number.setdefault(str(value), len(number)) for value in values]
     return tuple(number), np.array(rows, dtype=np.int64)
@@ -199,21 +201,21 @@ def numbered(values: Iterable[Any]) -> tuple[tuple[str, ...], NDArray[np.int64]]
 
 def numbers(values: list[Any], column: str, least: float = 0.0, bound: float = math.inf) -> Array:
     """The values as finite numbers from ``least`` to ``bound``."""
-    made = np.zeros(len(values))
+    result = np.zeros(len(values))
     for row, value in enumerate(values):
         try:
-            made[row] = float(value)
+            result[row] = float(value)
         except (TypeError, ValueError):
-            made[row] = math.nan
-        if not (math.isfinite(made[row]) and least <= made[row] <= bound):
+            result[row] = math.nan
+        if not (math.isfinite(result[row]) and least <= result[row] <= bound):
             wanted = f"from {least:g} upwards" if bound == math.inf else f"between {least:g} and {bound:g}"
             raise ProblemError(f"{column} {value!r:.40} in row {row + 1} is not a number {wanted}; fix that row")
-    return made
+    return result
 
 
 @dataclass(frozen=True)
 class ReplayTable:
-    """The reward and cost that every arm would have had for every request: NaN where that was not recorded.
+    """The reward and cost of every arm for every request; NaN where they were not recorded.
 
     rewards, costs  as (request, arm), in the table's own units
     segment         the number of each request's segment; 0 if there are none
@@ -281,9 +283,11 @@ class ReplayTable:
             raise ProblemError(f"{path}: {error}") from None
 
     def without_segments(self) -> ReplayTable:
+        """The table with all requests in one segment."""
         return replace(self, segments=(), segment=np.zeros_like(self.segment))
 
     def without_features(self) -> ReplayTable:
+        """The table without the features of requests."""
         return replace(self, feature_names=())
 
 

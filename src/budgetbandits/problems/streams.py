@@ -36,20 +36,20 @@ from budgetbandits.problems.problem import UNITS, Problem, check_keys, parsed, r
 from budgetbandits.problems.records import read_csv
 from budgetbandits.validation import FileKey, integer, within
 
-KEYS = {
+KEYS = {  # keys of a part
     "from": FileKey("whole number", "The number of its first request; the first of all is 0.", "0"),
     "segment": FileKey("text", "The segment whose requests meet it.", "the only one"),
     "share": FileKey("number", "The share of that segment in the requests; those of a phase sum to 1.", "1"),
     "arms": FileKey("list of tables", "Its arms, each under a line [[parts.arms]], as in a problem file."),
     **UNITS,
 }
-ROUNDING = 1e-9
-"""Shares are floats: together they are 1 up to this."""
+SHARES_ROUNDING = 1e-9
+"""Largest difference from 1 of a sum of shares that counts as a floating-point error."""
 
 
 @dataclass(frozen=True)
 class StreamPart:
-    """The problem of the requests of one segment in one phase.
+    """A part of a stream: the problem of the requests of one segment in one phase.
 
     problem  its arms and their laws
     first    the number of the first request of its phase; the first of all is 0
@@ -73,7 +73,7 @@ class StreamPart:
 
 @dataclass(frozen=True, repr=False)
 class RequestStream:
-    """Parts in the order of their phases; every phase has the same segments, in the same order.
+    """A request stream: parts in the order of their phases, each phase with the same segments in the same order.
 
     >>> before, after = Problem.bernoulli([0.2, 0.8], [0.1, 0.5]), Problem.bernoulli([0.2, 0.8], [0.1, 0.25])
     >>> stream = RequestStream.phases([(0, before), (500, after)])
@@ -102,7 +102,7 @@ class RequestStream:
                     f"{', '.join(map(repr, self.segments))}; list the same segments in every phase, in one order"
                 )
             total = math.fsum(part.share for part in phase)
-            if abs(total - 1.0) > ROUNDING:
+            if abs(total - 1.0) > SHARES_ROUNDING:
                 raise ProblemError(f"the shares from {first} on sum to {total:g}; let them sum to 1")
         for unit in UNITS:
             if len({getattr(part.problem, unit) for part in self.parts}) > 1:
@@ -110,17 +110,17 @@ class RequestStream:
 
     @classmethod
     def phases(cls, phases: Iterable[tuple[int, Problem]]) -> RequestStream:
-        """One segment, and another problem from each of these requests on."""
+        """A stream with one segment whose problem changes at each of these requests."""
         return cls(tuple(StreamPart(problem, first) for first, problem in phases))
 
     @classmethod
     def of_segments(cls, segments: Mapping[str, tuple[float, Problem]]) -> RequestStream:
-        """One phase: the share of each segment, and its problem."""
+        """A stream with one phase, by the share and the problem of each segment."""
         return cls(tuple(StreamPart(problem, 0, name, share) for name, (share, problem) in segments.items()))
 
     @classmethod
     def from_csv(cls, path: str | Path, columns: Mapping[str, str] | None = None) -> RequestStream:
-        """The segments of a CSV file with an outcome in each row: columns arm, reward, cost and segment.
+        """A stream with the segments of a CSV file, whose columns are arm, reward, cost and segment.
 
         A pull has one of the recorded pairs of reward and cost of its arm and segment, all equally likely; a segment's
         share is its share of the rows.
@@ -159,12 +159,12 @@ class RequestStream:
         return len(self.names)
 
     def __repr__(self) -> str:
-        said = [f"{len(self)} arms"]
+        facts = [f"{len(self)} arms"]
         if len(self.firsts) > 1:
-            said.append(f"phases from {', '.join(map(str, self.firsts))}")
+            facts.append(f"phases from {', '.join(map(str, self.firsts))}")
         if len(self.segments) > 1:
-            said.append(f"segments {', '.join(self.segments)}")
-        return f"RequestStream({', '.join(said)})"
+            facts.append(f"segments {', '.join(self.segments)}")
+        return f"RequestStream({', '.join(facts)})"
 
     @cached_property
     def available_arms(self) -> NDArray[np.bool_]:
@@ -179,17 +179,17 @@ class RequestStream:
 
     @cached_property
     def reward_means(self) -> Array:
-        """As (part, arm); 0 for an arm that a part does not have."""
+        """The mean rewards as (part, arm); 0 for an arm that a part does not have."""
         return self._by_part(lambda problem: problem.reward_means)
 
     @cached_property
     def cost_means(self) -> Array:
-        """As (part, arm); 0 for an arm that a part does not have."""
+        """The mean costs as (part, arm); 0 for an arm that a part does not have."""
         return self._by_part(lambda problem: problem.cost_means)
 
     @cached_property
     def scales(self) -> Array | None:
-        """The largest cost of each arm in any part, if players know it of every one."""
+        """The largest cost of each arm in any part, or None unless players know it for every arm."""
         if any(part.problem.scales is None for part in self.parts):
             return None
         return np.asarray(self._by_part(lambda problem: np.asarray(problem.scales)).max(axis=0))
@@ -245,7 +245,7 @@ class RequestStream:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> RequestStream:
-        """Like `from_toml`, from a parsed document."""
+        """Read a stream from a parsed TOML document; see `from_toml`."""
         entries = document.get("parts")
         if set(document) != {"parts"} or not isinstance(entries, list):
             raise ProblemError("a request stream holds nothing but [[parts]]; write each part under such a line")
@@ -272,7 +272,7 @@ def from_toml(text: str) -> Environment:
 
 
 def load(path: str | Path) -> Environment:
-    """Read a TOML file that holds any of them."""
+    """Read a TOML file that holds a problem or a stream."""
     return read_file(path, from_toml)
 
 
@@ -291,25 +291,28 @@ def _parse_part(entry: Any) -> StreamPart:
 
 
 Environment = Problem | RequestStream | LinearStream
-"""Anything that a policy may be played on."""
+"""Anything that a policy may be played on: a problem or a stream."""
 
 
 # --- drift: a problem before and after a change -----------------------------------------------------
 
 
 def scaled(problem: Problem, arm: str, *, reward: float = 1.0, cost: float = 1.0) -> Problem:
-    """The problem with every reward and cost of one arm multiplied, as after a change of its price."""
+    """The problem with all rewards and costs of one arm multiplied by factors, as after a change of its price."""
     for what, factor in (("reward", reward), ("cost", cost)):
         within(what, factor, 0.0, 1.0, hint=", so that outcomes stay in [0, 1]")
     _check_arm(problem, arm)
-    arms = [replace(each, law=_times(each.law, reward, cost)) if each.name == arm else each for each in problem.arms]
+    arms = [
+        replace(member, law=_times(member.law, reward, cost)) if member.name == arm else member
+        for member in problem.arms
+    ]
     return replace(problem, arms=tuple(arms))
 
 
 def without(problem: Problem, arm: str) -> Problem:
     """The problem without this arm."""
     _check_arm(problem, arm)
-    return replace(problem, arms=tuple(each for each in problem.arms if each.name != arm))
+    return replace(problem, arms=tuple(member for member in problem.arms if member.name != arm))
 
 
 def _check_arm(problem: Problem, arm: str) -> None:
@@ -360,7 +363,7 @@ DRIFTS: dict[str, Callable[[Problem, int], RequestStream]] = {
     "quality-drop": quality_drop,
     "new-arm": new_arm,
 }
-"""Changes that may happen to a problem at a request, by name."""
+"""Changes of a problem at some request, by name."""
 
 
 def drifting(problem: Problem, drift: str, request: int) -> RequestStream:

@@ -42,7 +42,7 @@ class Report:
     policy: str
     findings: list[Finding] = field(default_factory=list)
     engine: Engine | None = None
-    """What plays the policy in simulations and studies, and why not a faster one; None if that breaks off."""
+    """The engine that plays the policy in simulations and studies, and why not a faster one; None if that fails."""
 
     @property
     def broken(self) -> list[Finding]:
@@ -51,11 +51,11 @@ class Report:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing is broken."""
+        """Whether no check is broken."""
         return not self.broken
 
     def assert_holds(self) -> None:
-        """Raise an AssertionError with everything that is broken."""
+        """Raise an AssertionError that lists the broken checks, if there are any."""
         if self.broken:
             raise AssertionError("\n".join([self.policy, *(f"  {finding}" for finding in self.broken)]))
 
@@ -64,7 +64,7 @@ class Report:
 
 
 def check_policy(policy: Policy, tell: Callable[[Finding], None] | None = None) -> Report:
-    """The whole contract and the engines, in about a minute; ``tell`` hears each finding as it comes."""
+    """Check the whole contract and the engines, in about a minute; ``tell`` is called with each finding."""
     if policy.name not in POLICY_REGISTRY:
         add_policy(type(policy))  # its text must be readable
     report = Report(policy.spec)

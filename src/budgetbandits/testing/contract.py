@@ -21,14 +21,19 @@ from budgetbandits.policies.epsilon_first import EpsilonFirst
 from budgetbandits.policies.index import IndexPolicy
 
 BUDGET = 10.0**9
+"""Budget of a game that no check spends."""
+
 ROUNDS = 100_000
-"""Of the long game."""
+"""Rounds of the long game."""
 
 FEATURE_NAMES = ("x", "y", "z")
+"""Names of the features of a request, for policies that use features."""
+
 FEATURES = len(FEATURE_NAMES)
-"""Of each request, for policies that look at them."""
+"""Number of features of a request."""
 
 Check = Callable[[Policy], str | None]
+"""A check of a policy: raises `Violation`, or returns why it does not apply."""
 
 
 class Violation(AssertionError):
@@ -36,23 +41,24 @@ class Violation(AssertionError):
 
 
 def expect(kept: bool, otherwise: str) -> None:
+    """Raise a `Violation` with this message unless the promise is kept."""
     if not kept:
         raise Violation(otherwise)
 
 
 def knowledge(arms: int, budget: float = BUDGET) -> Knowledge:
-    """All that a policy may need."""
+    """Everything that a policy may need to know beforehand, for this number of arms."""
     return Knowledge(budget, horizon=10.0**9, cost_floor=0.1, costs=np.linspace(0.2, 0.9, arms), features=FEATURES)
 
 
 def feedback(rng: np.random.Generator) -> tuple[float, float]:
-    """Any outcome a law can produce: the ends, the middle, and numbers that are almost 0 or 1."""
+    """Draw a reward and a cost such as any law may produce: 0, 1, numbers between, some of them almost 0 or 1."""
     reward, cost = rng.choice([0.0, 1.0, rng.random(), 1e-12, 1.0 - 1e-12], size=2)
     return float(reward), float(cost)
 
 
 def any_request(policy: Policy, world: np.random.Generator) -> tuple[Request, ...]:
-    """Nothing for most policies. One that looks at features gets numbers, or a single 1, or does not know them."""
+    """Draw a request: empty for most policies. One that uses features gets numbers, a single 1, or unknown features."""
     if not policy.uses_features:
         return ()
     kinds = None, world.normal(size=FEATURES), np.eye(FEATURES)[world.integers(FEATURES)]
@@ -60,7 +66,7 @@ def any_request(policy: Policy, world: np.random.Generator) -> tuple[Request, ..
 
 
 def choose(policy: Policy, state: State, rng: np.random.Generator, *request: Request) -> int:
-    """An arm: there is money for any."""
+    """The arm that the policy chooses; a `Violation` if it chooses none, since there is money for any."""
     arm = policy.choose(state, rng, *request)
     if arm is None:
         raise Violation("choose stops although the budget is nearly infinite")
@@ -68,7 +74,7 @@ def choose(policy: Policy, state: State, rng: np.random.Generator, *request: Req
 
 
 def play(policy: Policy, state: State, rng: np.random.Generator, world: np.random.Generator, rounds: int) -> list[int]:
-    """The arms of this many rounds."""
+    """Play this many rounds and return the chosen arms."""
     chosen = []
     for _ in range(rounds):
         request = any_request(policy, world)
@@ -79,7 +85,7 @@ def play(policy: Policy, state: State, rng: np.random.Generator, world: np.rando
 
 
 def _generators() -> tuple[np.random.Generator, np.random.Generator]:
-    """The policy's and the world's."""
+    """The random generators of the policy and of the world."""
     return np.random.default_rng(1), np.random.default_rng(2)
 
 
@@ -91,12 +97,13 @@ def _arrays(state: State) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def same_seed_same_choices(policy: Policy) -> None:
+    """Two games with equal generators have the same choices."""
     games = [play(policy, policy.start(7, knowledge(7)), *_generators(), 300) for _ in range(2)]
     expect(games[0] == games[1], "two games with the same generators differ; draw from the generator that is passed in")
 
 
 def a_saved_state_goes_on(policy: Policy) -> None:
-    """Bit for bit."""
+    """A state that is written and read continues bit for bit."""
     state = policy.start(7, knowledge(7))
     rng, world = _generators()
     play(policy, state, rng, world, 150)
@@ -111,6 +118,7 @@ def a_saved_state_goes_on(policy: Policy) -> None:
 
 
 def any_number_of_arms(policy: Policy) -> None:
+    """Choices are arms, whether there are 2, 3 or 10,000 of them."""
     for arms in (2, 3, 10_000):
         state = policy.start(arms, knowledge(arms))
         for arm in play(policy, state, *_generators(), 50):
@@ -118,7 +126,7 @@ def any_number_of_arms(policy: Policy) -> None:
 
 
 def feedback_at_any_time(policy: Policy) -> None:
-    """Asks outrun feedback, feedback comes in any order, in batches, and for arms that were never chosen."""
+    """Feedback may come late, in any order, in batches, and for arms that were never chosen."""
     state = policy.start(6, knowledge(6))
     rng, world = _generators()
     waiting: list[tuple[int, tuple[Request, ...]]] = []
@@ -135,7 +143,7 @@ def feedback_at_any_time(policy: Policy) -> None:
 
 
 def first_pulls_in_turn(policy: Policy) -> str | None:
-    """Asked again before the first feedback is there, a policy that tries every arm goes on to the next."""
+    """A policy that pulls every arm once does so even when it is asked again before the first feedback."""
     if not (policy.first_pulls if isinstance(policy, IndexPolicy) else isinstance(policy, EpsilonFirst)):
         return "it does not pull every arm once"
     state, rng = policy.start(5, knowledge(5)), np.random.default_rng(1)
@@ -145,7 +153,7 @@ def first_pulls_in_turn(policy: Policy) -> str | None:
 
 
 class _WatchedKnowledge(Knowledge):
-    """Refuses to tell anything that was not declared."""
+    """Knowledge that raises a `Violation` when a policy reads anything that it has not declared."""
 
     declared: frozenset[str] = frozenset()
 
@@ -158,6 +166,7 @@ class _WatchedKnowledge(Knowledge):
 
 
 def reads_what_it_declares(policy: Policy) -> None:
+    """``start`` reads the knowledge that ``needs`` declares and nothing else, and asks for what is missing."""
     truth: dict[str, Any] = {"budget": 100.0, "cost_floor": 0.1, "costs": np.array([0.2, 0.9]), "horizon": 1000.0}
     expect(policy.needs <= set(KNOWLEDGE), f"needs names {sorted(policy.needs)}; there is {', '.join(KNOWLEDGE)}")
     watched = _WatchedKnowledge.__new__(_WatchedKnowledge)
@@ -175,6 +184,7 @@ def reads_what_it_declares(policy: Policy) -> None:
 
 
 def a_long_game_of_numbers(policy: Policy) -> None:
+    """A long game counts every pull and leaves no NaN in the state."""
     state = policy.start(5, knowledge(5))
     rng, world = _generators()
     outcomes = world.choice([0.0, 1.0, 0.5, 1e-12], size=(ROUNDS, 2), p=[0.3, 0.3, 0.3, 0.1]).tolist()
@@ -210,6 +220,7 @@ def learns_about_one_arm_at_a_time(policy: Policy) -> None:
 
 
 def retired_arms_rest(policy: Policy) -> None:
+    """Retired arms are never chosen."""
     state = policy.start(4, knowledge(4))
     rng, world = _generators()
     state.active[0] = False
@@ -220,6 +231,7 @@ def retired_arms_rest(policy: Policy) -> None:
 
 
 def a_new_arm_gets_its_chance(policy: Policy) -> str | None:
+    """An arm that is added later, and is the best, is chosen within 400 rounds."""
     if isinstance(policy, EpsilonFirst):
         return "ε-first has done with exploring"
     state = policy.start(3, knowledge(3, budget=100.0))
@@ -238,7 +250,7 @@ def a_new_arm_gets_its_chance(policy: Policy) -> str | None:
 
 
 def history_counts(policy: Policy) -> str | None:
-    """Recalling good pulls of arm 1 and bad ones of the others makes it the favourite; many, for cautious policies."""
+    """A history of many good pulls of arm 1 and bad pulls of the others makes arm 1 the favourite."""
     state = policy.start(4, knowledge(4))
     for arm in range(4):
         policy.add_history(state, arm, 40_000, *((36_000.0, 4_000.0) if arm == 1 else (2_000.0, 36_000.0)))
@@ -251,7 +263,7 @@ def history_counts(policy: Policy) -> str | None:
 
 
 def totals_are_those_of_the_outcomes(policy: Policy) -> str | None:
-    """Of history, and of outcomes of 0 and 1, which no policy rounds."""
+    """Totals are the sums of the history and of the outcomes; these are 0 or 1, which no policy rounds."""
     state = policy.start(3, knowledge(3))
     policy.add_history(state, 2, 8, 4.0, 2.0)
     if policy.totals(state, 2) is None:
@@ -259,16 +271,16 @@ def totals_are_those_of_the_outcomes(policy: Policy) -> str | None:
     policy.observe(state, 2, 1.0, 1.0, np.random.default_rng(1))
     expected = {0: (0.0, 0.0, 0.0), 2: (9.0, 5.0, 3.0)}
     for arm, sums in expected.items():
-        said = policy.totals(state, arm)
+        totals = policy.totals(state, arm)
         expect(
-            said is not None and np.allclose(said, sums),
-            f"the outcomes, rewards and costs of an arm add up to {sums}, and its totals say {said}",
+            totals is not None and np.allclose(totals, sums),
+            f"the outcomes, rewards and costs of an arm add up to {sums}, and its totals say {totals}",
         )
     return None
 
 
 def features_tell_requests_apart(policy: Policy) -> str | None:
-    """Each arm pays for the requests with one of the features, which are 0 or 1."""
+    """A policy that uses features learns which arm pays for which of three kinds of requests."""
     if not policy.uses_features:
         return "it looks at no features"
     if not isinstance(policy, RequestPolicy):
@@ -288,6 +300,7 @@ def features_tell_requests_apart(policy: Policy) -> str | None:
 
 
 def its_text_names_it(policy: Policy) -> None:
+    """The policy's text is parsed to an equal policy with the same hash."""
     try:
         parsed = parse_policy(policy.spec)
     except BudgetBanditsError as error:
@@ -297,7 +310,7 @@ def its_text_names_it(policy: Policy) -> None:
 
 
 def a_saved_allocation_goes_on(policy: Policy) -> None:
-    """Bit for bit, wherever it is stopped."""
+    """An allocation that is saved and read continues bit for bit, wherever it is stopped."""
     for stop in (0, 1, 37, 120):
         spend, world = _allocation(policy), np.random.default_rng(4)
         for _ in range(stop):
@@ -306,7 +319,8 @@ def a_saved_allocation_goes_on(policy: Policy) -> None:
         expect(copy.to_json() == spend.to_json(), f"saved after {stop} steps, it is read as another one")
         seeds = world.integers(2**32, size=80)
         trails = [
-            [_step(each, np.random.default_rng(seed), policy.uses_features) for seed in seeds] for each in (spend, copy)
+            [_step(allocation, np.random.default_rng(seed), policy.uses_features) for seed in seeds]
+            for allocation in (spend, copy)
         ]
         expect(trails[0] == trails[1], f"saved after {stop} steps, it goes on otherwise")
         expect(copy.to_json() == spend.to_json(), f"saved after {stop} steps, it ends otherwise")
@@ -321,7 +335,7 @@ def _allocation(policy: Policy) -> Allocation:
 
 
 def _step(allocation: Allocation, rng: np.random.Generator, with_features: bool) -> list[str]:
-    """Ask up to twice, tell one of the open asks."""
+    """Ask once or twice, then give feedback for one of the open asks; the names of the chosen arms."""
     names = []
     for _ in range(rng.integers(1, 3)):
         values = {name: float(rng.normal()) for name in FEATURE_NAMES} if with_features else None
@@ -332,7 +346,7 @@ def _step(allocation: Allocation, rng: np.random.Generator, with_features: bool)
     return names
 
 
-CONTRACT: dict[str, Check] = {
+CONTRACT: dict[str, Check] = {  # the checks of the contract, by name
     check.__name__.replace("_", " "): check
     for check in (
         same_seed_same_choices,

@@ -21,14 +21,14 @@ FALSE_ALARM = 1e-6
 
 
 def rows(outcome: Outcome) -> NDArray[np.float64]:
-    """One row a run: for every budget the reward, the spend, the rounds and each arm's pulls."""
+    """An outcome as a table, one row for each run: for every budget the reward, spend, rounds and pulls of each arm."""
     numbers = [outcome.reward[..., None], outcome.spend[..., None], outcome.rounds[..., None], outcome.pulls]
     return np.concatenate(numbers, axis=2, dtype=np.float64).reshape(outcome.runs, -1)
 
 
 def smallest_p(first: NDArray[np.float64], second: NDArray[np.float64], bins: int = 12) -> float:
-    """The smallest p-value over all columns, by chi-square on pooled quantiles and by Kolmogorov-Smirnov, Bonferroni
-    corrected: below `FALSE_ALARM` the samples differ."""
+    """The smallest p-value over all columns: chi-square on pooled quantiles and Kolmogorov-Smirnov, with Bonferroni's
+    correction. Below `FALSE_ALARM` the samples differ."""
     from scipy import stats  # late: it takes a second to import
 
     lowest, tests = 1.0, 0
@@ -44,7 +44,7 @@ def smallest_p(first: NDArray[np.float64], second: NDArray[np.float64], bins: in
 
 
 def _merged(table: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Neighbouring bins joined until each holds at least 20 of both samples together: chi-square needs that."""
+    """Join neighbouring bins until each holds at least 20 values of both samples together, as chi-square needs."""
     columns: list[NDArray[np.int64]] = []
     for column in table.T:
         if columns and columns[-1].sum() < 20:
@@ -79,8 +79,8 @@ GAMES: dict[str, tuple[Problem, list[float], int]] = {
 
 
 def declares_the_truth(policy: Policy) -> str | None:
-    """An index is what its class says of it: monotone, a number, with extras that stay as they are. A score is the same
-    compiled."""
+    """An index is as its class declares it: monotone, a number, with constant extras. A compiled score is the same as
+    the plain one."""
     if not isinstance(policy, IndexPolicy | SamplingPolicy):
         return "it has no index and no score"
     try:
@@ -115,6 +115,7 @@ def engine_of(policy: Policy) -> Engine:
 
 
 def plays_on_the_reference(policy: Policy) -> None:
+    """The reference simulator plays the policy."""
     problem, budgets, _ = GAMES["ten arms"]
     try:
         simulate(problem, policy, budgets, runs=5, engine="reference")
@@ -134,6 +135,6 @@ def engines_agree(policy: Policy) -> str | None:
     return None
 
 
-ENGINES: dict[str, Check] = {
+ENGINES: dict[str, Check] = {  # the checks of the engines, by name
     check.__name__.replace("_", " "): check for check in (plays_on_the_reference, declares_the_truth, engines_agree)
 }

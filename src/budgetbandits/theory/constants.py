@@ -74,10 +74,12 @@ def epsilon_gaps(problem: Problem, gamma: float) -> Array:
 
 
 def check_gamma(gamma: float) -> None:
+    """Refuse a γ that is not between 0 and 1."""
     within("gamma", gamma, 0.0, 1.0, hint=", or leave it out to have the best one found")
 
 
 def check_budget(budget: float) -> None:
+    """Refuse a budget below 1, the largest cost."""
     within("budget", budget, 1.0, np.inf, hint=": at least the largest cost")
 
 
@@ -95,10 +97,11 @@ def check_independent(problem: Problem) -> None:
 
 
 REMARK_GAMMA = math.sqrt(0.5)
+"""The γ at which Remark 1 states the constant of Theorem 1."""
 
 
 def bts_constant(problem: Problem, gamma: float = REMARK_GAMMA) -> float:
-    """Theorem 1's; infinite at γ = 0, and approached from above, never reached, at γ = 1.
+    """Theorem 1's constant; infinite at γ = 0. At γ = 1 it is a limit from above that no bound reaches.
 
     >>> round(bts_constant(Problem.bernoulli([0.5, 0.3], [0.5, 0.5])), 9)
     80.0
@@ -111,7 +114,7 @@ def bts_constant(problem: Problem, gamma: float = REMARK_GAMMA) -> float:
 
 
 def ucb_bv1_constant_quoted(problem: Problem) -> float:
-    """UCB-BV1's as Remark 1 quotes it; of several best arms the reference arm is arm 1."""
+    """UCB-BV1's constant as Remark 1 quotes it; of several best arms the reference arm is arm 1."""
     gap, _ = _worse(problem)
     width = _ucb_bv1_width(problem, gap)
     lost = problem.reward_means[reference_arm(problem)] - problem.reward_means[worse_arms(problem)]
@@ -119,7 +122,7 @@ def ucb_bv1_constant_quoted(problem: Problem) -> float:
 
 
 def ucb_bv1_constant(problem: Problem) -> float:
-    """UCB-BV1's with the regret counted by Lemma 2.
+    """UCB-BV1's constant with the regret counted by Lemma 2.
 
     >>> round(ucb_bv1_constant(Problem.bernoulli([0.5, 0.3], [0.5, 0.5])), 9)  # 0.5 · 0.4 · 32²
     204.8
@@ -129,7 +132,7 @@ def ucb_bv1_constant(problem: Problem) -> float:
 
 
 def ucb_bv2_constant(problem: Problem) -> float:
-    """UCB-BV2's with the regret counted by Lemma 2."""
+    """UCB-BV2's constant with the regret counted by Lemma 2."""
     gap, cost = _worse(problem)
     floor = problem.cost_means.min()
     middle = 2.0 + 2.0 * floor + gap * floor

@@ -37,8 +37,8 @@ from budgetbandits.problems.oracle import best_ratio, gaps
 from budgetbandits.problems.problem import Problem
 from budgetbandits.theory.constants import check_independent, worse_arms
 
-ROUNDING = 1e-12
-"""A reward of 1 that ρ*·μc misses by rounding is one."""
+REWARD_ROUNDING = 1e-12
+"""Relative error up to which ρ*·μc counts as a mean reward of 1."""
 
 
 def lower_constant(problem: Problem, known_costs: bool = False) -> float:
@@ -54,7 +54,7 @@ def lower_constant(problem: Problem, known_costs: bool = False) -> float:
 
 
 def distances(problem: Problem, known_costs: bool = False) -> Array:
-    """dᵢ of every arm; infinite for the best ones, about which nothing need be learned."""
+    """The divergence dᵢ of every arm; infinite for the best ones, about which nothing need be learned."""
     check_independent(problem)
     worse, ratio = worse_arms(problem), best_ratio(problem)
     reward, cost, gap = problem.reward_means[worse], problem.cost_means[worse], gaps(problem)[worse]
@@ -66,7 +66,7 @@ def distances(problem: Problem, known_costs: bool = False) -> Array:
 
 def _with_known_cost(reward: Array, cost: Array, ratio: float, gap: Array) -> Array:
     needed = ratio * cost
-    possible = needed < 1.0 - ROUNDING
+    possible = needed < 1.0 - REWARD_ROUNDING
     return np.where(possible, shifted_entropy(reward, np.where(possible, needed, 0.5), gap), np.inf)
 
 
@@ -84,7 +84,7 @@ def any_law_constant(problem: Problem) -> float:
 
 
 def any_law_distances(problem: Problem) -> Array:
-    """Dᵢ of every arm; infinite for the best ones, about which nothing need be learned."""
+    """The divergence Dᵢ of every arm; infinite for the best ones, about which nothing need be learned."""
     ratio = best_ratio(problem)
     values = np.full(len(problem), np.inf)
     for arm in worse_arms(problem):

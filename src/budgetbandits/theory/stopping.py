@@ -26,9 +26,10 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Array
 
 FIRST_RANGE, RANGE_FACTOR = 2.0, 100.0
-"""s up to which the first series reaches, which starts from a constant c; each later one starts from the one before and
-reaches the square of its range, or this many times as far."""
+"""The range of s of the first series, which starts from a constant c. Each later series starts from the one before and
+covers the square of its range, or this many times its range if that is less."""
 SERIES_TERMS, QUADRATURE_NODES = 40, 300
+"""Terms of each Chebyshev series, and nodes of the quadrature of the integral equation."""
 
 
 def boundary_series(largest: float = 1e16) -> Chebyshev:
@@ -61,10 +62,10 @@ def _solved(reach: float, start: Chebyshev) -> Chebyshev:
     root_s, root_u = np.sqrt(np.expm1(log_s)), np.sqrt(np.expm1(log_u))
     # the unknowns are the values of c at the spots, all of a size, and not the coefficients
     fit = np.linalg.inv(chebyshev.chebvander(spots, SERIES_TERMS - 1))
-    there = chebyshev.chebvander(2.0 * np.sqrt(log_u) / width - 1.0, SERIES_TERMS - 1) @ fit
+    values_at_u = chebyshev.chebvander(2.0 * np.sqrt(log_u) / width - 1.0, SERIES_TERMS - 1) @ fit
 
     def excess(values: Array) -> Array:
-        boundary, earlier = root_s * values[:, None], root_u * (there @ values)
+        boundary, earlier = root_s * values[:, None], root_u * (values_at_u @ values)
         gap = (earlier - boundary) / spread
         gain = (spread * np.exp(-gap * gap / 2.0) / np.sqrt(2.0 * np.pi) - boundary * ndtr(gap)) * step
         return np.asarray(gain.sum(axis=1) / np.abs(gain).sum(axis=1))

@@ -40,18 +40,20 @@ from budgetbandits.theory.waiting import EXACT_PULLS, waiting
 
 Chain = Literal["paper", "sharp"]
 CHAINS: tuple[Chain, ...] = ("paper", "sharp")
+"""The two ways to bound how often an arm is pulled: as in the paper, and without its rounding up."""
 
 GRID = 2.0 ** (1.0 / 8.0)
-"""ε is looked for on a grid of this ratio, the same for all arms: they share the sums. The minimum is flat."""
+"""Ratio of neighbouring values in the grid that is searched for ε. All arms use the same grid, so that they share the
+sums; the minimum is flat."""
 
 ROUGH_PULLS = 128
-"""Terms summed exactly while the place of the minimum is looked for: a tenth of the time."""
+"""Terms summed exactly while the minimum is located, which takes a tenth of the time of all terms."""
 
 TINY = 1e-290
-"""Of δ²: below, the bound is beyond the largest number there is."""
+"""Smallest δ²/2 for which the bound is a finite number."""
 
 SMALLEST_SHARE = 2.0**-8
-"""The smallest part of the way that arm 1 is given: ε(γ) ≥ ε(0)/256."""
+"""Smallest ε(γ) in the grid, as a share of ε(0)."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class ArmBound:
 
     @property
     def pulls(self) -> float:
-        """How often the arm is pulled at most, on average."""
+        """The bound on the expected number of pulls."""
         return self.first_pulls + self.lucky_samples + self.waiting
 
     @property
@@ -86,15 +88,15 @@ class ArmBound:
 
 @dataclass(frozen=True)
 class UpperBound:
-    """The regret at most, and each arm's part in it. Best arms have none."""
+    """An upper bound on the regret, and each arm's part in it. Best arms have none."""
 
     budget: float
     chain: Chain
     arms: tuple[ArmBound, ...]
     overdraft: float
-    """2ρ* where the last pull may cost more than is left, else 0."""
+    """Regret of a last pull that costs more than is left: 2ρ*, or 0 where that cannot happen."""
     trivial: float
-    """A regret that no policy exceeds: the whole budget on the worst arm, or all that could have been earned."""
+    """Regret that no policy exceeds: that of the worst arm for the whole budget, or all that could be earned."""
 
     @property
     def regret(self) -> float:
@@ -177,7 +179,7 @@ def _at_budget(problem: Problem, budget: float, gamma: float | None, chain: Chai
 def _best_gamma(
     delta: float, epsilon: float, counts: _Counts, means: tuple[float, float], exact_pulls: int
 ) -> tuple[float, float]:
-    """γ and ε(γ) of the smallest bound among those with ε on the grid: by halving, since it has one valley in ε.
+    """The γ and ε(γ) of the smallest bound with ε on the grid, found by bisection: the bound has one valley in ε.
 
     With few terms summed the remainder makes small ε look worse than they are, so the last steps are taken with all.
     """
@@ -213,7 +215,7 @@ class _Counts:
     chain: Chain
 
     def pulls(self, delta: float) -> tuple[float, float]:
-        """(pulls until the arm is known, pulls by lucky samples after that)."""
+        """The pulls until the arm is known well enough, and the pulls by lucky samples after that."""
         half_square = delta * delta / 2.0
         if half_square < TINY:
             return math.inf, math.inf

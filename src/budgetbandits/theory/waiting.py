@@ -27,22 +27,22 @@ from budgetbandits.numerics.divergence import shifted_entropy
 from budgetbandits.validation import within
 
 EXACT_PULLS = 512
-"""Terms summed exactly: a few hundredths of a second."""
+"""Terms that are summed exactly, in a few hundredths of a second."""
 
 ROWS = 64
-"""Values of k at a time: the arrays fit into a cache, and few columns beyond s = k are computed for nothing."""
+"""Values of k in one array: it fits into a cache, and few columns beyond s = k are computed in vain."""
 
 BLOCK_GROWTH = 1.0 / 64.0
-"""The remainder is bounded on blocks [k, k + k/64): the terms hardly change inside one."""
+"""Length of the blocks [k, k + k/64) on which the remainder is bounded: the terms hardly change inside one."""
 
 SAFE = -700.0
-"""Products of probabilities above e⁻⁷⁰⁰ and their ratios are numbers; below it only their logarithms may be."""
+"""Logarithm of a probability above which products and ratios neither underflow nor overflow."""
 
 NEGLIGIBLE = 745.0
-"""e⁻⁷⁴⁵ is the smallest positive number there is."""
+"""Exponent of a term that is 0 in floating point: e⁻⁷⁴⁵ is the smallest positive number."""
 
-ROUNDING = 1e-12
-"""ε(0) may exceed the mean by a last bit."""
+EPSILON_ROUNDING = 1e-12
+"""Relative error up to which ε may exceed the mean reward: ε(0) may by a last bit."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class WaitingBound:
 
 @lru_cache(maxsize=4096)  # arms, budgets and both chains ask for the same ones
 def waiting(reward_mean: float, cost_mean: float, epsilon: float, exact_pulls: int = EXACT_PULLS) -> WaitingBound:
-    """Σ_k (E[1/pʳ] E[1/pᶜ] − 1) for a best arm with these means.
+    """Upper bound on Σ_k (E[1/pʳ] E[1/pᶜ] − 1) for a best arm with these means.
 
     >>> wait = waiting(0.6, 0.5, epsilon=0.1)
     >>> round(wait.total, 3), round(wait.remainder, 3)
@@ -63,7 +63,7 @@ def waiting(reward_mean: float, cost_mean: float, epsilon: float, exact_pulls: i
     >>> waiting(0.6, 0.5, epsilon=0.0)  # it never stops looking worse half of the time
     WaitingBound(total=inf, remainder=inf)
     """
-    within("epsilon", epsilon, 0.0, reward_mean * (1.0 + ROUNDING), hint=", the mean reward")
+    within("epsilon", epsilon, 0.0, reward_mean * (1.0 + EPSILON_ROUNDING), hint=", the mean reward")
     sides = [(mean, epsilon) for mean in (reward_mean, 1.0 - cost_mean) if mean - epsilon > 0.0]  # y = 0: no waiting
     if any(mean - below == mean for mean, below in sides):  # no ε, or one that is lost in rounding
         return WaitingBound(math.inf, math.inf)
@@ -73,7 +73,7 @@ def waiting(reward_mean: float, cost_mean: float, epsilon: float, exact_pulls: i
 
 
 def excess(mean: float, threshold: float, pulls: int) -> Array:
-    """a_k for k = 0, …, pulls − 1, to about eleven digits.
+    """The numbers a_k for k = 0, …, pulls − 1, to about eleven digits.
 
     >>> excess(0.5, 0.4, pulls=3)  # the first is 0.4/0.6: a uniform θ is below 0.4 that often
     array([0.66666667, 0.98412698, 1.19610636])
@@ -102,7 +102,7 @@ def _excess_rows(mean: float, threshold: float, start: int, stop: int) -> Array:
 
 
 def _least(chance: float, trials: int) -> float:
-    """The smallest of ln P(Bin(n, p) = s) for n up to ``trials``, or less."""
+    """A lower bound on ln P(Bin(n, p) = s) for n up to ``trials``."""
     return trials * min(math.log(chance), math.log1p(-chance))
 
 
@@ -124,7 +124,7 @@ def _log_choose(start: int, stop: int) -> tuple[Array, Array, Array]:
 
 
 def excess_bound(mean: float, distance: float, first: Array, last: Array) -> Array:
-    """A bound on a_k for all k from ``first`` to ``last``, block by block; y = mean − distance.
+    """An upper bound on a_k for the blocks of k from ``first`` to ``last``; y = mean − distance.
 
     docs/explanation/theory.md, "The remainder": below the median of Bin(k + 1, y) a discrete Mills ratio gives, with
     n = k + 1, v = y(1 − y) and R = μ(1 − y)/(y(1 − μ)), the terms Rʸ e^(−kD)/(n v) · Σ_j R⁻ʲ (j + y + √(n v)), j from 0
@@ -158,7 +158,7 @@ def _remainder(sides: list[tuple[float, float]], start: int) -> float:
 
 
 def _both(excesses: list[Array]) -> Array:
-    """(1 + a)(1 + b) − 1, or what there is of it, without taking 1 from a number close to it."""
+    """(1 + a)(1 + b) − 1 for one or two summands, without subtracting 1 from a number close to it."""
     if len(excesses) < 2:
         return excesses[0] if excesses else np.zeros(1)
     reward, cost = excesses
@@ -172,7 +172,7 @@ def _hellinger(mean: float, distance: float) -> float:
 
 
 def _blocks(start: int, end: float) -> Array:
-    """Edges of blocks from ``start`` until nothing is left: single k first, then growing in proportion."""
+    """Edges of blocks from ``start`` to ``end``: single k first, then growing in proportion."""
     single = np.arange(start, start + math.ceil(1.0 / BLOCK_GROWTH), dtype=float)
     count = max(math.ceil(math.log(max(end / single[-1], 1.0)) / math.log1p(BLOCK_GROWTH)), 1)
     growing = np.ceil(single[-1] * (1.0 + BLOCK_GROWTH) ** np.arange(1, count + 1))
