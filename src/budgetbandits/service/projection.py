@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Literal
 
 from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.service import ledger
-from budgetbandits.service.ledger import to_units
+from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.periods import Renewal
 from budgetbandits.service.stores.records import CampaignSummary
 from budgetbandits.service.stores.sql import rollups
@@ -151,7 +151,8 @@ def projections(
     shared = {each.name: _shared_end(pages, each, now) for each in pages.shared_budgets(names)}
     for each in glances:
         one, limits, terms = spending[each.id], each.settings.limits(each.created_at), each.settings.terms
-        earliest = ledger.earliest_end(each.account.budget, limits) if terms.on_limit == "refuse" else 0.0
+        budget = _present(each.account, each.settings, now).budget
+        earliest = ledger.earliest_end(budget, limits) if terms.on_limit == "refuse" else 0.0
         own = _before_renewal(runs_out(one.slots, one.seconds, one.left, now, earliest, one.day), each.settings, now)
         ends = [end for end in (own, shared.get(terms.shared_budget or "")) if end is not None]
         made[each.id] = min(ends, key=lambda end: end.median, default=None)
@@ -169,9 +170,14 @@ def _spending(
         slots, seconds = hours[each.id], rollups.HOUR
         if each.id in by_minute:
             slots, seconds = _whole_slots(each, rollups.MINUTE, MINUTES_MAX, by_minute[each.id], now), rollups.MINUTE
-        left = to_units(each.account.left + each.held)
+        left = to_units(_present(each.account, each.settings, now).left + each.held)
         made[each.id] = Spending(slots, seconds, left, DayLimit.of(each, now))
     return made
+
+
+def _present(account: Account, terms: Renewal, now: float) -> Account:
+    """The account in the period that has begun, as its first decision will write it down."""
+    return account if account.period > now else terms.renewed(account, now) or account
 
 
 def _before_renewal(out: RunsOut | None, terms: Renewal, now: float) -> RunsOut | None:
@@ -192,7 +198,7 @@ def _shared_end(pages: Pages, shared: SharedBudget, now: float) -> RunsOut | Non
     hour = int(now) // rollups.HOUR * rollups.HOUR
     by_hour = pages.spent_by(rollups.HOUR, [each.id for each in active], hour - DAY)
     spending = [*_spending(pages, active, by_hour, now).values()]
-    left = to_units(shared.account.left + sum(each.held for each in members))
+    left = to_units(_present(shared.account, shared.settings, now).left + sum(each.held for each in members))
     # in slots of one length: of the members that are counted by the hour, if any is
     seconds = max((each.seconds for each in spending), default=rollups.MINUTE)
     alike = [each.slots[::-1] for each in spending if each.seconds == seconds]

@@ -1,8 +1,11 @@
 """The limit that binds is the figure that is shown, and the standing is the same word everywhere."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from browsing import seen
+from budgetbandits.service.projection import projections
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.standing import outlooks
 from called import Service
@@ -87,3 +90,26 @@ def test_a_shared_budget_that_ends_first_stands_before_the_requests_that_the_own
     assert "of its shared budget, its own money lasts for all 30 requests" in page
     for text in (page, seen(admin("GET", "/"))):
         assert "All 30 requests" not in text
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["its own", "shared"])
+def test_money_of_a_month_that_has_begun_counts_before_the_first_decision_of_it(store, monkeypatch, shared):
+    monkeypatch.setattr("budgetbandits.service.rollups.MINUTES_KEPT_SECONDS", 1e9)
+    engine, terms = store.engine, {"period": "month", "time_zone": "UTC"}
+    store.clock.now = begun = datetime(2025, 1, 31, 23, 49, 30, tzinfo=UTC).timestamp()
+    if shared:
+        engine.shared_budgets.create("all", 20.0, **terms)
+    own = {"shared_budget": "all"} if shared else terms
+    engine.create("ads", "bts", 9000.0 if shared else 20.0, ARMS, **own)
+    for minute in range(1, 9):
+        store.clock.now = begun + 60.0 * minute
+        pull(engine, "ads", str(minute), cost=2.0, reward=1.0)
+    roll_up(store)
+
+    def ends(tx, now):
+        pages, ids = tx.pages(), tx.pages().campaign_list().ids(9)
+        [end] = projections(pages, pages.summaries(ids), pages.spent_by(3600, ids, now - 86_400), now).values()
+        return end.median - now
+
+    assert store.read(lambda tx: ends(tx, begun + 480.0)) < 150.0  # 4 are left of January, at 2 a minute
+    assert store.read(lambda tx: ends(tx, begun + 660.0)) > 500.0  # February
