@@ -427,6 +427,22 @@ def test_what_holds_of_january_give_back_lapses_in_a_shared_budget_too(real_stor
     assert agrees(real_store)
 
 
+def test_what_a_member_holds_of_a_day_to_come_is_free_in_time_once_the_shared_clock_is_reset(real_store, clock):
+    engine = DecisionService(real_store, clock)
+    engine.shared_budgets.create("marketing", 10.0, period="month")
+    for name in MEMBERS:
+        engine.create(name, "bts", 1000.0, ARMS, shared_budget="marketing", hold_seconds=60.0, on_expire="release")
+    clock.now = at(2026, 6, 15)
+    engine.decide("spring", "ahead", arms=["large"])
+    clock.now = at(2026, 1, 16)
+    engine.shared_budgets.reset_clock("marketing")
+    engine.decide("summer", "now", arms=["small"])
+    clock.now += 61.0
+    assert engine.expire_due() == {"spring": 1, "summer": 1}
+    assert engine.shared_budgets.account("marketing").held == 0
+    assert agrees(real_store)
+
+
 def test_what_lapsed_by_the_last_event_of_a_checkpoint_agrees(real_store, clock, tmp_path):
     engine = DecisionService(real_store, clock)
     shared(engine, "lapse")

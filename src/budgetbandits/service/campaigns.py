@@ -33,6 +33,7 @@ from budgetbandits.service.campaign_checks import (
     with_larger_cap,
 )
 from budgetbandits.service.campaign_session import CampaignSession
+from budgetbandits.service.expiry import shorten_late_holds
 from budgetbandits.service.funds import renewal_event
 from budgetbandits.service.grants import read_grants
 from budgetbandits.service.leases.leases import Leases
@@ -481,8 +482,7 @@ def _reset_clock(tx: Transaction, campaign: Campaign, now: float, actor: str | N
     ``failed_ahead`` if arms have failed in that future.
     """
     zone = campaign.settings.day_zone
-    day, latest = ledger.day_of(now, zone), now + campaign.settings.terms.hold_seconds
-    late = [id for id, expires_at in tx.pending_decisions(campaign.id).items() if expires_at > latest]
+    day, late = ledger.day_of(now, zone), shorten_late_holds(tx, campaign, now)
     ahead = campaign.account.day > day
     reopened = _reopened(tx, campaign, now)
     set_back = campaign.settings.set_back(campaign.account, now, read_grants(tx, campaign.id))
@@ -494,8 +494,6 @@ def _reset_clock(tx: Transaction, campaign: Campaign, now: float, actor: str | N
         set_back = ledger.set_day(set_back, day, _booked_of_day(tx, campaign, now, zone))
     campaign = campaign.with_money(set_back)
     tx.save_money(campaign)
-    for id in late:
-        tx.set_expiry(id, latest)
     tx.add_event(Event(campaign.id, "clock reset", now, actor=actor))
     if reopened.settings is not campaign.settings:
         campaign = replace(campaign, settings=reopened.settings)

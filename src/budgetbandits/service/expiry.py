@@ -24,10 +24,20 @@ from budgetbandits.service.stores.contract import (
     isolated,
     moment,
 )
-from budgetbandits.service.stores.records import Event
+from budgetbandits.service.stores.records import Campaign, Event
 
 EXPIRED_HOLDS_MAX = 500
 """Holds that one call of `Expiry.expire_due` expires."""
+
+
+def shorten_late_holds(tx: Transaction, campaign: Campaign, now: float) -> bool:
+    """Pending decisions that a clock ahead has given a time to come get as much time as one that is made now; whether
+    there are any."""
+    latest = now + campaign.settings.terms.hold_seconds
+    late = [id for id, expires_at in tx.pending_decisions(campaign.id).items() if expires_at > latest]
+    for id in late:
+        tx.set_expiry(id, latest)
+    return bool(late)
 
 
 class Expiry:

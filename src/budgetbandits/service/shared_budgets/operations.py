@@ -7,18 +7,29 @@ idempotency keys.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pydantic_core import to_json
 
 from budgetbandits.errors import BadParameter, Conflict, NotFound, StoreError
 from budgetbandits.service import ledger
+from budgetbandits.service.expiry import shorten_late_holds
 from budgetbandits.service.ledger import Account, to_micros, to_units
 from budgetbandits.service.names import checked_campaign_name, normal
 from budgetbandits.service.shared_budgets.members import in_period, set_back
 from budgetbandits.service.shared_budgets.rules import TERM_NAMES, SharedBudget, SharedSettings
-from budgetbandits.service.stores.contract import Clock, Store, Transaction, moment
+from budgetbandits.service.stores.contract import (
+    Clock,
+    Scope,
+    Store,
+    Transaction,
+    find_campaign,
+    isolated,
+    moment,
+)
 from budgetbandits.service.stores.records import Campaign, Event
 from budgetbandits.terms import MONEY, Terms
 
@@ -96,12 +107,20 @@ class SharedBudgets:
 
     def reset_clock(self, name: str, actor: str | None = None) -> None:
         """Go on in the present period, after a clock that was ahead has begun one to come: what that was granted is
-        taken back. Where none lies ahead, nothing changes."""
+        taken back, and what members hold until then is held no longer than by a decision of now. Where nothing lies
+        ahead, nothing changes."""
 
-        def work(tx: Transaction) -> None:
-            set_back(tx, find_shared_budget(tx, name), moment(tx, self._clock), actor)
+        def work(tx: Transaction) -> list[str]:
+            shared = find_shared_budget(tx, name)
+            set_back(tx, shared, moment(tx, self._clock), actor)
+            return tx.shared_budgets().members(shared.name)
 
-        self._store.write(work)
+        def shorten(tx: Transaction, member: str) -> None:
+            shorten_late_holds(tx, find_campaign(tx, member), moment(tx, self._clock))
+
+        for member in self._store.write(work):  # one after the other: nobody locks two campaigns
+            with suppress(NotFound):  # it was deleted meanwhile
+                self._store.write(isolated(member, partial(shorten, member=member)), Scope(member))
 
     def overview(self) -> list[dict[str, Any]]:
         """All of them, by name, without their members."""
