@@ -4,6 +4,7 @@ lost and nothing is there twice."""
 import asyncio
 import contextlib
 import random
+import shutil
 import sys
 import threading
 import time
@@ -35,6 +36,7 @@ from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.audit.checkpoint import Checkpoint
 from budgetbandits.service.audit.export import archived_rows, export
 from budgetbandits.service.audit.reader import Job
+from budgetbandits.service.backup import back_up
 from budgetbandits.service.http import server
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.leases.leases import Leases
@@ -773,3 +775,31 @@ def test_a_server_archives_by_itself(tmp_path):
         oldest = min(each.created_at for each in all_decisions(store, "ads"))
         assert 90 * DAY < time.time() - oldest < 91.1 * DAY
         assert DecisionService(store).retention.prune_all(folder, 90.0) == {}  # until the next day
+
+
+def test_a_copy_of_a_store_deletes_nothing_that_the_store_has_archived_since(lived, clock, tmp_path):
+    """Nor the store what its copy has archived: each is refused where the other has been."""
+    folder, engine = tmp_path / "archive", DecisionService(lived, clock)
+    retention(lived, clock).prune("ads", folder, 7.0)
+    back_up(tmp_path / "money.db", tmp_path / "copy.db")
+    retention(lived, clock).prune("ads", folder, 3.0)
+    files = sorted(folder.rglob("*"))
+    with SQLiteStore(tmp_path / "copy.db") as copy:
+        with pytest.raises(Conflict, match=r"was archived by another store, or .*name another folder"):
+            retention(copy, clock).prune("ads", folder, 5.0)
+        assert sorted(folder.rglob("*")) == files
+        assert verify(lived, "ads", archive=folder) == []
+        shutil.copytree(folder, tmp_path / "own")
+        [latest] = (tmp_path / "own").glob("*/latest")
+        latest.unlink()
+        assert retention(copy, clock).prune("ads", tmp_path / "own", 5.0).events > 0
+        assert verify(copy, "ads", archive=tmp_path / "own") == []
+        copied = DecisionService(copy, clock)
+        copied.expire_due()
+        copied.set_status("ads", "closed")
+        with pytest.raises(Conflict, match="by another store"):
+            retention(copy, clock).delete("ads", folder)
+    live(engine, clock, 2)
+    assert retention(lived, clock).prune("ads", folder, 3.0).events > 0
+    with pytest.raises(Conflict, match="by another store"):
+        retention(lived, clock).prune("ads", tmp_path / "own", 0.0)

@@ -115,6 +115,7 @@ class Retention:
                 base_seq = base.seq if base else 0
                 for _ in write_checkpoint(self._store, replay, recount, pieces, base_seq, self._clock, actor):
                     self._reached("checkpoint")
+                archive.note_latest(piece)
                 self._delete(row.id, piece.seq, open)
             self._tidy(row.id, piece.seq)
         return PruneResult(piece.events, piece.decisions, len(piece.files))
@@ -175,7 +176,11 @@ class Retention:
             members.leave(tx, row, now, actor)
             tx.drop_campaign(row)
 
-        id = self._store.read(lambda tx: find_campaign(tx, campaign).id)
+        row = self._store.read(lambda tx: find_campaign(tx, campaign))
+        id = row.id
+        if folder is not None and not row.settings.being_deleted:
+            base = self._store.read(lambda tx: Checkpoint.latest(tx, id))
+            Archive(folder, id).check_latest(base.pieces if base else ())
         self._store.write(isolated(campaign, close), Scope(campaign))
         with OpenDecisions() as none:
             self._delete(id, EVENT_NUMBER_MAX, none)
@@ -191,9 +196,11 @@ class Retention:
     def _finish_earlier(self, campaign: str, archive: Archive) -> Checkpoint | None:
         """Do what a pruning that was interrupted has left to do; the campaign's checkpoint."""
         base = self._store.read(lambda tx: Checkpoint.latest(tx, campaign))
+        archive.check_latest(base.pieces if base else ())
         archive.drop_strangers(base.pieces if base else ())
         if base is not None:
             archive.check(base.pieces[-1:])
+            archive.note_latest(base.pieces[-1])
             with OpenDecisions() as open:
                 base.put_open(self._store, campaign, open)
                 self._delete(campaign, base.seq, open)

@@ -5,7 +5,8 @@
 A campaign's folder has its id, and in it a folder for each month (UTC). The columns are those of the store's tables,
 money in micros, and the names of the arms. What one pruning has written is a *piece*. The store's checkpoint lists the
 files of each piece: a file that it does not list is left over from a pruning that was interrupted, and is deleted by
-the next. Files are complete and durable before the checkpoint is written, and never changed.
+the next. Files are complete and durable before the checkpoint is written, and never changed. A file ``latest`` has the
+digest of the latest piece: a store whose checkpoint does not list that is a copy, and leaves the folder alone.
 
 So a digest of its bytes says whether a file is the one that was written. The digest of a piece is of its list of files
 with theirs, and of the piece before it. The event of each pruning has the digest of its piece: what is changed in the
@@ -44,6 +45,9 @@ ROWS_PER_FILE = 50_000
 
 ROWS_READ = 1000
 """Events that are given at once, as from a store."""
+
+LATEST = "latest"
+"""The file in a campaign's folder that has the digest of its latest piece."""
 
 ArchiveTable = Literal["events", "decisions"]
 
@@ -136,6 +140,28 @@ class Archive:
             yield
         finally:
             os.close(handle)
+
+    def check_latest(self, pieces: Sequence[Piece]) -> None:
+        """Refuse if the latest piece that is complete is none of these: then it is another store's."""
+        path = self.folder / LATEST
+        digest = path.read_text() if path.exists() else ""
+        if digest and digest not in [piece.digest for piece in pieces]:
+            raise Conflict(
+                f"{self.folder} was archived by another store, or by this one after it was copied; name another "
+                f"folder, with a copy of what is here; if no other store is in use, delete {path} first"
+            )
+
+    def note_latest(self, piece: Piece) -> None:
+        """Write down that this piece is complete, and the latest."""
+        path = self.folder / LATEST
+        unfinished = path.with_name(f"{LATEST}.partial")
+        with writing(path):
+            with unfinished.open("w") as file:
+                file.write(piece.digest)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(path)
+            sync_folder(self.folder)
 
     def drop_strangers(self, pieces: Sequence[Piece]) -> None:
         """Delete files of a pruning that did not come to its end."""
