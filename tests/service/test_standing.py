@@ -12,9 +12,8 @@ from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.http.schemas import StandingAnswer
 from budgetbandits.service.rollups import roll_up
 from budgetbandits.service.service import DecisionService
-from budgetbandits.service.standing import STANDINGS, since
-from budgetbandits.service.stores.records import Counts, Watermark
-from budgetbandits.service.stores.sql.dashboard import Rank
+from budgetbandits.service.standing import STANDINGS
+from budgetbandits.service.stores.records import Counts, Rank, Watermark
 from called import Service
 from served import pull
 from stores import turn_on_all_keys
@@ -166,7 +165,7 @@ def test_a_restored_campaign_needs_attention_until_it_is_said_what_was_spent_sin
     def listed():
         """Each with its standing, and in the list that the store orders by the same ranks."""
         ids = {each.glance.id: each for each in engine.outlooks()}
-        page = store.read(lambda tx: tx.pages().campaign_list().listed(since(tx.now()), "", "all", "alarm", 10, 0))
+        page = store.read(lambda tx: tx.pages().campaign_list().listed(tx.now(), "", "all", "alarm", 10, 0))
         assert [ids[id].standing.rank for id in page.ids] == sorted(each.standing.rank for each in ids.values())
         assert page.counts == Counter(each.standing.rank for each in ids.values())
         return {each.glance.name: each.name for each in ids.values()}

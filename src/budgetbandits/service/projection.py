@@ -193,7 +193,7 @@ def _before_renewal(out: RunsOut | None, terms: Renewal, now: float) -> RunsOut 
 
 def _shared_end(pages: Pages, shared: SharedBudget, now: float) -> RunsOut | None:
     """When a shared budget runs out, from what its members that are active spend together."""
-    members = pages.members(shared.name)
+    members = pages.members(shared.name, now)
     active = [each for each in members if each.account.status == "active"]
     hour = int(now) // rollups.HOUR * rollups.HOUR
     by_hour = pages.spent_by(rollups.HOUR, [each.id for each in active], hour - DAY)

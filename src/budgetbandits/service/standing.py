@@ -14,15 +14,7 @@ from budgetbandits.formatting.money import budget_decimals, exact_money
 from budgetbandits.service.ledger import next_day, to_units, today_left
 from budgetbandits.service.projection import RunsOut, projections
 from budgetbandits.service.stores.contract import Transaction
-from budgetbandits.service.stores.records import CampaignSummary
-from budgetbandits.service.stores.sql.dashboard import AlarmTimes, Group, Rank
-
-SILENCE_SECONDS = HOUR
-"""Seconds that the first decision since the latest feedback may wait before it is an alarm, if anything is held or was
-decided in as many seconds: short holds have expired before anybody misses the feedback."""
-ALARM_SECONDS = DAY
-"""Seconds for which it is an alarm that all money is spent, or that a campaign goes on after an overrun: from the
-moment it was resumed, however long it had been frozen."""
+from budgetbandits.service.stores.records import CampaignSummary, Group, Rank
 
 RUNNING_OUT_SECONDS = DAY
 """A campaign that would else be running is running out if its money is likely to end within this time."""
@@ -56,67 +48,69 @@ class Standing:
         return self.group == "stopped" or self.rank in (Rank.RESTORED, Rank.EXHAUSTED)
 
 
-def since(now: float) -> AlarmTimes:
-    return AlarmTimes(now - SILENCE_SECONDS, now - ALARM_SECONDS)
+WORDS = {
+    Rank.FROZEN: "Frozen", Rank.RESTORED: "Restored", Rank.EXHAUSTED: "Exhausted", Rank.BLOCKED: "Blocked by holds",
+    Rank.SILENT: "No feedback", Rank.OVERRAN: "Overran", Rank.DOWN: "Arm down",
+    Rank.NEARLY_EXHAUSTED: "Nearly exhausted", Rank.RUNNING: "Running", Rank.PAUSED: "Paused", Rank.SPENT: "Exhausted",
+    Rank.CLOSED: "Closed",
+}  # fmt: skip
+"""The word for a campaign of each rank."""
 
 
-def standing(glance: CampaignSummary, now: float) -> Standing:
+def standing(summary: CampaignSummary, now: float) -> Standing:
     """What a campaign is doing, or what keeps it from it, but for when its money runs out (`with_end`)."""
-    account, digits = glance.account, budget_decimals(to_units(glance.account.budget))
+    return Standing(WORDS[summary.rank], summary.rank, _cause(summary, now))
+
+
+def _cause(summary: CampaignSummary, now: float) -> str:
+    """Why a campaign has its rank, in numbers."""
+    account, digits = summary.account, budget_decimals(to_units(summary.account.budget))
 
     def words(micros: int) -> str:
         return exact_money(to_units(micros), digits)
 
-    restored, copied_at = "", glance.settings.restored_from
-    if copied_at is not None:
-        restored = f"from a copy that ends at {utc_minute(copied_at)}; resume it with what was spent since"
-    if account.status == "frozen":
-        cause = f"{words(account.overrun)} booked apart as overrun"
-        return Standing("Frozen", Rank.FROZEN, f"{cause}; restored {restored}" if restored else cause)
-    if account.status == "paused" and restored:
-        return Standing("Restored", Rank.RESTORED, restored)
-    if account.status == "paused":
-        return Standing("Paused", Rank.PAUSED, "until it is resumed")
-    if account.status == "closed":
-        return Standing("Closed", Rank.CLOSED, "for good")
-    heard = max(glance.last_feedback_at or 0.0, glance.created_at)
-    left, by, open = glance.left, "", account.open
-    if glance.short_of_shared:
-        by, open = f"by its shared budget {glance.settings.terms.shared_budget}: ", glance.shared_open
-    if left < glance.smallest_cap and not glance.decides_in_leases:
-        least = words(glance.smallest_cap)
-        if open:
-            cause = f"{by}{words(left)} left next to holds, the smallest cap is {least}"
-            return Standing("Blocked by holds", Rank.BLOCKED, cause)
-        cause = f"{by}{words(left)} left, the smallest cap is {least}"
-        new = max(heard, glance.last_decision_at or 0.0) > now - ALARM_SECONDS
-        return Standing("Exhausted", Rank.EXHAUSTED if new else Rank.SPENT, cause)
-    held, oldest_unanswered_at = (
-        account.held + glance.held_in_leases,
-        now if glance.oldest_unanswered_at is None else glance.oldest_unanswered_at,
-    )
-    waited = (glance.last_feedback_at or 0.0) <= oldest_unanswered_at < now - SILENCE_SECONDS
-    if waited and (held or (glance.last_decision_at or 0.0) > now - SILENCE_SECONDS):
-        cause = f"for {duration(now - oldest_unanswered_at)}, {words(held) if held else 'nothing is'} held"
-        return Standing("No feedback", Rank.SILENT, cause)
-    if account.overrun and (glance.resumed_at or 0.0) > now - ALARM_SECONDS:
-        ago = duration(now - (glance.last_overrun_at or 0.0))
-        cause = f"{words(account.overrun)} booked apart as overrun, the latest {ago} ago"
-        return Standing("Overran", Rank.OVERRAN, cause)
-    if glance.arms_down:
-        return Standing("Arm down", Rank.DOWN, _down(glance, now))
-    if left < glance.largest_cap:
-        cause = f"{by}{words(left)} left, the largest cap is {words(glance.largest_cap)}"
-        if left < glance.smallest_cap:
-            cause = f"{by}{words(left)} left next to leases, one of which has {words(glance.free_in_leases)}"
-        return Standing("Nearly exhausted", Rank.NEARLY_EXHAUSTED, cause)
-    limits = glance.settings.limits(glance.created_at)
+    by = f"by its shared budget {summary.settings.terms.shared_budget}: " if summary.short_of_shared else ""
+    left = f"{by}{words(summary.left)} left"
+    match summary.rank:
+        case Rank.FROZEN:
+            cause, restored = f"{words(account.overrun)} booked apart as overrun", _restored(summary)
+            return f"{cause}; restored {restored}" if restored else cause
+        case Rank.RESTORED:
+            return _restored(summary)
+        case Rank.PAUSED:
+            return "until it is resumed"
+        case Rank.CLOSED:
+            return "for good"
+        case Rank.BLOCKED:
+            return f"{left} next to holds, the smallest cap is {words(summary.smallest_cap)}"
+        case Rank.EXHAUSTED | Rank.SPENT:
+            return f"{left}, the smallest cap is {words(summary.smallest_cap)}"
+        case Rank.SILENT:
+            held, waited = account.held + summary.held_in_leases, now - (summary.oldest_unanswered_at or now)
+            return f"for {duration(waited)}, {words(held) if held else 'nothing is'} held"
+        case Rank.OVERRAN:
+            ago = duration(now - (summary.last_overrun_at or 0.0))
+            return f"{words(account.overrun)} booked apart as overrun, the latest {ago} ago"
+        case Rank.DOWN:
+            return _down(summary, now)
+        case Rank.NEARLY_EXHAUSTED if summary.left < summary.smallest_cap:
+            return f"{left} next to leases, one of which has {words(summary.free_in_leases)}"
+        case Rank.NEARLY_EXHAUSTED:
+            return f"{left}, the largest cap is {words(summary.largest_cap)}"
+    limits = summary.settings.limits(summary.created_at)
     left_today = today_left(account, now, limits)
-    if left_today is not None and left_today < glance.largest_cap and glance.settings.terms.on_limit == "refuse":
-        wait = duration(next_day(now, limits.zone) - now)
-        cause = f"{words(left_today)} of the day's {words(limits.daily_cap or 0)} left; the next day begins in {wait}"
-        return Standing("Running", Rank.RUNNING, cause)
-    return Standing("Running", Rank.RUNNING)
+    if left_today is None or left_today >= summary.largest_cap or summary.settings.terms.on_limit != "refuse":
+        return ""
+    wait = duration(next_day(now, limits.zone) - now)
+    return f"{words(left_today)} of the day's {words(limits.daily_cap or 0)} left; the next day begins in {wait}"
+
+
+def _restored(summary: CampaignSummary) -> str:
+    """The copy that the store was restored from, if it is not said yet what was spent since."""
+    copied_at = summary.settings.restored_from
+    if copied_at is None:
+        return ""
+    return f"from a copy that ends at {utc_minute(copied_at)}; resume it with what was spent since"
 
 
 def with_end(standing: Standing, out: RunsOut | None, now: float) -> Standing:
@@ -254,7 +248,7 @@ def outlooks(
     """
     now, pages = tx.now(), tx.pages()
     since_hour = now - now % HOUR - DAY
-    glances, by_hour = pages.summaries(campaigns), pages.spent_by(int(HOUR), campaigns, since_hour)
+    glances, by_hour = pages.summaries(campaigns, now), pages.spent_by(int(HOUR), campaigns, since_hour)
     standings = {glance.id: standing(glance, now) for glance in glances}
     out = dict(projected or {})
     new = [each for each in glances if standings[each.id].runs and each.id not in out]

@@ -218,7 +218,7 @@ def test_the_pace_is_said_as_a_share_of_the_budget_and_not_before_it_means_anyth
     for number in range(decisions):
         engine.feedback(engine.decide("ads", str(number)).decision, cost=1.0, reward=1.0)
     engine.change_terms("ads", {"pace_seconds": 100_000.0})
-    [glance] = store.read(lambda tx: tx.pages().summaries([tx.campaign("ads").id]))
+    [glance] = store.read(lambda tx: tx.pages().summaries([tx.campaign("ads").id], now))
     made = pace(glance, now + seconds)
     assert made.words == words
     assert -1.0 <= made.share <= 1.0

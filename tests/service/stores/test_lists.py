@@ -12,8 +12,7 @@ from budgetbandits.service.ledger import Account, to_units
 from budgetbandits.service.service import DecisionService
 from budgetbandits.service.standing import standing
 from budgetbandits.service.stores.contract import Event
-from budgetbandits.service.stores.records import Lease
-from budgetbandits.service.stores.sql.dashboard import Rank
+from budgetbandits.service.stores.records import Lease, Rank
 from clock import Clock
 
 NAMES = ("straße", "STRASSE", "ärger", "Ärger 2", "zebra", "Alpha", "alpha 2", "ελλάς")
@@ -71,6 +70,29 @@ def filled(store, count, rng):
     return ids
 
 
+def rank_of(tx, summary, now):
+    """The rank of a campaign, made in Python."""
+    account, mark = summary.account, tx.rollups().watermark(summary.id)
+    if account.status != "active":
+        restored = account.status == "paused" and summary.settings.restored_from is not None
+        return Rank.RESTORED if restored else Rank[account.status.upper()]
+    hour_ago, day_ago, latest = now - 3600.0, now - 86_400.0, mark.last_decision_at or 0.0
+    if summary.left < summary.smallest_cap and not summary.decides_in_leases:
+        news = max(mark.last_feedback_at or 0.0, summary.created_at, latest) > day_ago
+        return Rank.BLOCKED if account.open else Rank.EXHAUSTED if news else Rank.SPENT
+    waits_since = now if mark.oldest_unanswered_at is None else mark.oldest_unanswered_at
+    matters = account.held or summary.held_in_leases or latest > hour_ago
+    if (mark.last_feedback_at or 0.0) <= waits_since < hour_ago and matters:
+        return Rank.SILENT
+    overran = account.overrun and mark.last_overrun_event
+    resumed = tx.events(summary.id, mark.last_overrun_event, kind="active") if overran else []
+    if resumed and resumed[0].at > day_ago:
+        return Rank.OVERRAN
+    if summary.arms_down:
+        return Rank.DOWN
+    return Rank.NEARLY_EXHAUSTED if summary.left < summary.largest_cap else Rank.RUNNING
+
+
 def key(order, glance, state):
     """What a list is ordered by. Names that are equal but for case do not occur: each ends with its own number."""
     group = ["attention", "running", "stopped"].index(state.group)
@@ -85,6 +107,14 @@ def key(order, glance, state):
 
 def test_a_list_is_found_counted_and_ordered_as_if_all_were_read(store, monkeypatch):
     ids = filled(store, 120, random.Random(8))
+
+    def ranks(tx):
+        now = tx.now()
+        return [(each.rank, rank_of(tx, each, now)) for each in tx.pages().summaries(ids, now)]
+
+    pairs = store.read(ranks)
+    assert len(pairs) == len(ids)
+    assert all(rank is again for rank, again in pairs)
     monkeypatch.setattr(module, "CAMPAIGNS_PER_PAGE", 17)
     states = set()
     for text in ("", "STRASSE", "Ärg", "alpha 2 0", " 0", " ", "nobody"):  # few, most, all, none
@@ -95,7 +125,7 @@ def test_a_list_is_found_counted_and_ordered_as_if_all_were_read(store, monkeypa
                     first = overview(tx, ListQuery(*asked), None)
                     pages = range(2, first.found // 17 + 3)  # one more than there are
                     views = [first, *(overview(tx, ListQuery(*asked, page), None) for page in pages)]
-                    return views, tx.pages().summaries(ids)
+                    return views, tx.pages().summaries(ids, tx.now())
 
                 views, glances = store.read(read)
                 named = [(each, standing(each, views[0].now)) for each in glances]

@@ -69,7 +69,7 @@ def reads(campaign):
     return {
         "behind": lambda tx: tx.rollups().behind(),
         "list": lambda tx: overview(tx, ListQuery(), None),
-        "glances": lambda tx: tx.pages().summaries([campaign]),
+        "glances": lambda tx: tx.pages().summaries([campaign], tx.now()),
         "last event": lambda tx: tx.last_event(campaign),
         "cut": lambda tx: Cut.of(tx, campaign),
         "events": lambda tx: tx.events(campaign, 5),
@@ -82,7 +82,7 @@ def reads(campaign):
         "held decisions": lambda tx: tx.pages().decisions(campaign, 10, DecisionFilter("held", 0), before=10**6),
         "operators": lambda tx: tx.pages().operator_events(campaign, 10, kinds=["active"]),
         "numbers": lambda tx: tx.pages().event_numbers(campaign, "active"),
-        "resumed": lambda tx: tx.pages().resumed_at(campaign, 5),
+        "summary by a mark": lambda tx: tx.pages().summaries([campaign], tx.now(), Watermark(last_overrun_event=5)),
         "events of a time": lambda tx: tx.pages().search().last_event_before(campaign, 2.0),
         "events of a decision": lambda tx: (
             tx.pages().search().events(DecisionRow("0" * 32, campaign, 0, Hold(1), "7", "", 1.0, 2.0))

@@ -210,7 +210,7 @@ def test_pages_read_what_there_is(store):
     engine.retire_arm("ads", "mail", actor="bb_tester")
     roll_up(store)
     made = all_decisions(store, "ads")
-    pages = store.read(lambda tx: tx.pages().summaries([id, other]))
+    pages = store.read(lambda tx: tx.pages().summaries([id, other], tx.now()))
     assert [(each.name, each.arms, each.smallest_cap, each.largest_cap) for each in pages] == [
         ("ads", 1, 1_000_000, 1_000_000), ("other", 2, 500_000, 1_000_000)
     ]  # fmt: skip

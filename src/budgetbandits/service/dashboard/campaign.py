@@ -209,7 +209,9 @@ class CampaignView:
 def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignView:
     """Read it, in one transaction. It costs as much as the page is long, not as the campaign."""
     now, pages, history = tx.now(), tx.pages(), History.of(tx, row)
-    glance, overran = _glance(pages, history)
+    mark = history.mark
+    [glance] = pages.summaries([row.id], now, mark)
+    overran = None if mark.last_overrun_event is None else pages.event(mark.last_overrun_event)
     totals, rows = history.totals(), tx.arms(row.id)
     spent = glance.spent
     state = standing(glance, now)
@@ -261,18 +263,6 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
         changes=changes_of_terms(row, rows, [event.seq for event in changes if event.kind == "terms changed"]),
         overran=Overrun.of(tx, overran, rows) if overran and state.word in ("Frozen", "Overran") else None,
     )  # fmt: skip
-
-
-def _glance(pages: Pages, history: History) -> tuple[CampaignSummary, Event | None]:
-    """The campaign at a glance, with the moments of the history, and its latest overrun."""
-    mark, glance = history.mark, pages.summaries([history.row.id])[0]
-    overran = None if mark.last_overrun_event is None else pages.event(mark.last_overrun_event)
-    glance.last_decision_at, glance.last_feedback_at = mark.last_decision_at, mark.last_feedback_at
-    glance.oldest_unanswered_at = mark.oldest_unanswered_at
-    glance.last_overrun_at = glance.resumed_at = None
-    if overran is not None:
-        glance.last_overrun_at, glance.resumed_at = overran.at, pages.resumed_at(glance.id, overran.seq)
-    return glance, overran
 
 
 def _delays(history: History, now: float) -> list[int]:

@@ -11,7 +11,7 @@ from budgetbandits.formatting.datetimes import HOUR
 from budgetbandits.service.dashboard.query import ListQuery
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.projection import RunsOut, lasts_for
-from budgetbandits.service.standing import Pace, Standing, outlooks, since
+from budgetbandits.service.standing import Pace, Standing, outlooks
 from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import CampaignSummary
 from budgetbandits.terms import MONEY
@@ -110,7 +110,7 @@ def overview(tx: Transaction, query: ListQuery, only: str | None) -> Overview:
     now, pages = tx.now(), tx.pages()
     lists = pages.campaign_list(only)
     listed = lists.listed(
-        since(now), query.text, query.group, query.order, CAMPAIGNS_PER_PAGE, (query.page - 1) * CAMPAIGNS_PER_PAGE,
+        now, query.text, query.group, query.order, CAMPAIGNS_PER_PAGE, (query.page - 1) * CAMPAIGNS_PER_PAGE,
         query.tag,
     )  # fmt: skip
     counts: Counter[str] = Counter()

@@ -15,7 +15,8 @@ from starlette.requests import Request
 from budgetbandits.errors import BadParameter
 from budgetbandits.formatting.datetimes import DAY
 from budgetbandits.service.names import normal
-from budgetbandits.service.stores.sql.dashboard import DECISION_KINDS, DecisionKind, Group, Order
+from budgetbandits.service.stores.records import Group
+from budgetbandits.service.stores.sql.dashboard import DECISION_KINDS, DecisionKind, Order
 from budgetbandits.web.servers import root_path
 
 ARM_ORDERS = ("chance", "name", "share", "pulls", "reward", "price", "ratio")

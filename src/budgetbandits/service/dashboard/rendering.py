@@ -17,7 +17,7 @@ from budgetbandits.service.dashboard.arms_table import ArmsTable
 from budgetbandits.service.dashboard.charts import cell_charts, pointer, time_charts
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.standing import Standing
-from budgetbandits.service.stores.sql.dashboard import Rank
+from budgetbandits.service.stores.records import Rank
 from budgetbandits.terms import TERMS, Terms
 from budgetbandits.web.assets import LivePages
 from budgetbandits.web.servers import BEAT

@@ -17,9 +17,10 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.service.campaigns import damaged_campaigns
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.projection import RunsOut
-from budgetbandits.service.standing import Outlook, outlooks, since
+from budgetbandits.service.standing import Outlook, outlooks
 from budgetbandits.service.stores.contract import Store, Transaction
-from budgetbandits.service.stores.sql.dashboard import CampaignPage, Rank
+from budgetbandits.service.stores.records import Rank
+from budgetbandits.service.stores.sql.dashboard import CampaignPage
 
 CAMPAIGNS_MAX = 1000
 """How many campaigns have series, if nothing else is said: the most urgent ones."""
@@ -150,7 +151,7 @@ class CampaignMetrics:
 
     def _listed(self, tx: Transaction) -> CampaignPage:
         most = self._series.campaigns_max
-        return tx.pages().campaign_list().listed(since(tx.now()), "", "all", "alarm", most, 0)
+        return tx.pages().campaign_list().listed(tx.now(), "", "all", "alarm", most, 0)
 
     def _outlooks(self, ids: list[str]) -> Iterator[Outlook]:
         kept, self._projected = self._projected, {}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from enum import IntEnum
 from functools import cached_property
 from operator import add, attrgetter
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -426,6 +427,35 @@ def _later(one: Any, other: Any) -> Any:
     return other if one is None or (other is not None and other > one) else one
 
 
+Group = Literal["attention", "running", "stopped"]
+
+
+class Rank(IntEnum):
+    """The state of a campaign; the most urgent have the lowest number."""
+
+    FROZEN = 0
+    RESTORED = 1
+    """Paused until it is said what was spent since the copy that the store was restored from."""
+    EXHAUSTED = 2
+    """For a day or less."""
+    BLOCKED = 3
+    SILENT = 4
+    OVERRAN = 5
+    """It was resumed a day ago or less, after an overrun."""
+    DOWN = 6
+    """An arm cools down because it failed many times in a row."""
+    NEARLY_EXHAUSTED = 7
+    RUNNING = 8
+    PAUSED = 9
+    SPENT = 10
+    """Exhausted for longer."""
+    CLOSED = 11
+
+    @property
+    def group(self) -> Group:
+        return "attention" if self < Rank.RUNNING else "running" if self == Rank.RUNNING else "stopped"
+
+
 @dataclass(slots=True)
 class CampaignSummary:
     """A campaign as a list shows it; its times are as of a few seconds ago."""
@@ -441,8 +471,6 @@ class CampaignSummary:
     oldest_unanswered_at: float | None
     """When the first decision was made since the latest feedback."""
     last_overrun_at: float | None
-    resumed_at: float | None
-    """When it was first resumed after that overrun."""
     spent_in_leases: int
     """Of the leased money: spent and not merged yet ..."""
     held_in_leases: int
@@ -451,6 +479,7 @@ class CampaignSummary:
     """... and the most that one lease has for a new decision."""
     rolled_up_until: float | None
     """When the first event happened that is in no rollup yet; None if all are."""
+    rank: Rank
     arms_down: list[dict[str, Any]]
     """The arms that cool down because they failed many times in a row (`allocation.cooldowns`)."""
     arms: int = 0
@@ -459,9 +488,7 @@ class CampaignSummary:
     """... and the smallest and the largest of their caps; all 0 if there are none."""
     largest_cap: int = 0
     shared_left: int | None = None
-    """What its shared budget has left, if it has one ..."""
-    shared_open: int = 0
-    """... and what all members of that hold and lease."""
+    """What its shared budget has left, if it has one."""
 
     @property
     def spent(self) -> int:

@@ -18,8 +18,7 @@ from budgetbandits.service.ledger import to_units
 from budgetbandits.service.rollups import MINUTES_KEPT_SECONDS, History
 from budgetbandits.service.standing import Standing
 from budgetbandits.service.stores.contract import T, Transaction
-from budgetbandits.service.stores.records import ArmRow, Campaign, Counts, Event, Watermark
-from budgetbandits.service.stores.sql.dashboard import Rank
+from budgetbandits.service.stores.records import ArmRow, Campaign, Counts, Event, Rank, Watermark
 from budgetbandits.service.stores.sql.rollups import DAY, HOUR, MINUTE
 
 SLOT_SECONDS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)

@@ -1,7 +1,7 @@
 """What pages show, in SQL. Each query costs as much as its answer is long, however long a campaign is.
 
 The list of campaigns is filtered, counted and ordered where the rows are, and only the campaigns of one page are read.
-They are ordered by urgency first: the `Rank` that `service.standing.standing` gives the same row.
+They are ordered by urgency first: by their `Rank`, which is found here and nowhere else.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, Literal
 
+from budgetbandits.formatting.datetimes import DAY, HOUR
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.shared_budgets.rules import SharedBudget
-from budgetbandits.service.stores.records import CampaignSummary, DecisionRow, Event
+from budgetbandits.service.stores.records import CampaignSummary, DecisionRow, Event, Group, Rank, Watermark
 from budgetbandits.service.stores.sql.decision_search import DecisionSearch
 from budgetbandits.service.stores.sql.rows import (
     ACCOUNT,
@@ -39,43 +39,13 @@ from budgetbandits.service.stores.sql.statements import (
 )
 
 Order = Literal["alarm", "name", "left", "newest"]
-Group = Literal["attention", "running", "stopped"]
 
-
-class Rank(IntEnum):
-    """The state of a campaign; the most urgent have the lowest number."""
-
-    FROZEN = 0
-    RESTORED = 1
-    """Paused until it is said what was spent since the copy that the store was restored from."""
-    EXHAUSTED = 2
-    """For a day or less."""
-    BLOCKED = 3
-    SILENT = 4
-    OVERRAN = 5
-    """It was resumed a day ago or less, after an overrun."""
-    DOWN = 6
-    """An arm cools down because it failed many times in a row."""
-    NEARLY_EXHAUSTED = 7
-    RUNNING = 8
-    PAUSED = 9
-    SPENT = 10
-    """Exhausted for longer."""
-    CLOSED = 11
-
-    @property
-    def group(self) -> Group:
-        return "attention" if self < Rank.RUNNING else "running" if self == Rank.RUNNING else "stopped"
-
-
-@dataclass(frozen=True)
-class AlarmTimes:
-    """Since when something is an alarm."""
-
-    silent: float
-    """Decisions from before this time that still have no feedback are an alarm."""
-    recent: float
-    """Since this time, an exhausted budget and a resumed campaign after an overrun are news."""
+SILENCE_SECONDS = HOUR
+"""Seconds that the first decision since the latest feedback may wait before it is an alarm, if anything is held or was
+decided in as many seconds: short holds have expired before anybody misses the feedback."""
+ALARM_SECONDS = DAY
+"""Seconds for which it is an alarm that all money is spent, or that a campaign goes on after an overrun: from the
+moment it was resumed, however long it had been frozen."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +122,7 @@ _SILENT = (
     "m.oldest_unanswered_at < ? AND m.oldest_unanswered_at >= COALESCE(m.last_feedback_at, 0.0) "
     f"AND (c.held > 0 OR m.last_decision_at > ? OR {_HELD_IN_LEASES} > 0)"
 )
-"""Whether decisions wait for feedback; both values are `AlarmTimes.silent`."""
+"""Whether decisions wait for feedback; since the time of both values."""
 _RESTORED = """REPLACE(c.settings, '"restored_from":null', '') = c.settings"""
 """Whether a campaign c has a ``restored_from``. As text: where those of one campaign are damaged, a database that
 reads them as JSON would refuse the whole list. In texts of users quotes are escaped."""
@@ -169,7 +139,13 @@ _RANK = (
     f"WHEN {_below('MAX')} THEN {Rank.NEARLY_EXHAUSTED:d} ELSE {Rank.RUNNING:d} END"
 )
 """The rank of a campaign c with its name f, its watermark m and its shared budget s, with `_resumed` to fill in. The
-values are of `AlarmTimes`: ``recent``, ``silent`` twice and ``recent`` again."""
+values are `_alarm_values`."""
+
+
+def _alarm_values(now: float) -> list[Any]:
+    """The values of `_RANK` at this moment."""
+    silent, recent = now - SILENCE_SECONDS, now - ALARM_SECONDS
+    return [recent, silent, silent, recent]
 
 
 class CampaignList:
@@ -179,11 +155,11 @@ class CampaignList:
         self._tx, self._only = tx, only
 
     def listed(
-        self, since: AlarmTimes, text: str, group: Group | Literal["all"], order: Order, limit: int, offset: int,
+        self, now: float, text: str, group: Group | Literal["all"], order: Order, limit: int, offset: int,
         tag: str = "",
     ) -> CampaignPage:  # fmt: skip
         """Campaigns of a group with this text in their names and with this tag, if any, from ``offset`` on."""
-        table, values = self._table(since, text, tag)
+        table, values = self._table(now, text, tag)
         ranks = [rank for rank in Rank if group in ("all", rank.group)]
         # ranked once for both: the counts, and the page
         rows = self._tx.ask(
@@ -242,9 +218,9 @@ class CampaignList:
             made.append(CampaignSums(currency, count, money))
         return made
 
-    def _table(self, since: AlarmTimes, text: str, tag: str) -> tuple[str, list[Any]]:
+    def _table(self, now: float, text: str, tag: str) -> tuple[str, list[Any]]:
         """A query for the columns that the list is ordered by, and its values."""
-        values: list[Any] = [since.recent, since.silent, since.silent, since.recent]
+        values: list[Any] = _alarm_values(now)
         which = []
         if text:
             which.append(self._tx.contains("f.folded_name"))
@@ -350,18 +326,26 @@ class Pages:
         """Queries for single decisions."""
         return DecisionSearch(self._tx)
 
-    def summaries(self, campaigns: Sequence[str]) -> list[CampaignSummary]:
-        """These campaigns, in this order, except those whose accounts are damaged."""
+    def summaries(self, campaigns: Sequence[str], now: float, mark: Watermark | None = None) -> list[CampaignSummary]:
+        """These campaigns, in this order, except those whose accounts are damaged.
+
+        The moments of a single campaign may be given by a ``mark`` that is ahead of its rollups.
+        """
         if not campaigns:
             return []  # PostgreSQL knows no empty list
         tx, among = self._tx, places(campaigns)
-        rolled_up_until = first_after("at", "c.id", "COALESCE(m.seq, 0)")
+        marks, moments = "rollup_watermark", list[Any]()
+        if mark is not None:
+            marks = f"(SELECT {', '.join(f'CAST(? AS {kind}) AS {name}' for name, kind in _MOMENTS.items())})"
+            moments = [campaigns[0], *(getattr(mark, name) for name in [*_MOMENTS][1:])]
+        rolled_up = "COALESCE((SELECT w.seq FROM rollup_watermark w WHERE w.campaign = c.id), 0)"
         rows = tx.ask(
             f"SELECT {listed(_SUMMARY, 'c')}, m.last_decision_at, m.last_feedback_at, m.oldest_unanswered_at, "
-            f"{_OVERRUN_AT}, {_resumed(tx)}, {_SPENT_IN_LEASES}, {_HELD_IN_LEASES}, {_FREE_IN_LEASES}, "
-            f"{rolled_up_until}, c.arms_down FROM campaign c "
-            f"LEFT JOIN rollup_watermark m ON m.campaign = c.id WHERE c.id IN ({among})",
-            campaigns,
+            f"{_OVERRUN_AT}, {_SPENT_IN_LEASES}, {_HELD_IN_LEASES}, {_FREE_IN_LEASES}, "
+            f"{first_after('at', 'c.id', rolled_up)}, {_RANK.format(resumed=_resumed(tx))}, c.arms_down "
+            "FROM campaign c JOIN campaign_name f ON f.id = c.id LEFT JOIN shared_budget s ON s.name = f.shared_budget "
+            f"LEFT JOIN {marks} m ON m.campaign = c.id WHERE c.id IN ({among})",
+            [*_alarm_values(now), *moments, *campaigns],
         )
         by_id = {}
         for row in rows:
@@ -377,17 +361,16 @@ class Pages:
                 each = by_id[id]
                 each.arms, each.smallest_cap, each.largest_cap = caps
         for id, shared in SharedBudgetRows(tx).of_campaigns(list(by_id)).items():
-            each, account = by_id[id], shared.account
-            each.shared_left, each.shared_open = account.left, account.open
+            by_id[id].shared_left = shared.account.left
         return [by_id[id] for id in campaigns if id in by_id]
 
     def shared_budgets(self, names: Sequence[str]) -> list[SharedBudget]:
         """The shared budgets with these names."""
         return SharedBudgetRows(self._tx).named(names)
 
-    def members(self, shared_budget: str) -> list[CampaignSummary]:
+    def members(self, shared_budget: str, now: float) -> list[CampaignSummary]:
         """The campaigns of a shared budget, by their names."""
-        return self.summaries(SharedBudgetRows(self._tx).members(shared_budget))
+        return self.summaries(SharedBudgetRows(self._tx).members(shared_budget), now)
 
     def names(self, campaigns: Sequence[str]) -> dict[str, str]:
         """The names of these campaigns, by id."""
@@ -468,12 +451,6 @@ class Pages:
         row = self._tx.ask(f"SELECT {listed(NUMBERED_EVENT)} FROM event WHERE seq = ?", (seq,)).fetchone()
         return None if row is None else Event(*row)
 
-    def resumed_at(self, campaign: str, event: int) -> float | None:
-        """When a campaign was first resumed after the event with this number."""
-        given = "(SELECT CAST(? AS TEXT) AS id) AS c, (SELECT CAST(? AS BIGINT) AS last_overrun_event) AS m"
-        row = self._tx.ask(f"SELECT {_resumed(self._tx)} FROM {given}", (campaign, event)).fetchone()
-        return None if row is None else row[0]
-
     def holds(self, campaign: str, now: float, ages: Sequence[float]) -> OpenHolds:
         """Open holds by age: the `HOLDS_COUNTED_MAX` that expire first."""
         counts = ", ".join(["COALESCE(SUM(CASE WHEN p.created_at > ? THEN 1 ELSE 0 END), 0)"] * len(ages))
@@ -496,6 +473,11 @@ def _before(campaign: str, seq: int | None) -> tuple[str, int, int]:
     return between(campaign, upto=EVENT_NUMBER_MAX if seq is None else seq - 1)
 
 
+_MOMENTS = {
+    "campaign": "TEXT", "last_decision_at": "DOUBLE PRECISION", "last_feedback_at": "DOUBLE PRECISION",
+    "oldest_unanswered_at": "DOUBLE PRECISION", "last_overrun_event": "BIGINT",
+}  # fmt: skip
+"""Columns of a watermark by their types: the latest moments of a campaign."""
 _SUMMARY = ("id", "name", "policy", *ACCOUNT, "created_at", "settings")
 _ACCOUNT_ENDS = 3 + len(ACCOUNT)
 
@@ -503,5 +485,5 @@ _ACCOUNT_ENDS = 3 + len(ACCOUNT)
 def _summary(row: Sequence[Any]) -> CampaignSummary:
     values = list(row)
     values[3:_ACCOUNT_ENDS] = [Account(*row[3:_ACCOUNT_ENDS])]
-    values[5], values[-1] = settings_of(values[5]), json.loads(values[-1] or "[]")
+    values[5], values[-2], values[-1] = settings_of(values[5]), Rank(values[-2]), json.loads(values[-1] or "[]")
     return CampaignSummary(*values)
