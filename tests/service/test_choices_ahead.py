@@ -8,13 +8,15 @@ from functools import partial
 import pytest
 
 from budgetbandits.errors import HoldRefused, ServerBusy
-from budgetbandits.service import choices_ahead, decisions
+from budgetbandits.service import choices_ahead, scheduler
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.campaign_session import AheadChoice, CampaignSession
 from budgetbandits.service.choice_process import answer
 from budgetbandits.service.choice_processes import ChoiceProcesses
 from budgetbandits.service.choices_ahead import ChoicesAhead
+from budgetbandits.service.decisions import SLICE_MAX
 from budgetbandits.service.feedback import FeedbackReport
+from budgetbandits.service.lanes import Lanes
 from budgetbandits.service.ledger import to_micros
 from budgetbandits.service.request import checked_options
 from budgetbandits.service.service import DecisionService
@@ -48,14 +50,14 @@ class ProcessHere:
 def ahead(store, engine, monkeypatch):
     """The process, where every choice of a policy that draws takes long."""
     monkeypatch.setattr(choices_ahead, "AT_ONCE_MAX", -1.0)
-    engine.decisions._processes = ProcessHere(store)
-    return engine.decisions._processes
+    engine.decisions.scheduler.processes = ProcessHere(store)
+    return engine.decisions.scheduler.processes
 
 
 async def pair(engine, campaign, key, **request):
     [made] = await engine.decisions.decide_in_loop(campaign, key, None, checked_options(**request))
     report = FeedbackReport(made.decision, float(made.arm == "large"), made.hold / 2)
-    await engine.decisions.perform(campaign, engine.feedback_task(report, campaign))
+    await engine.decisions.scheduler.perform(campaign, engine.feedback_task(report, campaign))
     return made
 
 
@@ -121,7 +123,7 @@ def test_money_that_another_has_taken_since_is_not_held_twice(store, engine, ahe
 
 def test_a_campaign_that_always_changes_meanwhile_is_busy(store, engine, ahead, monkeypatch):
     campaign = engine.create("ads", "bts", 40.0, ARMS, propensity_draws=5)
-    monkeypatch.setattr(decisions, "AHEAD_SECONDS_MAX", 0.0)
+    monkeypatch.setattr(scheduler, "AHEAD_SECONDS_MAX", 0.0)
     ahead.meanwhile = lambda: engine.top_up(campaign, 1.0)
     with pytest.raises(ServerBusy, match="changes more often than its choices can be made"):
         asyncio.run(pair(engine, campaign, "never"))
@@ -132,10 +134,10 @@ def test_who_waits_for_a_turn_is_not_told_that_the_campaign_changes(store, engin
     """A turn takes long where many ask; the time for a choice begins with it."""
     campaign = engine.create("ads", "bts", 40.0, ARMS, propensity_draws=5)
     engine.decide(campaign, "first")
-    monkeypatch.setattr(decisions, "AHEAD_SECONDS_MAX", 0.5)
+    monkeypatch.setattr(scheduler, "AHEAD_SECONDS_MAX", 0.5)
 
     async def play():
-        async with engine.decisions._lanes.turn(campaign):
+        async with engine.decisions.scheduler.lanes.turn(campaign):
             waits = asyncio.ensure_future(engine.decisions.decide_in_loop(campaign, "waits"))
             await asyncio.sleep(0.6)
         return await waits
@@ -152,7 +154,7 @@ def test_feedback_waits_for_the_choice_that_it_would_undo(store, engine, ahead):
         opened = [(await engine.decisions.decide_in_loop(campaign, f"open {number}"))[0] for number in range(4)]
         before = ahead.asked
         reports = [FeedbackReport(each.decision, 1.0, 0.1) for each in opened]
-        tell = [engine.decisions.perform(campaign, engine.feedback_task(each, campaign)) for each in reports]
+        tell = [engine.decisions.scheduler.perform(campaign, engine.feedback_task(each, campaign)) for each in reports]
         ask = [engine.decisions.decide_in_loop(campaign, f"new {number}") for number in range(4)]
         await asyncio.gather(*(each for both in zip(ask, tell, strict=True) for each in both))
         return ahead.asked - before
@@ -168,7 +170,7 @@ def test_long_choices_are_not_made_by_the_process_that_serves(store, engine, mon
     choose = CampaignSession.choose_arm
     monkeypatch.setattr(CampaignSession, "choose_arm", lambda *of, **more: chosen.append(1) or choose(*of, **more))
     campaign = engine.create("ads", "bts-paced", 40.0, ARMS, propensity_draws=10_000)
-    processes = engine.decisions._processes = ChoiceProcesses(store.address)
+    processes = engine.decisions.scheduler.processes = ChoiceProcesses(store.address)
     asyncio.run(pair(engine, campaign, "one"))
     [process] = processes._free
     process._process.kill()
@@ -176,7 +178,7 @@ def test_long_choices_are_not_made_by_the_process_that_serves(store, engine, mon
     with pytest.raises(ServerBusy, match="has ended; ask again"):
         asyncio.run(pair(engine, campaign, "two"))
     asyncio.run(pair(engine, campaign, "two"))
-    engine.decisions.close()
+    engine.decisions.scheduler.close()
     assert not chosen
     assert engine.describe(campaign)["requests_answered"] == 2
     assert verify(store, campaign) == []
@@ -206,7 +208,7 @@ def test_a_batch_is_made_and_told_in_slices_between_which_others_are_served(stor
     made, served = asyncio.run(play())
     assert len(made) == 200
     assert served >= 5
-    assert max(size for _, size in sizes) <= decisions.SLICE_MAX
+    assert max(size for _, size in sizes) <= SLICE_MAX
 
 
 def test_a_slice_of_feedback_ends_after_a_moment(engine, monkeypatch):
@@ -219,7 +221,7 @@ def test_a_slice_of_feedback_ends_after_a_moment(engine, monkeypatch):
 
 
 def test_lanes_take_turns_and_end(engine):
-    lanes, order = decisions.Lanes(), []
+    lanes, order = Lanes(), []
 
     async def one(number):
         async with lanes.turn("ads"):
@@ -242,7 +244,7 @@ def test_a_process_that_does_not_answer_is_given_up(store, engine, monkeypatch):
     begun = time.monotonic()
     with pytest.raises(ServerBusy, match="has ended; ask again"):
         asyncio.run(pair(engine, campaign, "one"))
-    engine.decisions.close()
+    engine.decisions.scheduler.close()
     assert time.monotonic() - begun < 30.0
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("long-choices")]
 
@@ -252,7 +254,7 @@ def test_where_no_process_can_be_started_the_server_is_busy(store, engine, monke
     campaign = engine.create("ads", "bts", 40.0, {f"{number}": 1.0 for number in range(20)}, propensity_draws=5000)
     with pytest.raises(ServerBusy, match="no process can be started"):
         asyncio.run(pair(engine, campaign, "one"))
-    engine.decisions.close()
+    engine.decisions.scheduler.close()
 
 
 def test_a_campaign_whose_work_takes_long_leaves_others_their_turns(store, engine, monkeypatch):

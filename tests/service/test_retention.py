@@ -541,7 +541,7 @@ def test_the_name_of_a_deleted_campaign_is_free_for_another(store, engine, terms
         engine.create("ads", "bts", budget=10.0, arms=ARMS, **terms)
         for key in ("one", "two"):
             task = engine.decision_task("ads", f"{key} {number}")
-            [made] = await engine.decisions.perform("ads", task)
+            [made] = await engine.decisions.scheduler.perform("ads", task)
             await store.perform(*engine.void_task(made.decision, "ads"))
         engine.set_status("ads", "closed")
         engine.retention.delete("ads")

@@ -5,7 +5,8 @@ the `campaign_session` that chooses, the `ledger` that holds the money, and the 
 
 campaigns, campaign_checks   for operators: create, change, look at; what can be created and changed
 decisions, feedback          for workers: ask; report, void
-work, lanes                  how large a choice may be; turns, so that one campaign does not keep the others waiting
+work                         how large a choice may be
+scheduler, lanes             tasks in an event loop, in turns, so that no campaign keeps the others waiting
 choices_ahead, choice_processes, choice_process   choices that take long, made by another process
 expiry                       holds without feedback in time
 request, names               the request of a decision, rules for names

@@ -4,8 +4,7 @@ Each operation comes twice: as a method that does it and waits, and as a `Task` 
 (`decision_task`; in `feedback`, `feedback_task` and `void_task`). What becomes of a decision afterwards is in
 `feedback`.
 
-Nobody else can write while a transaction lasts, and a server does nothing else while its event loop decides. So for an
-event loop a choice that takes long is made in another process, before the transaction (`choices_ahead`).
+For an event loop, which does nothing else while it decides, what takes long is done elsewhere (`scheduler`).
 
 Many decisions may be made under one key, all of them or none. A batch is made in slices, a transaction each, that end
 after a moment; found again under its key it is read in slices, too. If one of them is refused, or is an error, those
@@ -16,12 +15,10 @@ decision whose answer was lost. A batch is paid from the campaign's own money, n
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Unpack
@@ -30,16 +27,14 @@ from pydantic_core import to_json
 
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, HoldRefused, ServerBusy, StoreError
 from budgetbandits.service import ledger
-from budgetbandits.service.choice_processes import ChoiceProcesses
 from budgetbandits.service.choices_ahead import ChoiceNeeded, ChoicesAhead
 from budgetbandits.service.funds import CampaignFunds, Funds
-from budgetbandits.service.lanes import Lanes
 from budgetbandits.service.leases.leases import Leases
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.names import check_text
 from budgetbandits.service.request import BATCH_MAX, checked_options
+from budgetbandits.service.scheduler import Scheduler
 from budgetbandits.service.stores.contract import (
-    UNREADABLE,
     Clock,
     DecisionTransaction,
     Scope,
@@ -53,7 +48,7 @@ from budgetbandits.service.stores.contract import (
     moment,
 )
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
-from budgetbandits.service.work import AT_ONCE_MAX, check_batch
+from budgetbandits.service.work import check_batch
 from budgetbandits.validation import DecisionFields, RequestOptions
 
 NO_CONTEXT = ""
@@ -67,12 +62,6 @@ SLICE_SECONDS = 0.003
 
 SLICE_MAX = 32
 """... and how many it makes at most."""
-
-OPENING_SHARE = 0.005
-"""The share of the time for which a campaign may open segments, where that takes long: it writes all its arms."""
-
-AHEAD_SECONDS_MAX = 5.0
-"""Time after which no further choice is made ahead for a decision: the campaign always changed before it was used."""
 
 
 class BatchRefused(Exception):
@@ -112,16 +101,7 @@ class Decisions:
         self._leases = leases
         self._sessions = leases.sessions
         self._clock = clock
-        self._lanes = Lanes()
-        self._next_opening: dict[str, float] = {}
-        """By campaign: when a segment may be opened again."""
-        self._processes: ChoiceProcesses | None = None
-        """Made when the first choice takes long: a store in memory has no address."""
-
-    def close(self) -> None:
-        """End the processes that make long choices."""
-        if self._processes is not None:
-            self._processes.close()
+        self.scheduler = Scheduler(store, self._sessions)
 
     def decide(
         self, campaign: str, key: str, context: Mapping[str, Any] | None = None, **request: Unpack[DecisionFields]
@@ -163,78 +143,8 @@ class Decisions:
     ) -> list[DecisionResult]:
         """`decide` for an event loop, with options that are checked."""
         task = partial(self.decision_task, campaign, key, context, options)
-        if self._opens(campaign, options):
-            await self._wait_to_open(campaign)
-        return await self._choosing(campaign, lambda ahead: task(ahead=ahead), options)
-
-    async def perform(self, campaign: str, task: Task[T], sliced: bool = False) -> T:
-        """`Store.perform` for feedback on decisions of this campaign, or for a slice of much feedback."""
-        id = self._sessions.id_of(campaign)
-        if not sliced and id not in self._lanes:
-            return await self._perform(campaign, task)
-        async with self._lanes.turn(id):
-            return await self._perform(campaign, task)
-
-    async def _choosing(
-        self,
-        campaign: str,
-        task: Callable[[ChoicesAhead], Task[T]],
-        options: RequestOptions | None,
-        count: int | None = None,
-    ) -> T:
-        """Perform a task that chooses, or a slice that chooses up to ``count`` times; choices that take long are made
-        ahead of it."""
-        if count is None and self._sessions.id_of(campaign) not in self._lanes:
-            try:
-                return await self._perform(campaign, task(ChoicesAhead()), options)
-            except ChoiceNeeded:
-                pass
-        async with self._lanes.turn(self._sessions.id_of(campaign)):
-            ahead, end = ChoicesAhead(), time.monotonic() + AHEAD_SECONDS_MAX
-            while True:
-                try:
-                    return await self._perform(campaign, task(ahead), options)
-                except ChoiceNeeded as needed:
-                    if time.monotonic() > end:
-                        raise ServerBusy(
-                            f"campaign {campaign!r:.60} changes more often than its choices can be made; ask again, "
-                            "or have fewer arms, features, segments or propensity_draws"
-                        ) from None
-                    if self._processes is None:
-                        self._processes = ChoiceProcesses(self._store.address)
-                    ahead = await self._processes.choices(needed.inputs, count or 1)
-
-    async def _perform(self, campaign: str, task: Task[T], options: RequestOptions | None = None) -> T:
-        """`Store.perform`. What takes long because there are very many arms is done outside the event loop: reading
-        them all, and opening a segment, which writes them all."""
-        if not self._sessions.was_read(campaign):
-            with suppress(BudgetBanditsError, *UNREADABLE):  # the task itself answers the caller
-                await asyncio.to_thread(self._sessions.read_ahead, self._store, campaign)
-        if self._opens(campaign, options):
-            return await asyncio.wrap_future(self._store.submit(*task))
-        return await self._store.perform(*task)
-
-    def _opens(self, campaign: str, options: RequestOptions | None) -> bool:
-        """Whether a decision with these options may open a segment."""
-        segment = None if options is None else options.segment
-        return segment is not None and self._sessions.opens_segment(campaign, segment)
-
-    async def _wait_to_open(self, campaign: str) -> None:
-        """Wait until the campaign may open a segment. Where that is much work, others have nearly all of the time."""
-        id = self._sessions.id_of(campaign)
-        session = self._sessions.kept.get(id)
-        work = 0.0 if session is None else replace(session.size(None), draws=0).work
-        if work <= AT_ONCE_MAX:
-            return
-        now = time.monotonic()
-        begins = max(self._next_opening.get(id, now), now)
-        if begins - now > AHEAD_SECONDS_MAX:
-            raise ServerBusy(
-                f"campaign {campaign!r:.60} opens segments faster than one in {1e-6 * work / OPENING_SHARE:.2g} s, and "
-                "each writes all that was learned of its arms; ask again, or name fewer segments"
-            )
-        self._next_opening[id] = begins + 1e-6 * work / OPENING_SHARE
-        await asyncio.sleep(begins - now)
+        await self.scheduler.wait_to_open(campaign, options)
+        return await self.scheduler.choose(campaign, lambda ahead: task(ahead=ahead), options)
 
     def make(
         self,
@@ -324,10 +234,9 @@ class Decisions:
         """`decide_many` for an event loop."""
 
         async def perform(task: Callable[[ChoicesAhead], Task[T]], wanted: int) -> T:
-            return await self._choosing(campaign, task, options, wanted)
+            return await self.scheduler.choose(campaign, task, options, wanted)
 
-        if self._opens(campaign, options):
-            await self._wait_to_open(campaign)
+        await self.scheduler.wait_to_open(campaign, options)
         return await self._batch(perform, campaign, key, count, context, options)
 
     async def _batch(

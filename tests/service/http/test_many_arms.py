@@ -32,9 +32,9 @@ def test_arms_are_read_beside_the_event_loop(opener, monkeypatch):
     with opener() as store:
         DecisionService(store).create("ads", "bts", 100.0, ARMS)
     for ask in (
-        lambda engine: engine.decisions.perform("ads", engine.decision_task("ads", "one")),
+        lambda engine: engine.decisions.scheduler.perform("ads", engine.decision_task("ads", "one")),
         lambda engine: engine.decisions.decide_many_in_loop("ads", "many", 3),
-        lambda engine: engine.decisions.perform(
+        lambda engine: engine.decisions.scheduler.perform(
             "ads", engine.feedback_many_task([FeedbackReport("nothing", 1.0, 0.1)], "ads")
         ),
     ):

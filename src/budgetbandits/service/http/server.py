@@ -152,7 +152,7 @@ def _serve(listener: socket.socket, options: ServerOptions, store: Store, worker
         _Server(_config(app, options, connections), connections, reads, worker).run(sockets=[listener])
     finally:
         stop.set()
-        service.decisions.close()
+        service.decisions.scheduler.close()
         _join([*threads, *deliveries.close()])
         _once(partial(_count_refusals, store, metrics), metrics)
         log.info("stopped")

@@ -52,7 +52,7 @@ async def tell(call: CheckedRequest[FeedbackRequest]) -> dict[str, Any]:
     decision, sent = call.path["decision"], call.content
     report = FeedbackReport(decision, sent.reward, sent.cost, bool(sent.failed), call.actor)
     task = call.server.reports.feedback_task(report, call.campaign)
-    booked = await call.server.decisions.perform(call.campaign, task)
+    booked = await call.server.decisions.scheduler.perform(call.campaign, task)
     _count(call, booked)
     if booked.refused is not None:
         raise booked.refused
@@ -67,7 +67,7 @@ async def tell_many(call: CheckedRequest[FeedbackBatchRequest]) -> dict[str, Any
     part: list[BookedFeedback | BudgetBanditsError]
     while len(booked) < len(reports):  # each counts by itself: others may come between
         task = call.server.reports.feedback_slice_task(reports[len(booked) :], call.campaign)
-        part = await call.server.decisions.perform(call.campaign, task, sliced=True)
+        part = await call.server.decisions.scheduler.perform(call.campaign, task, sliced=True)
         booked += part
     results = []
     for report, result in zip(reports, booked, strict=True):
@@ -83,7 +83,7 @@ async def void(call: CheckedRequest[None]) -> dict[str, Any]:
     """Report that the call was never made: its money is free again."""
     decision = call.path["decision"]
     task = call.server.reports.void_task(decision, call.campaign, call.actor)
-    await call.server.decisions.perform(call.campaign, task)
+    await call.server.decisions.scheduler.perform(call.campaign, task)
     return {"decision": decision, "overrun": 0.0}
 
 
