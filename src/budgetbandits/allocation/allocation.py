@@ -176,7 +176,7 @@ class Allocation(AllocationState):
             if features is not None:
                 ask.features = features.tolist()
             if estimates is not None:
-                ask.prices = [None if math.isnan(each) else each for each in estimates.tolist()]
+                ask.prices = [None if math.isnan(price) else price for price in estimates.tolist()]
             if chances is not None:
                 # by their numbers, also if they are all: there may be more of them later
                 ask.propensity = chances.of(arm)
@@ -224,13 +224,13 @@ class Allocation(AllocationState):
                 return
             if reward is None and cost is None:
                 raise BadParameter(f"neither reward nor cost is given for {ask!r}; tell at least one")
-            number, known = self._find(ask, reward is not None, cost is not None)
-            arm, units, session = known.arm, self._units, self._session
+            number, asked = self._find(ask, reward is not None, cost is not None)
+            arm, units, session = asked.arm, self._units, self._session
             name = session.names[arm]
-            reward = known.reward if reward is None else units.reward(reward, name)
-            hold, overrun, counts, charge = known.hold, known.overrun, known.counts, 0.0
+            reward = asked.reward if reward is None else units.reward(reward, name)
+            hold, overrun, counts, charge = asked.hold, asked.overrun, asked.counts, 0.0
             if cost is None:
-                cost = known.cost
+                cost = asked.cost
             else:
                 cost, charge = units.cost(cost, name)
                 hold, overrun, counts = 0.0, charge - cost, self._money.covers(charge)
@@ -239,44 +239,44 @@ class Allocation(AllocationState):
                 session.cooldowns.record_answer(arm, self._asks.next_number, number)
             if reward is None or cost is None:
                 self._asks.replace(
-                    number, replace(known, hold=hold, reward=reward, cost=cost, overrun=overrun, counts=counts)
+                    number, replace(asked, hold=hold, reward=reward, cost=cost, overrun=overrun, counts=counts)
                 )
             else:
                 share, price = reward / units.reward_max, cost / units.scale(name)
-                plain = known.prices is None and known.features is None and not session.segments
-                request = NO_REQUEST_INFO if plain else self._request_of(known)
+                plain = asked.prices is None and asked.features is None and not session.segments
+                request = NO_REQUEST_INFO if plain else self._request_of(asked)
                 session.learn(arm, share, price, self._rng, request, self._asks.next_number)
                 self._asks.close(number)
                 self._totals.add(arm, reward, cost + overrun)
                 if counts:
                     self._money.earned += reward
             self._money.spent += charge
-            self._money.overrun += overrun - known.overrun
-            if reward is None or known.cost is not None or overrun:  # the two come one after the other
+            self._money.overrun += overrun - asked.overrun
+            if reward is None or asked.cost is not None or overrun:  # the two come one after the other
                 self._update_plan_inputs()
 
     def _tell_failure(self, ask: Ask | int | str, reward: Number | None, cost: Number | None) -> None:
-        number, known = self._find(ask, reward=True, cost=cost is not None)
-        name = self._session.names[known.arm]
+        number, asked = self._find(ask, reward=True, cost=cost is not None)
+        name = self._session.names[asked.arm]
         earned = 0.0 if reward is None else self._units.reward(reward, name)
         if earned > 0.0:
             raise BadParameter(f"arm {name!r} has failed and earned {earned:g}; tell the reward, or that it failed")
         learned, charge = (0.0, 0.0) if cost is None else self._units.cost(cost, name)
         if charge > learned:
             _warn(name, charge, learned, 4)
-        self._money.failed += learned + (known.cost or 0.0)
+        self._money.failed += learned + (asked.cost or 0.0)
         self._money.spent += charge
         self._money.overrun += charge - learned
         self._asks.close(number)
-        self._session.cooldowns.record_failure(known.arm, self._asks.next_number, number)
+        self._session.cooldowns.record_failure(asked.arm, self._asks.next_number, number)
         self._update_plan_inputs()
 
     def forget(self, ask: Ask | int | str) -> None:
         """Close an ask that was never acted on; nothing is charged or learned, and what it held is free."""
         with self._lock:
-            number, known = self._find(ask, reward=True, cost=True)
+            number, asked = self._find(ask, reward=True, cost=True)
             self._asks.close(number)
-            self._session.learner.discard_choice(known.arm)
+            self._session.learner.discard_choice(asked.arm)
 
     # --- changes on the way --------------------------------------------------------------------------------------
 
@@ -333,10 +333,10 @@ class Allocation(AllocationState):
     def _find(self, ask: Ask | int | str, reward: bool, cost: bool) -> tuple[int, OpenAsk]:
         """The open ask of which the reward, the cost or both can be reported, and its number."""
         if isinstance(ask, Ask):
-            number, known = ask.id, self._asks.find(ask.id, reward, cost)
-            if self._session.names[known.arm] != ask.arm:
+            number, asked = ask.id, self._asks.find(ask.id, reward, cost)
+            if self._session.names[asked.arm] != ask.arm:
                 raise UnknownAsk(f"{ask!r} is none of this allocation; `pending` lists those that are open")
-            return number, known
+            return number, asked
         if isinstance(ask, str):
             number = self._asks.oldest(ask, self._session.number(ask), reward, cost)
         elif isinstance(ask, bool) or not isinstance(ask, int | np.integer):

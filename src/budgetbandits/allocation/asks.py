@@ -110,6 +110,7 @@ class AskQueue:
         return self._count
 
     def add(self, number: int, ask: OpenAsk) -> None:
+        """Add an ask by its number."""
         heapq.heappush(self._numbers.setdefault(_known(ask), []), number)
         self._count += 1
 
@@ -148,7 +149,7 @@ class OpenAsks:
         self._paid = 0
         self._costs = ExactSum()
         self._by_name: AskQueue | None = None
-        """From the first look for one by its arm's name on."""
+        """The open asks by arm, once one was looked for by its arm's name."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -157,6 +158,7 @@ class OpenAsks:
         return self._open[number]
 
     def items(self) -> Iterable[tuple[int, OpenAsk]]:
+        """The open asks by number."""
         return self._open.items()
 
     @property
@@ -182,6 +184,7 @@ class OpenAsks:
         self._put(number, ask)
 
     def close(self, number: int) -> None:
+        """Take out an ask that is resolved."""
         ask = self._open.pop(number)
         if ask.hold or ask.cost is not None:
             self._leave(ask)
@@ -244,6 +247,7 @@ class OpenAsks:
     def from_list(
         cls, saved: list[list[Any]], next_number: int, arms: int, units: Units, features: int = 0
     ) -> OpenAsks:
+        """The asks that `to_list` has written."""
         self = cls()
         self.next_number = int(next_number)
         for number, arm, *more in saved:
@@ -263,7 +267,7 @@ class OpenAsks:
 def _more(ask: OpenAsk) -> list[dict[str, Any]]:
     """The fields that are not as in a new ask, if there are any."""
     rest = fields(ask)[1:]
-    unusual = {each.name: value for each in rest if (value := getattr(ask, each.name)) != each.default}
+    unusual = {field.name: value for field in rest if (value := getattr(ask, field.name)) != field.default}
     return [unusual] if unusual else []
 
 
@@ -293,6 +297,7 @@ class ArmTotals:
         self.pulls, self.rewards, self.costs = [0] * arms, [0.0] * arms, [0.0] * arms
 
     def add_arm(self) -> None:
+        """Make room for one more arm."""
         for values, new in zip(vars(self).values(), vars(ArmTotals(1)).values(), strict=True):
             values.extend(new)
 
@@ -309,6 +314,7 @@ class ArmTotals:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Sequence[Any]], arms: int) -> Self:
+        """The totals that `to_dict` has written."""
         self = cls(arms)
         for name, zeros in vars(self).items():
             values = [type(zero)(value) for zero, value in zip(zeros, saved[name], strict=True)]

@@ -116,7 +116,7 @@ class Cooldowns:
         self.arms = [ArmFailures() for _ in range(arms)]
         self.ticks = ticks
         self._latest = 0
-        """From this tick on no arm cools down."""
+        """The tick from which on no arm cools down."""
         self.down: set[int] = set()
 
     def __deepcopy__(self, _memo: object) -> Self:

@@ -62,7 +62,7 @@ class Learner:
         kind: Kind | None = None,
         scales: Array | None = None,
     ) -> Self:
-        """Before the first pull; ``known`` holds what the policy must know beforehand.
+        """A learner before the first pull; ``known`` holds what the policy must know beforehand.
 
         ``scales`` are the arms' own largest costs as shares of the largest of all. Where the policy can make use of
         them (`Policy.own_scales`), an arm's cost of 1 is its own largest cost.
@@ -152,7 +152,7 @@ class Learner:
     def learn(
         self, arm: int, reward: float, cost: float, rng: np.random.Generator, request: Request = NO_REQUEST_INFO
     ) -> None:
-        """From one pull, which may have been chosen long ago or not at all."""
+        """Learn from one pull, which may have been chosen long ago or not at all."""
         if request is NO_REQUEST_INFO:
             self.policy.observe(self.state, arm, reward, cost, rng)
         else:
@@ -164,7 +164,7 @@ class Learner:
         self.policy.discard_choice(self.state, arm)
 
     def add_history(self, arm: int, pulls: int, reward: float, cost: float) -> None:
-        """From past pulls with this total reward and total cost."""
+        """Learn from past pulls with this total reward and total cost."""
         self.policy.add_history(self.state, arm, pulls, reward, cost)
         self.chooser.reset(self.state, arm)
 
@@ -218,6 +218,7 @@ class Learner:
 
     @classmethod
     def from_dict(cls, policy: Policy, arms: int, saved: Mapping[str, Any]) -> Self:
+        """The learner that `to_dict` has written."""
         known = Knowledge(**saved["state"]["known"])
         state = policy.start(arms, known).filled(saved["state"])
         state.known = replace(state.known, scales=known.scales, unlearned=known.unlearned)
@@ -244,7 +245,7 @@ class Learner:
             for name in self._of_arms if numbers else ():
                 old = state[name]
                 parts = [unpacked(arm[name], old.dtype) for arm in arm_states.values()]
-                new = np.stack([symmetric(each) for each in parts] if name in halved else parts, axis=-1)
+                new = np.stack([symmetric(part) for part in parts] if name in halved else parts, axis=-1)
                 self.state.check(name, new)
                 if new.shape[:-1] != old.shape[:-1]:  # others have opened segments
                     self.state.make_room(name, new.shape)

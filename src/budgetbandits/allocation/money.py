@@ -121,6 +121,7 @@ class ExactSum:
         """The float that is nearest to the sum."""
 
     def add(self, amount: float) -> None:
+        """Add a number."""
         self._total += _multiples(amount)
         self.value = self._total / _ONE
 

@@ -71,7 +71,8 @@ class DrawsMany(Protocol):
 
     def choices(
         self, state: State, rng: np.random.Generator, draws: int, request: Request = NO_REQUEST_INFO
-    ) -> NDArray[np.int64]: ...
+    ) -> NDArray[np.int64]:
+        """The arms of ``draws`` independent choices."""
 
 
 def chances(

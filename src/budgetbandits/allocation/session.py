@@ -73,10 +73,12 @@ class ArmSession:
 
     @property
     def policy(self) -> Policy:
+        """The policy at work."""
         return self.learner.policy
 
     @property
     def state(self) -> State:
+        """The state of the policy."""
         return self.learner.state
 
     def number(self, name: str) -> int:
@@ -187,7 +189,7 @@ class ArmSession:
 
     def arms_down(self) -> dict[str, ArmDown]:
         """The active arms that are down, with the arm that would answer for each."""
-        cooldowns, names, active, found = self.cooldowns, self.names, self.state.active, {}
+        cooldowns, names, active, arms_down = self.cooldowns, self.names, self.state.active, {}
         available = active.copy()
         available[list(cooldowns.down)] = False
         for arm in sorted(cooldowns.down):
@@ -195,8 +197,8 @@ class ArmSession:
                 seen = cooldowns.arms[arm]
                 likely = substitutes.likely(self.policy, self.state, arm, available)
                 substitute, times = (None, None) if likely is None else (names[likely[0]], likely[1])
-                found[names[arm]] = ArmDown(seen.row, seen.began / cooldowns.ticks, substitute, times)
-        return found
+                arms_down[names[arm]] = ArmDown(seen.row, seen.began / cooldowns.ticks, substitute, times)
+        return arms_down
 
 
 def arm_number(names: Sequence[str], name: str) -> int:

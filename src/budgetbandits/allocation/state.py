@@ -26,17 +26,20 @@ from budgetbandits.policies.base import Policy
 from budgetbandits.policies.posteriors import posterior
 from budgetbandits.validation import Number, positive
 
-FORMAT = "budgetbandits-allocation"
-VERSION = 1
+FORMAT, VERSION = "budgetbandits-allocation", 1
+"""The name and the version of the JSON of an allocation."""
 
 _INFINITY = {"+inf": math.inf, "-inf": -math.inf}
 
 ENDS = np.array([0.025, 0.975])
+"""The quantiles at the ends of a 95 % interval."""
 
 HEADS = ("arm", "pulls", "mean reward", "mean cost", "ratio", "believed ratio, 95 %")
+"""The heads of the columns of the table."""
 
 SEEN = "Pulls, means and their ratio are of the feedback so far."
 BELIEVED = "The believed ratio is the policy's posterior, with its prior and the history it was given."
+"""The two sentences below the table: of what was seen, and of what the policy believes."""
 
 
 class AllocationState:
@@ -55,6 +58,7 @@ class AllocationState:
 
     @property
     def policy(self) -> Policy:
+        """The policy that decides."""
         return self._session.policy
 
     @property
@@ -66,6 +70,7 @@ class AllocationState:
 
     @property
     def budget(self) -> float:
+        """The money that may be spent."""
         return self._money.budget
 
     @property
@@ -244,7 +249,7 @@ class AllocationState:
             return to_text(document)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickle and copy: everything but the lock, as it was at one moment."""
+        """Everything but the lock, as it was at one moment: for pickle and copy."""
         with self._lock:
             return copy.deepcopy({name: value for name, value in vars(self).items() if name != "_lock"})
 

@@ -50,17 +50,17 @@ def known_cost(policy: Policy, state: State, arm: int) -> float | None:
 
 
 def likely(policy: Policy, state: State, arm: int, available: ArmMask) -> tuple[int, float] | None:
-    """For people: the arm available that has the best ratio so far, and how many times the price of this one it costs;
-    None if that is not known."""
+    """The available arm with the best ratio so far, and how many times the price of this one it costs, for people; None
+    if that is not known."""
     usual = known_cost(policy, state, arm)
-    means = {each: _known_means(policy, state, each) for each in np.flatnonzero(available).tolist()}
-    ratios = {each: known[0] / known[1] for each, known in means.items() if known is not None and known[1] > 0.0}
+    means = {other: _known_means(policy, state, other) for other in np.flatnonzero(available).tolist()}
+    ratios = {
+        other: (pair[0] / pair[1], pair[1]) for other, pair in means.items() if pair is not None and pair[1] > 0.0
+    }
     if not usual or not ratios:
         return None
-    other = max(ratios, key=lambda each: ratios[each])
-    known = means[other]
-    assert known is not None
-    return other, known[1] / usual
+    best = max(ratios, key=lambda other: ratios[other][0])
+    return best, ratios[best][1] / usual
 
 
 def _known_means(policy: Policy, state: State, arm: int) -> tuple[float, float] | None:

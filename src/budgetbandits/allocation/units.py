@@ -44,8 +44,8 @@ class Units:
     def of(
         cls, cost_max: Number | Mapping[str, Number], reward_max: Number, arms: Iterable[str], own_scales: bool
     ) -> Units:
-        """With one largest cost for all arms, or one for each; then ``own_scales`` says whether the policy can use
-        them."""
+        """The units with one largest cost for all arms, or one for each, of which the policy can make use with
+        ``own_scales``."""
         largest, caps = caps_of(cost_max, arms)
         return cls(largest, positive("reward_max", reward_max), caps, caps is not None and own_scales)
 
@@ -143,6 +143,7 @@ def caps_of(cost_max: Number | Mapping[str, Number], arms: Iterable[str]) -> tup
 
 
 def checked_names(names: Iterable[str], fewest: int = 2) -> list[str]:
+    """The names of arms as a list; an error if one is empty or there twice, or if there are too few."""
     if isinstance(names, str):
         raise BadParameter(f"arms is the text {names!r}; pass a list of names")
     if not isinstance(names, Iterable):
@@ -162,21 +163,21 @@ def checked_names(names: Iterable[str], fewest: int = 2) -> list[str]:
 
 
 def _within(value: Number, top: float, kind: str, arm: str, error: type[Exception]) -> float:
-    found = number(value, truth=error is RewardOutOfRange)
-    if 0.0 <= found <= top:
-        return found
-    if top < found <= top * (1.0 + ROUNDING):
+    amount = number(value, truth=error is RewardOutOfRange)
+    if 0.0 <= amount <= top:
+        return amount
+    if top < amount <= top * (1.0 + ROUNDING):
         return top
-    if found != found:
+    if amount != amount:
         raise error(f"{kind} {value!r:.40} for arm {arm!r} is not a number; pass one in [0, {top:g}]")
-    if found > top and not kind.startswith("total"):
+    if amount > top and not kind.startswith("total"):
         now, setting = (
             (f"tell reward={top:g}, and give the next allocation a larger reward_max", "reward_max")
             if kind == "reward"
             else ("raise cost_max when the allocation is created", "cost_max")
         )
-        raise error(f"{kind} {found:g} for arm {arm!r} is above {setting} {top:g}; {now}")
-    raise error(f"{kind} {found:g} for arm {arm!r} is not in [0, {top:g}]; pass a number in that range")
+        raise error(f"{kind} {amount:g} for arm {arm!r} is above {setting} {top:g}; {now}")
+    raise error(f"{kind} {amount:g} for arm {arm!r} is not in [0, {top:g}]; pass a number in that range")
 
 
 def estimated(options: RequestOptions, allowed: ArmMask, names: Sequence[str], units: Units) -> Array | None:
@@ -184,15 +185,15 @@ def estimated(options: RequestOptions, allowed: ArmMask, names: Sequence[str], u
     have one, too: which prices are asked for does not depend on what failed."""
     if options.prices is None:
         return None
-    found = np.full(len(names), np.nan)
+    prices = np.full(len(names), np.nan)
     for arm in np.flatnonzero(allowed).tolist():
-        found[arm] = price = options.price(names[arm], units.cap(names[arm]))
+        prices[arm] = price = options.price(names[arm], units.cap(names[arm]))
         if price < PRICE_SHARE_MIN * units.cost_max:
             raise BadParameter(
                 f"the price of {names[arm]!r} is {price:g}, next to nothing compared with cost_max {units.cost_max:g}; "
                 "give it in the unit of the budget"
             )
-    return found
+    return prices
 
 
 def amounts_to_hold(

@@ -49,9 +49,9 @@ Z = 1.959963984540054
 EFFECTIVE_MIN = 100.0
 """Effective sample size below which nothing is estimated."""
 FEW_CHOICES = 10
-"""An arm that was chosen less often in a segment was all but never chosen there ..."""
+"""Choices of an arm in a segment below which it counts as all but never chosen there."""
 UNSEEN_MAX = 0.5
-"""... and what the target's choices of such arms could bring or cost must be below this many standard errors."""
+"""Standard errors below which must be what the target's choices of all but never chosen arms could bring or cost."""
 BALANCE_ERRORS = 4.0
 """Standard errors by which the weighted mean of a feature may differ from its mean over all requests."""
 

@@ -34,6 +34,7 @@ MEANINGS = {
 }
 """Meanings of columns."""
 MUST = tuple(meaning for meaning, about in MEANINGS.items() if not about.default)
+"""The columns that a log must have, by their meaning."""
 
 
 class Situation(NamedTuple):
@@ -69,7 +70,7 @@ class Log:
     @property
     def segment(self) -> NDArray[np.int64]:
         """The number of each decision's segment; 0 if there are none."""
-        return np.array([each.segment for each in self.situations], dtype=np.int64)[self.situation]
+        return np.array([situation.segment for situation in self.situations], dtype=np.int64)[self.situation]
 
     @property
     def features(self) -> Array:
@@ -80,9 +81,9 @@ class Log:
     def without_features(self) -> Log:
         """The same decisions, as if nothing but segments were known of requests."""
         seen: dict[Situation, int] = {}
-        place = [seen.setdefault(each._replace(features=()), len(seen)) for each in self.situations]
-        situation = np.array(place, dtype=np.int64)[self.situation]
-        return replace(self, situations=tuple(seen), situation=situation, feature_names=())
+        place = [seen.setdefault(situation._replace(features=()), len(seen)) for situation in self.situations]
+        numbers = np.array(place, dtype=np.int64)[self.situation]
+        return replace(self, situations=tuple(seen), situation=numbers, feature_names=())
 
     def part(self, rows: slice) -> Log:
         """Some of the decisions."""
@@ -199,7 +200,7 @@ def _features(cells: Sequence[Any] | None, rows: Sequence[int]) -> tuple[tuple[s
     """The names of the features, and their numbers in each of these rows."""
     if cells is None or all(map(_missing, cells)):
         return (), [()] * len(rows)
-    found = []
+    rows_read = []
     names: tuple[str, ...] | None = None
     for row in rows:
         cell = cells[row]
@@ -213,8 +214,8 @@ def _features(cells: Sequence[Any] | None, rows: Sequence[int]) -> tuple[tuple[s
         if values.keys() != set(names):
             apart = ", ".join(sorted(values.keys() ^ set(names)))
             raise ProblemError(f"row {row + 1} has other features than the rows before it ({apart}); fix that row")
-        found.append(tuple(values[name] for name in names))
-    return names or (), found
+        rows_read.append(tuple(values[name] for name in names))
+    return names or (), rows_read
 
 
 def _listed(cell: Any) -> tuple[str, ...] | None:

@@ -20,14 +20,15 @@ from budgetbandits.off_policy.log import Log
 from budgetbandits.policies.linear import LinearThompson
 
 FOLDS = 5
+"""Parts of a log, each of which is guessed by models of the others."""
 PRIOR = 1.0
 """Outcomes of the arm in all segments that the guess of a segment and arm begins with; of all arms, that of an arm."""
 FIRST_APART = 1.0
-"""In units of the arm's mean: how far the two outcomes that a level begins with are from it."""
+"""Distance of the two outcomes that a level begins with from the arm's mean, in units of that mean."""
 
 
 def guesses(log: Log, outcome: Array) -> Array:
-    """For each decision, the mean outcome of every arm, by the decisions of other folds; as (decision, arm)."""
+    """The mean outcome of every arm for each decision, by the decisions of other folds; as (decision, arm)."""
     return _by_regression(log, outcome) if log.feature_names else _by_segment(log, outcome)
 
 
@@ -48,11 +49,11 @@ def _drawn_towards(total: Array, count: Array, prior: Array) -> Array:
 
 def _by_regression(log: Log, outcome: Array) -> Array:
     rows, fold = request_rows(log), np.arange(len(log)) % FOLDS
-    found = np.zeros((len(log), len(log.arms)))
-    for each in range(FOLDS):
-        here, others = fold == each, fold != each
-        found[here] = rows[here] @ coefficients(rows[others], log.arm[others], outcome[others], len(log.arms)).T
-    return np.asarray(np.clip(found, 0.0, outcome.max()))
+    guessed = np.zeros((len(log), len(log.arms)))
+    for number in range(FOLDS):
+        own, others = fold == number, fold != number
+        guessed[own] = rows[own] @ coefficients(rows[others], log.arm[others], outcome[others], len(log.arms)).T
+    return np.asarray(np.clip(guessed, 0.0, outcome.max()))
 
 
 def request_rows(log: Log) -> Array:
@@ -75,13 +76,13 @@ def coefficients(rows: Array, arm: NDArray[np.int64], outcome: Array, arms: int)
     columns = rows.shape[1]
     products, responses = np.zeros((arms, columns, columns)), np.zeros((1, arms, columns))
     squares, unit = np.zeros((1, arms)), np.full(arms, float(outcome.mean()) or 1.0)
-    for each in range(arms):
-        mine = arm == each
+    for number in range(arms):
+        mine = arm == number
         if outcome[mine].any():
-            unit[each] = outcome[mine].mean()
-        shares = outcome[mine] / unit[each]
-        products[each] = rows[mine].T @ rows[mine]
-        responses[0, each], squares[0, each] = rows[mine].T @ shares, shares @ shares
+            unit[number] = outcome[mine].mean()
+        shares = outcome[mine] / unit[number]
+        products[number] = rows[mine].T @ rows[mine]
+        responses[0, number], squares[0, number] = rows[mine].T @ shares, shares @ shares
     policy = LinearThompson()
     apart, shared = policy.apart * max(columns - 1, 1), policy.shared / policy.apart
     fit = regressions(products, responses, squares, np.ones((1, arms)), FIRST_APART, apart, shared)

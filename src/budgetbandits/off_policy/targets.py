@@ -22,9 +22,9 @@ from budgetbandits.policies.base import NO_REQUEST_INFO, Knowledge, Policy, Requ
 from budgetbandits.validation import integer, positive, within
 
 DRAWS = 10_000
-"""Choices of a policy that is held still, in each situation, which its probabilities are counted from ..."""
+"""Choices of a policy that learns nothing more, in each situation, from which its probabilities are counted."""
 DRAWS_WITH_FEATURES = 100
-"""... and where nearly every request is a situation of its own: the noise of many is small."""
+"""The same where nearly every request is a situation of its own: the noise of many is small."""
 LEAST_SHARE = 1e-3
 """Choices that are less likely are left out: few logs can speak of them, and one that cannot would speak of nothing."""
 
@@ -114,7 +114,7 @@ def _taught(
     unknown = sorted(policy.needs & {"costs", "cost_floor"})
     if unknown:
         raise MissingKnowledge(f"{policy.name} must know {unknown[0]}, which no log says; evaluate another policy")
-    caps = np.array([max((each.cost[each.arm == arm].max(initial=0.0) for each in (before, log)), default=0.0)
+    caps = np.array([max((part.cost[part.arm == arm].max(initial=0.0) for part in (before, log)), default=0.0)
                      for arm in range(len(log.arms))])  # fmt: skip
     top = float(caps.max()) or 1.0
     caps = np.where(caps > 0.0, caps, top)
@@ -144,13 +144,14 @@ def _requests(policy: Policy, log: Log) -> list[Request]:
     if not policy.looks_at_requests:
         return [NO_REQUEST_INFO] * len(log.situations)
     return [
-        Request(each.segment, features=np.array(each.features) if each.features else None) for each in log.situations
+        Request(situation.segment, features=np.array(situation.features) if situation.features else None)
+        for situation in log.situations
     ]
 
 
 def _among(log: Log, weights: Array) -> Array:
     """The shares of the arms that can be chosen in each situation."""
-    could = np.array([each.arms for each in log.situations])
+    could = np.array([situation.arms for situation in log.situations])
     shares = np.where(could, weights, 0.0)
     total = shares.sum(axis=1, keepdims=True)
     return np.asarray(np.where(total > 0.0, shares / np.where(total > 0.0, total, 1.0), 0.0))

@@ -65,7 +65,7 @@ UNPROVEN_PARAMETERS = frozenset({"kappa", "forget", "hope", "prior_reward", "pri
 for, and priors other than the uniform ones of the proofs."""
 
 FORGETTING_OFF = ("forget=0", "forget=0.0")
-"""As the proof of `bts-paced` has it."""
+"""Parameters of `bts-paced` with which its proof holds: nothing is forgotten."""
 
 
 def parse_policy(text: str) -> Policy:
@@ -99,7 +99,7 @@ def parse_policy(text: str) -> Policy:
 
 
 class Provenance(NamedTuple):
-    """Where a policy is from, and what is proven of its regret."""
+    """The origin of a policy, and what is proven of its regret."""
 
     reference: str
     proven: str
@@ -114,7 +114,7 @@ def provenance(spec: str) -> Provenance:
     "with forget=0, O(√T) in Bayes' mean, for outcomes 0 and 1 and one segment"
     """
     name, _, parameters = spec.partition(":")
-    given = {each.partition("=")[0].strip() for each in parameters.split(",") if each.strip() not in FORGETTING_OFF}
+    given = {part.partition("=")[0].strip() for part in parameters.split(",") if part.strip() not in FORGETTING_OFF}
     proven = _declared(name, "proven", "yours to say")
     if name in POLICIES and given & UNPROVEN_PARAMETERS:
         proven = "nothing"
@@ -150,8 +150,8 @@ def _own_policies() -> dict[str, type[Policy]]:
     """Each class with a name of its own in the modules of this package."""
     modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
     kinds = [kind for module in modules for kind in vars(module).values() if isinstance(kind, type)]
-    found = {kind.name: kind for kind in kinds if issubclass(kind, Policy) and "name" in vars(kind)}
-    return dict(sorted(found.items(), key=lambda item: (item[0] not in PAPER_POLICIES, item[0])))
+    named = {kind.name: kind for kind in kinds if issubclass(kind, Policy) and "name" in vars(kind)}
+    return dict(sorted(named.items(), key=lambda item: (item[0] not in PAPER_POLICIES, item[0])))
 
 
 POLICIES.update(_own_policies())  # last, because some modules import from this one

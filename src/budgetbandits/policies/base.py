@@ -43,16 +43,16 @@ KNOWLEDGE = {
     "costs": "every arm's mean cost, known and fixed",
     "horizon": "how many requests the budget is for; without it, as many as can be paid",
 }
-"""What a policy may declare under `needs`: these fields of `Knowledge`."""
+"""Fields of `Knowledge` that a policy may declare under `needs`."""
 
 SMALLEST_PARAMETER, LARGEST_PARAMETER = 1e-9, 1e15
 """The range of hyper-parameters: any index of one stays a number."""
 
 FORGETTING_MAX = 0.5
-"""A request makes earlier outcomes count half at least."""
+"""The largest share by which a request makes earlier outcomes count less."""
 
 SMALLEST_KNOWN = 1e-100
-"""What is known must be above this, for the same reason."""
+"""The bound that known quantities must exceed, for the same reason."""
 
 
 NOT_IN_PRINT = "not in print for ratios, as far as known"
@@ -61,7 +61,7 @@ NOT_IN_PRINT = "not in print for ratios, as far as known"
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """What is known before the first pull, in units of the largest possible cost. The defaults mean: nothing.
+    """Quantities known before the first pull, in units of the largest possible cost. By default, none is.
 
     budget      the budget
     horizon     how many requests the budget is for; infinite if for as many as can be paid
@@ -94,7 +94,7 @@ class Knowledge:
 
 
 NOTHING_KNOWN = Knowledge()
-"""What most policies are started with."""
+"""The knowledge that most policies are started with: none."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _is_default(name: str, value: Any) -> bool:
 
 @dataclass
 class State:
-    """What the next choice needs and nothing more. The last axis of every array runs over the arms.
+    """The state of a policy: what its next choice needs, and nothing more. The last axis of every array runs over arms.
 
     active            which arms may be chosen
     pulls             how often each arm was pulled
@@ -246,9 +246,9 @@ class Policy(ABC, Generic[S]):
     label: ClassVar[str]
     """How its paper writes the name, for figures and tables; without one, its `name`."""
     reference: ClassVar[str]
-    """Where the rule was published, or `NOT_IN_PRINT`."""
+    """The publication of the rule, or `NOT_IN_PRINT`."""
     proven: ClassVar[str]
-    """What is proven of its regret against the budget B: with the parameters of the proof, often not the defaults."""
+    """Proven bounds of its regret against the budget B, with the parameters of the proof, often not the defaults."""
     own_scales: ClassVar[bool] = False
     """Whether arms may have scales of their own: `Knowledge.scales` says what a cost of 1 is for each."""
     uses_features: ClassVar[bool] = False
@@ -312,7 +312,7 @@ class Policy(ABC, Generic[S]):
     # --- what it has learned, for those who show it, carry it over, or answer in its place --------------------------
 
     def totals(self, state: S, arm: int) -> tuple[float, float, float] | None:
-        """How many outcomes of an arm are remembered, and the sums of their rewards and costs; None if the policy does
+        """The number of remembered outcomes of an arm, and the sums of their rewards and costs; None if the policy does
         not say, so that nothing can be carried over from it."""
         return None
 
@@ -326,8 +326,8 @@ class Policy(ABC, Generic[S]):
         return None
 
     def rescaled(self, state: S, units: UnitChange) -> S | None:
-        """What the state would be, had its outcomes been reported in the new units; None if it must begin again with
-        the totals of each arm. The old state is not used any more."""
+        """The state as if its outcomes had been reported in the new units; None if it must begin again with the totals
+        of each arm. The old state is not used any more."""
         return None
 
     def set_spent(self, state: S, spent: float) -> None:
@@ -398,7 +398,7 @@ class Policy(ABC, Generic[S]):
         )
 
     def select_knowledge(self, known: Knowledge) -> Knowledge:
-        """Exactly what this policy needs of what is known, checked."""
+        """The part of the knowledge that this policy needs, checked."""
         chosen = {name: getattr(known, name) for name in sorted(self.needs)}
         for name, value in chosen.items():
             if _is_default(name, value):
@@ -425,7 +425,7 @@ class Policy(ABC, Generic[S]):
 
 @dataclass(frozen=True)
 class Request:
-    """What is known of a request before its arm is chosen.
+    """A request, before its arm is chosen.
 
     segment      the number of its segment
     prices       an estimate of what each arm will cost, in units of the largest cost; None if there is none
@@ -440,7 +440,7 @@ class Request:
 
 
 NO_REQUEST_INFO = Request()
-"""Nothing is known of it."""
+"""An empty request: no segment, prices or features."""
 
 
 @dataclass(frozen=True)

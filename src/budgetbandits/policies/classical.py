@@ -26,24 +26,30 @@ from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, where
 from budgetbandits.policies.statistics import Tally
 
 NEWTON_STEPS = 10
+"""Steps of Newton's method with which an upper bound is found."""
 
 REWARD_INDEX = replace(RISING_INDEX, ignores_cost=True)
+"""The monotonicity of indices that look at rewards alone."""
 
 
 def ucb1(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
+    """The index of UCB1: mean reward plus √(2 ln t / n)."""
     return mean_reward + np.sqrt(2.0 * np.log(np.maximum(rounds, 1.0)) / pulls)
 
 
 def ucb_v(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, variance: Any, zeta: Any) -> Any:
+    """The index of UCB-V, whose width follows the variance of rewards."""
     exploration = zeta * np.log(np.maximum(rounds, 1.0)) / pulls
     return mean_reward + np.sqrt(2.0 * variance * exploration) + 3.0 * exploration
 
 
 def moss(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, share: Any) -> Any:
+    """The index of MOSS, for this share of the rounds for each arm."""
     return mean_reward + np.sqrt(np.maximum(np.log(share / pulls), 0.0) / pulls)
 
 
 def kl_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, lower_order: Any) -> Any:
+    """The index of KL-UCB: the largest mean that the rewards do not rule out."""
     log_rounds = np.log(np.maximum(rounds, 1.0))
     level = (log_rounds + lower_order * np.log(np.maximum(log_rounds, 1.0))) / pulls
     return bernoulli_upper(mean_reward, level)
@@ -69,6 +75,7 @@ def bernoulli_upper(mean: Any, level: Any) -> Any:
 
 
 def bayes_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
+    """The index of Bayes-UCB: a quantile of the Beta posterior of the mean reward."""
     successes = mean_reward * pulls
     # the upper tail: 1 − 1/t itself rounds to 1 when t is large
     failures = np.maximum(pulls - successes, 0.0)

@@ -31,12 +31,14 @@ from budgetbandits.policies.statistics import Tally
 
 
 def ucb_bv1(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost_floor: Any) -> Any:
+    """The index of UCB-BV1."""
     radius = np.sqrt(np.log(np.maximum(rounds - 1.0, 1.0)) / pulls)
     bonus = (1.0 + 1.0 / cost_floor) * radius / (cost_floor - radius)
     return where((mean_cost > 0.0) & (cost_floor > radius), mean_reward / mean_cost + bonus, np.inf)
 
 
 def ucb_bv2(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost_floor: Any) -> Any:
+    """The index of UCB-BV2."""
     radius = np.sqrt(np.log(np.maximum(rounds - 1.0, 1.0)) / pulls)
     bonus = (1.0 / cost_floor) * (1.0 + 1.0 / (cost_floor - radius)) * radius
     return where((mean_cost > 0.0) & (cost_floor > radius), mean_reward / mean_cost + bonus, np.inf)
@@ -99,6 +101,7 @@ class UCBBV2(IndexPolicy):
 
 
 def budget_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost_floor: Any, width: Any) -> Any:
+    """The index of Budget-UCB."""
     radius = np.sqrt(width * np.log(np.maximum(rounds - 1.0, 1.0)) / pulls)
     optimistic = np.minimum(mean_reward + radius, 1.0) / np.maximum(mean_cost - radius, cost_floor)
     bound = (mean_reward + radius * (1.0 + optimistic)) / where(mean_cost > 0.0, mean_cost, 1.0)

@@ -35,7 +35,7 @@ STEPS_MAX = 100
 """More would make a histogram of more than ten thousand cells."""
 
 GRID_TOLERANCE = 1e-9
-"""What is this close to a multiple is one."""
+"""Values this close to a grid point count as on it."""
 
 
 def rounded(value: float, steps: int, rng: np.random.Generator) -> int:
@@ -69,6 +69,7 @@ def npts_learn(statistics: Array, reward: float, cost: float, rng: np.random.Gen
 
 
 def check_steps(policy: str, steps: float) -> None:
+    """Refuse a number of steps that is no whole number in range."""
     if not (1.0 <= steps <= STEPS_MAX and float(steps).is_integer()):
         raise BadParameter(f"{policy}: steps is {steps}; use a whole number from 1 to {STEPS_MAX}")
 
@@ -112,7 +113,7 @@ class NPTSRatio(SamplingPolicy):
         return (float(self.steps),)
 
     def draw(self, state: Posterior, rng: np.random.Generator, rounds: int, arms: Arms | None = None) -> Array:
-        """As `npts_score` draws them, all arms at once."""
+        """The scores that `npts_score` draws, of all arms at once."""
         counts = state.statistics if arms is None else state.statistics[:, arms]
         side, seen = int(self.steps) + 1, np.flatnonzero(counts.any(axis=1))
         weights = rng.standard_gamma(counts[seen], size=(rounds, len(seen), counts.shape[1]))

@@ -53,9 +53,9 @@ def split(text: str) -> tuple[str, str]:
     >>> split("mine.py:OmegaUCB:rho=0.25"), split("mine.py:rho=0.25"), split("bts")
     (('mine.py:OmegaUCB', 'rho=0.25'), ('mine.py', 'rho=0.25'), ('bts', ''))
     """
-    found = _IN_FILE.fullmatch(text.strip())
-    if found is not None:
-        return ":".join(filter(None, (found["file"], (found["name"] or "").strip()))), found["parameters"] or ""
+    match = _IN_FILE.fullmatch(text.strip())
+    if match is not None:
+        return ":".join(filter(None, (match["file"], (match["name"] or "").strip()))), match["parameters"] or ""
     name, _, parameters = text.strip().partition(":")
     return name, parameters
 
@@ -67,25 +67,25 @@ def find_policy(text: str, folder: Path | None = None) -> Policy:
     policy then goes by its ``name``.
     """
     name, parameters = split(text)
-    found = _IN_FILE.fullmatch(name)
-    if found is None:
+    match = _IN_FILE.fullmatch(name)
+    if match is None:
         return parse_policy(text)
-    kind = _class_in(run_file((folder or Path()) / found["file"]), found["file"], found["name"])
+    kind = _class_in(run_file((folder or Path()) / match["file"]), match["file"], match["name"])
     add_policy(kind)
     return parse_policy(f"{kind.name}:{parameters}")
 
 
 def _class_in(module: ModuleType, file: str, wanted: str | None) -> type[Policy]:
-    there = policies_in(module)
+    kinds = policies_in(module)
     if wanted is not None:
         kind: Any = getattr(module, wanted, None)
         if not _is_policy(kind):
-            raise PluginError(f"{file} has no policy {wanted!r}; it has {_listed(there)}")
+            raise PluginError(f"{file} has no policy {wanted!r}; it has {_listed(kinds)}")
         return kind  # type: ignore[no-any-return]
-    if len(there) != 1:
-        remedy = f"name one, as {file}:{there[0].__name__}" if there else "define one, or name another file"
-        raise PluginError(f"{file} has {len(there)} policies ({_listed(there)}); {remedy}")
-    return there[0]
+    if len(kinds) != 1:
+        remedy = f"name one, as {file}:{kinds[0].__name__}" if kinds else "define one, or name another file"
+        raise PluginError(f"{file} has {len(kinds)} policies ({_listed(kinds)}); {remedy}")
+    return kinds[0]
 
 
 def run_file(path: str | Path) -> ModuleType:
@@ -142,7 +142,7 @@ def _run(path: Path) -> tuple[ModuleType, Versions]:
     finally:
         sys.path.remove(str(folder))
         sys.dont_write_bytecode = wrote
-        for name in [name for name, each in sys.modules.items() if before.get(name) is not each]:
+        for name in [name for name, loaded in sys.modules.items() if before.get(name) is not loaded]:
             if name == path.stem or _in_folder(sys.modules[name], folder):
                 file = Path(sys.modules[name].__file__ or path).resolve()
                 versions.setdefault(file, _version(file))
@@ -176,7 +176,7 @@ def load_inherited() -> None:
 
 def classes_in(module: ModuleType) -> list[type]:
     """The classes that a file defines itself, in its order."""
-    return [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == module.__name__]
+    return [kind for kind in vars(module).values() if isinstance(kind, type) and kind.__module__ == module.__name__]
 
 
 def _is_policy(kind: Any) -> bool:
@@ -184,6 +184,7 @@ def _is_policy(kind: Any) -> bool:
 
 
 def policies_in(module: ModuleType) -> list[type[Policy]]:
+    """The policies that a file defines itself, in its order."""
     return [kind for kind in classes_in(module) if _is_policy(kind)]
 
 

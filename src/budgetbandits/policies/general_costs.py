@@ -51,15 +51,16 @@ GATE = 0.28 / 1.28
 
 def rate_bound(mean_reward: Any, mean_cost: Any, reward_width: Any, cost_width: Any, slope: Any) -> Any:
     """The index for given widths of residual and cost."""
-    known = (mean_cost > 0.0) & (cost_width < GATE * mean_cost)
-    price = where(known, mean_cost, 1.0)
+    priced = (mean_cost > 0.0) & (cost_width < GATE * mean_cost)
+    price = where(priced, mean_cost, 1.0)
     ratio = mean_reward / price
-    return where(known, ratio + 1.4 * (reward_width + np.abs(ratio - slope) * cost_width) / price, np.inf)
+    return where(priced, ratio + 1.4 * (reward_width + np.abs(ratio - slope) * cost_width) / price, np.inf)
 
 
 def ucb_b1(
     mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, reward_variance: Any, cost_variance: Any, alpha: Any
 ) -> Any:
+    """The index of UCB-B1."""
     share = alpha * np.log(np.maximum(rounds, 1.0)) / pulls
     reward_width = np.sqrt(2.0 * reward_variance * share) + 2.0 * share / 3.0
     cost_width = np.sqrt(2.0 * cost_variance * share) + 2.0 * share / 3.0
@@ -70,6 +71,7 @@ def ucb_b2(
     mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, reward_variance: Any, cost_variance: Any,
     covariance: Any, alpha: Any,
 ) -> Any:  # fmt: skip
+    """The index of UCB-B2."""
     share = alpha * np.log(np.maximum(rounds, 1.0)) / pulls
     reward_width = np.sqrt(2.0 * reward_variance * share) + 3.0 * share
     cost_width = np.sqrt(2.0 * cost_variance * share) + 3.0 * share
@@ -80,6 +82,7 @@ def ucb_b2c(
     mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, reward_variance: Any, cost_variance: Any,
     covariance: Any, alpha: Any,
 ) -> Any:  # fmt: skip
+    """The index of UCB-B2C."""
     share = alpha * np.log(np.maximum(rounds, 1.0)) / pulls
     slope = where(cost_variance > 1e-12, covariance / np.maximum(cost_variance, 1e-12), 0.0)
     residual = np.maximum(reward_variance - slope * covariance, 0.0)
@@ -176,6 +179,7 @@ class UCBB2C(UCBB2):
 
 
 GROUPS_MAX = 256
+"""Groups that the outcomes of an arm are dealt to, so that their means have a median."""
 
 
 @dataclass
@@ -246,8 +250,8 @@ class UCBM1(KnownVariances[Groups]):
         possible = np.flatnonzero(cost_width < GATE)
         if len(possible):
             ratio, cost = self.medians(state, rounds, possible)
-            known = (cost_width[possible] < GATE * cost) & (ratio < np.inf)
-            arms, ratio, cost = possible[known], ratio[known], cost[known]
+            priced = (cost_width[possible] < GATE * cost) & (ratio < np.inf)
+            arms, ratio, cost = possible[priced], ratio[priced], cost[priced]
             score[arms] = ratio + np.sqrt(8.0) * (reward_width[arms] + ratio * cost_width[arms]) / cost
         return score
 

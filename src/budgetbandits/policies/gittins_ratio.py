@@ -55,6 +55,7 @@ def gittins_ratio(
     mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, reward_variance: Any, cost_variance: Any, left: Any,
     good: Any, bad: Any, costly: Any, free: Any, width: Any,
 ) -> Any:  # fmt: skip
+    """The index of Gittins ratio."""
     rewards, costs = pulls + good + bad, pulls + costly + free
     reward, cost = (pulls * mean_reward + good) / rewards, (pulls * mean_cost + costly) / costs
     reward_scatter = scatter(mean_reward, reward_variance, pulls)

@@ -38,6 +38,7 @@ LOWEST_INDEX = -1e300
 
 
 def imed_ratio(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, best_ratio: Any, kappa: Any) -> Any:
+    """The index of IMED for ratios."""
     evidence = kappa * pulls * ratio_divergence(mean_reward, mean_cost, best_ratio)
     return np.maximum(-evidence - np.log(pulls), LOWEST_INDEX)
 
@@ -45,17 +46,20 @@ def imed_ratio(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, best_r
 def imed_fading(
     mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, best_ratio: Any, kappa: Any, fade: Any
 ) -> Any:
+    """The index of IMED for ratios with a kappa that fades."""
     counted = pulls * (1.0 + (kappa - 1.0) * fade / (fade + pulls))
     evidence = counted * ratio_divergence(mean_reward, mean_cost, best_ratio)
     return np.maximum(-evidence - np.log(pulls), LOWEST_INDEX)
 
 
 def imed_moss(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, best_ratio: Any, kappa: Any, arms: Any) -> Any:
+    """The index of IMED for ratios in the manner of MOSS."""
     evidence = kappa * pulls * ratio_divergence(mean_reward, mean_cost, best_ratio)
     return np.maximum(-evidence - np.log(np.maximum(pulls / arms, 1.0)), LOWEST_INDEX)
 
 
 def maillard_ratio(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, best_ratio: Any, kappa: Any) -> Any:
+    """The logarithm of the weight of an arm in Maillard sampling of ratios."""
     return np.maximum(-kappa * pulls * ratio_divergence(mean_reward, mean_cost, best_ratio), LOWEST_INDEX)
 
 

@@ -29,7 +29,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Monotonicity:
-    """What is known of an index. ``rises`` may be weak: a rule that ignores an argument rises and falls with it.
+    """The directions in which an index moves. ``rises`` may be weak: an index that ignores an argument rises and falls.
 
     ``rises_with_rounds`` alone lets the engine evaluate arms lazily; all of the first four let it skip blocks of pulls.
     ``rises_with_first`` is asked of a rule whose first extra is the variance, ``falls_with_first`` of one whose first
@@ -60,7 +60,7 @@ class Monotonicity:
 
 
 RISING_INDEX = Monotonicity(rises_with_reward=True, falls_with_cost=True, falls_with_pulls=True, rises_with_rounds=True)
-"""What holds of most upper confidence bounds."""
+"""The monotonicity of most upper confidence bounds."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,10 @@ class IndexPolicy(TallyPolicy[T]):
 
     index: ClassVar[Callable[..., Any]]
     monotone: ClassVar[Monotonicity] = Monotonicity()
-    """What is known of the index. Fast engines skip evaluations by it. What is wrong is found by spot checks; what is
-    missing only costs speed."""
+    """The directions in which the index moves, by which fast engines skip evaluations. A wrong one is found by spot
+    checks; a missing one only costs speed."""
     first_extra: ClassVar[str] = "constant"
-    """What the first of the `extras` is: "constant", "own" (a number for each arm), "variance" (of the arm's rewards),
+    """The kind of the first extra: "constant", "own" (a number for each arm), "variance" (of the arm's rewards),
     "moments" (the first three are the variances of the arm's rewards and costs and their covariance; see
     `MomentsPolicy`), "money" (the first three are these variances and the money left; see `MoneyPolicy`), "smallest
     cost" (the smallest mean cost of all arms) or "best ratio" (the best mean reward by mean cost, infinite if an arm
@@ -88,7 +88,7 @@ class IndexPolicy(TallyPolicy[T]):
     """Whether the arm is drawn in proportion to the exponential of its index, instead of the highest index."""
 
     lead: ClassVar[float] = 0.0
-    """What the likelihood must gain before a prior is fitted to all arms (`policies.prior`); 0: there is none."""
+    """The gain in likelihood from which on a prior is fitted to all arms (`policies.prior`); 0: there is none."""
 
     def rule_kind(self, horizon: float) -> str:
         return "index"
@@ -98,7 +98,7 @@ class IndexPolicy(TallyPolicy[T]):
         return ()
 
     def exploration(self, arms: int) -> float:
-        """With probability min(1, this / rounds) an arm is drawn uniformly, whatever the indices."""
+        """The weight of exploration: with probability min(1, this / rounds) an arm is drawn uniformly."""
         return 0.0
 
     def affordable(self, state: T) -> Array | None:

@@ -32,11 +32,13 @@ SLACK = 1e-9
 
 
 def kube(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
+    """The index of KUBE: an upper bound of the mean reward by the mean cost."""
     upper = mean_reward + np.sqrt(2.0 * np.log(np.maximum(rounds, 1.0)) / pulls)
     return where(mean_cost > 0.0, upper / mean_cost, np.inf)
 
 
 def kube_fractional(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, cost: Any) -> Any:
+    """The index of fractional KUBE, for known costs."""
     return (mean_reward + np.sqrt(2.0 * np.log(np.maximum(rounds, 1.0)) / pulls)) / cost
 
 

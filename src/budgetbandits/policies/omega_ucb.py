@@ -53,6 +53,7 @@ def wilson_lower(mean: Any, pulls: Any, square: Any) -> Any:
 
 
 def omega_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, rho: Any) -> Any:
+    """The index of ω-UCB."""
     square = 2.0 * rho * np.log(np.maximum(rounds, 1.0))
     price = wilson_lower(mean_cost, pulls, square)
     return where(price > 0.0, wilson_upper(mean_reward, pulls, square) / where(price > 0.0, price, 1.0), np.inf)
@@ -62,6 +63,7 @@ def omega_star_ucb(
     mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, reward_variance: Any, cost_variance: Any,
     covariance: Any, rho: Any,
 ) -> Any:  # fmt: skip
+    """The index of ω*-UCB."""
     square = 2.0 * rho * np.log(np.maximum(rounds, 1.0))
     return by_variances(mean_reward, mean_cost, pulls, reward_variance, cost_variance, square)
 
@@ -70,6 +72,7 @@ def omega_rising(
     mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, reward_variance: Any, cost_variance: Any,
     covariance: Any, waits: Any,
 ) -> Any:  # fmt: skip
+    """The index of ω*-UCB with a confidence that rises."""
     later = (1.0 - RHO) * np.log(np.maximum(rounds / waits, 1.0))
     square = 2.0 * (RHO * np.log(np.maximum(rounds, 1.0)) + later)
     return by_variances(mean_reward, mean_cost, pulls, reward_variance, cost_variance, square)

@@ -36,7 +36,7 @@ FORGETTING = 0.15
 the middle of a game, and on games in which nothing does."""
 
 FADED_AT_ONCE = 0.05
-"""How much outcomes fade in one step, at most, unless one request makes them fade more."""
+"""The most that outcomes fade in one step, unless one request makes them fade more."""
 
 STEP_MAX = 1e15
 """Requests between two steps, at most: nobody has that many."""
@@ -54,7 +54,7 @@ class Fading(NamedTuple):
 
     @classmethod
     def by_forgetting(cls, forget: float | None, known: Knowledge, arms: int) -> Fading:
-        """By the share that each request makes outcomes count less; by the horizon if that is None.
+        """The fading by the share that each request makes outcomes count less; by the horizon if that is None.
 
         >>> Fading.by_forgetting(None, Knowledge(horizon=11_250), arms=2).every
         50
@@ -69,8 +69,8 @@ class Fading(NamedTuple):
         return cls(every, (1.0 - forget) ** every)
 
     def shares(self, count: Array, asked: int, answered: int) -> Array | None:
-        """What is kept of the outcomes of each arm, from their numbers, now that this number of requests is
-        answered, the last by the arm ``asked``; None between two steps."""
+        """The shares kept of the outcomes of each arm, from their numbers; None between two steps. This number of
+        requests is answered, the last by the arm ``asked``."""
         if self.every == 0 or answered % self.every:
             return None
         shares = np.asarray(kept_share(count, self.kept))
@@ -79,7 +79,7 @@ class Fading(NamedTuple):
 
 
 def kept_share(count: Any, kept: Any) -> Any:
-    """What is kept of the outcomes of an arm while others are asked. Numbers or arrays; engines compile it."""
+    """The share kept of the outcomes of an arm while others are asked. Numbers or arrays; engines compile it."""
     return np.maximum(kept, FEWEST_KEPT / np.maximum(count, FEWEST_KEPT))
 
 
@@ -103,7 +103,7 @@ class PlanState(State):
 
     @property
     def scales(self) -> Any:
-        """What a cost of 1 is for each arm, in units of the largest: 1, or the arm's own cap."""
+        """The cost that counts as 1 for each arm, in units of the largest: 1, or the arm's own cap."""
         return 1.0 if self.known.scales is None else self.known.scales
 
     @property
@@ -136,7 +136,7 @@ class PlanState(State):
         raise NotImplementedError
 
     def mean_cost(self, arm: int, segment: int | None = None) -> float | None:
-        """Of the outcomes of an arm, in units of the largest cost; None if there are none."""
+        """The mean cost of the outcomes of an arm, in units of the largest cost; None if there are none."""
         count, _, cost = self.arm_sums(arm, segment)
         return float(cost / count * np.broadcast_to(self.scales, self.pulls.shape)[arm]) if count > 0.0 else None
 
@@ -144,15 +144,15 @@ class PlanState(State):
     def estimate_sums(self) -> Array:
         """The sums of estimates as (row, arm)."""
         sums = np.zeros((4, len(self.pulls)))
-        known = np.array(self.estimates).reshape(4, -1)  # arms may have come since
-        sums[:, : known.shape[1]] = known
+        saved = np.array(self.estimates).reshape(4, -1)  # arms may have come since
+        sums[:, : saved.shape[1]] = saved
         return sums
 
     def record_price_estimates(self, prices: Array) -> None:
-        """What each arm was estimated to cost for one more request; NaN for an arm that it was not of."""
+        """Add the estimated prices of one more request; NaN for an arm without one."""
         sums, given = self.estimate_sums, np.isfinite(prices)
-        known = prices[given]
-        sums[:, given] += [np.ones_like(known), known, known * known, np.log(known)]
+        amounts = prices[given]
+        sums[:, given] += [np.ones_like(amounts), amounts, amounts * amounts, np.log(amounts)]
         self.estimates = sums.tolist()
 
     def rescale_estimates(self, money: float) -> None:
@@ -174,6 +174,7 @@ class PlanState(State):
 
 
 P = TypeVar("P", bound=PlanState)
+"""The kind of states of a policy that plans."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ class PlanPolicy(RequestPolicy[P]):
     def planned_substitute(
         self, state: P, arm: int, available: ArmMask, rng: np.random.Generator, request: Request
     ) -> int | None:
-        """By the mix that earns most of all that cost what the request may on average, by drawn means."""
+        """The choice of the mix that earns most of all that cost what the request may on average, by drawn means."""
         price, arms = self._price_in_place(state, arm, request), np.flatnonzero(available)
         reward, cost = (means.tolist() for means in self.plausible_means(state, request, available, rng))
         first, upgrade, often, *_ = mix_of_one(reward, cost, price)
@@ -224,7 +225,7 @@ class PlanPolicy(RequestPolicy[P]):
 
     @abstractmethod
     def expected_cost(self, state: P, request: Request, arm: int) -> float | None:
-        """What a request with an arm costs on average, in units of the largest cost; None if nothing is known of it."""
+        """The expected cost of a request with an arm, in units of the largest cost; None if nothing is known of it."""
 
     @abstractmethod
     def plan(self, state: P, request: Request) -> tuple[float, bool]:

@@ -1,4 +1,4 @@
-"""Budgeted Thompson sampling with other posteriors, the paper's future work, and what any state says of an arm.
+"""Budgeted Thompson sampling with other posteriors, the paper's future work, and the posterior of an arm by any policy.
 
 Both policies draw θr and θc for every arm and pull argmax θr / θc, as BTS does. They must know nothing, and no regret
 is proved for them.
@@ -58,7 +58,7 @@ SIGMA_MIN, SIGMA_MAX = 0.001, 1.0
 """A sane range: a law on [0, 1] has no deviation above 1/2."""
 
 SMALLEST_DRAW = 1e-16
-"""What rounding might make a 0, which a draw never is."""
+"""The smallest draw: rounding might make it 0, which no draw is."""
 
 
 def gaussian_score(statistics: Array, rng: np.random.Generator, sigma: float) -> float:
@@ -74,6 +74,7 @@ def gaussian_score(statistics: Array, rng: np.random.Generator, sigma: float) ->
 
 
 def gaussian_learn(statistics: Array, reward: float, cost: float, rng: np.random.Generator, sigma: float) -> None:
+    """Count an outcome as it is."""
     statistics[0] += 1.0
     statistics[1] += reward
     statistics[2] += cost
@@ -190,7 +191,7 @@ class JointThompson(SamplingPolicy):
     learn = staticmethod(joint_learn)
 
     weight: float = 0.5
-    """What each outcome counts for before the first pull."""
+    """The prior count of each outcome."""
 
     def __post_init__(self) -> None:
         self.between(PRIOR_MIN, PRIOR_MAX, weight=self.weight)

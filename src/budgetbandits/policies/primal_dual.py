@@ -40,6 +40,7 @@ def lower(mean: Any, pulls: Any, width: Any) -> Any:
 
 
 def pd_bwk(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, width: Any) -> Any:
+    """The index of PD-BwK but for the price: an upper bound of the reward by a lower one of the cost."""
     price = lower(mean_cost, pulls, width)
     return where(price > 0.0, upper(mean_reward, pulls, width) / price, np.inf)
 
@@ -157,12 +158,12 @@ class PrimalDualBwK(PDBwK[PricedState]):
         return state.known.horizon if self.horizon is None else self.horizon
 
     def uses(self, state: PricedState) -> tuple[float, float]:
-        """What a unit of cost and a round use of their resources, both scaled to the smaller of the two budgets."""
+        """The use of resources by a unit of cost and by a round, both scaled to the smaller of the two budgets."""
         common = self._common_budget(state)
         return common / state.known.budget, common / self.requests(state)
 
     def growth(self, state: PricedState) -> tuple[float, float]:
-        """By how much the logarithms of the two prices rise with a unit of cost and with a round."""
+        """The rises of the logarithms of the two prices with a unit of cost and with a round."""
         growth = float(np.log1p(np.sqrt(np.log(2.0) / self._common_budget(state))))
         money_use, time_use = self.uses(state)
         return growth * money_use, growth * time_use

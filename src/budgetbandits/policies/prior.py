@@ -27,13 +27,13 @@ SIZES, UNIFORM = 8, 3
 """The grid of each count: 2 to the powers from −3 to 4, of which the fourth is 1."""
 
 STEP = 0.3
-"""What the logarithm of the likelihood must gain for each step on the grid."""
+"""The gain of the logarithm of the likelihood that each step on the grid needs."""
 
 MOST_ARMS = 100
 """Arms that are looked at, the first ones that were pulled; more would make the prior little better."""
 
 SMALLEST_SCATTER = 0.02
-"""No pull counts for more than fifty of 0 and 1."""
+"""Upper bound on the weight of one pull: 50 Bernoulli pulls."""
 
 
 def pull_weight(sums: Any, squares: Any, pulls: Any) -> float:
@@ -42,19 +42,19 @@ def pull_weight(sums: Any, squares: Any, pulls: Any) -> float:
     Their variance, by the arms that were pulled twice or more, against that of 0 and 1 with the same means. Both are
     estimated without bias, so for outcomes of 0 and 1 the weight is 1.
     """
-    scatter = bernoulli = made = 0.0
+    scatter = bernoulli = total = 0.0
     seen = 0
     for arm in range(len(pulls)):
         if pulls[arm] >= 2:
             square = sums[arm] ** 2 / pulls[arm]
             scatter += squares[arm] - square
             bernoulli += sums[arm] - square
-            made += pulls[arm]
+            total += pulls[arm]
             seen += 1
     if bernoulli <= 0.0:
         return 1.0
-    variance = scatter / (made - seen)
-    largest = (bernoulli + variance * seen) / made
+    variance = scatter / (total - seen)
+    largest = (bernoulli + variance * seen) / total
     return 1.0 / min(max(variance / largest, SMALLEST_SCATTER), 1.0)
 
 
@@ -72,16 +72,16 @@ def fitted_beta(sums: Any, squares: Any, pulls: Any, lead: float) -> tuple[float
     hits, misses, totals = np.zeros(SIZES), np.zeros(SIZES), np.zeros((SIZES, SIZES))
     weight = pull_weight(sums, squares, pulls)
     for arm in range(len(pulls)):
-        made, paid = pulls[arm] * weight, sums[arm] * weight
-        unpaid = max(made - paid, 0.0)
+        trials, paid = pulls[arm] * weight, sums[arm] * weight
+        unpaid = max(trials - paid, 0.0)
         for row in range(SIZES):
             count = 2.0 ** (row - UNIFORM)
             hits[row] += math.lgamma(count + paid)
             misses[row] += math.lgamma(count + unpaid)
             for column in range(row + 1):
-                totals[row, column] += math.lgamma(count + 2.0 ** (column - UNIFORM) + made)
+                totals[row, column] += math.lgamma(count + 2.0 ** (column - UNIFORM) + trials)
     uniform = hits[UNIFORM] + misses[UNIFORM] - totals[UNIFORM, UNIFORM]  # Γ(1)²/Γ(2) = 1
-    best, found = uniform + lead, (1.0, 1.0)
+    best, prior = uniform + lead, (1.0, 1.0)
     for row in range(SIZES):
         for column in range(SIZES):
             good, bad = 2.0 ** (row - UNIFORM), 2.0 ** (column - UNIFORM)
@@ -89,8 +89,8 @@ def fitted_beta(sums: Any, squares: Any, pulls: Any, lead: float) -> tuple[float
             evidence -= len(pulls) * (math.lgamma(good) + math.lgamma(bad) - math.lgamma(good + bad))
             evidence -= STEP * (abs(row - UNIFORM) + abs(column - UNIFORM))
             if evidence > best:
-                best, found = evidence, (good, bad)
-    return found
+                best, prior = evidence, (good, bad)
+    return prior
 
 
 @dataclass

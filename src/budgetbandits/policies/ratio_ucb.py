@@ -30,28 +30,32 @@ from budgetbandits.policies.statistics import Tally
 
 
 def i_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, alpha: Any) -> Any:
+    """The index of i-UCB."""
     bonus = alpha * np.sqrt(np.log(np.maximum(rounds - 1.0, 1.0)) / pulls)
     return where(mean_cost > 0.0, mean_reward / where(mean_cost > 0.0, mean_cost, 1.0) + bonus, np.inf)
 
 
 def c_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, alpha: Any) -> Any:
+    """The index of c-UCB."""
     bonus = alpha * np.sqrt(np.log(np.maximum(rounds - 1.0, 1.0)) / pulls)
     return where(mean_cost > 0.0, (mean_reward + bonus) / where(mean_cost > 0.0, mean_cost, 1.0), np.inf)
 
 
 def m_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, alpha: Any) -> Any:
+    """The index of m-UCB."""
     bonus = alpha * np.sqrt(np.log(np.maximum(rounds - 1.0, 1.0)) / pulls)
     price = mean_cost - bonus
     return where(price > 0.0, np.minimum(mean_reward + bonus, 1.0) / where(price > 0.0, price, 1.0), np.inf)
 
 
 def plain_ratio(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
+    """The mean reward by the mean cost."""
     return where(mean_cost > 0.0, mean_reward / where(mean_cost > 0.0, mean_cost, 1.0), np.inf)
 
 
 @dataclass(frozen=True)
 class _WithWidth(IndexPolicy):
-    """What the three bounds share.
+    """The base of the three bounds.
 
     alpha  α, the width; the proof needs a large one
     """

@@ -36,7 +36,7 @@ else:
 
 @dataclass
 class Posterior(State):
-    """What was learned of every arm: a column of statistics for each."""
+    """The statistics of every arm, a column for each."""
 
     statistics: Array = field(default_factory=lambda: np.zeros((0, 0)))
 

@@ -35,12 +35,12 @@ class Tally(State):
 
     @property
     def mean_reward(self) -> Array:
-        """Of each arm so far."""
+        """The mean reward of each arm so far."""
         return self.reward / self.seen
 
     @property
     def mean_cost(self) -> Array:
-        """Of each arm so far."""
+        """The mean cost of each arm so far."""
         return self.cost / self.seen
 
     @property

@@ -1,4 +1,4 @@
-"""What a policy has learned, in other units or for another policy.
+"""The transfer of what a policy has learned to other units or to another policy.
 
 A policy learns rewards and costs as shares of the largest there can be. When these largest values change, `carried`
 writes what was learned as shares of the new ones: counts stay, and so does every mean in the user's unit

@@ -35,6 +35,7 @@ SOLVED_INDEX = replace(RISING_INDEX, error=1e-7)
 
 
 def ucb_sc(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
+    """The index of UCB-SC+."""
     square = np.maximum(np.log(np.maximum(rounds, 1.0) / pulls), 0.0) / (2.0 * pulls)
     rest = np.maximum(mean_reward * mean_reward + mean_cost * mean_cost - square, 1e-300)
     slope = np.sqrt(square / rest)
@@ -44,12 +45,14 @@ def ucb_sc(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
 
 
 def kl_ucb_sc(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, lower_order: Any) -> Any:
+    """The index of KL-UCB-SC."""
     log_rounds = np.log(np.maximum(rounds, 1.0))
     level = (log_rounds + lower_order * np.log(np.maximum(log_rounds, 1.0))) / pulls
     return largest_ratio(mean_reward, mean_cost, level)
 
 
 def kl_ucb_sc_plus(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any) -> Any:
+    """The index of KL-UCB-SC+."""
     return largest_ratio(mean_reward, mean_cost, np.maximum(np.log(np.maximum(rounds, 1.0) / pulls), 0.0) / pulls)
 
 

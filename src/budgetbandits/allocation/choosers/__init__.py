@@ -27,13 +27,13 @@ Kind = Literal["plain", "threshold", "window", "sparse window"]
 """The policy's own `choose`; a level that few arms exceed; rounds drawn ahead, whole or above a level."""
 
 THRESHOLD_ARMS_MIN = 256
-"""From this many arms on a level pays for one choice at a time; with fewer it is quicker to draw them all."""
+"""Arms from which on a level pays for one choice at a time; with fewer it is quicker to draw them all."""
 
 SPARSE_WINDOW_ARMS_MIN = 64
-"""From this many arms on a level pays for rounds drawn ahead ..."""
+"""Arms from which on a level pays for rounds drawn ahead."""
 
 SPARSE_WINDOW_ARMS_MAX = 5_000
-"""... and from this many on it does not: each arm would have to be looked at once in 128 rounds."""
+"""Arms from which on it pays no longer: each arm would have to be looked at once in 128 rounds."""
 
 
 class Chooser(Protocol):

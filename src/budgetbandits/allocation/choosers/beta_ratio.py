@@ -28,9 +28,10 @@ from budgetbandits.policies.base import best
 from budgetbandits.policies.thompson import BetaState
 
 SURE = ScoresAbove.plain_above
+"""The chance to rise from which on an arm is drawn plainly."""
 
 SCALAR_ARMS_MAX = 12
-"""Up to this many arms are drawn quicker one by one than as arrays."""
+"""Arms up to which drawing one by one is quicker than as arrays."""
 
 # The formulas below are written once and evaluated on arrays or, thirty times faster, on single numbers.
 ARRAYS = SimpleNamespace(

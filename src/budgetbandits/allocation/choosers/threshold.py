@@ -49,7 +49,7 @@ class ScoresAbove(ABC, Generic[S]):
 
     @abstractmethod
     def chances_above(self, state: S, level: float) -> Array:
-        """For every arm a number that its chance to score above the level does not exceed."""
+        """An upper bound of the chance of every arm to score above the level."""
 
     @abstractmethod
     def chance_above(self, state: S, level: float, arm: int) -> float:
@@ -84,9 +84,9 @@ class ThresholdChooser:
     _plain: Arms = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """Arms that are drawn plainly, in order."""
     _proposing: Array = field(default_factory=lambda: np.zeros(0))
-    """The rates of the active arms that are not, 0 for the others ..."""
+    """The rates of the active arms that are not drawn plainly, 0 for the others."""
     _active: ArmMask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    """... as long as these are the active ones."""
+    """The active arms that `_proposing` is for."""
 
     def reset(self, state: State, arm: int | None = None) -> None:
         if arm is not None:
@@ -144,10 +144,10 @@ class ThresholdChooser:
         """The chance of an arm whose posterior has changed."""
         chance = self.above.chance_above(state, self.level, arm)
         self._rates[arm] = -math.log1p(-min(chance, self.above.plain_above))
-        was, now = len(self._plain) > 0 and arm in self._plain, chance >= self.above.plain_above
-        if was and not now:
+        before, now = len(self._plain) > 0 and arm in self._plain, chance >= self.above.plain_above
+        if before and not now:
             self._plain = self._plain[self._plain != arm]
-        elif now and not was:
+        elif now and not before:
             self._plain = np.sort(np.append(self._plain, arm))
         self._proposing[arm] = self._rates[arm] if self._active[arm] and not now else 0.0
 

@@ -82,7 +82,7 @@ class SparseWindowChooser:
     recent: list[float] = field(default_factory=list)
     level: float = 0.0
     rounds: list[dict[int, float]] = field(default_factory=list)
-    """For each round of the window, the arms above the level and their scores."""
+    """The arms above the level and their scores, for each round of the window."""
     places: dict[int, list[int]] = field(default_factory=dict)
     """The rounds in which each of them is: most arms are in none, and feedback on one concerns no other."""
     position: int = 0

@@ -1,4 +1,4 @@
-"""What follows from what `bts-linear` has seen: the regressions of all arms, and the laws of their mean costs.
+"""The fit of `bts-linear` to what it has seen: the regressions of all arms, and the laws of their mean costs.
 
 An outcome changes the sums of its arm alone. So what follows from the sums of one arm is kept with the state, and found
 again for those arms whose sums have changed; the rest, which is what arms share, is found for each choice.
@@ -48,7 +48,7 @@ class TwoPointLaws(NamedTuple):
 
     @classmethod
     def by_moments(cls, moments: ColumnMoments, count: Array) -> TwoPointLaws:
-        """By the moments of columns for each arm, as (column, arm), and how many outcomes it has.
+        """The laws that have these moments of columns for each arm, as (column, arm), and this number of outcomes.
 
         No law has a kurtosis below its squared skewness and 1, and those of two values alone have just that.
         """
@@ -60,10 +60,11 @@ class TwoPointLaws(NamedTuple):
         two = varies & (np.abs(kurtosis - skewness * skewness - 1.0) < CLOSE * kurtosis)
         half = np.sqrt(skewness * skewness + 4.0)
         low, high = 0.5 * (skewness - half) * deviation, 0.5 * (skewness + half) * deviation
-        return cls(*(np.where(two, each, 0.0)[1:].T for each in (low, high, -low / (high - low))))
+        return cls(*(np.where(two, part, 0.0)[1:].T for part in (low, high, -low / (high - low))))
 
     def of(self, arms: Arms) -> TwoPointLaws:
-        return TwoPointLaws(*(each[arms] for each in self))
+        """The laws of these arms."""
+        return TwoPointLaws(*(part[arms] for part in self))
 
     def excess(self, slopes: Array) -> Array:
         """How far ln E exp(slope · feature) is above what it is for normal features with the same variance, in sum over
@@ -78,7 +79,7 @@ class TwoPointLaws(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """What follows from a state, until it learns: arrays are those that are kept with it.
+    """The fit to a state, until it learns: arrays are those that are kept with it.
 
     shapes     the parameters of the Beta of each arm's mean cost
     rows       sums of products of the standardised rows that it was paid for and of two typical ones, as (arm, column,
@@ -102,16 +103,16 @@ class Fit(NamedTuple):
 
 
 class ArmFits:
-    """What follows from the sums of each arm by themselves."""
+    """The fits of each arm to its own sums."""
 
     def __init__(self, standard: Standard, arms: int, arm_weight: float) -> None:
         columns = len(standard.mean)
-        slopes, each = columns - 1, (2, arms)
+        slopes, of_arms = columns - 1, (2, arms)
         self.arm_weight = arm_weight
         self.rows = np.empty((arms, columns, columns))
         self.posteriors = ArmPosteriors(
-            np.empty((*each, columns, columns)), np.empty((*each, columns, slopes)), np.empty((*each, slopes * slopes)),
-            np.empty((*each, columns)), np.empty(each), np.empty(each),
+            np.empty((*of_arms, columns, columns)), np.empty((*of_arms, columns, slopes)),
+            np.empty((*of_arms, slopes * slopes)), np.empty((*of_arms, columns)), np.empty(of_arms), np.empty(of_arms),
         )  # fmt: skip
         self.two_point = TwoPointLaws(*np.zeros((3, arms, slopes)))
         self._standard = standard
@@ -149,8 +150,8 @@ class ArmFits:
         levels[LOG_COST] = level[arms]
         weight = np.full((2, len(arms)), self.arm_weight)
         weight[REWARD] *= rarity(rows[:, 0, 0], responses[REWARD, :, 0], squares[REWARD])
-        found = arm_posteriors(rows, responses, squares, levels, FIRST_APART, weight)
-        for kept, new in zip(self.posteriors, found, strict=True):
+        posteriors = arm_posteriors(rows, responses, squares, levels, FIRST_APART, weight)
+        for kept, new in zip(self.posteriors, posteriors, strict=True):
             kept[:, arms] = new
         rows.reshape(len(arms), -1)[:, :: len(transform) + 1] += 2.0 * (self._standard.scale > 0.0)
         self.rows[arms] = rows

@@ -1,4 +1,4 @@
-"""What `bts-linear` keeps: sums of outcomes and features for each arm, and recent requests.
+"""The state of `bts-linear`: sums of outcomes and features for each arm, and recent requests.
 
 A request's row is (1, features, segments): the features less those of the first request, so that large numbers that
 vary little lose no digits, and a 1 in the column of its segment. Nothing is standardised before it is added up, so that
@@ -23,19 +23,19 @@ PAID, REWARD_SQUARED, LOG_SQUARED, COST, COST_SQUARED = range(5)
 """The rows of `LinearState.totals`: money paid; squares of rewards and of logarithms of costs; costs, their squares."""
 
 RECENT = 128
-"""Recent requests that stand for those to come, of all arms together ..."""
+"""Recent requests that stand for those to come, of all arms together."""
 
 FEWEST_RECENT = 4
-"""... and of each at least."""
+"""Recent requests that are kept of each arm, at least."""
 
 REWARD, LOG_COST = range(2)
 """The kinds of outcomes that regressions are for."""
 
 FARTHEST = 10.0
-"""Standard deviations: a feature that is farther from its mean counts as if it were this far ..."""
+"""Standard deviations from its mean beyond which a feature counts as if it were this far."""
 
 OUTCOMES_FOR_SPREAD = 20
-"""... once there are this many outcomes to know that by."""
+"""Outcomes from which on features are held to `FARTHEST`: with fewer, the deviation is not known well enough."""
 
 STANDARDISED_EVERY = 16
 """Outcomes from one standard to the next, but for the first ones and where a column begins to vary."""
@@ -52,7 +52,7 @@ LONGEST_TAIL = 9.0
 
 
 class ColumnMoments(NamedTuple):
-    """Of columns: the mean and the central moments. The variance is 0 where a column is a constant."""
+    """The means and the central moments of columns. The variance is 0 where a column is a constant."""
 
     mean: Array
     variance: Array
@@ -61,7 +61,7 @@ class ColumnMoments(NamedTuple):
 
     @classmethod
     def by_sums(cls, sums: Array, squares: Array, powers: Array) -> ColumnMoments:
-        """By the sums of rows, whose first column counts them, and of their squares, third and fourth powers."""
+        """The moments by the sums of rows, whose first column counts them, and of their second to fourth powers."""
         count = np.maximum(sums[0], 1.0)
         mean, second, (third, fourth) = sums / count, squares / count, powers / count
         square = mean * mean
@@ -139,11 +139,12 @@ class LinearState(PlanState):
 
     def __post_init__(self) -> None:
         self.kept: object = None
-        """What `linear.fit` keeps with this state. It follows from the rest and is never saved, as is the next."""
+        """The fit that `linear.fit` keeps here. It follows from the rest and is never saved, like the next."""
         self._standard: tuple[list[list[float]], int, Standard] | None = None
 
     @property
     def columns(self) -> int:
+        """The number of columns of a row: one, the features, and the segments after the first."""
         return int(self.products.shape[0])
 
     @property
@@ -207,21 +208,21 @@ class LinearState(PlanState):
         """The row of a request."""
         row = standard.mean.copy()
         row[0] = 1.0
-        known = self.known.features
-        if request.features is not None and known:
+        features = self.known.features
+        if request.features is not None and features:
             origin = np.array(self.origin) if self.origin else request.features
-            row[1 : 1 + known] = request.features - origin
+            row[1 : 1 + features] = request.features - origin
             if self.answered_requests >= OUTCOMES_FOR_SPREAD:
                 far = FARTHEST * standard.spread
                 row = np.minimum(np.maximum(row, standard.mean - far), standard.mean + far)
-        row[1 + known :] = 0.0
+        row[1 + features :] = 0.0
         if request.segment:
-            row[known + request.segment] = 1.0
+            row[features + request.segment] = 1.0
         return row
 
     @property
     def standard(self) -> Standard:
-        """What rows are standardised by."""
+        """The means and scales that rows are standardised by."""
         kept = self._standard
         if kept is None or kept[0] is not self.standards or kept[1] != self.columns:
             values = np.zeros((3, self.columns))
@@ -240,23 +241,23 @@ class LinearState(PlanState):
             or answered % STANDARDISED_EVERY == 0
             or ((standard.scale == 0.0) & (row != standard.mean)).any()
         ):
-            self.standards = [each.tolist() for each in self.measured()]
+            self.standards = [row.tolist() for row in self.measured()]
 
     def measured(self) -> Standard:
         """The standard by the rows of all arms so far."""
         mean, variance, _, fourth = self.moments()
-        known = np.where(variance > 0.0, variance, 1.0)
-        spread = np.where(variance > 0.0, np.sqrt(np.maximum(known, fourth / (LONGEST_TAIL * known))), np.inf)
+        positive = np.where(variance > 0.0, variance, 1.0)
+        spread = np.where(variance > 0.0, np.sqrt(np.maximum(positive, fourth / (LONGEST_TAIL * positive))), np.inf)
         scale = 1.0 / spread
         mean[0], scale[0] = 0.0, 1.0
         return Standard(mean, scale, variance / spread / spread)
 
     def moments(self) -> ColumnMoments:
-        """Of the rows of all arms together."""
+        """The moments of the rows of all arms together."""
         return ColumnMoments.by_sums(self.products[0].sum(axis=1), self.squares.sum(axis=1), self.powers.sum(axis=2))
 
     def arm_moments(self, arms: Arms) -> ColumnMoments:
-        """Of the rows of each of these arms, as (column, arm)."""
+        """The moments of the rows of each of these arms, as (column, arm)."""
         return ColumnMoments.by_sums(self.products[0][:, arms], self.squares[:, arms], self.powers[:, :, arms])
 
     def factors(self, prices: Array | None) -> Array:
@@ -297,7 +298,7 @@ class LinearState(PlanState):
         if more > 0:
             self.products = np.pad(self.products, ((0, more), (0, more), (0, 0)))
             self.responses, self.powers = (
-                np.pad(each, ((0, 0), (0, more), (0, 0))) for each in (self.responses, self.powers)
+                np.pad(sums, ((0, 0), (0, more), (0, 0))) for sums in (self.responses, self.powers)
             )
             self.recent = np.pad(self.recent, ((0, 0), (0, more), (0, 0)))
 
@@ -314,15 +315,17 @@ class LinearState(PlanState):
             raise BadState("'products' are no sums of rows; the saved state is damaged") from None
         super().filled(values)
         given = np.array(self.origin, dtype=object)
-        if given.shape not in ((0,), (self.known.features,)) or not all(isinstance(each, float) for each in given):
+        if given.shape not in ((0,), (self.known.features,)) or not all(isinstance(value, float) for value in given):
             raise BadState("'origin' are no features of a request; the saved state is damaged")
         if (self.products.diagonal() < 0.0).any():
             raise BadState("'products' has negative squares; the saved state is damaged")
         shape = np.array(self.standards, dtype=object).shape
         sound = shape in ((0,), *((3, columns) for columns in range(1, self.columns + 1)))
         if sound:
-            made = np.array(self.standard)
-            sound = bool(np.isfinite(made).all() and (made[1:] >= 0.0).all() and made[:, 0].tolist() == [0.0, 1.0, 0.0])
+            saved = np.array(self.standard)
+            sound = bool(
+                np.isfinite(saved).all() and (saved[1:] >= 0.0).all() and saved[:, 0].tolist() == [0.0, 1.0, 0.0]
+            )
         if not sound:
             raise BadState("'standards' are no means, scales and variances of columns; the saved state is damaged")
         return self

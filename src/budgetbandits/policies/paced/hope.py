@@ -39,7 +39,7 @@ from budgetbandits.policies.paced.pooling import FIRST_COUNT
 from budgetbandits.policies.paced.statistics import SMALLEST_COST
 
 SMALLEST_PART = 1e-300
-"""Of the variance of a gain: two parts that are both 0 are not divided."""
+"""The smallest part of the variance of a gain: two parts that are both 0 are not divided."""
 
 
 def pulls_left(cost: Any, weight: Any, requests: Any, money: Any) -> Any:

@@ -84,6 +84,7 @@ from budgetbandits.policies.paced.statistics import (
 from budgetbandits.policies.planning import Fading, PlanPolicy
 
 POOLING_MAX, HOPE_MAX = 1e6, 1e3
+"""The largest values of the parameters ``pooling`` and ``hope``."""
 
 RELATIVE_COST_MAX = 50.0
 """A cost counts as at most a hundred times its estimate: one such estimate must not outweigh all others."""
@@ -160,8 +161,8 @@ class PacedThompson(PlanPolicy[PacedState]):
         if request.prices is None:
             return select(drawn, state.rate, rng)
         one = drawn._replace(reward=drawn.reward[None], cost=drawn.cost[None])
-        here, price = self.priced(state, request, one, rng)
-        return int(drawn.arms[at_price(drawn.worth.tolist(), here[0].tolist(), float(price[0]))])
+        cost, price = self.priced(state, request, one, rng)
+        return int(drawn.arms[at_price(drawn.worth.tolist(), cost[0].tolist(), float(price[0]))])
 
     def choices(
         self, state: PacedState, rng: np.random.Generator, draws: int, request: Request = NO_REQUEST_INFO
@@ -170,8 +171,8 @@ class PacedThompson(PlanPolicy[PacedState]):
         drawn, lot = self.draw(state, request, rng, draws), rng.random(draws)
         if request.prices is None:
             return select_many(drawn, state.rate, lot)
-        here, price = self.priced(state, request, drawn, rng)
-        return np.asarray(drawn.arms[most_worth(drawn, here, price)])
+        cost, price = self.priced(state, request, drawn, rng)
+        return np.asarray(drawn.arms[most_worth(drawn, cost, price)])
 
     def draw(
         self, state: PacedState, request: Request, rng: np.random.Generator, draws: int | None = None
@@ -220,8 +221,8 @@ class PacedThompson(PlanPolicy[PacedState]):
         usual, spread = state.typical_prices()
         # not by the costs that were paid: an expensive arm was chosen where it was cheap, so these are its lowest
         cost = np.where(np.isnan(usual[arms]), drawn.cost, usual[arms] * times)
-        here = request.prices[arms] * times[:, request.segment] * np.exp(JITTER * rng.standard_normal((draws, 1)))
-        return here, price_for_varied(drawn.reward, cost, drawn.weight, state.rate, spread)
+        local = request.prices[arms] * times[:, request.segment] * np.exp(JITTER * rng.standard_normal((draws, 1)))
+        return local, price_for_varied(drawn.reward, cost, drawn.weight, state.rate, spread)
 
     def all_laws(self, sums: Array) -> tuple[Array, Array]:
         """The parameters of the Betas that mean rewards and mean costs are drawn from, as (kind, segment, arm)."""

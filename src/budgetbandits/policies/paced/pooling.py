@@ -1,4 +1,4 @@
-"""What a segment starts with: a prior worth a number of outcomes of the other segments.
+"""The prior that a segment starts with, worth a number of outcomes of the other segments.
 
 That number is the variance of an arm's outcomes within segments divided by that of its means between them. With nₛ
 outcomes of mean mₛ in segment s, n in all and mean m, the second is found by the method of moments, since
@@ -35,12 +35,13 @@ MAX_PRIOR_STRENGTH = 40.0
 and so with a quarter of the variance, four times as many."""
 
 SMALLEST_WITHIN = 1e-9
+"""The smallest variance within a segment: no division by 0."""
 
 OUTCOMES_FOR_SHIFT = 2.0
 """How many outcomes weigh as much as the guess that a segment is like the others."""
 
 FARTHEST_SHIFT = 0.9
-"""Of the way from a mean to 0 or 1."""
+"""Largest shift, as a fraction of the distance to 0 or 1."""
 
 SHIFT_EVIDENCE = 1.0
 """The weight of the guess that shifts are right, in the sum of their squares weighted by precision. A hundred outcomes
@@ -73,7 +74,7 @@ def share_variance(mean: Any) -> Any:
 
 
 def fewest_shares(mean: Any, variance: Any) -> Any:
-    """As many outcomes as make one 0 and one 1."""
+    """The number of outcomes that make one 0 and one 1."""
     return variance / (mean * (1.0 - mean) * np.minimum(mean, 1.0 - mean))
 
 
@@ -165,6 +166,8 @@ def shift_segments(count: Array, total: Array, n: Array, mean: Array) -> Array:
     # added up in order, as engines do: other orders round otherwise
     sums, weights = (values.cumsum(axis=-1)[..., -1:] - values for values in (weight * apart, weight))
     shift = sums / (weights + OUTCOMES_FOR_SHIFT)
-    right, all_ = ((weight * shift * each).cumsum(axis=-1)[..., -1].cumsum(axis=-1)[..., -1] for each in (apart, shift))
+    right, all_ = (
+        (weight * shift * other).cumsum(axis=-1)[..., -1].cumsum(axis=-1)[..., -1] for other in (apart, shift)
+    )
     shift = shift * np.clip((SHIFT_EVIDENCE + right) / (SHIFT_EVIDENCE + all_), 0.0, 1.0)
     return np.asarray(np.clip(shift, -FARTHEST_SHIFT * mean, FARTHEST_SHIFT * (1.0 - mean)))

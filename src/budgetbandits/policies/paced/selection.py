@@ -33,10 +33,10 @@ from budgetbandits.numerics.arrays import ArmMask, Arms, Array
 from budgetbandits.numerics.fluid import arms_at_rate, best_mix
 
 UPGRADES_KEPT = 2.0
-"""An upgrade, and as much again for costs that vary."""
+"""Upgrades for which a plan must have money: one, and as much again for costs that vary."""
 
 LARGEST_MEAN = 1.0 - 1e-12
-"""No mean reward is above."""
+"""The largest mean reward, so that its logarithm is a number."""
 
 
 def exploration_is_wasted(loss: Any, mean: Any, certainty: Any, variance: Any, spread: Any, requests: Any) -> Any:
@@ -72,14 +72,16 @@ class Candidates(NamedTuple):
 
 
 REWARDS, COSTS = 0, 2
-"""Where the parameters of the two Betas stand in a law."""
+"""Places of the parameters of the two Betas in a law."""
 
 
 def beta_mean(law: Any, place: int) -> Any:
+    """The mean of the Beta at this place of a law."""
     return law[place] / (law[place] + law[place + 1])
 
 
 def beta_variance(law: Any, place: int) -> Any:
+    """The variance of the Beta at this place of a law."""
     mean = beta_mean(law, place)
     return mean * (1.0 - mean) / (law[place] + law[place + 1] + 1.0)
 
@@ -109,10 +111,10 @@ def place_in_mix(
                 place = arm
     if not offered[who[place]]:
         place, top = 0, -math.inf
-        for each in range(len(cost)):
-            value = reward[each] - mix.price * cost[each]
-            if offered[who[each]] and value > top:
-                place, top = each, value
+        for other in range(len(cost)):
+            value = reward[other] - mix.price * cost[other]
+            if offered[who[other]] and value > top:
+                place, top = other, value
     return place
 
 
@@ -139,13 +141,13 @@ def substitute_place(place: Any, price: Any, reward: Any, cost: Any, candidates:
 
 
 class DrawnMeans(NamedTuple):
-    """What was drawn for a request.
+    """Means drawn for a request, and what they were drawn from.
 
     arms          the numbers of those planned for
     reward, cost  their plausible means, as (…, segment, arm)
     weight        how often each segment comes
     may           which of the arms may answer this request
-    segment       what it is of
+    segment       index of the request's segment
     shapes        the parameters of the Betas that the means are from, as (kind, segment, arm)
     scales        what a cost of 1 is for each arm
     tried         of which arms the segment has an outcome
@@ -170,7 +172,7 @@ class DrawnMeans(NamedTuple):
 
     def usual(self, arm: Any) -> Any:
         """The mean cost of an arm for the request, or of several, by their posteriors."""
-        a, b = (each[1, self.segment][arm] for each in self.shapes)
+        a, b = (shape[1, self.segment][arm] for shape in self.shapes)
         return a / (a + b) * self.scales[arm]
 
 
@@ -216,7 +218,7 @@ def select_many(drawn: DrawnMeans, rate: float, lot: Array) -> Arms:
 
 
 def most_worth(drawn: DrawnMeans, cost: Array, price: Array) -> Arms:
-    """For each draw, the place of the arm that is worth most at these costs and this price on money, of those that may
+    """The place of the arm that is worth most in each draw, at these costs and this price on money, of those that may
     answer; the costs of others may be unknown."""
     return np.asarray(np.where(drawn.may, drawn.worth - price[:, None] * cost, -np.inf).argmax(axis=1))
 
@@ -232,7 +234,7 @@ def candidates_of(drawn: DrawnMeans) -> Candidates:
 
 
 def substitute_places(drawn: DrawnMeans, rate: float, candidates: Candidates, places: Sequence[int]) -> list[int]:
-    """For each of these places itself, or a better known arm's (`substitute_place`), by the means of the posteriors."""
+    """These places, or those of better known arms in place of them (`substitute_place`), by the means of posteriors."""
     assert drawn.requests is not None
     (a, b), segment, weight = drawn.shapes, drawn.segment, drawn.weight.tolist()
     means = a / (a + b)

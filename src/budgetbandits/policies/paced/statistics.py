@@ -25,7 +25,7 @@ SMALLEST_COST = 1e-12
 """A drawn cost is never 0; rounding might make it so."""
 
 SMALLEST_VARIANCE = 1e-9
-"""Of the largest variance there can be with that mean: the outcomes of an arm may all be alike."""
+"""The smallest variance, as a share of the largest with that mean: the outcomes of an arm may all be alike."""
 
 SQUARES = np.array([1.0, 0.625])[:, None, None]
 """The sums of the squares of the two outcomes that rewards and costs begin with: 0 and 1; ¼ and ¾."""
@@ -34,8 +34,8 @@ TINY_COST = 1e-200
 """Negligible next to any cost."""
 
 JITTER, WIDEST_SPREAD = 0.1, 1.0
-"""By how much estimates are varied, as a standard deviation of their logarithm, so that a request whose estimates are
-like all others' is answered by two arms in turn; and how far apart estimates are taken to be at most."""
+"""Standard deviations of the logarithm of estimates. They are varied by the first, so that a request whose estimates
+are like all others' is answered by two arms in turn; the second is the most that they are taken to vary."""
 
 
 def beta_parameters(count: Any, total: Any, squares: Any, weight: Any, mean: Any, square: Any) -> tuple[Any, Any]:
@@ -95,6 +95,7 @@ class PacedState(PlanState):
 
     @property
     def segments(self) -> int:
+        """The number of segments."""
         return int(self.sums.shape[1])
 
     @property
@@ -106,10 +107,10 @@ class PacedState(PlanState):
         self.answered = [number + (place == segment) for place, number in enumerate(self.answered)]
 
     def arm_sums(self, arm: int, segment: int | None = None) -> tuple[float, float, float]:
-        """In the segment if anything is known of it there. What is forgotten counts in none of them."""
+        """The sums in the segment if it has outcomes of the arm, else in all. Forgotten outcomes do not count."""
         sums = self.sums[[COUNT, REWARD, COST], :, arm]
-        known = segment is not None and sums[0, segment] > 0.0
-        count, reward, cost = (sums[:, segment] if known else sums.sum(axis=1)).tolist()
+        local = segment is not None and sums[0, segment] > 0.0
+        count, reward, cost = (sums[:, segment] if local else sums.sum(axis=1)).tolist()
         return count, reward, cost
 
     def typical_prices(self) -> tuple[Array, float]:
