@@ -4,8 +4,8 @@
 
 Each policy learns on the table `online` and is then played on `test` (warm), or is played on `test` alone (cold), at
 five budgets, with and without the segments (which benchmark a prompt comes from). With `features` there are also the
-rows of `bts-linear`, which sees 25 numbers made from the words of each prompt, alone and with the segments. All
-processors are used. Twenty orders take some minutes.
+rows of `bts-linear`, which sees 25 numbers made from the words of each prompt, alone and with the segments, and with
+those of `request_features`, for which nothing was fitted. All processors are used. Twenty orders take some minutes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # processes share the proces
 import joblib
 import numpy as np
 
+from budgetbandits.adapters.request_features import request_features
 from budgetbandits.policies import parse_policy
-from budgetbandits.problems.records import ReplayTable
+from budgetbandits.problems.records import ReplayTable, csv_columns, read_csv
 from budgetbandits.simulation.replay import ReplayResult, fluid_reward_of, hindsight_reward_of, replay
 
 DATA = Path(__file__).parent.parent / "examples/data"
@@ -39,6 +40,19 @@ class Row(NamedTuple):
     policy: str
     table: ReplayTable
     learn_on: ReplayTable | None
+
+
+def built_in_tables() -> tuple[ReplayTable, ReplayTable]:
+    """The table to learn on and the table to play, with the features that adapters fill in and no segments."""
+    made: list[ReplayTable] = []
+    for name in ("online", "test"):
+        texts = csv_columns(DATA / f"llm-routing-{name}-texts.csv")
+        rows = [request_features({"messages": [{"role": "user", "content": text}]}) for text in texts["text"]]
+        features = {"prompt": texts["prompt"]} | {key: [row[key] for row in rows] for key in rows[0]}
+        records = read_csv(DATA / f"llm-routing-{name}.csv", COLUMNS, features)
+        known = {"arms": made[0].arms, "segments": made[0].segments} if made else {}
+        made.append(ReplayTable.from_records(records, **known))
+    return made[0].without_segments(), made[1].without_segments()
 
 
 def tables() -> tuple[ReplayTable, ReplayTable]:
@@ -59,6 +73,8 @@ def rows(which: str) -> Iterator[Row]:
         "features": [
             ("bts-linear:forget=0", ", features and segments", online, test),
             ("bts-linear:forget=0", ", features", plain, plain_test),
+            ("bts-linear:forget=0", ", features of `request_features`", *built_in_tables()),
+            ("bts-linear", ", features of `request_features`", *built_in_tables()),
             ("bts-paced:forget=0", ", segments", online, test),
             ("bts-paced:forget=0", "", plain, plain_test),
         ],

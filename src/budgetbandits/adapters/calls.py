@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from budgetbandits.adapters.request_features import REQUEST_FEATURES, request_features
 from budgetbandits.client import CampaignInfo
 from budgetbandits.client.protocol import OnError, retry_after
 from budgetbandits.errors import BadParameter
@@ -169,7 +170,8 @@ def request_fields(
     """The arms that may answer this call, what each holds (the most that it can cost), and what ``request`` says.
 
     An arm is left out if it has no price, or if the call could cost more than its cap. Where nothing bounds the cost of
-    a call its arm holds the cap.
+    a call its arm holds the cap. Of the campaign's features those of `request_features` are filled in if the request
+    does not say them.
     """
     given = dict(request or {})
     if unknown := given.keys() - {"segment", "features", "prices", "exclude", "metadata"}:
@@ -197,6 +199,9 @@ def request_fields(
         )
     if not allowed:
         raise BadParameter(f"no arm of {campaign.name!r:.60} has a price; prices has {', '.join(prices)!r:.200}")
+    if measured := set(REQUEST_FEATURES).intersection(campaign.features or ()):
+        values = request_features(_as_sent(body))
+        given["features"] = {name: values[name] for name in measured} | dict(given.get("features") or {})
     if given.get("prices") is not None:  # estimates, which would be held instead of the cap
         given["prices"] = {arm: price for arm, price in given["prices"].items() if arm in allowed}
         holds = {**allowed, **holds}
