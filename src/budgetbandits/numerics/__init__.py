@@ -7,5 +7,6 @@ fluid        the linear program of money and requests, for one set of means or f
 regression   Bayesian linear regressions of arms that have a part in common
 intervals    confidence intervals
 stopping     how much evidence ends the trial of an arm
-numba_extension   makes `where`, `all_true` and `trial` known to Numba; imported by Numba alone
+compilation       `compiled`, the mark of a formula that compiled code may call
+numba_extension   makes these formulas, `where` and `all_true` known to Numba; imported by Numba alone
 """

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from budgetbandits.numerics.compilation import compiled
+
 Array = NDArray[np.float64]
 AnyArray = np.ndarray[Any, Any]
 
@@ -81,6 +83,7 @@ def all_true(condition: Any) -> bool:
     return bool(np.all(condition))
 
 
+@compiled
 def trial(value: float, rng: np.random.Generator) -> float:
     """The outcome of one Bernoulli trial with this mean; a mean of 0 or 1 is the outcome itself and takes no draw."""
     if value == 0.0 or value == 1.0:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from budgetbandits.numerics.arrays import all_true, where
+from budgetbandits.numerics.compilation import compiled
 
 SERIES_RADIUS = 0.05
 """Largest |x| for which x − ln(1 + x) is computed by its power series, since the formula would lose digits."""
@@ -82,6 +83,7 @@ def entropy_part(p: Any, q: Any, shift: Any) -> Any:
     return where(p > 0.0, p * where(np.abs(x) < SERIES_RADIUS, near * near * series, far), shift)
 
 
+@compiled
 def ratio_divergence(mean_reward: Any, mean_cost: Any, ratio: Any) -> Any:
     """d(r, c; ρ) with an error of about 1e-15, enough for policies; infinite where ρ is infinite and the cost is not 0.
 
@@ -96,6 +98,7 @@ def ratio_divergence(mean_reward: Any, mean_cost: Any, ratio: Any) -> Any:
     return where((mean_cost > 0.0) & (ratio == np.inf), np.inf, value)
 
 
+@compiled
 def plain_divergence(mean_reward: Any, mean_cost: Any, ratio: Any, tilt: Any) -> Any:
     """kl(r, r′) + kl(c, c′) for the r′ and c′ of this s, by plain logarithms: (1 − r)/(1 − r′) = 1 + s, and so on."""
     more = (mean_reward + tilt) / np.maximum(ratio * mean_cost * (1.0 + tilt), FLOOR)  # c′/c, since r′ = ρc′
@@ -109,6 +112,7 @@ def divergence_at_gap(mean_reward: Any, mean_cost: Any, ratio: Any, gap: Any) ->
     return tilted_divergence(mean_reward, mean_cost, ratio, tilt_at_gap(mean_reward, mean_cost, ratio, gap))
 
 
+@compiled
 def tilt_at_gap(mean_reward: Any, mean_cost: Any, ratio: Any, gap: Any) -> Any:
     """The s of the module's formula, which is also the derivative of d by ln ρ; 0 where the gap is not positive."""
     shrink = 1.0 / np.maximum(ratio, 1.0)  # all terms of the quadratic, so that a huge ρ overflows nothing
@@ -131,6 +135,7 @@ def tilted_divergence(mean_reward: Any, mean_cost: Any, ratio: Any, tilt: Any) -
     return where(tilt > 0.0, np.maximum(value, 0.0), 0.0)
 
 
+@compiled
 def largest_ratio(mean_reward: Any, mean_cost: Any, level: Any) -> Any:
     """The largest ρ with d(r, c; ρ) ≤ ``level``, for a level of at least 0; infinite where the cost is 0.
 
@@ -164,6 +169,7 @@ def largest_ratio(mean_reward: Any, mean_cost: Any, level: Any) -> Any:
     return where(mean_cost > 0.0, where(level > 0.0, largest, mean_reward / cost), np.inf)
 
 
+@compiled
 def largest_weighted_ratio(mean_reward: Any, mean_cost: Any, reward_weight: Any, cost_weight: Any, level: Any) -> Any:
     """The largest ρ with min { u kl(r, r′) + w kl(c, c′) : r′ ≥ ρ c′ } ≤ ``level``, for means inside (0, 1).
 
@@ -223,6 +229,7 @@ def largest_weighted_ratio(mean_reward: Any, mean_cost: Any, reward_weight: Any,
     return where(level > 0.0, ratio, lowest)
 
 
+@compiled
 def near_evidence(
     mean_reward: Any, mean_cost: Any, reward_weight: Any, cost_weight: Any, tilt: Any, less: Any
 ) -> Any:  # fmt: skip
@@ -235,6 +242,7 @@ def near_evidence(
     return reward_weight * reward + cost_weight * cost
 
 
+@compiled
 def ratio_above(mean_reward: Any, mean_cost: Any, reward_level: Any, cost_level: Any) -> Any:
     """A ratio above that of `largest_weighted_ratio`: the highest mean reward by the lowest mean cost, each alone."""
     above = mean_reward + np.minimum(

@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from budgetbandits.numerics.arrays import Arms, Array
+from budgetbandits.numerics.compilation import compiled
 
 Rows = Sequence[Sequence[float]]
 """A table of numbers: one row for each segment, one column for each arm."""
@@ -63,6 +64,7 @@ def best_mix(reward: Rows, cost: Rows, weight: Sequence[float], rate: float) -> 
     return Mix(arms, *solve(reward, cost, weight, rate, arms, [0.0] * len(reward), break_arms))
 
 
+@compiled
 def solve(
     reward: Rows,
     cost: Rows,
@@ -110,6 +112,7 @@ def solve(
         break_prices[segment], break_arms[segment] = next_break(reward[segment], cost[segment], arm)
 
 
+@compiled
 def mix_of_one(reward: Sequence[float], cost: Sequence[float], rate: float) -> tuple[int, int, float, float, float]:
     """The best mix for one segment: its arm, the arm that replaces it with some probability, that probability, and both
     prices. Plain loops over any sequence of numbers, so that engines compile this very function."""
@@ -131,6 +134,7 @@ def mix_of_one(reward: Sequence[float], cost: Sequence[float], rate: float) -> t
         arm = upgrade
 
 
+@compiled
 def at_price(reward: Sequence[float], cost: Sequence[float], price: float) -> int:
     """The arm with the largest reward − price × cost, the first of several. Engines compile it, too."""
     best, top = 0, -math.inf
@@ -141,6 +145,7 @@ def at_price(reward: Sequence[float], cost: Sequence[float], price: float) -> in
     return best
 
 
+@compiled
 def next_break(reward: Sequence[float], cost: Sequence[float], arm: int) -> tuple[float, int]:
     """The highest price at which a more expensive arm is worth its extra cost, and that arm; price 0 if none is."""
     price, best = 0.0, arm

@@ -1,7 +1,7 @@
-"""Numba's implementations of the functions of `arrays` that formulas call.
+"""Numba's implementations of marked formulas (`compiled`), and of the functions of `arrays` that they call.
 
 Numba imports this by itself before it compiles anything (the entry point ``numba_extensions`` in pyproject.toml), so
-`where`, `all_true` and `trial` compile wherever they are imported from, without any engine of the package.
+they compile wherever they are imported from, without any engine of the package.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import numpy as np
 from numba import types
 from numba.extending import overload, register_jitable
 
-from budgetbandits.numerics.arrays import all_true, trial, where
+from budgetbandits.numerics.arrays import all_true, where
+from budgetbandits.numerics.compilation import compile_formulas
 
 
 def init() -> None:
@@ -41,4 +42,4 @@ def _all_true(condition: Any) -> Any:
     return whole if isinstance(condition, types.Array) else itself
 
 
-register_jitable(trial)
+compile_formulas(register_jitable)

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from budgetbandits.numerics.compilation import compiled
+
 SMALLEST_SHARE, WIDTH = 1e-16, 6.069708517540586
 """Smallest share n/N, and √(ln N/n) at that share."""
 
@@ -22,6 +24,7 @@ COEFFICIENTS = (
 c √(1 − n/N) standard errors."""
 
 
+@compiled
 def allowed_evidence(share: Any) -> Any:
     """The log-likelihood ratio h²/2 at which the trial ends, after the ``share`` n/N of its pulls.
 

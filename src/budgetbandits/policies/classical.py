@@ -22,6 +22,7 @@ import numpy as np
 import scipy
 
 from budgetbandits.errors import BadParameter
+from budgetbandits.numerics.compilation import compiled
 from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, where
 from budgetbandits.policies.statistics import Tally
 
@@ -55,6 +56,7 @@ def kl_ucb(mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, lower_orde
     return bernoulli_upper(mean_reward, level)
 
 
+@compiled
 def bernoulli_upper(mean: Any, level: Any) -> Any:
     """The largest q in [mean, 1] with kl(mean, q) ≤ level.
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Arms, Array
+from budgetbandits.numerics.compilation import compiled
 from budgetbandits.numerics.divergence import empirical_divergence
 from budgetbandits.policies.base import NOT_IN_PRINT, NOTHING_KNOWN, Knowledge, UnitChange
 from budgetbandits.policies.index import IndexPolicy
@@ -38,6 +39,7 @@ GRID_TOLERANCE = 1e-9
 """Values this close to a grid point count as on it."""
 
 
+@compiled
 def rounded(value: float, steps: int, rng: np.random.Generator) -> int:
     """How many steps a value is, rounded at random so that the mean stays; a multiple takes no draw."""
     scaled = value * steps

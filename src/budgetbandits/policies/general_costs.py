@@ -41,6 +41,7 @@ import numpy as np
 
 from budgetbandits.errors import BadParameter
 from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.compilation import compiled
 from budgetbandits.policies.base import LARGEST_PARAMETER, NOTHING_KNOWN, Knowledge, UnitChange
 from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, MomentsPolicy, Monotonicity, where
 from budgetbandits.policies.statistics import Moments, T, Tally
@@ -49,6 +50,7 @@ GATE = 0.28 / 1.28
 """(λ − 1)/λ: the cost must be known to within this share of it."""
 
 
+@compiled
 def rate_bound(mean_reward: Any, mean_cost: Any, reward_width: Any, cost_width: Any, slope: Any) -> Any:
     """The index for given widths of residual and cost."""
     priced = (mean_cost > 0.0) & (cost_width < GATE * mean_cost)

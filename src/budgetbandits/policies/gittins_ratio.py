@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from budgetbandits.numerics.arrays import where
+from budgetbandits.numerics.compilation import compiled
 from budgetbandits.numerics.divergence import largest_weighted_ratio
 from budgetbandits.numerics.stopping import allowed_evidence
 from budgetbandits.policies.base import NOT_IN_PRINT
@@ -43,6 +44,7 @@ VARIANCE_PULLS = 10.0
 """The pulls from which the variance counts, and how many pulls of 0 and 1 it is shrunk by."""
 
 
+@compiled
 def scatter(mean: Any, variance: Any, pulls: Any) -> Any:
     """The variance by that of 0 and 1 with the same mean: 1 at most, and shrunk to 1."""
     largest = mean * (1.0 - mean)
@@ -51,6 +53,7 @@ def scatter(mean: Any, variance: Any, pulls: Any) -> Any:
     return where((pulls >= VARIANCE_PULLS) & (largest > 0.0), shrunk, 1.0)
 
 
+@compiled
 def gittins_ratio(
     mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, reward_variance: Any, cost_variance: Any, left: Any,
     good: Any, bad: Any, costly: Any, free: Any, width: Any,

@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from budgetbandits.numerics.compilation import compiled
 from budgetbandits.policies.base import NOT_IN_PRINT
 from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, MomentsPolicy, Monotonicity, where
 from budgetbandits.policies.statistics import Moments, Tally
@@ -39,6 +40,7 @@ RHO = 0.25
 """The value that the paper recommends."""
 
 
+@compiled
 def wilson_upper(mean: Any, pulls: Any, square: Any) -> Any:
     """The upper end of Wilson's interval; ``square`` is z²."""
     middle = pulls * mean + square / 2.0
@@ -46,6 +48,7 @@ def wilson_upper(mean: Any, pulls: Any, square: Any) -> Any:
     return np.minimum((middle + half) / (pulls + square), 1.0)
 
 
+@compiled
 def wilson_lower(mean: Any, pulls: Any, square: Any) -> Any:
     """The lower end of Wilson's interval; at least 0, and 0 at a mean of 0."""
     upper = wilson_upper(mean, pulls, square)
@@ -78,6 +81,7 @@ def omega_rising(
     return by_variances(mean_reward, mean_cost, pulls, reward_variance, cost_variance, square)
 
 
+@compiled
 def by_variances(
     mean_reward: Any, mean_cost: Any, pulls: Any, reward_variance: Any, cost_variance: Any, square: Any
 ) -> Any:

@@ -28,6 +28,7 @@ import numpy as np
 
 from budgetbandits.errors import BadState
 from budgetbandits.numerics.arrays import ArmMask, Array
+from budgetbandits.numerics.compilation import compiled
 from budgetbandits.numerics.fluid import mix_of_one
 from budgetbandits.policies.base import FORGETTING_MAX, Knowledge, Request, RequestPolicy, State
 
@@ -78,6 +79,7 @@ class Fading(NamedTuple):
         return shares
 
 
+@compiled
 def kept_share(count: Any, kept: Any) -> Any:
     """The share kept of the outcomes of an arm while others are asked. Numbers or arrays; engines compile it."""
     return np.maximum(kept, FEWEST_KEPT / np.maximum(count, FEWEST_KEPT))

@@ -24,16 +24,19 @@ from typing import Any
 
 import numpy as np
 
+from budgetbandits.numerics.compilation import compiled
 from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge
 from budgetbandits.policies.index import RISING_INDEX, IndexPolicy, where
 from budgetbandits.policies.statistics import T, Tally
 
 
+@compiled
 def upper(mean: Any, pulls: Any, width: Any) -> Any:
     """An optimistic mean, at most 1."""
     return np.minimum(mean + np.sqrt(width * mean / pulls) + width / pulls, 1.0)
 
 
+@compiled
 def lower(mean: Any, pulls: Any, width: Any) -> Any:
     """A pessimistic mean, at least 0."""
     return np.maximum(mean - np.sqrt(width * mean / pulls) - width / pulls, 0.0)

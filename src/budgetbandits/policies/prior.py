@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.compilation import compiled
 from budgetbandits.policies.base import NOTHING_KNOWN, Knowledge, UnitChange
 from budgetbandits.policies.index import MoneyPolicy
 from budgetbandits.policies.statistics import Moments
@@ -36,6 +37,7 @@ SMALLEST_SCATTER = 0.02
 """Upper bound on the weight of one pull: 50 Bernoulli pulls."""
 
 
+@compiled
 def pull_weight(sums: Any, squares: Any, pulls: Any) -> float:
     """How many pulls of 0 and 1 tell as much as one pull of these arms: 1, or more where outcomes scatter less.
 
@@ -58,6 +60,7 @@ def pull_weight(sums: Any, squares: Any, pulls: Any) -> float:
     return 1.0 / min(max(variance / largest, SMALLEST_SCATTER), 1.0)
 
 
+@compiled
 def fitted_beta(sums: Any, squares: Any, pulls: Any, lead: float) -> tuple[float, float]:
     """The counts (a, b) of the Beta prior of the means of arms that were pulled. Can be compiled.
 

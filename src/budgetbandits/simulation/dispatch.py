@@ -20,10 +20,9 @@ from budgetbandits.simulation.engine_support import DRIVER_METHODS, EngineUnsupp
 from budgetbandits.simulation.engines.epsilon_first.engine import EpsilonFirstGames
 from budgetbandits.simulation.engines.index.conformance import check_policy as check_index
 from budgetbandits.simulation.engines.index.engine import PLAIN_LOOP_ARMS_MAX, IndexGames, how_played
-from budgetbandits.simulation.engines.paced.engine import PacedGames
-from budgetbandits.simulation.engines.paced.engine import check_policy as check_paced
-from budgetbandits.simulation.engines.sampling.engine import SamplingGames
-from budgetbandits.simulation.engines.sampling.engine import check_policy as check_sampling
+from budgetbandits.simulation.engines.plain.paced_games import PacedGames, PricedGames
+from budgetbandits.simulation.engines.plain.sampling_games import SamplingGames
+from budgetbandits.simulation.engines.plain.sampling_games import check_policy as check_sampling
 from budgetbandits.simulation.engines.thompson.engine import ThompsonGames, why_not_lazily
 from budgetbandits.simulation.outcome import Engine
 from budgetbandits.simulation.parallel import Player
@@ -53,7 +52,7 @@ def engine_for(problem: Environment, policy: Policy, horizon: float = math.inf) 
 
 def _fastest(problem: Environment, policy: Policy, horizon: float) -> Engine:
     kind = policy.rule_kind(horizon)
-    paced = kind in ("paced", "priced")
+    paced = kind in PACED_GAMES
     if isinstance(problem, LinearStream):
         raise EngineUnsupported("no compiled engine knows requests with features")
     if policy.own_scales and problem.scales is not None and not paced:
@@ -100,8 +99,11 @@ def _explore_first(policy: EpsilonFirst, arms: int, horizon: float) -> Engine:
 
 
 def _paced(policy: Policy, arms: int, horizon: float) -> Engine:
-    check_paced(policy)
+    PACED_GAMES[policy.rule_kind(horizon)].check_policy(policy)
     return Engine(PLAIN_PACED)
+
+
+PACED_GAMES: dict[str, type[PacedGames]] = {"paced": PacedGames, "priced": PricedGames}
 
 
 ENGINE_BY_KIND: dict[str, Callable[[Any, int, float], Engine]] = {
@@ -109,8 +111,7 @@ ENGINE_BY_KIND: dict[str, Callable[[Any, int, float], Engine]] = {
     "score": _score,
     "explore first": _explore_first,
     "index": _index,
-    "paced": _paced,
-    "priced": _paced,
+    **dict.fromkeys(PACED_GAMES, _paced),
 }
 """By kind of rule (`Policy.rule_kind`): the engine for a policy, a number of arms and a horizon."""
 
@@ -124,7 +125,9 @@ PLAYERS: dict[str, Callable[[Any, Any, Budgets, bool, float], Player]] = {
     "thompson": lambda problem, policy, budgets, common, _: ThompsonGames(problem, policy, budgets, common),
     "epsilon-first": lambda problem, policy, budgets, common, _: EpsilonFirstGames(problem, policy, budgets, common),
     PLAIN_SAMPLING: lambda problem, policy, budgets, _, horizon: SamplingGames(problem, policy, budgets, horizon),
-    PLAIN_PACED: lambda problem, policy, budgets, _, horizon: PacedGames(problem, policy, budgets, horizon),
+    PLAIN_PACED: lambda problem, policy, budgets, _, horizon: PACED_GAMES[policy.rule_kind(horizon)](
+        problem, policy, budgets, horizon
+    ),
     **dict.fromkeys(("index blocks", "index bounds", PLAIN_INDEX), IndexGames),
 }
 """By the name of an engine: what plays a policy on a problem at some budgets, with outcomes that all policies share or

@@ -86,7 +86,7 @@ def declares_the_truth(policy: Policy) -> str | None:
     try:
         from budgetbandits.simulation.engine_support import EngineUnsupported
         from budgetbandits.simulation.engines.index import conformance, rules
-        from budgetbandits.simulation.engines.sampling import engine as sampling
+        from budgetbandits.simulation.engines.plain import sampling_games as sampling
     except ImportError as error:
         needed = missing_extra(error)
         if needed is None:

@@ -223,12 +223,12 @@ def newcomer_chosen(games):
 
 @pytest.mark.deep
 def test_an_arm_that_joins_a_group_has_the_same_chance_as_those_that_stayed() -> None:
-    own = state.IndexState(arms=4, budgets=1, chunk=1)
+    own = state.IndexRecord(arms=4, budgets=1, chunk=1)
     own.set(frees=4, cost_matters=True)
     start = own.fields()
     chosen = 0
     for run in range(20_000):
-        own.clear(start, np.random.SeedSequence(run).generate_state(4, np.uint64))
+        own.begin(start, np.random.SeedSequence(run).generate_state(4, np.uint64))
         own.arrays["pulls"][:] = 1
         own.arrays["free"][:] = range(4)
         chosen += newcomer_chosen(own.game)

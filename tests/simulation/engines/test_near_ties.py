@@ -15,7 +15,7 @@ from scipy import special, stats
 from budgetbandits.simulation.engines.runtime.draws import new_stream
 from budgetbandits.simulation.engines.thompson import near_tie_chances, near_ties
 from budgetbandits.simulation.engines.thompson.engine import FiniteLaws, Settings
-from budgetbandits.simulation.engines.thompson.state import GAME
+from budgetbandits.simulation.engines.thompson.state import ThompsonRecord
 from engine_runs import bernoulli, simulate_runs
 from quadrature import selection_probabilities
 
@@ -26,7 +26,7 @@ ALARM = 1e-6
 
 def game_of(counts: np.ndarray, classical: bool, **fields: float) -> np.ndarray:
     """A game of two arms with these counts, which the caller keeps alive."""
-    game = np.zeros(1, GAME)
+    game = np.zeros(1, ThompsonRecord.layout)
     game["posterior_at"] = counts.ctypes.data
     game["classical"] = classical
     game["kappa"] = 1.0

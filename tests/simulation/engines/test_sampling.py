@@ -17,7 +17,7 @@ from budgetbandits.policies.posteriors import GaussianThompson, JointThompson
 from budgetbandits.policies.thompson import BudgetedThompson, Thompson
 from budgetbandits.simulation.dispatch import engine_for
 from budgetbandits.simulation.engine_support import EngineUnsupported
-from budgetbandits.simulation.engines.sampling.engine import LOOP_METHODS, SamplingGames, rehearse
+from budgetbandits.simulation.engines.plain.sampling_games import LOOP_METHODS, SamplingGames, rehearse
 from budgetbandits.simulation.reference import ReferencePlayer
 from budgetbandits.testing.engines import ENGINES, FALSE_ALARM, GAMES, rows, smallest_p
 from comparing import sample

@@ -39,7 +39,7 @@ class TapedGames(IndexGames):
 
     def __init__(self, recorded: Problem, policy: Policy, budgets: list[float]) -> None:
         super().__init__(Problem.bernoulli(recorded.reward_means, recorded.cost_means), policy, budgets)
-        clear, tapes = self._record.clear, self._record.arrays["buffer"]
+        clear, tapes = self._record.begin, self._record.arrays["buffer"]
 
         def clear_and_write(start: np.ndarray, words: np.ndarray) -> None:
             clear(start, words)
@@ -47,7 +47,7 @@ class TapedGames(IndexGames):
                 tapes[arm] = np.stack(hidden.law.sample(np.random.default_rng(), tapes.shape[1]), axis=1)
             self._record.arrays["filled"][:] = tapes.shape[1]
 
-        self._record.clear = clear_and_write  # type: ignore[method-assign]
+        self._record.begin = clear_and_write  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -101,7 +101,7 @@ def test_a_sweep_ends_where_the_policy_is_in_that_round(name: str, first: float,
     for levels in ([first], [0.85 * first, 0.7 * first], [0.65 * first]):
         games._begin([1e6], np.ones(4, dtype=np.uint64), 1 << 60)
         assert sweep_to(record.game, index, np.array(levels), patience)
-        rounds = record.whole("rounds")
+        rounds = record.rounds
         assert rounds > 50
         pulls = np.ones(9, dtype=np.int64)
         sums = tapes[:, 0].copy()

@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 
+from budgetbandits.numerics.compilation import compiled
 from budgetbandits.numerics.stopping import allowed_evidence
 from budgetbandits.policies.classical import bernoulli_upper
 from budgetbandits.policies.paced.pooling import FIRST_COUNT
@@ -42,6 +43,7 @@ SMALLEST_PART = 1e-300
 """The smallest part of the variance of a gain: two parts that are both 0 are not divided."""
 
 
+@compiled
 def pulls_left(cost: Any, weight: Any, requests: Any, money: Any) -> Any:
     """How often an arm of this mean cost could be pulled: once on each request left, as far as the money left goes, in
     a segment that has this share of both. Numbers or arrays, as below; engines compile these very functions.
@@ -52,6 +54,7 @@ def pulls_left(cost: Any, weight: Any, requests: Any, money: Any) -> Any:
     return weight * np.minimum(requests, money / np.maximum(cost, SMALLEST_COST))
 
 
+@compiled
 def hoped_means(
     reward: Any, reward_count: Any, cost: Any, cost_count: Any, price: Any, outcomes: Any, left: Any, hope: Any
 ) -> tuple[Any, Any]:

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from budgetbandits.numerics.arrays import Array
+from budgetbandits.numerics.compilation import compiled
 
 FIRST_COUNT, FIRST_MEAN = 2.0, 0.5
 """The outcomes that everything begins with: how many they are, and their mean."""
@@ -68,11 +69,13 @@ class OutcomeKind:
     least: Callable[[Array, Array], Array]
 
 
+@compiled
 def share_variance(mean: Any) -> Any:
     """The variance of outcomes 0 and 1 with this mean."""
     return mean * (1.0 - mean)
 
 
+@compiled
 def fewest_shares(mean: Any, variance: Any) -> Any:
     """The number of outcomes that make one 0 and one 1."""
     return variance / (mean * (1.0 - mean) * np.minimum(mean, 1.0 - mean))
@@ -121,11 +124,13 @@ def pooled(
 # --- formulas of single numbers or of arrays: engines compile these very functions ------------------------------------
 
 
+@compiled
 def first_outcomes(first: Any, size: Any) -> tuple[Any, Any, Any]:
     """Their variance as a share of that of one 0 and one 1; their squares and their sum, multiplied by the size."""
     return 4.0 * (first / FIRST_COUNT - FIRST_MEAN**2), first * size * size, FIRST_COUNT * FIRST_MEAN * size
 
 
+@compiled
 def moments_elsewhere(
     count: Any, total: Any, squares: Any, all_count: Any, all_total: Any, all_squares: Any, first: Any, first_total: Any
 ) -> tuple[Any, Any, Any]:
@@ -134,6 +139,7 @@ def moments_elsewhere(
     return n, (all_total - total + first_total) / n, (all_squares - squares + first) / n
 
 
+@compiled
 def shifted_moments(mean: Any, variance: Any, shift: Any) -> tuple[Any, Any, Any]:
     """Mean, variance and mean square of shares whose mean is shifted."""
     variance = variance * ((mean + shift) * (1.0 - mean - shift) / (mean * (1.0 - mean)))
@@ -141,6 +147,7 @@ def shifted_moments(mean: Any, variance: Any, shift: Any) -> tuple[Any, Any, Any
     return mean, variance, variance + mean * mean
 
 
+@compiled
 def likeness(n: Any, total: Any, squares: Any, between: Any, counts_squared: Any, seen: Any, pooling: Any) -> Any:
     """The variance of an arm's outcomes within segments divided by that of its means between them: from the number, sum
     and squares of all outcomes, the weighted squares of the means' distances, the squares of the numbers in each
@@ -152,6 +159,7 @@ def likeness(n: Any, total: Any, squares: Any, between: Any, counts_squared: Any
     return (OUTCOMES_FOR_GUESS + (n - counts_squared / n)) / differences
 
 
+@compiled
 def prior_strength(n: Any, alike: Any, spread: Any, variance: Any, largest: Any, least: Any) -> Any:
     """How many outcomes a prior is worth, of n in the other segments."""
     return np.minimum(n, np.maximum(np.minimum(alike, MAX_PRIOR_STRENGTH / spread * variance / largest), least))

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from budgetbandits.numerics.arrays import ArmMask, Arms, Array
+from budgetbandits.numerics.compilation import compiled
 from budgetbandits.numerics.fluid import arms_at_rate, best_mix
 
 UPGRADES_KEPT = 2.0
@@ -39,6 +40,7 @@ LARGEST_MEAN = 1.0 - 1e-12
 """The largest mean reward, so that its logarithm is a number."""
 
 
+@compiled
 def exploration_is_wasted(loss: Any, mean: Any, certainty: Any, variance: Any, spread: Any, requests: Any) -> Any:
     """Whether a trial of an arm that is worth so much less than another cannot pay: the mean, the sum of the parameters
     and the variance of the Beta of its mean reward, the variance of the difference, and how many requests are to come.
@@ -49,6 +51,7 @@ def exploration_is_wasted(loss: Any, mean: Any, certainty: Any, variance: Any, s
     return requests * np.sqrt(spread / (2.0 * math.pi)) * np.exp(-0.5 * squared) / (1.0 + squared) < loss
 
 
+@compiled
 def too_few_upgrades(upgrades: Any, price: Any, price_if_short: Any) -> Any:
     """Whether a plan has so few upgrades left that none is worth it."""
     return upgrades * price_if_short < UPGRADES_KEPT * (price_if_short - price)
@@ -75,22 +78,26 @@ REWARDS, COSTS = 0, 2
 """Places of the parameters of the two Betas in a law."""
 
 
+@compiled
 def beta_mean(law: Any, place: int) -> Any:
     """The mean of the Beta at this place of a law."""
     return law[place] / (law[place] + law[place + 1])
 
 
+@compiled
 def beta_variance(law: Any, place: int) -> Any:
     """The variance of the Beta at this place of a law."""
     mean = beta_mean(law, place)
     return mean * (1.0 - mean) / (law[place] + law[place + 1] + 1.0)
 
 
+@compiled
 def worth_variance(law: Any, scale: Any, price: Any) -> Any:
     """The variance of what an arm is worth at this price on money."""
     return beta_variance(law, REWARDS) + price * price * (beta_variance(law, COSTS) * scale * scale)
 
 
+@compiled
 def place_in_mix(
     mix: Any, arm: Any, segment: Any, weight: Any, reward: Any, cost: Any, candidates: Any, requests: Any, rng: Any
 ) -> Any:
@@ -118,6 +125,7 @@ def place_in_mix(
     return place
 
 
+@compiled
 def substitute_place(place: Any, price: Any, reward: Any, cost: Any, candidates: Any, requests: Any) -> Any:
     """This place, or that of the best of the better known arms if it is not worth a trial. Reward, cost and price are
     those of the program for the means of the posteriors, ``requests`` how many of the segment are to come."""

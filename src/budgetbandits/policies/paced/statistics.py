@@ -14,6 +14,7 @@ import numpy as np
 
 from budgetbandits.errors import BadState
 from budgetbandits.numerics.arrays import Array, trial
+from budgetbandits.numerics.compilation import compiled
 from budgetbandits.policies.base import UnitChange
 from budgetbandits.policies.paced.pooling import SegmentPrior
 from budgetbandits.policies.planning import PlanState
@@ -38,6 +39,7 @@ JITTER, WIDEST_SPREAD = 0.1, 1.0
 are like all others' is answered by two arms in turn; the second is the most that they are taken to vary."""
 
 
+@compiled
 def beta_parameters(count: Any, total: Any, squares: Any, weight: Any, mean: Any, square: Any) -> tuple[Any, Any]:
     """The Beta law of a mean, from the number, the sum and the squares of outcomes, and ``weight`` others with this
     mean and mean square. Numbers or arrays; engines compile it for numbers."""
@@ -49,12 +51,14 @@ def beta_parameters(count: Any, total: Any, squares: Any, weight: Any, mean: Any
     return kappa * middle, kappa * (1.0 - middle)
 
 
+@compiled
 def spend_weighted_cost(total: Any, squares: Any, otherwise: Any = 1.0) -> Any:
     """The mean cost weighted by spend, Σc²/Σc, from the sum and the squares of costs; ``otherwise`` if none was
     spent. Numbers or arrays, as below."""
     return (squares + TINY_COST * otherwise) / (total + TINY_COST)
 
 
+@compiled
 def prior_cost_scale(total: Any, squares: Any, common: Any) -> Any:
     """The size of an arm's first two costs, which are ¼ and ¾ of it, from the sum and the squares of its costs, and the
     spend-weighted cost of all arms. It is 1 for costs 0 and 1."""
@@ -70,6 +74,7 @@ def gamma_parameters(count: Array, total: Array, squares: Array, prior: SegmentP
     return shape, middle / shape
 
 
+@compiled
 def add_outcome(sums: Any, reward: float, cost: float, rng: np.random.Generator, trials: float) -> None:
     """Add one outcome to the first six sums of an arm. Engines compile it, too."""
     sums[PAID] += cost

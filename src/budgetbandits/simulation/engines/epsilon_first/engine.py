@@ -22,10 +22,10 @@ from budgetbandits.policies.epsilon_first import EpsilonFirst
 from budgetbandits.policies.kube import SLACK
 from budgetbandits.problems.problem import Problem
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
-from budgetbandits.simulation.engines.epsilon_first.kernel import GAME, play
+from budgetbandits.simulation.engines.epsilon_first.kernel import EpsilonFirstRecord, play
 from budgetbandits.simulation.engines.runtime.draws import new_stream
 from budgetbandits.simulation.engines.runtime.laws import padded, tables_of
-from budgetbandits.simulation.engines.runtime.records import ROUND_LIMIT, Record
+from budgetbandits.simulation.engines.runtime.records import ROUND_LIMIT
 from budgetbandits.simulation.reference import TOLERANCE, Game, own_seed, round_limit
 
 STRETCH = 64
@@ -48,8 +48,8 @@ class EpsilonFirstGames:
         self._record = self._new_record()
         self._start = self._record.fields()
 
-    def _new_record(self) -> Record:
-        tables, record = self._tables, Record(GAME)
+    def _new_record(self) -> EpsilonFirstRecord:
+        tables, record = self._tables, EpsilonFirstRecord()
         arms = len(tables.arms)
         record.set(arms=arms, tolerance=TOLERANCE * tables.cost_scale)
         record.set(reward_scale=tables.reward_scale, cost_scale=tables.cost_scale)
@@ -81,14 +81,13 @@ class EpsilonFirstGames:
         exploration = self._policy.epsilon * budget * tables.cost_scale
         record.restart(self._start)
         record.set(budget=budget * tables.cost_scale, exploration=exploration, max_rounds=max_rounds)
-        record.arrays["stream"][:] = new_stream(seed.generate_state(4, np.uint64))
+        record.stream[:] = new_stream(seed.generate_state(4, np.uint64))
         for name in ("pulls", "rewards", "costs"):
             record.arrays[name][:] = 0
         if play(record.game) == ROUND_LIMIT:
             raise round_limit(self._policy, max_rounds, budget)
-        reward, spent, rounds = (record.game[name][0] for name in ("reward", "spent", "rounds"))
-        pulls = record.arrays["pulls"].copy()
-        return float(reward) / tables.reward_scale, float(spent) / tables.cost_scale, int(rounds), pulls
+        pulls = record.pulls.copy()
+        return record.reward / tables.reward_scale, record.spent / tables.cost_scale, record.rounds, pulls
 
     def sums(self, rng: np.random.Generator, arms: NDArray[np.int64], pulls: NDArray[np.int64]) -> tuple[Array, Array]:
         """Total reward and cost of ``pulls`` of each of these arms with finite laws, in units."""

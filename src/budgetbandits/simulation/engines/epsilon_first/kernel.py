@@ -3,9 +3,6 @@
 Whole turns that cannot reach the end of the exploration whatever they cost, and whole stretches that cannot end the
 game, are a few binomial draws for each arm; each such block takes a good part of what is left, so they are few.
 Only the last pulls are drawn one by one.
-
-A `GAME` is one record. Arrays are held by their addresses (`pulls_at` is that of the pulls). Money and rewards are
-counted in the units of `laws.Tables`.
 """
 
 from __future__ import annotations
@@ -14,29 +11,36 @@ import numpy as np
 from numba import njit
 
 from budgetbandits.simulation.engines.runtime.draws import uniform
-from budgetbandits.simulation.engines.runtime.laws import LAWS, outcome, outcomes
+from budgetbandits.simulation.engines.runtime.laws import LawFields, outcome, outcomes
 from budgetbandits.simulation.engines.runtime.records import (
     FINISHED,
     ROUND_LIMIT,
+    Floats,
+    Wholes,
+    Words,
     budget_end,
     float_pointer,
     whole_pointer,
 )
 
-STATE = ("rounds",)
-FLOAT_STATE = ("reward", "spent")
-SIZES = ("arms", "max_rounds")
-SETTINGS = ("budget", "exploration", "tolerance", "reward_scale", "cost_scale")
-"""``exploration`` is the money to explore with."""
 
-ARRAYS = ("stream", "pulls", "rewards", "costs")
-"""Arrays of one game; rewards and costs are sums of each arm."""
+class EpsilonFirstRecord(LawFields):
+    """The record of a game and its arrays. Money and rewards are counted in the units of `laws.Tables`."""
 
-GAME = np.dtype(
-    [(name, np.int64) for name in (*STATE, *SIZES)]
-    + [(name, np.float64) for name in (*FLOAT_STATE, *SETTINGS)]
-    + [(f"{name}_at", np.int64) for name in (*ARRAYS, *LAWS)]
-)
+    rounds: int
+    arms: int
+    max_rounds: int
+    reward: float
+    spent: float
+    budget: float
+    exploration: float  # the money to explore with
+    tolerance: float
+    reward_scale: float
+    cost_scale: float
+    stream: Words
+    pulls: Wholes  # sums of each arm, as the next two
+    rewards: Floats
+    costs: Floats
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -95,7 +95,7 @@ def roam(game, count):
         else:
             if not can_pay(game, leader):
                 return GOING_ON
-            status = pull(game, leader)
+            status = pull(game, leader, 0, 0)
             if status != GOING_ON:
                 return status
             played += 1

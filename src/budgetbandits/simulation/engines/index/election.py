@@ -12,9 +12,16 @@ from numba import njit
 
 from budgetbandits.simulation.engines.index.bounds import expiry_of, renew, shelve, stays_infinite, wished_horizon
 from budgetbandits.simulation.engines.index.groups import by_bound, dissolve, give, join, pour, take_from_pool
-from budgetbandits.simulation.engines.index.state import FLOOR_SEEN, MONEY, PULLING, can_pay, now, offered, root_of
+from budgetbandits.simulation.engines.index.state import FLOOR_SEEN, MONEY, can_pay, now, offered, root_of
 from budgetbandits.simulation.engines.runtime.draws import uniform
-from budgetbandits.simulation.engines.runtime.records import GOING_ON, NOT_A_NUMBER, float_pointer, stop, whole_pointer
+from budgetbandits.simulation.engines.runtime.records import (
+    GOING_ON,
+    NOT_A_NUMBER,
+    PULLING,
+    float_pointer,
+    stop,
+    whole_pointer,
+)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -26,16 +26,14 @@ from budgetbandits.simulation.engines.index.rules import IndexRule, compiled, co
 from budgetbandits.simulation.engines.index.state import (
     BEST_RATIO,
     CONSTANT,
-    COUNTERS,
     EXTRAS,
     FLOOR_SEEN,
     MOMENTS,
     MONEY,
     OWN,
     VARIANCE,
-    IndexState,
+    IndexRecord,
 )
-from budgetbandits.simulation.engines.runtime.draws import LONGEST_WAIT
 from budgetbandits.simulation.engines.runtime.laws import tables_of
 from budgetbandits.simulation.engines.runtime.records import LARGEST_BUFFER, NOT_A_NUMBER, ROUND_LIMIT
 from budgetbandits.simulation.outcome import Engine
@@ -138,13 +136,13 @@ class IndexGames:
         self._budgets = [float(budget) for budget in budgets]
         self._rule = rule
         self._index = compiled(rule.index)
-        self._horizon = int(min(horizon, LONGEST_WAIT))
+        self._horizon = horizon
         lazy = lazy and horizon == math.inf  # blocks and sweeps do not look at it
         self._play = play_lazily if lazy and self._engine.name != "index plain loop" else play_plain
         self._starts: dict[float, Start] = {}
         self._tables = tables = tables_of(problem, sampled=common)
         more = max(0, extras_of(rule.index) - len(EXTRAS))
-        self._record = IndexState(len(problem), len(budgets), tape_length(len(problem), tables.buffered), more)
+        self._record = IndexRecord(len(problem), len(budgets), tape_length(len(problem), tables.buffered), more)
         self._sampled = np.flatnonzero(tables.cost_atoms == 0)[:FIRST_SAMPLED].tolist()
         self._record.point_to(**tables.arrays)
         self._record.set(tolerance=TOLERANCE * tables.cost_scale, affordable=SLACK * tables.cost_scale)
@@ -161,7 +159,7 @@ class IndexGames:
     @property
     def counters(self) -> dict[str, int]:
         """How often the engine did what in the last game, by counter."""
-        return {name: self._record.whole(name) for name in COUNTERS}
+        return {name: getattr(self._record, name) for name in self._record.fields_of_kind("Counter")}
 
     def game(
         self,
@@ -179,19 +177,17 @@ class IndexGames:
         while (status := self._play(record.game, self._index)) >= 0:
             self._refill(int(status), draw)
         if status == NOT_A_NUMBER:
-            raise self._not_a_number(record.whole("leader"), budgets[-1])
+            raise self._not_a_number(record.leader, budgets[-1])
         if status == ROUND_LIMIT:
-            raise round_limit(self._policy, record.whole("rounds"), budgets[record.whole("checkpoint")])
+            raise round_limit(self._policy, record.rounds, budgets[record.checkpoint])
         return record.results(len(budgets))
 
     def _begin(self, budgets: Sequence[float], words: NDArray[Any], max_rounds: int) -> None:
         """Make the record ready for a game."""
         record = self._record
-        start, record.arrays["own"][:], record.arrays["price"][:], record.arrays["more"][:] = self._start_at(
-            budgets[-1]
-        )
-        record.arrays["budget"][: len(budgets)] = np.asarray(budgets) * self._tables.cost_scale
-        record.clear(start, words)
+        start, record.own[:], record.price[:], record.more[:] = self._start_at(budgets[-1])
+        record.budget[: len(budgets)] = np.asarray(budgets) * self._tables.cost_scale
+        record.begin(start, words)
         record.set(budgets=len(budgets), max_rounds=max_rounds, horizon=self._horizon)
 
     def _start_at(self, budget: float) -> Start:
@@ -232,7 +228,7 @@ class IndexGames:
             arrays["cost_squares"] / cost**2, arrays["products"] / (reward * cost),
         )  # fmt: skip
         value = float(np.broadcast_to(self._policy.scores(state), state.pulls.shape)[arm])
-        pulls, rounds = int(state.pulls[arm]), self._record.whole("rounds")
+        pulls, rounds = int(state.pulls[arm]), self._record.rounds
         return not_a_number(self._policy, arm, state.mean_reward[arm], state.mean_cost[arm], pulls, rounds, value)
 
     def _sampler(self, seed: np.random.SeedSequence) -> Sampler:

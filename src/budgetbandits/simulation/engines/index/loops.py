@@ -13,12 +13,10 @@ from numba import njit
 from budgetbandits.simulation.engines.index.blocks import region, roam
 from budgetbandits.simulation.engines.index.bounds import has_left, renew_expired, reopen
 from budgetbandits.simulation.engines.index.election import elect, gather
-from budgetbandits.simulation.engines.index.pulls import first_pulls, pull_leader
+from budgetbandits.simulation.engines.index.pulls import first_pulls, pull
 from budgetbandits.simulation.engines.index.state import (
-    CHOOSING,
     FLOOR_SEEN,
     OPENING,
-    PULLING,
     can_pay,
     evaluate,
     highest_bound,
@@ -29,10 +27,13 @@ from budgetbandits.simulation.engines.index.state import (
     prior_moved,
 )
 from budgetbandits.simulation.engines.index.sweeps import sweep_on, worth_a_sweep
+from budgetbandits.simulation.engines.plain.loop import loop_of, request_status
 from budgetbandits.simulation.engines.runtime.draws import exponential, uniform
 from budgetbandits.simulation.engines.runtime.records import (
+    CHOOSING,
     GOING_ON,
     NOT_A_NUMBER,
+    PULLING,
     ROUND_LIMIT,
     float_pointer,
     stop,
@@ -41,26 +42,25 @@ from budgetbandits.simulation.engines.runtime.records import (
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def play_plain(games, index):
-    """Play until every budget's game has ended or an arm needs outcomes; resumable. Returns a `status`."""
+    """The plain loop: every arm is looked at in every round. Returns a `status`."""
     game = games[0]
     status = first_pulls(game) if game.stage == OPENING else GOING_ON
-    while status == GOING_ON:
-        status = best_of_all(game, index) if game.stage == CHOOSING else pull_leader(game)
+    if status == GOING_ON:
+        status = play_all(games, index, 0, game.stream_at)
     return status
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def best_of_all(game, index):
+def best_of_all(game, index, stream):
     """Make the arm with the highest index the leader, ties broken uniformly; the games end if none can be afforded.
 
     Exploring, all indices count as equal. With softmax an arm is drawn in proportion to the exponential of its index:
     that is the highest of the indices with independent Gumbel variates added.
     """
-    if game.rounds == game.max_rounds:
-        return ROUND_LIMIT
-    if game.rounds >= game.horizon:
-        return stop(game)
-    exploring = game.exploration > 0.0 and uniform(game.stream_at) * float(game.rounds) < game.exploration
+    status = request_status(game)
+    if status != GOING_ON:
+        return status
+    exploring = game.exploration > 0.0 and uniform(stream) * float(game.rounds) < game.exploration
     price, money = float_pointer(game.price_at), money_left(game)
     values = float_pointer(game.value_at)
     # between steps of money an index changes with the arm's own pulls alone
@@ -83,18 +83,21 @@ def best_of_all(game, index):
             game.leader = arm
             return NOT_A_NUMBER
         if game.softmax and value < np.inf:
-            value -= np.log(exponential(game.stream_at))
+            value -= np.log(exponential(stream))
         if value > best:
             chosen, best, ties = arm, value, 1
         elif value == best and value > -np.inf:
             ties += 1
-            if uniform(game.stream_at) * ties < 1.0:  # the j-th of equals replaces the choice with probability 1/j
+            if uniform(stream) * ties < 1.0:  # the j-th of equals replaces the choice with probability 1/j
                 chosen = arm
     if chosen < 0:
         return stop(game)
     game.leader = chosen
     game.stage = PULLING
     return GOING_ON
+
+
+play_all = loop_of("index", best_of_all, pull)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -110,7 +113,9 @@ def play_lazily(games, index):
             status = gather(game, index)
     while status == GOING_ON:
         if game.stage == PULLING:
-            status = pull_leader(game)
+            status = pull(game, game.leader, 0, 0)
+            if status == GOING_ON:
+                game.stage = CHOOSING
         elif game.rounds >= game.max_rounds:
             status = ROUND_LIMIT
         elif laborious(game) and worth_a_sweep(game):

@@ -15,78 +15,62 @@ from numba import njit
 
 from budgetbandits.simulation.engines.index.state import (
     BEST_RATIO,
-    CHOOSING,
     FLOOR_SEEN,
     can_pay,
     knows_variances,
     pulls_of,
 )
+from budgetbandits.simulation.engines.plain.loop import pull_of, request_status
 from budgetbandits.simulation.engines.runtime.binomials import ONE, trials
 from budgetbandits.simulation.engines.runtime.laws import cost_law, outcome, outcomes, reward_law
-from budgetbandits.simulation.engines.runtime.records import (
-    GOING_ON,
-    ROUND_LIMIT,
-    close_budgets,
-    float_pointer,
-    set_leaf,
-    stop,
-    whole_pointer,
-)
+from budgetbandits.simulation.engines.runtime.records import CHOOSING, GOING_ON, float_pointer, set_leaf, whole_pointer
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def first_pulls(game):
     """Every affordable arm once, in order, where the policy wants that."""
     while game.forced and game.opened < game.arms:
-        if game.rounds == game.max_rounds:
-            return ROUND_LIMIT
-        if game.rounds >= game.horizon:
-            return stop(game)
-        if can_pay(game, game.opened):
-            status = pull(game, game.opened)
-            if status != GOING_ON:
-                return status
+        status = request_status(game)
+        if status == GOING_ON and can_pay(game, game.opened):
+            status = pull(game, game.opened, 0, 0)
+        if status != GOING_ON:
+            return status
         game.opened += 1
     game.leader = -1
     game.stage = CHOOSING
     return GOING_ON
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def pull_leader(game):
-    """Pull the arm that was chosen."""
-    status = pull(game, game.leader)
-    if status == GOING_ON:
-        game.stage = CHOOSING
-    return status
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def pull(game, arm):
-    """One pull of the arm: GOING_ON, FINISHED, or the arm itself if its outcomes have run out and nothing happened."""
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def next_outcome(game, arm):
+    """(whether there is one, reward, cost): what stands on the arm's tape, else a draw from its law if it is finite."""
     used = whole_pointer(game.used_at)
     if used[arm] < whole_pointer(game.filled_at)[arm]:
         tape, mask = tape_of(game, arm)
         spot = 2 * (used[arm] & mask)
         used[arm] += 1
-        reward, cost = tape[spot], tape[spot + 1]
-    elif whole_pointer(game.cost_atoms_at)[arm] > 0:
+        return True, tape[spot], tape[spot + 1]
+    if whole_pointer(game.cost_atoms_at)[arm] > 0:
         reward, cost = outcome(game, arm)
-    else:
-        return arm
-    game.rounds += 1
-    whole_pointer(game.pulls_at)[arm] += 1
+        return True, reward, cost
+    return False, 0.0, 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def learn_outcome(game, arm, reward, cost, learn, rng):
+    """Add to the sums of the arm and of the game."""
     add(game, arm, reward, reward * reward, cost)
     if knows_variances(game):
         float_pointer(game.cost_squares_at)[arm] += cost * cost
         float_pointer(game.products_at)[arm] += reward * cost
     if game.kind >= FLOOR_SEEN:
         note_floor(game, arm)
-    status = close_budgets(game, reward, cost)
-    if status == GOING_ON:
-        game.reward += reward
-        game.spent += cost
-    return status
+    game.reward += reward
+    game.spent += cost
+
+
+pull = pull_of("index", next_outcome, learn_outcome)
+"""One pull of an arm, whose two last arguments are not looked at: no rule has an update of its own."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)

@@ -17,15 +17,8 @@ from typing import Any
 import numpy as np
 from numba import types
 from numba.core.dispatcher import Dispatcher
-from numba.extending import register_jitable
 
 from budgetbandits.errors import BadParameter
-from budgetbandits.numerics import (
-    divergence,
-    numba_extension,  # noqa: F401 - lets indices call `where`
-    stopping,
-)
-from budgetbandits.policies import classical, general_costs, gittins_ratio, omega_ucb, primal_dual, prior
 from budgetbandits.policies.index import IndexPolicy, MomentsPolicy, Monotonicity, index_of
 from budgetbandits.policies.kube import FractionalKUBE
 from budgetbandits.policies.primal_dual import PrimalDualBwK
@@ -52,19 +45,6 @@ from budgetbandits.simulation.engines.runtime.policy_functions import (
 
 SLOTS = len(EXTRAS)
 """Extra arguments that the engines hand on one by one; the others stand in an array, of which they hand on the address."""
-
-HELPERS = (
-    primal_dual.upper, primal_dual.lower, classical.bernoulli_upper, omega_ucb.wilson_upper, omega_ucb.wilson_lower,
-    omega_ucb.by_variances,
-    general_costs.rate_bound, divergence.tilt_at_gap, divergence.plain_divergence, divergence.ratio_divergence,
-    divergence.largest_ratio, divergence.largest_weighted_ratio, divergence.ratio_above, divergence.near_evidence,
-    stopping.allowed_evidence,
-    prior.pull_weight, prior.fitted_beta, gittins_ratio.scatter, gittins_ratio.gittins_ratio,
-)  # fmt: skip
-"""The functions that the package's indices, and the prior of all arms, are made of."""
-
-for helper in HELPERS:
-    register_jitable(helper)
 
 
 class CompiledIndex(Address):

@@ -1,8 +1,8 @@
 """One game of an index policy: its rule, where it stands, and where its arrays are.
 
-A `GAME` is one record. Compiled functions take it, and what they decide about, and nothing else; a record is passed as
-one address, so this costs nothing. Functions that evaluate the index take it, too, as ``index``. Arrays are held by
-their addresses (`pulls_at` is that of the pulls) and kept alive by an `IndexState`, which serves all runs of a problem.
+Compiled functions take the record, and what they decide about, and nothing else; a record is passed as one address, so
+this costs nothing. Functions that evaluate the index take it, too, as ``index``. One record serves all runs of a
+problem.
 
 Rewards and money are counted in the units of `laws.Tables`. All arms but the leader stand in groups (`groups`) or in
 the pool of arms whose index is infinite; a group has a number below that of the arms.
@@ -20,66 +20,153 @@ from numba import njit
 
 from budgetbandits.policies.index import MONEY_STEPS, SMALLEST_MONEY
 from budgetbandits.policies.prior import MOST_ARMS, fitted_beta
+from budgetbandits.simulation.engines.plain.loop import PlainRecord
 from budgetbandits.simulation.engines.runtime.draws import new_stream
-from budgetbandits.simulation.engines.runtime.laws import LAWS
-from budgetbandits.simulation.engines.runtime.records import RESULTS, Record, float_pointer, whole_pointer
-
-STATE = (
-    "stage", "rounds", "leader", "opened", "checkpoint", "pool_size", "groups", "frees",
-    "waste", "since", "evaluated_before", "counted_from", "patience", "rounds_before",
-)  # fmt: skip
-"""Whole numbers: the rounds played, the arm to be pulled, how many budgets have ended; the sizes of pool, groups and
-unused groups; and what was counted since when, to find out which way of playing is cheaper."""
-
-FLOAT_STATE = (
-    "reward", "spent", "money", "floor", "floor_low", "floor_high", "window", "turn", "price_paid",
-    "fraction", "stride", "reach", "share", "lazy_price", "reward_before", "spent_before",
-)  # fmt: skip
-"""Sums so far; the smallest mean cost and the window in which bounds hold; lengths that adapt."""
-
-REGION = (
-    "shortfall", "excess", "short", "over", "mean_reward", "mean_cost", "per_shortfall", "per_excess",
-)  # fmt: skip
-"""The region in which the leader is pulled in blocks, and how near to its edges the leader is (`blocks`)."""
-
-RULE = ("kind", "forced", "rounds_matter", "cost_matters", "blocks", "sweeps", "softmax")
-EXTRAS = ("first", "second", "third")
-FLOAT_RULE = (*EXTRAS, "reward_unit", "cost_unit", "slack", "exploration", "lead")
-"""Properties of the index, its first extra arguments (``more`` holds the others), the units it is given means in, its
-error of rounding, how an arm is drawn by it, and what its prior must gain to be fitted (`policies.prior`), 0 if it has none."""
-
-SIZES = ("arms", "budgets", "slots", "leaves", "chunk", "max_rounds", "horizon")
-SETTINGS = ("tolerance", "affordable")
-"""The slacks of the game and of the policy, in money."""
-
-SUMS = ("rewards", "squares", "costs", "cost_squares", "products", "luck", "rate")
-"""Rows of floats, one for each arm, that begin a game at 0."""
-FLOAT_ROWS = (
-    *SUMS, "own", "price", "rewards_before", "squares_before", "costs_before",
-    "bound", "cap", "bound_key", "expiry_key", "value",
-)  # fmt: skip
-COUNTS = ("pulls", "used", "filled")
-"""Rows of whole numbers that begin a game at 0."""
-LINKS = ("left", "right")
-"""Rows of whole numbers that begin a game at -1."""
-WHOLE_ROWS = (
-    *COUNTS, *LINKS, "pulls_before", "used_before", "root", "size", "bound_order", "bound_place",
-    "expiry_order", "expiry_place", "free", "stack", "candidate", "pool",
-)  # fmt: skip
-ARRAYS = (*FLOAT_ROWS, *WHOLE_ROWS, "more", "table", "tree", "stream", "buffer", "budget", *RESULTS)
-
-COUNTERS = ("evaluations", "swept", "taken_back")
-"""How often the engine did what, for tests: indices evaluated, rounds played in sweeps, sweeps taken back."""
-
-GAME = np.dtype(
-    [(name, np.int64) for name in (*STATE, *RULE, *SIZES)]
-    + [(name, np.float64) for name in (*FLOAT_STATE, *REGION, *FLOAT_RULE, *SETTINGS)]
-    + [(f"{name}_at", np.int64) for name in (*ARRAYS, *LAWS)]
-    + [(name, np.int64) for name in COUNTERS]
+from budgetbandits.simulation.engines.runtime.laws import LawFields
+from budgetbandits.simulation.engines.runtime.records import (
+    Floats,
+    Wholes,
+    Words,
+    float_pointer,
+    largest_budget,
+    whole_pointer,
 )
 
-OPENING, CHOOSING, PULLING = 0, 1, 2
-"""Stages of a game: first pulls; the leader has to be found; the leader has been chosen and must be pulled."""
+FIRST_PATIENCE = 48
+"""Evaluations, or as many as there are arms, after which the lazy engine looks whether sweeps would be faster."""
+
+SumRow = Floats
+FloatRow = Floats
+WholeRow = Wholes
+LinkRow = Wholes
+"""Kinds of fields with a number for each arm; sums begin a game at 0, links at -1."""
+
+Counter = int
+"""How often the engine did what, for tests."""
+
+
+class IndexRecord(PlainRecord, LawFields):
+    """The record of a game and its arrays, with tapes of ``chunk`` outcomes and room for ``more`` extras."""
+
+    opened: int  # arms whose first pull is behind
+    pool_size: int  # arms whose index is infinite
+    groups: int  # how many there are, and how many more there could be
+    frees: int
+    waste: int  # evaluations counted, to find out which way of playing is cheaper, as the next four
+    since: int
+    evaluated_before: int
+    counted_from: int
+    patience: int
+    rounds_before: int
+    kind: int  # of the first extra argument of the index
+    forced: int  # whether every arm is pulled once first
+    rounds_matter: int
+    cost_matters: int
+    blocks: int
+    sweeps: int
+    softmax: int
+    slots: int
+    leaves: int
+    money: float  # what is left, as the index sees it
+    floor: float  # the smallest mean cost, or cost of a unit of reward, and the window in which bounds hold
+    floor_low: float
+    floor_high: float
+    window: float
+    turn: float
+    price_paid: float
+    fraction: float  # lengths that adapt, as the next four
+    stride: float
+    reach: float
+    share: float
+    lazy_price: float
+    reward_before: float
+    spent_before: float
+    shortfall: float  # the region in which the leader is pulled in blocks (`blocks`), as the next three
+    excess: float
+    short: float  # how near to the edges of the region the leader is
+    over: float
+    mean_reward: float
+    mean_cost: float
+    per_shortfall: float
+    per_excess: float
+    first: float  # extra arguments of the index; ``more`` holds the others
+    second: float
+    third: float
+    slack: float  # the error of rounding of the index
+    exploration: float
+    lead: float  # what a prior must gain to be fitted (`policies.prior`), 0 if there is none
+    affordable: float  # the slack of the policy, in money
+    rewards: SumRow
+    squares: SumRow
+    costs: SumRow
+    cost_squares: SumRow
+    products: SumRow
+    luck: SumRow
+    rate: SumRow
+    own: FloatRow
+    price: FloatRow
+    rewards_before: FloatRow
+    squares_before: FloatRow
+    costs_before: FloatRow
+    bound: FloatRow
+    cap: FloatRow
+    bound_key: FloatRow
+    expiry_key: FloatRow
+    value: FloatRow
+    left: LinkRow
+    right: LinkRow
+    pulls_before: WholeRow
+    used_before: WholeRow
+    root: WholeRow
+    size: WholeRow
+    bound_order: WholeRow
+    bound_place: WholeRow
+    expiry_order: WholeRow
+    expiry_place: WholeRow
+    free: WholeRow
+    stack: WholeRow
+    candidate: WholeRow
+    pool: WholeRow
+    more: Floats
+    table: Wholes
+    tree: Floats
+    stream: Words
+    evaluations: Counter
+    swept: Counter  # rounds played in sweeps, and sweeps taken back
+    taken_back: Counter
+
+    def __init__(self, arms: int, budgets: int, chunk: int, more: int = 0) -> None:
+        super().__init__(arms, arms, budgets, chunk)
+        sums, links = self.fields_of_kind("SumRow"), self.fields_of_kind("LinkRow")
+        floats, wholes = [*sums, *self.fields_of_kind("FloatRow")], [*links, *self.fields_of_kind("WholeRow")]
+        float_rows, whole_rows = np.zeros((len(floats), arms)), np.zeros((len(wholes), arms), dtype=np.int64)
+        self._sums, self._links = float_rows[: len(sums)], whole_rows[: len(links)]
+        self.point_to(**dict(zip(floats, float_rows, strict=True)))
+        self.point_to(**dict(zip(wholes, whole_rows, strict=True)))
+        # a table twice as long as there can be groups keeps probes short
+        slots = max(4, 1 << (2 * arms - 1).bit_length())
+        leaves = 1 << max(0, (arms - 1).bit_length())
+        self.point_to(table=np.full(slots, -1, dtype=np.int64), tree=np.full(2 * leaves, np.inf))
+        self.point_to(stream=np.zeros(4, dtype=np.uint64), more=np.zeros(more))
+        self.set(
+            stage=OPENING, slots=slots, leaves=leaves, patience=max(FIRST_PATIENCE, arms), fraction=0.25, stride=1.0, window=1e-4, turn=2.0, price_paid=np.inf, reach=1.0, share=1.0 / arms,
+        )  # fmt: skip
+
+    def begin(self, start: Wholes, words: Words) -> None:
+        """Make everything ready for a game that starts with these fields and is seeded by these words."""
+        self._start = start
+        self.clear()
+        self._sums[:] = 0.0
+        self._links[:] = -1
+        self.table[:] = -1
+        self.tree[:] = np.inf
+        self.stream[:] = new_stream(words)
+
+
+EXTRAS = ("first", "second", "third")
+
+OPENING = 2
+"""The stage of a game with first pulls, before CHOOSING and PULLING."""
 
 CONSTANT, OWN, VARIANCE, MOMENTS, MONEY, FLOOR_SEEN, BEST_RATIO = 0, 1, 2, 3, 4, 5, 6
 """Kinds of the first extra argument of an index: a constant, a number of the arm's own, the variance of its rewards (and,
@@ -87,9 +174,6 @@ with all moments, that of its costs and their covariance behind it; with money, 
 steps), the smallest mean cost of all arms, or the best
 ratio of mean reward by mean cost. From FLOOR_SEEN on it is one number for all arms: ``floor`` is the smallest mean cost,
 or the smallest cost of a unit of reward."""
-
-FIRST_PATIENCE = 48
-"""Evaluations, or as many as there are arms, after which the lazy engine looks whether sweeps would be faster."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -112,7 +196,7 @@ def highest_bound(game):
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def money_left(game):
     """The highest price that the policy can afford."""
-    return float_pointer(game.budget_at)[game.budgets - 1] - game.spent + game.affordable
+    return largest_budget(game) - game.spent + game.affordable
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -138,7 +222,7 @@ def money_moved(game):
     """Note the money that the index sees; whether it is another step of `policies.index.rounded_money` than before."""
     if game.kind != MONEY:
         return False
-    left = (float_pointer(game.budget_at)[game.budgets - 1] - game.spent) * game.cost_unit
+    left = (largest_budget(game) - game.spent) * game.cost_unit
     if left >= game.money > 0.0:
         return False
     before = game.money
@@ -171,38 +255,6 @@ def prior_moved(game):
     moved = prior[0] != good or prior[1] != bad or prior[2] != costly or prior[3] != free
     prior[0], prior[1], prior[2], prior[3] = good, bad, costly, free
     return moved
-
-
-class IndexState(Record):
-    """The record of a game and its arrays, with tapes of ``chunk`` outcomes and room for ``more`` extras."""
-
-    def __init__(self, arms: int, budgets: int, chunk: int, more: int = 0) -> None:
-        super().__init__(GAME)
-        self._floats = np.zeros((len(FLOAT_ROWS), arms))
-        self._wholes = np.zeros((len(WHOLE_ROWS), arms), dtype=np.int64)
-        self.point_to(**dict(zip(FLOAT_ROWS, self._floats, strict=True)))
-        self.point_to(**dict(zip(WHOLE_ROWS, self._wholes, strict=True)))
-        # a table twice as long as there can be groups keeps probes short
-        slots = max(4, 1 << (2 * arms - 1).bit_length())
-        leaves = 1 << max(0, (arms - 1).bit_length())
-        self.point_to(table=np.full(slots, -1, dtype=np.int64), tree=np.full(2 * leaves, np.inf))
-        self.point_to(stream=np.zeros(4, dtype=np.uint64), buffer=np.zeros((arms, chunk, 2)))
-        self.point_to(budget=np.zeros(budgets), more=np.zeros(more))
-        self.keep_results(arms, budgets)
-        self.set(
-            arms=arms, chunk=chunk, slots=slots, leaves=leaves, leader=-1, patience=max(FIRST_PATIENCE, arms),
-            fraction=0.25, stride=1.0, window=1e-4, turn=2.0, price_paid=np.inf, reach=1.0, share=1.0 / arms,
-        )  # fmt: skip
-
-    def clear(self, start: np.ndarray, words: np.ndarray) -> None:
-        """Make everything ready for a game that starts with these fields and is seeded by these words."""
-        self.restart(start)
-        self._floats[: len(SUMS)] = 0.0
-        self._wholes[: len(COUNTS)] = 0
-        self._wholes[len(COUNTS) : len(COUNTS) + len(LINKS)] = -1
-        self.arrays["table"][:] = -1
-        self.arrays["tree"][:] = np.inf
-        self.arrays["stream"][:] = new_stream(words)
 
 
 # --- an arm's index: now, later, or at its lowest --------------------------------------------------------------------

@@ -9,6 +9,7 @@ cache              Numba's disk cache, and the notice that something is compiled
 Every engine imports from here, so a stale cache is dropped here, before anything is loaded from it.
 """
 
+from budgetbandits.numerics import numba_extension  # noqa: F401 - before anything that calls a formula is compiled
 from budgetbandits.simulation.engines.runtime.cache import clear_if_stale
 
 clear_if_stale()

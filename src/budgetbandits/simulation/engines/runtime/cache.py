@@ -21,7 +21,7 @@ from pathlib import Path
 from numba.core import event
 
 PACKAGE = Path(__file__).parents[3]
-ENGINES = ("runtime", "epsilon_first", "index", "paced", "sampling", "thompson")
+ENGINES = ("runtime", "epsilon_first", "index", "plain", "thompson")
 COMPILED_FOLDERS = (
     "numerics",
     "policies",
@@ -50,7 +50,7 @@ def clear_if_stale() -> None:
 
 
 PARTS = "budgetbandits.simulation.engines."
-ADAPTERS = tuple(f"{PARTS}{module}" for module in ("index.rules", "sampling.engine", "runtime.policy_functions"))
+ADAPTERS = tuple(f"{PARTS}{module}" for module in ("index.rules", "plain.sampling_games", "runtime.policy_functions"))
 
 
 @contextlib.contextmanager

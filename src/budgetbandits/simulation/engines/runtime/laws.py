@@ -20,16 +20,26 @@ from budgetbandits.problems.distributions import Bernoulli, Independent, Law
 from budgetbandits.problems.problem import Arm, Problem
 from budgetbandits.simulation.engines.runtime.binomials import binomial
 from budgetbandits.simulation.engines.runtime.draws import uniform
-from budgetbandits.simulation.engines.runtime.records import float_pointer, whole_pointer
+from budgetbandits.simulation.engines.runtime.records import Floats, Record, Wholes, float_pointer, whole_pointer
 
 FINEST_LATTICE = 1_000_000
 """The finest lattice whose steps are counted: sums stay exact up to 2^53 steps, a budget of nine billion."""
 
-LAWS = (
-    "reward_value", "reward_chance", "reward_first", "reward_atoms", "reward_floor",
-    "cost_value", "cost_chance", "cost_first", "cost_atoms", "cost_top",
-)  # fmt: skip
-"""The arrays of `Tables`, which the record of a game points to."""
+
+class LawFields(Record):
+    """The arrays of `Tables`, to which the record of a game points."""
+
+    reward_value: Floats  # all values of all arms, with their chances
+    reward_chance: Floats
+    reward_first: Wholes  # where the values of an arm begin, and how many there are, 0 if it uses a buffer
+    reward_atoms: Wholes
+    reward_floor: Floats  # the smallest value of an arm
+    cost_value: Floats
+    cost_chance: Floats
+    cost_first: Wholes
+    cost_atoms: Wholes
+    cost_top: Floats  # the largest value of an arm
+
 
 ZERO_ONE = np.array([0.0, 1.0])
 
@@ -60,7 +70,7 @@ class Tables:
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        return {name: getattr(self, name) for name in LAWS}
+        return {name: getattr(self, name) for name in LawFields.described}
 
 
 _tables: dict[int, Tables] = {}

@@ -8,8 +8,8 @@ its length nor its owner: the owner of the record keeps the arrays alive while c
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
+from inspect import get_annotations
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit, types
@@ -22,58 +22,82 @@ from budgetbandits.simulation.reference import LARGEST_BATCH, Draw, Game, batch_
 LARGEST_BUFFER = 1 << 22
 """Outcomes kept at once, over all places of a buffer."""
 
-RESULTS = ("out_pulls", "out_reward", "out_spend", "out_rounds")
-"""Arrays that a record with several budgets points to: how the game stood at the end of each."""
-
-
-@lru_cache(maxsize=16)
-def places(kind: np.dtype[Any]) -> dict[str, tuple[int, bool]]:
-    """Of each field: at which word it stands, and whether it is a whole number."""
-    if kind.names is None or kind.itemsize != 8 * len(kind.names):
-        raise TypeError(f"{kind} is no record whose fields have eight bytes each")
-    return {name: (place, kind[name].kind == "i") for place, name in enumerate(kind.names)}
-
 
 def buffer_size(places: int) -> int:
     """How many outcomes a buffer holds for each of its places."""
     return min(LARGEST_BATCH, max(1, LARGEST_BUFFER // places))
 
 
+Floats = NDArray[np.float64]
+Wholes = NDArray[np.int64]
+Words = NDArray[np.uint64]
+"""The arrays that a record may point to."""
+
+
+class RecordField:
+    """A field of a record: a number, or an array, of which the record holds the address.
+
+    name   its name
+    kind   its annotation as it is written, by which fields are found
+    value  the type of its value: int, float or an array
+    place  at which word it stands
+    """
+
+    def __init__(self, name: str, kind: str, value: Any, place: int) -> None:
+        self.name, self.kind, self.place = name, kind, place
+        self.is_array, self.is_whole = value not in (int, float), value is not float
+
+    def __get__(self, record: Record, owner: type[Record]) -> Any:
+        if self.is_array:
+            return record.arrays[self.name]
+        return (record.words if self.is_whole else record.reals)[self.place].item()
+
+
 class Record:
     """One record, and the arrays whose addresses it holds, kept alive.
 
-    All fields are whole numbers or floats of eight bytes; ``NAME_at`` is the address of the array NAME.
+    A subclass has an annotated line for each field: an int, a float, or an array. Compiled code reads and writes the
+    numbers by their names, eight bytes each, and finds the address of the array NAME under ``NAME_at``.
     """
 
-    def __init__(self, kind: np.dtype[Any]) -> None:
-        self.game = np.zeros(1, dtype=kind)
+    described: ClassVar[dict[str, RecordField]]
+    layout: ClassVar[np.dtype[Any]]
+
+    def __init_subclass__(cls) -> None:
+        kinds: dict[str, tuple[str, Any]] = {}
+        for base in reversed(cls.__mro__[:-2]):
+            values = get_annotations(base, eval_str=True)
+            kinds |= {name: (kind, values[name]) for name, kind in get_annotations(base).items()}
+        cls.described = {name: RecordField(name, *kind, place) for place, (name, kind) in enumerate(kinds.items())}
+        for name, field in cls.described.items():
+            setattr(cls, name, field)
+        cls.layout = np.dtype(
+            [
+                (f"{name}_at" if field.is_array else name, np.int64 if field.is_whole else np.float64)
+                for name, field in cls.described.items()
+            ]
+        )
+
+    def __init__(self) -> None:
+        self.game = np.zeros(1, dtype=self.layout)
         self.arrays: dict[str, NDArray[Any]] = {}
         # NumPy reads, writes and copies records field by field, slowly
-        self._words, self._reals = self.game.view(np.int64), self.game.view(np.float64)
-        self._places = places(kind)
+        self.words, self.reals = self.game.view(np.int64), self.game.view(np.float64)
+
+    @classmethod
+    def fields_of_kind(cls, *kinds: str) -> list[str]:
+        """The names of the fields with these annotations, in order."""
+        return [name for kind in kinds for name, field in cls.described.items() if field.kind == kind]
 
     def set(self, **fields: float) -> None:
         for name, value in fields.items():
-            place, whole = self._places[name]
-            (self._words if whole else self._reals)[place] = value
-
-    def whole(self, name: str) -> int:
-        return int(self._words[self._places[name][0]])
+            field = self.described[name]
+            (self.words if field.is_whole else self.reals)[field.place] = value
 
     def point_to(self, **arrays: NDArray[Any]) -> None:
         for name, array in arrays.items():
             self.arrays[name] = array
-            self._words[self._places[f"{name}_at"][0]] = array.__array_interface__["data"][0]
-
-    def keep_results(self, arms: int, budgets: int) -> None:
-        """Make room for the state of the game at the end of each budget."""
-        self.point_to(out_pulls=np.zeros((budgets, arms), dtype=np.int64), out_rounds=np.zeros(budgets, dtype=np.int64))
-        self.point_to(out_reward=np.zeros(budgets), out_spend=np.zeros(budgets))
-
-    def results(self, budgets: int) -> list[Game]:
-        """How the game stood at the end of each of the first ``budgets``."""
-        rows = [self.arrays[name][:budgets].tolist() for name in ("out_reward", "out_spend", "out_rounds")]
-        return list(zip(*rows, self.arrays["out_pulls"][:budgets].copy(), strict=True))
+            self.words[self.described[name].place] = array.__array_interface__["data"][0]
 
     def refill(self, place: int, draw: Draw) -> None:
         """Draw the next batch of outcomes for this place of the buffer, of the size that `reference.Pulls` draws."""
@@ -89,10 +113,52 @@ class Record:
 
     def fields(self) -> NDArray[np.int64]:
         """All fields as they are now, to `restart` with."""
-        return self._words.copy()
+        return self.words.copy()
 
     def restart(self, fields: NDArray[np.int64]) -> None:
-        self._words[:] = fields
+        self.words[:] = fields
+
+
+class GameRecord(Record):
+    """The fields of a game with several budgets, and of outcomes that are drawn ahead.
+
+    A place is an arm in a part of a stream; a problem is a single part.
+    """
+
+    arms: int
+    places: int
+    budgets: int  # how many there are
+    checkpoint: int  # how many have ended
+    rounds: int  # how many have been played
+    chunk: int  # the length of a place of the buffer
+    reward: float  # the sum so far, as that of the money spent
+    spent: float
+    drift: float  # what rounding has left out of the money spent
+    tolerance: float
+    reward_unit: float  # what a reward and a cost of 1 are in the results
+    cost_unit: float
+    pulls: Wholes  # by place
+    budget: Floats
+    buffer: Floats  # outcomes drawn ahead: for each place rewards and costs
+    used: Wholes  # how many of them have been read, by place
+    filled: Wholes  # how many of them there are, by place
+    out_pulls: Wholes  # how the game stood at the end of each budget, as the next three
+    out_reward: Floats
+    out_spend: Floats
+    out_rounds: Wholes
+
+    def keep_results(self, places: int, budgets: int) -> None:
+        """Make room for the state of the game at the end of each budget."""
+        self.set(places=places)
+        self.point_to(
+            out_pulls=np.zeros((budgets, places), dtype=np.int64), out_rounds=np.zeros(budgets, dtype=np.int64)
+        )
+        self.point_to(out_reward=np.zeros(budgets), out_spend=np.zeros(budgets))
+
+    def results(self, budgets: int) -> list[Game]:
+        """How the game stood at the end of each of the first ``budgets``."""
+        rows = [self.arrays[name][:budgets].tolist() for name in ("out_reward", "out_spend", "out_rounds")]
+        return list(zip(*rows, self.out_pulls[:budgets].copy(), strict=True))
 
 
 # --- pointers --------------------------------------------------------------------------------------------------------
@@ -134,6 +200,9 @@ NOT_A_NUMBER = np.int64(-4)
 """An index is NaN, or −∞ where that marks arms that cannot be paid."""
 
 
+CHOOSING, PULLING = 0, 1
+"""Stages of a game: the leader has to be found; it has been chosen and must be pulled."""
+
 # --- the end of a budget ---------------------------------------------------------------------------------------------
 
 
@@ -147,8 +216,8 @@ def budget_end(after, budget, tolerance):
 def close_budget(game, reward, spent):
     """The game at the next budget has ended like this, in the units of the game."""
     pulls, out_pulls = whole_pointer(game.pulls_at), whole_pointer(game.out_pulls_at)
-    for arm in range(game.arms):
-        out_pulls[game.checkpoint * game.arms + arm] = pulls[arm]
+    for place in range(game.places):
+        out_pulls[game.checkpoint * game.places + place] = pulls[place]
     float_pointer(game.out_reward_at)[game.checkpoint] = reward * game.reward_unit
     float_pointer(game.out_spend_at)[game.checkpoint] = spent * game.cost_unit
     whole_pointer(game.out_rounds_at)[game.checkpoint] = game.rounds
@@ -185,6 +254,18 @@ def add_cost(game, cost):
     total = game.spent + owed
     game.drift = (total - game.spent) - owed
     game.spent = total
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def add_money(game, reward, cost):
+    """What a pull earned and what it cost."""
+    game.reward += reward
+    add_cost(game, cost)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def largest_budget(game):
+    return float_pointer(game.budget_at)[game.budgets - 1]
 
 
 # --- outcomes drawn ahead, and ties -----------------------------------------------------------------------------------

@@ -23,11 +23,11 @@ from budgetbandits.problems.problem import Problem
 from budgetbandits.simulation.common_outcomes import CommonOutcomes
 from budgetbandits.simulation.engines.runtime.draws import new_stream
 from budgetbandits.simulation.engines.runtime.laws import Tables, padded, tables_of
-from budgetbandits.simulation.engines.runtime.records import FINISHED, Record
+from budgetbandits.simulation.engines.runtime.records import FINISHED
 from budgetbandits.simulation.engines.thompson.hot_arms import COLUMNS
 from budgetbandits.simulation.engines.thompson.level import NO_ALARM
 from budgetbandits.simulation.engines.thompson.rounds import play
-from budgetbandits.simulation.engines.thompson.state import COUNTERS, GAME, LAWS
+from budgetbandits.simulation.engines.thompson.state import COUNTERS, ThompsonRecord
 from budgetbandits.simulation.reference import TOLERANCE, Game
 
 # --- the arms' laws --------------------------------------------------------------------------------------------------
@@ -65,7 +65,10 @@ class FiniteLaws:
     def fields(self) -> dict[str, float]:
         """The fields of a game's record that describe the laws."""
         widths = {"reward_width": self.reward_values.shape[1], "cost_width": self.cost_steps.shape[1]}
-        return {f"{name}_at": getattr(self, name).ctypes.data for name in LAWS} | widths | {"cost_unit": self.step}
+        arrays = {
+            name: getattr(self, name).ctypes.data for name in ThompsonRecord.fields_of_kind("LawFloats", "LawWholes")
+        }
+        return arrays | widths | {"cost_unit": self.step}
 
     def steps_of(self, budgets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(cumulative steps at which each budget's game ends, whether reaching them exactly is affordable).
@@ -135,7 +138,7 @@ def _first_level(pool: int, classical: bool) -> float:
     return 0.5 / share if share < 0.5 else 2.0 * (1.0 - share)
 
 
-class Run(Record):
+class Run(ThompsonRecord):
     """The record of one game after another, and the arrays that it points to."""
 
     def __init__(
@@ -152,7 +155,7 @@ class Run(Record):
 
         A trial adds ``kappa`` to a parameter of the posterior.
         """
-        super().__init__(GAME)
+        super().__init__()
         arms, number = laws.arms, budgets.size
         self._arm_of_slot: NDArray[np.int64] = np.arange(arms, dtype=np.int64)
         self._counts: NDArray[np.int64] = np.ones((arms, 4), dtype=np.int64)
@@ -166,7 +169,7 @@ class Run(Record):
         capacity = max(width, 1 << max(4, (arms - 1).bit_length()))
         self.point_to(stream=np.empty(4, dtype=np.uint64), tree=np.empty(2 * capacity, dtype=np.int64), budget=budgets)
         self.point_to(arm_of_slot=np.empty_like(self._arm_of_slot), posterior=np.empty_like(self._counts))
-        self.point_to(tangents=np.empty((arms, 8)), constants=np.empty((arms, COLUMNS)))
+        self.point_to(tangent_rows=np.empty((arms, 8)), constants=np.empty((arms, COLUMNS)))
         self.point_to(**{name: np.empty(arms, dtype=np.int64) for name in ("hot", "hot_place", "next_check", "pulls")})
         self.keep_results(arms, number)
         self.set(
@@ -198,7 +201,7 @@ class Run(Record):
         arrays = self.arrays
         self.restart(self._start)
         arrays["stream"][:] = new_stream(words)
-        arrays["tree"][: 2 * self.whole("base")] = NO_ALARM
+        arrays["tree"][: 2 * self.base] = NO_ALARM
         arrays["arm_of_slot"][:], arrays["posterior"][:] = self._arm_of_slot, self._counts
         for name in ("constants", "next_check", "pulls"):
             arrays[name].fill(0)
@@ -211,7 +214,7 @@ class Run(Record):
     @property
     def counters(self) -> dict[str, int]:
         """How often the engine did what, by counter."""
-        return {name: self.whole(name) for name in COUNTERS}
+        return {name: getattr(self, name) for name in COUNTERS}
 
     def play(self) -> None:
         while (status := play(self.game)) != FINISHED:

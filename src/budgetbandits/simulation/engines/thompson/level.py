@@ -173,7 +173,7 @@ def take_tangent(game, slot):
     kind, log_bound, slope, x, y = tangent(a, b, c, d, game.level, game.classical)
     if kind == NO_TANGENT or log_bound > game.log_hot:
         return False
-    tangents = float_pointer(game.tangents_at)
+    tangents = float_pointer(game.tangent_rows_at)
     tangents[8 * slot + LOG_BOUND] = log_bound
     tangents[8 * slot + SLOPE] = slope
     tangents[8 * slot + X] = x
@@ -192,7 +192,7 @@ def set_next_alarm(game, slot, after):
 @njit(cache=True, nogil=True, error_model="numpy")
 def draw_wait(game, slot):
     """How many rounds it takes a cold arm to exceed the level if its bound were its chance."""
-    return geometric_from_rate(game.stream_at, float_pointer(game.tangents_at)[8 * slot + RATE])
+    return geometric_from_rate(game.stream_at, float_pointer(game.tangent_rows_at)[8 * slot + RATE])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -245,7 +245,7 @@ def best_between(game, above, gap):
     An accepted ratio above what is known contradicts it, so that arm's whole trial is repeated.
     """
     stream, level = game.stream_at, game.level
-    tangents, hot_place = float_pointer(game.tangents_at), whole_pointer(game.hot_place_at)
+    tangents, hot_place = float_pointer(game.tangent_rows_at), whole_pointer(game.hot_place_at)
     ceiling = level * math.exp(-above)
     best = level * math.exp(-gap)
     winner = -1

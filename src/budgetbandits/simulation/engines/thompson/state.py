@@ -1,8 +1,7 @@
 """One game of Thompson sampling: where it stands, what it was set to do, and where its arrays are.
 
-A `GAME` is one record. Compiled functions take it, and what they decide about, and nothing else; a record is passed as
-one address, so this costs nothing. Arrays are held by their addresses (`posterior_at` is that of the posterior): the
-player keeps them alive while compiled code runs.
+Compiled functions take the record, and what they decide about, and nothing else; a record is passed as one address, so
+this costs nothing.
 
 What the loop calls from one place is inlined by Numba (``inline="always"``), which is quicker to compile and to run than
 a call; small functions with several callers are inlined by LLVM (``forceinline=True``); the rest is called.
@@ -14,54 +13,120 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
 from numba import njit
 
-from budgetbandits.simulation.engines.runtime.records import float_pointer, whole_pointer
-
-STATE = (
-    "round", "pending", "pending_slot", "settling", "active", "base", "hot_count", "in_blocks", "try_blocks", "started",
-    "leader", "window", "window_left", "dip", "duel", "duel_slot", "duel_coin", "duel_dip",
-    "left_1", "left_2", "near_tie_retry", "anchored", "stale", "spent_steps", "checkpoint", "rounds",
-)  # fmt: skip
-"""Whole numbers: the round being played, pulls decided and not yet settled, and whose; the leader's block, the duel it is
-in, the near tie; the money spent in steps, the budgets that have ended."""
-
-FLOAT_STATE = (
-    "level", "tilt", "log_ceiling", "log_half", "duel_ratio", "waste", "limit", "patience", "rung",
-    "chance", "z", "move_1", "move_2", "bend", "skewest", "error", "reward", "spent", "drift",
-)  # fmt: skip
-
-SETTINGS = (
-    "kappa", "log_hot", "log_largest_dip", "caution", "log_direct", "near_ties_from", "restless",
-    "tolerance", "reward_unit", "cost_unit",
-)  # fmt: skip
-SIZES = ("arms", "budgets", "reward_width", "cost_width", "chunk", "classical", "frozen", "buffered", "allow_blocks")
-
-LAWS = (
-    "reward_values", "reward_chances", "cost_steps", "cost_trials", "cost_chances", "cost_chance", "cost_top", "bernoulli",
-)  # fmt: skip
-"""Arrays that describe the arms."""
-
-ARRAYS = (
-    "stream", "posterior", "tangents", "constants", "tree", "hot", "hot_place", "next_check", "arm_of_slot", "pulls",
-    "ends", "whole", "budget", "buffer", "used", "filled", "out_pulls", "out_reward", "out_spend", "out_rounds",
-)  # fmt: skip
-"""Arrays of one run."""
-
-COUNTERS = (
-    "open_rounds", "hot_draws", "rings", "accepted", "fallbacks", "block_rings", "duels", "dips", "dips_below",
-    "windows", "settlements", "plans", "level_changes", "tangents", "leader_spared", "plan_tangents",
-    "sketched", "stretched", "looks",
-)  # fmt: skip
-"""How often the engine did what, for tests and figures."""
-
-GAME = np.dtype(
-    [(name, np.int64) for name in (*STATE, *SIZES)]
-    + [(name, np.float64) for name in (*FLOAT_STATE, *SETTINGS)]
-    + [(f"{name}_at", np.int64) for name in (*ARRAYS, *LAWS)]
-    + [(name, np.int64) for name in COUNTERS]
+from budgetbandits.simulation.engines.runtime.records import (
+    Floats,
+    GameRecord,
+    Wholes,
+    Words,
+    float_pointer,
+    whole_pointer,
 )
+
+LawFloats = Floats
+LawWholes = Wholes
+Counter = int
+"""Kinds of fields: arrays that describe the arms, and counts of what the engine did."""
+
+
+class ThompsonRecord(GameRecord):
+    """The record of a game and its arrays. Rounds and places of slots, arms and budgets are whole numbers."""
+
+    round: int  # the one being played
+    pending: int  # pulls decided and not yet settled, and the slot whose they are
+    pending_slot: int
+    settling: int
+    active: int  # how many slots are of arms that were pulled
+    base: int
+    hot_count: int
+    in_blocks: int  # the leader is pulled in a block; its window, and the duel that it is in
+    try_blocks: int
+    started: int
+    leader: int
+    window: int
+    window_left: int
+    dip: int
+    duel: int
+    duel_slot: int
+    duel_coin: int
+    duel_dip: int
+    left_1: int  # pulls that the bounds of a near tie still cover
+    left_2: int
+    near_tie_retry: int
+    anchored: int
+    stale: int
+    spent_steps: int  # the money spent, in steps of cost
+    reward_width: int
+    cost_width: int
+    classical: int  # whether costs are ignored
+    frozen: int
+    buffered: int
+    allow_blocks: int
+    level: float
+    tilt: float
+    log_ceiling: float
+    log_half: float
+    duel_ratio: float
+    waste: float
+    limit: float
+    patience: float
+    rung: float
+    chance: float
+    z: float
+    move_1: float
+    move_2: float
+    bend: float
+    skewest: float
+    error: float
+    kappa: float
+    log_hot: float
+    log_largest_dip: float
+    caution: float
+    log_direct: float
+    near_ties_from: float
+    restless: float
+    stream: Words
+    posterior: Wholes
+    tangent_rows: Floats
+    constants: Floats
+    tree: Wholes
+    hot: Wholes
+    hot_place: Wholes
+    next_check: Wholes
+    arm_of_slot: Wholes
+    ends: Wholes
+    whole: Wholes
+    reward_values: LawFloats
+    reward_chances: LawFloats
+    cost_steps: LawWholes
+    cost_trials: LawFloats
+    cost_chances: LawFloats
+    cost_chance: LawFloats
+    cost_top: LawFloats
+    bernoulli: LawFloats
+    open_rounds: Counter  # how often the engine did what, for tests and figures, as all that follow
+    hot_draws: Counter
+    rings: Counter
+    accepted: Counter
+    fallbacks: Counter
+    block_rings: Counter
+    duels: Counter
+    dips: Counter
+    dips_below: Counter
+    windows: Counter
+    settlements: Counter
+    plans: Counter
+    level_changes: Counter
+    tangents: Counter
+    leader_spared: Counter
+    plan_tangents: Counter
+    sketched: Counter
+    stretched: Counter
+    looks: Counter
+
+
+COUNTERS = tuple(ThompsonRecord.fields_of_kind("Counter"))
 
 LOG_BOUND, SLOPE, X, Y, RATE, KIND = range(6)
 """Columns of the table of tangents."""
@@ -114,7 +179,7 @@ def steps_to_the_end(game):
 @njit(cache=True, nogil=True, error_model="numpy")
 def tangent_of(game, slot):
     """(kind, log of the bound, slope, x, y): a cold arm's bound at the level."""
-    tangents = float_pointer(game.tangents_at)
+    tangents = float_pointer(game.tangent_rows_at)
     return (
         tangents[8 * slot + KIND], tangents[8 * slot + LOG_BOUND], tangents[8 * slot + SLOPE],
         tangents[8 * slot + X], tangents[8 * slot + Y],
@@ -123,7 +188,7 @@ def tangent_of(game, slot):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def slope_of(game, slot):
-    return float_pointer(game.tangents_at)[8 * slot + SLOPE]
+    return float_pointer(game.tangent_rows_at)[8 * slot + SLOPE]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 from numba import carray, njit
-from numba.extending import register_jitable
 
 from budgetbandits.numerics import fluid
 from budgetbandits.policies.paced import selection as rules
 from budgetbandits.policies.paced.selection import COSTS, REWARDS, Candidates
 from budgetbandits.policies.paced.statistics import COUNT
-from budgetbandits.simulation.engines.paced.posteriors import SUMS, law_of
-from budgetbandits.simulation.engines.runtime.records import (
-    FINISHED,
-    GOING_ON,
-    ROUND_LIMIT,
-    float_pointer,
-    whole_pointer,
-)
+from budgetbandits.simulation.engines.plain.loop import request_status
+from budgetbandits.simulation.engines.plain.posteriors import SUMS, law_of
+from budgetbandits.simulation.engines.runtime.records import GOING_ON, float_pointer, whole_pointer
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def next_request(game):
     """Whether there is one: GOING_ON, FINISHED or ROUND_LIMIT; it may be of another part than the one before."""
-    if game.rounds == game.max_rounds:
-        return ROUND_LIMIT
-    if game.rounds >= game.horizon:
-        return FINISHED
-    part = whole_pointer(game.list_at)[game.rounds] if game.listed > 0 else part_of_phase(game)
+    status = request_status(game)
+    if status != GOING_ON:
+        return status
+    part = whole_pointer(game.request_parts_at)[game.rounds] if game.listed > 0 else part_of_phase(game)
     if part != game.part:
         enter(game, part)
     return GOING_ON
@@ -60,14 +53,6 @@ def enter(game, part):
 def offered(game, arm):
     """Whether this arm may answer the request."""
     return whole_pointer(game.offer_at)[game.part * game.arms + arm] > 0
-
-
-for function in (
-    *(fluid.next_break, fluid.mix_of_one, fluid.at_price, fluid.solve),
-    *(rules.exploration_is_wasted, rules.too_few_upgrades, rules.beta_mean, rules.beta_variance),
-    *(rules.worth_variance, rules.place_in_mix, rules.substitute_place),
-):
-    register_jitable(function)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)

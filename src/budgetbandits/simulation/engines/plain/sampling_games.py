@@ -21,16 +21,13 @@ from typing import Any
 import numpy as np
 from numba import carray, typeof, types
 from numba.core.dispatcher import Dispatcher
-from numba.extending import register_jitable
+from numpy.typing import NDArray
 
 from budgetbandits.errors import NotANumber
 from budgetbandits.fingerprint import is_builtin
-from budgetbandits.numerics import numba_extension  # noqa: F401 - lets scores call `trial`
-from budgetbandits.policies.empirical import rounded
 from budgetbandits.policies.sampling import SamplingPolicy, function_of
 from budgetbandits.problems import distributions
 from budgetbandits.problems.problem import Arm, Problem
-from budgetbandits.simulation.common_outcomes import CommonOutcomes
 from budgetbandits.simulation.engine_support import (
     DRIVER_METHODS,
     EngineUnsupported,
@@ -39,7 +36,8 @@ from budgetbandits.simulation.engine_support import (
     methods,
     once,
 )
-from budgetbandits.simulation.engines.runtime.draws import LONGEST_WAIT
+from budgetbandits.simulation.engines.plain.games import PlainGames
+from budgetbandits.simulation.engines.plain.sampling import SamplingRecord, play_sampling
 from budgetbandits.simulation.engines.runtime.policy_functions import (
     Address,
     check_frozen,
@@ -48,9 +46,8 @@ from budgetbandits.simulation.engines.runtime.policy_functions import (
     numbers_at,
     plain,
 )
-from budgetbandits.simulation.engines.runtime.records import NOT_A_NUMBER, ROUND_LIMIT, buffer_size, float_pointer
-from budgetbandits.simulation.engines.sampling.plain_loop import SamplingState, play_sampling
-from budgetbandits.simulation.reference import Game, ReferencePlayer, draws, round_limit
+from budgetbandits.simulation.engines.runtime.records import buffer_size, float_pointer
+from budgetbandits.simulation.reference import ReferencePlayer
 
 # --- the policy's functions ------------------------------------------------------------------------------------------
 
@@ -62,9 +59,6 @@ GENERATOR = typeof(np.random.default_rng(0))
 SCORE = NUMBER(types.int64, GENERATOR, types.int64)
 LEARN = types.void(types.int64, NUMBER, NUMBER, GENERATOR, types.int64)
 """Statistics and further arguments are handed on by address."""
-
-
-register_jitable(rounded)
 
 
 @dataclass(frozen=True)
@@ -114,43 +108,34 @@ def _scalar(name: str, function: FunctionType, signature: Any) -> Dispatcher:
 # --- games -----------------------------------------------------------------------------------------------------------
 
 
-class SamplingGames:
+class SamplingGames(PlainGames):
     """Runs of one policy on one problem: the games of the reference simulator, draw for draw, arm by arm.
 
     A policy whose `draw` draws arms in another order than one after the other has the same law of games there, with
     other draws.
     """
 
+    _record: SamplingRecord
+
     def __init__(
         self, problem: Problem, policy: SamplingPolicy, budgets: Sequence[float], horizon: float = math.inf
     ) -> None:
-        self._problem = problem
-        self._policy = policy
-        self._budgets = np.array(budgets, dtype=float)
-        self._horizon = int(min(horizon, LONGEST_WAIT))
         self._rule = rule_of(policy)
         first = np.ascontiguousarray(policy.start(len(problem)).statistics.T)
-        self._record = SamplingState(first, self._budgets, buffer_size(len(problem)), policy.extras())
+        record = SamplingRecord(first, len(budgets), buffer_size(len(problem)), policy.extras())
+        super().__init__(problem, policy, record, budgets, horizon)
 
-    def play(
-        self, seed: np.random.SeedSequence, max_rounds: int = 1 << 60, outcomes: CommonOutcomes | None = None
-    ) -> list[Game]:
-        """One run: the game at each of the rising budgets."""
-        record, rule = self._record, self._rule
-        record.clear(max_rounds, self._horizon)
-        world, player = (np.random.default_rng(child) for child in seed.spawn(2))
-        draw = draws(self._problem, outcomes or world)[0]
-        while (status := play_sampling(record.game, rule.score, rule.learn, player)) >= 0:
-            record.refill(int(status), draw[int(status)])
-        if status == NOT_A_NUMBER:
-            arm = record.whole("leader")
-            raise NotANumber(
-                f"{self._policy.name}: the score of arm {arm} is not a number with statistics "
-                f"{record.arrays['statistics'][arm].tolist()}; let score return a number there"
-            )
-        if status == ROUND_LIMIT:
-            raise round_limit(self._policy, record.whole("rounds"), self._budgets[record.whole("checkpoint")])
-        return record.results(len(self._budgets))
+    def begin(self, budget: float, order: np.random.Generator) -> None:
+        """Nothing: scores look at their statistics alone."""
+
+    def play_on(self, game: NDArray[np.void], player: np.random.Generator) -> int:
+        return int(play_sampling(game, self._rule.score, self._rule.learn, player))
+
+    def not_a_number(self, arm: int) -> NotANumber:
+        return NotANumber(
+            f"{self._policy.name}: the score of arm {arm} is not a number with statistics "
+            f"{self._record.statistics[arm].tolist()}; let score return a number there"
+        )
 
 
 # --- conformance -----------------------------------------------------------------------------------------------------

@@ -10,20 +10,12 @@ of its segment's rewards changes what is believed of all.
 from __future__ import annotations
 
 from numba import carray, njit
-from numba.extending import register_jitable
 
 from budgetbandits.policies.paced import pooling, statistics
 from budgetbandits.policies.paced.pooling import FARTHEST_SHIFT, FIRST_COUNT, OUTCOMES_FOR_SHIFT, SHIFT_EVIDENCE
 from budgetbandits.policies.paced.selection import COSTS, REWARDS
 from budgetbandits.policies.paced.statistics import COST, COST_SQUARED, COUNT, REWARD, REWARD_SQUARED
 from budgetbandits.simulation.engines.runtime.records import float_pointer
-
-for function in (
-    *(statistics.beta_parameters, statistics.spend_weighted_cost, statistics.prior_cost_scale, pooling.first_outcomes),
-    *(pooling.moments_elsewhere, pooling.shifted_moments, pooling.likeness, pooling.prior_strength),
-    *(pooling.share_variance, pooling.fewest_shares),
-):
-    register_jitable(function)
 
 SUMS = statistics.PRICED
 """How many sums of an arm and segment a game keeps."""
@@ -57,11 +49,11 @@ def renew(game):
         compare_segments(game)
         for arm in range(game.arms):
             renew_pooled(game, arm, REWARD, REWARD_SQUARED, REWARDS, game.reward_squares, 1.0)
-    if game.last >= 0 and game.every > 0 and game.rounds % game.every == 0:
+    if game.leader >= 0 and game.every > 0 and game.rounds % game.every == 0:
         for arm in range(game.arms):
             renew_laws(game, arm, 1.0)  # without a cost it is among the others
-    elif game.last >= 0:
-        renew_laws(game, game.last, 1.0)
+    elif game.leader >= 0:
+        renew_laws(game, game.leader, 1.0)
     if game.unpriced > 0:
         renew_unpriced(game)
 
