@@ -1,6 +1,7 @@
 """Fixtures that several tests need."""
 
 import gc
+import re
 from functools import cache
 
 import pytest
@@ -63,14 +64,21 @@ def postgres(tmp_path):
 
 @pytest.fixture
 def trips(monkeypatch):
-    """The statements of every round trip of an event loop to PostgreSQL."""
-    made = []
+    """The statements of every round trip to a PostgreSQL that is written: what each does, and with which table."""
+    made, queued = [], []
     pipeline = pytest.importorskip("budgetbandits.service.stores.postgres_pipeline").Pipeline
-    run = pipeline.run
+    queue, sync = pipeline._queue, pipeline.sync
 
-    async def counted(self, calls):
-        made.append([name for name, _ in calls])
-        return await run(self, calls)
+    def noted(self, statement, values):
+        tables = re.findall(r"(?:INTO|UPDATE|FROM) ([a-z_]+) ", statement)
+        queued.append(" ".join([statement.split()[0], *(["lease"] if "lease" in tables else tables[:1])]))
+        return queue(self, statement, values)
 
-    monkeypatch.setattr(pipeline, "run", counted)
+    def counted(self):
+        made.append(queued.copy())
+        queued.clear()
+        sync(self)
+
+    monkeypatch.setattr(pipeline, "_queue", noted)
+    monkeypatch.setattr(pipeline, "sync", counted)
     return made

@@ -26,8 +26,7 @@ def _plain_tracebacks():
 @pytest.fixture(autouse=True)
 def _whole_groups(monkeypatch):
     """Work that waits shares a transaction however busy the machine is."""
-    for module in ("sqlite", "postgres_async"):
-        monkeypatch.setattr(f"budgetbandits.service.stores.{module}.GROUP_SECONDS", 60.0)
+    monkeypatch.setattr("budgetbandits.service.stores.sqlite.GROUP_SECONDS", 60.0)
 
 
 @pytest.fixture

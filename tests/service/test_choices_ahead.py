@@ -259,8 +259,7 @@ def test_where_no_process_can_be_started_the_server_is_busy(store, engine, monke
 
 def test_a_campaign_whose_work_takes_long_leaves_others_their_turns(store, engine, monkeypatch):
     """Much slow work of one campaign waits when another's comes: that one's is next, or nearly."""
-    for module in ("sqlite", "postgres_async"):
-        monkeypatch.setattr(f"budgetbandits.service.stores.{module}.GROUP_SECONDS", group_commit.GROUP_SECONDS)
+    monkeypatch.setattr("budgetbandits.service.stores.sqlite.GROUP_SECONDS", group_commit.GROUP_SECONDS)
     for name in ("ads", "other"):
         engine.create(name, "bts", 500.0, ARMS)
     order = []

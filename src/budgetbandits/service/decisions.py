@@ -36,14 +36,12 @@ from budgetbandits.service.request import BATCH_MAX, checked_options
 from budgetbandits.service.scheduler import Scheduler
 from budgetbandits.service.stores.contract import (
     Clock,
-    DecisionTransaction,
     Scope,
     Store,
     T,
     Task,
     Transaction,
     find_campaign,
-    full,
     isolated,
     moment,
 )
@@ -125,7 +123,7 @@ class Decisions:
         """One decision. With ``ahead`` a choice that takes long is taken from these, or is `ChoiceNeeded`."""
         asked = _decision_keys(key, context, None, options)
 
-        def work(tx: DecisionTransaction) -> list[DecisionResult]:
+        def work(tx: Transaction) -> list[DecisionResult]:
             try:
                 return self.make(tx, campaign, asked, options, ahead=ahead).answers
             except BatchRefused as cut:
@@ -148,7 +146,7 @@ class Decisions:
 
     def make(
         self,
-        tx: DecisionTransaction,
+        tx: Transaction,
         campaign: str,
         asked: Sequence[DecisionKey],
         options: RequestOptions | None = None,
@@ -189,14 +187,14 @@ class Decisions:
             answers.append(_answer(made, self._names(tx, row, funds)))
         return Slice(answers, earlier)
 
-    def _funds(self, tx: DecisionTransaction, row: Campaign, batch: int | None) -> Funds:
+    def _funds(self, tx: Transaction, row: Campaign, batch: int | None) -> Funds:
         """The funds for a decision, or for the decisions of a batch: what may be made in several transactions, and
         undone, is paid by the campaign itself."""
         if row.settings.lease is None:
             return CampaignFunds(tx, self._sessions, row)
         return self._leases.for_deciding(tx, row) if batch is None else self._leases.for_batch(tx, row, batch)
 
-    def _names(self, tx: DecisionTransaction, row: Campaign, funds: Funds | None) -> Sequence[str]:
+    def _names(self, tx: Transaction, row: Campaign, funds: Funds | None) -> Sequence[str]:
         """The names of the campaign's arms."""
         session = None if funds is None else funds.session
         return (self._sessions.of(tx, row) if session is None else session).names
@@ -292,7 +290,7 @@ class Decisions:
         return Task(isolated(campaign, make), Scope(campaign, keys=[key for key, _ in some]))
 
     def _undo_task(self, campaign: str, asked: Sequence[DecisionKey], _: ChoicesAhead | None) -> Task[int]:
-        return Task(isolated(campaign, lambda tx: self._undo(full(tx), campaign, asked)), Scope(campaign))
+        return Task(isolated(campaign, lambda tx: self._undo(tx, campaign, asked)), Scope(campaign))
 
     def _undo(self, tx: Transaction, campaign: str, asked: Sequence[DecisionKey]) -> int:
         """Void what of a batch has been made, and free its keys; what other decisions hold, and leases have."""
@@ -356,7 +354,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _made(tx: DecisionTransaction, campaign: str, key: str, digest: str) -> DecisionRow | None:
+def _made(tx: Transaction, campaign: str, key: str, digest: str) -> DecisionRow | None:
     """The decision that was made under this key before, if any."""
     made = tx.decision_by_key(campaign, key)
     if made is not None and made.request_digest != digest:

@@ -14,16 +14,7 @@ from functools import partial
 from budgetbandits.service import ledger
 from budgetbandits.service.feedback import locked
 from budgetbandits.service.leases.leases import Leases
-from budgetbandits.service.stores.contract import (
-    Clock,
-    DecisionTransaction,
-    Scope,
-    Store,
-    Transaction,
-    find_campaign,
-    isolated,
-    moment,
-)
+from budgetbandits.service.stores.contract import Clock, Scope, Store, Transaction, find_campaign, isolated, moment
 from budgetbandits.service.stores.records import Campaign, Event
 
 EXPIRED_HOLDS_MAX = 500
@@ -82,7 +73,7 @@ class Expiry:
             due.setdefault(campaign, []).append(decision)
         return due
 
-    def _expire(self, tx: DecisionTransaction, campaign: str, decisions: Sequence[str]) -> tuple[str, int]:
+    def _expire(self, tx: Transaction, campaign: str, decisions: Sequence[str]) -> tuple[str, int]:
         """The campaign's name, and how many holds have expired."""
         row, count, now = find_campaign(tx, campaign), 0, moment(tx, self._clock)
         if row.settings.lease is not None:

@@ -32,10 +32,10 @@ from budgetbandits.service.request import BATCH_MAX
 from budgetbandits.service.shared_budgets.rules import uncapped
 from budgetbandits.service.stores.contract import (
     Clock,
-    DecisionTransaction,
     Scope,
     Store,
     Task,
+    Transaction,
     find_campaign,
     isolated,
     moment,
@@ -143,7 +143,7 @@ class Feedback:
         return Task(isolated(campaign, work), self._scope(campaign, [report.decision for report in some]))
 
     def _book_many(
-        self, tx: DecisionTransaction, reports: Sequence[FeedbackReport], campaign: str, seconds: float = math.inf
+        self, tx: Transaction, reports: Sequence[FeedbackReport], campaign: str, seconds: float = math.inf
     ) -> list[BookedFeedback | BudgetBanditsError]:
         """Book reports, one after the other; none after the first when the seconds are over."""
         results, end = list[BookedFeedback | BudgetBanditsError](), time.perf_counter() + seconds
@@ -156,7 +156,7 @@ class Feedback:
                 results.append(error)
         return results
 
-    def _book(self, tx: DecisionTransaction, report: FeedbackReport, campaign: str | None) -> BookedFeedback:
+    def _book(self, tx: Transaction, report: FeedbackReport, campaign: str | None) -> BookedFeedback:
         """Book a report; one that is refused is refused before anything is written."""
         funds, made = locked(tx, self._leases, report.decision, campaign)
         _check_not_archived(funds.row, made)
@@ -169,7 +169,7 @@ class Feedback:
 
     def _tell(
         self,
-        tx: DecisionTransaction,
+        tx: Transaction,
         funds: Funds,
         made: DecisionRow,
         reward: float | None,
@@ -210,7 +210,7 @@ class Feedback:
         return BookedFeedback(made.id, to_units(updated.hold.overrun), new_cost, refused)
 
     def _fail(
-        self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, cost: int | None, actor: str | None
+        self, tx: Transaction, funds: Funds, made: DecisionRow, cost: int | None, actor: str | None
     ) -> BookedFeedback:
         """There was no answer: settled with what it cost, and the arm cools down."""
         if made.reward is not None:
@@ -234,7 +234,7 @@ class Feedback:
         return BookedFeedback(made.id, to_units(hold.overrun), new_cost, failed=True)
 
     def _settled(
-        self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, cost: int
+        self, tx: Transaction, funds: Funds, made: DecisionRow, cost: int
     ) -> tuple[Funds, ledger.Account, ledger.Hold]:
         """The funds that pay what the decision cost, with the money and the hold after that."""
         if funds.row.settings.lease is not None:
@@ -258,7 +258,7 @@ class Feedback:
         self._store.write(*self.void_task(decision, campaign))
 
     def void_task(self, decision: str, campaign: str | None = None, actor: str | None = None) -> Task[None]:
-        def work(tx: DecisionTransaction) -> None:
+        def work(tx: Transaction) -> None:
             funds, made = locked(tx, self._leases, decision, campaign)
             _check_not_archived(funds.row, made)
             if made.hold.state == "voided":
@@ -282,7 +282,7 @@ class Feedback:
         return self._leases.scope(scope) if campaign in self._leases.leasing else scope
 
 
-def locked(tx: DecisionTransaction, leases: Leases, decision: str, campaign: str | None) -> tuple[Funds, DecisionRow]:
+def locked(tx: Transaction, leases: Leases, decision: str, campaign: str | None) -> tuple[Funds, DecisionRow]:
     """A decision and the funds its money is in, read so that neither can change before the transaction ends."""
     if not decision.isprintable():  # no id is so, and a database might not take it
         raise _no_decision(decision)

@@ -18,7 +18,7 @@ from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.session_cache import SessionCache
 from budgetbandits.service.shared_budgets.members import in_period, lapse, shared_left
 from budgetbandits.service.shared_budgets.rules import SharedBudget, capped
-from budgetbandits.service.stores.contract import DecisionTransaction
+from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
 from budgetbandits.validation import RequestOptions
 
@@ -39,7 +39,7 @@ class Funds(ABC):
     _shared_left: int | None = None
     """What the campaign's shared budget had left for the latest decision, if that was less than its own."""
 
-    def __init__(self, tx: DecisionTransaction, row: Campaign) -> None:
+    def __init__(self, tx: Transaction, row: Campaign) -> None:
         self._tx, self.row, self.session = tx, row, None
 
     def decide(
@@ -166,7 +166,7 @@ def time_of_decision(campaign: Campaign, shared: SharedBudget | None, now: float
 class CampaignFunds(Funds):
     """The campaign's own money; its row has been read and so is locked."""
 
-    def __init__(self, tx: DecisionTransaction, sessions: SessionCache, row: Campaign) -> None:
+    def __init__(self, tx: Transaction, sessions: SessionCache, row: Campaign) -> None:
         super().__init__(tx, row)
         self._sessions = sessions
 

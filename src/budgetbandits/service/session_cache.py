@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from budgetbandits.service.campaign_session import CampaignSession
 from budgetbandits.service.session_rows import arm_row, campaign_row, catch_up, changed_since, read_session
-from budgetbandits.service.stores.contract import DecisionTransaction, Store, find_campaign, full
+from budgetbandits.service.stores.contract import Store, Transaction, find_campaign
 from budgetbandits.service.stores.records import Campaign
 
 
@@ -25,7 +25,7 @@ class SessionCache:
         self._ids: dict[str, str] = {}
         """The ids of campaigns that were read ahead, by name and by id."""
 
-    def of(self, tx: DecisionTransaction, row: Campaign) -> CampaignSession:
+    def of(self, tx: Transaction, row: Campaign) -> CampaignSession:
         """The campaign's session as of this transaction, to look at: with what other servers have changed."""
         session = self.kept.get(row.id)
         if session is not None and session.tag == row.tag:
@@ -41,7 +41,7 @@ class SessionCache:
         """Have a campaign's session in memory before a transaction needs it: with very many arms that takes seconds, in
         which nobody else could write. Changes made meanwhile are caught up with by `of`."""
 
-        def work(tx: DecisionTransaction) -> tuple[Campaign, CampaignSession | None]:
+        def work(tx: Transaction) -> tuple[Campaign, CampaignSession | None]:
             row = find_campaign(tx, campaign)
             return row, None if row.id in self.kept else read_session(row, tx.arms(row.id))
 
@@ -62,11 +62,11 @@ class SessionCache:
         session = self.kept.get(self.id_of(campaign))
         return session is None or (session.by_request and segment not in session.segments)
 
-    def changing(self, tx: DecisionTransaction, row: Campaign) -> Change:
+    def changing(self, tx: Transaction, row: Campaign) -> Change:
         """Change the session in a ``with`` block; at its end the campaign and the changed arms are written."""
         return Change(self, tx, row)
 
-    def choosing(self, tx: DecisionTransaction, row: Campaign) -> Change:
+    def choosing(self, tx: Transaction, row: Campaign) -> Change:
         """Let the session choose in a ``with`` block. Most choices leave no trace; then only the money is written."""
         return _Choice(self, tx, row)
 
@@ -81,7 +81,7 @@ class Change:
     whole    whether all of it has changed, in such a way that every server must read it again
     """
 
-    def __init__(self, sessions: SessionCache, tx: DecisionTransaction, row: Campaign) -> None:
+    def __init__(self, sessions: SessionCache, tx: Transaction, row: Campaign) -> None:
         self.session = sessions.of(tx, row)
         self.row = row
         self.arms: Sequence[int] = ()
@@ -104,7 +104,7 @@ class Change:
             self.arms = [arm for arm in range(len(self.session.names)) if arm not in self.added]
         self.row = campaign_row(self.session, self.row, None if self.whole else [*self.arms, *self.added])
         if self.added:
-            full(self._tx).add_arms([arm_row(self.session, self.row, arm) for arm in self.added])
+            self._tx.add_arms([arm_row(self.session, self.row, arm) for arm in self.added])
         self._tx.save_arms([arm_row(self.session, self.row, arm) for arm in self.arms])
         self._tx.save_campaign(self.row)
 

@@ -116,48 +116,46 @@ def test_under_a_lease_a_postgres_decision_takes_two_round_trips_and_no_lock_of_
                     trips.clear()
                     made = await asyncio.gather(*(decided(one, engines[0], f"{count} {n}") for n in range(count)))
                     assert trips == [
-                        ["begin", "leases", "keys"],
-                        ["save lease", "add decisions", "add events", "commit"],
+                        ["BEGIN", "SELECT lease", "SELECT", "SELECT decision"],
+                        ["UPDATE lease", "WITH decision", "INSERT event", "COMMIT"],
                     ]
                     trips.clear()
                     told = [engines[0].feedback_task(FeedbackReport(each.decision, 1.0, 0.25), "ads") for each in made]
                     await asyncio.gather(*(one.perform(*task) for task in told))
-                    assert trips[0] == ["begin", "leases", "decisions"]
-                    saved = ["save decision", "drop pending"] * count
-                    assert trips[1] == ["save lease", *saved, "add events", "commit"]
+                    assert trips[0] == ["BEGIN", "SELECT lease", "SELECT", "SELECT decision"]
+                    saved = ["UPDATE decision", "DELETE pending_decision"] * count
+                    assert trips[1] == ["UPDATE lease", *saved, "INSERT event", "COMMIT"]
                     assert len(trips) == 2
                 made = await decided(one, engines[0], "told elsewhere")
                 await two.perform(*engines[1].feedback_task(FeedbackReport(made.decision, 1.0, 0.25), "ads"))
                 trips.clear()
                 await decided(one, engines[0], "hears of it")
-                assert [trip[0] for trip in trips] == ["begin", "lease events", "save lease"]
+                assert [trip[0] for trip in trips] == ["BEGIN", "SELECT event", "UPDATE lease"]
 
         asyncio.run(play())
         assert verify(one, "ads") == []
 
 
-def test_a_postgres_campaign_without_a_lease_is_served_by_the_event_loop_too(postgres, trips, monkeypatch):
-    """Paused, or near the end of its money: only the first request after the lease has ended needs a thread."""
+def test_a_postgres_campaign_without_a_lease_is_locked_at_once(postgres, trips):
+    """Paused, or near the end of its money: only the first request after the lease has ended is run twice."""
     with postgres() as store:
-        engine, threads, submit = DecisionService(store), [], store.submit
+        engine = DecisionService(store)
         engine.create("ads", "bts", 100.0, ARMS, lease=5.0, lease_seconds=600.0)
-        monkeypatch.setattr(store, "submit", lambda *task: threads.append(task) or submit(*task))
 
         async def play():
             made = [await decided(store, engine, f"{number}") for number in range(2)]
             await asyncio.to_thread(engine.set_status, "ads", "paused")
             for number in range(4):
                 if number == 1:
-                    threads.clear()
                     trips.clear()
                 with pytest.raises(HoldRefused, match="paused"):
                     await store.perform(*engine.decision_task("ads", f"refused {number}"))
-            assert trips[0] == ["begin", "campaign", "all leases", "keys"]
+            assert trips[0] == ["BEGIN", "SELECT campaign", "SELECT lease", "SELECT", "SELECT decision"]
             await asyncio.gather(
                 store.perform(*engine.feedback_task(FeedbackReport(made[0].decision, 1.0, 0.25), "ads")),
                 *(store.perform(*engine.decision_task("ads", f"{number}")) for number in range(2)),
             )
-            assert threads == []
+            assert [trip[1] for trip in trips if trip[0] == "BEGIN"] == ["SELECT campaign"] * 4
 
         asyncio.run(play())
         assert engine.account("ads").spent == 250_000
@@ -168,10 +166,7 @@ def test_servers_with_leases_on_one_postgres_never_wait_in_a_circle(postgres, mo
     """Leases are merged and ended all the time, by both."""
     from psycopg.errors import DeadlockDetected
 
-    from budgetbandits.service.stores import postgres_pipeline
-
-    seen, failed = [], postgres_pipeline._failed
-    monkeypatch.setattr(postgres_pipeline, "_failed", lambda results: seen.append(failed(results)) or seen[-1])
+    seen = []
     with postgres() as one, postgres() as two:
         writer = type(one._writers[0])
         again = writer.is_retryable

@@ -23,6 +23,7 @@ from budgetbandits.service.service import DecisionService
 from budgetbandits.service.stores.contract import Scope
 from budgetbandits.service.stores.records import ArmRow, Campaign, CampaignSettings, DecisionRow, Event, Key, Lease
 from budgetbandits.service.stores.sqlite import SQLiteStore
+from budgetbandits.service.stores.work_queue import WorkItem
 from budgetbandits.terms import Terms
 from stores import STORES, all_decisions, all_events, in_threads
 
@@ -289,7 +290,7 @@ def test_a_writer_outlives_a_rollback_that_fails(filled):
     with pytest.raises(StoreError, match="cannot write"):
         filled.submit(raising(True)).result(10.0)
     for writer in writers:  # each of them may have been the one
-        assert writer.run([(raising(False), Future())])[0][2] is None
+        assert writer.run([WorkItem(raising(False), Future())])[0][2] is None
     assert number_of(filled.read(lambda tx: tx.campaign("c1"))) == number_of(ONE) + len(writers)
 
 
@@ -476,7 +477,7 @@ def test_a_postgres_that_drops_its_connections_is_found_again(tmp_path):
 
         def cut_off(tx):
             tx.save_campaign(numbered(ONE, 8))
-            tx.ask("SELECT pg_terminate_backend(pg_backend_pid())")
+            tx.ask("SELECT pg_terminate_backend(pg_backend_pid())").fetchone()
 
         with pytest.raises(StoreError, match="nothing was decided"):
             store.write(cut_off)
@@ -495,25 +496,14 @@ def test_postgres_waits_for_the_disk_whatever_it_is_set_to(tmp_path):
 def test_postgres_transactions_are_as_the_service_relies_on_whatever_it_is_set_to(tmp_path, level):
     """Whoever waits for a campaign goes on with what it is by then, which stricter levels refuse."""
     with STORES["postgres"](tmp_path) as opener:
-        from budgetbandits.service.stores.postgres_pipeline import Pipeline
-
         set_to = f"-cdefault_transaction_isolation%3D{level.replace(' ', '%5C%20')}%20-cextra_float_digits%3D-9"
         url = f"{opener.keywords['url']}%20{set_to}"
         shows = "SHOW transaction_isolation", "SELECT 0.1::float8 + 0.2::float8"
 
-        async def in_loop():
-            connection = await Pipeline.open(url, {"begin": "BEGIN", **{text: text for text in shows}})
-            try:
-                _, *rows = await connection.run([("begin", ()), *((text, ()) for text in shows)])
-                return [row for [row] in rows]
-            finally:
-                connection.close()
-
         with opener.func(url) as store:
-            seen = [store.write(lambda tx: [tx.ask(text).fetchone() for text in shows]), asyncio.run(in_loop())]
-            seen.append(store.read(lambda tx: [tx.ask(text).fetchone() for text in shows]))
+            seen = [run(lambda tx: [tx.ask(text).fetchone() for text in shows]) for run in (store.write, store.read)]
             exact = (0.1 + 0.2,)  # every digit comes through
-            assert seen == [[("read committed",), exact]] * 2 + [[("repeatable read",), exact]]
+            assert seen == [[("read committed",), exact], [("repeatable read",), exact]]
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
@@ -754,15 +744,17 @@ def test_a_postgres_commit_that_is_cut_off_is_not_said_to_be_undone(tmp_path, mo
     with STORES["postgres"](tmp_path) as opener, opener() as store:
         import psycopg
 
+        from budgetbandits.service.stores.postgres_pipeline import Pipeline
+
         store.write(lambda tx: tx.add_campaign(ONE))
-        commit = psycopg.Connection.commit
+        commit = Pipeline.commit
 
         def cut_off(connection):
             commit(connection)
             connection.close()
             raise psycopg.OperationalError("gone")
 
-        monkeypatch.setattr("psycopg.Connection.commit", cut_off)
+        monkeypatch.setattr(Pipeline, "commit", cut_off)
         with pytest.raises(OutcomeUnknown, match="may have been done, or not; ask again"):
             store.write(raising(False), Scope("c1"))
         monkeypatch.undo()
@@ -852,13 +844,13 @@ def test_a_postgres_decision_takes_two_round_trips_and_many_at_once_no_more(post
                 trips.clear()
                 made = await decide(count, count)
                 assert len(trips) == 2
-                assert trips[1].count("add decisions") == trips[1].count("save money") == 1
+                assert trips[1].count("WITH decision") == trips[1].count("UPDATE campaign") == 1
                 trips.clear()
                 told = [engine.feedback_task(FeedbackReport(each.decision, 1.0, 0.25), campaign) for each in made]
                 await asyncio.gather(*(store.perform(*task) for task in told))
                 assert len(trips) == 2
-                assert trips[1].count("save decision") == count
-                assert trips[1].count("save campaign") == 1
+                assert trips[1].count("UPDATE decision") == count
+                assert trips[1].count("UPDATE campaign") == 1
 
         asyncio.run(play())
         assert verify(store, campaign) == []
@@ -884,7 +876,7 @@ def test_clients_of_a_postgres_server_come_to_share_their_commits(postgres, trip
 
         asyncio.run(play())
         assert (
-            25 <= sum(trip[-1] == "commit" for trip in trips) <= 30
+            25 <= sum(trip[-1] == "COMMIT" for trip in trips) <= 30
         )  # and 50 if the first of them went by itself ever after
 
 
@@ -902,7 +894,7 @@ def test_feedback_to_a_postgres_server_that_has_fallen_behind_takes_one_round_tr
             await asyncio.gather(*(store.perform(*task) for task in told))
 
         asyncio.run(play())
-        assert [len(trips), trips[1], trips[2][-1]] == [3, ["arm"], "commit"]
+        assert [len(trips), trips[1], trips[2][-1]] == [3, ["SELECT arm"], "COMMIT"]
         assert verify(store, campaign) == []
 
 

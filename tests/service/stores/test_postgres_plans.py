@@ -100,10 +100,11 @@ def scans(plan):
 
 def plans(tx, statement, values):
     """For these values, and for any."""
-    yield tx._connection.execute("EXPLAIN (FORMAT JSON) " + statement.replace("?", "%s"), values).fetchone()[0]
-    numbers = iter(range(1, len(values) + 1))
+    from budgetbandits.service.stores.postgres_pipeline import numbered
+
+    yield tx._connection.execute("EXPLAIN (FORMAT JSON) " + numbered(statement), values).fetchone()[0]
     tx._connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
-    tx._connection.execute("PREPARE asked AS " + re.sub(r"\?", lambda _: f"${next(numbers)}", statement))
+    tx._connection.execute("PREPARE asked AS " + numbered(statement))
     given = ", ".join(["%s"] * len(values))
     execute = f"EXPLAIN (FORMAT JSON) EXECUTE asked{f' ({given})' if values else ''}"
     from psycopg import ClientCursor

@@ -126,7 +126,7 @@ def test_a_members_decision_takes_two_round_trips_in_postgres(postgres, trips):
                 trips.clear()
                 made = await decide(count, count)
                 assert len(trips) == 2
-                assert trips[0].count("shared budget") == trips[1].count("save shared budget") == 1
+                assert trips[0].count("SELECT shared_budget") == trips[1].count("UPDATE shared_budget") == 1
                 told = [engine.feedback_task(FeedbackReport(each.decision, 1.0, 0.25), campaign) for each in made]
                 await asyncio.gather(*(store.perform(*task) for task in told))
                 assert len(trips) == 4

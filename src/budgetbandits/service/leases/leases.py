@@ -11,7 +11,7 @@ a cost may become an overrun, which ends all of them; when the campaign's own mo
 none of these matter: a server that finds that its lease has ended goes the ordinary way.
 
 Locks are taken in one order, the campaign and then leases by their ids. A transaction that has a lease alone never asks
-for the campaign: it gives up (`NeedsFullTransaction`) and is run again in one that has the campaign first.
+for the campaign: it gives up (`CampaignNeeded`) and is run again in one that has the campaign first.
 """
 
 from __future__ import annotations
@@ -31,15 +31,7 @@ from budgetbandits.service.request import ResolvedRequest
 from budgetbandits.service.session_cache import SessionCache
 from budgetbandits.service.shared_budgets.members import lapse, shared_for_deciding, shared_left, spendable
 from budgetbandits.service.shared_budgets.rules import capped
-from budgetbandits.service.stores.contract import (
-    Clock,
-    DecisionTransaction,
-    NeedsFullTransaction,
-    Scope,
-    find_campaign,
-    full,
-    moment,
-)
+from budgetbandits.service.stores.contract import CampaignNeeded, Clock, Scope, Transaction, find_campaign, moment
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event, Lease, LeaseEvent, copied
 from budgetbandits.validation import RequestOptions
 
@@ -72,7 +64,7 @@ class LeaseFunds(Funds):
     """A lease's money; its row has been read and so is locked. ``own`` is what this server knows under it, if it is its
     own."""
 
-    def __init__(self, tx: DecisionTransaction, row: Campaign, lease: Lease, own: OwnLease | None) -> None:
+    def __init__(self, tx: Transaction, row: Campaign, lease: Lease, own: OwnLease | None) -> None:
         super().__init__(tx, row)
         self.lease = lease
         self.lease_id = lease.id
@@ -130,12 +122,12 @@ class LeaseFunds(Funds):
             self.add_event(cost)
 
 
-def add_lease_event(tx: DecisionTransaction, lease: Lease, event: Event, new: bool = False) -> Lease:
+def add_lease_event(tx: Transaction, lease: Lease, event: Event, new: bool = False) -> Lease:
     """Write an event of a lease, and the lease as it is after it, which is returned."""
     lease = copied(lease)
     lease.lease_seq, lease.digest = lease.lease_seq + 1, digest(lease.digest, event)
     event.lease, event.lease_seq = lease.id, lease.lease_seq
-    (full(tx).add_lease if new else tx.save_lease)(lease)
+    (tx.add_lease if new else tx.save_lease)(lease)
     tx.add_event(event)
     return lease
 
@@ -171,12 +163,12 @@ class Leases:
         """A campaign's row, of which only what never changes is true, for a transaction that has leases alone."""
         row = self.leasing.get(campaign)
         if row is None:
-            raise NeedsFullTransaction
+            raise CampaignNeeded
         return row
 
     # --- which funds ---------------------------------------------------------------------------------------------
 
-    def of_decision(self, tx: DecisionTransaction, row: Campaign, made: DecisionRow) -> Funds:
+    def of_decision(self, tx: Transaction, row: Campaign, made: DecisionRow) -> Funds:
         """The funds that a decision's hold is in."""
         self.leasing[row.id] = self.leasing[row.name] = row
         lease = None
@@ -187,18 +179,18 @@ class Leases:
         if lease is not None:
             return LeaseFunds(tx, row, lease, self._own_lease(lease))
         if tx.leases_alone:
-            raise NeedsFullTransaction
+            raise CampaignNeeded
         return CampaignFunds(tx, self.sessions, row)
 
-    def for_cost(self, tx: DecisionTransaction, funds: Funds, made: DecisionRow, cost: int) -> Funds:
+    def for_cost(self, tx: Transaction, funds: Funds, made: DecisionRow, cost: int) -> Funds:
         """The funds that a cost is booked in: one that may be an overrun, and freeze the campaign, ends all leases."""
         if made.hold.state == "pending" and funds.pays(made, cost):
             return funds
         if tx.leases_alone:
-            raise NeedsFullTransaction
+            raise CampaignNeeded
         return CampaignFunds(tx, self.sessions, self.recalled(tx, find_campaign(tx, made.campaign)))
 
-    def alone(self, tx: DecisionTransaction, row: Campaign) -> LeaseFunds:
+    def alone(self, tx: Transaction, row: Campaign) -> LeaseFunds:
         """The lease of this server, if a decision can be made under it as it is."""
         held = self._held.get(row.id)
         lease = None if held is None else tx.lease(held.lease)
@@ -206,10 +198,10 @@ class Leases:
         if funds is None:
             if lease is None and self._held.get(row.id) is held:
                 self._held.pop(row.id, None)  # it has ended: from now on the campaign is asked at once
-            raise NeedsFullTransaction
+            raise CampaignNeeded
         return funds
 
-    def for_deciding(self, tx: DecisionTransaction, row: Campaign) -> Funds:
+    def for_deciding(self, tx: Transaction, row: Campaign) -> Funds:
         """The funds that a new decision is paid from: a lease if there can be one, or else the campaign."""
         wanted = row.settings.lease
         if wanted is None or row.account.status != "active":
@@ -234,17 +226,17 @@ class Leases:
             return LeaseFunds(tx, row, lease, self._own_lease(lease))
         return self._own_money(tx, row, others)
 
-    def for_batch(self, tx: DecisionTransaction, row: Campaign, count: int) -> Funds:
+    def for_batch(self, tx: Transaction, row: Campaign, count: int) -> Funds:
         """The campaign's own funds, for ``count`` new decisions."""
         if row.account.status != "active":
             return CampaignFunds(tx, self.sessions, row)
         return self._own_money(tx, row, self._in_the_way(tx, row, count * self.sessions.of(tx, row).largest_cap))
 
-    def _in_the_way(self, tx: DecisionTransaction, row: Campaign, needed: int) -> list[Lease]:
+    def _in_the_way(self, tx: Transaction, row: Campaign, needed: int) -> list[Lease]:
         """All leases, if the campaign itself has less than what is needed."""
         return tx.leases(row.id) if row.account.leased and spendable(tx, row).left < needed else []
 
-    def _own_money(self, tx: DecisionTransaction, row: Campaign, others: Sequence[Lease]) -> CampaignFunds:
+    def _own_money(self, tx: Transaction, row: Campaign, others: Sequence[Lease]) -> CampaignFunds:
         """The campaign's own funds when these leases have ended."""
         # to choose from what fits the campaign's own money would choose the cheap arms for being cheap; but if no arm
         # could be paid even so, this is refused, and then nothing should have been written
@@ -257,7 +249,7 @@ class Leases:
         held = self._held.get(lease.campaign)
         return held if held is not None and held.lease == lease.id else None
 
-    def _ready(self, tx: DecisionTransaction, row: Campaign, lease: Lease | None) -> LeaseFunds | None:
+    def _ready(self, tx: Transaction, row: Campaign, lease: Lease | None) -> LeaseFunds | None:
         """The funds of a lease of this server's; None if it has ended or must be merged first."""
         held = None if lease is None else self._own_lease(lease)
         if lease is None or held is None or lease.account.left < held.session.largest_cap:
@@ -272,9 +264,7 @@ class Leases:
 
     # --- taken, merged, ended: the campaign is locked ------------------------------------------------------------
 
-    def _renewed(
-        self, tx: DecisionTransaction, row: Campaign, lease: Lease | None, free: int
-    ) -> tuple[Campaign, Lease]:
+    def _renewed(self, tx: Transaction, row: Campaign, lease: Lease | None, free: int) -> tuple[Campaign, Lease]:
         """The lease merged, or a new one, with so much to decide with; knowing what the campaign knows."""
         now = moment(tx, self._clock)
         if lease is None:
@@ -297,29 +287,29 @@ class Leases:
         self._held[row.id] = OwnLease(lease.id, session, lease.lease_seq, account)
         return row, lease
 
-    def recalled(self, tx: DecisionTransaction, row: Campaign) -> Campaign:
+    def recalled(self, tx: Transaction, row: Campaign) -> Campaign:
         """The campaign when all its leases have ended."""
         return self._end_all(tx, row, tx.leases(row.id)) if row.settings.lease is not None else row
 
-    def end_due(self, tx: DecisionTransaction, row: Campaign, now: float) -> None:
+    def end_due(self, tx: Transaction, row: Campaign, now: float) -> None:
         """End the leases of a campaign whose time is over."""
         self._end_all(tx, row, [lease for lease in tx.leases(row.id) if lease.expires_at <= now])
 
-    def _end_all(self, tx: DecisionTransaction, row: Campaign, leases: Iterable[Lease]) -> Campaign:
+    def _end_all(self, tx: Transaction, row: Campaign, leases: Iterable[Lease]) -> Campaign:
         for lease in leases:
             row = self._end(tx, row, lease)
         return row
 
-    def _end(self, tx: DecisionTransaction, row: Campaign, lease: Lease) -> Campaign:
+    def _end(self, tx: Transaction, row: Campaign, lease: Lease) -> Campaign:
         before, now = row, moment(tx, self._clock)
         row = self._learn(tx, row.with_money(lending.give_back(row.account, lease.account)), lease)
         add_lease_event(tx, lease, Event(row.id, "returned", now, amount=0))
         if _ahead(row, lease, now):
             lapse(tx, before, row.account, now, math.inf)
-        full(tx).drop_lease(lease.id)
+        tx.drop_lease(lease.id)
         return row
 
-    def _learn(self, tx: DecisionTransaction, row: Campaign, lease: Lease) -> Campaign:
+    def _learn(self, tx: Transaction, row: Campaign, lease: Lease) -> Campaign:
         """The campaign when it has learned what was reported under the lease since it was merged, and is written."""
         events = tx.lease_events(lease.id, lease.merged_seq)
         with self.sessions.changing(tx, row) as change:
@@ -365,7 +355,7 @@ def learn_all(session: CampaignSession, events: Iterable[LeaseEvent]) -> list[in
     return sorted(arms.union(session.learner.changed_since(before)))
 
 
-def _catch_up(tx: DecisionTransaction, held: OwnLease, lease: Lease) -> bool:
+def _catch_up(tx: Transaction, held: OwnLease, lease: Lease) -> bool:
     """Learn what was reported to other servers under this lease; False if what is known here is nothing that was
     committed."""
     events, tag = tx.lease_events(lease.id, held.lease_seq), held.session.tag

@@ -20,22 +20,22 @@ from budgetbandits.service import ledger
 from budgetbandits.service.grants import read_grants
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.shared_budgets.rules import SharedBudget, capped
-from budgetbandits.service.stores.contract import DecisionTransaction, Transaction
+from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.service.stores.records import Campaign, Event, SharedEventKind
 
 
-def shared_left(tx: DecisionTransaction, row: Campaign) -> int | None:
+def shared_left(tx: Transaction, row: Campaign) -> int | None:
     """What the shared budget has left for this campaign, if that is less than its own; None for most campaigns."""
     shared = tx.shared_of(row)
     return None if shared is None or shared.account.left >= row.account.left else shared.account.left
 
 
-def spendable(tx: DecisionTransaction, row: Campaign) -> Account:
+def spendable(tx: Transaction, row: Campaign) -> Account:
     """A campaign's account with no more left than its shared budget has."""
     return capped(row.account, shared_left(tx, row))
 
 
-def shared_for_deciding(tx: DecisionTransaction, row: Campaign, now: float) -> SharedBudget | None:
+def shared_for_deciding(tx: Transaction, row: Campaign, now: float) -> SharedBudget | None:
     """The shared budget of a campaign that is to decide: open, and renewed if a new period has begun."""
     shared = tx.shared_of(row)
     if shared is None:
@@ -44,7 +44,7 @@ def shared_for_deciding(tx: DecisionTransaction, row: Campaign, now: float) -> S
     return in_period(tx, shared, now)
 
 
-def in_period(tx: DecisionTransaction, shared: SharedBudget, now: float) -> SharedBudget:
+def in_period(tx: Transaction, shared: SharedBudget, now: float) -> SharedBudget:
     """A shared budget that is to be changed, in the period that has begun, if one has since its latest."""
     name = repr(shared.name)
     reset = f"shared-budget reset-clock {name}"
@@ -58,7 +58,7 @@ def in_period(tx: DecisionTransaction, shared: SharedBudget, now: float) -> Shar
     return renewed
 
 
-def lapse(tx: DecisionTransaction, before: Campaign, account: Account, now: float, created_at: float) -> None:
+def lapse(tx: Transaction, before: Campaign, account: Account, now: float, created_at: float) -> None:
     """Take back from the shared budget what a decision of that time has just given back, if it is of an earlier period
     and lapses with it, or was granted too early; ``account`` is the campaign's money after that."""
     freed = before.account.taken - account.taken

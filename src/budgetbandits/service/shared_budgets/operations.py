@@ -21,15 +21,7 @@ from budgetbandits.service.ledger import Account, to_micros, to_units
 from budgetbandits.service.names import checked_campaign_name, normal
 from budgetbandits.service.shared_budgets.members import in_period, set_back
 from budgetbandits.service.shared_budgets.rules import TERM_NAMES, SharedBudget, SharedSettings
-from budgetbandits.service.stores.contract import (
-    Clock,
-    Scope,
-    Store,
-    Transaction,
-    find_campaign,
-    isolated,
-    moment,
-)
+from budgetbandits.service.stores.contract import Clock, Scope, Store, Transaction, find_campaign, isolated, moment
 from budgetbandits.service.stores.records import Campaign, Event
 from budgetbandits.terms import MONEY, Terms
 

@@ -1,11 +1,11 @@
 """Where campaigns are kept: SQLite for one host, PostgreSQL for many.
 
-Read `contract` first: a store, and the two kinds of transaction; then `records`, the rows. `sql/` has the statements
-that both databases share, `schema` and `migrations/` the tables. `group_commit` runs waiting work in one transaction
-and writes each changed row once at its end. SQLite needs nothing else. PostgreSQL has two ways to write.
-`postgres` writes from threads, statement by statement. `postgres_async` writes from an event loop, in two round trips
-(`postgres_pipeline`): the first reads and locks the rows, the work is done on them in memory (`preload`), and the
-second writes what has changed. `postgres_session` has the settings and errors of a connection.
+Read `contract` first: a store and a transaction; then `records`, the rows. `sql/` has the statements that both
+databases share, `schema` and `migrations/` the tables. Work waits in a `work_queue`. `group_commit` runs what waits in
+one transaction and writes each changed row once at its end. SQLite needs nothing else. On PostgreSQL an event loop
+gathers groups for the writers' threads (`loop_groups`). What a group is about is read in one round trip
+(`postgres_transaction`), and what it has changed is written in another (`postgres_pipeline`). `postgres_session` has
+the settings and errors of a connection.
 
 From outside: `open_store`, `contract`, `records`, and the types of results in `sql.dashboard` and `sql.rollups`.
 """

@@ -4,9 +4,6 @@ The rules of money live in `ledger` and nowhere else. A store reads a campaign's
 before the transaction ends, and writes the rows it is given. It has one rule of its own, the database's CHECK that
 spent + held + leased never exceeds the budget. Everything in a transaction is durable when `Store.write` returns, or
 none of it happened.
-
-There are two contracts for a transaction. `DecisionTransaction` is what decisions and their feedback call; PostgreSQL
-also offers it over rows that were read in one round trip. `Transaction` is everything.
 """
 
 from __future__ import annotations
@@ -36,7 +33,7 @@ class Scope(NamedTuple):
 
     Work about the same campaign may share a transaction, and a store may read all this beforehand, at once. If
     ``lease`` is not None the campaign, which is named by its id, leases; it is the lease that decisions would be made
-    under, if any. Such work may be run in a transaction that has leases alone (`DecisionTransaction.leases_alone`).
+    under, if any. Such work may be run in a transaction that has leases alone (`Transaction.leases_alone`).
     """
 
     campaign: str = ""
@@ -51,12 +48,15 @@ ANSWERS_KEPT = 100
 """How many answers to operators a campaign keeps: an answer has a line for each of its arms."""
 
 
-class NeedsFullTransaction(Exception):
-    """This work is not for a transaction over rows that were read beforehand."""
+class CampaignNeeded(Exception):
+    """Work in a transaction that has leases alone needs the campaign, which must be locked before them.
+
+    It is run again in a transaction that may read campaigns.
+    """
 
 
-class DecisionTransaction(ABC):
-    """Rows that decisions and their feedback read and write.
+class Transaction(ABC):
+    """The rows of a store, to be read and written.
 
     Reading a campaign keeps others from changing it until the end, and then its shared budget, if it has one. So does
     reading a lease. Work that needs both reads the campaign first, and leases in the order of their ids.
@@ -65,8 +65,7 @@ class DecisionTransaction(ABC):
     """
 
     leases_alone = False
-    """Whether this transaction may read leases but no campaign; work that needs one raises `NeedsFullTransaction`,
-    and is run again in a transaction that may."""
+    """Whether this transaction may read leases but no campaign: to ask for one is `CampaignNeeded`."""
 
     def now(self) -> float:
         """The time of all who share the store, in seconds since 1970."""
@@ -151,10 +150,6 @@ class DecisionTransaction(ABC):
     @abstractmethod
     def write_heartbeat(self, now: float) -> None:
         """Write something that nobody reads."""
-
-
-class Transaction(DecisionTransaction):
-    """Everything that can be read and written."""
 
     @abstractmethod
     def rollups(self) -> Rollups:
@@ -315,16 +310,6 @@ class Transaction(DecisionTransaction):
         """The number of the latest of the campaign's own events; a lease's count if they are milestones."""
 
 
-AnyTransaction = TypeVar("AnyTransaction", bound=DecisionTransaction)
-
-
-def full(transaction: DecisionTransaction) -> Transaction:
-    """This transaction, if it can do everything; otherwise the work is run again in one that can."""
-    if not isinstance(transaction, Transaction):
-        raise NeedsFullTransaction
-    return transaction
-
-
 class PoolLoad(NamedTuple):
     """Connections that a store keeps for one purpose, and the work that waits for them."""
 
@@ -361,7 +346,7 @@ class Store(ABC):
         """`submit`, and wait for its answer."""
         return self.submit(work, scope).result()
 
-    async def perform(self, work: Callable[[DecisionTransaction], T], scope: Scope = NO_SCOPE) -> T:
+    async def perform(self, work: Callable[[Transaction], T], scope: Scope = NO_SCOPE) -> T:
         """`submit` for an event loop; all calls come from one loop."""
         return await asyncio.wrap_future(self.submit(work, scope))
 
@@ -387,7 +372,7 @@ class Store(ABC):
         self.close()
 
 
-def find_campaign(transaction: DecisionTransaction, campaign: str) -> Campaign:
+def find_campaign(transaction: Transaction, campaign: str) -> Campaign:
     """A campaign by its id or its name, or the error that there is none."""
     # no id or name is otherwise, and a database might not take it
     row = transaction.campaign(campaign) if campaign.isprintable() else None
@@ -402,7 +387,7 @@ Clock = Callable[[], float]
 """Seconds since 1970."""
 
 
-def moment(tx: DecisionTransaction, clock: Clock | None) -> float:
+def moment(tx: Transaction, clock: Clock | None) -> float:
     """The time: by this clock, or by the store's if there is none. On PostgreSQL that is the database's, which all
     servers share; on SQLite that of the only host."""
     return tx.now() if clock is None else clock()
@@ -412,7 +397,7 @@ class Task(NamedTuple, Generic[T]):
     """Work in a transaction, and what it is about: the arguments of `Store.write`, `submit` and `perform`, so that an
     operation is the same for callers that wait and for those that do not."""
 
-    work: Callable[[DecisionTransaction], T]
+    work: Callable[[Transaction], T]
     scope: Scope
 
 
@@ -420,10 +405,10 @@ UNREADABLE = (LookupError, ArithmeticError, TypeError, ValueError, AttributeErro
 """Errors that come of reading a damaged row."""
 
 
-def isolated(campaign: str | None, work: Callable[[AnyTransaction], T]) -> Callable[[AnyTransaction], T]:
+def isolated(campaign: str | None, work: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
     """The work, with errors that name the campaign if its rows are damaged."""
 
-    def run(tx: AnyTransaction) -> T:
+    def run(tx: Transaction) -> T:
         try:
             return work(tx)
         except BudgetBanditsError:

@@ -10,24 +10,18 @@ If one item fails after it has written something, which is rare, all are rolled 
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import math
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import Future, InvalidStateError
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from budgetbandits.errors import StoreError
 from budgetbandits.service.shared_budgets.rules import SharedBudget
-from budgetbandits.service.stores.contract import Transaction
-from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, Event
+from budgetbandits.service.stores.records import ArmRow, Campaign, DecisionRow, Event, Lease
 from budgetbandits.service.stores.sql.core import SqlTransaction
-
-GROUP_MAX = 64
-"""Items of work that may share a commit."""
+from budgetbandits.service.stores.work_queue import Answers, WorkItem, WorkQueue, deliver
 
 GROUP_SECONDS = 0.005
 """Seconds after which an event loop runs no further item of a group: it has others to serve."""
@@ -37,10 +31,6 @@ TRIES_MAX = 5
 
 OPEN_DECISIONS_MAX = 10_000
 """Open decisions that are kept; the oldest leaves first."""
-
-Answerable = Future[Any] | asyncio.Future[Any]
-WorkItem = tuple[Callable[[Transaction], Any], Answerable]
-Answers = list[tuple[Answerable, Any, BaseException | None]]
 
 
 class RowCache:
@@ -55,14 +45,21 @@ class RowCache:
         self.decisions: dict[str, DecisionRow] = {}
         self.unwritten = UnwrittenRows()
         self.leases_read = False
-        """In PostgreSQL: whether this transaction may have locked a lease."""
+        """In PostgreSQL alone, as are these: whether this transaction may have locked a lease ..."""
+        self.leases: dict[str, Lease | None] | None = None
+        """... the leases that it has locked beforehand, and ids of those that have ended ..."""
+        self.decisions_by_key: dict[tuple[str, str], DecisionRow | None] = {}
+        """... decisions by campaign and key, and keys without one ..."""
+        self.now: float | None = None
+        """... and the database's time when the rows were locked."""
 
     def clear(self) -> None:
         self.campaigns.clear()
         self.shared.clear()
         self.decisions.clear()
         self.unwritten = UnwrittenRows()
-        self.leases_read = False
+        self.leases_read, self.leases, self.now = False, None, None
+        self.decisions_by_key.clear()
 
 
 class UnwrittenRows:
@@ -78,6 +75,12 @@ class UnwrittenRows:
         """The names of shared budgets whose money has changed."""
         self.arms: dict[tuple[str, int], ArmRow] = {}
         self.events: list[Event] = []
+        self.leases: dict[str, Lease] = {}
+        """In PostgreSQL alone, as are these: leases that have changed ..."""
+        self.new_decisions: dict[str, DecisionRow] = {}
+        """... decisions that have been made ..."""
+        self.decisions: dict[str, DecisionRow] = {}
+        """... and those that have changed."""
 
 
 class CachedTransaction(SqlTransaction):
@@ -216,58 +219,6 @@ class CachedTransaction(SqlTransaction):
         return campaign
 
 
-class WorkQueue:
-    """Items of work that wait, by campaign. Writers share one queue.
-
-    A group is about one campaign, and one writer at a time has it: items that come meanwhile wait to go together.
-    """
-
-    def __init__(self) -> None:
-        self._items: dict[Hashable, list[WorkItem]] = {}
-        """The longest wait comes first."""
-        self._taken: set[Hashable] = set()
-        self._changed = threading.Condition()
-        self._over = False
-
-    def put(self, item: WorkItem, scope: Hashable) -> None:
-        with self._changed:
-            self._items.setdefault(scope, []).append(item)
-            if scope not in self._taken:
-                self._changed.notify()
-
-    def take(self) -> tuple[Hashable, list[WorkItem]] | None:
-        """The next group and its campaign, which are the caller's until `done`; None after `stop`."""
-        with self._changed:
-            while True:
-                for scope, items in self._items.items():
-                    if scope not in self._taken:
-                        del self._items[scope]
-                        if len(items) > GROUP_MAX:
-                            self._items[scope] = items[GROUP_MAX:]
-                        self._taken.add(scope)
-                        return scope, items[:GROUP_MAX]
-                if self._over:  # the rest is taken by the writer of its campaign
-                    return None
-                self._changed.wait()
-
-    def done(self, scope: Hashable) -> None:
-        with self._changed:
-            self._taken.discard(scope)
-            if scope in self._items:
-                self._changed.notify()
-
-    def load(self) -> tuple[int, int]:
-        """How many writers are busy, and how many items wait."""
-        with self._changed:
-            return len(self._taken), sum(map(len, self._items.values()))
-
-    def stop(self) -> None:
-        """Nothing more will be put in."""
-        with self._changed:
-            self._over = True
-            self._changed.notify_all()
-
-
 class GroupWriter(ABC):
     """A connection that one thread writes on, group after group; a database supplies how."""
 
@@ -275,8 +226,6 @@ class GroupWriter(ABC):
     """Errors of the database."""
     broken: ClassVar[type[Exception] | tuple[type[Exception], ...]]
     """Those of them that no item causes: the disk is full, or the connection is lost."""
-
-    transaction_type: ClassVar[type[CachedTransaction]]
 
     def __init__(self, name: str, queue: WorkQueue, connection: Any = None) -> None:
         self._queue = queue
@@ -288,7 +237,12 @@ class GroupWriter(ABC):
         self._thread.start()
 
     @abstractmethod
-    def begin(self) -> None: ...
+    def begin(self, group: Sequence[WorkItem]) -> None:
+        """Begin a transaction for this group; what its items are about may be read at once."""
+
+    @abstractmethod
+    def transaction(self) -> CachedTransaction:
+        """The transaction that has begun, for one item."""
 
     @abstractmethod
     def commit(self) -> None: ...
@@ -317,21 +271,21 @@ class GroupWriter(ABC):
                     answers = self.run(group)
             except Exception as error:  # rolling back failed, say: others wait, and more will come
                 failure = self.failure(error)
-                answers = [(future, None, failure) for _, future in group]
+                answers = [(item.future, None, failure) for item in group]
             self._queue.done(scope)
-            resolve_futures(answers)
+            deliver(answers)
 
     def run(self, group: Sequence[WorkItem], tries: int = TRIES_MAX) -> Answers:
         """The answers of the group, run in one transaction that has been committed when this returns."""
         try:
-            self.begin()
+            self.begin(group)
             answers = self.run_begun(group)
         except self.errors as error:
             self.rollback()
             if self.is_retryable(error) and tries > 1:
                 return self._one_by_one(group, tries - 1)
             failure = self.failure(error)
-            return [(future, None, failure) for _, future in group]
+            return [(item.future, None, failure) for item in group]
         return self._one_by_one(group) if answers is None else answers
 
     def run_begun(self, group: Sequence[WorkItem], seconds: float = math.inf) -> Answers | None:
@@ -339,10 +293,10 @@ class GroupWriter(ABC):
         and it is rolled back, if each needs one of its own."""
         answers: Answers = []
         end = time.perf_counter() + seconds
-        for work, future in group:
+        for work, future, _ in group:
             if answers and time.perf_counter() > end:
                 break
-            transaction = self.transaction_type(self._connection, self._cache)
+            transaction = self.transaction()
             try:
                 answers.append((future, work(transaction), None))
             except self.broken:
@@ -355,12 +309,12 @@ class GroupWriter(ABC):
                     return answers if len(group) == 1 else None
         try:
             transaction.write_rest()
+            self.commit()
         except self.broken:
             raise
         except (self.errors, ArithmeticError, TypeError, ValueError) as error:  # which item it was is seen one by one
             self.rollback()
-            return [(group[0][1], None, self._refused(error))] if len(group) == 1 else None
-        self.commit()
+            return [(group[0].future, None, self._refused(error))] if len(group) == 1 else None
         return answers
 
     def _one_by_one(self, group: Sequence[WorkItem], tries: int = TRIES_MAX) -> Answers:
@@ -371,19 +325,6 @@ class GroupWriter(ABC):
 
     def _refused(self, error: BaseException) -> StoreError:
         return StoreError(f"the store refused: {one_line(error)}; nothing was written")
-
-
-def resolve_futures(answers: Answers) -> None:
-    """Hand each answer to the one who waits for it."""
-    for future, answer, problem in answers:
-        # the caller may have given up, even just now
-        with contextlib.suppress(InvalidStateError, asyncio.InvalidStateError):
-            if future.done():
-                continue
-            if problem is None:
-                future.set_result(answer)
-            else:
-                future.set_exception(problem)
 
 
 def one_line(error: BaseException) -> str:

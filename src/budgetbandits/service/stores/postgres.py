@@ -6,8 +6,9 @@ campaigns, and leases are locked after their campaign and in the order of their 
 other in a circle. Events of a campaign, or of a lease, are numbered under its lock, so their numbers are in the order
 of their commits.
 
-There are two ways to write: from an event loop in two round trips (`postgres_async`), which is how decisions are made,
-and from threads statement by statement, for everything else.
+A writer's thread runs a group. What its items are about (`Scope`) is locked and read in one round trip, and what they
+have changed is written in another, with the commit (`postgres_pipeline`). In between a statement is run for whatever
+else is asked for: the arms that another server has changed, say.
 """
 
 from __future__ import annotations
@@ -25,26 +26,25 @@ import psycopg
 from psycopg.errors import (
     DeadlockDetected,
     IdleInTransactionSessionTimeout,
-    LockNotAvailable,
     SerializationFailure,
     UniqueViolation,
 )
-from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
 
-from budgetbandits.errors import StoreError
+from budgetbandits.errors import BudgetBanditsError, StoreError
 from budgetbandits.service.stores.contract import (
     NO_SCOPE,
-    DecisionTransaction,
-    NeedsFullTransaction,
+    UNREADABLE,
+    CampaignNeeded,
     PoolLoad,
     Scope,
     Store,
     T,
     Transaction,
 )
-from budgetbandits.service.stores.group_commit import GROUP_MAX, CachedTransaction, GroupWriter, WorkQueue, one_line
-from budgetbandits.service.stores.postgres_async import LoopWriter
+from budgetbandits.service.stores.group_commit import TRIES_MAX, GroupWriter, one_line
+from budgetbandits.service.stores.loop_groups import LoopGroups
+from budgetbandits.service.stores.postgres_pipeline import Pipeline
 from budgetbandits.service.stores.postgres_session import (
     READ_LIMITS,
     WRITE_LIMITS,
@@ -57,8 +57,9 @@ from budgetbandits.service.stores.postgres_session import (
     prepare,
     reason,
 )
+from budgetbandits.service.stores.postgres_transaction import PostgresTransaction, PostgresWritingTransaction
 from budgetbandits.service.stores.schema import check_version, migrations
-from budgetbandits.service.stores.sql.core import SqlTransaction
+from budgetbandits.service.stores.work_queue import Answers, WorkItem, WorkQueue
 
 READERS_MAX = 10
 URGENT_READERS_MAX = 2
@@ -92,9 +93,10 @@ class PostgresStore(Store):
             raise StoreError(f"cannot open the database: {one_line(error)}; check the address and the rights") from None
         self._pool, self._urgent = _pool(url, READERS_MAX), _pool(url, URGENT_READERS_MAX)
         self.address = self._url = url
-        self._in_loop: LoopWriter | None = None
+        self._in_loop: LoopGroups | None = None
         self._queue = WorkQueue()
-        self._writers = [PostgresWriter(url, number, self._queue) for number in range(WRITERS)]
+        shared_budgets: dict[str, str] = {}
+        self._writers = [PostgresWriter(url, number, self._queue, shared_budgets) for number in range(WRITERS)]
         self._gate = threading.Lock()
 
     def submit(self, work: Callable[[Transaction], T], scope: Scope = NO_SCOPE) -> Future[T]:
@@ -102,27 +104,21 @@ class PostgresStore(Store):
         with self._gate:
             if self._pool.closed:
                 raise StoreError("the store is closed; open it again")
-            self._queue.put((work, future), scope.campaign or object())  # work without a campaign is alone
+            self._queue.put(
+                [WorkItem(work, future, scope)], scope.campaign or object()
+            )  # work without a campaign is alone
         return future
 
-    async def perform(self, work: Callable[[DecisionTransaction], T], scope: Scope = NO_SCOPE) -> T:
-        """In the event loop itself, in two round trips; a writer's thread takes work that needs a full transaction."""
+    async def perform(self, work: Callable[[Transaction], T], scope: Scope = NO_SCOPE) -> T:
+        """By a writer's thread, together with all other work about the campaign that comes in meanwhile."""
         if self._pool.closed:
             raise StoreError("the store is closed; open it again")
         loop = asyncio.get_running_loop()
         if self._in_loop is None or self._in_loop.loop is not loop:
-            self._close_loop()
-            self._in_loop = LoopWriter(self._url, loop)
-        if len(scope.keys) + len(scope.decisions) > GROUP_MAX:  # a batch that would keep the loop from everybody else
-            return await super().perform(work, scope)
-        try:
-            return await self._in_loop.perform(work, scope)
-        except NeedsFullTransaction:
-            return await super().perform(work, scope)
-
-    def _close_loop(self) -> None:
-        if self._in_loop is not None:
-            self._in_loop.close()
+            self._in_loop = LoopGroups(loop, self._queue)
+        future: asyncio.Future[T] = loop.create_future()
+        self._in_loop.put(WorkItem(work, future, scope))
+        return await future
 
     def read(self, work: Callable[[Transaction], T], urgent: bool = False) -> T:
         if self._pool.closed:
@@ -137,6 +133,7 @@ class PostgresStore(Store):
 
     def pools(self) -> list[PoolLoad]:
         busy, waiting = self._queue.load()
+        waiting += 0 if self._in_loop is None else self._in_loop.waiting()
         loads = [PoolLoad("writers", WRITERS - busy, busy, waiting)]
         for name, pool in (("readers", self._pool), ("urgent readers", self._urgent)):
             said = pool.get_stats()
@@ -150,7 +147,6 @@ class PostgresStore(Store):
                 return
             self._pool.close()
             self._urgent.close()
-        self._close_loop()
         self._queue.stop()
         end = time.monotonic() + CLOSE_SECONDS
         for writer in self._writers:
@@ -159,7 +155,7 @@ class PostgresStore(Store):
 
 def _pool(url: str, connections: int) -> ConnectionPool:
     return ConnectionPool(
-        kwargs=arguments(url),
+        kwargs={**arguments(url), "cursor_factory": psycopg.RawCursor},
         configure=partial(prepare, limits=READ_LIMITS),
         min_size=1,
         max_size=connections,
@@ -170,59 +166,64 @@ def _pool(url: str, connections: int) -> ConnectionPool:
     )
 
 
-class PostgresTransaction(SqlTransaction):
-    LISTS_PENDING = True
-
-    def now(self) -> float:
-        """The database's time: servers' clocks may differ."""
-        return float(self._execute("SELECT extract(epoch FROM clock_timestamp())").fetchone()[0])
-
-    def whole(self, number: str) -> str:
-        return f"CAST(FLOOR({number}) AS BIGINT)"  # a cast alone would round
-
-    def contains(self, text: str) -> str:
-        return f"strpos({text}, ?) > 0"
-
-    def _execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        return self._connection.execute(statement.replace("?", "%s"), values)
-
-    def _execute_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        super()._execute_many(statement.replace("?", "%s"), rows)
-
-
-class PostgresWritingTransaction(CachedTransaction, PostgresTransaction):
-    LOCK = " FOR UPDATE"
-
-    def _lock_leases(self, statement: str, value: str) -> Any:
-        """Wait for the first, in the order of their ids. To wait for more with these locked could be to wait in a
-        circle; so the items of this group are run again, each by itself: an item reads one lease, or all at once."""
-        if not self._cache.leases_read:
-            self._cache.leases_read = True
-            return super()._lock_leases(statement, value)
-        try:
-            return self.ask(f"{statement}{self.LOCK} NOWAIT", (value,))
-        except LockNotAvailable as error:
-            raise OutOfOrder(str(error)) from None
-
-
 class PostgresWriter(GroupWriter):
+    """A connection that writes, and its thread."""
+
     errors = psycopg.Error
     broken = (psycopg.OperationalError, IdleInTransactionSessionTimeout, UniqueViolation)
-    transaction_type = PostgresWritingTransaction
 
-    def __init__(self, url: str, number: int, queue: WorkQueue) -> None:
+    def __init__(self, url: str, number: int, queue: WorkQueue, shared_budgets: dict[str, str]) -> None:
         self._url = url
+        self._leases_alone = False
+        """Whether the present group is run without its campaign."""
+        self._shared_budgets = shared_budgets
+        """The names of the shared budgets of campaigns, by these campaigns' names or ids, as they were read last."""
         super().__init__(f"store-writer-{number}", queue)
 
-    def begin(self) -> None:
-        if self._connection is not None and self._connection.info.transaction_status != TransactionStatus.IDLE:
+    def run(self, group: Sequence[WorkItem], tries: int = TRIES_MAX) -> Answers:
+        answers = super().run(group, tries)
+        if not any(isinstance(problem, CampaignNeeded) for _, _, problem in answers):
+            return answers
+        items = {id(item.future): item._replace(scope=item.scope._replace(lease=None)) for item in group}
+        return [
+            self.run([items[id(answer[0])]])[0] if isinstance(answer[2], CampaignNeeded) else answer
+            for answer in answers
+        ]
+
+    def begin(self, group: Sequence[WorkItem]) -> None:
+        scopes = [item.scope for item in group]
+        self._leases_alone = all(map(_needs_no_campaign, scopes))
+        idle = self._connection is not None
+        try:
+            self._begin(scopes)
+        except psycopg.OperationalError:
+            if not idle or not self._connection.closed:
+                raise
+            self._begin(scopes)  # the other was lost while it was idle, and nothing was written
+
+    def _begin(self, scopes: Sequence[Scope]) -> None:
+        if self._connection is not None and self._connection.in_transaction:
             self._connection.close()  # the last transaction could not be rolled back
         if self._connection is None or self._connection.closed:
-            self._connection = connect(self._url, WRITE_LIMITS)
+            self._connection = Pipeline(self._url, WRITE_LIMITS)
         self._cache.clear()  # what is read is locked until the end of the transaction, and no longer
+        campaign, tx = scopes[0].campaign, self.transaction()
+        if self._leases_alone:
+            tx.lock_leases(scopes)
+        elif campaign.isprintable() and campaign:
+            with contextlib.suppress(*UNREADABLE, BudgetBanditsError):  # the items themselves say what is damaged
+                row = tx.lock_campaign(scopes, self._shared_budgets.get(campaign))
+                name = None if row is None else row.settings.terms.shared_budget
+                if name is not None:
+                    self._shared_budgets[campaign] = name
+                else:
+                    self._shared_budgets.pop(campaign, None)
+
+    def transaction(self) -> PostgresWritingTransaction:
+        return PostgresWritingTransaction(self._connection, self._cache, self._leases_alone)
 
     def commit(self) -> None:
-        assert self._connection is not None
+        self._connection.check()  # from here on, a lost connection leaves open what was done
         try:
             self._connection.commit()
         except psycopg.OperationalError as error:
@@ -249,6 +250,11 @@ class PostgresWriter(GroupWriter):
         if ended and self._connection is not None:
             self._connection.close()
         return ended
+
+
+def _needs_no_campaign(scope: Scope) -> bool:
+    """Whether this is feedback, or a decision under a lease."""
+    return bool(scope.lease) or (scope.lease is not None and not scope.keys)
 
 
 def _migrate(connection: psycopg.Connection[Any]) -> None:

@@ -1,233 +1,211 @@
-"""A connection to PostgreSQL for an event loop: several statements are one round trip.
+"""A connection to PostgreSQL on which statements wait for each other's answers no longer than they must.
 
-The statements are few and known (`STATEMENTS`), so they are prepared when the connection is opened. This is libpq's own
-pipeline; psycopg's takes several times as long as the statements do, and that is felt at every decision.
+A statement is queued when it is executed. What is queued is sent when a result is looked at, or at the commit: a
+transaction that reads all it needs first, and then writes, takes two round trips. This is libpq's own pipeline; with
+psycopg's a decision costs the server half as much processor time again.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-from typing import Any, Self
+import re
+import select
+import time
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import count
+from typing import Any
 
 import psycopg
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
-from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 
-from budgetbandits.service.stores.postgres_session import STATEMENT_SECONDS, WRITE_LIMITS, arguments, settings
-from budgetbandits.service.stores.sql.core import LEASE_EVENTS
-from budgetbandits.service.stores.sql.rows import (
-    ARM,
-    CAMPAIGN,
-    DECISION,
-    EVENT,
-    FEEDBACK,
-    LEASE,
-    LEASE_CHANGES,
-    MONEY,
-    SHARED_BUDGET,
-    SHARED_MONEY,
-    assigned,
-    listed,
-)
+from budgetbandits.service.stores.postgres_session import STATEMENT_SECONDS, connect
 
 ANSWER_SECONDS_MAX = STATEMENT_SECONDS + 2.0
 """Seconds after which a database that says nothing is taken for dead; it should have given up by itself before."""
 
-_NO_BITMAPS = "SET enable_bitmapscan = off"
-"""An index is read in its order, or backwards, whatever the statistics say: a bitmap would take in all of a key."""
+PREPARED_MAX = 200
+"""Statements that one connection prepares, which are those that it runs first: all of a decision are among them."""
 
-Value = str | int | float | bool | None
-Call = tuple[str, Sequence[Value]]
-Rows = list[tuple[Any, ...]]
+Row = tuple[Any, ...]
 
 
-_NAMED = "COALESCE((SELECT id FROM campaign_name WHERE name = $1), (SELECT campaign FROM former_name WHERE name = $1))"
-_NOW = "extract(epoch FROM clock_timestamp())::double precision"
-_DECISIONS = (
-    f"SELECT {listed(DECISION)} FROM json_array_elements_text({{}}) AS asked (value), "
-    f"LATERAL (SELECT {listed(DECISION)} FROM decision WHERE {{}} = asked.value LIMIT 1) AS made"
-)
-"""Decisions are looked up one by one, because of the LIMIT: for a list, a database that has no statistics yet may read
-all decisions of a campaign instead."""
-_MONEY = [*MONEY, "status"]
-_ONE = "id >= {0} AND id <= {0} ORDER BY id DESC LIMIT 1"
-_CAMPAIGN = _LEASE = _ONE.format("$1")
-_SHARED = "name >= $1 AND name <= $1 ORDER BY name DESC LIMIT 1"
-_ARM = "campaign = $1 AND number >= $2 AND number <= $2 ORDER BY number DESC LIMIT 1"
-"""A row that changes all the time, by its key. While anybody looks at an old state of the database, no old version of
-a row can be cleared away, and by the index on its key they are all found. The newest is nearly always the last, so the
-index is read backwards: a range of one key and an order make the database do that, where an equality would not."""
-_LEASES = (
-    "SELECT json_array_elements_text($1) UNION "
-    f"SELECT made.lease FROM ({_DECISIONS.format('$2', 'id')}) AS made WHERE made.lease IS NOT NULL ORDER BY 1"
-)
-"""The ids of leases: these, and those of these decisions."""
+@lru_cache(maxsize=1000)
+def numbered(statement: str) -> str:
+    """The statement with ``$1``, ``$2`` … in the places of its ``?``.
 
-STATEMENTS = {
-    "begin": "BEGIN",
-    "commit": "COMMIT",
-    "rollback": "ROLLBACK",
-    "campaign": f"SELECT {listed(CAMPAIGN)}, {_NOW} FROM campaign WHERE {_CAMPAIGN} FOR UPDATE",
-    "campaign named": f"SELECT {listed(CAMPAIGN)}, {_NOW} FROM campaign WHERE id = {_NAMED} FOR UPDATE",
-    "shared budget": f"SELECT {listed(SHARED_BUDGET)} FROM shared_budget WHERE {_SHARED} FOR UPDATE",
-    "keys": _DECISIONS.format("$2", "campaign = $1 AND key"),
-    "keys named": _DECISIONS.format("$2", f"campaign = {_NAMED} AND key"),
-    "decisions": _DECISIONS.format("$1", "id"),
-    "leases": f"SELECT {listed(LEASE)}, {_NOW} FROM ({_LEASES}) AS asked (value), LATERAL "
-    f"(SELECT {listed(LEASE)} FROM lease WHERE {_ONE.format('asked.value')} FOR UPDATE) AS found",
-    "all leases": f"SELECT {listed(LEASE)} FROM lease WHERE campaign = $1 ORDER BY id FOR UPDATE",
-    "lease events": LEASE_EVENTS.format("$1", "$2"),
-    "arms": f"SELECT {listed(ARM)} FROM arm WHERE campaign = $1 ORDER BY number",
-    "arm": f"SELECT {listed(ARM)} FROM arm WHERE {_ARM}",
-    "save money": f"UPDATE campaign SET {assigned(_MONEY, 2)} "
-    f"WHERE ctid = (SELECT ctid FROM campaign WHERE {_CAMPAIGN})",
-    "save campaign": f"UPDATE campaign SET {assigned([*_MONEY, 'learned', 'arms_down'], 2)} "
-    f"WHERE ctid = (SELECT ctid FROM campaign WHERE {_CAMPAIGN})",
-    "save shared budget": f"UPDATE shared_budget SET {assigned(SHARED_MONEY, 2)} "
-    f"WHERE ctid = (SELECT ctid FROM shared_budget WHERE {_SHARED})",
-    "save lease": f"UPDATE lease SET {assigned(LEASE_CHANGES, 2)} WHERE ctid = (SELECT ctid FROM lease WHERE {_LEASE})",
-    "save arm": f"UPDATE arm SET learned = $3, active = $4 WHERE ctid = (SELECT ctid FROM arm WHERE {_ARM})",
-    "add decisions": f"WITH made AS (INSERT INTO decision ({listed(DECISION)}) SELECT {listed(DECISION)} "
-    "FROM json_populate_recordset(null::decision, $1) RETURNING id, campaign, state, created_at, expires_at) "
-    "INSERT INTO pending_decision (expires_at, decision, campaign, created_at) "
-    "SELECT expires_at, id, campaign, created_at FROM made WHERE state = 'pending'",
-    "drop pending": "DELETE FROM pending_decision WHERE expires_at = $1 AND decision = $2",
-    "save decision": f"UPDATE decision SET {assigned([*FEEDBACK, 'failed'], 2)} WHERE id = $1",
-    "add events": f"INSERT INTO event ({listed(EVENT)}) SELECT {listed(EVENT)} "
-    "FROM json_populate_recordset(null::event, $1)",
-    "heartbeat": "INSERT INTO heartbeat (number, at) VALUES (1, $1) "
-    "ON CONFLICT (number) DO UPDATE SET at = excluded.at",
-}
+    >>> numbered("UPDATE arm SET active = ? WHERE campaign = ? AND number = $2")
+    'UPDATE arm SET active = $1 WHERE campaign = $2 AND number = $2'
+    """
+    numbers = count(1)
+    return re.sub(r"\?", lambda _: f"${next(numbers)}", statement)
+
+
+class Result:
+    """The rows of a statement, which is sent at the latest when they are asked for."""
+
+    rows: list[Row] | None = None
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+
+    def fetchall(self) -> list[Row]:
+        if self.rows is None:
+            self._pipeline.sync()
+        assert self.rows is not None
+        return self.rows
+
+    def fetchone(self) -> Row | None:
+        """The first row."""
+        rows = self.fetchall()
+        return rows[0] if rows else None
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.fetchall())
 
 
 class Pipeline:
-    """Statements by their names, `$1` for values; made by `open`."""
+    """A connection for one thread, with one transaction after the other: the first statement begins it."""
 
-    def __init__(self, connection: psycopg.AsyncConnection[Any], loop: asyncio.AbstractEventLoop) -> None:
-        self._connection = connection
-        self._pgconn = connection.pgconn
-        self._transformer = Transformer(connection)  # kept: it looks up how to read each type once
-        self._loop = loop
-        self._results: list[Any] = []
-        self._answer: asyncio.Future[list[Any]] | None = None
-        self._socket = self._pgconn.socket  # which libpq forgets as soon as the connection is lost
-        self._open = True
-        loop.add_reader(self._socket, self._readable)
-
-    @classmethod
-    async def open(cls, url: str, statements: dict[str, str] = STATEMENTS) -> Self:
-        connection = await psycopg.AsyncConnection.connect(**arguments(url), autocommit=True)
-        try:
-            for statement in (*settings(WRITE_LIMITS), _NO_BITMAPS):
-                await connection.execute(statement)
-            pipeline = cls(connection, asyncio.get_running_loop())
-            pipeline._pgconn.enter_pipeline_mode()
-            for name, text in statements.items():
-                pipeline._pgconn.send_prepare(name.encode(), text.encode())
-            await pipeline._sync()
-        except BaseException:
-            await connection.close()
-            raise
-        return pipeline
+    def __init__(self, url: str, limits: dict[str, float]) -> None:
+        self._connection = connect(url, limits)
+        self._pgconn = self._connection.pgconn
+        self._pgconn.enter_pipeline_mode()
+        self._transformer = Transformer(self._connection)  # kept: it looks up how to read each type once
+        self._poll = select.poll()
+        self._socket = self._pgconn.socket
+        self._names: dict[str, bytes] = {}
+        """Names of prepared statements."""
+        self._queued: list[Result | str] = []
+        """The results of what was queued; of a preparation, the statement."""
+        self._begun = False
+        self._error: psycopg.Error | None = None
+        """The error for which the transaction must be rolled back."""
 
     @property
     def closed(self) -> bool:
-        return not self._open
+        """Whether the connection is closed or lost."""
+        return bool(self._connection.closed)
 
     @property
     def in_transaction(self) -> bool:
-        return bool(self._pgconn.transaction_status != TransactionStatus.IDLE)
+        """Whether a transaction has begun, and is neither committed nor rolled back."""
+        return self._begun
 
     def close(self) -> None:
-        if self._open:
-            self._open = False
-            if not self._loop.is_closed():
-                self._loop.remove_reader(self._socket)
-                self._loop.remove_writer(self._socket)
-            self._pgconn.finish()
+        """Close the connection; a transaction that has begun is undone."""
+        self._begun = False
+        self._connection.close()
 
     def check(self) -> None:
         """Raise if the database has ended the connection; nothing is sent."""
-        try:
-            for _ in range(2):  # what it said last, then that it has closed
-                self._pgconn.consume_input()
-        except psycopg.Error:
-            self.close()
-            raise
+        for _ in range(2):  # what it said last, then that it has closed
+            self._pgconn.consume_input()
 
-    async def run(self, calls: Sequence[Call]) -> list[Rows]:
-        """The rows of each call, in one round trip; if one fails, those after it are not run."""
-        try:
-            for name, values in calls:
-                texts = [None if value is None else str(value).encode() for value in values]
-                self._pgconn.send_query_prepared(name.encode(), texts)
-        except BaseException:  # some were sent and some were not
-            self.close()
-            raise
-        return [self._rows(result) for result in await self._sync()]
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> Result:
+        """Queue a statement with ``?`` for its values."""
+        if self._error is not None:
+            raise self._error
+        if not self._begun:
+            self._queue("BEGIN", ())
+            self._begun = True
+        return self._queue(statement, values)
 
-    async def _sync(self) -> list[Any]:
-        """Send what was queued and wait for the results."""
-        self._answer, self._results = self._loop.create_future(), []
-        limit = self._loop.call_later(ANSWER_SECONDS_MAX, self._silent)
+    def commit(self) -> None:
+        """Send what is queued, and make it durable."""
+        if self._error is not None:
+            raise self._error
+        if self._begun:
+            self._queue("COMMIT", ())
+            self.sync()
+            self._begun = False
+
+    def rollback(self) -> None:
+        """Undo the transaction, if one has begun."""
+        if self._queued and not self.closed:
+            self._error = None
+            try:
+                self.sync()
+            except psycopg.Error:
+                self._queued.clear()
+        self._begun, self._error = False, None
+        if not self.closed and self._pgconn.transaction_status != TransactionStatus.IDLE:
+            self._queue("ROLLBACK", ())
+            self.sync()
+
+    def _queue(self, statement: str, values: Sequence[Any]) -> Result:
+        texts = [None if value is None else str(value).encode() for value in values]
+        if any(text is not None and b"\0" in text for text in texts):
+            raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
+        name = self._names.get(statement)
+        if name is None and len(self._names) < PREPARED_MAX:
+            name = self._names[statement] = str(len(self._names)).encode()
+            self._pgconn.send_prepare(name, numbered(statement).encode())
+            self._queued.append(statement)
+        if name is None:
+            self._pgconn.send_query_params(numbered(statement).encode(), texts)
+        else:
+            self._pgconn.send_query_prepared(name, texts)
+        result = Result(self)
+        self._queued.append(result)
+        return result
+
+    def sync(self) -> None:
+        """Send what is queued and wait for the answers; raises the first error."""
+        if self._error is not None:
+            raise self._error
+        results: list[Any] = []
+        queued, self._queued = self._queued, []
         try:
             self._pgconn.pipeline_sync()
-            if self._pgconn.flush():
-                self._loop.add_writer(self._socket, self._writable)
-            results = await self._answer
-        except BaseException:  # what was sent is not known to be done
+            self._receive(results)
+        except BaseException as error:  # what was sent is not known to be done
             self.close()
+            if isinstance(error, psycopg.Error):
+                # what the database said last, if anything, says more than that the connection is lost
+                self._error = _failure(results) or error
+                raise self._error from None
             raise
-        finally:
-            self._answer = None
-            limit.cancel()
-        failed = _failed(results)
-        if failed is not None:
-            raise failed
-        return results
+        self._error = _failure(results)
+        for waiting, result in zip(queued, results, strict=True):
+            if isinstance(waiting, str):
+                if result.status != ExecStatus.COMMAND_OK:
+                    del self._names[waiting]
+            elif self._error is None:
+                waiting.rows = self._rows(result)
+        if self._error is not None:
+            raise self._error
 
-    def _writable(self) -> None:
-        try:
-            if not self._pgconn.flush():
-                self._loop.remove_writer(self._socket)
-        except psycopg.Error as error:
-            self._lost(error)
-
-    def _readable(self) -> None:
-        answer, pgconn = self._answer, self._pgconn
-        try:
-            pgconn.consume_input()
-            while answer is not None and not answer.done() and not pgconn.is_busy():
+    def _receive(self, results: list[Any]) -> None:
+        """Read results until the end of what was sent."""
+        pgconn, end = self._pgconn, time.monotonic() + ANSWER_SECONDS_MAX
+        unsent = pgconn.flush()
+        while True:
+            while not pgconn.is_busy():
                 result = pgconn.get_result()  # None between the results of two statements
-                if result is not None and result.status == ExecStatus.PIPELINE_SYNC:
-                    answer.set_result(self._results)
-                elif result is not None:
-                    self._results.append(result)
-                elif self.closed:
-                    break
-        except psycopg.Error as error:
-            self._lost(error)
+                if result is None:
+                    if pgconn.status != ConnStatus.OK:
+                        raise psycopg.OperationalError("the connection is lost")
+                elif result.status == ExecStatus.PIPELINE_SYNC:
+                    return
+                else:
+                    results.append(result)
+            self._poll.register(self._socket, select.POLLIN | (select.POLLOUT if unsent else 0))
+            if not self._poll.poll(1000.0 * max(end - time.monotonic(), 0.0)):
+                raise psycopg.OperationalError(f"no answer for {ANSWER_SECONDS_MAX:g} seconds")
+            pgconn.consume_input()
+            if unsent:
+                unsent = pgconn.flush()
 
-    def _silent(self) -> None:
-        self._lost(psycopg.OperationalError(f"no answer for {ANSWER_SECONDS_MAX:g} seconds"))
-
-    def _lost(self, error: psycopg.Error) -> None:
-        answer, self._answer = self._answer, None
-        self.close()
-        if answer is not None and not answer.done():
-            # what the database said last, if anything, says more than that the connection is lost
-            answer.set_exception(_failed(self._results) or error)
-
-    def _rows(self, result: Any) -> Rows:
+    def _rows(self, result: Any) -> list[Row]:
         if result.status != ExecStatus.TUPLES_OK or not result.ntuples:
             return []
         self._transformer.set_pgresult(result)
-        rows: Rows = self._transformer.load_rows(0, result.ntuples, tuple)
+        rows: list[Row] = self._transformer.load_rows(0, result.ntuples, tuple)
         return rows
 
 
-def _failed(results: Sequence[Any]) -> psycopg.Error | None:
+def _failure(results: Sequence[Any]) -> psycopg.Error | None:
     failed = (result for result in results if result.status == ExecStatus.FATAL_ERROR)
     return next((error_from_result(result) for result in failed), None)

@@ -22,21 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from budgetbandits.errors import StoreError
-from budgetbandits.service.stores.contract import NO_SCOPE, DecisionTransaction, PoolLoad, Scope, Store, T, Transaction
-from budgetbandits.service.stores.group_commit import (
-    GROUP_MAX,
-    GROUP_SECONDS,
-    Answerable,
-    Answers,
-    CachedTransaction,
-    GroupWriter,
-    WorkItem,
-    WorkQueue,
-    resolve_futures,
-)
+from budgetbandits.service.stores.contract import NO_SCOPE, PoolLoad, Scope, Store, T, Transaction
+from budgetbandits.service.stores.group_commit import GROUP_SECONDS, CachedTransaction, GroupWriter
 from budgetbandits.service.stores.schema import check_version, migrations
 from budgetbandits.service.stores.sql.core import SqlTransaction
 from budgetbandits.service.stores.sql.pruning import Pruning, SqlitePruning
+from budgetbandits.service.stores.work_queue import GROUP_MAX, Answerable, Answers, WorkItem, WorkQueue, resolve_futures
 
 WRITE_WAIT_SECONDS = 8.0
 """How long to wait for another process that is writing."""
@@ -95,10 +86,10 @@ class SQLiteStore(Store):
         with self._gate:
             if self._closed:
                 raise StoreError("the store is closed; open it again")
-            self._queue.put((work, future), "the file")
+            self._queue.put([WorkItem(work, future)], "the file")
         return future
 
-    async def perform(self, work: Callable[[DecisionTransaction], T], scope: Scope = NO_SCOPE) -> T:
+    async def perform(self, work: Callable[[Transaction], T], scope: Scope = NO_SCOPE) -> T:
         """In the event loop's own thread, together with all other work that comes in meanwhile.
 
         Two threads that are busy with Python pass its lock to and fro at every statement, which costs more than the
@@ -113,7 +104,7 @@ class SQLiteStore(Store):
             loop.call_soon(loop.call_soon, self._check_idle)
             return await self._perform_at_once(work)
         future: asyncio.Future[T] = loop.create_future()
-        self._waiting.append(((work, future), scope.campaign))
+        self._waiting.append((WorkItem(work, future), scope.campaign))
         if len(self._waiting) == 1:  # two rounds later, so that requests on the wire already share the commit
             loop.call_soon(loop.call_soon, loop.call_soon, self._run_waiting)
         return await future
@@ -126,9 +117,9 @@ class SQLiteStore(Store):
             finally:
                 self._writer.busy.release()
 
-    async def _perform_at_once(self, work: Callable[[DecisionTransaction], T]) -> T:
+    async def _perform_at_once(self, work: Callable[[Transaction], T]) -> T:
         try:
-            answers = self._run_at_once([(work, _NOBODY)])
+            answers = self._run_at_once([WorkItem(work, _NOBODY)])
         except Exception as error:
             raise _cannot_write(error) from None
         if answers is None:
@@ -148,11 +139,11 @@ class SQLiteStore(Store):
                 self._waiting = turns[len(answers) :]
                 resolve_futures(answers)
                 return
-            for work, future in group:
+            for work, future, _ in group:
                 asyncio.wrap_future(self.submit(work)).add_done_callback(partial(_pass_on, future))
         except Exception as error:  # the store was closed meanwhile, say: callers wait for an answer
             failure = _cannot_write(error)
-            resolve_futures([(future, None, failure) for _, future in group])
+            resolve_futures([(item.future, None, failure) for item in group])
         finally:
             if self._waiting:
                 asyncio.get_running_loop().call_soon(self._run_waiting)
@@ -213,14 +204,13 @@ class SqliteWritingTransaction(CachedTransaction, SqliteTransaction):
 class SqliteWriter(GroupWriter):
     errors = sqlite3.Error
     broken = sqlite3.OperationalError
-    transaction_type = SqliteWritingTransaction
 
     def __init__(self, connection: sqlite3.Connection, queue: WorkQueue) -> None:
         connection.execute("PRAGMA busy_timeout = 0")  # `begin` waits by itself, or not
         self._version = -1
         super().__init__("store-writer", queue, connection)
 
-    def begin(self) -> None:
+    def begin(self, group: Sequence[WorkItem] = ()) -> None:
         end = time.monotonic() + WRITE_WAIT_SECONDS
         while not self.begin_at_once():
             if time.monotonic() > end:
@@ -245,6 +235,9 @@ class SqliteWriter(GroupWriter):
 
     def close(self) -> None:
         self._connection.close()
+
+    def transaction(self) -> SqliteWritingTransaction:
+        return SqliteWritingTransaction(self._connection, self._cache)
 
     def commit(self) -> None:
         self._connection.execute("COMMIT")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 from budgetbandits.service.names import normal
 from budgetbandits.service.shared_budgets.rules import SharedBudget
@@ -22,23 +22,15 @@ from budgetbandits.service.stores.records import (
 )
 from budgetbandits.service.stores.sql import rows, shared_budgets
 from budgetbandits.service.stores.sql.dashboard import Pages
+from budgetbandits.service.stores.sql.hot import RowStatements
 from budgetbandits.service.stores.sql.pruning import Pruning
 from budgetbandits.service.stores.sql.rollups import Rollups
 from budgetbandits.service.stores.sql.rows import assigned, insertion, json_text, listed, places
 from budgetbandits.service.stores.sql.statements import BETWEEN, IN_ORDER, Statements, between
 from budgetbandits.service.stores.sql.webhooks import Webhooks
 
-# run all the time, so put together once
 _CAMPAIGNS = f"SELECT {listed(rows.CAMPAIGN)} FROM campaign"
-_CAMPAIGN = (
-    f"{_CAMPAIGNS} WHERE id = COALESCE((SELECT id FROM campaign_name WHERE name = ?), "
-    "(SELECT campaign FROM former_name WHERE name = ?), ?)"
-)
-_SAVE_CAMPAIGN = f"UPDATE campaign SET {assigned([*rows.MONEY, 'learned', 'arms_down'])} WHERE id = ?"
-_SAVE_MONEY = f"UPDATE campaign SET {assigned(rows.MONEY)} WHERE id = ?"
-_SAVE_STATUS = "UPDATE campaign SET status = ? WHERE id = ?"
 _ARMS = f"SELECT {listed(rows.ARM)} FROM arm WHERE campaign = ?"
-_SAVE_ARM = "UPDATE arm SET learned = ?, active = ? WHERE campaign = ? AND number = ?"
 _DECISIONS = f"SELECT {listed(rows.DECISION)} FROM decision"
 _BY_ID = f"{_DECISIONS} WHERE id = ?"
 _BY_KEY = f"{_DECISIONS} WHERE campaign = ? AND key = ?"
@@ -48,7 +40,7 @@ _SAVE_DECISION = f"UPDATE decision SET {assigned(rows.FEEDBACK)} WHERE id = ?"
 _SAVE_FAILED = "UPDATE decision SET failed = ? WHERE id = ?"
 _ADD_PENDING = insertion("pending_decision", ("expires_at", "decision", "campaign", "created_at"))
 _DROP_PENDING = "DELETE FROM pending_decision WHERE expires_at = ? AND decision = ?"
-_LEASES = f"SELECT {listed(rows.LEASE)} FROM lease"
+LEASES = f"SELECT {listed(rows.LEASE)} FROM lease"
 LEASE_EVENTS = (
     f"SELECT {listed(rows.NUMBERED_EVENT, 'event')}, {listed(LeaseEvent._fields[1:4], 'decision')}, "
     "decision.created_at FROM event LEFT JOIN decision ON decision.id = event.decision "
@@ -71,6 +63,7 @@ class SqlTransaction(Statements, Transaction):
     are the writes of rows that have waited.
     """
 
+    ROWS: ClassVar[RowStatements] = RowStatements()
     LISTS_PENDING = False
     """Whether the list of pending decisions is a table that must be kept, not a view."""
 
@@ -111,11 +104,11 @@ class SqlTransaction(Statements, Transaction):
         return shared_budgets.SharedBudgetRows(self)
 
     def shared_budget(self, name: str) -> SharedBudget | None:
-        row = self.ask(shared_budgets.ONE + self.LOCK, (name,)).fetchone()
+        row = self.ask(self.ROWS.shared_budget + self.LOCK, (name,)).fetchone()
         return None if row is None else rows.shared_budget_of(row)
 
     def save_shared_budget(self, shared: SharedBudget) -> None:
-        self._execute(shared_budgets.SAVE_MONEY, (*rows.shared_money_of(shared.account), shared.name))
+        self._execute(self.ROWS.save_shared_budget, (*rows.shared_money_of(shared.account), shared.name))
 
     def save_shared_settings(self, shared: SharedBudget) -> None:
         self.shared_budgets().save(shared)
@@ -124,7 +117,7 @@ class SqlTransaction(Statements, Transaction):
 
     def campaign(self, id_or_name: str) -> Campaign | None:
         name = normal(id_or_name)
-        row = self.ask(_CAMPAIGN + self.LOCK, (name, name, id_or_name)).fetchone()
+        row = self.ask(self.ROWS.campaign + self.LOCK, (name, name, id_or_name)).fetchone()
         return None if row is None else rows.campaign_of(row)
 
     def campaigns(self, limit: int | None = None, after: str = "") -> list[Campaign]:
@@ -167,7 +160,7 @@ class SqlTransaction(Statements, Transaction):
 
     def save_campaign(self, campaign: Campaign) -> None:
         texts = json_text(campaign.learned), rows.arms_down_text(campaign)
-        self._execute(_SAVE_CAMPAIGN, (*rows.money_of(campaign.account), *texts, campaign.id))
+        self._execute(self.ROWS.save_campaign, (*rows.money_of(campaign.account), *texts, campaign.id))
 
     def save_settings(self, campaign: Campaign) -> None:
         text, name = json_text(campaign.settings.to_dict()), campaign.name
@@ -191,10 +184,10 @@ class SqlTransaction(Statements, Transaction):
         self.change_many("UPDATE arm SET cost_cap = ? WHERE campaign = ? AND number = ?", rows)
 
     def save_money(self, campaign: Campaign) -> None:
-        self._execute(_SAVE_MONEY, (*rows.money_of(campaign.account), campaign.id))
+        self._execute(self.ROWS.save_money, (*rows.money_of(campaign.account), campaign.id))
 
     def _save_status(self, campaign: Campaign) -> None:
-        self._execute(_SAVE_STATUS, (campaign.account.status, campaign.id))
+        self._execute(self.ROWS.save_status, (campaign.account.status, campaign.id))
 
     def arms(self, campaign: str, numbers: Sequence[int] | None = None) -> list[ArmRow]:
         which = "" if numbers is None else f" AND number IN ({places(numbers)})"
@@ -207,7 +200,7 @@ class SqlTransaction(Statements, Transaction):
         self.change_many(insertion("arm", rows.ARM), [rows.arm_values(arm) for arm in arms])
 
     def save_arms(self, arms: Sequence[ArmRow]) -> None:
-        self._execute_many(_SAVE_ARM, [(json_text(a.learned), a.active, a.campaign, a.number) for a in arms])
+        self._execute_many(self.ROWS.save_arm, [(json_text(a.learned), a.active, a.campaign, a.number) for a in arms])
 
     # --- decisions -----------------------------------------------------------------------------------------------
 
@@ -306,11 +299,11 @@ class SqlTransaction(Statements, Transaction):
     # --- leases --------------------------------------------------------------------------------------------------
 
     def lease(self, id: str) -> Lease | None:
-        row = self._lock_leases(f"{_LEASES} WHERE id = ?", id).fetchone()
+        row = self._lock_leases(self.ROWS.lease, id).fetchone()
         return None if row is None else rows.lease_of(row)
 
     def leases(self, campaign: str) -> list[Lease]:
-        return [rows.lease_of(row) for row in self._lock_leases(f"{_LEASES} WHERE campaign = ? ORDER BY id", campaign)]
+        return [rows.lease_of(row) for row in self._lock_leases(f"{LEASES} WHERE campaign = ? ORDER BY id", campaign)]
 
     def _lock_leases(self, statement: str, value: str) -> Any:
         return self.ask(statement + self.LOCK, (value,))
@@ -319,9 +312,7 @@ class SqlTransaction(Statements, Transaction):
         self.change(insertion("lease", rows.LEASE), rows.lease_values(lease))
 
     def save_lease(self, lease: Lease) -> None:
-        self.change(
-            f"UPDATE lease SET {assigned(rows.LEASE_CHANGES)} WHERE id = ?", (*rows.lease_changes(lease), lease.id)
-        )
+        self.change(self.ROWS.save_lease, (*rows.lease_changes(lease), lease.id))
 
     def drop_lease(self, id: str) -> None:
         self.change("DELETE FROM lease WHERE id = ?", (id,))

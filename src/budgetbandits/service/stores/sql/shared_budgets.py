@@ -25,8 +25,6 @@ from budgetbandits.service.stores.sql.rows import (
 from budgetbandits.service.stores.sql.statements import BETWEEN, LATEST_FIRST, Statements, between
 
 _ROWS = f"SELECT {listed(SHARED_BUDGET)} FROM shared_budget"
-ONE = f"{_ROWS} WHERE name = ?"
-SAVE_MONEY = f"UPDATE shared_budget SET {assigned(SHARED_MONEY)} WHERE name = ?"
 
 
 class SharedBudgetRows:
