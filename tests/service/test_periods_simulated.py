@@ -1,4 +1,4 @@
-"""Recurring budgets under clocks that jump, changed terms and restored copies, with books that are kept apart.
+"""Recurring budgets under clocks that jump, changed terms, prunings and restored copies, with books kept apart.
 
 The books (`Purse`) are a program of their own: a month is a number of the calendar there, not a time, and what was
 granted is a list. They foretell whether each step succeeds, is refused for want of money or for a clock that is wrong,
@@ -8,6 +8,7 @@ and what both accounts are after it. A failure names its seed; the same seed fai
 import contextlib
 import os
 import random
+import shutil
 from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -16,17 +17,23 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from budgetbandits.errors import BadParameter, Conflict, HoldRefused, WrongClock
+from budgetbandits.errors import BadParameter, Conflict, DecisionArchived, HoldRefused, WrongClock
 from budgetbandits.service.audit.audit import verify
 from budgetbandits.service.backup import back_up
+from budgetbandits.service.leases.leases import Leases
+from budgetbandits.service.retention import Retention
 from budgetbandits.service.service import DecisionService
+from budgetbandits.service.session_cache import SessionCache
 from budgetbandits.service.shared_budgets.audit import verify_shared_budget
+from budgetbandits.service.stores.contract import find_campaign
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from deep import deep
 
 DAY, HOUR = 86_400, 3600
+LONGEST_DAY = 25 * HOUR
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Tokyo", "Pacific/Kiritimati", "Pacific/Honolulu")
 NAMES = ("spring", "summer", "autumn")
+CAPPED, DAILY_CAP = NAMES[0], 1_500_000
 
 
 IDS = random.Random()
@@ -134,6 +141,8 @@ class Open:
     amount: int
     expires_at: float
     charged: bool = False
+    booked: int = 0
+    """Of the money of its day."""
 
 
 @dataclass
@@ -147,23 +156,28 @@ class Books:
     left_behind: dict = field(default_factory=dict)
     open: dict = field(default_factory=dict)
     """By decision, those that take feedback."""
+    capped: list = field(default_factory=list)
+    """All decisions of the campaign with a daily cap ..."""
+    today: int = 0
+    """... and what those of its present day hold and were charged."""
 
 
 class World:
-    def __init__(self, folder, seed):
+    def __init__(self, folder, seed, store=None):
         self.random, self.folder = random.Random(seed), folder
         IDS.seed(seed)
         self.true = datetime(2026, 1, 10, tzinfo=UTC).timestamp()
         self.error, self.lags, self.number, self.happened = 0.0, (0.0, 0.0), 0, Counter()
         self.stack = contextlib.ExitStack()
-        self.saved, self.copies = None, 0
-        self.open_store("first.db")
+        self.saved, self.copies, self.is_copied = None, 0, store is None
+        self.open_store("first", store)
         self.begin()
 
-    def open_store(self, name):
+    def open_store(self, name, store=None):
         self.stack.close()
-        self.path = self.folder / name
-        self.store = self.stack.enter_context(SQLiteStore(self.path))
+        self.path, self.archive = self.folder / f"{name}.db", self.folder / f"{name} archive"
+        self.store = self.stack.enter_context(SQLiteStore(self.path)) if store is None else store
+        self.retention = Retention(self.store, Leases(SessionCache(), self.now), self.now, rest=0.0)
         self.engines = [DecisionService(self.store, lambda n=n: self.now(n)) for n in range(2)]
 
     def now(self, server=0):
@@ -193,6 +207,7 @@ class World:
             engine.create(
                 name, "bts", purse.budget / 1e6, {"a": 1.0, "b": 1.0}, hold_seconds=self.wait[name],
                 on_expire="charge" if self.charges[name] else "release", **terms,
+                daily_cap=DAILY_CAP / 1e6 if name == CAPPED else None,
                 shared_budget="marketing" if name in self.books.members else None,
             )  # fmt: skip
             purse.begin(now)
@@ -204,7 +219,7 @@ class World:
     def step(self):
         often = ["decide"] * 8 + ["report"] * 5 + ["pass_time"] * 3 + ["expire", "void", "reset", "reset", "batch"]
         changes = ["top_up", "terms", "shared_terms", "join_or_leave"]
-        rare = ["jump", "jump", "right_again", "keep_a_copy", "restore", *changes]
+        rare = ["jump", "jump", "right_again", "keep_a_copy", "restore", "prune", *changes]
         kind = self.random.choice(often + rare)
         getattr(self, kind)()
         self.happened[kind] += 1
@@ -221,6 +236,7 @@ class World:
             do()
         except (WrongClock, HoldRefused, Conflict, BadParameter) as error:
             refused = type(error)
+            self.happened[getattr(error, "reason", "not held")] += 1
         assert refused == foretold, (refused, foretold)
         if refused is None:
             self.books = books
@@ -238,10 +254,16 @@ class World:
             each.renew(made_at)
             if amount > each.left:
                 raise HoldRefused("exhausted", "")
+        day = max(books.days[name], int(made_at // DAY) * DAY)
+        books.open[id] = new = Open(name, made_at, amount, made_at + self.wait[name], booked=amount)
+        if name == CAPPED:
+            books.today = (books.today if day == books.days[name] else 0) + amount
+            if books.today > DAILY_CAP:
+                raise HoldRefused("daily_cap", "")
+            books.capped.append(new)
         for each in purses:
             each.held += amount
-        books.days[name] = max(books.days[name], int(made_at // DAY) * DAY)
-        books.open[id] = Open(name, made_at, amount, made_at + self.wait[name])
+        books.days[name] = day
 
     def decide(self):
         server, name = self.random.randrange(2), self.random.choice(NAMES)
@@ -285,6 +307,9 @@ class World:
 
     def resolve(self, id, charged, server=0, keep=False):
         known = self.books.open.pop(id)
+        if known.name == CAPPED and 0 <= known.made_at - self.books.days[CAPPED] < LONGEST_DAY:
+            self.books.today = max(self.books.today + charged - known.booked, 0)
+        known.booked = charged
         for purse in (self.books.purses[known.name], self.shared_of(self.books, known.name)):
             if purse is not None:
                 purse.resolve(known.made_at, known.amount, charged, self.now(server), held=not known.charged)
@@ -298,8 +323,24 @@ class World:
             known = self.books.open[id]
             cost = self.random.choice([0, known.amount // 4, known.amount])
             server = self.random.randrange(2)
+            if known.charged and self.is_archived(id, known):
+                with pytest.raises(DecisionArchived):
+                    self.engines[server].feedback(id, cost=cost / 1e6, reward=1.0, campaign=known.name)
+                del self.books.open[id]
+                self.happened["archived"] += 1
+                return
             self.engines[server].feedback(id, cost=cost / 1e6, reward=1.0)
             self.resolve(id, cost, server)
+
+    def is_archived(self, id, known):
+        """Whether it takes no more feedback; nor does one whose time a reset opens again once it has left the store."""
+        row, made = self.store.read(lambda tx: (find_campaign(tx, known.name), tx.decision(id)))
+        return made is None or known.made_at < row.settings.archived_before
+
+    def prune(self):
+        """No money moves, whatever the clock says is old."""
+        name, days = self.random.choice(NAMES), self.random.choice([1, 10, 60])
+        self.happened["pruned"] += self.retention.prune(name, self.archive, days).events
 
     def void(self):
         pending = [id for id, known in self.books.open.items() if not known.charged]
@@ -335,6 +376,8 @@ class World:
         purse, shared = books.purses[name], self.shared_of(books, name)
         ahead = [each.set_back(now) for each in (purse, shared) if each is not None]
         ahead.append(books.days[name] > today)
+        if name == CAPPED and books.days[name] > today:
+            books.today = self.booked_of(books, today)
         books.days[name] = min(books.days[name], today)
         for known in books.open.values():
             if known.name == name and not known.charged and known.expires_at > latest:
@@ -348,6 +391,14 @@ class World:
         purse.renew(now)
         self.books = books
         self.happened["set back"] += any(ahead)
+
+    def booked_of(self, books, day):
+        """What a day has been charged; all that ever was, if a part of it may be archived."""
+        id = self.store.read(lambda tx: find_campaign(tx, CAPPED).id)
+        archived_up_to = self.store.read(lambda tx: tx.pruning().archived_up_to(id))
+        if day < archived_up_to and self.store.read(lambda tx: find_campaign(tx, id)).settings.archived_before:
+            return books.purses[CAPPED].spent + books.purses[CAPPED].held
+        return sum(each.booked for each in books.capped if day <= each.made_at < day + DAY)
 
     def top_up(self):
         name = self.random.choice(NAMES)
@@ -417,10 +468,14 @@ class World:
         self.attempt(lambda: self.engines[0].change_terms(name, change), foretell)
 
     def keep_a_copy(self):
+        if not self.is_copied:
+            return
         self.copies += 1
-        path = f"copy {self.copies}.db"
-        back_up(self.path, self.folder / path)
-        self.saved = path, deepcopy(self.books)
+        name = f"copy {self.copies}"
+        back_up(self.path, self.folder / f"{name}.db")
+        if self.archive.exists():
+            shutil.copytree(self.archive, self.folder / f"{name} archive")
+        self.saved = name, deepcopy(self.books)
 
     def restore(self):
         """What came after the copy is lost, and an operator says what was spent since."""
@@ -460,11 +515,12 @@ class World:
             there = (account.budget, account.spent, account.held, account.period, account.advance, account.overrun)
             assert there == (purse.budget, purse.spent, purse.held, purse.begun, purse.advance, 0), name
             assert purse.left >= 0
+        assert accounts[CAPPED].today == self.books.today
         self.happened["compared"] += len(accounts)
 
 
-def play(folder, seed, steps):
-    world = World(folder, seed)
+def play(folder, seed, steps, store=None):
+    world = World(folder, seed, store)
     with world.stack:
         for number in range(steps):
             try:
@@ -474,11 +530,12 @@ def play(folder, seed, steps):
                 raise
         for name in NAMES:
             assert verify(world.store, name) == []
+            assert not world.archive.exists() or verify(world.store, name, archive=world.archive) == []
         assert verify_shared_budget(world.store, "marketing") == []
     return world.happened
 
 
-@pytest.mark.parametrize(("first", "seeds", "steps"), [(0, 1, 120), *deep((100, 6, 1200))])
+@pytest.mark.parametrize(("first", "seeds", "steps"), [(35, 1, 150), *deep((100, 6, 1200))])
 def test_clocks_that_jump_and_stores_that_are_restored(tmp_path, first, seeds, steps):
     happened = Counter()
     for seed in range(first, first + seeds):
@@ -487,3 +544,14 @@ def test_clocks_that_jump_and_stores_that_are_restored(tmp_path, first, seeds, s
     print(dict(happened))
     for what in ("decisions", "jumps", "WrongClock", "HoldRefused", "restored", "reset", "expire", "terms"):
         assert happened[what] >= seeds * steps / 200, (what, happened)
+    for what in ("pruned", "daily_cap"):
+        assert happened[what] >= seeds * steps / 400, (what, happened)
+
+
+@pytest.mark.parametrize("steps", [120, *deep(600)])
+def test_clocks_that_jump_on_postgres(postgres, tmp_path, steps):
+    """Nothing is restored there: its own programs copy it."""
+    with postgres() as store:
+        happened = play(tmp_path, 1, steps, store)
+    for what in ("decisions", "jumps", "WrongClock", "pruned"):
+        assert happened[what] >= steps / 200, (what, happened)
