@@ -255,6 +255,8 @@ class Policy(ABC, Generic[S]):
     """Whether it looks at the features of requests: `Knowledge.features` says how many these have."""
     looks_at_requests: ClassVar[bool] = False
     """Whether it looks at the segments and prices of requests: a `RequestPolicy`."""
+    first_pulls: ClassVar[bool] = False
+    """Whether every arm is pulled once, in order, before any other choice."""
     random_choices: ClassVar[bool] = False
     """Whether a choice is drawn at random and leaves no trace in the state, so that it can be drawn again and again."""
 

@@ -54,6 +54,7 @@ class EpsilonFirst(TallyPolicy[Exploration]):
     reference = "Tran-Thanh et al., AAAI 2010, as in Xia et al. 2015"
     proven = "O(B^(2/3)) with the best ε"
     needs = frozenset({"budget"})
+    first_pulls = True
     greedy: ClassVar[bool] = False
     """Whether the best affordable arm may change while it exploits."""
     epsilon: float = 0.1

@@ -7,6 +7,7 @@ always holds.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,9 +17,7 @@ import numpy as np
 from budgetbandits.allocation.allocation import Allocation
 from budgetbandits.errors import BudgetBanditsError, MissingKnowledge
 from budgetbandits.policies import parse_policy
-from budgetbandits.policies.base import KNOWLEDGE, Knowledge, Policy, Request, RequestPolicy, State
-from budgetbandits.policies.epsilon_first import EpsilonFirst
-from budgetbandits.policies.index import IndexPolicy
+from budgetbandits.policies.base import KNOWLEDGE, Knowledge, Policy, Request, State
 
 BUDGET = 10.0**9
 """Budget of a game that no check spends."""
@@ -144,7 +143,7 @@ def feedback_at_any_time(policy: Policy) -> None:
 
 def first_pulls_in_turn(policy: Policy) -> str | None:
     """A policy that pulls every arm once does so even when it is asked again before the first feedback."""
-    if not (policy.first_pulls if isinstance(policy, IndexPolicy) else isinstance(policy, EpsilonFirst)):
+    if not policy.first_pulls:
         return "it does not pull every arm once"
     state, rng = policy.start(5, knowledge(5)), np.random.default_rng(1)
     chosen = [policy.choose(state, rng) for _ in range(5)]
@@ -232,7 +231,7 @@ def retired_arms_rest(policy: Policy) -> None:
 
 def a_new_arm_gets_its_chance(policy: Policy) -> str | None:
     """An arm that is added later, and is the best, is chosen within 400 rounds."""
-    if isinstance(policy, EpsilonFirst):
+    if policy.rule_kind(math.inf) == "explore first":
         return "ε-first has done with exploring"
     state = policy.start(3, knowledge(3, budget=100.0))
     rng, world = _generators()
@@ -255,7 +254,7 @@ def history_counts(policy: Policy) -> str | None:
     for arm in range(4):
         policy.add_history(state, arm, 40_000, *((36_000.0, 4_000.0) if arm == 1 else (2_000.0, 36_000.0)))
     expect(state.pulls.tolist() == [40_000] * 4, "recall of 40,000 pulls does not count them")
-    if isinstance(policy, EpsilonFirst):
+    if policy.rule_kind(math.inf) == "explore first":
         return "ε-first explores by its budget, whatever it recalls"
     chosen = [policy.choose(state, np.random.default_rng(seed)) for seed in range(20)]
     expect(chosen.count(1) >= 15, f"with 40,000 recalled pulls each it chooses {chosen}, though arm 1 is far better")
@@ -283,7 +282,7 @@ def features_tell_requests_apart(policy: Policy) -> str | None:
     """A policy that uses features learns which arm pays for which of three kinds of requests."""
     if not policy.uses_features:
         return "it looks at no features"
-    if not isinstance(policy, RequestPolicy):
+    if not policy.looks_at_requests:
         raise Violation("uses_features is set, but it never sees a request; make it a RequestPolicy")
     state = policy.start(FEATURES, knowledge(FEATURES))
     rng, world = _generators()
@@ -292,7 +291,7 @@ def features_tell_requests_apart(policy: Policy) -> str | None:
         kind = int(world.integers(FEATURES))
         request = Request(features=np.eye(FEATURES)[kind])
         arm = choose(policy, state, rng, request)
-        policy.observe(state, arm, float(arm == kind), 0.5, rng, request)
+        policy.for_requests.observe(state, arm, float(arm == kind), 0.5, rng, request)
         right.append(arm == kind)
     late = sum(right[-100:])
     expect(late >= 75, f"where a feature says which arm pays, {late} of the last 100 of 300 choices are right")
