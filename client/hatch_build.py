@@ -14,7 +14,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-PARTS = ("errors.py", "terms.py", "validation.py", "py.typed", "formatting", "client", "adapters")
+PARTS = ("answers.py", "errors.py", "terms.py", "validation.py", "py.typed", "formatting", "client", "adapters")
 NAMES = "|".join(part.removesuffix(".py") for part in PARTS)
 IMPORT = re.compile(rf"\bbudgetbandits(?=\.(?:{NAMES})\b| import (?:{NAMES})\b)")
 FIRST = '''"""Talk to a decision service from Python: `budgetbandits.client` alone, without NumPy and SciPy."""

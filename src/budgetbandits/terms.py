@@ -149,7 +149,8 @@ class Term:
 
 
 def _term(default: Any, **about: Any) -> Any:
-    return field(default=default, metadata={"term": Term(**about)})
+    term = Term(**about)
+    return field(default=default, metadata={"term": term, "description": term.full_help})
 
 
 @dataclass(frozen=True)

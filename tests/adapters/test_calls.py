@@ -15,7 +15,7 @@ from budgetbandits.adapters.calls import (
     prompt_tokens_max,
     request_fields,
 )
-from budgetbandits.client.models import ArmInfo, CampaignInfo
+from budgetbandits.answers import ArmAnswer, CampaignDetailAnswer
 from budgetbandits.errors import BadParameter
 
 PRICE = TokenPrice(1.0, 4.0)
@@ -28,9 +28,9 @@ def status(code, message="no", **headers):
 
 
 def campaign(**caps):
-    arms = tuple(ArmInfo(name, cap, True, 0) for name, cap in caps.items())
+    arms = tuple(ArmAnswer(name, cap, True, 0) for name, cap in caps.items())
     money = dict.fromkeys(("budget", "spent", "held", "leased", "left", "overrun", "created_at"), 1.0)
-    return CampaignInfo(id="1", name="models", policy="bts", status="active", arms=arms, **money)
+    return CampaignDetailAnswer(id="1", name="models", policy="bts", status="active", arms=arms, **money)
 
 
 # --- what is held ----------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import pytest
 
 from budgetbandits.adapters.calls import TokenPrice, request_fields
 from budgetbandits.adapters.request_features import REQUEST_FEATURES, TEXT_MAX, request_features
-from budgetbandits.client.models import ArmInfo, CampaignInfo
+from budgetbandits.answers import ArmAnswer, CampaignDetailAnswer
 
 
 def chat(text, **more):
@@ -83,9 +83,9 @@ def test_the_middle_of_a_long_text_is_not_looked_at():
 
 
 def named(*features):
-    arms = (ArmInfo("small", 1.0, True, 0),)
+    arms = (ArmAnswer("small", 1.0, True, 0),)
     money = dict.fromkeys(("budget", "spent", "held", "leased", "left", "overrun", "created_at"), 1.0)
-    return CampaignInfo(
+    return CampaignDetailAnswer(
         id="1", name="models", policy="bts-linear", status="active", arms=arms, features=features or None, **money
     )
 

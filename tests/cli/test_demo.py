@@ -22,10 +22,10 @@ def test_the_past_of_the_demo_passes_an_audit(tmp_path, monkeypatch):
         roll_up(store)
         assert verify(store, "models") == []
         row = DecisionService(store).describe("models")
-        assert row["budget"] == 1200.0  # topped up on the way
-        assert sum(arm["pulls"] for arm in row["arms"]) > 150
-        assert 0.0 < row["spent"] < row["budget"]
-        assert row["held"] == 0.0
+        assert row.budget == 1200.0  # topped up on the way
+        assert sum(arm.pulls for arm in row.arms) > 150
+        assert 0.0 < row.spent < row.budget
+        assert row.held == 0.0
 
 
 @pytest.fixture

@@ -204,7 +204,7 @@ def test_keys_of_a_damaged_campaign_are_listed(say, tmp_path):
     say("campaign", "create", "ads", "--budget", "10", "--arm", "search=1", "--arm", "mail=0.5")
     say("key", "create", "--scope", "read", "--campaign", "ads")
     tamper(tmp_path / "budgetbandits.db", "UPDATE campaign SET settings = '{}'")
-    assert json.loads(say("key", "list", "--json"))[0]["campaign"].startswith("c")
+    assert json.loads(say("key", "list", "--json"))[0]["campaign"] == "ads"
 
 
 def test_a_key_is_dropped_as_it_is_listed(say):

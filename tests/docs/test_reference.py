@@ -15,8 +15,9 @@ import pytest
 
 import budgetbandits
 from budgetbandits import errors
+from budgetbandits.answers import EventKind, SharedEventKind
 from budgetbandits.problems.linear import FEATURE_KEYS, FEATURE_LAWS
-from budgetbandits.service.stores.records import EVENTS, EventKind, SharedEventKind
+from budgetbandits.service.stores.records import EVENTS
 from budgetbandits.service.webhooks import NOTIFICATION_FIELDS
 from budgetbandits.terms import TERMS
 

@@ -13,8 +13,8 @@ import pytest
 from scipy import stats
 
 from budgetbandits import Allocation, BudgetedThompson, Problem, parse_policy, simulate, simulate_many
+from budgetbandits.answers import ArmAnswer, CampaignAnswer, CampaignDetailAnswer
 from budgetbandits.cli import simulate as simulating
-from budgetbandits.client.models import ArmInfo, CampaignInfo
 from budgetbandits.errors import BadParameter
 from budgetbandits.experiments import Results
 from budgetbandits.formatting.tables import EstimateCell, Table, estimate
@@ -93,9 +93,9 @@ def many_arms(count: int) -> Problem:
     return Problem(tuple(map(Arm, names, laws)))
 
 
-def campaign(arms: int) -> CampaignInfo:
-    listed = tuple(ArmInfo(f"<b>{i}</b>", 0.5, i != 1, 10 * i) for i in range(arms))
-    return CampaignInfo(
+def campaign(arms: int) -> CampaignDetailAnswer:
+    listed = tuple(ArmAnswer(f"<b>{i}</b>", 0.5, i != 1, 10 * i) for i in range(arms))
+    return CampaignDetailAnswer(
         id="1", name="<i>ads</i>", policy="bts", status="active", budget=50.0, spent=12.5, held=0.5, leased=0.0,
         left=37.0, overrun=0.0, created_at=0.0, arms=listed,
     )  # fmt: skip
@@ -192,9 +192,12 @@ def test_an_outcome_shows_the_interval_of_its_mean():
 
 
 def test_a_campaign_says_what_matters():
-    assert repr(campaign(2)) == "CampaignInfo('<i>ads</i>', active, bts: spent 12.50 of 50.00, held 0.50, left 37.00)"
+    assert (
+        repr(campaign(2))
+        == "CampaignDetailAnswer('<i>ads</i>', active, bts: spent 12.50 of 50.00, held 0.50, left 37.00)"
+    )
     assert "1 (retired)" not in campaign(1)._repr_html_()
-    assert "<table>" not in campaign(0)._repr_html_()
+    assert "<table>" not in CampaignAnswer.read(vars(campaign(0)))._repr_html_()  # as in a list of them
 
 
 def test_a_single_run_is_not_called_a_mean():

@@ -129,7 +129,7 @@ def test_a_store_has_its_name_when_all_its_campaigns_are_paused(tmp_path):
         assert not target.exists()
         assert DecisionService(store).mark_restored() == ["ads", "mail"]
     with SQLiteStore(target) as store:
-        assert {row["status"] for row in DecisionService(store).overview()} == {"paused"}
+        assert {row.status for row in DecisionService(store).overview()} == {"paused"}
     assert list(tmp_path.glob("*money*")) == [target]
     with pytest.raises(StoreError, match="new file"), restoring(tmp_path / "copy.db", target):
         pass
@@ -146,7 +146,7 @@ def test_a_damaged_campaign_does_not_keep_others_from_being_paused(tmp_path):
         engine = DecisionService(store)
         with pytest.raises(BadState, match="restore an undamaged copy"):
             engine.mark_restored()
-        assert engine.describe("ads")["status"] == "paused"
+        assert engine.describe("ads").status == "paused"
 
 
 @pytest.mark.parametrize("terms", [{}, {"lease": 5.0}])
@@ -160,7 +160,7 @@ def test_a_restored_campaign_waits_until_it_is_said_what_was_spent_since(store, 
     clock.now += 100.0
     assert sorted(engine.mark_restored(actor="me")) == ["ads", "frozen"]
     assert engine.mark_restored() == []
-    assert engine.describe("ads")["status"] == "paused"
+    assert engine.describe("ads").status == "paused"
     for campaign in ("ads", "frozen"):
         assert verify(store, campaign) == []
         with pytest.raises(
@@ -267,7 +267,7 @@ def test_all_keys_and_webhooks_are_off_after_a_restore_until_they_are_turned_on(
         with pytest.raises(NotAllowed, match="is off since the store was restored") as refused:
             ring.check(key, "read")
         assert not refused.value.known
-    assert {hook["off"] for hook in store.read(webhooks.listed)} == {True}
+    assert {hook.off for hook in store.read(webhooks.listed)} == {True}
     webhooks.look(store)
     assert (sender.deliver(store), sender.sent) == (0, [])
     webhooks.turn_on_webhooks(store, [one])
@@ -282,7 +282,7 @@ def test_all_keys_and_webhooks_are_off_after_a_restore_until_they_are_turned_on(
         turn_on_keys(store, ["nothing"])
     with pytest.raises(NotFound):
         webhooks.turn_on_webhooks(store, [other, "nothing"])
-    assert [(hook["id"], hook["off"]) for hook in store.read(webhooks.listed)] == [(one, False), (other, True)]
+    assert [(hook.id, hook.off) for hook in store.read(webhooks.listed)] == [(one, False), (other, True)]
     kinds = [(event.kind, event.prefix, event.actor) for event in store.read(lambda tx: tx.key_events(10))]
     off = [("turned off", prefix_of(key), "me") for key in keys]
     assert set(kinds[:3]) == {("turned on", prefix_of(keys[0]), None), *off}

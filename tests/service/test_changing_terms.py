@@ -62,7 +62,7 @@ def test_a_daily_cap_is_raised_and_taken_away(daily):
     daily.change_terms("ads", {"daily_cap": None})
     for number in range(6, 12):
         daily.decide("ads", str(number))
-    assert daily.describe("ads")["daily_cap"] is None
+    assert daily.describe("ads").daily_cap is None
 
 
 def test_a_lower_cap_holds_at_once(daily):
@@ -164,12 +164,12 @@ def test_a_retired_arm_comes_back_with_what_is_known_of_it(daily, store, clock):
     for number in range(20):
         made = daily.decide("ads", str(number))
         daily.feedback(made.decision, reward=float(made.arm == "mail"), cost=0.5)
-    pulls = {arm["name"]: arm["pulls"] for arm in daily.describe("ads")["arms"]}
+    pulls = {arm.name: arm.pulls for arm in daily.describe("ads").arms}
     daily.retire_arm("ads", "mail")
     assert {other.decide("ads", f"without {number}").arm for number in range(20)} == {"search"}
     daily.bring_back_arm("ads", "mail")
     assert "mail" in {other.decide("ads", f"with {number}").arm for number in range(20)}
-    assert {arm["name"]: arm["pulls"] for arm in daily.describe("ads")["arms"]} == pulls
+    assert {arm.name: arm.pulls for arm in daily.describe("ads").arms} == pulls
     assert verify(store, "ads") == []
     with pytest.raises(Conflict, match="nothing to bring back"):
         daily.bring_back_arm("ads", "mail")
@@ -185,7 +185,7 @@ def test_holds_expire_by_the_terms_of_that_moment(tmp_path, clock):
         made = []
         for number, rule in enumerate(["charge", "release", "charge"]):
             made.append(engine.decide("ads", str(number)))
-            if engine.describe("ads")["on_expire"] != rule:
+            if engine.describe("ads").on_expire != rule:
                 engine.change_terms("ads", {"on_expire": rule})
             clock.now += 61.0
             engine.expire_due()
@@ -258,7 +258,7 @@ def test_caps_go_up_and_down_and_means_stay(engine, store, clock, policy, monkey
         for arm, (_, reward, cost) in learned(store).items():
             assert (reward, cost) == (pytest.approx(before[arm][1]), pytest.approx(before[arm][2]))
         answer = other.decide("ads", f"after {caps}")
-        assert answer.hold == {arm["name"]: arm["cost_cap"] for arm in engine.describe("ads")["arms"]}[answer.arm]
+        assert answer.hold == {arm.name: arm.cost_cap for arm in engine.describe("ads").arms}[answer.arm]
         engine.feedback(answer.decision, failed=True)
 
 
@@ -322,7 +322,7 @@ def test_a_campaign_is_renamed_and_its_old_name_goes_on_meaning_it(real_store, c
         engine.change_terms("other", {"name": "c" + "0" * 11})
     engine.change_terms("ads", {"name": "ads"})
     assert engine.decide("Ads 2027", "1") == one
-    assert [row["name"] for row in engine.overview()] == ["ads", "other"]
+    assert [row.name for row in engine.overview()] == ["ads", "other"]
     assert verify(store, "Ads 2027") == []
 
 
@@ -335,9 +335,9 @@ def test_another_policy_goes_on_with_what_was_learned(engine, store, clock):
     with pytest.raises(BadParameter, match="bts does not plan for a number of requests; leave horizon out"):
         engine.change_terms("ads", {"policy": "bts"})
     other = DecisionService(store, clock)
-    assert other.describe("ads")["policy"] == "bts-paced"
+    assert other.describe("ads").policy == "bts-paced"
     engine.change_terms("ads", {"policy": "bts", "horizon": None}, actor="mia")
-    assert (engine.describe("ads")["policy"], other.describe("ads")["horizon"]) == ("bts", None)
+    assert (engine.describe("ads").policy, other.describe("ads").horizon) == ("bts", None)
     assert learned(store) == {arm: (n, pytest.approx(r), pytest.approx(c)) for arm, (n, r, c) in before.items()}
     engine.feedback(open_one.decision, reward=1.0, cost=0.25)
     pull(other, "after", 1.0, 0.25)

@@ -180,7 +180,7 @@ def test_long_choices_are_not_made_by_the_process_that_serves(store, engine, mon
     asyncio.run(pair(engine, campaign, "two"))
     engine.decisions.scheduler.close()
     assert not chosen
-    assert engine.describe(campaign)["requests_answered"] == 2
+    assert engine.describe(campaign).requests_answered == 2
     assert verify(store, campaign) == []
 
 

@@ -127,7 +127,7 @@ with PostgresStore(sys.argv[1]) as store:
     asyncio.run(store.perform(*engine.feedback_task(FeedbackReport(under.decision, 1.0, 0.25), "leases")))
     told = store.read(lambda tx: tx.events(taken.campaign)[-1]).at + 1000.0
     answers = (by_thread, by_loop, taken, under)
-    print(*(answer.expires_at for answer in answers), told, engine.describe("ads")["created_at"])
+    print(*(answer.expires_at for answer in answers), told, engine.describe("ads").created_at)
 """
 
 

@@ -21,7 +21,7 @@ def store(memory_store):
 
 
 def arm(engine, campaign, name):
-    return next(each for each in engine.describe(campaign)["arms"] if each["name"] == name)
+    return next(each for each in engine.describe(campaign).arms if each.name == name)
 
 
 def fail(engine, campaign, key, name, **cost):
@@ -44,24 +44,24 @@ def test_an_arm_rests_for_half_as_long_as_it_has_been_failing_until_it_answers(e
     began = clock.now
     for number in range(1, 4):
         fail(engine, campaign, f"fail {number}", "a")
-        assert (arm(engine, campaign, "a")["failures"], arm(engine, campaign, "a")["cooldown_until"]) == (number, None)
+        assert (arm(engine, campaign, "a").failures, arm(engine, campaign, "a").cooldown_until) == (number, None)
         clock.now += 1.0
     for number in range(4, 24):
         fail(engine, campaign, f"fail {number}", "a")
         rest = min(0.5 * (clock.now - began), 1024.0)
-        assert (arm(engine, campaign, "a")["failures"], arm(engine, campaign, "a")["cooldown_until"]) == (
+        assert (arm(engine, campaign, "a").failures, arm(engine, campaign, "a").cooldown_until) == (
             number,
             pytest.approx(clock.now + rest, abs=0.002),
         )
         clock.now += rest - 0.01
         assert {engine.decide(campaign, f"{number} {each}").arm for each in range(12)} == {"b"}
         clock.now += 0.02
-        assert arm(engine, campaign, "a")["cooldown_until"] is None
+        assert arm(engine, campaign, "a").cooldown_until is None
     answer = engine.decide(campaign, "works", arms=["a"])
     assert {engine.decide(campaign, f"one at a time {each}").arm for each in range(20)} == {"b"}
     engine.feedback(answer.decision, reward=1.0, cost=0.5)
     fail(engine, campaign, "again", "a")
-    assert arm(engine, campaign, "a")["cooldown_until"] is None  # the first of a new row
+    assert arm(engine, campaign, "a").cooldown_until is None  # the first of a new row
     assert engine.account(campaign).spent == 500_000
 
 
@@ -71,9 +71,9 @@ def test_an_answer_counts_for_the_usual_rate_of_failures_from_its_cost_on(engine
     for number in range(60):
         engine.feedback(engine.decide(campaign, f"{number}", arms=["a"]).decision, cost=0.5)
     for number in range(3):
-        assert engine.describe(campaign)["arms_down"] == 0
+        assert engine.describe(campaign).arms_down == 0
         fail(engine, campaign, f"fail {number}", "a")
-    assert engine.describe(campaign)["arms_down"] == 1
+    assert engine.describe(campaign).arms_down == 1
 
 
 COSTS = {"small": 0.0008, "medium": 0.006, "large": 0.04}
@@ -163,7 +163,7 @@ def test_failures_of_decisions_that_were_under_way_together_make_no_cooldown_lon
     clock.now += 0.1
     assert "a" in {engines[0].decide(campaign, f"awake again {each}").arm for each in range(60)}
     engines[1].set_status(campaign, "paused")  # which ends leases
-    assert arm(engines[1], campaign, "a")["failures"] == 11
+    assert arm(engines[1], campaign, "a").failures == 11
 
 
 def test_an_arm_cooling_down_answers_where_every_arm_rests(engine, clock):
@@ -184,7 +184,7 @@ def test_the_failure_of_the_only_arm_that_can_be_paid_is_not_the_end_of_the_mone
     go_down(engine, campaign, clock, "cheap")
     for number in range(3):
         fail(engine, campaign, f"fails {number}", "cheap")
-        assert arm(engine, campaign, "cheap")["cooldown_until"] > clock.now
+        assert arm(engine, campaign, "cheap").cooldown_until > clock.now
         answer = engine.decide(campaign, f"answers {number}")
         assert answer.arm == "cheap"
         engine.void(answer.decision)
@@ -230,7 +230,7 @@ def test_a_failure_is_final_and_counts_once(engine, store, clock):
     engine.feedback(late.decision, failed=True)  # charged when it expired, and nothing was to pay
     account = engine.account(campaign)
     assert (account.spent, account.held) == (250_000 + 125_000 + 1_000_000, 0)  # the rewarded one has expired, charged
-    assert sum(each["pulls"] for each in engine.describe(campaign)["arms"]) == 0
+    assert sum(each.pulls for each in engine.describe(campaign).arms) == 0
     assert [event.kind for event in store.events].count("failed") == 3
 
 
@@ -239,7 +239,7 @@ def test_many_failures_at_once(engine):
     made = engine.decide_many(campaign, "many", 2)
     told = engine.feedback_many(campaign, [FeedbackReport(each.decision, failed=True) for each in made])
     assert [each.overrun for each in told] == [0.0, 0.0]
-    assert sum(each["failures"] for each in engine.describe(campaign)["arms"]) == 2
+    assert sum(each.failures for each in engine.describe(campaign).arms) == 2
 
 
 @pytest.mark.parametrize("policy", ["bts", *deep("kube")])
@@ -261,9 +261,9 @@ def test_a_clock_that_was_ahead_does_not_keep_an_arm_cooling_down(engine, clock)
     campaign = engine.create("ads", "bts", budget=10.0, arms=ARMS, hold_seconds=1e9)
     go_down(engine, campaign, clock, "a", 400 * DAY)
     clock.now -= 400 * DAY
-    assert arm(engine, campaign, "a")["cooldown_until"] is None
+    assert arm(engine, campaign, "a").cooldown_until is None
     engine.reset_clock(campaign)
-    assert arm(engine, campaign, "a")["cooldown_until"] == clock.now + 1024
+    assert arm(engine, campaign, "a").cooldown_until == clock.now + 1024
     with pytest.raises(Conflict, match="nothing to reset"):
         engine.reset_clock(campaign)
 
@@ -279,7 +279,7 @@ def test_failures_under_a_lease(store, clock, engines):
     assert {engines[0].decide(campaign, f"{each}").arm for each in range(4)} == {"b"}
     clock.now += 6.0  # half of its time is over: it is merged before the next decision
     engines[0].decide(campaign, "merges")
-    assert arm(engines[1], campaign, "a")["failures"] == 4
+    assert arm(engines[1], campaign, "a").failures == 4
 
 
 def test_a_reported_cost_ends_a_row_of_failures_and_a_late_reward_does_not(tmp_path, clock):
@@ -303,5 +303,5 @@ def test_a_reported_cost_ends_a_row_of_failures_and_a_late_reward_does_not(tmp_p
                 assert verify(store, campaign) == []
             rows.append(seen)
             assert [each.get("row", 0) for each in seen] == [0, 6, 7]
-            assert [arm["down_since"] for arm in one.describe(campaign)["arms"]] == [1000.0, None]
+            assert [arm.down_since for arm in one.describe(campaign).arms] == [1000.0, None]
     assert rows[0] == rows[1]

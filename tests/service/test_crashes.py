@@ -61,7 +61,7 @@ def spend_in_a_loop(address, campaign, worker, acknowledged):
     features if the campaign has."""
     with open_store(address) as store, Path(acknowledged).open("a", buffering=1) as notes:
         engine = DecisionService(store)
-        features = engine.describe(campaign)["features"]
+        features = engine.describe(campaign).features
 
         async def client(name):
             for number in range(10**9):

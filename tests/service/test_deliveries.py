@@ -102,8 +102,8 @@ def test_a_delivery_as_a_whole_has_a_limit_and_the_list_of_webhooks_says_that_it
         assert trickling.left.wait(60)
     assert sending.results() == (0, 3)
     [hook] = store.read(webhooks.listed)
-    assert (hook["problem"], hook["waiting"], hook["tries"]) == ("no answer within 0.1 seconds", 3, 1)
-    assert hook["tried_at"] is not None
+    assert (hook.problem, hook.waiting, hook.tries) == ("no answer within 0.1 seconds", 3, 1)
+    assert hook.tried_at is not None
 
 
 def test_a_test_of_a_receiver_that_trickles_ends(store, trickling, monkeypatch):

@@ -42,11 +42,11 @@ def play(engines, campaign, requests, key="", **request):
 
 def test_a_campaign_without_a_policy_has_one_that_looks_at_what_it_names(engine):
     campaign = engine.create("ads", None, budget=50.0, arms=ARMS, features=FEATURES)
-    assert engine.describe(campaign)["policy"] == "bts-linear"
-    assert engine.describe(campaign)["features"] == ("length", "code")
+    assert engine.describe(campaign).policy == "bts-linear"
+    assert engine.describe(campaign).features == ("length", "code")
     horizon = engine.create("paced", None, budget=50.0, arms=ARMS, horizon=100)
-    assert engine.describe(horizon)["policy"] == "bts-paced"
-    assert engine.describe(engine.create("plain", None, budget=50.0, arms=ARMS))["policy"] == "bts"
+    assert engine.describe(horizon).policy == "bts-paced"
+    assert engine.describe(engine.create("plain", None, budget=50.0, arms=ARMS)).policy == "bts"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_two_servers_learn_the_same_and_the_audit_agrees(name, lease, tmp_path, 
         play([*engines, DecisionService(store, clock)], campaign, 20, "all", segment="code")
         engines[0].set_status(campaign, "paused")  # which ends leases
         assert verify(store, campaign) == []
-        assert engines[0].describe(campaign)["requests_answered"] == 60
+        assert engines[0].describe(campaign).requests_answered == 60
         row = store.read(lambda tx: tx.campaign("ads"))
         arms = store.read(lambda tx: tx.arms(row.id))
         session = read_session(row, arms)
@@ -212,6 +212,6 @@ def test_a_budget_with_features_lasts_for_its_requests(store, clock, monkeypatch
     campaign = engine.create("ads", None, 60.0, ARMS, horizon=240, features=FEATURES)
     told = play([engine], campaign, 240)
     earned = sum(row.reward for row in store.decisions.values())
-    assert told["requests_answered"] == 240
-    assert told["spent"] <= 60.0
+    assert told.requests_answered == 240
+    assert told.spent <= 60.0
     assert earned > 0.8 * 240

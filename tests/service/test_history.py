@@ -106,9 +106,11 @@ def test_a_clone_has_what_the_other_has_learned(name, tmp_path, clock):
             engine.clone("ads", copy, budget, key="once")
         engine.clone("ads", "ads 2", 7.0, key="once")
         found, first = engine.describe("ads 2"), engine.describe("ads")
-        assert (found["budget"], found["spent"], engine.account("ads 3").budget) == (7.0, 0.0, 80_000_000)
-        assert {arm["name"]: arm["cost_cap"] for arm in found["arms"]} == {"search": 2.0, "mail": 1.5}
-        assert {term: found[term] for term in (*terms, "policy")} == {term: first[term] for term in (*terms, "policy")}
+        assert (found.budget, found.spent, engine.account("ads 3").budget) == (7.0, 0.0, 80_000_000)
+        assert {arm.name: arm.cost_cap for arm in found.arms} == {"search": 2.0, "mail": 1.5}
+        assert [getattr(found, term) for term in (*terms, "policy")] == [
+            getattr(first, term) for term in (*terms, "policy")
+        ]
         assert history_of(engine, "ads 2") == near({arm: learned[arm] for arm in ("search", "mail")})
         made = engine.decide("ads", "one more")
         engine.feedback(
@@ -118,7 +120,7 @@ def test_a_clone_has_what_the_other_has_learned(name, tmp_path, clock):
         with pytest.raises(Conflict):
             engine.clone("ads", "ads 2", 8.0, key="once")
         engine.clone("ads", "fresh", learned=False, actor="mia")
-        assert [arm["pulls"] for arm in engine.describe("fresh")["arms"]] == [0, 0]
+        assert [arm.pulls for arm in engine.describe("fresh").arms] == [0, 0]
         for each in engine.names():
             if each != "ads":
                 play(engine, each, 2)
@@ -133,7 +135,7 @@ def test_a_clone_of_a_policy_that_must_know_more_and_of_a_month(engine):
     engine.clone("ads", "again")
     first, second = (session_of(engine, name).state.known.costs for name in ("ads", "again"))
     assert second == pytest.approx(first)
-    assert engine.describe("again")["budget"] == 100.0
+    assert engine.describe("again").budget == 100.0
     play(engine, "again", 4)
 
 

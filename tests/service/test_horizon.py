@@ -41,8 +41,8 @@ def test_the_money_lasts_for_the_horizon(engine):
     campaign = engine.create("ads", "bts-paced", budget=50.0, arms=ARMS, horizon=200)
     play(engine, campaign, 200, {"small": 0.3, "large": 0.9})
     told = engine.describe(campaign)
-    assert (told["requests_answered"], told["horizon"]) == (200, 200.0)
-    assert 48.0 < told["spent"] <= 50.0
+    assert (told.requests_answered, told.horizon) == (200, 200.0)
+    assert 48.0 < told.spent <= 50.0
 
 
 def test_money_that_taught_nothing_is_gone_for_the_plan_too(engine, clock):
@@ -106,7 +106,7 @@ def test_a_request_is_gone_with_its_money_whatever_is_told_of_it_later(store, cl
     rate(18, "told late")
     assert verify(store, campaign) == []
     engines[1].set_status(campaign, "paused")  # which ends leases
-    assert (engines[0].describe(campaign)["requests_used"], engines[0].describe(campaign)["requests_answered"]) == (
+    assert (engines[0].describe(campaign).requests_used, engines[0].describe(campaign).requests_answered) == (
         18,
         18,
     )
@@ -142,10 +142,10 @@ def test_hardly_any_reward_comes_in_time_and_the_money_is_spent_all_the_same(eng
         engine.feedback(answer.decision, cost=answer.hold / 2, **told)
         if not told:
             late.append(answer)
-    assert 47.0 <= engine.describe(campaign)["spent"] <= 50.0
+    assert 47.0 <= engine.describe(campaign).spent <= 50.0
     for answer in late:
         engine.feedback(answer.decision, reward={"small": 0.3, "large": 0.9}[answer.arm])
-    assert (engine.describe(campaign)["requests_answered"], engine.account(campaign).requests_used) == (500, 500)
+    assert (engine.describe(campaign).requests_answered, engine.account(campaign).requests_used) == (500, 500)
 
 
 def test_tampering_with_the_number_of_requests_gone_is_found(engine, store, tampered):
@@ -165,7 +165,7 @@ def test_another_horizon_is_heard_by_every_server_at_once(engines):
     assert [each._sessions.kept[campaign].state.known.horizon for each in engines] == [60.0, 60.0]
     engines[1].change_terms(campaign, {"horizon": None})  # as many as can be paid
     play(engines[0], campaign, 3, {"small": 0.3, "large": 0.9}, "free ")
-    assert engines[0].describe(campaign)["horizon"] is None
+    assert engines[0].describe(campaign).horizon is None
 
 
 def test_a_horizon_is_for_policies_that_plan(engine):
@@ -186,7 +186,7 @@ def test_segments_learn_apart_under_one_price(engine):
         brings = 0.9 if answer.arm == "large" and segment == "code" else 0.3
         engine.feedback(answer.decision, reward=brings, cost=answer.hold / 2)
         chosen[segment] += answer.arm == "large"
-    assert engine.describe(campaign)["segments"] == ["mail", "code"]
+    assert engine.describe(campaign).segments == ("mail", "code")
     assert chosen["code"] > 100 > 20 > chosen["mail"]
 
 
@@ -212,7 +212,7 @@ def test_what_was_learned_before_any_segment_was_named_is_of_none(engine, store)
     engine.feedback(open.decision, reward=0.5, cost=0.05)
     counts = [sum(arm.learned["sums"][1][segment] for arm in store.arms[campaign]) for segment in (0, 1)]
     assert (list(engine._sessions.kept[campaign].segments), counts) == ([None, "code"], [6.0, 2.0])
-    assert engine.describe(campaign)["segments"] == ["code"]
+    assert engine.describe(campaign).segments == ("code",)
 
 
 def test_two_servers_with_segments_catch_up_with_each_other(store, monkeypatch, engines):
@@ -240,7 +240,7 @@ def test_more_segments_than_may_be_named_are_learned_and_merged(monkeypatch, eng
     engines[0].decide(campaign, "plain again")
     engines[1].set_status(campaign, "paused")
     assert engines[0].account(campaign).status == "paused"
-    assert set(engines[0].describe(campaign)["segments"]) == set("abcdwxyz")
+    assert set(engines[0].describe(campaign).segments) == set("abcdwxyz")
 
 
 def test_segments_and_a_horizon_under_leases(store, clock, engines):
@@ -258,7 +258,7 @@ def test_segments_and_a_horizon_under_leases(store, clock, engines):
             engines[number // 5 % 2].feedback(told.decision, reward=0.5, cost=0.05)
         clock.now += 0.7
     assert len(store.leases) == 2
-    assert set(engines[0].describe(campaign)["segments"]) == {"code", "mail", "chat"}
+    assert set(engines[0].describe(campaign).segments) == {"code", "mail", "chat"}
     assert verify(store, campaign) == []
     engines[0].set_status(campaign, "paused")
 

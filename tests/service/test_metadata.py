@@ -58,7 +58,7 @@ def test_no_choice_depends_on_it(engine, store):
         made = engine.decide(campaign, f"{number}", segment="chat", metadata={"n": number})
         engine.feedback(made.decision, cost=0.05, reward=number % 2)
     assert verify(store, campaign) == []
-    assert engine.describe(campaign)["segments"] == ["chat"]
+    assert engine.describe(campaign).segments == ("chat",)
 
 
 def test_what_is_none_is_refused(engine):

@@ -19,8 +19,8 @@ def test_both_ways_to_write_a_name_are_one():
     store = MemoryStore()
     engine = DecisionService(store)
     campaign = engine.create(TWO, "kube-fractional", 10.0, {TWO: 1.0, "tea": 1.0}, known={"costs": {ONE: 1, "tea": 1}})
-    assert engine.describe(ONE)["name"] == engine.describe(TWO)["name"] == ONE
-    assert engine.describe(campaign)["arms"][0]["name"] == ONE
+    assert engine.describe(ONE).name == engine.describe(TWO).name == ONE
+    assert engine.describe(campaign).arms[0].name == ONE
     with pytest.raises(Conflict, match="already"):
         engine.create(ONE, "bts", 10.0, {"a": 1.0, "b": 1.0})
     with pytest.raises(BadParameter, match="written in two ways"):
@@ -30,7 +30,7 @@ def test_both_ways_to_write_a_name_are_one():
     for name in (ONE, TWO, campaign):
         KeyRing(store).check(key, "decide", name)
     engine.retire_arm(ONE, TWO)
-    assert not engine.describe(ONE)["arms"][0]["active"]
+    assert not engine.describe(ONE).arms[0].active
     engine.create("new", "bts", 10.0, {"a": 1.0, "b": 1.0})
     engine.add_arm("new", ONE, 1.0)
     with pytest.raises(Conflict, match="already"):

@@ -131,10 +131,10 @@ def test_terms_of_periods_change(engine, clock):
         engine.change_terms("support", {"period": "month"})
     engine.change_terms("support", {"period": "month", "period_budget": 4.0})
     spend(engine, "january")
-    assert engine.describe("support")["requests_used"] >= 10
+    assert engine.describe("support").requests_used >= 10
     clock.now = at("UTC", 2026, 2, 1)
     engine.decide("support", "february")
-    assert (engine.describe("support")["requests_used"], engine.account("support").budget) == (0, 14_000_000)
+    assert (engine.describe("support").requests_used, engine.account("support").budget) == (0, 14_000_000)
     engine.change_terms("support", {"period_budget": 7.0, "unspent": "carry"})
     engine.top_up("support", 1.0)
     clock.now = at("UTC", 2026, 3, 1)

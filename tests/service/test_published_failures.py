@@ -64,7 +64,7 @@ def test_36926_what_is_refused_under_load_is_what_the_books_say(store):
 
     assert at_once(8, work) == [True] * 8  # 8 of spending at most, 8 held at most
     shown = engine.describe("key")
-    assert (shown["spent"], shown["held"], shown["left"]) == (8.0, 0.0, 8.0)
+    assert (shown.spent, shown.held, shown.left) == (8.0, 0.0, 8.0)
     for number in range(8):
         engine.decide("key", f"last {number}")
     with pytest.raises(HoldRefused, match="0 left"):
@@ -87,7 +87,7 @@ def test_27735_money_held_for_workers_that_are_gone_comes_back(opener):
         clock.now += 61.0
         assert engine.expire_due() == {"key": 3}
         shown = engine.describe("key")
-        assert (shown["spent"], shown["held"], shown["left"]) == (0.0, 0.0, 3.0)
+        assert (shown.spent, shown.held, shown.left) == (0.0, 0.0, 3.0)
         for number in range(3):
             engine.decide("key", f"new {number}")
         assert verify(store, "key") == []

@@ -170,7 +170,7 @@ def test_what_is_old_leaves_and_both_audits_agree(store, engine, clock, tmp_path
     cutoff = clock.now - 10.0 * DAY
     assert all(decisions[id].created_at < cutoff for id in rows)
     # an event of before that stays is an operator's, or the latest overrun
-    id = engine.describe("ads")["id"]
+    id = engine.describe("ads").id
     last = store.read(lambda tx: tx.pruning().checkpoint(id))
     overrun = store.read(lambda tx: tx.rollups().watermark(id).last_overrun_event)
     stayed = [event for event in all_events(store, "ads") if event.seq <= last and event.seq != overrun]
@@ -527,7 +527,7 @@ def test_what_nobody_may_ask_for(store, engine, clock, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="choose another"):
         retention(store, clock).prune("ads", tmp_path / "file", days=1.0)
-    id = engine.describe("ads")["id"]
+    id = engine.describe("ads").id
     with Archive(tmp_path, id).locked(), pytest.raises(Conflict, match="another process"):
         retention(store, clock).prune("ads", tmp_path, days=1.0)
     assert retention(store, clock).prune("ads", tmp_path, days=1.0).events > 0
@@ -563,7 +563,7 @@ def test_a_closed_campaign_is_deleted_with_its_archive(store, engine, clock, tmp
     make_key(store, ["decide"], clock.now, "ads")
     engine.change_terms("ads", {"name": "adverts"})
     engine.change_terms("adverts", {"name": "ads"})
-    hook = Webhook("hook", "https://example.org", "secret", clock.now, engine.describe("ads")["id"])
+    hook = Webhook("hook", "https://example.org", "secret", clock.now, engine.describe("ads").id)
     store.write(lambda tx: tx.webhooks().add(hook))
     store.write(lambda tx: tx.webhooks().add_deliveries([Delivery("one", "hook", "{}", clock.now, clock.now)]))
     retention(store, clock).prune("ads", tmp_path, days=5.0)

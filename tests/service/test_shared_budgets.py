@@ -39,7 +39,7 @@ def shared(engine):
 
 def check(store, engine, *others):
     """The shared account is the sum of its members', and all audits agree; ``others`` have left."""
-    total, members = Counter(), [row["name"] for row in engine.shared_budgets.describe("marketing")["campaigns"]]
+    total, members = Counter(), [row.name for row in engine.shared_budgets.describe("marketing").campaigns]
     for name in members:
         account = engine.account(name)
         total.update(spent=account.spent, held=account.held, leased=account.leased, overrun=account.overrun)
@@ -234,7 +234,7 @@ def test_what_cannot_join(marketing):
         engine.feedback(engine.decide("rich", f"{number}", arms=["search"]).decision, cost=0.9, reward=0.0)
     with pytest.raises(BadParameter, match=r"has spent and holds 6\.30, and the shared budget 'marketing' has 5\.00"):
         engine.change_terms("rich", {"shared_budget": "marketing"})
-    assert engine.describe("rich")["shared_budget"] is None
+    assert engine.describe("rich").shared_budget is None
     assert shared(engine) == Account(5_000_000)
 
 
@@ -266,7 +266,7 @@ def test_a_clone_is_a_member_and_a_deleted_one_leaves_what_it_spent(store, marke
     check(store, engine)
     engine.set_status("spring", "closed")
     engine.retention.delete("spring")
-    assert [row["name"] for row in engine.shared_budgets.describe("marketing")["campaigns"]] == ["autumn", "summer"]
+    assert [row.name for row in engine.shared_budgets.describe("marketing").campaigns] == ["autumn", "summer"]
     assert shared(engine) == Account(5_000_000, 750_000, 1_000_000)
     check(store, engine, Account(4_000_000, 750_000))
 
@@ -289,7 +289,7 @@ def test_no_member_decides_until_all_have_said_what_they_spent_since_a_copy(stor
     engine = marketing
     engine.feedback(engine.decide("spring", "1", arms=["search"]).decision, cost=0.5, reward=0.0)
     engine.mark_restored(actor="an operator")
-    assert engine.shared_budgets.describe("marketing")["unreported"] == 2
+    assert engine.shared_budgets.describe("marketing").unreported == 2
     engine.set_status("spring", "active", spent_since=1.0)
     with pytest.raises(HoldRefused, match="what 1 of its campaigns has spent since") as refused:
         engine.decide("spring", "2")

@@ -90,7 +90,7 @@ class World:
             shared_budget=self.shared_budget,
         )  # fmt: skip
         self.names, self.cost_max = [self.campaign, f"campaign {seed}"], max(self.caps.values())
-        self.released = self.engines[0].describe(self.campaign)["on_expire"] == "release"
+        self.released = self.engines[0].describe(self.campaign).on_expire == "release"
         self.open, self.told, self.keys, self.asked, self.batched = [], [], {}, {}, set()
         self.unrewarded = []
         self.happened, self.period = Counter(), self.engines[0].account(self.campaign).period
@@ -302,9 +302,9 @@ class World:
         """Where only one of the arms that may answer can be paid, its failures are not the end of the money: it answers
         though it is down."""
         account = engine.account(self.campaign)
-        active = [arm for arm in engine.describe(self.campaign)["arms"] if arm["active"]]
-        dear = [arm["name"] for arm in active if round(arm["cost_cap"] * 1e6) > account.left]
-        payable = [arm["name"] for arm in active if arm["name"] not in dear]
+        active = [arm for arm in engine.describe(self.campaign).arms if arm.active]
+        dear = [arm.name for arm in active if round(arm.cost_cap * 1e6) > account.left]
+        payable = [arm.name for arm in active if arm.name not in dear]
         waits = self.limits.keys() & {"lease", "daily_cap", "pace_seconds", "period"}
         if account.status != "active" or not dear or not payable or waits or self.policy == "primal-dual-bwk":
             return
@@ -601,7 +601,7 @@ class SharedWorld:
             self.budgets.change("marketing", {"budget": taken / 1e6 + self.random.choice([0.5, 3.0, 12.0])})
             self.happened["changed"] += 1
         elif what < 0.06:
-            inside = member.engines[0].describe(member.campaign)["shared_budget"] is not None
+            inside = member.engines[0].describe(member.campaign).shared_budget is not None
             try:
                 change = {"shared_budget": None if inside else "marketing"}
                 member.engines[0].change_terms(member.campaign, change)

@@ -16,6 +16,7 @@ from budgetbandits.client import Client, check_signature
 from budgetbandits.errors import BadParameter, NotAllowed
 from budgetbandits.service import deliveries, webhooks
 from budgetbandits.service.service import DecisionService
+from budgetbandits.service.standing import outlooks
 from called import Service
 from servers import admin_key, free_port, serving
 
@@ -141,16 +142,16 @@ def test_an_address_that_fails_is_tried_again_later_and_later_until_it_accepts(s
         assert delivered(store, address) == (0, 1)
         assert len(address.got) == tries + 1
         [hook] = store.read(webhooks.listed)
-        assert hook["tries"] == tries + 1
-        assert hook["problem"] == ("status 500", "nobody there", "status 302", "status 404")[tries]
+        assert hook.tries == tries + 1
+        assert hook.problem == ("status 500", "nobody there", "status 302", "status 404")[tries]
         later(store, pause - 1.0)
         assert delivered(store, address) == (0, 0)  # not yet
         later(store, 1.0)
     assert delivered(store, address) == (1, 0)
     assert len({body["id"] for body in address.bodies}) == 1
     [hook] = store.read(webhooks.listed)
-    assert (hook["waiting"], hook["problem"]) == (0, None)
-    assert hook["tried_at"] > hook["created_at"]
+    assert (hook.waiting, hook.problem) == (0, None)
+    assert hook.tried_at > hook.created_at
 
 
 def test_a_server_that_stops_sends_no_more_and_leaves_the_rest_to_the_next(store):
@@ -206,7 +207,7 @@ def test_two_servers_that_look_at_once_notify_once(store, opener):
     engine.create("ads", "bts", 10.0, ARMS)
     webhooks.look(store)
     engine.set_status("ads", "paused")
-    outlook = engine.outlook("ads")
+    [outlook] = store.read(lambda tx: outlooks(tx, tx.pages().campaign_list().ids(9)))
     before = store.read(lambda tx: tx.webhooks().notified(outlook.glance.id))
     with opener() as other:
         for each in (store, other):
@@ -248,7 +249,7 @@ def test_what_is_never_accepted_is_given_up_after_a_week(store):
     address = Address(500)
     store.write(lambda tx: tx.change("UPDATE webhook_delivery SET made_at = made_at - ?", (8 * 86_400.0,)))
     assert delivered(store, address) == (0, 1)
-    assert store.read(webhooks.listed)[0]["waiting"] == 0
+    assert store.read(webhooks.listed)[0].waiting == 0
 
 
 def test_signatures_that_are_wrong_or_old_are_refused():

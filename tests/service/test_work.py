@@ -28,7 +28,7 @@ def test_a_campaign_whose_choices_would_take_too_long_is_refused(engine, policy,
     monkeypatch.setattr(work, "WORK_MAX", 70_000.0 if arms == 150 else work.WORK_MAX)
     with pytest.raises(TooMuchWork, match=said) as refused:
         engine.create("ads", policy, 1e3, {f"arm {number}": 1.0 for number in range(arms)}, **terms)
-    assert describe(refused.value)["status"] == 422
+    assert describe(refused.value).status == 422
     assert engine.names() == []
 
 
@@ -56,7 +56,7 @@ def test_a_change_of_terms_that_would_make_choices_too_long_changes_nothing(engi
     with pytest.raises(TooMuchWork, match="lower propensity_draws to"):
         engine.change_terms(campaign, {"propensity_draws": 10_000})
     engine.change_terms(campaign, {"propensity_draws": 100})
-    assert engine.describe(campaign)["propensity_draws"] == 100
+    assert engine.describe(campaign).propensity_draws == 100
 
 
 def test_another_policy_that_would_make_choices_too_long_is_refused(engine, monkeypatch):
@@ -77,8 +77,8 @@ def test_a_new_segment_or_arm_that_would_make_choices_too_long_is_refused(engine
     engine.decide(campaign, "two again", segment="two", **given)
     with pytest.raises(TooMuchWork, match="3 arms, 2 features, 2 segments"):
         engine.add_arm(campaign, "middle", 0.5)
-    assert engine.describe(campaign)["segments"] == ["one", "two"]
-    assert len(engine.describe(campaign)["arms"]) == 2
+    assert engine.describe(campaign).segments == ("one", "two")
+    assert len(engine.describe(campaign).arms) == 2
 
 
 def test_prices_for_very_many_arms_are_refused_by_a_policy_with_features(engine, monkeypatch):

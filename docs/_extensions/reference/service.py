@@ -160,11 +160,11 @@ def errors() -> dict[str, type]:
 
 def status_of(kind: type) -> str:
     if kind is HoldRefused:
-        made = {describe(HoldRefused(reason, ""))["status"] for reason in ("exhausted", "paused")}
+        made = {describe(HoldRefused(reason, "")).status for reason in ("exhausted", "paused")}
     elif kind is NotAllowed:
-        made = {describe(NotAllowed("", known))["status"] for known in (True, False)}
+        made = {describe(NotAllowed("", known)).status for known in (True, False)}
     else:
-        made = {describe(kind(""))["status"]}
+        made = {describe(kind("")).status}
     return ", ".join(map(str, sorted(made)))
 
 
@@ -184,7 +184,7 @@ def errors_part() -> str:
 
 
 def refusals_part() -> str:
-    rows = [(code(reason), describe(HoldRefused(reason, ""))["status"], about) for reason, about in REFUSALS.items()]
+    rows = [(code(reason), describe(HoldRefused(reason, "")).status, about) for reason, about in REFUSALS.items()]
     return table(("reason", "HTTP", ""), rows)
 
 

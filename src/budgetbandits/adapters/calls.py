@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from budgetbandits.adapters.request_features import REQUEST_FEATURES, request_features
-from budgetbandits.client import CampaignInfo
+from budgetbandits.client import CampaignDetailAnswer
 from budgetbandits.client.protocol import OnError, retry_after
 from budgetbandits.errors import BadParameter
 from budgetbandits.validation import DecisionFields, within
@@ -164,7 +164,7 @@ def _as_sent(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def request_fields(
-    campaign: CampaignInfo, prices: Mapping[str, TokenPrice], body: Mapping[str, Any], arms: Iterable[str],
+    campaign: CampaignDetailAnswer, prices: Mapping[str, TokenPrice], body: Mapping[str, Any], arms: Iterable[str],
     request: Mapping[str, Any] | None = None,
 ) -> DecisionFields:  # fmt: skip
     """The arms that may answer this call, what each holds (the most that it can cost), and what ``request`` says.

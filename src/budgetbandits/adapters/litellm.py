@@ -32,7 +32,7 @@ from functools import wraps
 from typing import Any, Self
 
 from budgetbandits.adapters.calls import CAPS_SECONDS, TokenPrice, failure_of, request_fields
-from budgetbandits.client import AsyncClient, AsyncDecision, CampaignInfo
+from budgetbandits.client import AsyncClient, AsyncDecision, CampaignDetailAnswer
 from budgetbandits.errors import BadParameter, BudgetBanditsError, HoldRefused, MissingExtra, install
 
 try:
@@ -98,7 +98,7 @@ class BudgetCallback(CustomLogger):  # type: ignore[misc]
         self._address, self._wait = (url, key), wait
         self._campaigns = frozenset(campaigns)
         self._clients: dict[asyncio.AbstractEventLoop, AsyncClient] = {}
-        self._known: dict[str, tuple[float, CampaignInfo]] = {}
+        self._known: dict[str, tuple[float, CampaignDetailAnswer]] = {}
         self._open: dict[str, bool] = {}  # decisions that were not reported yet: whether their calls were sent
         self._tasks: set[asyncio.Task[None]] = set()
         self.name = f"budgetbandits {id(self)}"  # of callbacks whose numbers and texts are the same LiteLLM asks one
@@ -252,7 +252,7 @@ class BudgetCallback(CustomLogger):  # type: ignore[misc]
             self._clients[loop] = AsyncClient(*self._address)
         return self._clients[loop]
 
-    async def _campaign(self, name: str) -> CampaignInfo:
+    async def _campaign(self, name: str) -> CampaignDetailAnswer:
         """The campaign with the caps of its arms, as of a minute ago."""
         until, info = self._known.get(name, (0.0, None))
         if info is None or time.monotonic() > until:

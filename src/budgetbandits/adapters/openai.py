@@ -37,7 +37,7 @@ from budgetbandits.adapters.calls import (
     price_table,
     request_fields,
 )
-from budgetbandits.client import AsyncClient, AsyncDecision, CampaignInfo, Client, Decision
+from budgetbandits.client import AsyncClient, AsyncDecision, CampaignDetailAnswer, Client, Decision
 from budgetbandits.errors import BadParameter, BudgetBanditsError, UnknownArm
 from budgetbandits.validation import DecisionFields, integer
 
@@ -55,22 +55,22 @@ class _Calls:
         self._wait = wait
         self._resting: dict[str, float] = {}
         self._is_watched = _watch(self._openai)
-        self._info: CampaignInfo | None = None
+        self._info: CampaignDetailAnswer | None = None
         self._info_until = 0.0
 
     def _attempts(self) -> Attempts:
         return Attempts(self._most_attempts, self._resting)
 
-    def _known(self, info: CampaignInfo) -> CampaignInfo:
+    def _known(self, info: CampaignDetailAnswer) -> CampaignDetailAnswer:
         self._info, self._info_until = info, time.monotonic() + CAPS_SECONDS
         return info
 
     @property
-    def _fresh(self) -> CampaignInfo | None:
+    def _fresh(self) -> CampaignDetailAnswer | None:
         return self._info if time.monotonic() < self._info_until else None
 
     def _find_able(
-        self, info: CampaignInfo, body: Mapping[str, Any], request: DecisionFields | None, attempts: Attempts
+        self, info: CampaignDetailAnswer, body: Mapping[str, Any], request: DecisionFields | None, attempts: Attempts
     ) -> None:
         """Have the attempts know the arms that can answer."""
         if (body.get("extra_body") or {}).get("model") is not None:
@@ -81,7 +81,7 @@ class _Calls:
         attempts.able = request_fields(info, self._prices, body, arms, request)["arms"]  # type: ignore[assignment]
 
     def _fields(
-        self, info: CampaignInfo, body: Mapping[str, Any], request: DecisionFields | None, attempts: Attempts
+        self, info: CampaignDetailAnswer, body: Mapping[str, Any], request: DecisionFields | None, attempts: Attempts
     ) -> DecisionFields:
         """The request of the next decision."""
         return request_fields(info, self._prices, body, attempts.turn(), request)
@@ -219,7 +219,7 @@ class BudgetedOpenAI(_Calls):
         return self._ask(self._known(self._client.campaign(self._campaign)), body, request, attempts)
 
     def _ask(
-        self, info: CampaignInfo, body: Mapping[str, Any], request: DecisionFields | None, attempts: Attempts
+        self, info: CampaignDetailAnswer, body: Mapping[str, Any], request: DecisionFields | None, attempts: Attempts
     ) -> Decision:
         self._find_able(info, body, request, attempts)
         time.sleep(attempts.pause)
@@ -358,7 +358,7 @@ class AsyncBudgetedOpenAI(_Calls):
         return await self._ask(self._known(await self._client.campaign(self._campaign)), body, request, attempts)
 
     async def _ask(
-        self, info: CampaignInfo, body: Mapping[str, Any], request: DecisionFields | None, attempts: Attempts
+        self, info: CampaignDetailAnswer, body: Mapping[str, Any], request: DecisionFields | None, attempts: Attempts
     ) -> AsyncDecision:
         self._find_able(info, body, request, attempts)
         await asyncio.sleep(attempts.pause)

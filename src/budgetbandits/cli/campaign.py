@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from budgetbandits.answers import ArmAnswer, ArmTotalAnswer, CampaignAnswer, CampaignDetailAnswer, StandingAnswer
 from budgetbandits.cli.outcomes import read_history
 from budgetbandits.cli.remote import ServerAddress, row_count
 from budgetbandits.cli.screen import AsJson, filled, fits, local_time, plain_table, print_json, share_bar, terminal
@@ -124,8 +125,8 @@ def clone_command(
 def list_command(store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """List all campaigns: how they do, and their money."""
     with opened_service(store) as service:
-        rows, ways = service.overview(), {each["id"]: each for each in (o.to_dict() for o in service.outlooks())}
-    show_all([row | {"outlook": ways.get(row["id"])} for row in rows], as_json)
+        campaigns, standings = service.overview(), {each.id: each for each in service.standings()}
+    show_all([(campaign, standings.get(campaign.id)) for campaign in campaigns], as_json)
 
 
 @campaign_app.command("show")
@@ -370,98 +371,105 @@ def _arm(text: str) -> tuple[str, float]:
 # --- on the screen ---------------------------------------------------------------------------------------------------
 
 
-def show_all(rows: list[dict[str, Any]], as_json: bool) -> None:
+def show_all(rows: list[tuple[CampaignAnswer, StandingAnswer | None]], as_json: bool) -> None:
     """Print all campaigns, how they do and their money."""
     if as_json:
-        print_json(rows)
+        print_json([
+            asdict(campaign) | {"outlook": None if standing is None else asdict(standing)}
+            for campaign, standing in rows
+        ])  # fmt: skip
         return
-    console, kinds = terminal(), _kinds(rows)
+    console, kinds = terminal(), _kinds([campaign for campaign, _ in rows])
     table = plain_table("campaign", "standing", numbers=kinds)
-    rows = [row if row["outlook"] is None else row | {"left": row["outlook"]["left"]} for row in rows]
-    for row in rows:
-        table.add_row(escape(row["name"]), _standing(row), *same_decimals([row[name] for name in kinds]))
+    for campaign, standing in rows:
+        amounts = same_decimals([_amount(campaign, standing, kind) for kind in kinds])
+        table.add_row(escape(campaign.name), _standing(campaign, standing), *amounts)
     if not rows:
         console.print("No campaigns yet; create one with 'budgetbandits campaign create'.")
     elif fits(table, console):
         console.print(table)
     else:
-        for row in rows:
-            console.print(f"[bold]{escape(row['name'])}[/]  {_standing(row)}")
-            print_money(console, row, _kinds([row]))
+        for campaign, standing in rows:
+            console.print(f"[bold]{escape(campaign.name)}[/]  {_standing(campaign, standing)}")
+            kinds = _kinds([campaign])
+            print_money(console, {kind: _amount(campaign, standing, kind) for kind in kinds})
 
 
-def _standing(row: dict[str, Any]) -> str:
+def _amount(campaign: CampaignAnswer, standing: StandingAnswer | None, kind: str) -> float:
+    """An amount of a campaign; what is left is what new decisions can have."""
+    amount: float = getattr(campaign if kind != "left" or standing is None else standing, kind)
+    return amount
+
+
+def _standing(campaign: CampaignAnswer, standing: StandingAnswer | None) -> str:
     """How a campaign does, in words, and when its money is likely to end."""
-    outlook = row["outlook"]
-    if outlook is None:  # its account cannot be read
-        return str(row["status"])
-    said, out = outlook["standing"].replace("_", " "), outlook["runs_out"]
-    return said if out is None else f"{said}, until {local_time(out['median'])}"
+    if standing is None:  # its account cannot be read
+        return campaign.status
+    said, out = standing.standing.replace("_", " "), standing.runs_out
+    return said if out is None else f"{said}, until {local_time(out.median)}"
 
 
-def show(service: DecisionService, campaign: str, as_json: bool) -> None:
+def show(service: DecisionService, name: str, as_json: bool) -> None:
     """Print one campaign, its terms and its arms."""
-    row = service.describe(campaign)
+    campaign = service.describe(name)
     if as_json:
-        print_json(row)
+        print_json(asdict(campaign))
         return
-    totals, outlook = service.totals(campaign), service.outlook(campaign).to_dict()
-    console, standing = terminal(), _standing({"outlook": outlook})
-    console.print(f"[bold]{escape(row['name'])}[/]  {standing}  {row['policy']}  since {local_time(row['created_at'])}")
-    if outlook["cause"]:
-        console.print(outlook["cause"], markup=False)
-    print_money(console, row | {"left": outlook["left"]}, _kinds([row]))
-    print_terms(console, _terms(row))
+    totals, standing, console = service.totals(name), service.standing(name), terminal()
+    said, since = _standing(campaign, standing), local_time(campaign.created_at)
+    console.print(f"[bold]{escape(campaign.name)}[/]  {said}  {campaign.policy}  since {since}")
+    if standing.cause:
+        console.print(standing.cause, markup=False)
+    print_money(console, {kind: _amount(campaign, standing, kind) for kind in _kinds([campaign])})
+    print_terms(console, _terms(campaign))
     table = plain_table("arm")
     for title in ("cost cap", "pulls", "open", "cost", "reward", "reward per cost"):
         table.add_column(title, justify="right", overflow="fold")
     table.add_column("")
-    found = [totals.get(arm["name"]) for arm in row["arms"]]
-    sums = [(0, 0.0, 0.0) if each is None else (each.open, each.cost, each.reward) for each in found]
-    caps, costs = decimals(arm["cost_cap"] for arm in row["arms"]), decimals(cost for _, cost, _ in sums)
-    rewards = decimals((reward for _, _, reward in sums), fewest=1)
-    for arm, (open, cost, reward) in zip(row["arms"], sums, strict=True):
-        ratio = f"{reward / cost:,.4g}" if cost else ""
-        money = (f"{open:,}", f"{cost:,.{costs}f}", f"{reward:,.{rewards}f}", ratio)
-        state = _state(arm)
-        table.add_row(escape(arm["name"]), f"{arm['cost_cap']:,.{caps}f}", f"{arm['pulls']:,}", *money, state)
+    sums = [totals.get(arm.name, ArmTotalAnswer(arm.name, 0, 0.0, 0.0)) for arm in campaign.arms]
+    caps, costs = decimals(arm.cost_cap for arm in campaign.arms), decimals(total.cost for total in sums)
+    rewards = decimals((total.reward for total in sums), fewest=1)
+    for arm, total in zip(campaign.arms, sums, strict=True):
+        ratio = f"{total.reward / total.cost:,.4g}" if total.cost else ""
+        money = (f"{total.open:,}", f"{total.cost:,.{costs}f}", f"{total.reward:,.{rewards}f}", ratio)
+        table.add_row(escape(arm.name), f"{arm.cost_cap:,.{caps}f}", f"{arm.pulls:,}", *money, _state(arm))
     console.print(table)
 
 
-def _terms(row: dict[str, Any]) -> list[str]:
+def _terms(campaign: CampaignDetailAnswer) -> list[str]:
     """A campaign's terms in words, and how many of its requests are answered."""
-    given = [term for term in TERMS.values() if row[term.name] is not None]
-    if row["lease"] is None:
+    given = [term for term in TERMS.values() if getattr(campaign, term.name) is not None]
+    if campaign.lease is None:
         given.remove(TERMS["lease_seconds"])
-    if row["on_limit"] == "refuse":
+    if campaign.on_limit == "refuse":
         given.remove(TERMS["on_limit"])
-    if row["period"] is None:
+    if campaign.period is None:
         given.remove(TERMS["unspent"])
-    terms = [f"{term.label.lower()} {term.text(row[term.name])}" for term in given]
-    if row["horizon"] is not None:
-        answered, used = row["requests_answered"], row["requests_used"]
+    terms = [f"{term.label.lower()} {term.text(getattr(campaign, term.name))}" for term in given]
+    if campaign.horizon is not None:
+        answered, used = campaign.requests_answered, campaign.requests_used
         terms.append(f"{answered:,} requests answered" + (f", {used:,} used" if used != answered else ""))
-    if row["segments"]:
-        terms.append(f"segments {', '.join(row['segments'])}")
+    if campaign.segments:
+        terms.append(f"segments {', '.join(campaign.segments)}")
     return terms
 
 
-def _state(arm: dict[str, Any]) -> str:
+def _state(arm: ArmAnswer) -> str:
     """Notes on an arm: retired, failed, down, cooling down."""
-    said = [] if arm["active"] else ["retired"]
-    if arm["failures"]:
-        said.append(f"{arm['failures']:,} failed")
-    if arm["down_since"] is not None:
-        said.append(f"down since {datetime.fromtimestamp(arm['down_since']).astimezone():%H:%M:%S}")
-    if arm["cooldown_until"] is not None:
-        said.append(f"cools down until {datetime.fromtimestamp(arm['cooldown_until']).astimezone():%H:%M:%S}")
+    said = [] if arm.active else ["retired"]
+    if arm.failures:
+        said.append(f"{arm.failures:,} failed")
+    if arm.down_since is not None:
+        said.append(f"down since {datetime.fromtimestamp(arm.down_since).astimezone():%H:%M:%S}")
+    if arm.cooldown_until is not None:
+        said.append(f"cools down until {datetime.fromtimestamp(arm.cooldown_until).astimezone():%H:%M:%S}")
     return ", ".join(said)
 
 
-def print_money(console: Console, row: dict[str, Any], kinds: Sequence[str]) -> None:
-    """Print these amounts, all with as many decimals as any of them needs."""
-    values = same_decimals([row[name] for name in kinds])
-    for line in filled([f"{name} {value}" for name, value in zip(kinds, values, strict=True)], console.width):
+def print_money(console: Console, amounts: dict[str, float]) -> None:
+    """Print these amounts by name, all with as many decimals as any of them needs."""
+    values = same_decimals(list(amounts.values()))
+    for line in filled([f"{name} {value}" for name, value in zip(amounts, values, strict=True)], console.width):
         console.print(line)
 
 
@@ -470,6 +478,7 @@ def print_terms(console: Console, terms: list[str]) -> None:
         console.print(line, markup=False)
 
 
-def _kinds(rows: list[dict[str, Any]]) -> list[str]:
+def _kinds(campaigns: Sequence[CampaignAnswer]) -> list[str]:
     """The amounts to show: leased ones only if any of these campaigns lease."""
-    return [name for name in MONEY if name != "leased" or any(row["lease"] is not None for row in rows)]
+    leased = any(campaign.lease is not None for campaign in campaigns)
+    return [name for name in MONEY if name != "leased" or leased]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,8 +17,15 @@ import typer
 from budgetbandits.errors import BadParameter
 
 if TYPE_CHECKING:  # httpx is of the extras client and service
+    from budgetbandits.answers import (
+        ArmTotalAnswer,
+        CampaignAnswer,
+        CampaignDetailAnswer,
+        SharedBudgetAnswer,
+        SharedBudgetDetailAnswer,
+        StandingAnswer,
+    )
     from budgetbandits.client import Client
-    from budgetbandits.client.models import ArmTotal, StandingInfo
 
 STORE_NEEDED = "this works on the store itself; run it where the store is, with --store"
 
@@ -114,21 +120,19 @@ class RemoteService:
 
     # --- read ----------------------------------------------------------------------------------------------------
 
-    def overview(self) -> list[dict[str, Any]]:
-        left_out = ("arms", "segments", "requests_answered", "requests_used")
-        rows = [asdict(each) for each in self._client.campaigns()]
-        return [{name: value for name, value in row.items() if name not in left_out} for row in rows]
+    def overview(self) -> list[CampaignAnswer]:
+        return self._client.campaigns()
 
-    def outlook(self, campaign: str) -> StandingInfo:
+    def standing(self, campaign: str) -> StandingAnswer:
         return self._client.standing(campaign)
 
-    def outlooks(self) -> list[StandingInfo]:
+    def standings(self) -> list[StandingAnswer]:
         return self._client.standings()
 
-    def describe(self, campaign: str) -> dict[str, Any]:
-        return asdict(self._client.campaign(campaign))
+    def describe(self, campaign: str) -> CampaignDetailAnswer:
+        return self._client.campaign(campaign)
 
-    def totals(self, campaign: str) -> dict[str, ArmTotal]:
+    def totals(self, campaign: str) -> dict[str, ArmTotalAnswer]:
         return self._client.totals(campaign)
 
     @property
@@ -194,12 +198,11 @@ class RemoteSharedBudgets:
     def reset_clock(self, name: str, actor: str) -> None:
         self._client.reset_shared_clock(name)
 
-    def describe(self, name: str) -> dict[str, Any]:
-        return asdict(self._client.shared_budget(name))
+    def describe(self, name: str) -> SharedBudgetDetailAnswer:
+        return self._client.shared_budget(name)
 
-    def overview(self) -> list[dict[str, Any]]:
-        rows = [asdict(each) for each in self._client.shared_budgets()]
-        return [{name: value for name, value in row.items() if name != "campaigns"} for row in rows]
+    def overview(self) -> list[SharedBudgetAnswer]:
+        return self._client.shared_budgets()
 
 
 def row_count(path: Path) -> int | None:

@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 import typer
 from rich.markup import escape
 
+from budgetbandits.answers import KeyAnswer
 from budgetbandits.cli.remote import STORE_NEEDED, RemoteService, ServerAddress
 from budgetbandits.cli.screen import AsJson, local_time, plain_table, print_json, terminal
 from budgetbandits.errors import BadParameter, OutcomeUnknown, ServiceUnreachable
@@ -241,35 +242,31 @@ def list_keys_command(store: Address = DEFAULT_STORE, as_json: AsJson = False) -
     """List all keys by their public part."""
     keys = _keys(store)
     if as_json:
-        print_json(keys)
+        print_json([asdict(key) for key in keys])
         return
     table = plain_table("key", "scopes", "campaign", "name", "owner", "created", "expires", "last used")
     table.columns[0].no_wrap = True
     for key in keys:
-        rate, scopes = key["requests_per_second"], " ".join(key["scopes"])
+        rate, scopes = key.requests_per_second, " ".join(key.scopes)
         scopes += "" if rate is None else f", {rate:,g} a second"
-        words = [escape(key[name] or "") for name in ("name", "owner")]
-        times = ["never" if key[name] is None else local_time(key[name]) for name in ("expires_at", "last_used_at")]
+        words = [escape(key.name or ""), escape(key.owner or "")]
+        times = ["never" if at is None else local_time(at) for at in (key.expires_at, key.last_used_at)]
         table.add_row(
-            f"bb_{key['prefix']}_…" + (" off" if key["off"] else ""), scopes, escape(key["campaign"] or "all"), *words,
-            local_time(key["created_at"]), *times,
+            f"bb_{key.prefix}_…" + (" off" if key.off else ""), scopes, escape(key.campaign or "all"), *words,
+            local_time(key.created_at), *times,
         )  # fmt: skip
     terminal().print(table)
 
 
-def _keys(store: str) -> list[dict[str, Any]]:
+def _keys(store: str) -> list[KeyAnswer]:
     """All keys without their digests, with the names of their campaigns."""
     if isinstance(store, ServerAddress):
         with store.client() as client:
-            return list(map(asdict, client.keys()))
+            return client.keys()
+    from budgetbandits.service.http.auth import listed_keys
+
     with opened_store(store) as database:
-        keys = database.read(lambda tx: tx.keys())
-        names = database.read(lambda tx: {row.id: row.name for row in tx.campaigns()})
-    return [
-        {name: value for name, value in vars(key).items() if name != "digest"}
-        | {"campaign": None if key.campaign is None else names.get(key.campaign, key.campaign)}
-        for key in keys
-    ]
+        return database.read(listed_keys)
 
 
 @key_app.command("drop")
@@ -281,7 +278,7 @@ def drop_key_command(
     """Delete a key; servers notice within five seconds."""
     from budgetbandits.service.http.auth import drop_key, prefix_meant
 
-    prefix = prefix_meant((each["prefix"] for each in _keys(store)), key)
+    prefix = prefix_meant((listed.prefix for listed in _keys(store)), key)
     if isinstance(store, ServerAddress):
         with store.client() as client:
             client.drop_key(prefix)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
+from budgetbandits.answers import SharedBudgetDetailAnswer, SharedMoney
 from budgetbandits.cli.campaign import changed_terms, print_money, print_terms, say_differences
 from budgetbandits.cli.remote import ServerAddress
 from budgetbandits.cli.screen import AsJson, plain_table, print_json, share_bar, terminal
@@ -69,7 +72,7 @@ def list_command(store: Address = DEFAULT_STORE, as_json: AsJson = False) -> Non
     with opened_service(store) as service:
         rows = service.shared_budgets.overview()
     if as_json:
-        print_json(rows)
+        print_json([asdict(row) for row in rows])
     elif rows:
         terminal().print(_table(rows, "shared budget"))
     else:
@@ -98,27 +101,27 @@ def verify_command(name: Name, store: Address = DEFAULT_STORE, as_json: AsJson =
     say_differences({"shared_budget": name}, differences, f"{name} agrees with the events of its campaigns", as_json)
 
 
-def _show(row: dict[str, Any], as_json: bool) -> None:
+def _show(budget: SharedBudgetDetailAnswer, as_json: bool) -> None:
     if as_json:
-        print_json(row)
+        print_json(asdict(budget))
         return
-    console = terminal()
-    given = [TERMS[name] for name in ("currency", "period", "period_budget", "time_zone") if row[name] is not None]
-    if row["period"] is not None:
+    console, kinds = terminal(), ("currency", "period", "period_budget", "time_zone")
+    given = [TERMS[name] for name in kinds if getattr(budget, name) is not None]
+    if budget.period is not None:
         given.append(TERMS["unspent"])
-    console.print(f"[bold]{escape(row['name'])}[/]")
-    print_money(console, row, MONEY)
-    print_terms(console, [f"{each.label.lower()} {each.text(row[each.name])}" for each in given])
-    if row["unreported"]:
-        console.print(f"restored from a copy: {row['unreported']} of its campaigns must say what they have spent since")
-    if row["campaigns"]:
-        console.print(_table(row["campaigns"], "campaign"))
+    console.print(f"[bold]{escape(budget.name)}[/]")
+    print_money(console, {name: getattr(budget, name) for name in MONEY})
+    print_terms(console, [f"{term.label.lower()} {term.text(getattr(budget, term.name))}" for term in given])
+    if budget.unreported:
+        console.print(f"restored from a copy: {budget.unreported} of its campaigns must say what they have spent since")
+    if budget.campaigns:
+        console.print(_table(budget.campaigns, "campaign"))
     else:
         console.print("No campaigns yet; create one with --shared-budget, or let one join: campaign change.")
 
 
-def _table(rows: list[dict[str, Any]], title: str) -> Any:
+def _table(rows: Sequence[SharedMoney], title: str) -> Any:
     table = plain_table(title, numbers=MONEY)
     for row in rows:
-        table.add_row(escape(row["name"]), *same_decimals([row[name] for name in MONEY]))
+        table.add_row(escape(row.name), *same_decimals([getattr(row, name) for name in MONEY]))
     return table

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
+from budgetbandits.answers import WebhookAnswer
 from budgetbandits.cli.remote import ServerAddress
 from budgetbandits.cli.screen import AsJson, local_time, plain_table, print_json, terminal
 from budgetbandits.cli.service import (
@@ -52,23 +53,22 @@ def list_webhooks_command(store: Address = DEFAULT_STORE, as_json: AsJson = Fals
     """List all webhooks: why the latest notification was not accepted, and how many are waiting."""
     rows = _rows(store)
     if as_json:
-        print_json(rows)
+        print_json([asdict(row) for row in rows])
         return
     table = plain_table("webhook", "address", "campaign", "created", "problem", numbers=("waiting", "tries"))
     table.columns[0].no_wrap = True
     for row in rows:
-        counts = (f"{row['waiting']:,}", f"{row['tries']:,}")
-        only, problem = escape(row["campaign"] or "all"), escape(row["problem"] or "")
-        id = row["id"] + (" off" if row["off"] else "")
-        table.add_row(id, escape(row["url"]), only, local_time(row["created_at"]), problem, *counts)
+        counts = (f"{row.waiting:,}", f"{row.tries:,}")
+        only, problem = escape(row.campaign or "all"), escape(row.problem or "")
+        id = row.id + (" off" if row.off else "")
+        table.add_row(id, escape(row.url), only, local_time(row.created_at), problem, *counts)
     terminal().print(table)
 
 
-def _rows(store: str) -> list[dict[str, Any]]:
+def _rows(store: str) -> list[WebhookAnswer]:
     if isinstance(store, ServerAddress):
         with store.client() as client:
-            rows = [asdict(each) for each in client.webhooks()]
-        return [{name: value for name, value in row.items() if name != "secret"} for row in rows]
+            return client.webhooks()
     from budgetbandits.service.webhooks import listed
 
     with opened_store(store) as database:
@@ -117,7 +117,7 @@ def turn_on_webhook_command(
 
     check_one_or_all(webhook, every)
     with opened_store(store) as database:
-        off = [each["id"] for each in database.read(listed) if each["off"]]
+        off = [hook.id for hook in database.read(listed) if hook.off]
         wanted = off if webhook is None else [webhook]
         turned = turn_on_webhooks(database, wanted)
     say_turned_on("webhook", wanted, {"on": turned}, as_json)

@@ -6,9 +6,29 @@
             d.settle(reward=outcome.value, cost=outcome.price)
 
 `client` and `async_client` send and wait. `protocol` knows, without any I/O, what workers send and what an answer
-means; `retries` when a call is sent again; `models` what a campaign looks like. Import from here, not from the modules.
+means; `retries` when a call is sent again; `budgetbandits.answers` has what comes back. Import from here.
 """
 
+from budgetbandits.answers import (
+    ArmAnswer,
+    ArmTotalAnswer,
+    CampaignAnswer,
+    CampaignDetailAnswer,
+    DecisionDetailAnswer,
+    DecisionPageAnswer,
+    EventAnswer,
+    EventPageAnswer,
+    KeyAnswer,
+    MemberAnswer,
+    NewWebhookAnswer,
+    PaceAnswer,
+    RunsOutAnswer,
+    SharedBudgetAnswer,
+    SharedBudgetDetailAnswer,
+    StandingAnswer,
+    TermChangeAnswer,
+    WebhookAnswer,
+)
 from budgetbandits.errors import MissingExtra, install
 
 try:
@@ -20,18 +40,11 @@ except ModuleNotFoundError as missing:
 
 from budgetbandits.client.async_client import AsyncClient, AsyncDecision
 from budgetbandits.client.client import Client, Decision
-from budgetbandits.client.models import (
-    ArmInfo,
-    CampaignInfo,
-    KeyInfo,
-    MemberInfo,
-    SharedBudgetInfo,
-    StandingInfo,
-    WebhookInfo,
-)
 from budgetbandits.client.protocol import FeedbackResult, check_signature
 
 __all__ = [
-    "ArmInfo", "AsyncClient", "AsyncDecision", "CampaignInfo", "Client", "Decision", "FeedbackResult", "KeyInfo",
-    "MemberInfo", "SharedBudgetInfo", "StandingInfo", "WebhookInfo", "check_signature",
+    "ArmAnswer", "ArmTotalAnswer", "AsyncClient", "AsyncDecision", "CampaignAnswer", "CampaignDetailAnswer", "Client",
+    "Decision", "DecisionDetailAnswer", "DecisionPageAnswer", "EventAnswer", "EventPageAnswer", "FeedbackResult",
+    "KeyAnswer", "MemberAnswer", "NewWebhookAnswer", "PaceAnswer", "RunsOutAnswer", "SharedBudgetAnswer",
+    "SharedBudgetDetailAnswer", "StandingAnswer", "TermChangeAnswer", "WebhookAnswer", "check_signature",
 ]  # fmt: skip

@@ -12,8 +12,8 @@ from typing import Any, Concatenate, Self, Unpack
 
 import httpx
 
+from budgetbandits.answers import CampaignDetailAnswer, StandingAnswer
 from budgetbandits.client import protocol
-from budgetbandits.client.models import CampaignInfo, StandingInfo
 from budgetbandits.client.protocol import BaseDecision, Call, Context, FeedbackResult, OnError, P, R, T, on_error_of
 from budgetbandits.client.retries import DEADLINE, Retry
 from budgetbandits.errors import BadParameter, BudgetBanditsError
@@ -141,11 +141,11 @@ class AsyncClient:
         """Report that the call was never made: the money is free again."""
         await self._do(protocol.void(campaign, decision))
 
-    async def campaign(self, campaign: str) -> CampaignInfo:
+    async def campaign(self, campaign: str) -> CampaignDetailAnswer:
         """One campaign with its arms."""
         return await self._do(protocol.show(campaign))
 
-    async def standing(self, campaign: str) -> StandingInfo:
+    async def standing(self, campaign: str) -> StandingAnswer:
         """How a campaign does; see `client.Client.standing`."""
         return await self._do(protocol.standing(campaign))
 

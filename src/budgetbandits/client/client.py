@@ -15,12 +15,24 @@ from functools import wraps
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, Self, TypeVar, Unpack
-from urllib.parse import urlencode
 
 import httpx
 
+from budgetbandits.answers import (
+    ArmTotalAnswer,
+    CampaignAnswer,
+    CampaignDetailAnswer,
+    DecisionDetailAnswer,
+    DecisionPageAnswer,
+    EventPageAnswer,
+    KeyAnswer,
+    NewWebhookAnswer,
+    SharedBudgetAnswer,
+    SharedBudgetDetailAnswer,
+    StandingAnswer,
+    WebhookAnswer,
+)
 from budgetbandits.client import protocol
-from budgetbandits.client.models import ArmTotal, CampaignInfo, KeyInfo, SharedBudgetInfo, StandingInfo, WebhookInfo
 from budgetbandits.client.protocol import (
     BaseDecision,
     Call,
@@ -44,7 +56,7 @@ from budgetbandits.validation import DecisionFields, amounts, listed
 PAGE = 500
 """Campaigns per page of a list."""
 
-Listed = TypeVar("Listed", CampaignInfo, StandingInfo)
+Listed = TypeVar("Listed", CampaignAnswer, StandingAnswer)
 
 
 @dataclass
@@ -195,7 +207,7 @@ class Client:
 
     def create(
         self, name: str, budget: float, arms: Mapping[str, float], *, key: str | None = None, **settings: Any
-    ) -> CampaignInfo:
+    ) -> CampaignDetailAnswer:
         """Create a campaign; ``arms`` maps each arm to the most that one pull of it can cost.
 
         ``settings`` are the fields of `Terms`, ``policy``, ``cost_floor`` or ``costs`` for policies that need them, and
@@ -207,63 +219,61 @@ class Client:
         if isinstance(settings.get("history"), Mapping):
             body["history"] = {name: list(map(plain, past)) for name, past in settings["history"].items()}
         body |= {name: listed(name, settings[name]) for name in ("features", "tags") if settings.get(name) is not None}
-        return self._do(Call("POST", "/v1/campaigns", CampaignInfo.read, body, keyed(key)))
+        return self._do(Call("POST", "/v1/campaigns", CampaignDetailAnswer.read, body, keyed(key)))
 
     def clone(
         self, campaign: str, name: str, *, budget: float | None = None, learned: bool = True, key: str | None = None
-    ) -> CampaignInfo:
+    ) -> CampaignDetailAnswer:
         """Create a campaign like this one; with ``learned``, it begins with what that has learned of each arm."""
         return self._change(campaign, "clone", key, {"name": name, "budget": budget, "learned": learned})
 
-    def campaign(self, campaign: str) -> CampaignInfo:
+    def campaign(self, campaign: str) -> CampaignDetailAnswer:
         """One campaign with its arms."""
         return self._do(protocol.show(campaign))
 
-    def campaigns(self) -> list[CampaignInfo]:
+    def campaigns(self) -> list[CampaignAnswer]:
         """All campaigns, without their arms."""
-        return self._pages("/v1/campaigns", CampaignInfo.read_all)
+        return self._pages("/v1/campaigns", CampaignAnswer.read_all)
 
-    def totals(self, campaign: str) -> dict[str, ArmTotal]:
+    def totals(self, campaign: str) -> dict[str, ArmTotalAnswer]:
         """What each arm that was ever chosen has cost and earned, by name."""
 
-        def read(rows: Iterable[Mapping[str, Any]]) -> dict[str, ArmTotal]:
-            return {row["arm"]: ArmTotal.read(row) for row in rows}
+        def read(rows: Iterable[Mapping[str, Any]]) -> dict[str, ArmTotalAnswer]:
+            return {row["arm"]: ArmTotalAnswer.read(row) for row in rows}
 
         return self._do(Call("GET", path_of(campaign, "totals"), read))
 
-    def standing(self, campaign: str) -> StandingInfo:
+    def standing(self, campaign: str) -> StandingAnswer:
         """How a campaign does: its standing and the cause, its pace, its projected end and what it earned."""
         return self._do(protocol.standing(campaign))
 
-    def standings(self) -> list[StandingInfo]:
+    def standings(self) -> list[StandingAnswer]:
         """How all campaigns do, the oldest first."""
-        return self._pages("/v1/standings", StandingInfo.read_all)
+        return self._pages("/v1/standings", StandingAnswer.read_all)
 
-    def decision(self, campaign: str, decision: str) -> dict[str, Any]:
+    def decision(self, campaign: str, decision: str) -> DecisionDetailAnswer:
         """A decision as it is now: its arm, state, hold, cost and reward."""
-        return self._do(Call("GET", path_of(campaign, "decisions", quoted(decision)), dict))
+        return self._do(Call("GET", path_of(campaign, "decisions", quoted(decision)), DecisionDetailAnswer.read))
 
     def decisions(
         self, campaign: str, *, limit: int = 100, before: int | None = None, until: float | None = None,
         kind: str = "all", arm: str | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> DecisionPageAnswer:  # fmt: skip
         """A page of ``decisions``, the newest first, and the cursor ``before`` of the next; None after the last.
 
         The first page may begin with those of a time, in seconds since 1970: ``until``. ``kind`` (held, settled,
         failed, expired, voided, overrun) and ``arm`` leave out others.
         """
-        return self._page(campaign, "decisions", limit=limit, before=before, until=until, kind=kind, arm=arm)
+        query = {"limit": limit, "before": before, "until": until, "kind": kind, "arm": arm}
+        return self._do(Call("GET", path_of(campaign, f"decisions{protocol.query(query)}"), DecisionPageAnswer.read))
 
-    def events(self, campaign: str, *, limit: int = 100, after: int = 0, since: float | None = None) -> dict[str, Any]:
+    def events(self, campaign: str, *, limit: int = 100, after: int = 0, since: float | None = None) -> EventPageAnswer:
         """A page of ``events``, the oldest first, and the cursor ``after`` of the next, to be kept if it is empty.
 
         The first page may begin with those of a time, in seconds since 1970: ``since``.
         """
-        return self._page(campaign, "events", limit=limit, after=after, since=since)
-
-    def _page(self, campaign: str, rows: str, **query: Any) -> dict[str, Any]:
-        asked = urlencode({name: value for name, value in query.items() if value is not None})
-        return self._do(Call("GET", path_of(campaign, f"{rows}?{asked}"), dict))
+        query = {"limit": limit, "after": after, "since": since}
+        return self._do(Call("GET", path_of(campaign, f"events{protocol.query(query)}"), EventPageAnswer.read))
 
     def create_key(self, *scopes: str, key: str | None = None, **terms: Any) -> str:
         """Make an API key of these scopes; it is shown this one time.
@@ -274,25 +284,25 @@ class Client:
         body = {"scopes": listed("scopes", scopes), **finite(terms)}
         return self._do(Call("POST", "/v1/keys", lambda answer: str(answer["key"]), body, keyed(key)))
 
-    def keys(self) -> list[KeyInfo]:
+    def keys(self) -> list[KeyAnswer]:
         """All API keys, by their public part."""
-        return self._do(Call("GET", "/v1/keys", KeyInfo.read_all))
+        return self._do(Call("GET", "/v1/keys", KeyAnswer.read_all))
 
     def drop_key(self, prefix: str) -> None:
         """Drop an API key by its public part; servers refuse it within five seconds."""
         prefix = prefix.removeprefix("bb_").partition("_")[0]  # never send a secret where none is needed
         self._do(Call("DELETE", f"/v1/keys/{quoted(prefix)}", dict))
 
-    def create_webhook(self, url: str, campaign: str | None = None) -> WebhookInfo:
+    def create_webhook(self, url: str, campaign: str | None = None) -> NewWebhookAnswer:
         """Have changes of campaigns, or of one, reported to an address; keep the ``secret``, it is shown once.
 
         If the answer is lost and the call repeated, there may be two: `webhooks` lists them.
         """
-        return self._do(Call("POST", "/v1/webhooks", WebhookInfo.read, {"url": url, "campaign": campaign}))
+        return self._do(Call("POST", "/v1/webhooks", NewWebhookAnswer.read, {"url": url, "campaign": campaign}))
 
-    def webhooks(self) -> list[WebhookInfo]:
+    def webhooks(self) -> list[WebhookAnswer]:
         """All addresses that are notified, without their secrets."""
-        return self._do(Call("GET", "/v1/webhooks", WebhookInfo.read_all))
+        return self._do(Call("GET", "/v1/webhooks", WebhookAnswer.read_all))
 
     def drop_webhook(self, id: str) -> None:
         """Notify an address no more."""
@@ -304,70 +314,72 @@ class Client:
         problem: str | None = self._do(Call("POST", path, lambda answer: answer["problem"], takes_long=True))
         return problem
 
-    def create_shared_budget(self, name: str, budget: float, **terms: Any) -> SharedBudgetInfo:
+    def create_shared_budget(self, name: str, budget: float, **terms: Any) -> SharedBudgetDetailAnswer:
         """Create a budget over campaigns, which join it by their term ``shared_budget``. Repeated, it changes nothing.
 
         ``terms`` are ``currency``, ``period``, ``period_budget``, ``unspent`` and ``time_zone``, as of campaigns.
         """
         body = finite({"name": name, "budget": budget, **terms})
-        return self._do(Call("POST", "/v1/shared-budgets", SharedBudgetInfo.read, body))
+        return self._do(Call("POST", "/v1/shared-budgets", SharedBudgetDetailAnswer.read, body))
 
-    def change_shared_budget(self, name: str, **changes: Any) -> SharedBudgetInfo:
+    def change_shared_budget(self, name: str, **changes: Any) -> SharedBudgetDetailAnswer:
         """Set another ``budget``, or other terms than ``currency``; None removes one."""
         path = f"/v1/shared-budgets/{quoted(name)}/terms"
-        return self._do(Call("POST", path, SharedBudgetInfo.read, finite(changes)))
+        return self._do(Call("POST", path, SharedBudgetDetailAnswer.read, finite(changes)))
 
-    def reset_shared_clock(self, name: str) -> SharedBudgetInfo:
+    def reset_shared_clock(self, name: str) -> SharedBudgetDetailAnswer:
         """Continue in the present period, after a wrong clock began one to come; what that was granted is taken
         back."""
-        return self._do(Call("POST", f"/v1/shared-budgets/{quoted(name)}/reset-clock", SharedBudgetInfo.read))
+        return self._do(Call("POST", f"/v1/shared-budgets/{quoted(name)}/reset-clock", SharedBudgetDetailAnswer.read))
 
-    def shared_budget(self, name: str) -> SharedBudgetInfo:
+    def shared_budget(self, name: str) -> SharedBudgetDetailAnswer:
         """One shared budget with its campaigns."""
-        return self._do(Call("GET", f"/v1/shared-budgets/{quoted(name)}", SharedBudgetInfo.read))
+        return self._do(Call("GET", f"/v1/shared-budgets/{quoted(name)}", SharedBudgetDetailAnswer.read))
 
-    def shared_budgets(self) -> list[SharedBudgetInfo]:
+    def shared_budgets(self) -> list[SharedBudgetAnswer]:
         """All shared budgets, without their campaigns."""
-        return self._do(Call("GET", "/v1/shared-budgets", SharedBudgetInfo.read_all))
+        return self._do(Call("GET", "/v1/shared-budgets", SharedBudgetAnswer.read_all))
 
     def verify_shared_budget(self, name: str) -> list[str]:
         """Replay the events of all its campaigns, and list the differences from the store in words."""
         return self._audit(f"/v1/shared-budgets/{quoted(name)}/verify")
 
-    def top_up(self, campaign: str, amount: float, *, key: str | None = None) -> CampaignInfo:
+    def top_up(self, campaign: str, amount: float, *, key: str | None = None) -> CampaignDetailAnswer:
         """Raise the budget."""
         return self._change(campaign, "top-up", key, {"amount": amount})
 
-    def pause(self, campaign: str, *, key: str | None = None) -> CampaignInfo:
+    def pause(self, campaign: str, *, key: str | None = None) -> CampaignDetailAnswer:
         """Make no decisions until it is resumed; feedback is still accepted."""
         return self._change(campaign, "pause", key)
 
-    def resume(self, campaign: str, *, spent_since: float | None = None, key: str | None = None) -> CampaignInfo:
+    def resume(
+        self, campaign: str, *, spent_since: float | None = None, key: str | None = None
+    ) -> CampaignDetailAnswer:
         """Make decisions again, after a pause or a freeze; after a restore, with what was ``spent_since`` the copy."""
         body = None if spent_since is None else {"spent_since": spent_since}
         return self._change(campaign, "resume", key, body)
 
-    def reset_clock(self, campaign: str, *, key: str | None = None) -> CampaignInfo:
+    def reset_clock(self, campaign: str, *, key: str | None = None) -> CampaignDetailAnswer:
         """Continue with today's date, after decisions that a wrong clock dated in the future."""
         return self._change(campaign, "reset-clock", key)
 
-    def close_campaign(self, campaign: str, *, key: str | None = None) -> CampaignInfo:
+    def close_campaign(self, campaign: str, *, key: str | None = None) -> CampaignDetailAnswer:
         """Close for good; feedback for open decisions is still accepted."""
         return self._change(campaign, "close", key)
 
-    def add_arm(self, campaign: str, name: str, cost_cap: float, *, key: str | None = None) -> CampaignInfo:
+    def add_arm(self, campaign: str, name: str, cost_cap: float, *, key: str | None = None) -> CampaignDetailAnswer:
         """Add an arm, from the next decision on."""
         return self._change(campaign, "arms", key, {"name": name, "cost_cap": cost_cap})
 
-    def retire_arm(self, campaign: str, name: str, *, key: str | None = None) -> CampaignInfo:
+    def retire_arm(self, campaign: str, name: str, *, key: str | None = None) -> CampaignDetailAnswer:
         """Choose this arm no more, until it is brought back."""
         return self._change(campaign, f"arms/{quoted(name)}/retire", key)
 
-    def bring_back_arm(self, campaign: str, name: str, *, key: str | None = None) -> CampaignInfo:
+    def bring_back_arm(self, campaign: str, name: str, *, key: str | None = None) -> CampaignDetailAnswer:
         """Choose a retired arm again, with all that is known of it."""
         return self._change(campaign, f"arms/{quoted(name)}/bring-back", key)
 
-    def change_terms(self, campaign: str, *, key: str | None = None, **changes: Any) -> CampaignInfo:
+    def change_terms(self, campaign: str, *, key: str | None = None, **changes: Any) -> CampaignDetailAnswer:
         """Change terms from now on, such as ``daily_cap`` or ``horizon``; None removes a limit. Also ``budget``,
         ``caps`` by arm, ``policy`` and ``name``."""
         if "caps" in changes:
@@ -416,9 +428,9 @@ class Client:
 
     def _change(
         self, campaign: str, action: str, key: str | None, body: Mapping[str, Any] | None = None
-    ) -> CampaignInfo:
+    ) -> CampaignDetailAnswer:
         sent = None if body is None else finite(body)
-        return self._do(Call("POST", path_of(campaign, action), CampaignInfo.read, sent, keyed(key)))
+        return self._do(Call("POST", path_of(campaign, action), CampaignDetailAnswer.read, sent, keyed(key)))
 
     def _audit(self, path: str) -> list[str]:
         return self._do(Call("GET", path, lambda answer: list(answer["differences"]), takes_long=True))

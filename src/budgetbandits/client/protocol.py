@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from numbers import Integral, Real
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, get_args
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import httpx
 
 from budgetbandits import errors
-from budgetbandits.client.models import CampaignInfo, StandingInfo
+from budgetbandits.answers import CampaignDetailAnswer, StandingAnswer
 from budgetbandits.errors import (
     BadParameter,
     BudgetBanditsError,
@@ -137,12 +137,12 @@ def void(campaign: str, decision: str) -> Call[None]:
     return Call("POST", path_of(campaign, f"decisions/{quoted(decision)}/void"), lambda _: None)
 
 
-def show(campaign: str) -> Call[CampaignInfo]:
-    return Call("GET", path_of(campaign), CampaignInfo.read)
+def show(campaign: str) -> Call[CampaignDetailAnswer]:
+    return Call("GET", path_of(campaign), CampaignDetailAnswer.read)
 
 
-def standing(campaign: str) -> Call[StandingInfo]:
-    return Call("GET", path_of(campaign, "standing"), StandingInfo.read)
+def standing(campaign: str) -> Call[StandingAnswer]:
+    return Call("GET", path_of(campaign, "standing"), StandingAnswer.read)
 
 
 def check_signature(secret: str, header: str, body: bytes, tolerance: float = 300.0) -> None:
@@ -161,6 +161,11 @@ def check_signature(secret: str, header: str, body: bytes, tolerance: float = 30
 def quoted(name: str) -> str:
     """A name as one segment of a path, whatever characters it has."""
     return quote(name, safe="")
+
+
+def query(values: Mapping[str, Any]) -> str:
+    """The values that are given as the query of an address."""
+    return f"?{urlencode({name: value for name, value in values.items() if value is not None})}"
 
 
 def path_of(campaign: str, *rest: str) -> str:

@@ -16,6 +16,15 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from budgetbandits.answers import (
+    ArmAnswer,
+    ArmTotalAnswer,
+    CampaignAnswer,
+    CampaignDetailAnswer,
+    EventKind,
+    StandingAnswer,
+    Status,
+)
 from budgetbandits.errors import BadParameter, BadState, Conflict, StoreError
 from budgetbandits.service import ledger
 from budgetbandits.service.campaign_checks import (
@@ -37,13 +46,13 @@ from budgetbandits.service.expiry import shorten_late_holds
 from budgetbandits.service.funds import renewal_event
 from budgetbandits.service.grants import read_grants
 from budgetbandits.service.leases.leases import Leases
-from budgetbandits.service.ledger import Account, Status, to_micros, to_units
+from budgetbandits.service.ledger import Account, to_micros, to_units
 from budgetbandits.service.names import check_text, checked_name, is_id, normal
 from budgetbandits.service.rollups import History
 from budgetbandits.service.session_rows import ArmStatus, arm_row, read_session
 from budgetbandits.service.shared_budgets import members
 from budgetbandits.service.shared_budgets.rules import charged
-from budgetbandits.service.standing import Outlook, outlooks
+from budgetbandits.service.standing import outlooks
 from budgetbandits.service.stores.contract import (
     UNREADABLE,
     Clock,
@@ -55,20 +64,11 @@ from budgetbandits.service.stores.contract import (
     moment,
     named_damage,
 )
-from budgetbandits.service.stores.records import ArmRow, Campaign, Event, EventKind
+from budgetbandits.service.stores.records import ArmRow, Campaign, Event
 from budgetbandits.terms import MONEY, Terms
 
 OUTLOOKS_AT_ONCE = 200
 """Campaigns that are looked at in one transaction: each of them is a value in a statement."""
-
-
-@dataclass(frozen=True)
-class Total:
-    """Totals of an arm's decisions: how many are open, their cost with overruns, and their reward."""
-
-    open: int = 0
-    cost: float = 0.0
-    reward: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class Campaigns:
         """The names of all campaigns, the oldest first."""
         return self._store.read(lambda tx: [row.name for row in tx.campaigns()])
 
-    def describe(self, campaign: str) -> dict[str, Any]:
+    def describe(self, campaign: str) -> CampaignDetailAnswer:
         """A campaign's money, in the user's unit, and its arms."""
         return self._store.read(isolated(campaign, lambda tx: self._described(tx, campaign)))
 
@@ -230,22 +230,20 @@ class Campaigns:
     def _answer(self, tx: Transaction, campaign: str) -> str:
         return to_json(self._described(tx, campaign)).decode()
 
-    def _described(self, tx: Transaction, campaign: str) -> dict[str, Any]:
+    def _described(self, tx: Transaction, campaign: str) -> CampaignDetailAnswer:
         row = find_campaign(tx, campaign)
         now, arms = moment(tx, self._clock), tx.arms(row.id)
-        requests = {
-            "requests_answered": answered_of(arms),
-            "requests_used": row.account.requests_used,
-            "segments": named_segments(row),
-        }
-        return summary(row) | requests | {"arms": [_arm(arm, now) for arm in arms]}
+        return CampaignDetailAnswer(
+            **_facts(row), requests_answered=answered_of(arms), requests_used=row.account.requests_used,
+            segments=tuple(named_segments(row)), arms=tuple(_arm(arm, now) for arm in arms),
+        )  # fmt: skip
 
-    def overview(self, limit: int | None = None, after: str | None = None) -> list[dict[str, Any]]:
+    def overview(self, limit: int | None = None, after: str | None = None) -> list[CampaignAnswer]:
         """Every campaign that can be read, as `describe` has it without the arms, the oldest first; or ``limit`` of
         them after this one, which may itself be unreadable."""
 
-        def work(tx: Transaction) -> list[dict[str, Any]]:
-            last, good = "" if after is None else _id_of(tx, after), list[dict[str, Any]]()
+        def work(tx: Transaction) -> list[CampaignAnswer]:
+            last, good = "" if after is None else _id_of(tx, after), list[CampaignAnswer]()
             while True:
                 rows = tx.campaigns(limit, last)
                 good += _summaries(rows)
@@ -255,26 +253,26 @@ class Campaigns:
 
         return self._store.read(work)
 
-    def outlook(self, campaign: str) -> Outlook:
+    def standing(self, campaign: str) -> StandingAnswer:
         """How a campaign does."""
 
-        def work(tx: Transaction) -> Outlook:
+        def work(tx: Transaction) -> StandingAnswer:
             found = outlooks(tx, [find_campaign(tx, campaign).id])
             if not found:
                 raise ValueError("its account cannot be read")
-            return found[0]
+            return found[0].answer()
 
         return self._store.read(isolated(campaign, work))
 
-    def outlooks(self, limit: int | None = None, after: str | None = None) -> list[Outlook]:
+    def standings(self, limit: int | None = None, after: str | None = None) -> list[StandingAnswer]:
         """How every campaign that can be read does, the oldest first; or ``limit`` of them after this one."""
         most = OUTLOOKS_AT_ONCE if limit is None else min(limit, OUTLOOKS_AT_ONCE)
-        last, good = "" if after is None else self._store.read(lambda tx: _id_of(tx, after)), list[Outlook]()
+        last, good = "" if after is None else self._store.read(lambda tx: _id_of(tx, after)), list[StandingAnswer]()
         while True:
 
-            def work(tx: Transaction, last: str = last) -> tuple[list[str], list[Outlook]]:
+            def work(tx: Transaction, last: str = last) -> tuple[list[str], list[StandingAnswer]]:
                 ids = tx.pages().campaign_list().ids(most, last)
-                return ids, outlooks(tx, ids)
+                return ids, [outlook.answer() for outlook in outlooks(tx, ids)]
 
             ids, some = self._store.read(work)
             good += some
@@ -282,15 +280,17 @@ class Campaigns:
                 return good[:limit]
             last = ids[-1]
 
-    def totals(self, campaign: str) -> dict[str, Total]:
+    def totals(self, campaign: str) -> dict[str, ArmTotalAnswer]:
         """Cost and reward of each arm that was ever chosen, by name."""
 
-        def work(tx: Transaction) -> dict[str, Total]:
+        def work(tx: Transaction) -> dict[str, ArmTotalAnswer]:
             row = find_campaign(tx, campaign)
             names, open = [arm.name for arm in tx.arms(row.id)], tx.pending_by_arm(row.id)
             return {
-                names[arm]: Total(open.get(arm, 0), to_units(each.spent + each.overrun), each.reward)
-                for arm, each in sorted(History.of(tx, row).totals().items())
+                names[arm]: ArmTotalAnswer(
+                    names[arm], open.get(arm, 0), to_units(sums.spent + sums.overrun), sums.reward
+                )
+                for arm, sums in sorted(History.of(tx, row).totals().items())
             }
 
         return self._store.read(isolated(campaign, work))
@@ -526,8 +526,13 @@ def _booked_of_day(tx: Transaction, campaign: Campaign, now: float, zone: str | 
     return tx.booked_between(campaign.id, day, ledger.next_day(now, zone))
 
 
-def summary(row: Campaign) -> dict[str, Any]:
+def summary(row: Campaign) -> CampaignAnswer:
     """A campaign's money, in the user's unit, and its terms."""
+    return CampaignAnswer(**_facts(row))
+
+
+def _facts(row: Campaign) -> dict[str, Any]:
+    """The fields of a summary."""
     amounts = {name: to_units(getattr(row.account, name)) for name in MONEY}
     return {
         "id": row.id, "name": row.name, "policy": row.policy, "status": row.account.status, **amounts,
@@ -540,7 +545,7 @@ def damaged_campaigns(store: Store) -> list[str]:
 
     def work(tx: Transaction) -> list[str]:
         rows = tx.campaigns()
-        good = {each["id"] for each in _summaries(rows)}
+        good = {summary.id for summary in _summaries(rows)}
         return [*tx.damaged_campaigns(), *(row.name for row in rows if row.id not in good)]
 
     return store.read(work)
@@ -557,7 +562,7 @@ def _id_of(tx: Transaction, campaign: str) -> str:
         return campaign
 
 
-def _summaries(rows: Iterable[Campaign]) -> Iterator[dict[str, Any]]:
+def _summaries(rows: Iterable[Campaign]) -> Iterator[CampaignAnswer]:
     """Summaries of the campaigns whose terms can be read."""
     for row in rows:
         with suppress(*UNREADABLE):
@@ -574,10 +579,10 @@ def named_segments(row: Campaign) -> list[str]:
     return [name for name in row.learned.get("segments", ()) if name is not None]
 
 
-def _arm(arm: ArmRow, now: float) -> dict[str, Any]:
+def _arm(arm: ArmRow, now: float) -> ArmAnswer:
     """An arm as the API shows it: its pulls and failures, until when it cools down and since when it is down."""
     status = ArmStatus.from_row(arm.learned, now)
-    return {
-        "name": arm.name, "cost_cap": to_units(arm.cost_cap), "active": arm.active, "pulls": arm.learned["pulls"],
-        "failures": status.failures, "cooldown_until": status.until, "down_since": status.down_since,
-    }  # fmt: skip
+    return ArmAnswer(
+        arm.name, to_units(arm.cost_cap), arm.active, arm.learned["pulls"], status.failures, status.until,
+        status.down_since,
+    )  # fmt: skip

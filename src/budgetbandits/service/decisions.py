@@ -19,12 +19,13 @@ import hashlib
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Unpack
 
 from pydantic_core import to_json
 
+from budgetbandits.answers import DecisionAnswer
 from budgetbandits.errors import BadParameter, BudgetBanditsError, Conflict, HoldRefused, ServerBusy, StoreError
 from budgetbandits.service import ledger
 from budgetbandits.service.choices_ahead import ChoiceNeeded, ChoicesAhead
@@ -76,19 +77,8 @@ class BatchRefused(Exception):
 class Slice(NamedTuple):
     """The first decisions of those that were asked for, and how many of them had been made before."""
 
-    answers: list[DecisionResult]
+    answers: list[DecisionAnswer]
     earlier: int
-
-
-@dataclass
-class DecisionResult:
-    """The answer to a caller: which arm, and until when its money is held."""
-
-    decision: str
-    campaign: str
-    arm: str
-    hold: float
-    expires_at: float
 
 
 class Decisions:
@@ -103,7 +93,7 @@ class Decisions:
 
     def decide(
         self, campaign: str, key: str, context: Mapping[str, Any] | None = None, **request: Unpack[DecisionFields]
-    ) -> DecisionResult:
+    ) -> DecisionAnswer:
         """Choose an arm and hold its cost cap, or what the request says.
 
         The same key gives the same answer; asked for anything else, a conflict. ``request`` are the fields
@@ -119,11 +109,11 @@ class Decisions:
         context: Mapping[str, Any] | None = None,
         options: RequestOptions | None = None,
         ahead: ChoicesAhead | None = None,
-    ) -> Task[list[DecisionResult]]:
+    ) -> Task[list[DecisionAnswer]]:
         """One decision. With ``ahead`` a choice that takes long is taken from these, or is `ChoiceNeeded`."""
         asked = _decision_keys(key, context, None, options)
 
-        def work(tx: Transaction) -> list[DecisionResult]:
+        def work(tx: Transaction) -> list[DecisionAnswer]:
             try:
                 return self.make(tx, campaign, asked, options, ahead=ahead).answers
             except BatchRefused as cut:
@@ -138,7 +128,7 @@ class Decisions:
         key: str,
         context: Mapping[str, Any] | None = None,
         options: RequestOptions | None = None,
-    ) -> list[DecisionResult]:
+    ) -> list[DecisionAnswer]:
         """`decide` for an event loop, with options that are checked."""
         task = partial(self.decision_task, campaign, key, context, options)
         await self.scheduler.wait_to_open(campaign, options)
@@ -159,7 +149,7 @@ class Decisions:
         if tx.leases_alone:
             funds = self._leases.alone(tx, self._leases.campaign(campaign))
         row = find_campaign(tx, campaign) if funds is None else funds.row
-        answers: list[DecisionResult] = []
+        answers: list[DecisionAnswer] = []
         taken, earlier, end = 0, 0, time.perf_counter() + SLICE_SECONDS
         for key, digest in asked:
             if wanted is not None and answers and time.perf_counter() > end:
@@ -208,7 +198,7 @@ class Decisions:
         count: int,
         context: Mapping[str, Any] | None = None,
         **request: Unpack[DecisionFields],
-    ) -> list[DecisionResult]:
+    ) -> list[DecisionAnswer]:
         """As many decisions as ``count`` says, all of them or none; ``request`` is as for `decide`, for each."""
 
         async def write(task: Callable[[ChoicesAhead | None], Task[T]], _: int) -> T:
@@ -228,7 +218,7 @@ class Decisions:
         count: int,
         context: Mapping[str, Any] | None = None,
         options: RequestOptions | None = None,
-    ) -> list[DecisionResult]:
+    ) -> list[DecisionAnswer]:
         """`decide_many` for an event loop."""
 
         async def perform(task: Callable[[ChoicesAhead], Task[T]], wanted: int) -> T:
@@ -245,8 +235,8 @@ class Decisions:
         count: int,
         context: Mapping[str, Any] | None,
         options: RequestOptions | None,
-    ) -> list[DecisionResult]:
-        asked, answers, earlier = _decision_keys(key, context, count, options), list[DecisionResult](), 0
+    ) -> list[DecisionAnswer]:
+        asked, answers, earlier = _decision_keys(key, context, count, options), list[DecisionAnswer](), 0
 
         async def undo() -> int:
             """The last first: who reads the batch again, in order, finds at its end whether it is undone."""
@@ -364,6 +354,6 @@ def _made(tx: Transaction, campaign: str, key: str, digest: str) -> DecisionRow 
     return made
 
 
-def _answer(decision: DecisionRow, names: Sequence[str]) -> DecisionResult:
+def _answer(decision: DecisionRow, names: Sequence[str]) -> DecisionAnswer:
     hold = to_units(decision.hold.amount)
-    return DecisionResult(decision.id, decision.campaign, names[decision.arm], hold, decision.expires_at)
+    return DecisionAnswer(decision.id, decision.campaign, names[decision.arm], hold, decision.expires_at)

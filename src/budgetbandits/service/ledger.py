@@ -47,9 +47,10 @@ import math
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Literal, NoReturn
+from typing import NoReturn
 from zoneinfo import ZoneInfo
 
+from budgetbandits.answers import HoldState, Status
 from budgetbandits.errors import AlreadyResolved, BadParameter, HoldRefused, WrongClock
 from budgetbandits.formatting.datetimes import DAY, MINUTE, utc_minute
 from budgetbandits.formatting.money import same_decimals
@@ -66,9 +67,6 @@ DAY_SECONDS_MAX = 25 * 3600
 
 CLOCK_LAG_SECONDS_MAX = 3600.0
 """Seconds that a clock may be behind the day and the periods of the latest decision, which is then of these as well."""
-
-Status = Literal["active", "paused", "frozen", "closed"]
-HoldState = Literal["pending", "settled", "voided", "expired"]
 
 
 def to_micros(amount: float, name: str = "amount") -> int:

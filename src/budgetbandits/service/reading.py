@@ -8,10 +8,18 @@ numbers; a page of events ends before the first number where that can still happ
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 from pydantic_core import from_json
 
+from budgetbandits.answers import (
+    DecisionDetailAnswer,
+    DecisionPageAnswer,
+    EventAnswer,
+    EventKind,
+    EventPageAnswer,
+    TermChangeAnswer,
+)
 from budgetbandits.errors import NotFound, UnknownArm
 from budgetbandits.service.audit.slices import Cut
 from budgetbandits.service.ledger import known_units, to_units
@@ -22,10 +30,8 @@ from budgetbandits.service.stores.records import DecisionRow, Event
 from budgetbandits.service.stores.sql.dashboard import DecisionFilter, DecisionKind
 from budgetbandits.service.stores.sql.decision_search import CLOCK_TOLERANCE_SECONDS
 
-Page = dict[str, Any]
 
-
-def read_decision(tx: Transaction, campaign: str, id: str) -> Page:
+def read_decision(tx: Transaction, campaign: str, id: str) -> DecisionDetailAnswer:
     """One decision."""
     row = find_campaign(tx, campaign)
     made = tx.decision(id) if id.isprintable() else None
@@ -37,7 +43,7 @@ def read_decision(tx: Transaction, campaign: str, id: str) -> Page:
 def read_decisions(
     tx: Transaction, campaign: str, limit: int, before: int | None, until: float | None, kind: DecisionKind,
     arm: str | None,
-) -> Page:  # fmt: skip
+) -> DecisionPageAnswer:  # fmt: skip
     """A page of decisions, the newest first; those of a kind or an arm are looked for among the next 2,000."""
     row = find_campaign(tx, campaign)
     names, number = [each.name for each in tx.arms(row.id)], None
@@ -49,46 +55,45 @@ def read_decisions(
         begin = tx.pages().search().last_event_before(row.id, until + CLOCK_TOLERANCE_SECONDS) + 1
         before = begin if before is None else min(before, begin)
     page = tx.pages().decisions(row.id, limit, DecisionFilter(kind, number), before)
-    return {"decisions": [_decision(made, names) for made in page.decisions], "before": page.older}
+    return DecisionPageAnswer(tuple(_decision(row, names) for row in page.decisions), page.older)
 
 
-def read_events(tx: Transaction, campaign: str, limit: int, after: int, since: float | None) -> Page:
+def read_events(tx: Transaction, campaign: str, limit: int, after: int, since: float | None) -> EventPageAnswer:
     """A page of events, the oldest first."""
     row = find_campaign(tx, campaign)
     if since is not None:
         after = max(after, tx.pages().search().last_event_before(row.id, since - CLOCK_TOLERANCE_SECONDS))
     names, upto = [each.name for each in tx.arms(row.id)], Cut.of(tx, row.id).first
     events = [event for event in tx.events(row.id, after, limit) if event.seq <= upto]
-    return {"events": [_event(event, names) for event in events], "after": events[-1].seq if events else after}
+    return EventPageAnswer(tuple(_event(event, names) for event in events), events[-1].seq if events else after)
 
 
-def _decision(made: DecisionRow, names: list[str]) -> Page:
-    said = ResolvedRequest.from_json(made.request)
-    return {
-        "decision": made.id, "key": made.key, "arm": names[made.arm],
-        "segment": None if said is None else said.segment, "metadata": None if said is None else said.metadata,
-        "state": made.hold.state, "failed": made.failed, "hold": to_units(made.hold.amount),
-        "cost": known_units(made.cost), "charged": to_units(made.hold.charged), "overrun": to_units(made.hold.overrun),
-        "reward": made.reward, "created_at": made.created_at, "expires_at": made.expires_at,
-        "propensity": made.propensity,
-    }  # fmt: skip
+def _decision(row: DecisionRow, names: list[str]) -> DecisionDetailAnswer:
+    asked = ResolvedRequest.from_json(row.request)
+    return DecisionDetailAnswer(
+        decision=row.id, key=row.key, arm=names[row.arm], segment=None if asked is None else asked.segment,
+        metadata=None if asked is None else asked.metadata, state=row.hold.state, failed=row.failed,
+        hold=to_units(row.hold.amount), cost=known_units(row.cost), charged=to_units(row.hold.charged),
+        overrun=to_units(row.hold.overrun), reward=row.reward, created_at=row.created_at, expires_at=row.expires_at,
+        propensity=row.propensity,
+    )  # fmt: skip
 
 
-def _event(event: Event, names: list[str]) -> Page:
-    return {
-        "seq": event.seq, "at": event.at, "kind": event.kind, "decision": event.decision,
-        "arm": None if event.arm is None else names[event.arm], "amount": known_units(event.amount),
-        "reward": event.reward, "actor": event.actor, "changes": _changes(event, names),
-    }  # fmt: skip
+def _event(event: Event, names: list[str]) -> EventAnswer:
+    return EventAnswer(
+        seq=event.seq, at=event.at, kind=cast(EventKind, event.kind), decision=event.decision,
+        arm=None if event.arm is None else names[event.arm], amount=known_units(event.amount), reward=event.reward,
+        actor=event.actor, changes=_changes(event, names),
+    )  # fmt: skip
 
 
-def _changes(event: Event, names: list[str]) -> list[Page] | None:
+def _changes(event: Event, names: list[str]) -> tuple[TermChangeAnswer, ...] | None:
     """What a change of terms has changed, from what to what; None for other events."""
     if event.kind != "terms changed" or event.request is None:
         return None
-    said = from_json(event.request)
-    caps, budget = said.pop("caps", {}), said.pop("budget", None)
-    rows = [(term, None, *values) for term, values in said.items()]
+    changes = from_json(event.request)
+    caps, budget = changes.pop("caps", {}), changes.pop("budget", None)
+    rows = [(term, None, *values) for term, values in changes.items()]
     rows += [] if budget is None else [("budget", None, *map(to_units, budget))]
     rows += [("cap", names[int(arm)], *map(to_units, values)) for arm, values in caps.items()]
-    return [{"term": term, "arm": arm, "before": before, "after": after} for term, arm, before, after in rows]
+    return tuple(TermChangeAnswer(*row) for row in rows)

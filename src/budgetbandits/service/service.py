@@ -52,7 +52,7 @@ class DecisionService:
         self.bring_back_arm = campaigns.bring_back_arm
         self.account, self.describe, self.totals = campaigns.account, campaigns.describe, campaigns.totals
         self.names, self.overview = campaigns.names, campaigns.overview
-        self.outlook, self.outlooks = campaigns.outlook, campaigns.outlooks
+        self.standing, self.standings = campaigns.standing, campaigns.standings
         self.decide, self.decide_many = decisions.decide, decisions.decide_many
         self.decision_task = decisions.decision_task
         self.feedback, self.feedback_many = reports.feedback, reports.feedback_many

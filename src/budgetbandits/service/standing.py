@@ -6,9 +6,10 @@ Pages, the API, the command line, the metrics and the webhooks all read it here 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import cast
 
+from budgetbandits.answers import PaceAnswer, RunsOutAnswer, StandingAnswer, StandingName
 from budgetbandits.formatting.datetimes import DAY, HOUR, duration, utc_minute
 from budgetbandits.formatting.money import budget_decimals, exact_money
 from budgetbandits.service.ledger import next_day, to_units, today_left
@@ -214,29 +215,20 @@ class Outlook:
         """In micros."""
         return sum(self.by_hour.values())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Money in the user's unit."""
-        glance, pace = self.glance, self.pace
-        return {
-            "id": glance.id, "campaign": glance.name, "at": self.now, "standing": self.name,
-            "cause": self.standing.cause, "needs_attention": self.standing.group == "attention",
-            "runs_out": None if self.runs_out is None else asdict(self.runs_out),
-            "pace": None if pace is None else {
-                "plan": to_units(pace.plan), "behind": to_units(pace.behind), "behind_share": pace.share,
-                "verdict": pace.words,
-            },
-            "spent": to_units(glance.spent), "left": to_units(glance.left),
-            "spent_24_hours": to_units(self.spent_24_hours), "rewards_24_hours": self.rewards_reported,
-            "reward_24_hours": self.reward, "last_decision_at": glance.last_decision_at,
-            "last_feedback_at": glance.last_feedback_at,
-        }  # fmt: skip
-
-
-STANDINGS = (
-    "frozen", "restored", "exhausted", "blocked_by_holds", "no_feedback", "overran", "arm_down", "nearly_exhausted",
-    "running_out", "running", "paused", "closed",
-)  # fmt: skip
-"""Every `Outlook.name`, the most urgent first."""
+    def answer(self) -> StandingAnswer:
+        """All of it as programs read it, money in the user's unit."""
+        glance, pace, out = self.glance, self.pace, self.runs_out
+        return StandingAnswer(
+            id=glance.id, campaign=glance.name, at=self.now, standing=cast(StandingName, self.name),
+            cause=self.standing.cause, needs_attention=self.standing.group == "attention",
+            runs_out=None if out is None else RunsOutAnswer(out.median, out.low, out.high, out.limit),
+            pace=None if pace is None else PaceAnswer(
+                to_units(pace.plan), to_units(pace.behind), pace.share, pace.words
+            ),
+            spent=to_units(glance.spent), left=to_units(glance.left), spent_24_hours=to_units(self.spent_24_hours),
+            rewards_24_hours=self.rewards_reported, reward_24_hours=self.reward,
+            last_decision_at=glance.last_decision_at, last_feedback_at=glance.last_feedback_at,
+        )  # fmt: skip
 
 
 def outlooks(

@@ -12,11 +12,11 @@ import secrets
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic_core import to_json
 
+from budgetbandits.answers import WebhookAnswer
 from budgetbandits.errors import BadParameter, NotFound
 from budgetbandits.service.ledger import to_units
 from budgetbandits.service.names import check_text
@@ -195,7 +195,7 @@ def _news(before: Notified, now: Notified) -> list[str]:
 
 def _delivery(webhook: Webhook, outlook: Outlook, kind: str, before: Notified) -> Delivery:
     id, account = uuid.uuid4().hex, outlook.glance.account
-    body = outlook.to_dict() | {
+    body = asdict(outlook.answer()) | {
         "id": id, "type": kind, "campaign_id": outlook.glance.id, "before": before.standing,
         "overrun": to_units(account.overrun), "overrun_before": to_units(before.overrun),
     }  # fmt: skip
@@ -205,14 +205,17 @@ def _delivery(webhook: Webhook, outlook: Outlook, kind: str, before: Notified) -
 # --- for operators --------------------------------------------------------------------------------------------------
 
 
-def listed(tx: Transaction) -> list[dict[str, Any]]:
+def listed(tx: Transaction) -> list[WebhookAnswer]:
     """All webhooks without their secrets, how the latest notification went, and how many are not accepted."""
     hooks, waiting = tx.webhooks(), tx.webhooks().waiting()
     names = tx.pages().names([each.campaign for each in hooks.all() if each.campaign is not None])
-    made: list[dict[str, Any]] = []
-    for each in hooks.all():
-        count, tries = waiting.get(each.id, (0, 0))
-        only = None if each.campaign is None else names[each.campaign]
-        shown = {name: value for name, value in asdict(each).items() if name != "secret"}
-        made.append(shown | {"campaign": only, "waiting": count, "tries": tries})
-    return made
+    answers = []
+    for hook in hooks.all():
+        only = None if hook.campaign is None else names[hook.campaign]
+        count, tries = waiting.get(hook.id, (0, 0))
+        answers.append(
+            WebhookAnswer(
+                hook.id, hook.url, only, hook.created_at, count, tries, hook.tried_at, hook.problem, hook.off
+            )
+        )  # fmt: skip
+    return answers

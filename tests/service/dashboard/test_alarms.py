@@ -105,7 +105,7 @@ def test_the_list_reads_no_events_though_a_long_lease_keeps_the_mark_back(store,
             store.engine.decide("ads", f"{number}")  # those there are already are made no second time
         roll_up(store)
         taken.append(steps(store, lambda tx: overview(tx, ListQuery(), None)))
-    id = store.engine.describe("ads")["id"]
+    id = store.engine.describe("ads").id
     mark, last = store.read(lambda tx: (tx.rollups().watermark(id), tx.last_event(id)))
     assert mark.seq < 20 < mark.activity_seq == last
     assert word(store, reader, "ads") == "No feedback"
@@ -133,7 +133,7 @@ def test_an_arm_that_is_down_is_an_alarm_that_names_who_stands_in_at_what_price(
             pull(store.engine, "ads", f"{name} {number}", arms=[name], cost=cost, reward=0.5)
     assert word(store, reader, "ads") == "Running"
     for number in range(3):
-        assert store.engine.describe("ads")["arms_down"] == 0
+        assert store.engine.describe("ads").arms_down == 0
         made = store.engine.decide("ads", f"fails {number}", arms=["cheap"])
         store.clock.now += 500.0
         store.engine.feedback(made.decision, failed=True)
@@ -147,15 +147,15 @@ def test_an_arm_that_is_down_is_an_alarm_that_names_who_stands_in_at_what_price(
     assert "3 failures</span>, cools down until" in page
     assert reader("GET", "/?group=attention&format=json").json()["found"] == 1
     described = store.engine.describe("ads")
-    assert described["arms_down"] == 1
-    assert described["arms"][0]["down_since"] == pytest.approx(store.now - 1500.0, abs=0.002)
+    assert described.arms_down == 1
+    assert described.arms[0].down_since == pytest.approx(store.now - 1500.0, abs=0.002)
     assert 'budgetbandits_campaign_arms_down{campaign="ads"} 1.0' in Metrics(store).page().decode()
     pull(store.engine, "ads", "answers", arms=["cheap"], cost=0.01, reward=1.0)
     assert word(store, reader, "ads") == "Running"
 
 
 def refuse(store, name, reason, count, at):
-    id, hour = store.engine.describe(name)["id"], int(at) - int(at) % 3600
+    id, hour = store.engine.describe(name).id, int(at) - int(at) % 3600
     store.write(lambda tx: tx.rollups().add_refusals([(id, hour, reason, count)]))
 
 

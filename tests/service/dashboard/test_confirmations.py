@@ -97,8 +97,8 @@ def test_a_new_campaign_and_a_key_take_a_confirmation(store, admin):
     assert admin("POST", "/new", forged).status_code == 409
     for _ in range(2):
         assert admin("POST", "/new", button(shown.text)).status_code == 303
-    assert store.engine.describe("by hand")["budget"] == 90.0
-    assert [arm["name"] for arm in store.engine.describe("by hand")["arms"]] == ["a", "b & c"]
+    assert store.engine.describe("by hand").budget == 90.0
+    assert [arm.name for arm in store.engine.describe("by hand").arms] == ["a", "b & c"]
     before = len(store.read(lambda tx: tx.keys()))
     shown = admin("POST", "/keys/make", {"code": admin.code("/"), "read": "1"})
     assert admin("POST", "/keys/make", button(shown.text) | {"admin": "1"}).status_code == 409

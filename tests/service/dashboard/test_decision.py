@@ -165,6 +165,6 @@ def test_the_lines_give_every_feature_that_the_campaign_asks_for(store, reader):
     known = {"Client": Stub, "call": lambda arm: SimpleNamespace(value=1.0, price=0.25), "os": SimpleNamespace(
         environ={"BUDGETBANDITS_KEY": "key"})}  # fmt: skip
     exec("\n".join(line for line in python.splitlines() if not line.startswith(("import", "from"))), known)
-    assert store.engine.describe("ads")["spent"] == 0.25
+    assert store.engine.describe("ads").spent == 0.25
     words = shlex.split(lines(reader, "/campaigns/ads/connect", "curl"))
     assert words[words.index("-d") + 1] == '{"features": {"length": 0.0, "hour <b>": 0.0}}'

@@ -23,7 +23,7 @@ def test_a_field_that_says_what_it_does_when_it_is_empty_can_be_emptied(store, a
         emptied = filled(store, admin) | {"period": ""}
         assert admin.confirm("/campaigns/ads/change-terms", emptied).status_code == 303
         row = store.engine.describe("ads")
-        assert [row[name] for name in RENEWED] == [None, None, "lapse", None]
+        assert [getattr(row, name) for name in RENEWED] == [None, None, "lapse", None]
 
 
 def filled(store, admin):

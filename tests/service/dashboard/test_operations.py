@@ -121,7 +121,7 @@ def test_a_cap_is_changed_on_the_page(store, admin, reader):
     assert "0.50 → <strong>2.50</strong>" in page
     assert "stays paused" in page
     admin.confirm("/campaigns/paused/change-cap", {"arm": "mail", "cap": "2.5"})
-    assert {arm["name"]: arm["cost_cap"] for arm in store.engine.describe("paused")["arms"]} == {
+    assert {arm.name: arm.cost_cap for arm in store.engine.describe("paused").arms} == {
         "search": 1.0,
         "mail": 2.5,
     }
@@ -158,7 +158,7 @@ def test_a_form_makes_one_key_however_often_it_is_sent(store, admin):
     text = re.search(r"bb_\w{8}_[\w-]{20,}", first.text)[0]
     [key] = [each for each in store.read(lambda tx: tx.keys()) if each not in before]
     assert (key.prefix, key.scopes) == (text.split("_")[1], ("decide", "feedback"))
-    assert key.campaign == store.engine.describe("plain")["id"]
+    assert key.campaign == store.engine.describe("plain").id
     assert key.requests_per_second == 2.5
     assert second.status_code == 409
     assert f"has already made the key bb_{key.prefix}" in second.text
@@ -210,14 +210,14 @@ def test_tags_are_changed_by_the_form_and_filter_the_list(store, admin):
     fields = {"tags": "zoo , <b>", "was_tags": "team a"}
     assert "team a → <strong>&lt;b&gt;, zoo</strong>" in admin.check("/campaigns/tagged/change-terms", fields).text
     admin.confirm("/campaigns/tagged/change-terms", fields)
-    assert store.engine.describe("tagged")["tags"] == ("<b>", "zoo")
+    assert store.engine.describe("tagged").tags == ("<b>", "zoo")
     listed = admin("GET", "/?tag=zoo&order=newest")
     assert 'class="name" href="/campaigns/tagged"' in listed.text
     assert listed.text.count('<a class="name"') == 1
     assert admin("GET", "/?tag=team%20a&format=json").json()["campaigns"] == []
     assert 'href="/?tag=%3Cb%3E"' in admin("GET", "/campaigns/tagged").text
     admin.confirm("/campaigns/tagged/change-terms", {"tags": "", "was_tags": "<b>, zoo"})
-    assert store.engine.describe("tagged")["tags"] is None
+    assert store.engine.describe("tagged").tags is None
     wrong = admin.check("/campaigns/tagged/change-terms", {"tags": "a,,b", "was_tags": ""}).text
     assert 'data-for="tags"' in wrong
 

@@ -113,7 +113,7 @@ def test_a_projected_end_and_a_lag_are_series(store):
         tx.change("UPDATE campaign SET created_at = created_at - 7200 WHERE id = ?", (campaign,))
 
     store.write(age)
-    outlook = engine.outlook("ads")
+    outlook = engine.standing("ads")
     seen = of_campaigns(Metrics(store).page().decode())
     assert seen["projected_end_timestamp_seconds"] == pytest.approx(outlook.runs_out.median, abs=60.0)
 

@@ -9,13 +9,12 @@ import httpx
 import pytest
 
 from budgetbandits import errors
+from budgetbandits.answers import EventKind, Status
 from budgetbandits.client import Client
 from budgetbandits.service.audit.replay import Replay
 from budgetbandits.service.dashboard.campaign import REFUSAL_NAMES
 from budgetbandits.service.http import document as openapi
 from budgetbandits.service.http.auth import SCOPES, make_key
-from budgetbandits.service.ledger import Status
-from budgetbandits.service.stores.records import EventKind
 from budgetbandits.service.stores.sqlite import SQLiteStore
 from called import Service
 

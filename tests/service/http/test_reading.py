@@ -1,9 +1,11 @@
 """Decisions and events over HTTP, page by page, on both stores."""
 
 import time
+from dataclasses import asdict
 
 import pytest
 
+from budgetbandits.answers import DecisionPageAnswer
 from budgetbandits.service.http.auth import make_key
 from budgetbandits.service.service import DecisionService
 from called import Service
@@ -95,16 +97,16 @@ def test_pages_begin_at_a_time(store):
     with service.client() as client:
         for number in range(7):
             at = now + 60.0 * number - 30.0
-            later = client.events("ads", since=at)["events"]
-            earlier = client.decisions("ads", until=at)["decisions"]
-            assert [each["kind"] for each in later] == ["created"] * (number == 0) + ["decided"] * (6 - number)
-            assert [each["key"] for each in earlier] == [f"{each}" for each in reversed(range(number))]
+            later = client.events("ads", since=at).events
+            earlier = client.decisions("ads", until=at).decisions
+            assert [each.kind for each in later] == ["created"] * (number == 0) + ["decided"] * (6 - number)
+            assert [each.key for each in earlier] == [f"{each}" for each in reversed(range(number))]
         page = client.decisions("ads", until=now + 150.0, limit=2)
-        assert [each["key"] for each in page["decisions"]] == ["2", "1"]
-        for cursors in ({"before": page["before"]}, {"before": page["before"], "until": now + 150.0}):
-            assert [each["key"] for each in client.decisions("ads", **cursors)["decisions"]] == ["0"]
-        cursor = client.events("ads", limit=3)["after"]
-        assert len(client.events("ads", after=cursor, since=now)["events"]) == 4
+        assert [each.key for each in page.decisions] == ["2", "1"]
+        for cursors in ({"before": page.before}, {"before": page.before, "until": now + 150.0}):
+            assert [each.key for each in client.decisions("ads", **cursors).decisions] == ["0"]
+        cursor = client.events("ads", limit=3).after
+        assert len(client.events("ads", after=cursor, since=now).events) == 4
     for query in ("events?since=nan", "events?since=-1", "decisions?until=1e400"):
         assert service("GET", f"{PATH}/{query}").status_code == 422
 
@@ -113,12 +115,12 @@ def test_a_client_asks_for_pages(service):
     made = pull(service.engine, "ads", "1", cost=0.25)
     with service.client() as client:
         one = client.decision("ads", made.decision)
-        assert one == service("GET", f"{PATH}/decisions/{made.decision}").json()
-        assert client.decisions("ads", limit=5) == {"decisions": [one], "before": None}
-        assert client.decisions("ads", limit=5, before=10**6)["decisions"] == [one]
-        assert client.decisions("ads", kind="settled", arm=one["arm"])["decisions"] == [one]
-        assert client.decisions("ads", kind="voided")["decisions"] == []
-        assert [each["kind"] for each in client.events("ads")["events"]] == ["created", "decided", "settled"]
+        assert asdict(one) == service("GET", f"{PATH}/decisions/{made.decision}").json()
+        assert client.decisions("ads", limit=5) == DecisionPageAnswer((one,), None)
+        assert client.decisions("ads", limit=5, before=10**6).decisions == (one,)
+        assert client.decisions("ads", kind="settled", arm=one.arm).decisions == (one,)
+        assert client.decisions("ads", kind="voided").decisions == ()
+        assert [each.kind for each in client.events("ads").events] == ["created", "decided", "settled"]
 
 
 def test_totals_are_of_each_arm_that_was_chosen(service):

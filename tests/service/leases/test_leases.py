@@ -66,7 +66,7 @@ def test_under_a_lease_neither_the_campaign_nor_its_arms_are_written(store, two)
     assert (store.campaigns, store.arms) == before
     [lease] = leases(store)
     assert lease.account == Account(5_000_000, 850_000, requests_used=4)
-    assert to_units(two[0].account("ads").leased) == two[0].describe("ads")["leased"] == 5.0
+    assert to_units(two[0].account("ads").leased) == two[0].describe("ads").leased == 5.0
 
 
 def test_each_server_has_its_own_lease_and_hears_what_the_other_was_told(store, two, clock):
@@ -125,7 +125,7 @@ def test_the_lease_of_a_server_that_is_gone_is_charged_for_what_its_events_show(
     account = two[1].account("ads")
     assert (account.spent, to_units(account.held), account.leased) == (200_000, open.hold, 0)
     assert leases(store) == []
-    assert two[1].describe("ads")["arms"][list(ARMS).index(told.arm)]["pulls"] == 1
+    assert two[1].describe("ads").arms[list(ARMS).index(told.arm)].pulls == 1
     two[1].feedback(open.decision, reward=0.0, cost=0.1)  # at the campaign now
     two[0].decide("ads", "the first was only slow")
     assert two[1].account("ads").spent == 300_000
@@ -150,7 +150,7 @@ def test_what_an_operator_changes_holds_for_every_server_at_once(store, two, cha
     for engine in two:
         if status == "active":
             answers = engine.decide_many("ads", "many", 4) if engine is two[0] else [engine.decide("ads", "one more")]
-            names = {arm["name"] for arm in engine.describe("ads")["arms"] if arm["active"]}
+            names = {arm.name for arm in engine.describe("ads").arms if arm.active}
             assert {answer.arm for answer in answers} <= names
         else:
             with pytest.raises(HoldRefused) as refused:

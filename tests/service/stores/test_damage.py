@@ -73,7 +73,7 @@ def test_a_damaged_row_is_named_and_stays_with_its_campaign(tmp_path, what):
                     refusals.append((name, str(error)))
         assert refusals
         assert all(name == "damaged" and "restore an undamaged copy" in text for name, text in refusals)
-        assert "other" in [each["name"] for each in engine.overview()]
+        assert "other" in [each.name for each in engine.overview()]
         clock.now += 4000.0
         with suppress(BadState):
             engine.expire_due()

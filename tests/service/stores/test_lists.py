@@ -208,8 +208,8 @@ def test_a_list_is_filtered_by_tag_and_a_tag_can_change(store):
     engine.change_terms("second", {"tags": ["zoo", "e\u0301"]}, actor="bb_maker")
     engine.change_terms("first", {"tags": None})
     assert found("é") == (["second"], ["team", "zoo", "é"])
-    assert engine.describe("second")["tags"] == ("zoo", "é")
-    assert engine.describe("first")["tags"] is None
+    assert engine.describe("second").tags == ("zoo", "é")
+    assert engine.describe("first").tags is None
     assert verify(store, "second") == []
     refused = [
         (["a,b"], "without a comma"), ([], "give a list"), ([""], "a name of its own"), ("zoo", "give a list"),

@@ -298,7 +298,7 @@ def _without_money(tx: Transaction, history: History, now: float) -> tuple[float
 def campaign_json(view: CampaignView) -> dict[str, Any]:
     """For programs."""
     names = view.names
-    return summary(view.row) | {
+    return vars(summary(view.row)) | {
         "requests_answered": view.answered, "requests_used": view.row.account.requests_used,
         "segments": named_segments(view.row),
         "requests": None if view.requests is None else view.requests.as_json(names),

@@ -30,7 +30,7 @@ from budgetbandits.service.dashboard.query import (
 )
 from budgetbandits.service.dashboard.rendering import PAGES, html_response, render, secured, warm
 from budgetbandits.service.dashboard.sessions import COOKIE, COOKIE_SECONDS, Session, Sessions, check_origin, read_form
-from budgetbandits.service.http.problem_json import CALLER_ERRORS, describe
+from budgetbandits.service.http.problem_json import CALLER_ERRORS, INTERNAL_ERROR, describe
 from budgetbandits.service.http.request_checks import log_failure
 from budgetbandits.service.http.route import ServerState
 from budgetbandits.service.stores.contract import T, Transaction, find_campaign, isolated
@@ -113,16 +113,10 @@ class Dashboard:
     def _problem(self, request: Request, session: Session | None, error: Exception) -> Response:
         if not isinstance(error, CALLER_ERRORS):
             log_failure(request.scope, error)
-        fields: dict[str, Any] = {
-            "status": 500,
-            "title": "internal_error",
-            "detail": "internal error; see the log of the service",
-        }
-        if isinstance(error, BudgetBanditsError):
-            fields = describe(error)
+        problem = describe(error) if isinstance(error, BudgetBanditsError) else INTERNAL_ERROR
         if _of_a_script(request):
-            return secured(JSONResponse(fields, fields["status"], media_type="application/problem+json"))
-        return self.filled("problem.html", request, session, fields["status"], problem=fields)
+            return secured(JSONResponse(vars(problem), problem.status, media_type="application/problem+json"))
+        return self.filled("problem.html", request, session, problem.status, problem=problem)
 
     def shared(self, request: Request, session: Session | None) -> dict[str, Any]:
         """The values that every template gets."""
@@ -285,7 +279,7 @@ class Dashboard:
             token = await self.sessions.sign_in(form.get("key", ""), request.scope.get("client"))
         except BudgetBanditsError as error:
             values["error"] = _sign_in_words(error)
-            return self.filled("sign_in.html", request, None, describe(error)["status"], **values)
+            return self.filled("sign_in.html", request, None, describe(error).status, **values)
         response = RedirectResponse(target, 303)
         secure = request.headers.get("x-forwarded-proto", request.url.scheme) == "https"
         response.set_cookie(

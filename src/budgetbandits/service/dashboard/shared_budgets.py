@@ -56,7 +56,7 @@ class SharedBudgetView:
              "held": to_units(each.held), "left": to_units(each.left), "budget": to_units(each.account.budget)}
             for each, stands in self.members
         ]  # fmt: skip
-        return described(self.shared) | {"campaigns": campaigns}
+        return vars(described(self.shared)) | {"campaigns": campaigns}
 
 
 def shared_budget_view(tx: Transaction, name: str) -> SharedBudgetView:
@@ -85,7 +85,7 @@ class SharedBudgetPages:
         session.check("the shared budgets", "")
         rows = await self._dashboard.read(lambda tx: tx.shared_budgets().all())
         if wants_json(request):
-            return JSONResponse([described(each) for each in rows])
+            return JSONResponse([vars(described(row)) for row in rows])
         return self._dashboard.filled("shared_budgets.html", request, session, rows=rows)
 
     async def _one(self, request: Request, session: Session) -> Response:

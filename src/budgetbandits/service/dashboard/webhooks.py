@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import structlog
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from budgetbandits.answers import WebhookAnswer
 from budgetbandits.errors import BudgetBanditsError, Conflict, NotFound
 from budgetbandits.service import deliveries, webhooks
 from budgetbandits.service.dashboard.actions.fields import Field
@@ -26,9 +26,6 @@ FIELDS = (
     Field("campaign", "For one campaign only", "Its name. Empty: for all.", optional=True),
 )
 RECORDED = "in the log of the server, as done by"
-
-Hook = dict[str, Any]
-"""A webhook as `webhooks.listed` has it."""
 
 
 class WebhookPages:
@@ -52,7 +49,7 @@ class WebhookPages:
         await sent_for_all(request, session, "the webhooks")
         hooks = await self._dashboard.read(webhooks.listed)
         if wants_json(request):
-            return JSONResponse({"webhooks": hooks})
+            return JSONResponse({"webhooks": list(map(vars, hooks))})
         return self._dashboard.filled("webhooks.html", request, session, hooks=hooks)
 
     async def _add(self, request: Request, session: Session) -> Response:
@@ -74,14 +71,14 @@ class WebhookPages:
         return await follow(self._dashboard, request, session, form, step)
 
     async def _test(self, request: Request, session: Session) -> Response:
-        def done(hook: Hook) -> Response:
-            problem = deliveries.send_test(self._store, hook["id"])
-            log.info("webhook tested", webhook=hook["id"], problem=problem, actor=session.name)
+        def done(hook: WebhookAnswer) -> Response:
+            problem = deliveries.send_test(self._store, hook.id)
+            log.info("webhook tested", webhook=hook.id, problem=problem, actor=session.name)
             return self._dashboard.filled(
                 "webhook_tested.html",
                 request,
                 session,
-                url=hook["url"],
+                url=hook.url,
                 problem=problem,
                 seconds=deliveries.TRY_SECONDS,
             )
@@ -89,32 +86,32 @@ class WebhookPages:
         return await self._act_on_one(request, session, "test", _to_test, done)
 
     async def _drop(self, request: Request, session: Session) -> Response:
-        def done(hook: Hook) -> Response:
-            webhooks.drop_webhook(self._store, hook["id"])
-            log.info("webhook dropped", webhook=hook["id"], actor=session.name)
+        def done(hook: WebhookAnswer) -> Response:
+            webhooks.drop_webhook(self._store, hook.id)
+            log.info("webhook dropped", webhook=hook.id, actor=session.name)
             return RedirectResponse(address("webhooks"), 303)
 
         return await self._act_on_one(request, session, "drop", _to_drop, done)
 
     async def _turn_on(self, request: Request, session: Session) -> Response:
-        def done(hook: Hook) -> Response:
-            webhooks.turn_on_webhooks(self._store, [hook["id"]])
-            log.info("webhook turned on", webhook=hook["id"], actor=session.name)
+        def done(hook: WebhookAnswer) -> Response:
+            webhooks.turn_on_webhooks(self._store, [hook.id])
+            log.info("webhook turned on", webhook=hook.id, actor=session.name)
             return RedirectResponse(address("webhooks"), 303)
 
         return await self._act_on_one(request, session, "turn-on", _to_turn_on, done)
 
     async def _act_on_one(
-        self, request: Request, session: Session, action: str, to_do: Callable[[Hook], Preview],
-        done: Callable[[Hook], Response],
+        self, request: Request, session: Session, action: str, to_do: Callable[[WebhookAnswer], Preview],
+        done: Callable[[WebhookAnswer], Response],
     ) -> Response:  # fmt: skip
         """Preview what is done to the webhook that the form names, and do it once that is confirmed."""
         form = await sent_for_all(request, session, "the webhooks")
         title = f"{action.replace('-', ' ').capitalize()} a webhook"
 
-        def found(tx: Transaction) -> Hook:
+        def found(tx: Transaction) -> WebhookAnswer:
             for hook in webhooks.listed(tx):
-                if hook["id"] == form.get("id", ""):
+                if hook.id == form.get("id", ""):
                     return hook
             raise NotFound("there is no such webhook; it may have been dropped already")
 
@@ -164,23 +161,23 @@ class _WantedWebhook:
         return Preview(button, changes, relies_on=[self.url, self.campaign], recorded=RECORDED)
 
 
-def _to_test(hook: Hook) -> Preview:
-    changes = [("Address", hook["url"], ""), ("It gets", "one signed notification of the type test, now and once", "")]
-    return Preview("Send a test", changes, relies_on=[hook["id"], hook["url"]], recorded=RECORDED)
+def _to_test(hook: WebhookAnswer) -> Preview:
+    changes = [("Address", hook.url, ""), ("It gets", "one signed notification of the type test, now and once", "")]
+    return Preview("Send a test", changes, relies_on=[hook.id, hook.url], recorded=RECORDED)
 
 
-def _to_drop(hook: Hook) -> Preview:
-    changes = [("Address", hook["url"], ""), ("Of", hook["campaign"] or "all campaigns", "")]
-    if hook["waiting"]:
-        changes.append(("Not accepted yet", f"{hook['waiting']:,} notifications, which are dropped with it", ""))
-    return Preview("Drop the webhook", changes, relies_on=[hook["id"]], dangerous=True, final=True, recorded=RECORDED)
+def _to_drop(hook: WebhookAnswer) -> Preview:
+    changes = [("Address", hook.url, ""), ("Of", hook.campaign or "all campaigns", "")]
+    if hook.waiting:
+        changes.append(("Not accepted yet", f"{hook.waiting:,} notifications, which are dropped with it", ""))
+    return Preview("Drop the webhook", changes, relies_on=[hook.id], dangerous=True, final=True, recorded=RECORDED)
 
 
-def _to_turn_on(hook: Hook) -> Preview:
+def _to_turn_on(hook: WebhookAnswer) -> Preview:
     button = "Turn on the webhook"
-    if not hook["off"]:
+    if not hook.off:
         return Preview(button, [], Conflict("this webhook is on already"))
-    changes = [("Address", hook["url"], ""), ("Of", hook["campaign"] or "all campaigns", "")]
-    waiting = f"{hook['waiting']:,} notifications of before the copy, and " if hook["waiting"] else ""
+    changes = [("Address", hook.url, ""), ("Of", hook.campaign or "all campaigns", "")]
+    waiting = f"{hook.waiting:,} notifications of before the copy, and " if hook.waiting else ""
     changes.append(("It hears", f"{waiting}of every change of standing and every overrun from now on", ""))
-    return Preview(button, changes, relies_on=[hook["id"], hook["url"]], recorded=RECORDED)
+    return Preview(button, changes, relies_on=[hook.id, hook.url], recorded=RECORDED)

@@ -18,14 +18,16 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast, get_args
 
+from budgetbandits.answers import KeyAnswer, KeyScope
 from budgetbandits.errors import BadParameter, Conflict, NotAllowed, NotFound
 from budgetbandits.service.http.rate_limit import KeyFailures, KeyRates, network
 from budgetbandits.service.names import checked_name, normal
 from budgetbandits.service.stores.contract import Scope, Store, Transaction, find_campaign, named_damage
 from budgetbandits.service.stores.records import Key, KeyEvent
 
-SCOPES = ("decide", "feedback", "read", "admin")
+SCOPES: tuple[KeyScope, ...] = get_args(KeyScope)
 
 KEY_CACHE_SECONDS = 5.0
 """How long a server trusts a key without looking it up again, and so how long a dropped key may still work."""
@@ -197,6 +199,20 @@ def turn_on_keys(store: Store, prefixes: Iterable[str], actor: str | None = None
         return [key.prefix for key in turned]
 
     return store.write(work)
+
+
+def listed_keys(tx: Transaction) -> list[KeyAnswer]:
+    """All keys without their digests, with the names of their campaigns."""
+    keys = tx.keys()
+    names = tx.pages().names(sorted({key.campaign for key in keys if key.campaign is not None}))
+    return [
+        KeyAnswer(
+            key.prefix, cast(tuple[KeyScope, ...], tuple(key.scopes)),
+            None if key.campaign is None else names.get(key.campaign, key.campaign), key.name, key.owner,
+            key.created_at, key.expires_at, key.requests_per_second, key.last_used_at, key.off,
+        )
+        for key in keys
+    ]  # fmt: skip
 
 
 def _found(tx: Transaction, prefix: str) -> Key:

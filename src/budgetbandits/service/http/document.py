@@ -20,9 +20,10 @@ from pydantic_core import core_schema, to_json
 from starlette.requests import Request
 from starlette.responses import Response
 
+from budgetbandits.answers import ProblemDetails
 from budgetbandits.service.dashboard.rendering import html_response, render
+from budgetbandits.service.http.problem_json import PROBLEM_TITLES
 from budgetbandits.service.http.route import File, Route
-from budgetbandits.service.http.schemas import ProblemDetails
 from budgetbandits.service.http.serve import ROUTES
 from budgetbandits.web.servers import root_path
 
@@ -93,11 +94,15 @@ SCHEMAS = "#/components/schemas/"
 
 
 class Schemas(GenerateJsonSchema):
-    """Schemas without defaults of null: generators take a field with a default for one that is always there."""
+    """Schemas without defaults of null, which generators take for fields that are always there; in answers all are."""
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         about = super().default_schema(schema)
-        return {name: value for name, value in about.items() if name != "default" or value is not None}
+        kept = self.mode == "validation" and about.get("default") is not None
+        return {name: value for name, value in about.items() if name != "default" or kept}
+
+    def field_is_required(self, field: Any, total: bool) -> bool:
+        return self.mode == "serialization" or super().field_is_required(field, total)
 
 
 @cache
@@ -115,6 +120,7 @@ def document() -> dict[str, Any]:
         ref_template=SCHEMAS + "{model}",
         schema_generator=Schemas,
     )
+    definitions["$defs"]["ProblemDetails"]["properties"]["title"]["enum"] = list(PROBLEM_TITLES)
     references = {key: schema for (key, _), schema in schemas.items()}
     paths: dict[str, Any] = {}
     for route in ROUTES:

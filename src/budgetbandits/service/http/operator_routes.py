@@ -12,6 +12,24 @@ import structlog
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from budgetbandits.answers import (
+    ArmTotalAnswer,
+    AuditAnswer,
+    CampaignAnswer,
+    CampaignDetailAnswer,
+    DecisionDetailAnswer,
+    DecisionPageAnswer,
+    DroppedKeyAnswer,
+    DroppedWebhookAnswer,
+    EventPageAnswer,
+    KeyAnswer,
+    NewKeyAnswer,
+    NewWebhookAnswer,
+    StandingAnswer,
+    Status,
+    WebhookAnswer,
+    WebhookTestAnswer,
+)
 from budgetbandits.errors import Conflict, NotAllowed
 from budgetbandits.service import deliveries
 from budgetbandits.service import webhooks as addresses
@@ -21,38 +39,22 @@ from budgetbandits.service.http import auth
 from budgetbandits.service.http.auth import actor_of, make_key, prefix_of
 from budgetbandits.service.http.route import CheckedRequest, File, Route
 from budgetbandits.service.http.schemas import (
-    ArmTotalAnswer,
-    AuditAnswer,
-    CampaignAnswer,
     CampaignClone,
-    CampaignDetailAnswer,
     CampaignPageQuery,
-    DecisionDetailAnswer,
-    DecisionPageAnswer,
     DecisionPageQuery,
-    DroppedKeyAnswer,
-    DroppedWebhookAnswer,
-    EventPageAnswer,
     EventPageQuery,
     ExportQuery,
-    KeyAnswer,
     NewArm,
     NewCampaign,
     NewKey,
-    NewKeyAnswer,
     NewWebhook,
-    NewWebhookAnswer,
     Resumption,
-    StandingAnswer,
     TermChanges,
     TopUp,
-    WebhookAnswer,
-    WebhookTestAnswer,
 )
 from budgetbandits.service.http.subprocess_reads import Reading, StreamedRead
-from budgetbandits.service.ledger import Status
 from budgetbandits.service.reading import read_decision, read_decisions, read_events
-from budgetbandits.service.stores.contract import Transaction, isolated, named_damage
+from budgetbandits.service.stores.contract import isolated
 from budgetbandits.terms import CHANGEABLE_FACTS
 
 log = structlog.get_logger("budgetbandits")
@@ -68,31 +70,27 @@ def metrics(call: CheckedRequest[None]) -> Response:
 
 def campaigns(call: CheckedRequest[CampaignPageQuery]) -> list[CampaignAnswer]:
     """List campaigns, the oldest first: all of them, or a page."""
-    return [CampaignAnswer(**row) for row in call.server.campaigns.overview(call.content.limit, call.content.after)]
+    return call.server.campaigns.overview(call.content.limit, call.content.after)
 
 
 def campaign(call: CheckedRequest[None]) -> CampaignDetailAnswer:
     """Show a campaign with its arms."""
-    row = call.server.campaigns.describe(call.campaign)
-    with named_damage(call.campaign):
-        return CampaignDetailAnswer(**row)
+    return call.server.campaigns.describe(call.campaign)
 
 
 def totals(call: CheckedRequest[None]) -> list[ArmTotalAnswer]:
     """List what each arm that was ever chosen has cost and earned; as of a few seconds before."""
-    rows = call.server.campaigns.totals(call.campaign)
-    return [ArmTotalAnswer(arm=name, **vars(total)) for name, total in rows.items()]
+    return list(call.server.campaigns.totals(call.campaign).values())
 
 
 def standing(call: CheckedRequest[None]) -> StandingAnswer:
     """Show how a campaign does: its standing and the cause, its pace, its projected end and what it earned."""
-    return StandingAnswer(**call.server.campaigns.outlook(call.campaign).to_dict())
+    return call.server.campaigns.standing(call.campaign)
 
 
 def standings(call: CheckedRequest[CampaignPageQuery]) -> list[StandingAnswer]:
     """List how all campaigns do, the oldest first: all of them, or a page."""
-    outlooks = call.server.campaigns.outlooks(call.content.limit, call.content.after)
-    return [StandingAnswer(**outlook.to_dict()) for outlook in outlooks]
+    return call.server.campaigns.standings(call.content.limit, call.content.after)
 
 
 def create(call: CheckedRequest[NewCampaign]) -> bytes:
@@ -206,7 +204,7 @@ async def audited(call: CheckedRequest[None], job: Job, account: Callable[[str],
         differences = json.loads(b"".join([piece async for piece in reading]))
     finally:
         await reading.close()
-    return AuditAnswer(agrees=not differences, differences=differences)
+    return AuditAnswer(agrees=not differences, differences=tuple(differences))
 
 
 async def _long_read(call: CheckedRequest[Any], job: Job, account: Callable[[str], object]) -> Reading:
@@ -218,19 +216,19 @@ async def _long_read(call: CheckedRequest[Any], job: Job, account: Callable[[str
 def decisions(call: CheckedRequest[DecisionPageQuery]) -> DecisionPageAnswer:
     """List decisions, the newest first, page by page."""
     work = partial(read_decisions, campaign=call.campaign, **vars(call.content))
-    return DecisionPageAnswer(**call.server.store.read(isolated(call.campaign, work)))
+    return call.server.store.read(isolated(call.campaign, work))
 
 
 def decision(call: CheckedRequest[None]) -> DecisionDetailAnswer:
     """Show a decision."""
     work = partial(read_decision, campaign=call.campaign, id=call.path["decision"])
-    return DecisionDetailAnswer(**call.server.store.read(isolated(call.campaign, work)))
+    return call.server.store.read(isolated(call.campaign, work))
 
 
 def events(call: CheckedRequest[EventPageQuery]) -> EventPageAnswer:
     """List events, the oldest first, page by page; a program that keeps the cursor hears of each once."""
     work = partial(read_events, campaign=call.campaign, **vars(call.content))
-    return EventPageAnswer(**call.server.store.read(isolated(call.campaign, work)))
+    return call.server.store.read(isolated(call.campaign, work))
 
 
 # --- keys and webhooks -----------------------------------------------------------------------------------------------
@@ -238,13 +236,7 @@ def events(call: CheckedRequest[EventPageQuery]) -> EventPageAnswer:
 
 def keys(call: CheckedRequest[None]) -> list[KeyAnswer]:
     """List all keys by their public part."""
-
-    def work(tx: Transaction) -> list[KeyAnswer]:
-        keys = tx.keys()
-        names = tx.pages().names(sorted({key.campaign for key in keys if key.campaign is not None}))
-        return [KeyAnswer(**vars(key) | {"campaign": names.get(key.campaign or "")}) for key in keys]
-
-    return call.server.store.read(work)
+    return call.server.store.read(auth.listed_keys)
 
 
 def create_key(call: CheckedRequest[NewKey]) -> NewKeyAnswer:
@@ -269,12 +261,15 @@ def create_webhook(call: CheckedRequest[NewWebhook]) -> NewWebhookAnswer:
     """Have changes of campaigns reported to an address."""
     webhook = addresses.make_webhook(call.server.store, call.content.url, call.content.campaign)
     log.info("webhook made", webhook=webhook.id, host=addresses.host_of(webhook.url), actor=call.actor)
-    return NewWebhookAnswer(**vars(webhook) | {"campaign": call.content.campaign})
+    return NewWebhookAnswer(
+        id=webhook.id, url=webhook.url, campaign=call.content.campaign, created_at=webhook.created_at,
+        secret=webhook.secret,
+    )  # fmt: skip
 
 
 def webhooks(call: CheckedRequest[None]) -> list[WebhookAnswer]:
     """List webhooks, and how many notifications each has not accepted."""
-    return [WebhookAnswer(**row) for row in call.server.store.read(addresses.listed)]
+    return call.server.store.read(addresses.listed)
 
 
 def drop_webhook(call: CheckedRequest[None]) -> DroppedWebhookAnswer:

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from budgetbandits import errors
+from budgetbandits.answers import ProblemDetails
 from budgetbandits.errors import (
     REFUSALS,
     AlreadyResolved,
@@ -129,19 +130,19 @@ class InvalidRequest(Exception):
         return cls([*place, *error["loc"]], reason)
 
 
-def describe(error: BudgetBanditsError) -> dict[str, Any]:
-    """An error of the package as the fields of a problem."""
+def describe(error: BudgetBanditsError) -> ProblemDetails:
+    """An error of the package as a problem."""
     if isinstance(error, HoldRefused):
-        return _fields(402 if error.reason == "exhausted" else 409, error.reason, str(error))
+        return _problem(402 if error.reason == "exhausted" else 409, error.reason, str(error))
     if isinstance(error, NotAllowed):
-        return _fields(*((403, "forbidden") if error.known else (401, "unauthorized")), str(error))
+        return _problem(*((403, "forbidden") if error.known else (401, "unauthorized")), str(error))
     status = next((code for kind, code in STATUS_CODES.items() if isinstance(error, kind)), 422)
-    return _fields(status, type(error).__name__, str(error))
+    return _problem(status, type(error).__name__, str(error))
 
 
 def problem(status: int, kind: str, detail: str, headers: dict[str, str] | None = None) -> Response:
     """An answer that says what is wrong."""
-    return _response(_fields(status, kind, detail), headers)
+    return _response(_problem(status, kind, detail), headers)
 
 
 def answer(error: Exception) -> Response:
@@ -155,7 +156,7 @@ def answer(error: Exception) -> Response:
         return problem(error.status_code, TITLES.get(error.status_code, "http"), detail, dict(error.headers or {}))
     if isinstance(error, ClientDisconnect):
         return problem(400, "client_disconnected", "the connection closed before the body came")  # nobody reads this
-    return problem(500, "internal_error", "internal error; see the log of the service")
+    return _response(INTERNAL_ERROR)
 
 
 async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
@@ -178,9 +179,12 @@ def _headers(error: BudgetBanditsError) -> dict[str, str]:
     return {}
 
 
-def _fields(status: int, kind: str, detail: str) -> dict[str, Any]:
-    return {"type": f"urn:budgetbandits:{kind}", "title": kind, "status": status, "detail": detail}
+def _problem(status: int, kind: str, detail: str) -> ProblemDetails:
+    return ProblemDetails(f"urn:budgetbandits:{kind}", kind, status, detail)
 
 
-def _response(fields: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
-    return Response(json.dumps(fields), fields["status"], headers, media_type="application/problem+json")
+def _response(problem: ProblemDetails, headers: dict[str, str] | None = None) -> Response:
+    return Response(json.dumps(vars(problem)), problem.status, headers, media_type="application/problem+json")
+
+
+INTERNAL_ERROR = _problem(500, "internal_error", "internal error; see the log of the service")

@@ -1,23 +1,19 @@
-"""Request bodies and answers of the HTTP API. Money is in the user's unit; unknown fields are errors.
+"""Request bodies and query parameters of the HTTP API. Money is in the user's unit; unknown fields are errors.
 
 The OpenAPI document is made of these models: class names, fields and descriptions are what a caller reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
 from budgetbandits.allocation.session import FEATURES_MAX
+from budgetbandits.answers import KeyScope
 from budgetbandits.service.audit.export import Format, Table
-from budgetbandits.service.http.auth import SCOPES
-from budgetbandits.service.http.problem_json import PROBLEM_TITLES
-from budgetbandits.service.ledger import Status
 from budgetbandits.service.request import BATCH_MAX, checked_options
-from budgetbandits.service.standing import STANDINGS
-from budgetbandits.service.stores.records import EventKind
 from budgetbandits.service.stores.sql.dashboard import DecisionKind
 from budgetbandits.terms import AMOUNT_MAX, CHANGEABLE, TERMS, TEXT_LENGTH_MAX, Term
 from budgetbandits.validation import METADATA_MAX, METADATA_NAME_MAX, RequestOptions
@@ -57,19 +53,9 @@ def _sent(term: Term) -> tuple[Any, Any]:
     return (kind | None if term.optional else kind), _about(term.full_help, term.default)
 
 
-def _answered(term: Term) -> tuple[Any, Any]:
-    """A term in an answer: always there, and without bounds, which are for requests alone."""
-    kind: Any = {"text": str, "names": list[str]}.get(term.kind, float)
-    if term.kind == "choice":
-        kind = Literal[tuple(value for value, _ in term.choices)]
-    return (kind | None if term.optional else kind), _about(term.full_help)
-
-
-def _with_terms(
-    name: str, base: type[BaseModel], kind: Callable[[Term], tuple[Any, Any]], names: Sequence[str] = tuple(TERMS)
-) -> Any:
-    """The model ``base`` with a field for each term of a campaign, or only for some of them."""
-    return create_model(name, __base__=base, **{each: kind(TERMS[each]) for each in names})  # type: ignore[call-overload]
+def _with_terms(name: str, names: Sequence[str] = tuple(TERMS)) -> Any:
+    """A body with a field for each term of a campaign, or only for some of them."""
+    return create_model(name, __base__=RequestBody, **{term: _sent(TERMS[term]) for term in names})  # type: ignore[call-overload]
 
 
 # --- request bodies --------------------------------------------------------------------------------------------------
@@ -100,7 +86,7 @@ def _wrong_amount(sent: dict[str, Any], *fields: str) -> str | None:
     return None
 
 
-class NewCampaign(_with_terms("CampaignTerms", RequestBody, _sent)):  # type: ignore[misc]
+class NewCampaign(_with_terms("CampaignTerms")):  # type: ignore[misc]
     name: Name = _about("A name that no other campaign has.")
     policy: Annotated[str, Field(max_length=200)] | None = _about(
         "How arms are chosen. Without it, bts-linear if there are features, bts-paced if there is a horizon, else bts.",
@@ -140,7 +126,7 @@ class CampaignClone(RequestBody):
     learned: bool = _about("Whether it begins with what the other has learned of each arm.", True)
 
 
-class TermChanges(_with_terms("ChangeableTerms", RequestBody, _sent, CHANGEABLE)):  # type: ignore[misc]
+class TermChanges(_with_terms("ChangeableTerms", CHANGEABLE)):  # type: ignore[misc]
     name: Name | None = _about("Another name; the old one goes on meaning this campaign.", None)
     policy: Name | None = _about("Another policy, which begins with what was learned of each arm.", None)
     budget: Money | None = _about("Another budget, at least what is spent and held.", None)
@@ -238,9 +224,7 @@ class NewArm(RequestBody):
 
 
 class NewKey(RequestBody):
-    scopes: Annotated[list[Literal[SCOPES]], Field(min_length=1, max_length=4)] = _about(  # type: ignore[valid-type]
-        "What the key may do."
-    )
+    scopes: Annotated[list[KeyScope], Field(min_length=1, max_length=4)] = _about("What the key may do.")
     campaign: Name | None = _about("Its name or id, for a key that is for this campaign only.", None)
     name: Name | None = _about("What the key is for.", None)
     owner: Name | None = _about("Who has it.", None)
@@ -284,222 +268,3 @@ class EventPageQuery(Model):
 class ExportQuery(Model):
     table: Table = _about("Which table.", "decisions")
     format: Format = _about("Parquet needs the extra archive on the server.", "csv")
-
-
-# --- answers ---------------------------------------------------------------------------------------------------------
-
-
-class ProblemDetails(Model):
-    """What is wrong, as RFC 9457 has it."""
-
-    type: str = _about("urn:budgetbandits: and the title.")
-    title: Literal[PROBLEM_TITLES] = _about("The kind of problem, by which programs tell them apart.")  # type: ignore[valid-type]
-    status: int = _about("The status of the answer.")
-    detail: str = _about("What is wrong with this request, and the remedy.")
-
-
-class DecisionAnswer(Model):
-    decision: str = _about("The decision's id, for its feedback.")
-    campaign: str = _about("The campaign's id.")
-    arm: str = _about("The arm to pull.")
-    hold: float = _about("The money that is held for it.")
-    expires_at: float = _about("When the hold expires without feedback, in seconds since 1970.")
-
-
-class DecisionBatchAnswer(Model):
-    decisions: list[DecisionAnswer] = _about("As many as were asked for.")
-
-
-class FeedbackAnswer(Model):
-    decision: str = _about("The decision's id.")
-    overrun: float = _about(
-        "The cost beyond the arm's cap or the money that was left; if there is any, the campaign is frozen now.", 0.0
-    )
-
-
-class FeedbackBatchResult(FeedbackAnswer):
-    problem: ProblemDetails | None = _about("Why this outcome was refused; null if it was accepted.", None)
-
-
-class FeedbackBatchAnswer(Model):
-    results: list[FeedbackBatchResult] = _about("One for each outcome, in order.")
-
-
-class CampaignMoney(Model):
-    id: str = _about("Its id, which never changes.")
-    name: str = _about("Its name, which may change.")
-    policy: str = _about("How arms are chosen.")
-    status: Status = _about("Whether it decides: only while it is active.")
-    budget: float = _about("The most that may be spent.")
-    spent: float = _about("What its decisions have cost, without overruns.")
-    held: float = _about("Held for decisions whose cost is not reported yet.")
-    leased: float = _about("Reserved by servers that decide by themselves.")
-    left: float = _about("Neither spent, held nor leased.")
-    overrun: float = _about("Costs beyond caps or the money that was left, which are not part of spent.")
-
-
-class CampaignAnswer(_with_terms("CampaignMoneyAndTerms", CampaignMoney, _answered)):  # type: ignore[misc]
-    created_at: float = _about("Seconds since 1970.")
-    arms_down: int = _about("Arms that are not asked now, because they failed too often in a row.")
-
-
-class ArmAnswer(Model):
-    name: str = _about("Its name.")
-    cost_cap: float = _about("The most that one pull of it can cost.")
-    active: bool = _about("False for a retired arm.")
-    pulls: int = _about("Decisions whose reward and cost are reported.")
-    failures: int = _about("Decisions that were reported as failed.")
-    cooldown_until: float | None = _about("Until when it cools down, in seconds since 1970; null if it does not.")
-    down_since: float | None = _about("When its present row of failures began, in seconds since 1970.")
-
-
-class CampaignDetailAnswer(CampaignAnswer):
-    requests_answered: int = _about("Requests whose reward and cost are reported.")
-    requests_used: int = _about("Requests whose cost is reported, or that expired and were charged.")
-    segments: list[str] = _about("The segments that requests named, in the order in which they first came.")
-    arms: list[ArmAnswer] = _about("All arms, retired ones included.")
-
-
-class ArmTotalAnswer(Model):
-    arm: str = _about("The arm's name.")
-    open: int = _about("Decisions whose cost is not reported yet.")
-    cost: float = _about("What its decisions have cost, with overruns.")
-    reward: float = _about("The sum of their rewards.")
-
-
-class RunsOutAnswer(Model):
-    median: float = _about("When the money is likely to end, in seconds since 1970.")
-    low: float = _about("The beginning of the middle 95 % of that time.")
-    high: float | None = _about("Its end; null if that is later than anything that is said.")
-    limit: Literal["budget", "shared_budget"] = _about("Which budget ends first: the campaign's own, or a shared one.")
-
-
-class PaceAnswer(Model):
-    plan: float = _about("What was to be spent by now, by pace_seconds or else by the horizon.")
-    behind: float = _about("How much less was spent; negative if more was.")
-    behind_share: float = _about("The same as a share of the budget.")
-    verdict: str = _about("Whether that is on plan, in words.")
-
-
-class StandingAnswer(Model):
-    id: str = _about("The campaign's id.")
-    campaign: str = _about("The campaign's name.")
-    at: float = _about("When this was read, in seconds since 1970. Times are as of a few seconds before.")
-    standing: Literal[STANDINGS] = _about("How the campaign does, in a word.")  # type: ignore[valid-type]
-    cause: str = _about("Why, in words; empty for a campaign that runs and is not at its daily cap.")
-    needs_attention: bool = _about("Whether an operator should look at it.")
-    runs_out: RunsOutAnswer | None = _about(
-        "Null if it does not run, has spent too little to say anything, or its budget is renewed before."
-    )
-    pace: PaceAnswer | None = _about("Null if it has no plan.")
-    spent: float = _about("What was spent, also by leases that are not merged yet.")
-    left: float = _about("What new decisions can have: of its own budget, or of a shared one that has less.")
-    spent_24_hours: float = _about("What was spent since the hour began that contains this time of yesterday.")
-    rewards_24_hours: int = _about("The number of rewards reported in that time.")
-    reward_24_hours: float = _about("The sum of the rewards reported in that time.")
-    last_decision_at: float | None = _about("Seconds since 1970.")
-    last_feedback_at: float | None = _about("Seconds since 1970; when a cost was last reported.")
-
-
-class DecisionDetailAnswer(Model):
-    decision: str = _about("The decision's id.")
-    key: str = _about("The idempotency key that it was asked for with.")
-    arm: str = _about("The arm that was chosen.")
-    segment: str | None = _about("The kind of the request; null if it named none.")
-    metadata: dict[str, str | int | float] | None = _about("The notes that came with the request; null if it had none.")
-    state: Literal["pending", "settled", "voided", "expired"] = _about("What became of its hold.")
-    failed: bool = _about("Whether it was reported as failed.")
-    hold: float = _about("What was held for it.")
-    cost: float | None = _about("What was reported; null if nothing was.")
-    charged: float = _about("What was booked as spent.")
-    overrun: float = _about("What it cost beyond that.")
-    reward: float | None = _about("What was reported; null if nothing was.")
-    created_at: float = _about("Seconds since 1970.")
-    expires_at: float = _about("When its hold expires, or would have, in seconds since 1970.")
-    propensity: float | None = _about("How likely the choice was, where that is recorded.")
-
-
-class DecisionPageAnswer(Model):
-    decisions: list[DecisionDetailAnswer] = _about("The newest first.")
-    before: int | None = _about("The cursor of the next page; null if this is the last.")
-
-
-class TermChangeAnswer(Model):
-    term: str = _about("A term, or name, policy, budget or cap.")
-    arm: str | None = _about("The arm whose cap it is; null for all else.")
-    before: float | str | list[str] | None = _about("What it was; null if it was not set.")
-    after: float | str | list[str] | None = _about("What it is since.")
-
-
-class EventAnswer(Model):
-    seq: int = _about("Its number; higher ones are later.")
-    at: float = _about("Seconds since 1970.")
-    kind: EventKind = _about("What happened.")
-    decision: str | None = _about("The decision it happened to; null if it is not about one.")
-    arm: str | None = _about("The arm; null if it is not about one.")
-    amount: float | None = _about("Money, by the kind of event; null if there is none.")
-    reward: float | None = _about("The reward that was reported, if one was.")
-    actor: str | None = _about("Who did it, where that is known.")
-    changes: list[TermChangeAnswer] | None = _about("What a change of terms has changed; null for other events.")
-
-
-class EventPageAnswer(Model):
-    events: list[EventAnswer] = _about("The oldest first.")
-    after: int = _about("The cursor of the next page, also if there is nothing after this one yet.")
-
-
-class KeyAnswer(Model):
-    prefix: str = _about("The public part: the key begins with bb_ and this.")
-    scopes: list[Literal[SCOPES]] = _about("What the key may do.")  # type: ignore[valid-type]
-    campaign: str | None = _about("The name of the only campaign it is for; null for all.")
-    name: str | None = _about("What the key is for; null if that was not said.")
-    owner: str | None = _about("Who has it; null if that was not said.")
-    created_at: float = _about("Seconds since 1970, as all times.")
-    expires_at: float | None = _about("Null for never.")
-    requests_per_second: float | None = _about("Null for any number.")
-    last_used_at: float | None = _about("As of about a minute ago; null if never.")
-    off: bool = _about("Whether it is refused: it came back with a restored copy, and nobody has turned it on.")
-
-
-class NewKeyAnswer(Model):
-    prefix: str = _about("The public part: the key begins with bb_ and this.")
-    key: str = _about("The whole key, which is shown this one time.")
-
-
-class WebhookAnswer(Model):
-    id: str = _about("Its id.")
-    url: str = _about("Where notifications are sent.")
-    campaign: str | None = _about("The name of the only campaign it is for; null for all.")
-    created_at: float = _about("Seconds since 1970.")
-    waiting: int = _about("Notifications that it has not accepted yet.", 0)
-    tries: int = _about("How often one of these was tried, at most.", 0)
-    tried_at: float | None = _about("When a notification was last sent to it, in seconds since 1970.", None)
-    problem: str | None = _about("Why that was not accepted; null if it was.", None)
-    off: bool = _about("Whether nothing is sent: it came back with a restored copy, and nobody turned it on.", False)
-
-
-class NewWebhookAnswer(WebhookAnswer):
-    secret: str = _about("What notifications are signed with; it is shown this one time.")
-
-
-class AuditAnswer(Model):
-    agrees: bool = _about("Whether a replay of all events gives what the store has.")
-    differences: list[str] = _about("What does not agree, in words.")
-
-
-class DroppedKeyAnswer(Model):
-    prefix: str = _about("The public part of the key that was dropped.")
-
-
-class DroppedWebhookAnswer(Model):
-    id: str = _about("The id of the webhook that was dropped.")
-
-
-class WebhookTestAnswer(Model):
-    id: str = _about("The id of the webhook.")
-    accepted: bool = _about("Whether the address has answered with 200 to 299.")
-    problem: str | None = _about("What it did instead; null if it has accepted.")
-
-
-class HealthAnswer(Model):
-    status: Literal["ok", "ready"] = _about("ok if the server runs, ready if it can decide.")

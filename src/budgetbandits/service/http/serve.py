@@ -18,6 +18,7 @@ from starlette.routing import Match
 from starlette.routing import Route as Address
 from starlette.types import Receive, Scope, Send
 
+from budgetbandits.answers import Answer
 from budgetbandits.errors import BadParameter, BadState
 from budgetbandits.service.http import operator_routes, shared_budget_routes, worker_routes
 from budgetbandits.service.http.auth import actor_of, check_header
@@ -173,7 +174,10 @@ class _Json(Response):
     """A JSON response that skips Starlette's work on headers; bytes are JSON already."""
 
     def __init__(self, content: Any, status: int) -> None:
-        self.body = content if isinstance(content, bytes) else to_json(content)
+        if not isinstance(content, bytes):
+            # of a dictionary in half the time
+            content = to_json(vars(content) if isinstance(content, Answer) else content)
+        self.body = content
         self.status_code = status
         self.background = None
         self.raw_headers = [(b"content-length", b"%d" % len(self.body)), (b"content-type", b"application/json")]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import structlog
 from pydantic import Field
 
+from budgetbandits.answers import AuditAnswer, SharedBudgetAnswer, SharedBudgetDetailAnswer
 from budgetbandits.service.audit.reader import Job
 from budgetbandits.service.http.operator_routes import audited
 from budgetbandits.service.http.route import CheckedRequest, Route
-from budgetbandits.service.http.schemas import AuditAnswer, Model, Money, Name, RequestBody
+from budgetbandits.service.http.schemas import Money, Name, RequestBody
 from budgetbandits.service.shared_budgets.operations import SharedBudgets
 from budgetbandits.terms import TERMS, Period, Unspent
 
@@ -38,40 +39,6 @@ class NewSharedBudget(SharedBudgetChanges):
     currency: Name | None = Field(None, description="The unit of amounts; its campaigns have the same.")
 
 
-class SharedMoney(Model):
-    name: str = Field(description="Its name.")
-    budget: float = Field(description="The most that may be spent.")
-    spent: float = Field(description="By its campaigns, and by former ones until they left.")
-    held: float = Field(description="Held for decisions of its campaigns whose cost is not reported yet.")
-    leased: float = Field(description="Reserved by servers that decide by themselves.")
-    left: float = Field(description="Neither spent, held nor leased.")
-    overrun: float = Field(description="Costs beyond caps or the money that was left, which are not part of spent.")
-
-
-class MemberAnswer(SharedMoney):
-    id: str = Field(description="The campaign's id.")
-    status: Literal["active", "paused", "frozen", "closed"] = Field(description="Whether it decides.")
-    spent: float = Field(description="What its decisions have cost, without overruns.")
-    held: float = Field(description="Held for its decisions whose cost is not reported yet.")
-
-
-class SharedBudgetAnswer(SharedMoney):
-    currency: str | None = Field(description=TERMS["currency"].full_help)
-    period: Period | None = Field(description=TERMS["period"].full_help)
-    period_budget: float | None = Field(description=TERMS["period_budget"].full_help)
-    unspent: Unspent = Field(description=TERMS["unspent"].full_help)
-    time_zone: str | None = Field(description=TERMS["time_zone"].full_help)
-    created_at: float = Field(description="Seconds since 1970.")
-    unreported: int = Field(
-        description="Campaigns that were restored from a copy, until it is said what they have spent since. "
-        "While there are any, no campaign of this budget decides."
-    )
-
-
-class SharedBudgetDetailAnswer(SharedBudgetAnswer):
-    campaigns: list[MemberAnswer] = Field(description="Its members, by name.")
-
-
 def create_shared_budget(call: CheckedRequest[NewSharedBudget]) -> SharedBudgetDetailAnswer:
     """Create a budget for campaigns to share; sent again, it changes nothing."""
     body = call.content
@@ -82,7 +49,7 @@ def create_shared_budget(call: CheckedRequest[NewSharedBudget]) -> SharedBudgetD
 
 def shared_budgets(call: CheckedRequest[None]) -> list[SharedBudgetAnswer]:
     """List shared budgets by name."""
-    return [SharedBudgetAnswer(**row) for row in SharedBudgets(call.server.store).overview()]
+    return SharedBudgets(call.server.store).overview()
 
 
 def shared_budget(call: CheckedRequest[None]) -> SharedBudgetDetailAnswer:
@@ -113,7 +80,7 @@ async def verify_shared_budget(call: CheckedRequest[None]) -> AuditAnswer:
 
 
 def _detail(call: CheckedRequest[Any], name: str) -> SharedBudgetDetailAnswer:
-    return SharedBudgetDetailAnswer(**SharedBudgets(call.server.store).describe(name))
+    return SharedBudgets(call.server.store).describe(name)
 
 
 BUDGETS = "/v1/shared-budgets"

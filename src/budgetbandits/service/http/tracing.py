@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from budgetbandits.answers import DecisionAnswer
 from budgetbandits.errors import HoldRefused, install
-from budgetbandits.service.decisions import DecisionResult
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -72,7 +72,7 @@ class Tracing:
             )
             yield span
 
-    async def decided(self, campaign: str, deciding: Awaitable[list[DecisionResult]]) -> list[DecisionResult]:
+    async def decided(self, campaign: str, deciding: Awaitable[list[DecisionAnswer]]) -> list[DecisionAnswer]:
         """The decisions that this makes, in a span of their own; a refusal is its attribute, and no error."""
         from opentelemetry.trace import StatusCode
 

@@ -9,21 +9,23 @@ from typing import Any
 
 import structlog
 
+from budgetbandits.answers import (
+    DecisionAnswer,
+    DecisionBatchAnswer,
+    FeedbackAnswer,
+    FeedbackBatchAnswer,
+    FeedbackBatchResult,
+    HealthAnswer,
+)
 from budgetbandits.errors import BudgetBanditsError, HoldRefused, StoreError
-from budgetbandits.service.decisions import DecisionResult
 from budgetbandits.service.feedback import BookedFeedback, FeedbackReport
 from budgetbandits.service.http.problem_json import describe
 from budgetbandits.service.http.route import CheckedRequest, Route
 from budgetbandits.service.http.schemas import (
-    DecisionAnswer,
-    DecisionBatchAnswer,
     DecisionBatchRequest,
     DecisionRequest,
-    FeedbackAnswer,
-    FeedbackBatchAnswer,
     FeedbackBatchRequest,
     FeedbackRequest,
-    HealthAnswer,
 )
 
 READY_SECONDS_MAX = 2.0
@@ -31,23 +33,23 @@ READY_SECONDS_MAX = 2.0
 log = structlog.get_logger("budgetbandits")
 
 
-async def decide(call: CheckedRequest[DecisionRequest]) -> dict[str, Any]:
+async def decide(call: CheckedRequest[DecisionRequest]) -> DecisionAnswer:
     """Choose an arm and hold its cost cap, or what the request says."""
     key, asked = call.key or "", call.content
     deciding = call.server.decisions.decide_in_loop(call.campaign, key, asked.context, asked.options())
     return (await _counted(call, deciding))[0]
 
 
-async def decide_many(call: CheckedRequest[DecisionBatchRequest]) -> dict[str, Any]:
+async def decide_many(call: CheckedRequest[DecisionBatchRequest]) -> DecisionBatchAnswer:
     """Make many decisions under one key: all of them or none."""
     key, asked = call.key or "", call.content
     deciding = call.server.decisions.decide_many_in_loop(
         call.campaign, key, asked.count, asked.context, asked.options()
     )
-    return {"decisions": await _counted(call, deciding)}
+    return DecisionBatchAnswer(tuple(await _counted(call, deciding)))
 
 
-async def tell(call: CheckedRequest[FeedbackRequest]) -> dict[str, Any]:
+async def tell(call: CheckedRequest[FeedbackRequest]) -> FeedbackAnswer:
     """Report the reward of a decision, its cost, or both; in any order, any number of times."""
     decision, sent = call.path["decision"], call.content
     report = FeedbackReport(decision, sent.reward, sent.cost, bool(sent.failed), call.actor)
@@ -56,10 +58,10 @@ async def tell(call: CheckedRequest[FeedbackRequest]) -> dict[str, Any]:
     _count(call, booked)
     if booked.refused is not None:
         raise booked.refused
-    return {"decision": decision, "overrun": booked.overrun}
+    return FeedbackAnswer(decision, booked.overrun)
 
 
-async def tell_many(call: CheckedRequest[FeedbackBatchRequest]) -> dict[str, Any]:
+async def tell_many(call: CheckedRequest[FeedbackBatchRequest]) -> FeedbackBatchAnswer:
     """Report the outcomes of many decisions; one that is refused says why and does not stop the others."""
     outcomes = call.content.outcomes
     reports = [FeedbackReport(o.decision, o.reward, o.cost, bool(o.failed), call.actor) for o in outcomes]
@@ -75,24 +77,24 @@ async def tell_many(call: CheckedRequest[FeedbackBatchRequest]) -> dict[str, Any
         if not isinstance(result, BudgetBanditsError):
             _count(call, result)
         problem = None if refused is None else describe(refused)
-        results.append({"decision": report.decision, "overrun": overrun, "problem": problem})
-    return {"results": results}
+        results.append(FeedbackBatchResult(report.decision, overrun, problem))
+    return FeedbackBatchAnswer(tuple(results))
 
 
-async def void(call: CheckedRequest[None]) -> dict[str, Any]:
+async def void(call: CheckedRequest[None]) -> FeedbackAnswer:
     """Report that the call was never made: its money is free again."""
     decision = call.path["decision"]
     task = call.server.reports.void_task(decision, call.campaign, call.actor)
     await call.server.decisions.scheduler.perform(call.campaign, task)
-    return {"decision": decision, "overrun": 0.0}
+    return FeedbackAnswer(decision)
 
 
-async def health(_: CheckedRequest[None]) -> dict[str, str]:
+async def health(_: CheckedRequest[None]) -> HealthAnswer:
     """Whether the server is up."""
-    return {"status": "ok"}
+    return HealthAnswer("ok")
 
 
-async def ready(call: CheckedRequest[None]) -> dict[str, str]:
+async def ready(call: CheckedRequest[None]) -> HealthAnswer:
     """Whether decisions can be made: a row was written and committed just now; 503 if not within two seconds."""
     beat = asyncio.ensure_future(call.server.store.perform(lambda tx: tx.write_heartbeat(time.time())))
     done, _ = await asyncio.wait([beat], timeout=READY_SECONDS_MAX)
@@ -102,10 +104,10 @@ async def ready(call: CheckedRequest[None]) -> dict[str, str]:
         log.warning("not ready", error=str(problem))
         # the caller has no key, so the reason stays in the log
         raise StoreError("the store cannot write; the server's log says why")
-    return {"status": "ready"}
+    return HealthAnswer("ready")
 
 
-async def _counted(call: CheckedRequest[Any], deciding: Awaitable[list[DecisionResult]]) -> list[dict[str, Any]]:
+async def _counted(call: CheckedRequest[Any], deciding: Awaitable[list[DecisionAnswer]]) -> list[DecisionAnswer]:
     server = call.server
     try:
         answers = await (deciding if server.tracing is None else server.tracing.decided(call.campaign, deciding))
@@ -114,7 +116,7 @@ async def _counted(call: CheckedRequest[Any], deciding: Awaitable[list[DecisionR
         server.metrics.refused.count(call.campaign, error.reason, time.time())
         raise
     server.metrics.decisions += len(answers)
-    return [vars(answer) for answer in answers]
+    return answers
 
 
 def _count(call: CheckedRequest[Any], booked: BookedFeedback) -> None:

@@ -15,13 +15,14 @@ from dataclasses import replace
 
 from pydantic_core import from_json, to_json
 
+from budgetbandits.answers import SharedEventKind
 from budgetbandits.errors import BadParameter, Conflict, NotFound
 from budgetbandits.service import ledger
 from budgetbandits.service.grants import read_grants
 from budgetbandits.service.ledger import Account
 from budgetbandits.service.shared_budgets.rules import SharedBudget, capped
 from budgetbandits.service.stores.contract import Transaction
-from budgetbandits.service.stores.records import Campaign, Event, SharedEventKind
+from budgetbandits.service.stores.records import Campaign, Event
 
 
 def shared_left(tx: Transaction, row: Campaign) -> int | None:

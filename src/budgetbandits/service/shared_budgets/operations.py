@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from budgetbandits.answers import MemberAnswer, SharedBudgetAnswer, SharedBudgetDetailAnswer
 from budgetbandits.errors import BadParameter, Conflict, NotFound, StoreError
 from budgetbandits.service import ledger
 from budgetbandits.service.expiry import shorten_late_holds
@@ -114,17 +115,18 @@ class SharedBudgets:
             with suppress(NotFound):  # it was deleted meanwhile
                 self._store.write(isolated(member, partial(shorten, member=member)), Scope(member))
 
-    def overview(self) -> list[dict[str, Any]]:
+    def overview(self) -> list[SharedBudgetAnswer]:
         """All of them, by name, without their members."""
         return self._store.read(lambda tx: [described(each) for each in tx.shared_budgets().all()])
 
-    def describe(self, name: str) -> dict[str, Any]:
+    def describe(self, name: str) -> SharedBudgetDetailAnswer:
         """One of them with its members."""
 
-        def work(tx: Transaction) -> dict[str, Any]:
+        def work(tx: Transaction) -> SharedBudgetDetailAnswer:
             shared = find_shared_budget(tx, name)
             rows = [tx.campaign(id) for id in tx.shared_budgets().members(shared.name)]
-            return described(shared) | {"campaigns": [_member(row) for row in rows if row is not None]}
+            campaigns = tuple(_member(row) for row in rows if row is not None)
+            return SharedBudgetDetailAnswer(**vars(described(shared)), campaigns=campaigns)
 
         return self._store.read(work)
 
@@ -140,19 +142,17 @@ def find_shared_budget(tx: Transaction, name: str) -> SharedBudget:
     return shared
 
 
-def described(shared: SharedBudget) -> dict[str, Any]:
+def described(shared: SharedBudget) -> SharedBudgetAnswer:
     """A shared budget's money, in the user's unit, and its terms."""
-    amounts = {name: to_units(getattr(shared.account, name)) for name in MONEY}
+    amounts: dict[str, Any] = {name: to_units(getattr(shared.account, name)) for name in MONEY}
     terms = {name: getattr(shared.settings.terms, name) for name in TERM_NAMES}
-    return {
-        "name": shared.name, **amounts, **terms, "created_at": float(shared.created_at),
-        "unreported": len(shared.settings.unreported),
-    }  # fmt: skip
+    created_at, unreported = float(shared.created_at), len(shared.settings.unreported)
+    return SharedBudgetAnswer(name=shared.name, **amounts, **terms, created_at=created_at, unreported=unreported)
 
 
-def _member(row: Campaign) -> dict[str, Any]:
+def _member(row: Campaign) -> MemberAnswer:
     amounts = {name: to_units(getattr(row.account, name)) for name in MONEY}
-    return {"id": row.id, "name": row.name, "status": row.account.status, **amounts}
+    return MemberAnswer(id=row.id, name=row.name, status=row.account.status, **amounts)
 
 
 def _known(terms: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

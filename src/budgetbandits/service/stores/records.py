@@ -17,6 +17,7 @@ from operator import add, attrgetter
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from budgetbandits.allocation.choosers import Kind
+from budgetbandits.answers import EventKind, SharedEventKind
 from budgetbandits.errors import BadParameter
 from budgetbandits.service.ledger import NO_LIMITS, Account, Hold, Limits, to_micros
 from budgetbandits.service.periods import Renewal
@@ -215,15 +216,6 @@ def copied(row: RowT) -> RowT:
     kind = type(row)
     return kind(*_values[kind](row))
 
-
-EventKind = Literal[
-    "created", "topped up", "renewed", "arm added", "arm retired", "arm brought back", "terms changed", "decided",
-    "settled", "rewarded", "failed", "voided", "expired", "active", "paused", "frozen", "closed", "clock reset",
-    "leased", "merged", "returned", "archived", "pruned", "restored", "spent elsewhere",
-]  # fmt: skip
-
-SharedEventKind = Literal["joined", "left", "lapsed"]
-"""Of shared budgets alone, whose events are in the same table."""
 
 EVENTS: dict[EventKind | SharedEventKind, str] = {
     "created": "The campaign or the shared budget was created; `amount` is its budget.",

@@ -150,7 +150,7 @@ async def follow(dashboard: Dashboard, request: Request, session: Session, form:
     if part:
         return Response(render("_confirm.html", session=session, part=True, **shown), media_type="text/html")
     wrong = refused or (preview.error if in_full else None)
-    status = 200 if wrong is None else describe(wrong)["status"]
+    status = 200 if wrong is None else describe(wrong).status
     problem = "" if refused is None or preview.error is not None else in_labels(refused)
     template, fields = "confirm.html", values_of(form)
     if not (in_full and preview.possible):
