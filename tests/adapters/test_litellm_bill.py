@@ -97,8 +97,8 @@ def test_an_answer_is_rewarded_as_soon_as_it_is_there(service, client, name):
 
     with Provider(PRICES, id="chatcmpl-0").serving() as address:
         assert run(service, name, group(name, address), work) == 3
-    rows = client.decisions(name)["decisions"]
-    assert [row["reward"] for row in rows] == [0.5, 0.5, 0.5]
+    rows = client.decisions(name).decisions
+    assert [row.reward for row in rows] == [0.5, 0.5, 0.5]
 
 
 @pytest.mark.parametrize(
@@ -207,8 +207,8 @@ def test_what_extra_body_sends_is_held(service, client, name):
     for deployments in ({}, {"extra_body": {"messages": long}}):
         with Provider(PRICES).serving() as address:
             run(service, name, group(name, address, **deployments), work)
-        row = client.decisions(name)["decisions"][0]
-        assert row["hold"] >= row["cost"] > 2 * MOST
+        row = client.decisions(name).decisions[0]
+        assert row.hold >= row.cost > 2 * MOST
     assert client.campaign(name).status == "active"
 
 
@@ -226,8 +226,8 @@ def test_the_metadata_of_a_request_says_its_segment_features_and_prices(service,
 
     with Provider(PRICES).serving() as address:
         run(service, name, group(name, address, PRICES), work)
-    [row] = client.decisions(name)["decisions"]
-    assert (row["segment"], row["metadata"]) == ("chat", {"user": "u-17"})
+    [row] = client.decisions(name).decisions
+    assert (row.segment, row.metadata) == ("chat", {"user": "u-17"})
 
 
 def test_with_all_deployments_cooling_the_error_is_litellms_own(service, client, name):
@@ -284,5 +284,5 @@ def test_the_lines_of_the_manual_work(service, client):
             for each in models
         ]
         run(service, "chat", plain, work)
-    rows = client.decisions("chat")["decisions"]
-    assert (len(rows), [row["reward"] for row in rows][-1]) == (2, 1.0)
+    rows = client.decisions("chat").decisions
+    assert (len(rows), [row.reward for row in rows][-1]) == (2, 1.0)

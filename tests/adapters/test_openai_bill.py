@@ -121,8 +121,8 @@ def test_what_extra_body_sends_is_held(client, models):
         ask(budgeted, model="small", extra_body={"messages": [{"role": "user", "content": "x " * 4_000}]})
         with pytest.raises(BadParameter, match="extra_body has a model, which the campaign chooses"):
             ask(budgeted, extra_body={"model": "large"})
-    [row] = client.decisions(name)["decisions"]
-    assert row["hold"] >= row["cost"] > 2 * MOST
+    [row] = client.decisions(name).decisions
+    assert row.hold >= row.cost > 2 * MOST
 
 
 def test_answers_with_the_same_id_are_rewarded_apart(client, models):
@@ -133,7 +133,7 @@ def test_answers_with_the_same_id_are_rewarded_apart(client, models):
         list(stream)
     for answer, reward in ((first, 0.25), (second, 0.5), (stream, 1.0)):
         budgeted.reward(answer, reward)
-        assert client.decision(name, answer.decision)["reward"] == reward
+        assert client.decision(name, answer.decision).reward == reward
     assert first.model_dump()["decision"] == first.decision  # which may be kept with the answer
 
 
