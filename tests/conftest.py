@@ -29,16 +29,16 @@ def pytest_collection_finish():
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file():
     """No doctests are looked for in tests: it would import every helper a second time, under another name."""
-    return [each for each in (yield) if not isinstance(each, DoctestModule)]
+    return [module for module in (yield) if not isinstance(module, DoctestModule)]
 
 
 @pytest.fixture(autouse=True, scope="session")
 def one_tree_of_commands():
     """Typer makes the tree of all commands again for every call, which takes longer than most commands do."""
-    made = cache(typer.main.get_command)
+    command = cache(typer.main.get_command)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("typer.main.get_command", made)
-        patch.setattr("typer.testing._get_command", made)
+        patch.setattr("typer.main.get_command", command)
+        patch.setattr("typer.testing._get_command", command)
         yield
 
 
@@ -65,7 +65,7 @@ def postgres(tmp_path):
 @pytest.fixture
 def trips(monkeypatch):
     """The statements of every round trip to a PostgreSQL that is written: what each does, and with which table."""
-    made, queued = [], []
+    batches, queued = [], []
     pipeline = pytest.importorskip("budgetbandits.service.stores.postgres_pipeline").Pipeline
     queue, sync = pipeline._queue, pipeline.sync
 
@@ -75,10 +75,10 @@ def trips(monkeypatch):
         return queue(self, statement, values)
 
     def counted(self):
-        made.append(queued.copy())
+        batches.append(queued.copy())
         queued.clear()
         sync(self)
 
     monkeypatch.setattr(pipeline, "_queue", noted)
     monkeypatch.setattr(pipeline, "sync", counted)
-    return made
+    return batches

@@ -86,7 +86,7 @@ PROBLEM = Problem.bernoulli([0.6, 0.4, 0.5], [0.4, 0.4, 0.6])
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left():
-    """What a test adds is gone after it."""
+    """Remove after each test the plugins that it has added."""
     registries = POLICY_REGISTRY, KNOWN_LAWS, KNOWN_FAMILIES
     before = [dict(registry._added) for registry in registries]
     yield
@@ -238,7 +238,7 @@ def test_the_command_line(folder):
     game = ["problem.toml", "--budget", "20", "--runs", "2", "--json"]
     for _ in range(2):  # the second process finds what the first has left on disk
         played = say("simulate", *game, "--policy", "mine.py:OmegaUCB:rho=[1, 2]", "--policy", "bts")
-        assert [each["policy"] for each in json.loads(played.stdout)["results"]] == [
+        assert [result["policy"] for result in json.loads(played.stdout)["results"]] == [
             "my-omega:rho=1.0", "my-omega:rho=2.0", "bts",
         ]  # fmt: skip
     assert "my-omega" in say("--plugin", "mine.py", "policies").stdout
@@ -261,13 +261,13 @@ def test_a_file_beside_it_is_imported_and_sent_to_workers(tmp_path):
         (tmp_path / place / "shifts.py").write_text(decorated + f"def shift(x):\n    return x + {added}\n")
         (tmp_path / place / "mine.py").write_text(BESIDE.replace('"shifted"', f'"shifted-{place}"'), encoding="utf-8")
     one, two = (plugins.find_policy(f"{tmp_path / place / 'mine.py'}:Shifted") for place in ("one", "two"))
-    assert [type(each).index(0.5, 0.5, 1.0, 1.0) for each in (one, two)] == [3.0, 7.0]
+    assert [type(policy).index(0.5, 0.5, 1.0, 1.0) for policy in (one, two)] == [3.0, 7.0]
     assert "shifts" not in sys.modules
     assert str(tmp_path / "one") not in sys.path
-    sent = [pickle.loads(cloudpickle.dumps(each)) for each in (one, two)]
-    for each in sent:  # Numba knows nothing of what was sent, decorated or not
-        assert simulate(PROBLEM, each, [5.0], runs=1).engine == "index plain loop"
-    assert [type(each).index(0.5, 0.5, 1.0, 1.0) for each in sent] == [3.0, 7.0]
+    sent = [pickle.loads(cloudpickle.dumps(policy)) for policy in (one, two)]
+    for copy in sent:  # Numba knows nothing of what was sent, decorated or not
+        assert simulate(PROBLEM, copy, [5.0], runs=1).engine == "index plain loop"
+    assert [type(policy).index(0.5, 0.5, 1.0, 1.0) for policy in sent] == [3.0, 7.0]
     assert identity_of(one) != identity_of(two)
 
 
@@ -337,5 +337,5 @@ def test_what_formulas_call_compiles_without_an_engine_being_imported(tmp_path):
         module="budgetbandits.numerics.numba_extension"
     )
     extension.load()()
-    said = subprocess.run([sys.executable, "-c", JITTED], capture_output=True, text=True, check=True)
-    assert said.stdout == "0.25 2.0 [inf 0.5]\n"
+    process = subprocess.run([sys.executable, "-c", JITTED], capture_output=True, text=True, check=True)
+    assert process.stdout == "0.25 2.0 [inf 0.5]\n"

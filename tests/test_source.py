@@ -59,15 +59,15 @@ def texts(place):
 
 
 def banned_words(text):
-    return [f"{number}: {found.group()}" for number, line in enumerate(text.splitlines(), 1)
-            if (found := BANNED.search(line))]  # fmt: skip
+    return [f"{number}: {match.group()}" for number, line in enumerate(text.splitlines(), 1)
+            if (match := BANNED.search(line))]  # fmt: skip
 
 
 @pytest.mark.parametrize("place", ["src", "docs", "examples", "benchmarks", "README.md", "CONTRIBUTING.md"])
 def test_words_are_plain(place):
-    found = {str(path): banned_words(path.read_text("utf-8")) for path in texts(SOURCE.parents[1] / place)}
-    assert found
-    assert {path: lines for path, lines in found.items() if lines} == {}
+    lines_by_path = {str(path): banned_words(path.read_text("utf-8")) for path in texts(SOURCE.parents[1] / place)}
+    assert lines_by_path
+    assert {path: lines for path, lines in lines_by_path.items() if lines} == {}
 
 
 def test_a_banned_word_is_found_as_a_word_only():
@@ -78,6 +78,7 @@ def test_a_banned_word_is_found_as_a_word_only():
 ROOMS = [
     *("src/theory", "src/testing", "src/numerics", "src/formatting", "src/problems", "examples"),
     *("tests/theory", "tests/testing", "tests/numerics", "tests/formatting", "tests/statistical", "tests/problems"),
+    *("src", "src/figures", "src/report", "src/adapters", "tests", "tests/figures", "tests/report", "tests/adapters"),
 ]
 
 
@@ -143,19 +144,19 @@ def test_importing_the_package_and_its_public_names_imports_no_extra():
         f"import sys, budgetbandits; [getattr(budgetbandits, name) for name in budgetbandits.__all__]; "
         f"print(sorted(set({extras}) & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 def test_the_tree_of_errors_is_drawn_as_it_is():
     """Each line of the drawing is a class under its parent, with the exception of Python that it also is."""
     drawn, parents = {}, {0: "BudgetBanditsError"}
     for line in errors.__doc__.splitlines():
-        if found := re.match(r"((?:│   |    )*)[├└]── (\w+)(?: \((\w+)\))?$", line):
-            depth = len(found[1]) // 4 + 1
-            drawn[found[2]] = (parents[depth - 1], found[3])
-            parents[depth] = found[2]
+        if match := re.match(r"((?:│   |    )*)[├└]── (\w+)(?: \((\w+)\))?$", line):
+            depth = len(match[1]) // 4 + 1
+            drawn[match[2]] = (parents[depth - 1], match[3])
+            parents[depth] = match[2]
     kinds = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__]
-    made = {kind.__name__: (kind.__bases__[0].__name__, kind.__bases__[1].__name__ if kind.__bases__[1:] else None)
+    defined = {kind.__name__: (kind.__bases__[0].__name__, kind.__bases__[1].__name__ if kind.__bases__[1:] else None)
             for kind in kinds if kind is not errors.BudgetBanditsError}  # fmt: skip
-    assert drawn == made
+    assert drawn == defined

@@ -9,6 +9,7 @@ from textwrap import fill
 from budgetbandits import __version__
 from budgetbandits.errors import install
 
+# commands by the extra that they need
 LAB_COMMANDS = (
     "demo", "simulate", "bounds", "replay", "evaluate", "check", "policies", "distributions", "families", "problem",
     "run", "paper", "report", "compare", "plot", "view", "leaderboard", "recommend",
@@ -52,7 +53,7 @@ Commands are in extras.
 {_listed("lab", LAB_COMMANDS)}
 
 {_listed("service", SERVICE_COMMANDS)}"""
-"""What ``--help`` prints without the packages of the command line."""
+"""Output of ``--help`` without the packages of the command line."""
 
 
 def extra_of(words: Sequence[str]) -> str:

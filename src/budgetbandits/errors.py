@@ -211,11 +211,11 @@ class Conflict(BudgetBanditsError, RuntimeError):
 
 
 class NotAllowed(BudgetBanditsError, PermissionError):
-    """No key, a wrong key, or a key that may not do this. ``known`` says whether the key itself is right."""
+    """No key, a wrong key, or a key that may not do this. ``key_valid`` says whether the key itself is right."""
 
-    def __init__(self, message: str, known: bool) -> None:
+    def __init__(self, message: str, key_valid: bool) -> None:
         super().__init__(message)
-        self.known = known
+        self.key_valid = key_valid
 
 
 class TooManyWrongKeys(BudgetBanditsError, PermissionError):

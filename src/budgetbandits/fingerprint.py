@@ -36,7 +36,7 @@ def is_builtin(kind: type) -> bool:
 
 
 def fingerprint(thing: object) -> str:
-    """A hash of what ``thing`` is: equal for equal code and values, in any process."""
+    """The hash of an object: equal for equal code and values, in any process."""
     home = thing if isinstance(thing, FunctionType) else type(thing)
     description = _Description(home.__module__ or "")
     description.add(thing)
@@ -44,7 +44,7 @@ def fingerprint(thing: object) -> str:
 
 
 def names_read(code: CodeType) -> list[str]:
-    """The names a function looks up, those of functions inside it included."""
+    """The names that a function looks up, those of functions inside it included."""
     names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -54,13 +54,15 @@ def names_read(code: CodeType) -> list[str]:
 
 def values_read(function: FunctionType) -> dict[str, Any]:
     """The globals that a function names and the variables it closes over; a variable not yet set is left out."""
-    found = {name: function.__globals__[name] for name in names_read(function.__code__) if name in function.__globals__}
+    values = {
+        name: function.__globals__[name] for name in names_read(function.__code__) if name in function.__globals__
+    }
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
-            found[name] = cell.cell_contents
+            values[name] = cell.cell_contents
         except ValueError:
             continue
-    return found
+    return values
 
 
 class _Description:
@@ -73,7 +75,7 @@ class _Description:
         return self._hash.hexdigest()
 
     def add(self, thing: object, lenient: bool = False) -> None:
-        """Hash one thing; ``lenient`` lets pass by type what cannot be described, such as a logger among globals."""
+        """Hash one object; with ``lenient``, one that cannot be described, such as a logger, is hashed by its type."""
         if thing is None or isinstance(thing, bool | int | float | complex | str | bytes):
             self._words(type(thing).__name__, repr(thing))
         elif isinstance(thing, np.generic):
@@ -146,7 +148,7 @@ class _Description:
                 self._module(value, names_read(function.__code__))
 
     def _module(self, module: ModuleType, names: list[str]) -> None:
-        """What a function may read of a module of the user's own: its attributes of the names that it looks up."""
+        """Hash the attributes of a user's module that a function may read: those with names that it looks up."""
         for name in names:
             if name in vars(module):
                 self._words(name)
@@ -177,7 +179,7 @@ class _Description:
                 ) from None
 
     def _followed(self, module: str) -> bool:
-        """Whether to look into code of this module: not into libraries, which change with their versions."""
+        """Whether code of this module is hashed; that of libraries is not, since it changes with their versions."""
         package = module.partition(".")[0]
         if package == self._package:
             return package != "budgetbandits"
@@ -187,9 +189,9 @@ class _Description:
 
 
 def _written(name: str, value: object) -> bool:
-    """Whether an attribute of a class says something that its name, its bases and the other attributes do not.
+    """Whether an attribute of a class was written by its author, rather than added by Python or by `dataclass`.
 
-    What Python and dataclasses add does not: a dataclass makes its methods from text, not from a file.
+    A dataclass makes its methods from text, not from a file.
     """
     if name == "_abc_impl":
         return False
@@ -199,7 +201,7 @@ def _written(name: str, value: object) -> bool:
 
 
 def _values(thing: Any) -> list[tuple[str, Any]]:
-    """The attributes of an object, by name; what is only remembered (`cached_property`) is left out."""
+    """The attributes of an object by name, without cached properties."""
     slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
     values = {name: getattr(thing, name) for name in slots if hasattr(thing, name)} | getattr(thing, "__dict__", {})
     remembered = functools.cached_property
@@ -211,7 +213,7 @@ def _values(thing: Any) -> list[tuple[str, Any]]:
 
 
 def _inside(thing: Any) -> tuple[Any, ...] | None:
-    """What a wrapper wraps; None for anything else."""
+    """The parts of a wrapper; None for anything else."""
     if isinstance(thing, MethodType):
         return (thing.__func__, thing.__self__)
     if isinstance(thing, staticmethod | classmethod):

@@ -21,7 +21,7 @@ __all__ = ["add_policy", "find_policy", "load", "run_file", "split", "sweep"]
 
 
 def sweep(text: str) -> list[str]:
-    """A policy with lists of parameters, written out.
+    """The policies that a policy with lists of parameters stands for.
 
     >>> sweep("epsilon-first:epsilon=[0.05, 0.1]")
     ['epsilon-first:epsilon=0.05', 'epsilon-first:epsilon=0.1']
@@ -46,14 +46,14 @@ def sweep(text: str) -> list[str]:
 
 
 def load(path: str | Path) -> dict[str, list[str]]:
-    """Run a file and add its policies, laws and families; returns their names, by kind.
+    """Run a file, add its policies, laws and families, and return their names by kind.
 
     Every policy and every law that the file defines, by its ``name`` or ``kind``; and what a mapping ``FAMILIES`` in it
     holds, functions of a generator and a range that draw a law.
     """
     module = run_file(path)
     policies, families = policies_in(module), getattr(module, "FAMILIES", {})
-    laws = [each for each in classes_in(module) if issubclass(each, Law) and not inspect.isabstract(each)]
+    laws = [kind for kind in classes_in(module) if issubclass(kind, Law) and not inspect.isabstract(kind)]
     if not (policies or laws or families):
         raise PluginError(f"{path} has no policy, no law and no FAMILIES; define one, or name another file")
     for kind in policies:

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from budgetbandits.errors import PluginError
 
-T = TypeVar("T")
+T = TypeVar("T")  # what is registered
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -30,7 +30,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self._offered: dict[str, EntryPoint] | None = None
 
     def add(self, name: str, thing: T) -> None:
-        """One from outside the package; one that was added before under the same name is replaced."""
+        """Add one from outside the package; it replaces one that was added under the same name."""
         if name in self.own:
             raise PluginError(f"the package has a {self.noun} {name!r} of its own; give yours another name")
         self._added[name] = thing
@@ -49,7 +49,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return self._added[name]
 
     def __contains__(self, name: object) -> bool:
-        """Without importing anything."""
+        """Whether the name is there; imports nothing."""
         return name in self.own or name in self._added or name in self._offers()
 
     def __iter__(self) -> Iterator[str]:

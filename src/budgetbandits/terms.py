@@ -26,6 +26,7 @@ Unspent = Literal["lapse", "carry"]
 Kind = Literal["money", "seconds", "number", "choice", "text", "names"]
 
 TEXT_LENGTH_MAX = 200
+"""Most characters of a term that is text."""
 
 AMOUNT_MAX = 1e12
 """The largest amount of money, in the user's unit, through every interface."""
@@ -77,6 +78,7 @@ class Term:
 
     @property
     def optional(self) -> bool:
+        """Whether the term may be left out."""
         return self.default is None
 
     @property
@@ -277,15 +279,15 @@ class Terms:
 @cache
 def _listed(terms: type[Terms]) -> tuple[Term, ...]:
     """The terms among the fields of a class."""
-    found = [each for each in fields(terms) if "term" in each.metadata]
-    return tuple(replace(each.metadata["term"], name=each.name, default=each.default) for each in found)
+    term_fields = [item for item in fields(terms) if "term" in item.metadata]
+    return tuple(replace(item.metadata["term"], name=item.name, default=item.default) for item in term_fields)
 
 
 TERMS = {term.name: term for term in _listed(Terms)}
 """All terms by name."""
 
 CHANGEABLE = tuple(term.name for term in TERMS.values() if term.changeable)
-"""The terms that `Campaigns.change_terms` accepts ..."""
+"""Names of the terms that may change after a campaign was created."""
 
 CHANGEABLE_FACTS = ("name", "policy", "budget", "caps")
-"""... and what else it does."""
+"""Facts other than terms that `Campaigns.change_terms` may change."""

@@ -27,36 +27,36 @@ from typing import Any, NamedTuple, SupportsFloat, SupportsIndex, TypedDict, Unp
 from budgetbandits.errors import BadFeature, BadParameter, BudgetBanditsError, MissingKnowledge
 
 Number = SupportsFloat | SupportsIndex
-"""What a caller may give as a number, as a type: whatever `number` reads. Texts have neither method."""
+"""Type of the numbers that callers may give, which `number` reads. Texts have neither method."""
 
 LARGEST = 1e300
-"""Numbers are below this: sums and products of a few of them are numbers still."""
+"""Largest number, so that sums and products of a few numbers stay finite."""
 
 LARGEST_FEATURE = 1e30
-"""Features are below this: sums of products of two of them are numbers still, and so are they in single precision."""
+"""Largest feature, so that sums of products of two features stay finite, and features fit into single precision."""
 
 MOST_COUNTED = 2**53
-"""Up to here every whole number is a float."""
+"""Largest count: every whole number up to it is a float."""
 
 METADATA_MAX = 16
-"""Entries of a decision's metadata ..."""
+"""Most entries of a decision's metadata."""
 METADATA_NAME_MAX = 64
-"""... characters of their names ..."""
+"""Most characters of a name in the metadata."""
 METADATA_BYTES_MAX = 2_000
-"""... and bytes of all of it, as JSON."""
+"""Most bytes of the metadata as JSON."""
 
 
 class FileKey(NamedTuple):
-    """A key that a file may have: the kind of its value, what it is for, and what holds without it."""
+    """A key of a file: the kind of its value, its meaning, and its default."""
 
     kind: str
     meaning: str
     default: str = ""
-    """Empty if it must be given."""
+    """Value of a key that is left out; empty for a required key."""
 
 
 def number(value: Any, *, truth: bool = False) -> float:
-    """The value as a float; NaN if it is no number. ``truth``: True and False are 1 and 0.
+    """The value as a float; NaN if it is no number. With ``truth``, True and False are 1 and 0.
 
     >>> number(3), number("3"), number(True), number(True, truth=True)
     (3.0, nan, nan, 1.0)
@@ -78,10 +78,10 @@ def number(value: Any, *, truth: bool = False) -> float:
 
 def positive(name: str, value: Any, *, hint: str = "", error: type[BudgetBanditsError] = BadParameter) -> float:
     """A positive number below `LARGEST`; ``hint`` ends the message."""
-    found = number(value)
-    if not 0.0 < found < LARGEST:
+    result = number(value)
+    if not 0.0 < result < LARGEST:
         raise error(f"{name} is {value!r:.40}; use a positive number below {LARGEST:g}{hint}")
-    return found
+    return result
 
 
 def within(
@@ -93,12 +93,12 @@ def within(
     >>> within("share", 0.5, 0.0, 1.0, above=True)
     0.5
     """
-    found = number(value)
-    if not low <= found <= high or (above and found == low) or math.isinf(found):
+    result = number(value)
+    if not low <= result <= high or (above and result == low) or math.isinf(result):
         start = f"above {low:g}" if above else f"from {low:g}"
         end = " upwards" if math.isinf(high) else f", up to {high:g}" if above else f" to {high:g}"
         raise error(f"{name} is {value!r:.40}; use a number {start}{end}{hint}")
-    return found
+    return result
 
 
 def integer(
@@ -115,15 +115,15 @@ def integer(
 
 
 def whole(name: str, value: Any) -> int:
-    """A whole number from 0 upwards, also as the float that a table has made of it.
+    """A whole number from 0 upwards, possibly given as a float, as tables do.
 
     >>> whole("pulls", 200.0)
     200
     """
-    found = number(value)
-    if not 0.0 <= found <= MOST_COUNTED or found % 1.0:
+    result = number(value)
+    if not 0.0 <= result <= MOST_COUNTED or result % 1.0:
         raise BadParameter(f"{name} is {value!r:.40}; give a whole number from 0 to 2^53")
-    return int(found)
+    return int(result)
 
 
 def listed(name: str, names: Iterable[str]) -> list[str]:
@@ -163,17 +163,17 @@ def finite(name: str, values: Mapping[str, Number]) -> dict[str, float]:
     """
     if not isinstance(values, Mapping):
         raise BadFeature(f"{name} is {values!r:.60}; map the names of features to numbers")
-    made = {}
+    numbers = {}
     for key, value in values.items():
         if not isinstance(key, str):
             raise BadFeature(f"{name} has {key!r:.60}, which is no name; map the names of features to numbers")
-        made[key] = number(value, truth=True)
-        if not abs(made[key]) <= LARGEST_FEATURE:
+        numbers[key] = number(value, truth=True)
+        if not abs(numbers[key]) <= LARGEST_FEATURE:
             raise BadFeature(
                 f"feature {key!r:.60} is {value!r:.40}; use a number between -{LARGEST_FEATURE:g} and "
                 f"{LARGEST_FEATURE:g}, and its usual value where it is not known"
             )
-    return made
+    return numbers
 
 
 def metadata(values: Mapping[str, str | float]) -> dict[str, str | float]:
@@ -186,7 +186,7 @@ def metadata(values: Mapping[str, str | float]) -> dict[str, str | float]:
         raise BadParameter(f"metadata is {values!r:.60}; map names to texts and numbers")
     if len(values) > METADATA_MAX:
         raise BadParameter(f"metadata has {len(values):,} entries; give {METADATA_MAX} at most")
-    made: dict[str, str | float] = {}
+    notes: dict[str, str | float] = {}
     for name, value in values.items():
         good = isinstance(name, str) and 0 < len(name) <= METADATA_NAME_MAX and name.isprintable() and "=" not in name
         if not good:
@@ -194,21 +194,21 @@ def metadata(values: Mapping[str, str | float]) -> dict[str, str | float]:
                 f"metadata has the name {name!r:.80}; use 1 to {METADATA_NAME_MAX} printable characters without ="
             )
         if isinstance(value, str):
-            if "\0" in value or any("\ud800" <= each <= "\udfff" for each in value):
+            if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
                 raise BadParameter(f"metadata: {name!r} has the character U+0000 or half of one; leave it out")
-            made[name] = value
+            notes[name] = value
             continue
-        found = number(value)
-        if not abs(found) < LARGEST:
+        result = number(value)
+        if not abs(result) < LARGEST:
             raise BadParameter(f"metadata: {name!r} is {value!r:.60}; use a text or a finite number")
-        made[name] = int(found) if found.is_integer() and abs(found) <= MOST_COUNTED else found
-    text = json.dumps(made, ensure_ascii=False)
+        notes[name] = int(result) if result.is_integer() and abs(result) <= MOST_COUNTED else result
+    text = json.dumps(notes, ensure_ascii=False)
     if len(text.encode()) > METADATA_BYTES_MAX:
         raise BadParameter(
             f"metadata takes {len(text.encode()):,} bytes as JSON; {METADATA_BYTES_MAX:,} at most: keep what is longer "
             "in a place of your own, and its name here"
         )
-    return dict(sorted(made.items()))
+    return dict(sorted(notes.items()))
 
 
 # --- the options of a request -----------------------------------------------------------------------------------------
@@ -226,14 +226,14 @@ class RequestFields(TypedDict, total=False):
 
 
 class DecisionFields(RequestFields, total=False):
-    """Those of a decision of the service, which also keeps ``metadata`` for its caller."""
+    """The keyword arguments of a decision of the service, which also keeps ``metadata`` for its caller."""
 
     metadata: Mapping[str, str | float] | None
 
 
 @dataclass(frozen=True)
 class RequestOptions:
-    """The options of one request, which a caller may state before its arm is chosen.
+    """The options of one request, which a caller may give before its arm is chosen.
 
     segment  the kind of the request
     arms     the arms that may answer; None: any
@@ -257,7 +257,7 @@ class RequestOptions:
 
     @classmethod
     def checked(cls, **fields: Unpack[DecisionFields]) -> RequestOptions:
-        """Options whose names are text and whose amounts are positive; whether there are such arms is seen later."""
+        """Options with checked names and amounts; whether their arms exist is checked later."""
         unknown = fields.keys() - DecisionFields.__annotations__.keys()
         if unknown:
             raise TypeError(f"unexpected argument {min(unknown)!r}; use {', '.join(DecisionFields.__annotations__)}")
@@ -276,13 +276,13 @@ class RequestOptions:
         )
 
     def price(self, arm: str, cap: float, unit: float = 1.0) -> float:
-        """The price of an arm that may answer, if it has one up to its cap; errors are in units of ``unit``."""
+        """The price of an arm, checked to be at most its cap; errors are in units of ``unit``."""
         if self.prices is None or arm not in self.prices:
             raise MissingKnowledge(f"prices has no entry for arm {arm!r:.60}; give every arm one that may be chosen")
         return _up_to("price", arm, self.prices[arm], cap, unit, "exclude that arm")
 
     def hold(self, arm: str, cap: float, usual: float, unit: float = 1.0) -> float:
-        """The amount to hold for an arm, if it is up to its cap; ``usual`` if the request says none."""
+        """The amount to hold for an arm, checked to be at most its cap; ``usual`` if the request has none."""
         return _up_to("hold", arm, self.holds.get(arm, usual), cap, unit, "hold that or less")
 
 

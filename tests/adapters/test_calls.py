@@ -1,4 +1,4 @@
-"""What a call of a language model holds, what its errors mean and when it is asked again, without any network."""
+"""Calls of language models: their holds, the meaning of errors, and retries, without any network."""
 
 import json
 
@@ -166,8 +166,8 @@ def test_the_usage_of_a_stream_counts_once_every_answer_has_ended():
         ([chunk("stop")], 1, None),
     ):
         usage = StreamUsage(answers)
-        for each in chunks:
-            usage.add(each)
+        for piece in chunks:
+            usage.add(piece)
         assert usage.final == final
 
 
@@ -245,21 +245,21 @@ def test_the_error_of_an_earlier_attempt_says_nothing_of_this_one():
 
 def attempts(most=3):
     now = [100.0]
-    made = Attempts(most, {}, clock=lambda: now[0])
-    made.able = ["small", "large"]
-    return made, now
+    tries = Attempts(most, {}, clock=lambda: now[0])
+    tries.able = ["small", "large"]
+    return tries, now
 
 
 def test_an_arm_that_failed_waits_and_another_is_asked_at_once():
-    made, now = attempts()
-    assert made.again("small", failure_of(status(429, **{"Retry-After": "2"})))
-    assert (made.turn(), made.pause) == (["large"], 0.0)
-    assert made.again("large", failure_of(status(500)))
-    assert made.turn() == ["large"]
-    assert 0.0 < made.pause <= 1.0
+    tries, now = attempts()
+    assert tries.again("small", failure_of(status(429, **{"Retry-After": "2"})))
+    assert (tries.turn(), tries.pause) == (["large"], 0.0)
+    assert tries.again("large", failure_of(status(500)))
+    assert tries.turn() == ["large"]
+    assert 0.0 < tries.pause <= 1.0
     now[0] += 3.0
-    assert (set(made.turn()), made.pause) == ({"small", "large"}, 0.0)
-    assert not made.again("large", failure_of(status(500)))  # the third
+    assert (set(tries.turn()), tries.pause) == ({"small", "large"}, 0.0)
+    assert not tries.again("large", failure_of(status(500)))  # the third
 
 
 @pytest.mark.parametrize(
@@ -267,24 +267,24 @@ def test_an_arm_that_failed_waits_and_another_is_asked_at_once():
     [({"Retry-After": "2"}, 2.0, 2.0), ({}, 0.25, 0.5), ({"Retry-After": "soon"}, 0.25, 0.5)],
 )
 def test_the_only_arm_is_asked_again_after_the_time_it_named(headers, shortest, longest):
-    made, _ = attempts()
-    made.able = ["small"]
-    assert made.again("small", failure_of(status(429, **headers)))
-    assert made.turn() == ["small"]
-    assert shortest <= made.pause <= longest
+    tries, _ = attempts()
+    tries.able = ["small"]
+    assert tries.again("small", failure_of(status(429, **headers)))
+    assert tries.turn() == ["small"]
+    assert shortest <= tries.pause <= longest
 
 
 def test_a_provider_that_wants_a_long_pause_is_not_waited_for():
-    made, _ = attempts()
-    made.able = ["small"]
-    assert not made.again("small", failure_of(status(429, **{"Retry-After": "3600"})))
+    tries, _ = attempts()
+    tries.able = ["small"]
+    assert not tries.again("small", failure_of(status(429, **{"Retry-After": "3600"})))
 
 
 def test_an_arm_that_refused_the_call_is_never_asked_again():
-    made, _ = attempts()
-    assert made.again("small", failure_of(status(400, "prompt is too long")))
-    assert made.turn() == ["large"]
-    assert not made.again("large", failure_of(status(400, "prompt is too long")))
+    tries, _ = attempts()
+    assert tries.again("small", failure_of(status(400, "prompt is too long")))
+    assert tries.turn() == ["large"]
+    assert not tries.again("large", failure_of(status(400, "prompt is too long")))
 
 
 def test_another_call_leaves_out_an_arm_that_wants_a_pause_and_waits_if_it_is_the_only_one():
@@ -304,20 +304,20 @@ def test_another_call_leaves_out_an_arm_that_wants_a_pause_and_waits_if_it_is_th
 
 def test_a_call_waits_for_the_arm_that_is_ready_first_whichever_call_it_failed():
     resting = {"small": 130.0}
-    made = Attempts(3, resting, clock=lambda: 100.0)
-    made.able = ["small", "large"]
-    assert made.again("large", failure_of(status(500)))
-    assert made.turn() == ["large"]
-    assert 0.25 <= made.pause <= 0.5
+    tries = Attempts(3, resting, clock=lambda: 100.0)
+    tries.able = ["small", "large"]
+    assert tries.again("large", failure_of(status(500)))
+    assert tries.turn() == ["large"]
+    assert 0.25 <= tries.pause <= 0.5
     resting["large"] = 140.0
-    assert (made.turn(), made.pause) == (["small"], 30.0)
+    assert (tries.turn(), tries.pause) == (["small"], 30.0)
 
 
 def test_a_new_call_asks_an_arm_that_wants_a_long_pause_at_once_so_that_the_provider_says_so():
-    made = Attempts(3, {"small": 3_700.0}, clock=lambda: 100.0)
-    made.able = ["small"]
-    assert (made.turn(), made.pause) == (["small"], 0.0)
-    assert not made.again("small", failure_of(status(429)))
+    tries = Attempts(3, {"small": 3_700.0}, clock=lambda: 100.0)
+    tries.able = ["small"]
+    assert (tries.turn(), tries.pause) == (["small"], 0.0)
+    assert not tries.again("small", failure_of(status(429)))
 
 
 def test_a_decision_is_found_at_its_answer_and_an_answers_id_is_none():

@@ -47,7 +47,7 @@ def group(name, address, models=PRICES, **more):
 
 
 def calls(service, name, address, work, **options):
-    """What `work` returns for a router whose calls are decided by the campaign of this name."""
+    """The result of `work` for a router whose calls are decided by the campaign of this name."""
 
     async def run():
         litellm.callbacks = [adapter.BudgetCallback(*service, [name])]
@@ -89,8 +89,8 @@ def proxy(service, name, address, folder):
     names = ("BUDGETBANDITS_URL", "BUDGETBANDITS_KEY", "BUDGETBANDITS_CAMPAIGNS", "LITELLM_MASTER_KEY")
     variables = os.environ | dict(zip(names, (*service, name, key), strict=True))
     command = [PROXY, "--config", folder / "config.yaml", "--host", "127.0.0.1", "--port", str(port)]
-    with (folder / "said").open("w") as said:
-        process = subprocess.Popen(command, cwd=folder, env=variables, stdout=said, stderr=subprocess.STDOUT)
+    with (folder / "said").open("w") as output:
+        process = subprocess.Popen(command, cwd=folder, env=variables, stdout=output, stderr=subprocess.STDOUT)
     headers = {"Authorization": f"Bearer {key}"}
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=60) as http:
@@ -128,7 +128,7 @@ def test_a_call_pays_its_price_and_is_rewarded(service, client):
 
 
 @pytest.mark.parametrize(
-    ("price", "said", "charged"),
+    ("price", "prices", "charged"),
     [
         (0.0, {"response_cost": 0.0}, False),
         (1e-6, {"response_cost": 0.0, "cache_hit": True}, False),
@@ -136,18 +136,18 @@ def test_a_call_pays_its_price_and_is_rewarded(service, client):
     ],
     ids=["free", "cached", "unknown"],
 )
-def test_only_a_price_that_is_not_known_is_charged_as_the_hold(service, client, price, said, charged):
+def test_only_a_price_that_is_not_known_is_charged_as_the_hold(service, client, price, prices, charged):
     """Not that of a model on one's own machine, nor of an answer from LiteLLM's cache."""
-    name = f"charged {price} {len(said)}"
+    name = f"charged {price} {len(prices)}"
     create(client, name)
-    known = {"input_cost_per_token": price, "output_cost_per_token": price}
-    deployments = [{"litellm_params": {"model": "openai/small", **known}}]
+    prices_known = {"input_cost_per_token": price, "output_cost_per_token": price}
+    deployments = [{"litellm_params": {"model": "openai/small", **prices_known}}]
 
     async def call():
         callback, asked = adapter.BudgetCallback(*service, [name]), {"max_tokens": 40}
         assert await callback.async_filter_deployments(name, deployments, MESSAGES, asked) == deployments
         held = client.campaign(name).held
-        await callback.async_log_success_event({"litellm_params": asked, **said}, {"id": name}, None, None)
+        await callback.async_log_success_event({"litellm_params": asked, **prices}, {"id": name}, None, None)
         await callback.close()
         return held
 
@@ -188,7 +188,7 @@ def test_two_hundred_calls_at_once_never_cost_more_than_the_budget(service, clie
     with provider.serving() as address:
         results = calls(service, name, address, work)
     info = client.campaign(name)
-    refused = [each for each in results if isinstance(each, HoldRefused)]
+    refused = [result for result in results if isinstance(result, HoldRefused)]
     assert info.spent + info.held <= budget
     assert (info.overrun, info.held, info.status) == (0.0, 0.0, "active")
     assert provider.billed <= info.spent + 1e-9
@@ -251,7 +251,7 @@ def test_the_proxy_by_one_line_of_its_configuration(service, client, tmp_path):
             assert len(answers) < 100
     *answers, refused = answers
     assert "top up the budget" in refused.text
-    given = [each.headers["x-budgetbandits-decision"] for each in answers if each.is_success]
+    given = [answer.headers["x-budgetbandits-decision"] for answer in answers if answer.is_success]
     for decision in given:
         client.feedback("proxied", decision, reward=1.0)
     info = client.campaign("proxied")

@@ -52,7 +52,7 @@ def group(name, address, models=("small",), **more):
 
 
 def run(service, name, deployments, work, **options):
-    """What `work` returns for a router and its callback, when nothing is held any more or five seconds later."""
+    """The result of `work` for a router and its callback, once nothing is held any more or after five seconds."""
 
     async def all_of_it():
         callback = adapter.BudgetCallback(*service, [name])
@@ -82,7 +82,7 @@ def booked(client, name):
 
 
 def test_an_answer_is_rewarded_as_soon_as_it_is_there(service, client, name):
-    """By its decision: all answers of this provider have the same id."""
+    """Answers are known by their decisions: all answers of this provider have the same id."""
 
     async def work(router, callback):
         decisions = []
@@ -279,9 +279,9 @@ def test_the_lines_of_the_manual_work(service, client):
         plain = [
             {
                 "model_name": "chat",
-                "litellm_params": {"model": f"openai/{each}", "api_base": address, "api_key": "none"},
+                "litellm_params": {"model": f"openai/{model}", "api_base": address, "api_key": "none"},
             }
-            for each in models
+            for model in models
         ]
         run(service, "chat", plain, work)
     rows = client.decisions("chat").decisions

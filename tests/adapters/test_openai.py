@@ -50,7 +50,7 @@ def test_a_call_holds_the_most_it_can_cost_and_pays_what_it_did(client):
 
 
 def test_the_largest_hold_is_a_bound_on_the_price(client):
-    """What a decision holds while its call is under way, seen by the provider."""
+    """The hold of a decision while its call is under way, seen by the provider."""
     create(client, "held")
     held = []
     provider = Provider(PRICES)
@@ -93,15 +93,15 @@ def test_many_calls_at_once_never_cost_more_than_the_budget(service, client, str
 
     with provider.serving() as address:
         results = asyncio.run(run(address))
-    refused = [each for each in results if isinstance(each, HoldRefused)]
-    other = [each for each in results if isinstance(each, Exception) and not isinstance(each, HoldRefused)]
+    refused = [result for result in results if isinstance(result, HoldRefused)]
+    other = [result for result in results if isinstance(result, Exception) and not isinstance(result, HoldRefused)]
     info = client.campaign(name)
     assert info.spent + info.held <= budget
     assert (info.overrun, info.held, info.status) == (0.0, 0.0, "active")
     assert provider.billed <= info.spent + 1e-9  # nothing that was charged is missing, whatever got lost
     assert bool(refused) == (budget < 1.0)
     assert min(provider.failed.values()) >= (budget > 1.0)  # where all were called, each kind of failure has happened
-    assert all(isinstance(each, openai.APIError | httpx.TransportError) for each in other)
+    assert all(isinstance(error, openai.APIError | httpx.TransportError) for error in other)
     assert len(other) <= 1.2 * failing * calls  # only streams that broke off, and calls that failed three times
     assert results.count(True) + len(refused) + len(other) == calls
     assert provider.most_at_once >= provider.gate

@@ -29,9 +29,9 @@ def play(options, with_horizon=True):
     caps = {arm: float(cap) for name, value in options if name == "arm" for arm, cap in [value.split("=")]}
     budget = float(given["budget"]) * REQUESTS / horizon
     policy = default_policy(Terms(horizon=horizon if with_horizon else None))
-    known = {"horizon": REQUESTS} if with_horizon else {}
+    terms = {"horizon": REQUESTS} if with_horizon else {}
     request = {"segment": "chat"} if with_horizon else {}  # which bts refuses
-    spend = Allocation(policy, list(caps), budget=budget, cost_max=caps, seed=1, **known)
+    spend = Allocation(policy, list(caps), budget=budget, cost_max=caps, seed=1, **terms)
     draws, spent, large, good = random.Random(1), 0.0, 0, 0.0
     for _ in range(REQUESTS):
         ask = spend.ask(hold=True, **request)

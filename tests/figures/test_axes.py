@@ -38,16 +38,16 @@ def test_one_column_tenfold_apart_is_enough_and_what_is_not_positive_forbids_it(
 @pytest.mark.parametrize("high", [3.0, 40.0, 900.0, 5e4, 2e7, 1e13])
 def test_round_numbers_are_few_rising_and_inside(high):
     for most in (3, 4, 6):
-        found = axes.round_numbers(0.7, high, most)
-        assert 1 <= len(found) <= most
-        assert found == sorted(found)
-        assert 0.7 <= found[0] <= found[-1] <= high
+        numbers = axes.round_numbers(0.7, high, most)
+        assert 1 <= len(numbers) <= most
+        assert numbers == sorted(numbers)
+        assert 0.7 <= numbers[0] <= numbers[-1] <= high
 
 
 def test_few_budgets_are_the_ticks_themselves():
     for budgets, ticks in (([100, 300, 1_000, 3_000], [100, 300, 1_000, 3_000]), (range(100, 900, 100), None)):
         drawn = Figure().subplots()
-        axes.budget_axis(drawn, [float(each) for each in budgets], ticks_max=5)
+        axes.budget_axis(drawn, [float(budget) for budget in budgets], ticks_max=5)
         if ticks is not None:
             assert drawn.xaxis.get_major_locator()().tolist() == ticks
         else:

@@ -48,15 +48,15 @@ def marks(figure):
     """The points of a figure by policy, panel and place."""
     text = svg.to_svg(figure, "f").replace(' xmlns="http://www.w3.org/2000/svg"', "")
     uses = ElementTree.fromstring(text).iter("use")
-    return {each.get("id"): each for each in uses if each.get("class", "").endswith("point")}
+    return {element.get("id"): element for element in uses if element.get("class", "").endswith("point")}
 
 
 def test_points_and_their_words_are_the_means_and_intervals(one, drawn):
-    found = marks(drawn("one", "regret"))
-    assert len(found) == len(POLICIES) * len(one.budgets)
+    points = marks(drawn("one", "regret"))
+    assert len(points) == len(POLICIES) * len(one.budgets)
     for place, policy in enumerate(POLICIES):
         for i, budget in enumerate(one.budgets):
-            point = found[f"f-panel-0-point-{place}-{i}"]
+            point = points[f"f-panel-0-point-{place}-{i}"]
             values = one.values(budget=budget)[0, place]
             interval = student(values)
             told = [float(point.get(f"data-{name}")) for name in ("x", "y", "low", "high")]
@@ -200,9 +200,9 @@ def test_a_policy_keeps_its_number_and_looks_in_every_figure(drawn, figure):
 
 @pytest.mark.parametrize(("figure", "width"), [("regret", "page"), ("dots", "paper"), ("wins", "phone")])
 def test_figures_have_the_width_and_stay_inside_it(drawn, figure, width):
-    made = drawn("several", figure, width=width)
-    assert made.get_size_inches()[0] == pytest.approx(style.WIDTHS[width])
-    whole = made.get_tightbbox()
+    figure_drawn = drawn("several", figure, width=width)
+    assert figure_drawn.get_size_inches()[0] == pytest.approx(style.WIDTHS[width])
+    whole = figure_drawn.get_tightbbox()
     assert whole.x0 >= -0.02
     assert whole.x1 <= style.WIDTHS[width] + 0.02
 
@@ -234,7 +234,7 @@ def test_a_single_panel_may_be_drawn_into_axes_of_the_users(one, several):
 
 
 @pytest.mark.parametrize(
-    ("figure", "options", "said"),
+    ("figure", "options", "message"),
     [
         ("pie", {}, "unknown figure 'pie'; choose one of regret"),
         ("regret", {"budget": 200.0}, "does not take budget; it takes metric, deviations, log, lower_bound"),
@@ -243,8 +243,8 @@ def test_a_single_panel_may_be_drawn_into_axes_of_the_users(one, several):
         ("dots", {"budget": 3.0}, "no budget 3"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_with_a_remedy(one, figure, options, said):
-    with pytest.raises(BadParameter, match=said):
+def test_what_cannot_be_drawn_is_refused_with_a_remedy(one, figure, options, message):
+    with pytest.raises(BadParameter, match=message):
         one.plot(figure, **options)
 
 

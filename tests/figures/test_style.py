@@ -90,10 +90,13 @@ def test_up_to_six_policies_of_a_figure_have_a_colour_each(count):
     """Whichever of the paper's are among them, and wherever they stand."""
     own = [f"own-{number}" for number in range(count)]
     for size in range(min(count, len(PAPER_POLICIES)) + 1):
-        for known in itertools.combinations(PAPER_POLICIES, size):
+        for policies_known in itertools.combinations(PAPER_POLICIES, size):
             for at in range(count - size + 1):
-                policies = [*own[:at], *known, *own[at : count - size]]
-                assert len({each.series for each in style.series_styles(policies, PAPER_POLICIES)}) == count, policies
+                policies = [*own[:at], *policies_known, *own[at : count - size]]
+                assert (
+                    len({policy_style.series for policy_style in style.series_styles(policies, PAPER_POLICIES)})
+                    == count
+                ), policies
 
 
 def test_the_papers_policies_look_the_same_in_every_study():

@@ -29,10 +29,12 @@ def elements(text):
 
 
 def test_a_policys_artists_and_points_carry_their_names_and_numbers(figure):
-    found = {each.get("id"): each for each in elements(svg.to_svg(figure, "here")) if each.get("id")}
-    assert found["here-panel-0-policy-3-line"].get("class") == "policy-3 line"
-    assert found["here-panel-0-policy-3-band"].get("data-policy") == "3"
-    first, second = found["here-panel-0-point-3-0"], found["here-panel-0-point-3-1"]
+    elements_by_id = {
+        element.get("id"): element for element in elements(svg.to_svg(figure, "here")) if element.get("id")
+    }
+    assert elements_by_id["here-panel-0-policy-3-line"].get("class") == "policy-3 line"
+    assert elements_by_id["here-panel-0-policy-3-band"].get("data-policy") == "3"
+    first, second = elements_by_id["here-panel-0-point-3-0"], elements_by_id["here-panel-0-point-3-1"]
     assert [first.get(f"data-{name}") for name in ("x", "y", "low", "high")] == ["1", "3", "2.5", "3.5"]
     assert first[0].text == "BTS <1>"
     assert second.get("class") == "policy-3 point"
@@ -42,9 +44,9 @@ def test_a_policys_artists_and_points_carry_their_names_and_numbers(figure):
 def test_two_figures_in_a_page_share_no_id_and_refer_to_their_own(figure):
     texts = {prefix: svg.to_svg(figure, prefix) for prefix in ("one", "two")}
     for prefix, text in texts.items():
-        ids = [each.get("id") for each in elements(text) if each.get("id")]
+        ids = [element.get("id") for element in elements(text) if element.get("id")]
         assert len(set(ids)) == len(ids)
-        assert all(each.startswith(prefix) for each in ids)
+        assert all(name.startswith(prefix) for name in ids)
         used = re.findall(r'(?:href="|url\()#([^")]+)', text)
         assert used
         assert set(used) <= set(ids)

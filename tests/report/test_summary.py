@@ -116,10 +116,10 @@ def test_the_paper_is_summed_up_by_its_verdicts():
     verdicts = [DEPENDS, DEPENDS, BORNE_OUT, PROVEN]
     calibrated = study(lambda g, _n, policy, _b: 10.0 if policy == "bts" or g == 3 else 20.0)
     ensemble = study(lambda _g, n, policy, _b: 10.0 if (policy == "bts") == (n < 2) else 20.0, problems=3)
-    found = SimpleNamespace(
+    findings = SimpleNamespace(
         claims=[SimpleNamespace(verdict=verdict) for verdict in verdicts], calibrated=calibrated, ensemble=ensemble
     )
-    first, second, third = summary.of_paper(found)
+    first, second, third = summary.of_paper(findings)
     assert first.endswith("1 is borne out, 2 depend on the problem and 1 is proven.")
     assert second == (
         "BTS surely has the lowest mean regret on 3 of 4 panels, and surely not on 0; on 12 random problems it surely "

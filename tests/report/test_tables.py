@@ -28,7 +28,7 @@ def several():
 
 
 def test_the_matrices_say_what_compare_says(several):
-    """In both directions: the row less the column."""
+    """A difference is the row less the column, in both directions."""
     for budget in several.budgets:
         matrices = tables.differences(several, budget)
         assert list(matrices) == GROUPS
@@ -48,9 +48,9 @@ def test_the_matrices_say_what_compare_says(several):
 
 def test_every_budget_of_every_group_is_there_with_its_intervals():
     results = study(uneven)
-    found = tables.by_group(results)
-    assert [table["group"] for table in found] == GROUPS
-    for table in found:
+    groups = tables.by_group(results)
+    assert [table["group"] for table in groups] == GROUPS
+    for table in groups:
         assert [at["budget"] for at in table["budgets"]] == sorted(results.budgets, reverse=True)
         for at in table["budgets"]:
             means = [row["mean"] for row in at["rows"]]
@@ -62,9 +62,9 @@ def test_every_budget_of_every_group_is_there_with_its_intervals():
 
 @pytest.mark.parametrize(("wide", "sure"), [(1.0, True), (1000.0, False)])
 def test_the_page_makes_only_what_is_sure_bold(wide, sure):
-    found = tables.by_group(study(lambda _g, _p, policy, _b: 10.0 if policy == "bts" else 20.0, wide))
-    assert [table["budgets"][0]["sure"] for table in found] == [sure] * 4
-    row = found[0]["budgets"][0]["rows"][0]
+    groups = tables.by_group(study(lambda _g, _p, policy, _b: 10.0 if policy == "bts" else 20.0, wide))
+    assert [table["budgets"][0]["sure"] for table in groups] == [sure] * 4
+    row = groups[0]["budgets"][0]["rows"][0]
     assert row["policy"] == "bts"
     assert row["std_low"] < wide < row["std_high"]
 

@@ -1,6 +1,6 @@
-"""Calls of language models as decisions: what a call can cost, what it did cost, what an error means, when to retry.
+"""Calls of language models as decisions: the largest and the actual cost of a call, the meaning of errors, retries.
 
-Nothing here sends anything. Answers and errors are read by their attributes, so that any SDK that speaks OpenAI's
+This module sends nothing. Answers and errors are read by their attributes, so that any SDK that speaks OpenAI's
 protocol will do.
 """
 
@@ -23,19 +23,19 @@ from budgetbandits.errors import BadParameter
 from budgetbandits.validation import DecisionFields, within
 
 TOKENS = 1_000_000
-"""Prices are for this many tokens."""
+"""Number of tokens that a price is for."""
 
 MESSAGE_TOKENS, REQUEST_TOKENS, TOOLS_TOKENS = 16, 64, 1_000
-"""The most tokens that a provider adds to a message, to a request, and to one that names tools."""
+"""Most tokens that a provider adds to a message, to a request, and to a request that names tools."""
 
 CAPS_SECONDS = 60.0
 """Seconds after which the caps of a campaign's arms are read again."""
 
 LIMITS, COUNTS = ("max_tokens", "max_completion_tokens"), ("n", "best_of")
-"""Fields that say how many tokens an answer may have, and how many answers there are."""
+"""Fields for the most tokens of an answer, and for the number of answers."""
 
 SDK_OPTIONS = {"extra_headers", "extra_query", "extra_body", "timeout"}
-"""Arguments of the SDK that are no fields of the request."""
+"""Arguments of the SDK that are not fields of the request."""
 
 NOT_IN_PROMPT = {
     *LIMITS, *COUNTS, "messages", "model", "stream", "stream_options", "temperature", "top_p", "top_k", "seed", "user",
@@ -48,15 +48,15 @@ MESSAGE_FIELDS = {"role", "content", "name", "tool_calls", "tool_call_id"}
 """Fields of a message whose names count in `MESSAGE_TOKENS`."""
 
 PRICED_APART = {"audio", "prediction", "service_tier", "web_search_options"}
-"""Fields by which a call costs more than its tokens at the usual price."""
+"""Fields of a call that costs more than its tokens at the usual price."""
 
 
 @dataclass(frozen=True)
 class TokenPrice:
-    """What a model costs for a million tokens, in the campaign's unit.
+    """The prices of a model for a million tokens, in the campaign's unit.
 
-    input, output  of the prompt and of the answer
-    cached_input   of those tokens of the prompt that the provider has cached; the price of input if not given
+    input, output  prices of the prompt and of the answer
+    cached_input   price of the tokens of the prompt that the provider has cached; that of input if not given
     model          the model's name as it is sent; the arm's name if not given
     """
 
@@ -71,7 +71,7 @@ class TokenPrice:
                 within(f"price of {name}", getattr(self, name), 0.0, 1e9)
 
     def cost(self, usage: Any) -> float | None:
-        """What this usage costs; None if it does not say. Tokens that only the total has, such as thoughts, are output.
+        """The cost of this usage; None if it has no tokens. Tokens in the total alone, such as thoughts, are output.
 
         >>> TokenPrice(0.15, 0.60).cost({"prompt_tokens": 1000, "completion_tokens": 500})
         0.00045
@@ -85,7 +85,7 @@ class TokenPrice:
         return ((prompt - cached) * self.input + cached * cached_price + answer * self.output) / TOKENS
 
     def most(self, body: Mapping[str, Any]) -> float | None:
-        """The most that a call with this body can cost; None if nothing bounds it.
+        """The largest cost of a call with this body; None if nothing bounds it.
 
         A token has one byte or more, so a prompt has at most as many tokens as bytes. What the answer may have must be
         said: ``max_tokens`` or ``max_completion_tokens``.
@@ -98,7 +98,7 @@ class TokenPrice:
 
 
 PriceTable = Mapping[str, TokenPrice | tuple[float, float]]
-"""By the names of arms; a pair is the price of input and of output, for a million tokens."""
+"""Prices by arm; a pair is the price of input and of output, for a million tokens."""
 
 
 def price_table(prices: PriceTable) -> dict[str, TokenPrice]:
@@ -122,7 +122,7 @@ def price_table(prices: PriceTable) -> dict[str, TokenPrice]:
 
 
 def prompt_tokens_max(body: Mapping[str, Any]) -> int | None:
-    """The most tokens that the prompt of a request can have; None if it has parts that are no text, such as pictures.
+    """The most tokens that the prompt of a request can have; None if it has parts other than text, such as pictures.
 
     Whatever is sent counts, ``extra_body`` too, except settings that are known to be no part of the prompt.
 
@@ -150,16 +150,16 @@ def prompt_tokens_max(body: Mapping[str, Any]) -> int | None:
 
 
 def _answer_tokens_max(body: Mapping[str, Any]) -> int | None:
-    """The most tokens of all answers to a request; None if it does not say, or no number above 0."""
+    """The most tokens of all answers to a request; None unless it is given as a positive number."""
     sent = _as_sent(body)
     limits, counts = ([sent[name] for name in names if sent.get(name) is not None] for names in (LIMITS, COUNTS))
-    if not limits or any(not isinstance(each, int) or each < 1 for each in (*limits, *counts)):
+    if not limits or any(not isinstance(limit, int) or limit < 1 for limit in (*limits, *counts)):
         return None
     return int(max(limits) * max(counts, default=1))
 
 
 def _as_sent(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The body as it is sent: what ``extra_body`` names takes the place of the same argument."""
+    """The body as it is sent: fields of ``extra_body`` replace arguments of the same name."""
     return {name: value for name, value in body.items() if name not in SDK_OPTIONS} | dict(body.get("extra_body") or {})
 
 
@@ -167,7 +167,8 @@ def request_fields(
     campaign: CampaignDetailAnswer, prices: Mapping[str, TokenPrice], body: Mapping[str, Any], arms: Iterable[str],
     request: Mapping[str, Any] | None = None,
 ) -> DecisionFields:  # fmt: skip
-    """The arms that may answer this call, what each holds (the most that it can cost), and what ``request`` says.
+    """The fields of the decision for a call: the arms that may answer, the hold of each (the largest cost of the call),
+    and the fields of ``request``.
 
     An arm is left out if it has no price, or if the call could cost more than its cap. Where nothing bounds the cost of
     a call its arm holds the cap. Of the campaign's features those of `request_features` are filled in if the request
@@ -192,7 +193,7 @@ def request_fields(
         if most:
             holds[arm.name] = most
     if not allowed and too_much:
-        name, most = min(too_much.items(), key=lambda each: each[1])
+        name, most = min(too_much.items(), key=lambda entry: entry[1])
         raise BadParameter(
             f"this call can cost {most:g} with {name!r:.60}, above its cap, and more with the others; ask for fewer "
             "tokens, or raise the cap"
@@ -214,34 +215,34 @@ def request_fields(
 NEVER_SENT = {
     "ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError", "UnsupportedProtocol", "LocalProtocolError",
 }  # fmt: skip
-"""Errors of httpx before a request is sent."""
+"""Names of httpx's errors that are raised before a request is sent."""
 
 MAYBE_SENT = {"APIConnectionError", "APITimeoutError", "Timeout", "TransportError"}
-"""Errors after which nobody knows whether the provider has answered, and charged: of the OpenAI SDK, LiteLLM, httpx."""
+"""Names of errors after which the provider may have answered, and charged: of the OpenAI SDK, LiteLLM and httpx."""
 
 UNREADABLE = {"JSONDecodeError", "UnicodeDecodeError", "DecodingError", "APIResponseValidationError"}
-"""Errors of an answer that came, and was charged, but cannot be read."""
+"""Names of errors of an answer that came, and was charged, but cannot be read."""
 
 REQUEST_IS_WRONG = {400, 409, 413, 422}
-"""Statuses of a provider that has understood the request and does not take it."""
+"""HTTP statuses of a provider that has understood the request and refuses it."""
 
 UNSUITED = re.compile(
     r"context.?(length|window)|too (long|large)|token count|maximum.{0,30}tokens"
     r"|(not|n't|un).?support|tool.{0,30}requires",
     re.IGNORECASE,
 )
-"""What a provider says where it is the model that cannot do what is asked: by its length, or with tools."""
+"""Messages of a provider whose model cannot answer the request because of its length or its tools."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What an error of a call means for its decision, and for the next attempt.
+    """The consequence of a failed call for its decision and for the next attempt.
 
     report     how the decision ends
-    charged    its hold is booked: the provider may have charged for the call
-    again      the call may be repeated, by this arm too
-    elsewhere  the call may be repeated by other arms only
-    after      seconds before the arm is to be asked again, if the provider has said so
+    charged    whether its hold is booked, because the provider may have charged for the call
+    again      whether the call may be repeated, by this arm too
+    elsewhere  whether the call may be repeated, by other arms only
+    after      seconds before the arm is asked again, if the provider has named them
     """
 
     report: OnError
@@ -252,7 +253,7 @@ class Failure:
 
 
 def failure_of(error: BaseException, sent: bool = True) -> Failure:
-    """What this error means for the decision; ``sent`` is false if it is known that no provider was asked.
+    """The consequence of this error; ``sent`` is false if the request was certainly not sent.
 
     A call that was not sent costs nothing. A refused request costs nothing and says nothing of the arm. A provider that
     is busy, broken, or does not know the key or the model has failed at no cost. If the answer was lost or cannot be
@@ -262,12 +263,12 @@ def failure_of(error: BaseException, sent: bool = True) -> Failure:
     if not sent:
         return Failure("void")
     causes = _causes(error)
-    names = {kind.__name__ for each in causes for kind in type(each).__mro__}
-    if names & NEVER_SENT or any("not JSON serializable" in str(each) for each in causes):
+    names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
+    if names & NEVER_SENT or any("not JSON serializable" in str(cause) for cause in causes):
         return Failure("fail", again=True)
     if names & (MAYBE_SENT | UNREADABLE):
         return Failure("fail", charged=True, again=True)
-    refusal = next((each for each in causes if _is_by_provider(each, causes[-1])), None)
+    refusal = next((cause for cause in causes if _is_by_provider(cause, causes[-1])), None)
     if refusal is None:
         made_up = isinstance(getattr(error, "status_code", None), int)
         return Failure("fail", charged=True, again=True) if made_up else Failure("leave")
@@ -279,11 +280,11 @@ def failure_of(error: BaseException, sent: bool = True) -> Failure:
 
 
 _JUDGED: weakref.WeakSet[BaseException] = weakref.WeakSet()
-"""Errors that were asked about; where one of them led to another error, it is that of an earlier attempt."""
+"""Errors that were judged before; as the cause of another error, such an error is that of an earlier attempt."""
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """An error and what led to it. The context of an error of the SDK itself may be an earlier attempt."""
+    """An error and its causes. The context of an error of the SDK itself may be an earlier attempt."""
     causes, cause = [error], _cause(error)
     while cause is not None and cause not in causes and cause not in _JUDGED:
         causes.append(cause)
@@ -299,7 +300,7 @@ def _cause(error: BaseException) -> BaseException | None:
 
 
 def _is_by_provider(error: BaseException, last: BaseException) -> bool:
-    """Whether its status came over the wire. LiteLLM gives one to every error, as if the provider had answered 500."""
+    """Whether the provider has sent the status of this error. LiteLLM gives every error a status, such as 500."""
     if not isinstance(getattr(error, "status_code", None), int):
         return False
     package, _, module = type(error).__module__.partition(".")
@@ -309,14 +310,15 @@ def _is_by_provider(error: BaseException, last: BaseException) -> bool:
 # --- when it is asked again ------------------------------------------------------------------------------------------
 
 PAUSE_MIN, PAUSE_MAX = 0.5, 8.0
-"""Seconds before an arm that failed is asked again, doubled each time and shortened at random."""
+"""Shortest and longest pause before an arm that failed is asked again. It doubles each time and is shortened at
+random."""
 
 PATIENCE = 60.0
-"""The longest pause that a provider is given; a call that would wait longer ends with its error."""
+"""Longest pause for a busy provider; a call that would wait longer ends with its error."""
 
 
 class Attempts:
-    """The attempts at one call: which arms may answer next, and after which pause.
+    """The attempts at one call: the arms that may answer next, and the pause before.
 
     Another arm answers at once if there is one. An arm that has failed is asked again only if no other can answer, and
     not before the time that its provider has named (Retry-After), to whichever call. One that has refused the call is
@@ -335,7 +337,7 @@ class Attempts:
         self.able: Sequence[str] = ()
 
     def again(self, arm: str, failure: Failure) -> bool:
-        """Note a failed attempt; whether there is to be another."""
+        """Note a failed attempt; True if there is to be another."""
         self._left -= 1
         self._failures += 1
         pause = min(PAUSE_MIN * 2.0 ** (self._failures - 1), PAUSE_MAX) * (0.5 + random.random() / 2)
@@ -361,7 +363,7 @@ class Attempts:
 
     @property
     def _ready_times(self) -> dict[str, float]:
-        """When each arm may be asked: now or later."""
+        """The time from which each arm may be asked."""
         now = self._clock()
         return {arm: max(self._ready.get(arm, now), self._resting.get(arm, now), now) for arm in self._open}
 
@@ -411,7 +413,7 @@ def _of(value: Any, name: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """An object of the SDK as JSON has it; of any other, what is written of it."""
+    """An object of the SDK as a dictionary; any other object by its ``repr``."""
     return value.model_dump() if hasattr(value, "model_dump") else {"": repr(value)}
 
 

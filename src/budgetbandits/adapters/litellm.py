@@ -1,4 +1,4 @@
-"""LiteLLM on a budget: a callback of its router and proxy by which a campaign chooses the deployment of each call.
+"""LiteLLM on a budget: a callback for its router and proxy through which a campaign chooses the deployment of a call.
 
 In the proxy, by one line of its configuration and three environment variables (`__getattr__` below):
 
@@ -85,7 +85,7 @@ class _DeployedPrice(TokenPrice):
 
 
 class BudgetCallback(CustomLogger):  # type: ignore[misc]
-    """Chooses a deployment by a campaign, holds the most that the call can cost, and settles with its price.
+    """A callback that lets a campaign choose the deployment, holds the largest cost of a call, and settles its price.
 
     campaigns  names of campaigns, each for the model group of that name
     wait       seconds to wait for money that is held or not yet due
@@ -105,7 +105,7 @@ class BudgetCallback(CustomLogger):  # type: ignore[misc]
         _watch_streams()
 
     async def reward(self, answer: Any, reward: float) -> None:
-        """Report the reward of an answer or a stream, as soon as it is there."""
+        """Report the reward of an answer or a stream, as soon as it is known."""
         kept = getattr(answer, "_hidden_params", None) or {}
         details = getattr(getattr(answer, "logging_obj", None), "model_call_details", None) or {}
         noted = kept.get(DECISION) or _text(details)
@@ -133,10 +133,14 @@ class BudgetCallback(CustomLogger):  # type: ignore[misc]
             return healthy_deployments
         if not healthy_deployments:  # all cool down: LiteLLM has an error of its own for that, which may be retried
             return healthy_deployments
-        by_arm: dict[str, list[Any]] = {}
-        for each in healthy_deployments:
-            by_arm.setdefault(each["litellm_params"]["model"], []).append(each)
-        prices = {arm: price for arm, some in by_arm.items() if (price := _price(some[0])) is not None}
+        deployments_by_arm: dict[str, list[Any]] = {}
+        for deployment in healthy_deployments:
+            deployments_by_arm.setdefault(deployment["litellm_params"]["model"], []).append(deployment)
+        prices = {
+            arm: price
+            for arm, deployments in deployments_by_arm.items()
+            if (price := _price(deployments[0])) is not None
+        }
         name = "litellm_metadata" if "litellm_metadata" in request_kwargs else "metadata"
         shared = request_kwargs.get(name) or {}
         decision = await self._decide(model, prices, {**_sent(request_kwargs), "messages": messages}, shared)
@@ -149,7 +153,7 @@ class BudgetCallback(CustomLogger):  # type: ignore[misc]
         request_kwargs[name] = {**shared, DECISION: noted}  # ... and of this one, for its end
         if request_kwargs.get("stream"):  # else LiteLLM counts tokens by itself, which is not what is charged
             request_kwargs["stream_options"] = {**(request_kwargs.get("stream_options") or {}), "include_usage": True}
-        return by_arm[decision.arm]
+        return deployments_by_arm[decision.arm]
 
     def pre_call_check(self, deployment: Mapping[str, Any]) -> None:
         """Refuse a call that does not wait for callbacks: it would spend money that no campaign knows of."""
@@ -168,14 +172,14 @@ class BudgetCallback(CustomLogger):  # type: ignore[misc]
             self._open[_parts(noted)[1]] = True
 
     async def async_post_call_success_deployment_hook(self, request_data: Any, response: Any, call_type: Any) -> Any:
-        """Have an answer name its decision, for its reward."""
+        """Add its decision to an answer, so that the program can report its reward."""
         noted = _text({"litellm_params": request_data})
         if noted is not None and isinstance(getattr(response, "_hidden_params", None), dict):
             response._hidden_params[DECISION] = str(noted)
         return response
 
     async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
-        """Settle a call that was answered, or streamed to its end."""
+        """Settle a call whose answer is complete, streamed or not."""
         if (noted := _text(kwargs)) is None:
             return
         hold, cost = _parts(noted)[2], kwargs.get("response_cost")
@@ -186,7 +190,7 @@ class BudgetCallback(CustomLogger):  # type: ignore[misc]
         await self._report(noted, cost=hold if not cost else float(cost))
 
     async def async_log_failure_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
-        """Fail or void a call that was not answered, by its error."""
+        """Fail or void a call that was not answered, according to its error."""
         if (noted := _text(kwargs)) is None:
             return
         _, decision, hold = _parts(noted)
@@ -220,7 +224,7 @@ class BudgetCallback(CustomLogger):  # type: ignore[misc]
             raise _with_status(wrong, 400) from None
 
     async def _report(self, noted: str, cost: float | None = None, failed: bool = False) -> None:
-        """Report the cost of a decision, or void it without one. Nothing is raised: LiteLLM would drop it silently."""
+        """Report the cost of a decision, or void it without one. Errors are logged: LiteLLM would drop them."""
         campaign, decision, _ = _parts(noted)
         if self._open.pop(decision, None) is None:
             return
@@ -248,7 +252,7 @@ class BudgetCallback(CustomLogger):  # type: ignore[misc]
         """The client of this event loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
-            self._clients = {each: client for each, client in self._clients.items() if not each.is_closed()}
+            self._clients = {key: client for key, client in self._clients.items() if not key.is_closed()}
             self._clients[loop] = AsyncClient(*self._address)
         return self._clients[loop]
 
@@ -265,8 +269,8 @@ def _price(deployment: Mapping[str, Any]) -> TokenPrice | None:
     """The price of a deployment, by its configuration or by LiteLLM's table; None if neither has one."""
     configured = deployment["litellm_params"]
     model = configured["model"]
-    known = litellm.model_cost.get(model, litellm.model_cost.get(model.partition("/")[2]))
-    for given in (configured, deployment.get("model_info") or {}, known or {}):
+    entry = litellm.model_cost.get(model, litellm.model_cost.get(model.partition("/")[2]))
+    for given in (configured, deployment.get("model_info") or {}, entry or {}):
         if given.get("input_cost_per_token") is not None and given.get("output_cost_per_token") is not None:
             prices = (given["input_cost_per_token"] * 1e6, given["output_cost_per_token"] * 1e6)
             return _DeployedPrice(*prices, defaults=_sent(configured))
@@ -274,7 +278,7 @@ def _price(deployment: Mapping[str, Any]) -> TokenPrice | None:
 
 
 def _sent(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What LiteLLM passes on of a call's arguments, or of a deployment's configuration."""
+    """The arguments of a call, or of a deployment's configuration, that LiteLLM sends."""
     own = {*NOT_SENT, *all_litellm_params}
     return {
         name: value
@@ -284,7 +288,7 @@ def _sent(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text(kwargs: Mapping[str, Any]) -> str | None:
-    """What was noted of a call: its campaign, its decision and its hold, or 0 if it costs nothing; None if nothing."""
+    """The note on a call: its campaign, its decision and its hold (0 if it costs nothing); None without one."""
     given = kwargs.get("litellm_params") or {}
     for name in ("litellm_metadata", "metadata"):
         noted = (given.get(name) or {}).get(DECISION)
@@ -305,10 +309,9 @@ def _with_status(error: BudgetBanditsError, status: int) -> BudgetBanditsError:
 
 
 def _watch_streams() -> None:
-    """Have LiteLLM note of each stream whether its provider has said why it ended and what it took.
+    """Patch LiteLLM so that it notes for each stream whether its provider has sent a finish reason and a usage.
 
-    It asks nobody else: where a provider says nothing, LiteLLM counts the tokens that came, and reports them as if they
-    were billed.
+    Without them LiteLLM counts the tokens that came, and reports them as if they were billed.
     """
     build = litellm.stream_chunk_builder
     if hasattr(build, NOTES_ENDS):  # of a wrapper by another library, too: it takes on what it wraps
@@ -328,12 +331,12 @@ def _watch_streams() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """``callback``, made of BUDGETBANDITS_URL, BUDGETBANDITS_KEY and BUDGETBANDITS_CAMPAIGNS (separated by commas)."""
+    """Make ``callback`` from BUDGETBANDITS_URL, BUDGETBANDITS_KEY and BUDGETBANDITS_CAMPAIGNS (separated by commas)."""
     if name != "callback":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     names = ("BUDGETBANDITS_URL", "BUDGETBANDITS_KEY", "BUDGETBANDITS_CAMPAIGNS")
-    if absent := [each for each in names if not os.environ.get(each)]:
+    if absent := [name for name in names if not os.environ.get(name)]:
         raise BadParameter(f"{', '.join(absent)} not set; the callback needs {', '.join(names)}")
-    url, key, campaigns = (os.environ[each] for each in names)
-    globals()[name] = made = BudgetCallback(url, key, [each.strip() for each in campaigns.split(",")])
-    return made
+    url, key, campaigns = (os.environ[name] for name in names)
+    globals()[name] = callback = BudgetCallback(url, key, [campaign.strip() for campaign in campaigns.split(",")])
+    return callback

@@ -1,4 +1,4 @@
-"""The OpenAI SDK on a budget: ``chat.completions.create`` decides which model answers, calls it and settles.
+"""The OpenAI SDK on a budget: ``chat.completions.create`` decides which model answers, calls it and settles its cost.
 
     models = BudgetedOpenAI(OpenAI(), Client(url, key), "models", {"gpt-4o-mini": (0.15, 0.60), "gpt-4o": (2.5, 10.0)})
     answer = models.chat.completions.create(messages=messages, max_tokens=300)  # the campaign chooses the model
@@ -45,7 +45,7 @@ log = logging.getLogger("budgetbandits")
 
 
 class _Calls:
-    """What both clients share: prices, caps, and the bodies that are sent."""
+    """The common part of both clients: prices, caps, and the bodies that are sent."""
 
     def __init__(self, openai: Any, campaign: str, prices: PriceTable, attempts: int, wait: float) -> None:
         self._openai = openai.with_options(max_retries=0) if hasattr(openai, "with_options") else openai
@@ -72,7 +72,7 @@ class _Calls:
     def _find_able(
         self, info: CampaignDetailAnswer, body: Mapping[str, Any], request: DecisionFields | None, attempts: Attempts
     ) -> None:
-        """Have the attempts know the arms that can answer."""
+        """Set the arms that can answer, for the attempts at a call."""
         if (body.get("extra_body") or {}).get("model") is not None:
             raise BadParameter("extra_body has a model, which the campaign chooses; name the only arm by model=")
         if body.get("model") and body["model"] not in self._prices:
@@ -93,13 +93,13 @@ class _Calls:
         return sent
 
     def _cost(self, arm: str, usage: Any, hold: float) -> float:
-        """The price of an answer with this usage; the hold if it does not say how many tokens it took."""
+        """The price of an answer with this usage; the hold if the usage has no tokens."""
         cost = self._prices[arm].cost(usage)
         return hold if cost is None else cost
 
     @contextmanager
     def _noted(self) -> Iterator[list[bool]]:
-        """A list that is empty as long as it is known that nothing was sent."""
+        """A list that is empty as long as nothing was certainly sent."""
         sent = [] if self._is_watched else [True]
         token = _SENT.set(sent)
         try:
@@ -120,7 +120,7 @@ async def _note_sent_async(request: Any) -> None:
 
 
 def _watch(openai: Any) -> bool:
-    """Have the SDK's connection note what it sends; whether it can."""
+    """Make the SDK's connection note what it sends; False if it cannot."""
     http = getattr(openai, "_client", None)
     hooks = getattr(http, "event_hooks", None)
     if not isinstance(hooks, dict) or not isinstance(hooks.get("request"), list):
@@ -133,7 +133,7 @@ def _watch(openai: Any) -> bool:
 
 @contextmanager
 def _logged_errors(decision: Decision | AsyncDecision) -> Iterator[None]:
-    """An answer that was paid for is not thrown away because the service cannot be reached."""
+    """Log errors of the service, so that a paid answer is not lost because the service cannot be reached."""
     try:
         yield
     except BudgetBanditsError as error:
@@ -141,14 +141,14 @@ def _logged_errors(decision: Decision | AsyncDecision) -> Iterator[None]:
 
 
 def _with_decision(answer: Any, decision: Decision | AsyncDecision) -> Any:
-    """An answer that names its decision; one that takes no attribute, such as a text, stays as it is."""
+    """The answer with its decision as an attribute; an answer without attributes, such as a text, is unchanged."""
     with suppress(AttributeError, TypeError, ValueError):
         answer.decision = decision.id
     return answer
 
 
 class _Stream:
-    """What both streams share: the usage that the last chunk has, which the caller may not have asked for."""
+    """The common part of both streams: the usage in the last chunk, which the caller may not have requested."""
 
     def __init__(self, calls: _Calls, stream: Any, decision: Any, body: Mapping[str, Any]) -> None:
         self._calls, self._stream, self._decision = calls, stream, decision
@@ -157,13 +157,13 @@ class _Stream:
         self.decision: str = decision.id
 
     def _is_shown(self, chunk: Any) -> bool:
-        """Note a chunk; whether the caller is to see it."""
+        """Note a chunk; True if the caller is to see it."""
         self._usage.add(chunk)
         return self._shows_usage or getattr(chunk, "usage", None) is None or bool(chunk.choices)
 
     @property
     def _price(self) -> float:
-        """Of the whole answer; the hold as long as that is not known: what was produced until then is charged."""
+        """The price of the whole answer; the hold if the stream has not ended, since providers charge its part."""
         return self._calls._cost(self._decision.arm, self._usage.final, self._decision.hold)
 
 
@@ -191,7 +191,8 @@ class BudgetedOpenAI(_Calls):
         self._client.feedback(self._campaign, decision_of(answer), reward=reward)
 
     def _create(self, *, request: DecisionFields | None = None, **body: Any) -> Any:
-        """``chat.completions.create``; ``model`` names the only arm that may answer, ``request`` says more of it."""
+        """Replace ``chat.completions.create``: ``model`` names the only arm that may answer, ``request`` has further
+        fields of the decision."""
         attempts = self._attempts()
         while True:
             decision = self._decide(body, request, attempts)
@@ -228,7 +229,7 @@ class BudgetedOpenAI(_Calls):
 
 
 class BudgetedStream(_Stream):
-    """The chunks of an answer. Its decision is settled when they end, or when the stream is closed or dropped."""
+    """The chunks of an answer, whose decision is settled when they end, or when the stream is closed or dropped."""
 
     def __init__(self, calls: _Calls, stream: Any, decision: Any, body: Mapping[str, Any]) -> None:
         super().__init__(calls, stream, decision, body)
@@ -300,7 +301,7 @@ _collector = _Collector()
 
 
 def _report(decision: Decision, failure: Failure, cost: float | None = None) -> None:
-    """Report a call that got no answer; ``cost`` is its price if it is charged, the hold if not given."""
+    """Report a call without an answer; ``cost`` is its price if it is charged, by default the hold."""
     charge = decision.hold if cost is None else cost
     with _logged_errors(decision):
         if failure.report == "fail":
@@ -367,7 +368,7 @@ class AsyncBudgetedOpenAI(_Calls):
 
 
 class AsyncBudgetedStream(_Stream):
-    """`BudgetedStream`, awaited."""
+    """`BudgetedStream` for an event loop."""
 
     def __init__(self, calls: _Calls, stream: Any, decision: Any, body: Mapping[str, Any]) -> None:
         super().__init__(calls, stream, decision, body)

@@ -153,9 +153,9 @@ def check_signature(secret: str, header: str, body: bytes, tolerance: float = 30
     at, _, signed = header.removeprefix("t=").partition(",v1=")
     wanted = hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
     if not hmac.compare_digest(signed.encode(), wanted.encode()):
-        raise NotAllowed("the signature is not of this body and secret; refuse it with status 401", known=False)
+        raise NotAllowed("the signature is not of this body and secret; refuse it with status 401", key_valid=False)
     if abs(time.time() - float(at)) > tolerance:
-        raise NotAllowed("the signature is too old, or a clock is wrong; refuse it with status 401", known=False)
+        raise NotAllowed("the signature is too old, or a clock is wrong; refuse it with status 401", key_valid=False)
 
 
 def quoted(name: str) -> str:
@@ -292,7 +292,7 @@ def _named(problem: Mapping[str, Any], retry_after: float | None = None) -> Budg
     if isinstance(kind, type) and issubclass(kind, BudgetBanditsError) and kind not in (HoldRefused, NotAllowed):
         return kind(detail)
     if status in (401, 403):
-        return NotAllowed(detail, known=status == 403)
+        return NotAllowed(detail, key_valid=status == 403)
     if status == 404:
         return NotFound(detail)
     if status == 422:

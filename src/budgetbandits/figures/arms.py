@@ -16,16 +16,16 @@ from budgetbandits.formatting.numbers import number
 from budgetbandits.numerics.arrays import AnyArray
 
 ARMS_SHOWN_MAX = 20
-"""Arms with a row of their own; the others share one."""
+"""Most arms with a row of their own; the others share one."""
 ARMS_NAMED_MAX = 12
-"""Arms with a name in the plane; of more only the best have one."""
+"""Most arms with a name in the plane; of more arms only the best have one."""
 NAME_DISTANCE = 0.045
-"""Names closer than this part of the plane would cover each other."""
+"""Smallest distance of two names, as a share of the plane, at which they do not cover each other."""
 
 
 @dataclass(frozen=True)
 class PullShares:
-    """Arms, their true ratios, how often each was pulled on average, and the share of the pulls with its interval."""
+    """The arms with their true ratios, mean numbers of pulls, and shares of the pulls with their intervals."""
 
     names: Sequence[str]
     ratios: AnyArray
@@ -36,7 +36,7 @@ class PullShares:
 
 
 def pulls(shares: PullShares, title: str, spec: FigureSpec) -> PaperFigure:
-    """A row for each arm, the best on top: its share of the pulls, their number, its ratio, and a line for the gap."""
+    """A figure with a row for each arm, the best on top: its share of pulls, their number, its ratio and its gap."""
     order = np.argsort(-shares.ratios, kind="stable")
     shown, rest = order[:ARMS_SHOWN_MAX], order[ARMS_SHOWN_MAX:]
     labels = [shares.names[arm] for arm in shown] + ([f"{len(rest)} others"] if len(rest) else [])
@@ -78,8 +78,11 @@ def _ratios(axes: Axes, ratios: AnyArray, spec: FigureSpec) -> None:
 def plane(
     names: Sequence[str], costs: AnyArray, rewards: AnyArray, spec: FigureSpec, ax: Axes | None = None
 ) -> PaperFigure | Axes:
-    """Arms by mean cost and mean reward. On a line through the origin the ratio is the same; the steepest is the best
-    arm's, and the part of each ratio in it is written at its end."""
+    """A figure of arms by mean cost and mean reward.
+
+    The ratio is constant on a line through the origin. The steepest line is that of the best arm; each other line has
+    its ratio as a share of the best ratio at its end.
+    """
     check_axes(ax)
     with matplotlib.rc_context(settings(spec)):
         if ax is not None:
@@ -111,10 +114,10 @@ def _plane(axes: Axes, names: Sequence[str], costs: AnyArray, rewards: AnyArray,
         axes.plot(costs[which], rewards[which], linestyle="none", marker=marker, markersize=4.5, color=colour, zorder=3)
     placed: list[tuple[float, float]] = []
     for arm in np.argsort(-ratios, kind="stable"):
-        here = costs[arm] / right, rewards[arm] / top
-        crowded = any(abs(here[0] - x) < 4 * NAME_DISTANCE and abs(here[1] - y) < NAME_DISTANCE for x, y in placed)
+        places = costs[arm] / right, rewards[arm] / top
+        crowded = any(abs(places[0] - x) < 4 * NAME_DISTANCE and abs(places[1] - y) < NAME_DISTANCE for x, y in placed)
         if (len(names) <= ARMS_NAMED_MAX and not crowded) or best[arm]:
-            placed.append(here)
+            placed.append(places)
             axes.annotate(
                 names[arm], (costs[arm], rewards[arm]), xytext=(4, -1), textcoords="offset points", va="top",
                 color=spec.colours["ink" if best[arm] else "ink2"], zorder=4,

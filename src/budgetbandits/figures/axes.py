@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from budgetbandits.formatting.numbers import short
 from budgetbandits.numerics.arrays import AnyArray
 
-APART_FACTOR = 10.0
+APART_FACTOR = 10.0  # ratio of the largest to the smallest number of a column from which the axis is logarithmic
 
 
 def geometric(values: Sequence[float]) -> bool:
@@ -50,7 +50,7 @@ def apart(columns: Iterable[AnyArray]) -> bool:
 
 
 def round_numbers(low: float, high: float, ticks_max: int = 6) -> list[float]:
-    """1, 2, 5, 10, ... from low to high; fewer where these are more than ``ticks_max``.
+    """The round numbers 1, 2, 5, 10, ... from low to high; fewer of them where they are more than ``ticks_max``.
 
     >>> round_numbers(90, 1_200), round_numbers(1, 1e6, ticks_max=4)
     ([100.0, 200.0, 500.0, 1000.0], [1.0, 100.0, 10000.0, 1000000.0])
@@ -58,21 +58,21 @@ def round_numbers(low: float, high: float, ticks_max: int = 6) -> list[float]:
     tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits, step in [((1, 2, 5), 1), ((1, 3), 1), *(((1,), step) for step in range(1, len(tens) + 1))]:
         chosen = [ten for ten in tens if ten % step == 0]
-        found = [number for ten in chosen for digit in digits if low <= (number := digit * 10.0**ten) <= high]
-        if len(found) <= ticks_max:
-            return found
+        numbers = [number for ten in chosen for digit in digits if low <= (number := digit * 10.0**ten) <= high]
+        if len(numbers) <= ticks_max:
+            return numbers
     return []
 
 
 def logarithmic(axis: Axis, low: float, high: float, ticks_max: int = 5) -> None:
-    """Round numbers on a logarithmic axis from low to high."""
+    """Make an axis logarithmic from low to high, with round numbers."""
     ticks = round_numbers(low, high, ticks_max)
     axis.set_major_locator(FixedLocator(ticks if len(ticks) > 1 else [low, high]))
     _plain(axis)
 
 
 def straight(axis: Axis, ticks_max: int = 4) -> None:
-    """Few round numbers on a straight axis."""
+    """Put a few round numbers on a linear axis."""
     axis.set_major_locator(MaxNLocator(nbins=ticks_max, steps=[1, 2, 2.5, 5, 10]))
     _plain(axis)
 
@@ -83,12 +83,12 @@ def _plain(axis: Axis) -> None:
 
 
 def on_axis(value: float, _: int = 0) -> str:
-    """A number as Matplotlib asks for it, with its place."""
+    """A number as text, with the arguments of a Matplotlib formatter."""
     return short(value) if value >= 0.0 else f"−{short(-value)}"
 
 
 def budget_axis(axes: Axes, budgets: Sequence[float], ticks_max: int) -> None:
-    """The axis of budgets: logarithmic where they are `geometric`, and otherwise from 0."""
+    """Set up the axis of budgets: logarithmic where they are `geometric`, else linear from 0."""
     low, high = min(budgets), max(budgets)
     if geometric(budgets):
         side = (high / low) ** 0.04
@@ -103,7 +103,7 @@ def budget_axis(axes: Axes, budgets: Sequence[float], ticks_max: int) -> None:
 
 
 def value_axis(axes: Axes, values: AnyArray, log: bool, ticks_max: int = 5) -> None:
-    """The axis of regret: of the values that are to be seen, logarithmic or from 0."""
+    """Set up the axis of regret for these values: logarithmic, or linear from 0."""
     seen = values[np.isfinite(values)]
     if log:
         seen = seen[seen > 0.0]

@@ -1,4 +1,4 @@
-"""A figure on a sheet: made apart from pyplot, shown by notebooks, written as PDF, SVG or PNG; panels and legends."""
+"""Figures apart from pyplot that notebooks show and that are written as PDF, SVG or PNG; their panels and legends."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from budgetbandits.figures import svg
 from budgetbandits.figures.style import SAVE_SETTINGS, FigureSpec, SeriesStyle, settings
 
 FORMATS: dict[str, dict[str, str | None]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
-"""With the metadata that would make the same figure another file."""
+"""File formats, each with the metadata that is left out so that the same figure is the same file."""
 DOTS_PER_INCH = 200
-"""Of a PNG, in an inch."""
+"""Resolution of a PNG."""
 
 
 class Series(NamedTuple):
-    """A policy as it is drawn: its place in the study, its name, its look."""
+    """A policy as it is drawn: its number in the study, its name and its style."""
 
     number: int
     name: str
@@ -39,7 +39,7 @@ class Series(NamedTuple):
 
 
 class PaperFigure(Figure):
-    """A Matplotlib figure that pyplot does not know of and a notebook shows all the same."""
+    """A Matplotlib figure that a notebook shows although pyplot does not manage it."""
 
     def __init__(self, spec: FigureSpec, height: float) -> None:
         layout = ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.04, wspace=0.03, hspace=0.04)
@@ -59,14 +59,14 @@ class PaperFigure(Figure):
 
 
 def chosen(figures: Mapping[str, Callable[..., Any]], figure: str, options: Mapping[str, Any]) -> Callable[..., Any]:
-    """The function that draws a figure of this name, if it takes these options."""
+    """The function that draws the figure of this name; an error if it does not take these options."""
     if figure not in figures:
         raise BadParameter(f"unknown figure {figure!r:.40}; choose one of {', '.join(figures)}")
     takes = inspect.signature(figures[figure]).parameters
     for name, value in options.items():
         if name not in takes:
-            known = ", ".join(name for name, of in takes.items() if of.kind is of.KEYWORD_ONLY and name != "ax")
-            raise BadParameter(f"figure {figure!r} does not take {name}; it takes {known}")
+            names = ", ".join(name for name, of in takes.items() if of.kind is of.KEYWORD_ONLY and name != "ax")
+            raise BadParameter(f"figure {figure!r} does not take {name}; it takes {names}")
         if name == "log" and value is not None and not isinstance(value, bool):
             raise BadParameter(f"log is {value!r:.40}; use True, False, or None to have the numbers decide")
     check_axes(options.get("ax"))
@@ -74,14 +74,15 @@ def chosen(figures: Mapping[str, Callable[..., Any]], figure: str, options: Mapp
 
 
 def check_axes(ax: Any) -> None:
+    """Refuse anything but Matplotlib axes."""
     if ax is not None and not isinstance(ax, Axes):
         raise BadParameter(f"ax is {ax!r:.40}; give axes of Matplotlib's, or leave it out")
 
 
 def save(figure: Figure, path: str | Path) -> Path:
-    """Write a figure; its name's ending says as what: .pdf, .svg or .png. The same figure is the same file.
+    """Write a figure as PDF, SVG or PNG, by the ending of its name. The same figure is the same file.
 
-    A PNG says in its description what stands above its panels, for those who cannot see it and for tests of pages.
+    The description of a PNG holds the titles of its panels, for those who cannot see it and for tests of pages.
     """
     path = Path(path)
     metadata = dict(FORMATS[check_format(path)])
@@ -93,12 +94,12 @@ def save(figure: Figure, path: str | Path) -> Path:
 
 
 def titles(figure: Figure) -> list[str]:
-    """What stands above the panels, each on one line."""
+    """The titles of the panels, each on one line."""
     return [text for axes in figure.axes if (text := " ".join(axes.get_title(loc="left").split()))]
 
 
 def check_format(path: Path) -> str:
-    """The ending of a file's name, if a figure can be written as that."""
+    """The ending of a file's name; an error if no figure can be written in that format."""
     kind = path.suffix.lower()
     if kind not in FORMATS:
         raise BadParameter(f"cannot write {path.name!r} as a figure; end its name in {', '.join(FORMATS)}")
@@ -108,7 +109,7 @@ def check_format(path: Path) -> str:
 def panels(
     titles: Sequence[str], spec: FigureSpec, shape: float = 0.72, columns_max: int = 4
 ) -> tuple[PaperFigure, list[Axes]]:
-    """A picture with a panel for each title, as many side by side as there is room for; ``shape``: height by width."""
+    """A figure with a panel for each title, as many side by side as fit; ``shape`` is height divided by width."""
     columns = spec.columns(len(titles), columns_max)
     rows = math.ceil(len(titles) / columns)
     if columns == 1 and rows > 1:
@@ -129,8 +130,10 @@ def line_panels(
     groups: Sequence[str], order: Sequence[Series], spec: FigureSpec, draw: Callable[[Axes, int, str], None],
     words: tuple[str, str], ax: Axes | None,
 ) -> PaperFigure | Axes:  # fmt: skip
-    """A panel for each group, drawn by its axes, place and name, and a legend in this order; ``words`` name the axes.
-    ``ax`` takes a single group, and gets a legend of what is drawn into it here."""
+    """A figure with a panel for each group and a legend in this order; ``words`` name the axes.
+
+    ``draw`` draws a panel by its axes, place and name. ``ax`` takes a single group, and gets a legend of its own.
+    """
     with matplotlib.rc_context(settings(spec)):
         if ax is not None:
             (group,), before = groups, len(ax.lines)
@@ -148,19 +151,19 @@ def line_panels(
 
 
 def name_axes(axes: Sequence[Axes], x_name: str, y_name: str = "") -> None:
-    """Name the axes of panels, each where no other panel stands below or to the left."""
+    """Name the axes of panels: the x-axis where no panel is below, the y-axis where none is to the left."""
     cells = [panel.get_subplotspec() for panel in axes]
-    for panel, here in zip(axes, cells, strict=True):
-        assert here is not None
-        others = [cell for cell in cells if cell is not None and cell.colspan.start == here.colspan.start]
-        if here.rowspan.start == max(cell.rowspan.start for cell in others):
+    for panel, cell_of_panel in zip(axes, cells, strict=True):
+        assert cell_of_panel is not None
+        others = [cell for cell in cells if cell is not None and cell.colspan.start == cell_of_panel.colspan.start]
+        if cell_of_panel.rowspan.start == max(cell.rowspan.start for cell in others):
             panel.set_xlabel(x_name)
-        if here.colspan.start == 0:
+        if cell_of_panel.colspan.start == 0:
             panel.set_ylabel(y_name)
 
 
 def shortened(names: Sequence[str], inches: float, spec: FigureSpec) -> list[str]:
-    """Names of at most about this many inches: long ones lose their middle, and all stay different.
+    """The names in at most about this many inches: long ones lose their middle, and all stay different.
 
     >>> from budgetbandits.figures.style import figure_spec
     >>> shortened(["BTS", "a-policy-with-a-long-name width=0.25"], 1.2, figure_spec("paper"))
@@ -185,7 +188,7 @@ def shortened(names: Sequence[str], inches: float, spec: FigureSpec) -> list[str
 
 
 def key(series: Series, spec: FigureSpec, line: bool = True) -> Line2D:
-    """What stands for a policy in a legend."""
+    """The key of a policy in a legend."""
     style = series.style
     stroke: Any = style.line if line else "none"
     return Line2D([], [], color=spec.colour(style), linestyle=stroke, marker=style.marker, label=series.name)
@@ -194,46 +197,46 @@ def key(series: Series, spec: FigureSpec, line: bool = True) -> Line2D:
 def legend(
     figure: PaperFigure, series: Sequence[Series], spec: FigureSpec, at_side: bool = False, line: bool = True
 ) -> None:
-    """The names of the policies, in this order: next to a single wide panel, or below in as many columns as fit."""
+    """Add a legend of the policies in this order: next to a single wide panel, or below in as many columns as fit."""
     if not spec.legend:
         return
     at_side = at_side and not spec.narrow
-    names = shortened([each.name for each in series], 0.35 * spec.width if at_side else spec.width - 0.6, spec)
-    keys = [key(each._replace(name=name), spec, line) for each, name in zip(series, names, strict=True)]
+    names = shortened([policy.name for policy in series], 0.35 * spec.width if at_side else spec.width - 0.6, spec)
+    keys = [key(policy._replace(name=name), spec, line) for policy, name in zip(series, names, strict=True)]
     length = 3.4 if line else 1.2  # of a key, in letters: long enough to tell line styles apart
     if at_side:
-        made = figure.legend(handles=keys, loc="outside right upper", handlelength=length, labelspacing=0.6)
+        legend_box = figure.legend(handles=keys, loc="outside right upper", handlelength=length, labelspacing=0.6)
     else:
-        made = _fitting(figure, keys, spec, length)
-        grow(figure, made)
-    for each, handle, text in zip(series, made.legend_handles, made.get_texts(), strict=True):
+        legend_box = _fitting(figure, keys, spec, length)
+        grow(figure, legend_box)
+    for policy, handle, text in zip(series, legend_box.legend_handles, legend_box.get_texts(), strict=True):
         assert handle is not None
-        svg.tag(handle, "legend", each.number)
-        svg.tag(text, "legend", each.number, part=1)
+        svg.tag(handle, "legend", policy.number)
+        svg.tag(text, "legend", policy.number, part=1)
 
 
 def _fitting(figure: PaperFigure, keys: Sequence[Line2D], spec: FigureSpec, length: float) -> Legend:
-    """A legend of as many columns as its names leave room for."""
+    """A legend with as many columns as fit."""
     for columns in range(min(len(keys), 6), 0, -1):
-        made = figure.legend(
+        legend_box = figure.legend(
             handles=keys, loc="outside lower center", ncols=columns, handlelength=length, columnspacing=1.4,
             labelspacing=0.4, borderaxespad=0.2,
         )  # fmt: skip
-        width = figure.size_of(made)[0]
+        width = figure.size_of(legend_box)[0]
         if columns == 1 or width <= 0.98 * spec.width:
             break
-        made.remove()
-    return made
+        legend_box.remove()
+    return legend_box
 
 
-def grow(figure: PaperFigure, made: Legend) -> None:
-    """Make the picture higher by its legend, so that the panels keep their height."""
+def grow(figure: PaperFigure, legend_box: Legend) -> None:
+    """Make the figure higher by its legend, so that the panels keep their height."""
     width, height = figure.get_size_inches()
-    figure.set_size_inches(width, height + figure.size_of(made)[1])
+    figure.set_size_inches(width, height + figure.size_of(legend_box)[1])
 
 
 def finish(figure: PaperFigure) -> PaperFigure:
-    """Lay the picture out while its settings hold: what Matplotlib makes later would have those of its user."""
+    """Lay the figure out while its settings hold: artists that Matplotlib makes later have its user's settings."""
     engine = figure.get_layout_engine()
     assert engine is not None
     for _ in range(
@@ -244,7 +247,7 @@ def finish(figure: PaperFigure) -> PaperFigure:
 
 
 def note(axes: Axes, row: float, text: str, spec: FigureSpec) -> Text:
-    """Words to the right of a row."""
+    """Write text to the right of a row."""
     return axes.annotate(
         text, (1.0, row), xycoords=("axes fraction", "data"), xytext=(4, 0), textcoords="offset points",
         va="center", ha="left", color=spec.colours["ink2"], annotation_clip=False,

@@ -1,4 +1,4 @@
-"""What is believed of each arm: densities of its mean reward, its mean cost and their ratio."""
+"""The posteriors of arms as figures: densities of the mean reward, the mean cost and their ratio."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from budgetbandits.numerics.posteriors import ArmPosterior, MeanPosterior, Ratio
 from budgetbandits.web.assets import SERIES
 
 DENSITY_POINTS = 160
-"""Points of a density."""
+"""Number of points of a density."""
 LEVELS = np.array([5e-4, 0.025, 0.5, 0.975, 1.0 - 5e-4])
-"""Where a density begins, the end of the middle 95 %, the median, the other end, and where a density ends."""
+"""Levels of the ends of a density (the first and the last), of its middle 95 %, and of its median."""
 RATIO_LEVEL_MAX = 0.995
-"""Where the density of a ratio ends: its tail is long."""
+"""Level at which the density of a ratio ends, since its tail is long."""
 ARMS_SHOWN_MAX = 20
-"""Arms in one figure."""
+"""Most arms in one figure."""
 RATIO_AXIS_MAX = 2.5
-"""The axis of ratios ends at this many times the best median."""
+"""End of the axis of ratios, as a multiple of the best median."""
 
 
 @dataclass(frozen=True)
 class Density:
-    """A density at points, its median and the ends of the middle 95 %."""
+    """A density at some points, with its median and the ends of the middle 95 %."""
 
     x: Array
     y: Array
@@ -40,7 +40,7 @@ class Density:
 
 
 def density(law: MeanPosterior | RatioPosterior, scale: float = 1.0) -> Density:
-    """Of a law times a scale.
+    """The density of a posterior times a scale.
 
     >>> from budgetbandits.numerics.posteriors import BetaPosterior
     >>> round(density(BetaPosterior(1.0, 1.0)).median, 3), round(density(BetaPosterior(1.0, 1.0), 2.0).high, 3)
@@ -54,21 +54,24 @@ def density(law: MeanPosterior | RatioPosterior, scale: float = 1.0) -> Density:
         edges = np.linspace(least, most, DENSITY_POINTS + 1)
     heights = np.diff(law.cdf(edges)) / np.diff(edges)
     middles = (edges[1:] + edges[:-1]) / 2.0
-    return Density(middles * scale, heights / scale, *(float(each * scale) for each in (median, low, high)))
+    return Density(middles * scale, heights / scale, *(float(level * scale) for level in (median, low, high)))
 
 
 def densities(
     posteriors: Mapping[str, ArmPosterior], reward_max: float, costs_max: Sequence[float], spec: FigureSpec
 ) -> PaperFigure:
-    """Three panels, a row for each arm in its order: reward, cost, and reward by cost; every density is as high as its
-    row. A stroke is the middle 95 %, an arrow says that it goes on, a dot is the median, a dotted line the best one."""
+    """A figure of the densities of reward, cost and reward by cost: three panels with a row for each arm.
+
+    Every density is as high as its row. A stroke marks the middle 95 %, an arrow that it goes on, a dot the median, and
+    a dotted line the best median.
+    """
     titles = ("mean reward", "mean cost", "reward by cost")
     columns = (
-        [density(each.reward, reward_max) for each in posteriors.values()],
-        [density(each.cost, largest) for each, largest in zip(posteriors.values(), costs_max, strict=True)],
+        [density(posterior.reward, reward_max) for posterior in posteriors.values()],
+        [density(posterior.cost, largest) for posterior, largest in zip(posteriors.values(), costs_max, strict=True)],
         [
-            density(each.ratio, reward_max / largest)
-            for each, largest in zip(posteriors.values(), costs_max, strict=True)
+            density(posterior.ratio, reward_max / largest)
+            for posterior, largest in zip(posteriors.values(), costs_max, strict=True)
         ],
     )
     with matplotlib.rc_context(settings(spec)):
@@ -77,11 +80,11 @@ def densities(
         figure.set_size_inches(spec.width, rows * (0.38 * len(posteriors) * spec.font / 8.6 + 0.6))
         for place, column in enumerate(columns):
             _ridges(axes[place], list(posteriors), column, spec, named=rows == 3 or place == 0)
-        best = max(each.median for each in columns[2])
+        best = max(row.median for row in columns[2])
         # an arm that was hardly pulled may have almost any ratio: the axis ends where the others are still to be seen
         end = min(axes[2].get_xlim()[1], RATIO_AXIS_MAX * best)
         axes[2].set_xlim(0.0 if end < axes[2].get_xlim()[1] else None, end)
-        beyond = [row for row, each in enumerate(columns[2]) if each.high > end]
+        beyond = [row for row, row_density in enumerate(columns[2]) if row_density.high > end]
         grey = spec.colours["ink3"]
         if beyond:  # Matplotlib makes no room for a line without points that is not clipped
             axes[2].plot([end] * len(beyond), beyond, linestyle="none", marker=">", color=grey, clip_on=False)

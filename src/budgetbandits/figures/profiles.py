@@ -19,16 +19,17 @@ from budgetbandits.formatting.numbers import number
 from budgetbandits.numerics.arrays import AnyArray
 
 FACTOR_MAX = 20.0
-"""The largest factor that a profile shows."""
+"""Largest factor that a profile shows."""
 FACTORS = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
+"""Factors at which the lines of a profile have markers."""
 SHARES = (5.0, 25.0, 50.0, 75.0, 95.0)
-"""Where lines have their markers."""
+"""Shares of problems, in %, at which the lines of sorted values have markers."""
 
 
 def factors(values: AnyArray) -> AnyArray:
-    """How many times the best policy's value each policy has, problems × policies; less is better.
+    """The value of each policy divided by the best policy's, as problems × policies; less is better.
 
-    Where the best is 0 or less there is no factor: 1 for the best, and beyond any factor for others.
+    Where the best value is 0 or less, it is 1 for the best policies and infinite for others.
 
     >>> factors(np.array([[2.0, 3.0], [0.0, 1.0]]))
     array([[1. , 1.5],
@@ -52,7 +53,7 @@ def profile(
     quantity: str = "regret",
     ax: Axes | None = None,
 ) -> PaperFigure | Axes:
-    """A panel for each group of problems; values are problems × policies, and less is better."""
+    """A figure of performance profiles, a panel for each group; values are problems × policies, less is better."""
     times = {group: factors(values) for group, values in groups.items()}
     every = np.concatenate(list(times.values()))
     # as far as the policies' worst tenths, unless that is too far
@@ -62,14 +63,14 @@ def profile(
     marks = np.array([factor for factor in FACTORS if factor <= furthest])
 
     def draw(axes: Axes, panel: int, group: str) -> None:
-        for place, each in enumerate(series):
+        for place, policy in enumerate(series):
             of = times[group][:, place]
             shares = within(of, marks)
-            said = [
-                f"{each.name}: within {factor:g} times the best on {share:.0f} %"
+            labels = [
+                f"{policy.name}: within {factor:g} times the best on {share:.0f} %"
                 for factor, share in zip(marks, shares, strict=True)
             ]
-            _line(axes, panel, each, spec, (grid, within(of, grid)), (marks, shares), said)
+            _line(axes, panel, policy, spec, (grid, within(of, grid)), (marks, shares), labels)
         axes.set_xscale("log")
         axes.set(xlim=(1.0, furthest), ylim=(0, 100))
         scales.logarithmic(axes.xaxis, 1.0, furthest, 6)
@@ -87,7 +88,7 @@ def quantiles(
     quantity: str = "regret",
     ax: Axes | None = None,
 ) -> PaperFigure | Axes:
-    """A panel for each group: the values of each policy sorted over its problems, problems × policies.
+    """A figure of the sorted values of each policy, a panel for each group; values are problems × policies.
 
     On a logarithmic axis lines begin at the smallest of the marked values above 0.
     """
@@ -102,10 +103,10 @@ def quantiles(
         if log:
             values = np.where(values >= at[seen].min(), values, np.nan)
         scales.value_axis(axes, values.ravel(), log)
-        for place, each in enumerate(series):
+        for place, policy in enumerate(series):
             dots = marks[seen[:, place]], at[seen[:, place], place]
-            said = [f"{each.name}: {number(value)} at {share:g} %" for share, value in zip(*dots, strict=True)]
-            _line(axes, panel, each, spec, (shares, values[:, place]), dots, said)
+            labels = [f"{policy.name}: {number(value)} at {share:g} %" for share, value in zip(*dots, strict=True)]
+            _line(axes, panel, policy, spec, (shares, values[:, place]), dots, labels)
         axes.set_xlim(0, 100)
         scales.straight(axes.xaxis, 4)
 
@@ -121,9 +122,9 @@ def _by_merit(series: Sequence[Series], merit: AnyArray) -> list[Series]:
 
 def _line(
     axes: Axes, panel: int, series: Series, spec: FigureSpec, line: tuple[AnyArray, AnyArray],
-    marks: tuple[AnyArray, AnyArray], said: Sequence[str],
+    marks: tuple[AnyArray, AnyArray], labels: Sequence[str],
 ) -> None:  # fmt: skip
-    """A line without markers, and markers at round places of it."""
+    """Draw a line without markers, and markers at its round places."""
     colour, order = spec.colour(series.style), 40 - series.number
     (drawn,) = axes.plot(
         *line, color=colour, linestyle=series.style.line, label=series.name, zorder=order, clip_on=False
@@ -138,5 +139,5 @@ def _line(
         zorder=order,
         clip_on=False,
     )
-    points = [svg.Point(x, y, None, None, text) for x, y, text in zip(*marks, said, strict=True)]
+    points = [svg.Point(x, y, None, None, text) for x, y, text in zip(*marks, labels, strict=True)]
     svg.tag(dots, "line", series.number, panel, 1, points)

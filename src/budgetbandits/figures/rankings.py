@@ -1,4 +1,4 @@
-"""A row for each policy: dots with intervals at one budget, and on which share of problems each is the best."""
+"""Figures with a row for each policy: means with intervals at one budget, wins over problems, and pulls of arms."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from budgetbandits.formatting.numbers import count, number
 from budgetbandits.numerics.arrays import AnyArray
 
 ROW_INCHES = 0.2
-"""Inches of a row at 8.6 points."""
+"""Height of a row for text of 8.6 points."""
 
 
 class MeanInterval(NamedTuple):
-    """A mean and its interval; what is not known is not finite."""
+    """A mean and its interval; unknown numbers are not finite."""
 
     mean: float
     low: float
@@ -31,7 +31,8 @@ class MeanInterval(NamedTuple):
 
 
 class Wins(NamedTuple):
-    """Problems on which a policy is surely the best, the best but not surely, and not surely worse than the best."""
+    """The numbers of problems on which a policy is significantly the best, the best but not significantly so, and not
+    significantly worse than the best."""
 
     surely: int
     unsurely: int
@@ -45,8 +46,11 @@ def dots(
     quantity: str = "regret",
     ax: Axes | None = None,
 ) -> PaperFigure | Axes:
-    """A panel for each group, the lowest mean on top; estimates in the order of the series. ``ax`` takes one group."""
-    log = scales.apart([np.array([each.mean for each in estimates]) for estimates in groups.values()])
+    """A figure of means, a panel for each group with the lowest mean on top. ``ax`` takes a single group.
+
+    Estimates are in the order of the series.
+    """
+    log = scales.apart([np.array([estimate.mean for estimate in estimates]) for estimates in groups.values()])
     with matplotlib.rc_context(settings(spec)):
         if ax is not None:
             ((_, estimates),) = groups.items()
@@ -74,8 +78,8 @@ def _dots(
 ) -> None:
     order = sorted(range(len(series)), key=lambda place: (math.isnan(estimates[place].mean), estimates[place].mean))
     _names(axes, [series[place] for place in order], panel, spec)
-    means = np.array([each.mean for each in estimates])
-    tops = np.minimum([each.high for each in estimates], 2.0 * np.nanmax(means))
+    means = np.array([estimate.mean for estimate in estimates])
+    tops = np.minimum([estimate.high for estimate in estimates], 2.0 * np.nanmax(means))
     low, high = scales.limits([*means, *tops])
     if log:
         low, high = min(low, np.nanmin(means)) / 1.3, high * 1.3
@@ -86,46 +90,51 @@ def _dots(
         scales.straight(axes.xaxis, 4)
     axes.set_xlim(low, high)
     for row, place in enumerate(order):
-        each, one = estimates[place], series[place]
-        if math.isnan(each.mean):
+        estimate, one = estimates[place], series[place]
+        if math.isnan(estimate.mean):
             continue
-        colour, known = spec.colour(one.style), math.isfinite(each.low) and math.isfinite(each.high)
-        if known:
-            (band,) = axes.plot([max(each.low, low), each.high], [row, row], color=colour, linewidth=1.6, alpha=0.55)
+        colour, has_interval = spec.colour(one.style), math.isfinite(estimate.low) and math.isfinite(estimate.high)
+        if has_interval:
+            (band,) = axes.plot(
+                [max(estimate.low, low), estimate.high], [row, row], color=colour, linewidth=1.6, alpha=0.55
+            )
             svg.tag(band, "band", one.number, panel)
-        said = number(each.mean) + (f" [{number(each.low)}, {number(each.high)}]" if known else "")
-        low_end, high_end = (each.low, each.high) if known else (None, None)
-        point = svg.Point(each.mean, row, low_end, high_end, f"{one.name}: {said}")
-        (dot,) = axes.plot([each.mean], [row], color=colour, marker=one.style.marker, linestyle="none", markersize=4.5)
+        text = number(estimate.mean) + (f" [{number(estimate.low)}, {number(estimate.high)}]" if has_interval else "")
+        low_end, high_end = (estimate.low, estimate.high) if has_interval else (None, None)
+        point = svg.Point(estimate.mean, row, low_end, high_end, f"{one.name}: {text}")
+        (dot,) = axes.plot(
+            [estimate.mean], [row], color=colour, marker=one.style.marker, linestyle="none", markersize=4.5
+        )
         svg.tag(dot, "line", one.number, panel, points=[point])
-        svg.tag(note(axes, row, said, spec), "name", one.number, panel, 1)
+        svg.tag(note(axes, row, text, spec), "name", one.number, panel, 1)
 
 
 def _names(axes: Axes, series: Sequence[Series], panel: int, spec: FigureSpec) -> None:
-    """Policies from top to bottom, with a hairline for each."""
+    """Write the names of the policies from top to bottom, with a hairline for each."""
     cell = axes.get_subplotspec()
     room = 0.4 * spec.width / (1 if cell is None else cell.get_gridspec().ncols)
-    axes.set_yticks(range(len(series)), shortened([each.name for each in series], room, spec))
+    axes.set_yticks(range(len(series)), shortened([policy.name for policy in series], room, spec))
     axes.set_ylim(len(series) - 0.5, -0.5)
-    for each, text in zip(series, axes.get_yticklabels(), strict=True):
-        svg.tag(text, "name", each.number, panel)
+    for policy, text in zip(series, axes.get_yticklabels(), strict=True):
+        svg.tag(text, "name", policy.number, panel)
 
 
+# opacity of each kind of win, and its name in the legend
 SHADES = ((1.0, "surely the best"), (0.5, "the best, not surely"), (0.16, "not surely worse than the best"))
 
 
 def wins(
     groups: Mapping[str, Sequence[Wins]], problems: Mapping[str, int], series: Sequence[Series], spec: FigureSpec
 ) -> PaperFigure:
-    """A panel for each group of problems: on which share of them each policy is the best, most often on top."""
+    """A figure of the share of problems on which each policy is the best: a panel for each group, the best on top."""
     with matplotlib.rc_context(settings(spec)):
         figure, axes = _stack([f"{group}, {count(problems[group], 'problem')}" for group in groups], len(series), spec)
-        furthest = 102.0 * max(sum(each) / problems[group] for group, counts in groups.items() for each in counts)
+        furthest = 102.0 * max(sum(wins) / problems[group] for group, counts in groups.items() for wins in counts)
         for place, (group, counts) in enumerate(groups.items()):
             _wins(axes[place], place, counts, problems[group], series, spec)
             axes[place].set_xlim(0, furthest)
         name_axes(axes, "% of the problems")
-        keys = [Patch(facecolor=spec.colours["ink2"], alpha=alpha, label=said) for alpha, said in SHADES]
+        keys = [Patch(facecolor=spec.colours["ink2"], alpha=alpha, label=label) for alpha, label in SHADES]
         columns = 1 if spec.narrow else len(keys)
         grow(figure, figure.legend(handles=keys, loc="outside lower center", ncols=columns, handlelength=1.2))
         return finish(figure)
@@ -153,9 +162,9 @@ def _wins(
 def pulls(
     groups: Mapping[str, AnyArray], ratios: Mapping[str, AnyArray], series: Sequence[Series], spec: FigureSpec
 ) -> PaperFigure:
-    """A panel for each problem, a row for each policy: the share of the pulls that each arm got, policies × arms.
+    """A figure of the share of pulls of each arm, a panel for each problem; shares are policies × arms.
 
-    The best arm comes first and has the full colour; the others follow by their ratios and are the paler the worse.
+    The best arm comes first, in full colour; the others follow by ratio, and worse arms are paler.
     """
     with matplotlib.rc_context(settings(spec)):
         figure, axes = _stack(list(groups), len(series), spec)

@@ -19,7 +19,7 @@ from budgetbandits.numerics.arrays import AnyArray
 
 @dataclass(frozen=True)
 class Curve:
-    """A policy's means at its budgets, the interval of each mean, and the standard deviation of the runs."""
+    """The curve of a policy: its mean at each budget, the interval of the mean, and the standard deviation of runs."""
 
     budgets: AnyArray
     mean: AnyArray
@@ -30,8 +30,13 @@ class Curve:
 
 @dataclass(frozen=True)
 class RegretOptions:
-    """What is wanted of the figure: bars of the standard deviation instead of bands; a logarithmic axis of values, or
-    not, whatever the numbers are; what the values are; the lower bound's slope for panels by title."""
+    """Options of a figure of regret.
+
+    deviations  bars of the standard deviation instead of bands of the mean's interval
+    log         whether the axis of values is logarithmic; None to decide by the values
+    quantity    name of the values
+    slopes      slope of the lower bound for panels by title
+    """
 
     deviations: bool = False
     log: bool | None = None
@@ -46,7 +51,7 @@ def regret(
     options: RegretOptions | None = None,
     ax: Axes | None = None,
 ) -> PaperFigure | Axes:
-    """A panel for each group, the curves in the order of the series.
+    """A figure of curves against budget, a panel for each group; curves are in the order of the series.
 
     Axes are logarithmic where budgets are `axes.geometric` or policies are `axes.apart` in some panel. ``ax`` takes a
     single group.
@@ -63,7 +68,7 @@ def regret(
 
 
 def apart(groups: Iterable[Sequence[Curve]]) -> bool:
-    """Whether at some budget of some panel the policies' means are `axes.apart`."""
+    """Whether the policies' means are `axes.apart` at some budget of some panel."""
     columns = [
         np.array([curve.mean[curve.budgets == budget][0] for curve in curves if budget in curve.budgets])
         for curves in groups
@@ -73,8 +78,8 @@ def apart(groups: Iterable[Sequence[Curve]]) -> bool:
 
 
 def by_final_value(groups: Sequence[Sequence[Curve]], series: Sequence[Series]) -> list[Series]:
-    """The series by their values at the end, the lowest first: by the mean of their ranks in the panels. Curves without
-    a value come last."""
+    """The series by their mean rank at the last budget over the panels, the lowest first; curves without a value come
+    last."""
     final = np.array([[curve.mean[-1] if curve.mean.size else np.inf for curve in curves] for curves in groups])
     ranks = final.argsort(axis=1).argsort(axis=1).mean(axis=0)
     return [series[place] for place in np.argsort(ranks, kind="stable")]
@@ -97,8 +102,8 @@ def _panel(
     scales.value_axis(axes, np.concatenate([means, tops]), log)
     width = spec.width / spec.columns(1 if axes.get_subplotspec() is None else _in_row(axes))
     scales.budget_axis(axes, budgets.tolist(), ticks_max=max(3, int(width / 0.7)))
-    for place, (curve, each) in enumerate(zip(curves, series, strict=True)):
-        _curve(axes, panel, curve, each, spec, options, (place + 0.5) / len(series) - 0.5)
+    for place, (curve, policy) in enumerate(zip(curves, series, strict=True)):
+        _curve(axes, panel, curve, policy, spec, options, (place + 0.5) / len(series) - 0.5)
 
 
 def _in_row(axes: Axes) -> int:
@@ -139,14 +144,14 @@ def _points(name: str, curve: Curve, seen: AnyArray) -> list[svg.Point]:
     for x, y, low, high in zip(
         *(part[seen].tolist() for part in (curve.budgets, curve.mean, curve.low, curve.high)), strict=True
     ):
-        known = math.isfinite(low) and math.isfinite(high)
-        text = f"{name}, budget {short(x)}: {number(y)}" + (f" [{number(low)}, {number(high)}]" if known else "")
-        points.append(svg.Point(x, y, low if known else None, high if known else None, text))
+        has_interval = math.isfinite(low) and math.isfinite(high)
+        text = f"{name}, budget {short(x)}: {number(y)}" + (f" [{number(low)}, {number(high)}]" if has_interval else "")
+        points.append(svg.Point(x, y, low if has_interval else None, high if has_interval else None, text))
     return points
 
 
 def _aside(axes: Axes, x: AnyArray, side: float) -> AnyArray:
-    """A little to the side of each other, or the bars would hide one another; the sides go from -½ to ½."""
+    """The x of a curve moved a little to its side, from −½ to ½, so that bars do not hide one another."""
     if axes.get_xscale() == "log":
         return np.asarray(x * 1.2**side)
     low, high = axes.get_xlim()
@@ -154,7 +159,8 @@ def _aside(axes: Axes, x: AnyArray, side: float) -> AnyArray:
 
 
 def _slope(axes: Axes, curves: Sequence[Curve], options: RegretOptions, title: str, spec: FigureSpec) -> None:
-    """A triangle whose long side rises as slowly as the lower bound lets any good policy's regret, in the long run.
+    """Draw a triangle whose long side rises as slowly as the lower bound allows any good policy's regret to, in the
+    long run.
 
     It stands on the lowest curve, from the middle budget to the last; where the axes are not ln B and regret, its long
     side is bent as they bend it.

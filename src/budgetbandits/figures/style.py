@@ -1,4 +1,4 @@
-"""What figures look like: colours, lines and markers of policies, sizes for each width, Matplotlib's settings.
+"""The style of figures: colours, lines and markers of policies, sizes for each width, Matplotlib's settings.
 
 Policies differ in colour, line style and marker at once. Six colours and five line styles are taken in
 step, so that thirty policies in a row all differ in the pair and neighbours in both; eleven markers in the same step
@@ -16,19 +16,21 @@ from typing import Any
 from budgetbandits.errors import BadParameter
 from budgetbandits.web.assets import DARK, LIGHT, SERIES
 
+# line styles and markers, taken in step with the colours
 LINES: tuple[Any, ...] = ("-", (0, (5.0, 1.6)), (0, (1.2, 1.1)), (0, (6.0, 1.5, 1.2, 1.5)), (0, (2.6, 1.2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", "*", ">")
 
 WIDTHS = {"paper": 3.3, "page": 10.0, "phone": 380 / 96}
-"""In inches: a column of a two-column paper; a page of text at 96 pixels an inch; a phone of 412 pixels without its
-margins."""
+"""Widths of figures in inches: a column of a two-column paper; a page of text at 96 pixels an inch; a phone of 412
+pixels without its margins."""
 
 WIDTH_MIN = 2.0
+"""Smallest width of a figure in inches."""
 
 
 @dataclass(frozen=True)
 class SeriesStyle:
-    """How a policy is drawn; ``series`` names its colour."""
+    """The style of a policy: the name of its colour (``series``), its line and its marker."""
 
     series: str
     line: Any
@@ -37,8 +39,8 @@ class SeriesStyle:
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """What a figure is drawn on: its width in inches, the size of its text in points, the colours; without a legend
-    where what it stands on has one."""
+    """The sheet of a figure: its width in inches, the size of its text in points, its colours, and whether it has a
+    legend of its own."""
 
     width: float
     font: float
@@ -47,11 +49,11 @@ class FigureSpec:
 
     @property
     def narrow(self) -> bool:
-        """Whether two panels side by side would have no room."""
+        """Whether two panels do not fit side by side."""
         return self.width < 5.0
 
     def columns(self, panels: int, columns_max: int = 4) -> int:
-        """How many panels stand side by side: each at least 2.2 inches wide, and rows as even as can be."""
+        """The number of panels side by side: each at least 2.2 inches wide, with rows of about equal length."""
         fit = max(1, min(panels, columns_max, int(self.width / (2.2 * self.font / 7.5))))
         return math.ceil(panels / math.ceil(panels / fit))
 
@@ -61,7 +63,7 @@ class FigureSpec:
 
 
 def figure_spec(width: str | float = "page", dark: bool = False) -> FigureSpec:
-    """A sheet of a width by name, or in inches.
+    """The sheet with a width by name, or in inches.
 
     >>> figure_spec("paper").width, figure_spec("paper").font, figure_spec(7).font
     (3.3, 7.5, 8.6)
@@ -81,12 +83,12 @@ def figure_spec(width: str | float = "page", dark: bool = False) -> FigureSpec:
 
 
 def series_style(place: int) -> SeriesStyle:
-    """The look of a place; neighbours differ in everything."""
+    """The style of a place; neighbours differ in colour, line and marker."""
     return SeriesStyle(SERIES[place % len(SERIES)], LINES[place % len(LINES)], MARKERS[place % len(MARKERS)])
 
 
 def series_styles(policies: Sequence[str], fixed: Sequence[str] = ()) -> list[SeriesStyle]:
-    """A look for each policy, in their order.
+    """The styles of these policies, in order.
 
     Those in ``fixed`` have the places of that list in every study. The others take the first place that is free,
     differs in colour and line style from the policy before and, if that is a fixed one, the policy after, and has a
@@ -108,8 +110,7 @@ def series_styles(policies: Sequence[str], fixed: Sequence[str] = ()) -> list[Se
 
 
 def _first_free(taken: set[int], neighbours: Sequence[int], used: set[int]) -> int:
-    """The first place that is free, unlike its neighbours and of a colour that is not used; with five line styles there
-    always is one."""
+    """The first free place that is unlike its neighbours and has an unused colour; five line styles leave one."""
     avoided = used if len(used) < len(SERIES) else set()
     place = 0
     while place in taken or place % len(SERIES) in avoided or any(_alike(place, other) for other in neighbours):

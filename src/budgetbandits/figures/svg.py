@@ -35,11 +35,14 @@ from budgetbandits.figures.style import SAVE_SETTINGS
 from budgetbandits.web.assets import DARK, LIGHT
 
 PIXELS_PER_INCH = 96
+"""Size of a figure on a page."""
+
 ROLES = ("line", "band", "bars", "fill", "legend", "name")
+"""Roles of the artists of a policy."""
 
 
 class Point(NamedTuple):
-    """What a reader asks a point for: its numbers and a sentence. An interval that is not there is None."""
+    """A point of a line: its numbers and a sentence about it. The ends of a missing interval are None."""
 
     x: float
     y: float
@@ -51,7 +54,7 @@ class Point(NamedTuple):
 def tag(
     artist: Artist, role: str, policy: int, panel: int | None = None, part: int = 0, points: Sequence[Point] = ()
 ) -> None:
-    """Say which policy an artist belongs to and as what; ``points`` belong to its markers, in their order.
+    """Mark an artist with its policy and its role; ``points`` describe its markers, in order.
 
     ``part`` tells artists of the same policy, role and panel apart.
     """
@@ -63,7 +66,7 @@ def tag(
 
 
 def to_svg(figure: Figure, prefix: str = "figure", label: str = "") -> str:
-    """The figure as one ``<svg>`` element to put into a page; ``label`` says to those who cannot see it what it is."""
+    """The figure as one ``<svg>`` element of a page; ``label`` describes it for those who cannot see it."""
     written = io.StringIO()
     with matplotlib.rc_context(SAVE_SETTINGS):
         figure.savefig(written, format="svg", metadata={"Date": None})
@@ -97,15 +100,16 @@ def _is_tagged(artist: Artist) -> bool:
     return "_points" in artist.__dict__
 
 
+# the id that `tag` gives to an artist
 GID = re.compile(rf"(?:panel-(\d+)-)?policy-(\d+)-({'|'.join(ROLES)})(?:-\d+)?$")
 
 
 def _name(element: ElementTree.Element, points: dict[str, Sequence[Point]]) -> None:
-    """Classes and data of a policy's artist and of its points."""
-    found = GID.match(element.get("id", ""))
-    if not found:
+    """Give the artists of policies and their points their classes and data."""
+    match = GID.match(element.get("id", ""))
+    if not match:
         return
-    panel, policy, role = found.groups("")
+    panel, policy, role = match.groups("")
     element.attrib |= {"class": f"policy-{policy} {role}", "data-policy": policy}
     if panel:
         element.set("data-panel", panel)
@@ -125,12 +129,13 @@ def _name(element: ElementTree.Element, points: dict[str, Sequence[Point]]) -> N
         ElementTree.SubElement(use, "title").text = point.text
 
 
+# names of colours by value, and the font family of a text
 TOKENS = {value: name for of in (DARK, LIGHT) for name, value in of.items()}
 FAMILY = re.compile(r"(font-family: |font: [^;']*px )([^;]*)")
 
 
 def _restyle(element: ElementTree.Element, prefix: str) -> None:
-    """Ids with the prefix; colours and the family of text as custom properties."""
+    """Give ids the prefix, and turn colours and the font family into custom properties."""
     for key, value in element.attrib.items():
         if key == "id":
             element.set(key, f"{prefix}-{value}")

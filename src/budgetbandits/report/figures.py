@@ -31,11 +31,16 @@ from budgetbandits.policies import PAPER_POLICIES, label
 from budgetbandits.report.tables import regrets
 
 WIDTHS: dict[str, str | float] = {"wide": 12.0, "narrow": "phone"}
-"""What the page shows one of, by the width of its window; in inches of 96 pixels, or by name."""
+"""Widths of the drawings of a figure, in inches of 96 pixels or by name; the page shows one by its window's width."""
 FORMATS = ("png", "svg", "pdf")
+"""Formats of the files next to the page."""
+
 LOG, LINEAR = "log", "linear"
+"""Scales of a figure."""
+
 
 Draw = Callable[[FigureSpec], Any]
+"""A function that draws a figure on a sheet."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +54,11 @@ class Drawing:
 
 @dataclass(frozen=True)
 class PageFigure:
-    """A figure of the page. ``read`` is what the points at one place share, if they are read together; ``legend`` says
-    whether the page's list of policies belongs to it."""
+    """A figure of the page.
+
+    ``read`` names what the points at one place have in common, if they are read together; ``legend`` says whether the
+    page's list of policies belongs to the figure.
+    """
 
     id: str
     title: str
@@ -61,24 +69,27 @@ class PageFigure:
 
     @property
     def scales(self) -> list[str]:
+        """The scales in which the figure is drawn."""
         return list(dict.fromkeys(drawing.scale for drawing in self.drawings))
 
 
 def names(policies: Sequence[str]) -> list[str]:
+    """The names of policies as pages show them."""
     return [label(policy) for policy in policies]
 
 
 def legend_marks(policies: Sequence[str]) -> list[LegendMark]:
+    """The marks of these policies in the page's legend."""
     return marks(series_styles(policies, PAPER_POLICIES))
 
 
 def of_study(results: Results, folder: Path) -> list[PageFigure]:
-    """Regret against budget, or at a single one; with several problems in a group also how they differ."""
+    """The figures of a study: regret against budget, or at a single one, and the differences between problems."""
     several = len(results.record["problems"]) > len(results.groups)
-    found = [_dots(results, folder) if len(results.budgets) == 1 else _regret(results, folder)]
+    figures = [_dots(results, folder) if len(results.budgets) == 1 else _regret(results, folder)]
     if several and len(results.policies) > 1:
-        found += _over_problems(results, folder)
-    return found
+        figures += _over_problems(results, folder)
+    return figures
 
 
 def _regret(results: Results, folder: Path) -> PageFigure:
@@ -92,7 +103,7 @@ def _dots(results: Results, folder: Path) -> PageFigure:
 
 
 def _intervals(results: Results) -> str:
-    """What bands and lines are, and how many groups are not drawn."""
+    """The caption that explains bands and lines, and counts the groups that are not drawn."""
     alone = len(results.record["problems"]) == len(results.groups)
     over = "the runs" if alone else "the problems of a group, or over the runs where it has one problem"
     left_out = len(results.groups) > plots.PANELS_MAX
@@ -134,8 +145,10 @@ def _over_problems(results: Results, folder: Path) -> list[PageFigure]:
 def over_settings(
     all_problems: AnyArray, settings: Mapping[str, AnyArray], policies: Sequence[str], folder: Path
 ) -> list[PageFigure]:
-    """Of a leaderboard: how far from the best, over the problems of all settings, and the tails, setting by setting;
-    values are problems × policies."""
+    """The figures of a leaderboard: distance from the best over the problems of all settings, and tails by setting.
+
+    Values are problems × policies.
+    """
     series = [
         Series(place, label(policy), style)
         for place, (policy, style) in enumerate(zip(policies, series_styles(policies, PAPER_POLICIES), strict=True))
@@ -163,6 +176,7 @@ def over_settings(
 
 
 def growth(slopes: pl.DataFrame, folder: Path) -> PageFigure:
+    """The figure of the growth of the regret of BTS."""
     page_figure = PageFigure(
         "growth-figure",
         "How fast the regret of BTS grows",
@@ -174,6 +188,7 @@ def growth(slopes: pl.DataFrame, folder: Path) -> PageFigure:
 
 
 def worst(hardest: pl.DataFrame, fitted: Sequence[Growth], folder: Path) -> PageFigure:
+    """The figure of the regret on the hardest problems."""
     page_figure = PageFigure(
         "worst-case",
         "The hardest problem",
@@ -194,8 +209,10 @@ def single_scale(folder: Path, page_figure: PageFigure, draw: Draw, name: str | 
 def two_scales(
     folder: Path, page_figure: PageFigure, results: Results, log: bool | None = None, **options: Any
 ) -> PageFigure:
-    """Regret against budget with a logarithmic and a linear axis; the files have the one that comes first: ``log``, or
-    what suits the numbers. A logarithm needs positive ones."""
+    """A figure of regret against budget with a logarithmic and a linear axis, if the numbers are positive.
+
+    The files have the axis that comes first: ``log``, or the one that suits the numbers.
+    """
     saved = plots.regret(results, figure_spec(WIDTHS["wide"]), log=log, **options)
     assert isinstance(saved, Figure)
     _save(saved, folder, page_figure.id)
@@ -211,7 +228,7 @@ def two_scales(
 
 
 def drawing_of(page_figure: PageFigure, draw: Draw, width: str, scale: str = "") -> Drawing:
-    """The figure drawn for one of `WIDTHS`."""
+    """A figure drawn for one of `WIDTHS`."""
     on = figure_spec(WIDTHS[width])
     return _as_drawing(page_figure, _laid_out(draw(replace(on, legend=not page_figure.legend))), width, scale)
 
@@ -249,14 +266,14 @@ MARKERS = {
     "p": "M15 2l4 2.9-1.5 4.7h-5l-1.5-4.7z",
     "*": "M15 1.4l1.2 3.2 3.4.1-2.7 2.1 1 3.3-2.9-1.9-2.9 1.9 1-3.3-2.7-2.1 3.4-.1z",
 }
-"""Paths around the point (15, 6), by Matplotlib's names of markers."""
+"""Paths of markers around the point (15, 6), by Matplotlib's names."""
 STROKE = 1.75
-"""Width of the line, by which dashes are measured."""
+"""Width of a line, the unit of the lengths of its dashes."""
 
 
 @dataclass(frozen=True)
 class LegendMark:
-    """The name of a colour, the dashes of a line and the path of a marker."""
+    """The mark of a policy in a legend: the name of its colour, the dashes of its line and the path of its marker."""
 
     series: str
     dashes: str
@@ -264,7 +281,7 @@ class LegendMark:
 
 
 def marks(styles: Sequence[SeriesStyle]) -> list[LegendMark]:
-    """The marks of policies that figures draw with these looks."""
+    """The marks of policies with these styles."""
     return [LegendMark(style.series, _dashes(style.line), MARKERS[style.marker]) for style in styles]
 
 
@@ -278,12 +295,12 @@ def place_style(place: int, spec: FigureSpec) -> dict[str, Any]:
 
 
 def legend_below(figure: PaperFigure, panel: Axes, columns: int) -> None:
-    """Below the panels, with the names that one of them has."""
+    """Add a legend below the panels, with the names that one of them has."""
     grow(figure, figure.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncols=columns))
 
 
 def growth_beside_the_bound(slopes: pl.DataFrame, spec: FigureSpec) -> PaperFigure:
-    """A panel for each group: the slope of BTS against ln B by the lower bound's constant, from budget to budget."""
+    """A figure of the slope of BTS against ln B divided by the lower bound's constant, a panel for each group."""
     groups = slopes["group"].unique(maintain_order=True).to_list()
     with matplotlib.rc_context(settings(spec)):
         figure, axes = panels(groups, spec)
@@ -312,7 +329,8 @@ def growth_beside_the_bound(slopes: pl.DataFrame, spec: FigureSpec) -> PaperFigu
 
 
 def worst_regret(hardest: pl.DataFrame, fitted: Sequence[Growth], spec: FigureSpec) -> PaperFigure:
-    """A panel for each policy: the worst regret against budget, a line for each number of arms; hollow at the edge."""
+    """A figure of the worst regret against budget: a panel for each policy, a line for each number of arms. Points at
+    the edge of the search are hollow."""
     titles = [
         f"{label(growth.policy)}\nB to the power {exponent(growth.in_budget)}\n"
         f"K to the power {exponent(growth.in_arms)}"
@@ -345,4 +363,5 @@ def _worst_panel(axis: Axes, rows: pl.DataFrame, growth: Growth, spec: FigureSpe
 
 
 def exponent(fit: Exponent) -> str:
+    """An estimated exponent with its interval, as text."""
     return f"{fit.value:.2f} [{fit.low:.2f}, {fit.high:.2f}]"

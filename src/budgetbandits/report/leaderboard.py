@@ -21,14 +21,14 @@ from budgetbandits.report import figures as drawings
 from budgetbandits.report.page import render
 
 FIXED_POLICIES = ("bts", "omega-ucb")
-"""In every figure, wherever they rank: the paper's policy and the favourite of the literature."""
+"""Policies that every figure shows: the paper's policy and the favourite of the literature."""
 BUDGET_SUFFIXES = {
     "1": "",
     "smallest mean cost": " × min μc",
     "request": " a request",
     "cheap to expensive": " from cheap to expensive",
 }
-"""What stands behind a budget."""
+"""Text after a budget, by its unit."""
 
 
 def write_page(suite: Suite, summary: dict[str, Any], out: Path, quick: bool = False) -> Path:
@@ -41,7 +41,7 @@ def write_page(suite: Suite, summary: dict[str, Any], out: Path, quick: bool = F
 
 
 def content(summary: dict[str, Any], values: Mapping[str, SettingGames], out: Path, quick: bool) -> dict[str, Any]:
-    """Everything the template asks for; draws the figures."""
+    """The values of the page's template; draws the figures."""
     drawn = figure_policies(summary)
     sections = [
         ("winners", "Who wins where"),
@@ -58,7 +58,7 @@ def content(summary: dict[str, Any], values: Mapping[str, SettingGames], out: Pa
         "names": drawings.names(drawn), "marks": drawings.legend_marks(drawn), "order": list(range(len(drawn))),
         "budgets": [], "records": [{"versions": versions()}],
         "figures": figures(summary, values, drawn, out),
-        "columns": [{"name": each["name"], "title": each["title"]} for each in summary["settings"]],
+        "columns": [{"name": setting["name"], "title": setting["title"]} for setting in summary["settings"]],
         "matrix": matrix(summary),
         "settings": summary["settings"],
         "units": BUDGET_SUFFIXES,
@@ -71,7 +71,7 @@ def content(summary: dict[str, Any], values: Mapping[str, SettingGames], out: Pa
 
 
 def figure_policies(summary: dict[str, Any]) -> list[str]:
-    """The policies that figures draw: of those that play in every setting."""
+    """The policies of the figures, among those that play in every setting."""
     everywhere = [row for row in summary["overall"] if row["settings"] == len(summary["settings"])]
     return policies_shown(everywhere, FIXED_POLICIES)
 
@@ -79,12 +79,12 @@ def figure_policies(summary: dict[str, Any]) -> list[str]:
 def figures(
     summary: dict[str, Any], values: Mapping[str, SettingGames], drawn: list[str], out: Path
 ) -> list[drawings.PageFigure]:
-    """None without a setting of several problems, over which there would be something to draw."""
-    titles = {each["name"]: each["title"] for each in summary["settings"]}
+    """The figures over the problems of the settings; none if no setting has several problems."""
+    titles = {setting["name"]: setting["title"] for setting in summary["settings"]}
     several = {
-        titles[name]: each.games[:, [each.policies.index(policy) for policy in drawn]]
-        for name, each in values.items()
-        if each.paired
+        titles[name]: games_of.games[:, [games_of.policies.index(policy) for policy in drawn]]
+        for name, games_of in values.items()
+        if games_of.paired
     }
     if not several or len(drawn) < 2:
         return []
@@ -94,17 +94,17 @@ def figures(
 def facts(summary: dict[str, Any]) -> str:
     """The size of a leaderboard in one line."""
     settings = summary["settings"]
-    games = sum(each["problems"] * each["runs"] * len(each["efforts"]) for each in settings)
-    begun = [each["begun"] for each in settings if each["begun"]]
+    games = sum(setting["problems"] * setting["runs"] * len(setting["efforts"]) for setting in settings)
+    begun = [setting["begun"] for setting in settings if setting["begun"]]
     words = [
         count(len(settings), "setting"), count(len(summary["overall"]), "policy"),
-        count(sum(each["problems"] for each in settings), "problem"), f"{games:,} games",
+        count(sum(setting["problems"] for setting in settings), "problem"), f"{games:,} games",
     ]  # fmt: skip
     return " · ".join([*words, max(begun)] if begun else words)
 
 
 def sentences(summary: dict[str, Any]) -> list[str]:
-    """What was found, in three sentences."""
+    """The results in three sentences."""
     ranked = [row for row in summary["overall"] if row["competes"] and row["comparable"]]
     if not ranked:
         return ["No policy that competes plays in every setting, so there is no order over all of them."]
@@ -133,49 +133,52 @@ def sentences(summary: dict[str, Any]) -> list[str]:
 
 
 def matrix(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """A row for each policy, the best over all settings first: in each setting its mean by that of the best."""
+    """The rows of policies, the best over all settings first: their means divided by the best one, by setting."""
     of = {
-        each["name"]: {row["policy"]: row for row in each["budgets"][-1]["standings"]} for each in summary["settings"]
+        setting["name"]: {row["policy"]: row for row in setting["budgets"][-1]["standings"]}
+        for setting in summary["settings"]
     }
     best = {name: next(row for row in rows.values() if row["best"])["mean"] for name, rows in of.items()}
-    found = []
+    rows_of = []
     for row in summary["overall"]:
         cells: list[dict[str, Any] | None] = []
         for name, rows in of.items():
-            here = rows.get(row["policy"])
-            if here is None:
+            row_of = rows.get(row["policy"])
+            if row_of is None:
                 cells.append(None)
                 continue
-            close = here["best"] or (here["competes"] and not here["apart"])
-            cells.append({"times": here["mean"] / best[name] if best[name] > 0.0 else 1.0, "close": close, "row": here})
-        found.append({**row, "cells": cells})
-    return found
+            close = row_of["best"] or (row_of["competes"] and not row_of["apart"])
+            cells.append(
+                {"times": row_of["mean"] / best[name] if best[name] > 0.0 else 1.0, "close": close, "row": row_of}
+            )
+        rows_of.append({**row, "cells": cells})
+    return rows_of
 
 
 def policies(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """What is known of each policy, in the order of the matrix."""
+    """Facts about the policies, in the order of the matrix."""
     return [{"policy": row["policy"], **summary["policies"][row["policy"]]} for row in summary["overall"]]
 
 
 def efforts(summary: dict[str, Any]) -> dict[str, Any]:
-    """Where the processor's time went: by setting, and how much of it the reference simulator took, for whom."""
+    """The processor time by setting, and the part of it in the reference simulator, by policy."""
     rows: list[dict[str, Any]] = []
     slow: dict[str, float] = {}
     for setting in summary["settings"]:
         taken = setting["efforts"]
-        plain = {policy: each["seconds"] for policy, each in taken.items() if each["engine"] == REFERENCE}
+        plain = {policy: effort["seconds"] for policy, effort in taken.items() if effort["engine"] == REFERENCE}
         for policy, seconds in plain.items():
             slow[policy] = slow.get(policy, 0.0) + seconds
         rows.append(
             {
-                "title": setting["title"], "seconds": sum(each["seconds"] for each in taken.values()),
+                "title": setting["title"], "seconds": sum(effort["seconds"] for effort in taken.values()),
                 "reference": sum(plain.values()), "without": setting["without"],
             }
         )  # fmt: skip
     total = sum(row["seconds"] for row in rows)
     return {
         "rows": rows, "total": total, "reference": sum(slow.values()),
-        "slow": [(policy, seconds) for policy, seconds in sorted(slow.items(), key=lambda each: -each[1])],
+        "slow": [(policy, seconds) for policy, seconds in sorted(slow.items(), key=lambda item: -item[1])],
     }  # fmt: skip
 
 

@@ -18,17 +18,20 @@ from budgetbandits.report.figures import exponent
 from budgetbandits.web import assets
 
 REPORT = "report.html"
+"""File name of a report."""
+
 PACKAGE = "budgetbandits.report"
+"""Package that holds the templates."""
 
 
-def write_report(folder: str | Path, found: Findings | None = None) -> Path:
+def write_report(folder: str | Path, findings: Findings | None = None) -> Path:
     """Write report.html, figures/ and the tables as CSV into a folder that holds a study, or the paper's two.
 
-    ``found`` saves reading the paper's two again.
+    ``findings`` are those of the paper's two studies, if they were read before.
     """
     folder = Path(folder)
     if is_paper(folder):
-        text = render(paper.content(found or load(folder), folder))
+        text = render(paper.content(findings or load(folder), folder))
     else:
         text = page_of(Results.load(folder), folder)
     page = folder / REPORT
@@ -41,30 +44,30 @@ def page_of(results: Results, folder: Path) -> str:
     return render(study.content(results, folder))
 
 
-def _contents(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """(id, name) of the sections that a reader jumps to."""
+def _contents(content: dict[str, Any]) -> list[tuple[str, str]]:
+    """The id and the name of the sections of a page, for its table of contents."""
     sections = [
-        ("claims", "Claims", found["claims"]),
-        ("hardest", "Hardest problem", found["worst"]),
-        ("budgets", "Every budget", len(found["budgets"]) > 1),
+        ("claims", "Claims", content["claims"]),
+        ("hardest", "Hardest problem", content["worst"]),
+        ("budgets", "Every budget", len(content["budgets"]) > 1),
         ("one-budget", "One budget", True),
-        ("winners", "Who wins", found["winners"]),
-        ("growth", "Growth", found["growth"]),
-        ("problems", "Problems", found["problems"]),
+        ("winners", "Who wins", content["winners"]),
+        ("growth", "Growth", content["growth"]),
+        ("problems", "Problems", content["problems"]),
         ("made", "How this was made", True),
     ]
-    return [(id_, name) for id_, name, there in sections if there]
+    return [(id_, name) for id_, name, present in sections if present]
 
 
 def with_way_back(page: str, address: str) -> str:
-    """The page with the name in its bar as a link; a page that has no such bar is left as it is."""
+    """The page with the name in its bar as a link; a page without a bar is returned as it is."""
     before, name, after = page.partition('<span class="brand">')
     inside, end, after = after.partition("</span>")
     return f'{before}<a class="brand" href="{address}">{inside}</a>{after}' if end else before + name + inside + after
 
 
 def render(content: dict[str, Any], template: str = "report.html") -> str:
-    """A page without a network, from one of the templates."""
+    """A self-contained page from one of the templates."""
     filters = {"number": number, "short": short, "exact": exact, "policy": label, "exponent": exponent}
     names = {
         "estimate": estimate, "interval": interval, "open_interval": open_interval,
@@ -90,5 +93,5 @@ def _text(name: str) -> str:
 
 
 def _allowed(script: str) -> str:
-    """The script as a page's policy names it: no other may run, whatever a name smuggles in."""
+    """The hash of a script for the page's policy, by which no other script may run."""
     return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"

@@ -29,10 +29,10 @@ from budgetbandits.report import study, summary, tables
 from budgetbandits.report.figures import PageFigure, legend_below, place_style, single_scale, two_scales
 
 
-def content(found: Findings, folder: Path) -> dict[str, Any]:
-    """Everything the template asks for; writes the figures and tables next to the page."""
-    calibrated, ensemble = found.calibrated, found.ensemble
-    figures = paper_figures(found, folder)  # drawn by other processes meanwhile
+def content(findings: Findings, folder: Path) -> dict[str, Any]:
+    """The values of the page's template; writes the figures and tables next to the page."""
+    calibrated, ensemble = findings.calibrated, findings.ensemble
+    figures = paper_figures(findings, folder)  # drawn by other processes meanwhile
     tables.write_files(calibrated, folder / CALIBRATED)
     tables.write_files(ensemble, folder / ENSEMBLE)
     shown = {
@@ -41,10 +41,10 @@ def content(found: Findings, folder: Path) -> dict[str, Any]:
         f"{count(calibrated.record['runs'], 'run')} · {count(len(ensemble.record['problems']), 'random problem')} at "
         f"{count(ensemble.record['runs'], 'run')} and budgets up to {exact(ensemble.largest())}",
         "warning": None
-        if found.is_full
+        if findings.is_full
         else "This is a quick look, not the reproduction: run 'budgetbandits paper' without --quick or --runs.",
-        "sentences": summary.of_paper(found),
-        "claims": found.claims,
+        "sentences": summary.of_paper(findings),
+        "claims": findings.claims,
         "figures": [],
         "winners": tables.winners(ensemble),
         "exceptions": tables.exceptions(ensemble),
@@ -55,10 +55,9 @@ def content(found: Findings, folder: Path) -> dict[str, Any]:
     return shown | {"figures": list(figures)}
 
 
-def paper_figures(found: Findings, folder: Path) -> Iterable[PageFigure]:
-    """The paper's figures, drawn by the processes of `joblib.parallel_config`, while the caller does other
-    things."""
-    calibrated, ensemble, bounds = found.calibrated, found.ensemble, found.bounds
+def paper_figures(findings: Findings, folder: Path) -> Iterable[PageFigure]:
+    """The paper's figures, drawn by the processes of `joblib.parallel_config` while the caller goes on."""
+    calibrated, ensemble, bounds = findings.calibrated, findings.ensemble, findings.bounds
     drawn: Iterable[PageFigure] = joblib.Parallel(return_as="generator")(
         joblib.delayed(draw)(folder, *arguments, **options)
         for draw, arguments, options in (
@@ -71,7 +70,7 @@ def paper_figures(found: Findings, folder: Path) -> Iterable[PageFigure]:
     return drawn
 
 
-FIGURE_1 = PageFigure(
+FIGURE_1 = PageFigure(  # the paper's own figure
     "figure-1",
     "Regret against budget, as in the paper's figure",
     "Mean pseudo-regret; bars are one standard deviation of it over the runs. The problem of panel (a) was searched "
@@ -79,13 +78,13 @@ FIGURE_1 = PageFigure(
     read="B =",
     legend=True,
 )
-FIGURE_3 = PageFigure(
+FIGURE_3 = PageFigure(  # the proven bounds
     "figure-3",
     "What is proven",
     "The regret of BTS on the same problems, both axes logarithmic. Theorem 1 is evaluated term by term, γ optimised "
     "for each arm; a bound above the dotted line says nothing.",
 )
-FIGURE_4 = PageFigure(
+FIGURE_4 = PageFigure(  # the slope of the lower bound
     "figure-4",
     "The slowest growth there can be",
     "The regret of BTS against ln B. The lower bound is one on the slope alone, in the long run: no policy that is "
@@ -106,7 +105,8 @@ def _figure_2(ensemble: Results) -> PageFigure:
 
 
 def who_wins(ensemble: Results, spec: FigureSpec) -> PaperFigure:
-    """A point for each random problem: the regret of BTS against that of the best other policy, hollow if unsure."""
+    """A figure with a point for each random problem: the regret of BTS against that of the best other policy. Points
+    are hollow where the difference is not significant."""
     means = ensemble.values().mean(axis=-1)
     bts = ensemble.policies.index(BTS)
     others = np.where(np.arange(means.shape[1]) == bts, np.inf, means)
@@ -118,19 +118,24 @@ def who_wins(ensemble: Results, spec: FigureSpec) -> PaperFigure:
     with matplotlib.rc_context(settings(spec)):
         figure, axes = panels(ensemble.groups, spec, shape=1.25)
         for place, group in enumerate(ensemble.groups):
-            here = groups == group
+            in_group = groups == group
             axis = axes[place]
-            _diagonal(axis, min(x[here].min(), y[here].min()) * 0.8, max(x[here].max(), y[here].max()) * 1.25, spec)
-            for each in series:
+            _diagonal(
+                axis,
+                min(x[in_group].min(), y[in_group].min()) * 0.8,
+                max(x[in_group].max(), y[in_group].max()) * 1.25,
+                spec,
+            )
+            for one in series:
                 for part, sure in enumerate((True, False)):
-                    chosen = here & (rival == each.number) & ((lower | higher) == sure)
-                    _points(axis, place, part, each, spec, (x[chosen], y[chosen], names[chosen]))
-            unsure = int((~lower & ~higher)[here].sum())
+                    chosen = in_group & (rival == one.number) & ((lower | higher) == sure)
+                    _points(axis, place, part, one, spec, (x[chosen], y[chosen], names[chosen]))
+            unsure = int((~lower & ~higher)[in_group].sum())
             axis.set_title(
-                f"{group}\nBTS lowest on {lower[here].sum()},\nnot on {higher[here].sum()}, unsure on {unsure}"
+                f"{group}\nBTS lowest on {lower[in_group].sum()},\nnot on {higher[in_group].sum()}, unsure on {unsure}"
             )
         name_axes(axes, "regret of BTS", "regret of the best other")
-        legend(figure, [each for each in series if each.number != bts], spec, line=False)
+        legend(figure, [policy for policy in series if policy.number != bts], spec, line=False)
         return finish(figure)
 
 
@@ -145,15 +150,15 @@ def _points(
         x, y, linestyle="none", marker=series.style.marker, color=colour, markeredgewidth=0.7,
         markerfacecolor="none" if part else colour, clip_on=False,
     )  # fmt: skip
-    said = [
+    labels = [
         svg.Point(ours, theirs, None, None, f"{name}: BTS {number(ours)}, {series.name} {number(theirs)}")
         for ours, theirs, name in zip(x.tolist(), y.tolist(), names, strict=True)
     ]
-    svg.tag(drawn, "line", series.number, panel, part, said)
+    svg.tag(drawn, "line", series.number, panel, part, labels)
 
 
 def _diagonal(axes: Axes, low: float, high: float, spec: FigureSpec) -> None:
-    """A square in logarithms with its diagonal."""
+    """Draw a square with logarithmic axes and its diagonal."""
     axes.plot([low, high], [low, high], color=spec.colours["ink3"], linewidth=0.8, zorder=1)
     axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
     for scale in (axes.xaxis, axes.yaxis):
@@ -162,7 +167,7 @@ def _diagonal(axes: Axes, low: float, high: float, spec: FigureSpec) -> None:
 
 
 def bounds_over_regret(calibrated: Results, proven: Sequence[Bounds], spec: FigureSpec) -> PaperFigure:
-    """The paper's figure with what is proven drawn over it: BTS below Theorem 1 and below what no policy exceeds."""
+    """The paper's figure with the proven bounds: BTS below Theorem 1 and below the regret that no policy exceeds."""
     measured = calibrated.summary().filter(pl.col("policy") == BTS)
     grey = spec.colours["ink2"]
     with matplotlib.rc_context(settings(spec)):
@@ -184,10 +189,10 @@ def bounds_over_regret(calibrated: Results, proven: Sequence[Bounds], spec: Figu
 
 
 def slope_of_the_lower_bound(calibrated: Results, proven: Sequence[Bounds], spec: FigureSpec) -> PaperFigure:
-    """The regret of BTS against ln B, and a triangle that rises as slowly as the lower bound lets any policy's.
+    """A figure of the regret of BTS against ln B, with a triangle that rises as slowly as the lower bound allows.
 
-    The bound is on the slope in the long run and on nothing else: against ln B a slope looks the same at any height, so
-    the triangle stands where there is room.
+    The bound is on the slope in the long run and on nothing else. Against ln B a slope looks the same at any height, so
+    the triangle is drawn where there is room.
     """
     measured = calibrated.summary().filter(pl.col("policy") == BTS)
     with matplotlib.rc_context(settings(spec)):

@@ -20,11 +20,11 @@ BUDGET_UNITS = {
     "request": "budgets are money for a request",
     "cheap to expensive": "budgets lie between the cost of the best ratio and that of the highest reward, per request",
 }
-"""What budgets are that are no plain money."""
+"""Explanations of the units of budgets."""
 
 
 def content(results: Results, folder: Path) -> dict[str, Any]:
-    """Everything the template asks for; writes the figures and tables next to the page."""
+    """The values of the page's template; writes the figures and tables next to the page."""
     tables.write_files(results, folder)
     several = len(results.record["problems"]) > len(results.groups)
     return {
@@ -43,7 +43,7 @@ def content(results: Results, folder: Path) -> dict[str, Any]:
 
 
 def about(results: Results) -> dict[str, Any]:
-    """The tables, and how policies are named and marked in them."""
+    """The tables, with the names and marks of the policies."""
     groups = tables.by_group(results)
     return {
         "names": drawings.names(results.policies),
@@ -58,7 +58,7 @@ def about(results: Results) -> dict[str, Any]:
 
 
 def _order(groups: list[dict[str, Any]], policies: int) -> list[int]:
-    """Places of the policies by their mean rank at the largest budget, the lowest regret first."""
+    """The policies by number, ordered by mean rank at the largest budget, the lowest regret first."""
     ranks = [group["budgets"][0]["order"] for group in groups]
     return sorted(range(policies), key=lambda place: sum(order.index(place) for order in ranks))
 
@@ -77,38 +77,38 @@ def facts(results: Results) -> str:
 
 
 def _growth(results: Results, folder: Path) -> dict[str, Any] | None:
-    """BTS's slopes against ln B, where there are budgets enough to speak of growth and few enough to show."""
+    """The slopes of BTS against ln B, if there are enough budgets to estimate growth and few enough to show."""
     budgets, problems = results.budgets, results.record["problems"]
     if BTS not in results.policies or not 2 < len(budgets) <= 8 or max(budgets) < 100 * min(budgets):
         return None
     if len(problems) > tables.ROWS_SHOWN_MAX or results.record.get("horizon") is not None:
         return None
-    found = slopes(results)
-    if found["lower"].is_null().any() or not (found["lower"] > 0.0).all():
+    growth = slopes(results)
+    if growth["lower"].is_null().any() or not (growth["lower"] > 0.0).all():
         return None
-    found.write_csv(folder / "growth.csv")
+    growth.write_csv(folder / "growth.csv")
     rows = [
         {"problem": name, "lower": frame["lower"][0], "slopes": frame.rows(named=True)}
-        for (name,), frame in found.group_by("problem", maintain_order=True)
+        for (name,), frame in growth.group_by("problem", maintain_order=True)
     ]
-    return {"steps": list(pairwise(budgets)), "rows": rows, "figure": drawings.growth(found, folder)}
+    return {"steps": list(pairwise(budgets)), "rows": rows, "figure": drawings.growth(growth, folder)}
 
 
 def _worst(results: Results, folder: Path) -> dict[str, Any]:
-    """The hardest problem of each number of arms and budget, and the growth of its regret if there is enough to fit."""
+    """The hardest problem for each number of arms and budget, and the growth of its regret if it can be fitted."""
     hardest = growth.hardest(results)
     hardest.write_csv(folder / "hardest.csv")
     enough = growth.can_grow(results)
     fitted = [growth.growth(results, policy) for policy in results.policies] if enough else []
-    found = []
+    worst = []
     for policy in results.policies:
         rows = hardest.filter(pl.col("policy") == policy).partition_by("arms", maintain_order=True)
-        found.append((policy, [(part["arms"][0], part.rows(named=True)) for part in rows]))
+        worst.append((policy, [(part["arms"][0], part.rows(named=True)) for part in rows]))
     return {
         "figure": drawings.worst(hardest, fitted, folder) if fitted else None,
         "fitted": fitted,
         "budgets": sorted(results.budgets),
-        "tables": found,
+        "tables": worst,
         "at_edge": int(hardest["edge"].sum()),
         "cells": hardest.height,
     }

@@ -1,4 +1,4 @@
-"""The findings of a study in three sentences: who is best and how surely, by how much, and what was measured."""
+"""The findings of a study in three sentences: the best policy and how certain that is, its lead, what was measured."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from budgetbandits.policies import label
 from budgetbandits.report.tables import regrets
 
 GROUPS_NAMED_MAX = 4
-"""Groups that a sentence goes through one by one."""
+"""Most groups that a sentence lists one by one."""
 
 
 @dataclass(frozen=True)
 class Lead:
-    """The policy with the lowest mean regret in a group, and by how much it is below the next (95 % interval)."""
+    """The policy with the lowest mean regret in a group, and its lead over the next one with a 95 % interval."""
 
     group: str
     problems: int
@@ -44,10 +44,10 @@ class Lead:
 
 
 def leads(results: Results) -> list[Lead]:
-    """Of each group, at the largest budget. The interval is that of the pair, as `Results.compare` has it."""
+    """The leads in all groups at the largest budget. Intervals are those of pairs, as in `Results.compare`."""
     rows = regrets(results).filter(pl.col("budget") == results.largest())
     pairs = {(row["group"], row["first"], row["second"]): row for row in results.compare().rows(named=True)}
-    found = []
+    leads_found = []
     for best in results.best_of_groups().rows(named=True):
         group, policy = best["group"], best["policy"]
         of_group = rows.filter(pl.col("group") == group)
@@ -59,13 +59,13 @@ def leads(results: Results) -> list[Lead]:
         else:
             pair = pairs[group, rival, policy]
             ahead, low, high = pair["difference"], pair["low"], pair["high"]
-        found.append(
+        leads_found.append(
             Lead(
                 group, own["problems"], policy, own["mean"], own["half"], tuple(best["undecided"]), rival, ahead, low,
                 high,
             )
         )  # fmt: skip
-    return found
+    return leads_found
 
 
 def of_study(results: Results) -> list[str]:
@@ -73,10 +73,10 @@ def of_study(results: Results) -> list[str]:
     budget = f"B = {exact(results.largest())}"
     if len(results.policies) == 1:
         return [_alone(results, budget), "It was played alone: there is nothing to compare it with.", measured(results)]
-    found = leads(results)
-    if len(found) == 1:
-        return [_best(results, found[0], budget), _ahead(found[0]), measured(results)]
-    return [_best_of_several(found, budget), _ahead_of_several(found), measured(results)]
+    leading = leads(results)
+    if len(leading) == 1:
+        return [_best(results, leading[0], budget), _ahead(leading[0]), measured(results)]
+    return [_best_of_several(leading, budget), _ahead_of_several(leading), measured(results)]
 
 
 def _alone(results: Results, budget: str) -> str:
@@ -89,20 +89,22 @@ def _alone(results: Results, budget: str) -> str:
 
 def _best(results: Results, lead: Lead, budget: str) -> str:
     over = f"averaged over {count(lead.problems, 'problem')}, " if lead.problems > 1 else ""
-    said = f"At {budget}, {over}{label(lead.policy)} has the lowest mean regret"
+    sentence = f"At {budget}, {over}{label(lead.policy)} has the lowest mean regret"
     if not lead.undecided:
         rivals = len(results.policies) - 1
-        said += f", and that is sure against {'each of the ' + str(rivals) + ' others' if rivals > 1 else 'the other'}"
+        sentence += (
+            f", and that is sure against {'each of the ' + str(rivals) + ' others' if rivals > 1 else 'the other'}"
+        )
     else:
-        said += f", but that is not sure: {_names(lead.undecided)} may be as low"
+        sentence += f", but that is not sure: {_names(lead.undecided)} may be as low"
     if lead.problems > 1:
         row = results.winners().row(by_predicate=pl.col("policy") == lead.policy, named=True)
-        said += f"; it is the lowest on {row['problems']} of them, surely on {row['sure']}"
-    return said + "."
+        sentence += f"; it is the lowest on {row['problems']} of them, surely on {row['sure']}"
+    return sentence + "."
 
 
 def _names(policies: tuple[str, ...]) -> str:
-    """Up to three names; of more, how many."""
+    """The names of up to three policies, or the number of more."""
     if len(policies) <= 3:
         return listed([label(policy) for policy in policies])
     return f"{label(policies[0])} and {len(policies) - 1} others"
@@ -115,16 +117,16 @@ def _ahead(lead: Lead) -> str:
     )
 
 
-def _best_of_several(found: list[Lead], budget: str) -> str:
-    groups = "groups of problems" if any(lead.problems > 1 for lead in found) else "problems"
-    firsts = Counter(lead.policy for lead in found).most_common()
-    sure = Counter(lead.policy for lead in found if not lead.undecided)
+def _best_of_several(leading: list[Lead], budget: str) -> str:
+    groups = "groups of problems" if any(lead.problems > 1 for lead in leading) else "problems"
+    firsts = Counter(lead.policy for lead in leading).most_common()
+    sure = Counter(lead.policy for lead in leading if not lead.undecided)
     parts = []
     for place, (policy, first) in enumerate(firsts):
-        every = "both" if len(found) == 2 else f"all {len(found)}"
-        among = f"{every} {groups}" if first == len(found) else str(first)
-        if place == 0 and first < len(found):
-            among = f"{first} of {len(found)} {groups}"
+        every = "both" if len(leading) == 2 else f"all {len(leading)}"
+        among = f"{every} {groups}" if first == len(leading) else str(first)
+        if place == 0 and first < len(leading):
+            among = f"{first} of {len(leading)} {groups}"
         has = " has the lowest mean regret" if place == 0 else ""
         parts.append(f"{label(policy)}{has} on {among} ({_surely(sure[policy], first)})")
     return f"At {budget}, {listed(parts)}."
@@ -134,21 +136,21 @@ def _surely(sure: int, total: int) -> str:
     return "surely" if sure == total else f"surely on {sure}" if sure else "not surely"
 
 
-def _ahead_of_several(found: list[Lead]) -> str:
-    if len(found) <= GROUPS_NAMED_MAX:
-        return f"The lead over the next policy: {'; '.join(map(_led, found))}."
-    share = [lead.ahead / (lead.mean + lead.ahead) if lead.mean + lead.ahead > 0.0 else 0.0 for lead in found]
-    least, most = (found[share.index(pick(share))] for pick in (min, max))
+def _ahead_of_several(leading: list[Lead]) -> str:
+    if len(leading) <= GROUPS_NAMED_MAX:
+        return f"The lead over the next policy: {'; '.join(map(_led, leading))}."
+    share = [lead.ahead / (lead.mean + lead.ahead) if lead.mean + lead.ahead > 0.0 else 0.0 for lead in leading]
+    least, most = (leading[share.index(pick(share))] for pick in (min, max))
     return (
         f"The lead over the next policy, as a share of its regret, is largest {_led(most)} and smallest {_led(least)}."
     )
 
 
 def _led(lead: Lead) -> str:
-    said = f"on “{lead.group}” {label(lead.policy)} is below {label(lead.next)} by {_by(lead)}"
+    sentence = f"on “{lead.group}” {label(lead.policy)} is below {label(lead.next)} by {_by(lead)}"
     if lead.low > 0.0 and lead.undecided:  # others have a higher mean than the next, but scatter more
-        said += f", undecided against {_names(lead.undecided)}"
-    return said
+        sentence += f", undecided against {_names(lead.undecided)}"
+    return sentence
 
 
 def _by(lead: Lead) -> str:
@@ -159,13 +161,13 @@ def _by(lead: Lead) -> str:
 
 
 def estimated(mean: float, half: float | None) -> str:
-    """A mean with half its 95 % interval in words; without one where there is none."""
+    """A mean in words, with half of its 95 % interval if there is one."""
     value, plus = estimate(mean, half)
     return value if plus == "–" else f"{value} ± {plus}"
 
 
 def measured(results: Results) -> str:
-    """What the numbers are of."""
+    """A sentence on what was measured: policies, problems, runs and budgets."""
     budgets = results.budgets
     where = count(len(results.record["problems"]), "problem")
     at = (
@@ -187,18 +189,20 @@ VERDICT_PHRASES = {
     SAYS_NOTHING: ("says nothing here", "say nothing here"),
     PROVEN: ("is proven", "are proven"),
 }
-"""A verdict on one claim, and on several."""
+"""Phrases for a verdict on one claim, and on several."""
 
 
-def of_paper(found: Findings) -> list[str]:
+def of_paper(findings: Findings) -> list[str]:
     """The three sentences at the head of the paper's report."""
-    verdicts = Counter(claim.verdict for claim in found.claims)
-    said = [f"{number} {VERDICT_PHRASES[each][number > 1]}" for each in VERDICTS if (number := verdicts[each])]
-    calibrated, ensemble = found.calibrated, found.ensemble
+    verdicts = Counter(claim.verdict for claim in findings.claims)
+    parts = [
+        f"{number} {VERDICT_PHRASES[verdict][number > 1]}" for verdict in VERDICTS if (number := verdicts[verdict])
+    ]
+    calibrated, ensemble = findings.calibrated, findings.ensemble
     panels, others = (tuple(int(part.sum()) for part in bts_against_others(of)) for of in (calibrated, ensemble))
     problems = len(ensemble.record["problems"])
     return [
-        f"Of {len(found.claims)} things that the paper says about its simulations and bounds, {listed(said)}.",
+        f"Of {len(findings.claims)} things that the paper says about its simulations and bounds, {listed(parts)}.",
         f"{label(BTS)} surely has the lowest mean regret on {panels[0]} of {len(calibrated.groups)} panels, and surely "
         f"not on {panels[1]}; on {count(problems, 'random problem')} it surely has it on {others[0]}, and surely not "
         f"on {others[1]}.",

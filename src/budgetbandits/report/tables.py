@@ -13,9 +13,10 @@ from budgetbandits.experiments.results import BTS, Results
 from budgetbandits.experiments.statistics import against_rivals, bootstrap_interval, moments, resampled_std
 
 ROWS_SHOWN_MAX = 20
-"""Rows of a long table that the page shows; the whole table is in the CSV file next to it."""
+"""Most rows of a table that the page shows; the whole table is in the CSV file next to it."""
 GROUPS_SHOWN_MAX = 12
-"""Groups whose every budget the page shows; of the others it shows the largest, and summary.csv has the rest."""
+"""Most groups for which the page shows every budget. Other groups have their largest budget only; the rest is in
+summary.csv."""
 
 
 def write_files(results: Results, folder: Path) -> None:
@@ -26,8 +27,10 @@ def write_files(results: Results, folder: Path) -> None:
 
 
 def regrets(results: Results) -> pl.DataFrame:
-    """A row for each group, policy and budget: the mean pseudo-regret, half its 95 % interval, its spread, and the
-    mean and standard deviation of the regret itself.
+    """The table of regret by group, policy and budget.
+
+    Columns are the mean pseudo-regret, half its 95 % interval, its spread, and the mean and standard deviation of the
+    regret itself.
 
     Over the runs of a single problem, over the means of several (`Results.summary_of_groups`).
     """
@@ -38,8 +41,11 @@ def regrets(results: Results) -> pl.DataFrame:
 
 
 def by_group(results: Results) -> list[dict[str, Any]]:
-    """For each group: its budgets, the largest first, and for each of them the policies, the lowest mean first, the
-    matrix of differences, and whether the lowest is sure."""
+    """The tables of all groups, with their budgets, the largest first.
+
+    Each budget has the policies, the lowest mean first, the matrix of differences, and whether the lowest mean is
+    significant.
+    """
     rows = regrets(results).partition_by("group", "budget", as_dict=True)
     spread = _spread_intervals(results)
     largest = results.largest()
@@ -69,8 +75,7 @@ def by_group(results: Results) -> list[dict[str, Any]]:
 
 
 def _spread_intervals(results: Results) -> dict[str, dict[str, tuple[float, float]]]:
-    """Of each group that is one problem, by policy: the interval of the regret's standard deviation at the largest
-    budget."""
+    """The interval of the regret's standard deviation at the largest budget, by group of one problem and by policy."""
     names = [problem["group"] for problem in results.record["problems"]]
     alone = [place for place, group in enumerate(names) if names.count(group) == 1]
     low, high = bootstrap_interval(resampled_std(results.values("regret")[alone]))
@@ -81,8 +86,8 @@ def _spread_intervals(results: Results) -> dict[str, dict[str, tuple[float, floa
 
 
 def differences(results: Results, budget: float | None = None) -> dict[str, list[list[dict[str, Any] | None]]]:
-    """For each group a matrix, policy × policy in the study's order: what `Results.compare` says of the row's policy
-    against the column's; None on the diagonal."""
+    """The matrices of differences by group, policy × policy in the study's order: `Results.compare` for the policies
+    of the row and the column, None on the diagonal."""
     size = len(results.policies)
     place = {policy: number for number, policy in enumerate(results.policies)}
     matrices: dict[str, list[list[dict[str, Any] | None]]] = {
@@ -107,8 +112,8 @@ def _cell(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def winners(results: Results) -> dict[str, Any]:
-    """On how many problems of each group each policy has the lowest mean at the largest budget, and on how many
-    surely."""
+    """The number of problems of each group on which each policy has the lowest mean at the largest budget, and on how
+    many of them significantly."""
     rows = []
     for (group,), part in results.winners().group_by("group", maintain_order=True):
         unsure = int((part["problems"] - part["sure"]).sum())
@@ -117,7 +122,7 @@ def winners(results: Results) -> dict[str, Any]:
 
 
 def exceptions(ensemble: Results) -> dict[str, Any]:
-    """Problems on which some policy is surely better than BTS, the worst for BTS first."""
+    """The problems on which some policy is significantly better than BTS, the worst for BTS first."""
     of = moments(ensemble.values())
     bts = ensemble.policies.index(BTS)
     _, higher = against_rivals(of, np.full(len(of.mean), bts))
@@ -140,19 +145,19 @@ def exceptions(ensemble: Results) -> dict[str, Any]:
 
 
 PROBLEMS_SHOWN_MAX = 3
-"""Problems of a group whose arms are shown one by one; more are shown by their range."""
+"""Most problems of a group whose arms are listed; more problems are shown by their range."""
 ARMS_SHOWN_MAX = 12
-"""Arms of a problem that are shown at once; the others are folded."""
+"""Most arms of a problem that are shown at once; the others are folded."""
 
 
 def problems(results: Results) -> list[dict[str, Any]]:
-    """For each group where its problems are from, and the arms of each or the range of all."""
+    """The problems of all groups: their source, and the arms of each problem or the range of all."""
     records = results.record["problems"]
-    found = []
+    tables = []
     for group in results.groups:
         members = [record for record in records if record["group"] == group]
         few = len(members) <= PROBLEMS_SHOWN_MAX
-        found.append(
+        tables.append(
             {
                 "group": group,
                 "origin": members[0]["origin"],
@@ -161,7 +166,7 @@ def problems(results: Results) -> list[dict[str, Any]]:
                 "range": None if few else _range(members),
             }
         )
-    return found
+    return tables
 
 
 def arms(record: dict[str, Any]) -> list[dict[str, Any]]:
@@ -178,7 +183,7 @@ def arms(record: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _range(members: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Quantiles over the problems of what makes one easy or hard."""
+    """Quantiles over the problems of the numbers that make a problem easy or hard."""
     of: dict[str, list[float]] = {"best ratio": [], "gap of the second best arm": [], "median gap": []}
     for record in members:
         ratios = np.sort(np.array(record["reward_means"]) / np.array(record["cost_means"]))[::-1]

@@ -19,32 +19,32 @@ from viewed import past
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory):
+def whole_study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
     run(small(), folder / "one", Workers(jobs=1))
     return folder / "one"
 
 
 @pytest.fixture
-def done(made, tmp_path):
-    """A folder with a study of 12 cells in it, all of them done a while ago."""
-    shutil.copytree(made, tmp_path / "deep" / "one")
+def finished(whole_study, tmp_path):
+    """A folder with a study of 12 cells in it, all of them finished a while ago."""
+    shutil.copytree(whole_study, tmp_path / "deep" / "one")
     past(tmp_path / "deep" / "one", 3600)
     return tmp_path
 
 
 @pytest.fixture
-def half(done):
-    """The same with every other part."""
-    for path in sorted((done / "deep/one/parts").iterdir())[::2]:
+def half(finished):
+    """The folder of `finished` with every other part of its study."""
+    for path in sorted((finished / "deep/one/parts").iterdir())[::2]:
         path.unlink()
-    return done
+    return finished
 
 
 @pytest.fixture(scope="session", autouse=True)
 def asked():
-    """Into which folders reports were drawn. What they show is tested in tests/report, and takes seconds; what curves
-    show is tested by `test_curves_of_policies_that_have_not_all_played`."""
+    """The folders into which reports were drawn. Their content is tested in tests/report, and takes seconds; that of
+    curves is tested by `test_curves_of_policies_that_have_not_all_played`."""
     asked = []
 
     def page_of(results, folder):
@@ -76,14 +76,14 @@ def serve():
     """Serves a folder, and returns the port."""
     servers = []
 
-    def made(folder):
+    def start(folder):
         server = Server(Viewer(Folder(folder)), "127.0.0.1", 0)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         servers.append((server, thread))
         return server.server_address[1]
 
-    yield made
+    yield start
     for server, thread in servers:
         server.stopping.set()
         server.shutdown()

@@ -1,4 +1,4 @@
-"""What others have put into the folder: it harms neither the rest of the list nor whoever looks at it."""
+"""Files that others have put into the folder harm neither the rest of the list nor its reader."""
 
 import json
 import os
@@ -40,17 +40,17 @@ def listed(folder):
      WHOLE | {"cells": [{"key": "k", "policy": "kube", "runs": 1}]}],
     ids=repr,
 )  # fmt: skip
-def test_a_record_of_another_shape_leaves_the_others_in_the_list(done, record, caplog):
-    (done / "bad").mkdir()
-    (done / "bad" / "study.json").write_text(json.dumps(record))
-    page, numbers = listed(done)
+def test_a_record_of_another_shape_leaves_the_others_in_the_list(finished, record, caplog):
+    (finished / "bad").mkdir()
+    (finished / "bad" / "study.json").write_text(json.dumps(record))
+    page, numbers = listed(finished)
     assert 'href="/study/deep/one"' in page
-    assert [each["place"] for each in numbers["studies"]] == ["deep/one"]
+    assert [study["place"] for study in numbers["studies"]] == ["deep/one"]
     [wrong] = numbers["unreadable"]
     assert "bad/study.json" in wrong
     assert "run the experiment again" in wrong
     assert wrong in caplog.text
-    assert Viewer(Folder(done)).answer("/study/bad", {}).status == 503
+    assert Viewer(Folder(finished)).answer("/study/bad", {}).status == 503
 
 
 def test_the_smallest_record_is_shown(tmp_path):
@@ -62,15 +62,15 @@ def test_the_smallest_record_is_shown(tmp_path):
     assert Viewer(Folder(tmp_path)).answer("/study/small", {}).status == 200
 
 
-def test_json_that_is_nested_too_deeply(done):
-    (done / "bad").mkdir()
-    (done / "bad" / "study.json").write_text("[" * 200_000)
-    _, numbers = listed(done)
+def test_json_that_is_nested_too_deeply(finished):
+    (finished / "bad").mkdir()
+    (finished / "bad" / "study.json").write_text("[" * 200_000)
+    _, numbers = listed(finished)
     assert len(numbers["studies"]) == len(numbers["unreadable"]) == 1
 
 
-def test_an_entry_with_an_error_that_nobody_foresaw(done, monkeypatch, caplog):
-    shutil.copytree(done / "deep/one", done / "two")
+def test_an_entry_with_an_error_that_nobody_foresaw(finished, monkeypatch, caplog):
+    shutil.copytree(finished / "deep/one", finished / "two")
 
     def odd(study, record, now):
         if study.folder.name == "two":
@@ -78,48 +78,48 @@ def test_an_entry_with_an_error_that_nobody_foresaw(done, monkeypatch, caplog):
         return progress(study, record, now)
 
     monkeypatch.setattr("budgetbandits.report.viewer.folder.progress", odd)
-    page, numbers = listed(done)
+    page, numbers = listed(finished)
     assert 'href="/study/deep/one"' in page
     assert "RuntimeError: odd" in page
     assert len(numbers["studies"]) == 1
     assert caplog.text.count("Traceback") == 1  # however often it was looked at
-    assert Viewer(Folder(done)).answer("/study/two", {}).status == 500
+    assert Viewer(Folder(finished)).answer("/study/two", {}).status == 500
 
 
-def test_an_entry_that_cannot_be_drawn(done, monkeypatch):
-    shutil.copytree(done / "deep/one", done / "two")
+def test_an_entry_that_cannot_be_drawn(finished, monkeypatch):
+    shutil.copytree(finished / "deep/one", finished / "two")
     short = pages.PAGES.environment.filters["short"]
     places = iter([True])
     monkeypatch.setitem(
         pages.PAGES.environment.filters, "short", lambda value: 1 / 0 if next(places, None) else short(value)
     )
-    page = text(Viewer(Folder(done)).answer("/", {}))
+    page = text(Viewer(Folder(finished)).answer("/", {}))
     assert page.count("Finished") == 1
     assert "ZeroDivisionError" in page
 
 
-def test_what_is_no_page_though_it_is_called_so(done):
-    (done / "x.html").mkdir()
-    (done / "y.html").symlink_to("/nowhere")
-    os.mkfifo(done / "z.html")
-    os.mkfifo(done / "deep/one/parts/pipe.parquet")
-    (done / "deep/one/parts/gone.parquet").symlink_to("/nowhere")
-    (done / "real.html").write_text("<title>Real</title>")
-    page, numbers = listed(done)
+def test_what_is_no_page_though_it_is_called_so(finished):
+    (finished / "x.html").mkdir()
+    (finished / "y.html").symlink_to("/nowhere")
+    os.mkfifo(finished / "z.html")
+    os.mkfifo(finished / "deep/one/parts/pipe.parquet")
+    (finished / "deep/one/parts/gone.parquet").symlink_to("/nowhere")
+    (finished / "real.html").write_text("<title>Real</title>")
+    page, numbers = listed(finished)
     assert "Real" in page
     assert not any(name in page for name in ("x.html", "y.html", "z.html"))
     assert numbers["unreadable"] == []
     assert numbers["studies"][0]["finished"]
 
 
-def test_names_that_are_no_text(done, serve):
+def test_names_that_are_no_text(finished, serve):
     name = os.fsdecode(b"caf\xe9")
-    shutil.copytree(done / "deep/one", done / name)
-    (done / f"{name}.html").write_text("page")
-    page, numbers = listed(done)
+    shutil.copytree(finished / "deep/one", finished / name)
+    (finished / f"{name}.html").write_text("page")
+    page, numbers = listed(finished)
     assert 'href="/study/caf%E9"' in page
-    assert [each["page"] for each in numbers["studies"]].count("/study/caf%E9") == 1
-    port = serve(done)
+    assert [study["page"] for study in numbers["studies"]].count("/study/caf%E9") == 1
+    port = serve(finished)
     for path in ("/study/caf%E9", "/files/caf%E9.html"):
         with ask(port, path) as answer:
             assert answer.status == 200
@@ -169,35 +169,35 @@ def test_a_stream_says_what_is_wrong_and_goes_on(half, served, caplog, monkeypat
 @pytest.mark.parametrize(
     "path", ["/files/deep/evil.html", "/files/deep/evil.svg", "/files/deep/evil.csv", "/study/deep/one"]
 )
-def test_what_comes_from_the_folder_is_closed_in(done, path):
+def test_what_comes_from_the_folder_is_closed_in(finished, path):
     for name in ("evil.html", "evil.svg", "evil.csv", "one/report.html"):
-        (done / "deep" / name).write_text("<script>fetch('/?format=json')</script>")
-    policy = Viewer(Folder(done)).answer(path, {}).headers["Content-Security-Policy"]
+        (finished / "deep" / name).write_text("<script>fetch('/?format=json')</script>")
+    policy = Viewer(Folder(finished)).answer(path, {}).headers["Content-Security-Policy"]
     rules = dict(rule.strip().partition(" ")[::2] for rule in policy.split(";"))
     assert "allow-same-origin" not in rules["sandbox"]
     assert rules["default-src"] == rules["form-action"] == rules["base-uri"] == "'none'"
     assert "connect-src" not in rules
 
 
-def test_a_report_that_is_drawn_here_is_closed_in_as_well(done):
-    viewer = Viewer(Folder(done))
+def test_a_report_that_is_drawn_here_is_closed_in_as_well(finished):
+    viewer = Viewer(Folder(finished))
     until(lambda: text(viewer.answer("/study/deep/one", {})).endswith("small"))
     assert viewer.answer("/study/deep/one", {}).headers["Content-Security-Policy"] == pages.FOREIGN_FILE_POLICY
 
 
-def test_links_that_lead_out_of_the_folder(done, tmp_path_factory):
+def test_links_that_lead_out_of_the_folder(finished, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside")
     (outside / "secret.txt").write_text("<title>SECRET</title>")
     os.utime(outside / "secret.txt", (time.time() + 5,) * 2)
-    (done / "deep/one/report.html").symlink_to(outside / "secret.txt")
-    (done / "page.html").symlink_to(outside / "secret.txt")
-    shutil.copytree(done / "deep/one", outside / "study", symlinks=True)
-    (done / "two").mkdir()
-    (done / "two" / "study.json").symlink_to(outside / "study/study.json")
-    viewer = Viewer(Folder(done))
-    page, numbers = listed(done)
+    (finished / "deep/one/report.html").symlink_to(outside / "secret.txt")
+    (finished / "page.html").symlink_to(outside / "secret.txt")
+    shutil.copytree(finished / "deep/one", outside / "study", symlinks=True)
+    (finished / "two").mkdir()
+    (finished / "two" / "study.json").symlink_to(outside / "study/study.json")
+    viewer = Viewer(Folder(finished))
+    page, numbers = listed(finished)
     assert "SECRET" not in page
-    assert [each["place"] for each in numbers["studies"]] == ["deep/one"]
+    assert [study["place"] for study in numbers["studies"]] == ["deep/one"]
     assert "SECRET" not in text(viewer.answer("/study/deep/one", {}))
     assert viewer.answer("/study/two", {}).status == 404
 
@@ -205,10 +205,10 @@ def test_links_that_lead_out_of_the_folder(done, tmp_path_factory):
 # --- what is shown is what there is ----------------------------------------------------------------------------------
 
 
-def test_a_report_is_drawn_again_when_fewer_policies_are_asked_for(done, asked):
+def test_a_report_is_drawn_again_when_fewer_policies_are_asked_for(finished, asked):
     """The parts stay as they are, and so does the time of the latest."""
     asked.clear()
-    viewer, study = Viewer(Folder(done)), Study(done / "deep/one")
+    viewer, study = Viewer(Folder(finished)), Study(finished / "deep/one")
     until(lambda: text(viewer.answer("/study/deep/one", {})).endswith("small"))
     record = study.asked()
     record["cells"] = [cell for cell in record["cells"] if cell["policy"] != "kube"]
@@ -219,7 +219,7 @@ def test_a_report_is_drawn_again_when_fewer_policies_are_asked_for(done, asked):
     assert len(asked) == 2
 
 
-def test_a_report_that_failed_is_tried_again(done, monkeypatch):
+def test_a_report_that_failed_is_tried_again(finished, monkeypatch):
     monkeypatch.setattr(view_cache, "RETRY_SECONDS", 0.05)
     good = pages.page_of
     with monkeypatch.context() as full:
@@ -228,7 +228,7 @@ def test_a_report_that_failed_is_tried_again(done, monkeypatch):
             raise OSError(28, "No space left on device")
 
         full.setattr(pages, "page_of", boom)
-        viewer = Viewer(Folder(done))
+        viewer = Viewer(Folder(finished))
         until(lambda: "No space left" in text(viewer.answer("/study/deep/one", {})))
     assert pages.page_of is good
     until(lambda: text(viewer.answer("/study/deep/one", {})).endswith("small"))
@@ -266,9 +266,9 @@ def test_a_study_that_is_quiet_is_not_said_to_have_stopped(half):
 
 @pytest.mark.parametrize("port", ["99999", "-1"])
 def test_ports_that_are_none(half, port):
-    said = CliRunner().invoke(app, ["view", str(half), "--no-browser", "--port", port])
-    assert said.exit_code == 2
-    assert "Input should be" in said.output
+    result = CliRunner().invoke(app, ["view", str(half), "--no-browser", "--port", port])
+    assert result.exit_code == 2
+    assert "Input should be" in result.output
     with pytest.raises(BadParameter, match="--port 0"):
         Server(Viewer(Folder(half)), "127.0.0.1", int(port))
 

@@ -39,7 +39,7 @@ def test_rate_and_time_left_are_those_of_the_latest_parts(half):
     assert far.rate == pytest.approx(30 / 55, rel=1e-6)
     assert far.seconds_left == pytest.approx(36 / (30 / 55), rel=1e-6)
     assert far.running
-    assert sum(done for done, _ in far.by_policy.values()) == 36
+    assert sum(runs for runs, _ in far.by_policy.values()) == 36
     assert {of for _, of in far.by_policy.values()} == {18}
     later = progress(study, study.asked(), now + 120)
     assert not later.running
@@ -57,11 +57,11 @@ def test_a_study_that_was_begun_and_has_no_part_yet(half):
     assert Results.so_far(study.folder) is None
 
 
-def test_results_so_far_are_the_parts_that_are_there(half, made):
-    whole, some = Results.load(made).table, Results.so_far(half / "deep/one").table
-    assert some.height == whole.height // 2
+def test_results_so_far_are_the_parts_that_are_there(half, whole_study):
+    whole, part = Results.load(whole_study).table, Results.so_far(half / "deep/one").table
+    assert part.height == whole.height // 2
     where = ["problem", "policy", "budget", "run"]
-    assert some.sort(where).equals(whole.join(some.select(where), on=where, how="semi").sort(where))
+    assert part.sort(where).equals(whole.join(part.select(where), on=where, how="semi").sort(where))
 
 
 @pytest.mark.parametrize("budgets", [(5.0, 20.0), (20.0,)])
@@ -70,29 +70,29 @@ def test_curves_of_policies_that_have_not_all_played(tmp_path, budgets):
     kept = {cell["key"] for cell in study.asked()["cells"] if cell["policy"] != "kube"}
     for key in set(study.there()) - kept:
         study.part(key).unlink()
-    found = curves(study.folder)
-    assert (found.runs, found.groups) == (54, 2)
-    assert "policy-0 line" in found.drawings[0].svg
-    assert [each.width for each in found.drawings] == ["wide", "narrow"]
+    preview = curves(study.folder)
+    assert (preview.runs, preview.groups) == (54, 2)
+    assert "policy-0 line" in preview.drawings[0].svg
+    assert [drawing.width for drawing in preview.drawings] == ["wide", "narrow"]
 
 
 # --- pages -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_list_has_every_study_and_every_page_beside_them(done):
-    (done / "deep" / "leaderboard.html").write_text("<!doctype html><title>Who &amp; where</title>")
-    (done / "broken").mkdir()
-    (done / "broken" / "study.json").write_text("{")
-    (done / ".hidden").mkdir()
-    (done / ".hidden" / "study.json").write_text("{")
-    viewer = Viewer(Folder(done))
+def test_the_list_has_every_study_and_every_page_beside_them(finished):
+    (finished / "deep" / "leaderboard.html").write_text("<!doctype html><title>Who &amp; where</title>")
+    (finished / "broken").mkdir()
+    (finished / "broken" / "study.json").write_text("{")
+    (finished / ".hidden").mkdir()
+    (finished / ".hidden" / "study.json").write_text("{")
+    viewer = Viewer(Folder(finished))
     page = text(viewer.answer("/", {}))
     assert 'href="/study/deep/one"' in page
     assert "Finished" in page
     assert 'href="/files/deep/leaderboard.html">Who &amp; where<' in page
-    found = json.loads(viewer.answer("/", {"format": "json"}).body)
-    assert [each["place"] for each in found["studies"]] == ["deep/one"]
-    [wrong] = found["unreadable"]
+    listing = json.loads(viewer.answer("/", {"format": "json"}).body)
+    assert [study["place"] for study in listing["studies"]] == ["deep/one"]
+    [wrong] = listing["unreadable"]
     assert "run the experiment again" in wrong
     assert "/.hidden" not in page
 
@@ -112,32 +112,32 @@ def test_an_empty_folder_says_how_to_fill_it(tmp_path):
     assert "budgetbandits run growth --out" in text(Viewer(Folder(tmp_path)).answer("/", {}))
 
 
-def test_the_report_of_a_finished_study_is_drawn_elsewhere_once(done, asked):
+def test_the_report_of_a_finished_study_is_drawn_elsewhere_once(finished, asked):
     asked.clear()
-    viewer = Viewer(Folder(done))
-    before = everything(done)
+    viewer = Viewer(Folder(finished))
+    before = everything(finished)
     assert "is being drawn" in text(viewer.answer("/study/deep/one", {}))
     until(lambda: viewer.answer("/study/deep/one", {}).body == b'<a class="brand" href="/">b</a>small')
     assert viewer.answer("/study/deep/one", {}, part=True).headers["X-Reload"]
     viewer.answer("/study/deep/one", {})
     assert len(asked) == 1
     assert not asked[0].exists()
-    assert everything(done) == before
+    assert everything(finished) == before
 
 
-def test_a_report_that_cannot_be_drawn_says_why(done):
-    next((done / "deep/one/parts").iterdir()).write_bytes(b"no parquet")
-    past(done, 3600)
-    viewer = Viewer(Folder(done))
+def test_a_report_that_cannot_be_drawn_says_why(finished):
+    next((finished / "deep/one/parts").iterdir()).write_bytes(b"no parquet")
+    past(finished, 3600)
+    viewer = Viewer(Folder(finished))
     until(lambda: "The report cannot be drawn" in text(viewer.answer("/study/deep/one", {})))
     assert "delete it and run the experiment again" in text(viewer.answer("/study/deep/one", {}))
 
 
-def test_a_report_that_is_up_to_date_is_shown_as_it_is(done):
-    (done / "deep/one/report.html").write_text('<span class="brand">x</span>mine')
-    viewer = Viewer(Folder(done))
+def test_a_report_that_is_up_to_date_is_shown_as_it_is(finished):
+    (finished / "deep/one/report.html").write_text('<span class="brand">x</span>mine')
+    viewer = Viewer(Folder(finished))
     assert text(viewer.answer("/study/deep/one", {})) == '<a class="brand" href="/">x</a>mine'
-    os.utime(done / "deep/one/report.html", (time.time() - 7200,) * 2)
+    os.utime(finished / "deep/one/report.html", (time.time() - 7200,) * 2)
     assert "is being drawn" in text(viewer.answer("/study/deep/one", {}))
 
 
@@ -163,29 +163,29 @@ def test_a_study_that_runs_is_watched_and_not_touched(half):
     ["/files/../secret.html", "/files/deep/one/parts", "/files/%2e%2e/secret.html", "/study/nobody", "/study/../..",
      "/files/deep/.x.html", "/files/link.html", "/nothing", "/assets/x/other.js"],
 )  # fmt: skip
-def test_only_what_belongs_to_studies_is_handed_out(done, path):
-    (done.parent / "secret.html").write_text("secret")
-    (done / "deep/.x.html").write_text("secret")
-    (done / "link.html").symlink_to(done.parent / "secret.html")
-    answer = Viewer(Folder(done)).answer(path, {})
+def test_only_what_belongs_to_studies_is_handed_out(finished, path):
+    (finished.parent / "secret.html").write_text("secret")
+    (finished / "deep/.x.html").write_text("secret")
+    (finished / "link.html").symlink_to(finished.parent / "secret.html")
+    answer = Viewer(Folder(finished)).answer(path, {})
     assert answer.status == 404
     assert b"secret" not in answer.body.replace(b"secret.html", b"")
 
 
-def test_files_beside_a_report_are_handed_out(done):
-    (done / "deep/one/summary.csv").write_text("a,b\n")
-    answer = Viewer(Folder(done)).answer("/files/deep/one/summary.csv", {})
+def test_files_beside_a_report_are_handed_out(finished):
+    (finished / "deep/one/summary.csv").write_text("a,b\n")
+    answer = Viewer(Folder(finished)).answer("/files/deep/one/summary.csv", {})
     assert (answer.body, answer.kind) == (b"a,b\n", "text/csv; charset=utf-8")
 
 
-def test_a_single_study_is_shown_at_once(done):
-    assert address_of(Folder(done)) == "/"
-    assert address_of(Folder(done / "deep/one")) == "/study/"
-    assert "Not found" not in text(Viewer(Folder(done / "deep/one")).answer("/study/", {}))
+def test_a_single_study_is_shown_at_once(finished):
+    assert address_of(Folder(finished)) == "/"
+    assert address_of(Folder(finished / "deep/one")) == "/study/"
+    assert "Not found" not in text(Viewer(Folder(finished / "deep/one")).answer("/study/", {}))
     with pytest.raises(StudyError, match="name that of a study"):
-        Folder(done / "nowhere")
+        Folder(finished / "nowhere")
     with pytest.raises(NotFound):
-        Folder(done).inside("../x")
+        Folder(finished).inside("../x")
 
 
 def test_a_page_of_others_is_left_as_it_is():

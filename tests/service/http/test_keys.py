@@ -81,7 +81,7 @@ def test_an_expired_key_is_refused_at_once(store, monkeypatch):
     store.write(lambda tx: tx.change("UPDATE api_key SET expires_at = ?", (now - 1.0,)))
     with pytest.raises(NotAllowed, match="has expired; ask an operator") as refused:
         ring.check(key, "read")
-    assert not refused.value.known
+    assert not refused.value.key_valid
 
 
 def test_a_key_with_a_limit_has_a_second_of_requests_and_then_its_rate(store):

@@ -20,29 +20,30 @@ from budgetbandits.experiments.study import Progress, Study, progress
 from budgetbandits.report.page import REPORT
 
 DEPTH_MAX = 4
-"""Folders below the one that is shown in which studies are looked for."""
+"""Depth of folders below the one that is shown in which studies are searched."""
 MEDIA_TYPES = {".html": "text/html; charset=utf-8", ".csv": "text/csv; charset=utf-8", ".png": "image/png",
           ".svg": "image/svg+xml", ".pdf": "application/pdf", ".json": "application/json",
           ".parquet": "application/vnd.apache.parquet", ".toml": "text/plain; charset=utf-8",
           ".tex": "text/plain; charset=utf-8", ".md": "text/markdown; charset=utf-8"}  # fmt: skip
-"""The kinds of files that are handed out, which are those that studies and reports consist of."""
+"""Media types of the files that are served, which are those of studies and reports."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class StudyEntry:
-    """A study: where it is below the folder, what was asked, how far it is, and whether its report is up to date."""
+    """A study: its place below the folder, its record, its progress, and its report if that is up to date."""
 
     place: str
     record: dict[str, Any]
     progress: Progress
     report: Path | None
     slower: list[str]
-    """Where no faster engine has played, and why."""
+    """Notes on games that no faster engine has played, and why."""
 
     @property
     def groups(self) -> int:
+        """The number of groups of problems."""
         return len({problem["group"] for problem in self.record["problems"]})
 
 
@@ -57,8 +58,8 @@ class PageEntry:
 
 @dataclass(frozen=True)
 class Listing:
-    """All studies, running ones first, then the latest first; pages next to them, the latest first; and what is wrong
-    with entries that cannot be read."""
+    """The content of a folder: studies, running ones first, then the latest; pages, the latest first; and messages
+    about entries that cannot be read."""
 
     studies: list[StudyEntry]
     pages: list[PageEntry]
@@ -75,7 +76,7 @@ class Folder:
             raise StudyError(f"{root} is no folder; name that of a study, or one with studies in it")
 
     def look(self, now: float) -> Listing:
-        """Everything there is now. A missing folder is an error, not an empty one."""
+        """The current content of the folder. A missing folder is an error, unlike an empty one."""
         studies, pages, wrong = list[StudyEntry](), list[PageEntry](), list[str]()
         folders, refused = self._folders()
         for error in refused:
@@ -86,15 +87,15 @@ class Folder:
                 try:
                     if is_study:
                         studies.append(self._shown(path, now))
-                    elif known := self._known(path):
-                        pages.append(PageEntry(self._place(path), _title(path, known.st_mtime_ns), known.st_mtime))
+                    elif stat := self._known(path):
+                        pages.append(PageEntry(self._place(path), _title(path, stat.st_mtime_ns), stat.st_mtime))
                 except Exception as error:  # one entry must not harm the others
                     wrong.append(self._mishap(path, error))
-        studies.sort(key=lambda each: (not each.progress.running, -each.progress.latest))
-        return Listing(studies, sorted(pages, key=lambda each: -each.at), wrong)
+        studies.sort(key=lambda study: (not study.progress.running, -study.progress.latest))
+        return Listing(studies, sorted(pages, key=lambda page: -page.at), wrong)
 
     def _mishap(self, path: Path, error: Exception) -> str:
-        """What is wrong with an entry; logged once, with the traceback if it is an error that nobody foresaw."""
+        """The message about a broken entry, which is logged once, with the traceback of an unexpected error."""
         foreseen = isinstance(error, StudyError | OSError)
         why = getattr(error, "strerror", None) or str(error) if foreseen else f"{type(error).__name__}: {error}"
         words = why if isinstance(error, StudyError) else f"cannot show {path}: {why}"
@@ -111,14 +112,14 @@ class Folder:
         return self._shown(folder, now)
 
     def file(self, place: str) -> Path:
-        """A file that may be handed out."""
+        """The path of a file that may be served."""
         path = self.inside(place)
         if path.suffix not in MEDIA_TYPES or not self._known(path):
             raise NotFound(f"there is no file {place!r:.80} to show; go back to the list")
         return path
 
     def inside(self, place: str) -> Path:
-        """The path of a place, links followed; one that leads out of the folder is not found."""
+        """The path of a place, with links resolved; `NotFound` if it is outside the folder."""
         try:
             path = (self.root / place).resolve()
             hidden = any(part.startswith(".") for part in path.relative_to(self.root).parts)
@@ -129,14 +130,14 @@ class Folder:
         return path
 
     def _known(self, path: Path) -> os.stat_result | None:
-        """What a regular file is known by; None of what is no such file, or a link that leads out of the folder."""
+        """The status of a regular file inside the folder; None for anything else."""
         try:
-            found = path.lstat()
-            if stat.S_ISLNK(found.st_mode):
-                found = self.inside(self._place(path)).lstat()
+            status = path.lstat()
+            if stat.S_ISLNK(status.st_mode):
+                status = self.inside(self._place(path)).lstat()
         except (OSError, NotFound):
             return None
-        return found if stat.S_ISREG(found.st_mode) else None
+        return status if stat.S_ISREG(status.st_mode) else None
 
     def _shown(self, folder: Path, now: float) -> StudyEntry:
         study = Study(folder)
@@ -145,9 +146,9 @@ class Folder:
         far = progress(study, record, now)
         report = self._known(folder / REPORT)
         fresh = far.finished and report is not None and report.st_mtime >= max(far.latest, asked.st_mtime)
-        known = self._known(study.efforts_file)
+        stat = self._known(study.efforts_file)
         version = (asked.st_mtime_ns, asked.st_size)
-        slower = _slower(study, version, (known.st_mtime_ns, known.st_size)) if known else []
+        slower = _slower(study, version, (stat.st_mtime_ns, stat.st_size)) if stat else []
         return StudyEntry(self._place(folder), record, far, folder / REPORT if fresh else None, slower)
 
     def _place(self, path: Path) -> str:
@@ -155,7 +156,7 @@ class Folder:
         return "" if place == "." else place
 
     def _folders(self) -> tuple[list[Path], list[OSError]]:
-        """The folder and those below it, but not those inside a study; and why some cannot be read."""
+        """The folder and those below it, except those inside a study, and the errors of unreadable ones."""
         try:
             os.scandir(self.root).close()
         except OSError as error:
@@ -163,17 +164,17 @@ class Folder:
                 f"cannot read {self.root}: {error.strerror}; was it moved or removed? Put it back, or start "
                 "'budgetbandits view' where it is"
             ) from None
-        found, refused = list[Path](), list[OSError]()
-        for here, names, files in os.walk(self.root, onerror=refused.append):
-            path = Path(here)
-            found.append(path)
+        folders, refused = list[Path](), list[OSError]()
+        for folder, names, files in os.walk(self.root, onerror=refused.append):
+            path = Path(folder)
+            folders.append(path)
             deep = len(path.relative_to(self.root).parts) >= DEPTH_MAX
             names[:] = [] if deep or "study.json" in files else sorted(n for n in names if not n.startswith("."))
-        return found, refused
+        return folders, refused
 
 
 def as_text(name: str) -> str:
-    """A name as it can be shown: bytes of a file's name that are no text become question marks.
+    """A file name as text; bytes that are no text become question marks.
 
     >>> as_text("caf\\udce9")
     'caf?'
@@ -183,18 +184,18 @@ def as_text(name: str) -> str:
 
 @lru_cache(maxsize=256)
 def _asked(study: Study, changed: int, size: int) -> dict[str, Any]:
-    """Kept, since the record of a large study takes long to read and does not change while it runs."""
+    """The record of a study, cached: that of a large study takes long to read and does not change while it runs."""
     return study.asked()
 
 
 @lru_cache(maxsize=256)
 def _slower(study: Study, asked: tuple[int, int], efforts: tuple[int, int]) -> list[str]:
-    """Kept like the record, by when and how its files have changed."""
+    """The notes on slow engines, cached until the study's files change."""
     return study.slower(_asked(study, *asked))
 
 
 @lru_cache(maxsize=256)
 def _title(path: Path, changed: int) -> str:
     with path.open(encoding="utf-8", errors="replace") as file:
-        found = re.search(r"<title>(.*?)</title>", file.read(4096), re.DOTALL)
-    return unescape(found[1]).strip() if found else path.name
+        title = re.search(r"<title>(.*?)</title>", file.read(4096), re.DOTALL)
+    return unescape(title[1]).strip() if title else path.name

@@ -33,30 +33,35 @@ from budgetbandits.web.servers import BEAT
 from budgetbandits.web.view_cache import EXPECTED_ERRORS, BackgroundValue
 
 HTML = "text/html; charset=utf-8"
+"""Media type of a page."""
+
 NO_EMBEDDING = "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+"""Rules that every content security policy ends with."""
+
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self'; connect-src 'self'; "
     f"{NO_EMBEDDING}"
 )
-"""Figures have their colours in attributes, hence inline styles."""
+"""Content security policy of the viewer's pages. Inline styles are allowed since figures have colours in attributes."""
 FOREIGN_FILE_POLICY = (
     "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; "
     f"style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; {NO_EMBEDDING}"
 )
-"""For files of the folder, which may come from others: they are shown, and their scripts run, but in a sandbox that can
-read nothing of these pages and send nothing anywhere. A report has a stricter policy of its own."""
+"""Content security policy of files of the folder, which may come from others. Their scripts run in a sandbox that
+cannot read the viewer's pages or send anything. A report has a stricter policy of its own."""
 
 log = logging.getLogger(__name__)
 
 REPORT_SECONDS = 20.0
-"""Seconds after its last part that a study has to write its report itself."""
+"""Time that a study has after its last part to write its report itself."""
 
 
+# the figure of a running study
 PREVIEW = PageFigure("so-far", "Mean pseudo-regret so far", "", legend=True)
 
 
 class Curves(NamedTuple):
-    """The figure for each width; how many runs and groups of problems are in it."""
+    """The figure of a running study for each width, and the numbers of its runs and groups of problems."""
 
     drawings: list[Drawing]
     runs: int
@@ -64,7 +69,7 @@ class Curves(NamedTuple):
 
 
 def curves(folder: Path) -> Curves | None:
-    """Regret as far as it is known, for two widths; None before the first part."""
+    """The figure of the regret so far, for two widths; None before the first part."""
     results = Results.so_far(folder)
     if results is None:
         return None
@@ -81,7 +86,7 @@ def report(folder: Path) -> str:
 
 @dataclass(frozen=True)
 class PageResponse:
-    """What is sent back."""
+    """The response to a request for a page or a file."""
 
     body: bytes
     kind: str = HTML
@@ -90,7 +95,7 @@ class PageResponse:
 
 
 class Viewer:
-    """Answers for one folder. Nothing is written into it."""
+    """The pages of one folder, in which nothing is written."""
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
@@ -98,7 +103,7 @@ class Viewer:
         self._reports: dict[str, tuple[tuple[int, ...], BackgroundValue[str]]] = {}
 
     def answer(self, path: str, query: Mapping[str, str], part: bool = False) -> PageResponse:
-        """The page at a path; only what is ``part`` of it and changes, for a page that is shown already."""
+        """The page at a path, or only its changing part for a page that is shown already."""
         try:
             return self._answer(path, query, part)
         except NotFound as error:
@@ -128,7 +133,7 @@ class Viewer:
         first, _, rest = path.lstrip("/").partition("/")
         if first == "":
             seen = self.folder.look(time.time())
-            state = [(each.place, each.progress.state, each.progress.running) for each in seen.studies]
+            state = [(entry.place, entry.progress.state, entry.progress.running) for entry in seen.studies]
             return int(hashlib.sha256(ascii((state, seen.pages, seen.wrong)).encode()).hexdigest()[:12], 16)
         return self._event(self.folder.study(rest, time.time()))
 
@@ -137,7 +142,7 @@ class Viewer:
     def _list(self, query: Mapping[str, str], part: bool) -> PageResponse:
         seen = self.folder.look(time.time())
         if query.get("format") == "json":
-            return _json({"studies": [_numbers(each) for each in seen.studies], "unreadable": seen.wrong})
+            return _json({"studies": [_numbers(entry) for entry in seen.studies], "unreadable": seen.wrong})
         wrong = list(seen.wrong)
         values: dict[str, Any] = {
             "studies": _rows("_list_study.html", seen.studies, wrong),
@@ -147,7 +152,7 @@ class Viewer:
         return _page("_list.html" if part else "list.html", **values)
 
     def _study(self, place: str, query: Mapping[str, str], part: bool) -> PageResponse:
-        """The report of a study that is done; a study that is not is watched."""
+        """The report of a finished study, or the progress of a running one."""
         shown = self.folder.study(place, time.time())
         if query.get("format") == "json" or not shown.progress.finished:
             return self._watch(shown, query, part)
@@ -163,14 +168,15 @@ class Viewer:
         return _foreign(with_way_back(text, "/").encode("utf-8", "replace"), HTML)
 
     def _report(self, shown: StudyEntry) -> str | None:
-        """Drawn here, once for each state of the study; None meanwhile, or while the study may still write it."""
+        """The report of a study, drawn in the background once for each state of the study; None until it is ready or
+        while the study may still write it."""
         if shown.progress.quiet_for < REPORT_SECONDS:
             return None
-        of, made = self._reports.get(shown.place, ((), None))
-        if made is None or of != shown.progress.state:
-            made = BackgroundValue(partial(report, self.folder.inside(shown.place)), seconds_min=math.inf)
-            self._reports[shown.place] = (shown.progress.state, made)
-        return made.latest()
+        of, value = self._reports.get(shown.place, ((), None))
+        if value is None or of != shown.progress.state:
+            value = BackgroundValue(partial(report, self.folder.inside(shown.place)), seconds_min=math.inf)
+            self._reports[shown.place] = (shown.progress.state, value)
+        return value.latest()
 
     def _watch(self, shown: StudyEntry, query: Mapping[str, str], part: bool) -> PageResponse:
         if query.get("format") == "json":
@@ -194,7 +200,7 @@ class Viewer:
         return self._curves[shown.place]
 
     def _event(self, shown: StudyEntry) -> int:
-        """Grows with each part, each drawing of the curves, and when the report is there."""
+        """A number that rises with each part, each drawing of the curves, and with the report."""
         _, report = self._reports.get(shown.place, ((), None))
         drawings = self._curves_of(shown).number + (0 if report is None else report.number)
         return shown.progress.cells_done + drawings
@@ -208,7 +214,7 @@ class Viewer:
 
 
 def why(error: Exception, path: str) -> str:
-    """What a page says of an error, which is logged; with the traceback if nobody foresaw it."""
+    """The message of a page about an error, which is logged, with the traceback of an unexpected one."""
     foreseen = isinstance(error, EXPECTED_ERRORS)
     log.error("%s: %s", as_text(path)[:200], as_text(str(error)), exc_info=None if foreseen else error)
     return str(error) if foreseen else "a mistake of ours; the terminal that runs 'budgetbandits view' says more"
@@ -222,7 +228,7 @@ def _foreign(content: bytes, kind: str) -> PageResponse:
 
 
 def address(place: str) -> str:
-    """A place below the folder as part of an address; names of files are bytes, and not always text.
+    """A place below the folder as part of an address; file names are bytes, and not always text.
 
     >>> address("a b/caf\\udce9")
     'a%20b/caf%E9'
@@ -231,7 +237,7 @@ def address(place: str) -> str:
 
 
 def _numbers(shown: StudyEntry) -> dict[str, Any]:
-    """For programs."""
+    """A study as JSON."""
     record, far = shown.record, shown.progress
     return {
         "place": shown.place or ".", "page": f"/study/{address(shown.place)}", "name": record["name"],
@@ -241,7 +247,7 @@ def _numbers(shown: StudyEntry) -> dict[str, Any]:
         "cells_done": far.cells_done, "games": far.runs, "games_done": far.runs_done, "latest": far.latest,
         "games_per_second": far.rate if far.running else None, "seconds_left": far.seconds_left,
         "slower": shown.slower,
-        "by_policy": {policy: {"done": done, "of": of} for policy, (done, of) in far.by_policy.items()},
+        "by_policy": {policy: {"done": runs, "of": of} for policy, (runs, of) in far.by_policy.items()},
     }  # fmt: skip
 
 
@@ -266,19 +272,20 @@ def _filled(template: str, values: dict[str, Any]) -> str:
 
 
 def _rows(template: str, entries: Sequence[StudyEntry | PageEntry], wrong: list[str]) -> list[Markup]:
-    """Each entry by itself: one that cannot be drawn is among what is ``wrong``, and the others are there."""
+    """The rows of the list. An entry that cannot be drawn adds a message to ``wrong`` and leaves the others intact."""
     rows = []
-    for each in entries:
+    for entry in entries:
         try:
-            rows.append(Markup(_filled(template, {"each": each})))
+            rows.append(Markup(_filled(template, {"each": entry})))
         except Exception as error:
-            log.exception("cannot draw %s", as_text(each.place))
-            wrong.append(f"cannot show {each.place or '.'}: {type(error).__name__}: {error}")
+            log.exception("cannot draw %s", as_text(entry.place))
+            wrong.append(f"cannot show {entry.place or '.'}: {type(error).__name__}: {error}")
     return rows
 
 
 def _rate(per_second: float) -> str:
-    """
+    """A rate as text.
+
     >>> _rate(1234.5), _rate(2.5), _rate(0.02)
     ('1,234 a second', '2.5 a second', '1.2 a minute')
     """
@@ -296,5 +303,5 @@ PAGES = LivePages(
 
 
 def address_of(folder: Folder) -> str:
-    """Where to begin: at the study, if the folder is one."""
+    """The address of the first page: that of the study, if the folder is one."""
     return "/study/" if Path(folder.root / "study.json").is_file() else "/"

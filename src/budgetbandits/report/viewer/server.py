@@ -20,11 +20,12 @@ from budgetbandits.report.viewer.pages import PageResponse, Viewer, why
 from budgetbandits.web.servers import BEAT, BEAT_EVENT, STREAM_HEADERS, change, event, listening
 
 log = logging.getLogger(__name__)
+# names of this machine
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 NOT_READ, FAILED = -1, -2
-"""In place of the number of a page: it was not looked at yet, or could not be."""
+"""Values in place of a page's number: the page was not read yet, or could not be."""
 LOOK_SECONDS = 1.0
-"""Seconds between two looks whether a page has changed; more if a look is slow."""
+"""Time between two checks whether a page has changed; longer if a check is slow."""
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -44,24 +45,26 @@ class Server(http.server.ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
+        """The address of the server."""
         host, port = str(self.server_address[0]), self.server_address[1]
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A browser that disconnects is no error; anything else that ends a connection is logged."""
+        """Log what ends a connection, unless the browser has disconnected."""
         error = sys.exc_info()[1]
         if not isinstance(error, ConnectionError | TimeoutError):
             log.error("a connection has failed: %s", error, exc_info=error)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """One connection."""
+    """The handler of one connection."""
 
     server: Server
     protocol_version = "HTTP/1.1"
     timeout = 60.0
 
     def do_GET(self) -> None:
+        """Answer a request with a page, a file or a stream of events."""
         try:
             asked = urlsplit(self.path)
         except ValueError:
@@ -78,10 +81,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._send(self.server.viewer.answer(path, query, "X-Part" in self.headers))
 
     def do_HEAD(self) -> None:
+        """Answer a request with the headers alone."""
         self.do_GET()
 
     def _for_us(self) -> bool:
-        """On this machine alone, another name for it is a page elsewhere that wants to read along."""
+        """Whether the request is meant for this server: on a loopback host, a request by another name comes from a page
+        elsewhere that tries to read these."""
         if not self.server.local:
             return True
         with contextlib.suppress(ValueError):  # no name of a host at all
@@ -101,13 +106,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(answer.body)
 
     def _stream(self, path: str) -> None:
-        """Server-sent events: that something has changed. What, the page asks for itself."""
+        """Send an event whenever the page has changed; the page then requests its changing part."""
         self.send_response(200)
         for name, value in {**STREAM_HEADERS, "Connection": "close"}.items():
             self.send_header(name, value)
         self.end_headers()
-        for each in self._events(path):
-            self.wfile.write(each)
+        for message in self._events(path):
+            self.wfile.write(message)
             self.wfile.flush()
 
     def _events(self, path: str) -> Iterator[bytes]:
@@ -132,4 +137,4 @@ class Handler(http.server.BaseHTTPRequestHandler):
             stopping.wait(min(seconds, BEAT / 2))
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nobody wants a line for every look."""
+        """Log nothing: there would be a line for every check."""

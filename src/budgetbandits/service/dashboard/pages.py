@@ -106,7 +106,7 @@ class Dashboard:
 
     def _to_sign_in(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD") or _of_a_script(request):
-            error = NotAllowed(self.sessions.why_over(request.cookies.get(COOKIE, "")), known=False)
+            error = NotAllowed(self.sessions.why_over(request.cookies.get(COOKIE, "")), key_valid=False)
             return self._problem(request, None, error)
         return secured(RedirectResponse(address("sign-in", next=address_of(request)), 303))
 
@@ -306,7 +306,7 @@ def _last_event(tx: Transaction, only: str | None) -> int:
 
 
 def _sign_in_words(error: BudgetBanditsError) -> str:
-    if isinstance(error, NotAllowed) and not error.known:
+    if isinstance(error, NotAllowed) and not error.key_valid:
         return "No such key. Paste the whole of it, from bb_ on."
     if isinstance(error, NotAllowed):
         return "This key may not look at pages. Use one of scope read or admin."

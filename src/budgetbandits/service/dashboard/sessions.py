@@ -66,16 +66,20 @@ class Session:
     def check_form(self, code: str) -> None:
         """Refuse what was not sent by a form of this session."""
         if not hmac.compare_digest(code.encode(), self.form_code.encode()):
-            raise NotAllowed("this form is not of your session; go back, reload the page and send it again", known=True)
+            raise NotAllowed(
+                "this form is not of your session; go back, reload the page and send it again", key_valid=True
+            )
 
     def check(self, campaign: str, id: str) -> None:
         """Refuse a campaign, by its name and id, that is not the key's."""
         if self.key.campaign is not None and self.key.campaign != id:
-            raise NotAllowed(f"this key is for {self.campaign!r} only; sign in with one for {campaign!r}", known=True)
+            raise NotAllowed(
+                f"this key is for {self.campaign!r} only; sign in with one for {campaign!r}", key_valid=True
+            )
 
     def check_admin(self) -> None:
         if not self.admin:
-            raise NotAllowed("this key may look, not change anything; sign in with one of scope admin", known=True)
+            raise NotAllowed("this key may look, not change anything; sign in with one of scope admin", key_valid=True)
 
 
 class Sessions:
@@ -151,7 +155,7 @@ OPEN_FORM_BYTES_MAX = 10_000
 def check_origin(request: Request) -> None:
     """Refuse requests that another site makes a browser send; browsers say where a request comes from."""
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise NotAllowed("another site has sent this form; open the page itself", known=True)
+        raise NotAllowed("another site has sent this form; open the page itself", key_valid=True)
 
 
 async def sent(request: Request, session: Session) -> dict[str, str]:

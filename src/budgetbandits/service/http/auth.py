@@ -266,16 +266,16 @@ class KeyRing:
         key = known.key
         if scope not in key.scopes and "admin" not in key.scopes:
             raise NotAllowed(
-                f"this key has the scopes {' and '.join(key.scopes)}, not {scope}; use another one", known=True
+                f"this key has the scopes {' and '.join(key.scopes)}, not {scope}; use another one", key_valid=True
             )
         if key.requests_per_second is not None:
             self._rates.take(key.prefix, key.requests_per_second)
         if anywhere:
             return key
         if known.campaign and campaign is None:
-            raise NotAllowed("this key is for one campaign only; use one that is for all", known=True)
+            raise NotAllowed("this key is for one campaign only; use one that is for all", key_valid=True)
         if known.campaign and normal(campaign or "") not in known.campaign:
-            raise NotAllowed("this key is for another campaign; use one for this, or for all", known=True)
+            raise NotAllowed("this key is for another campaign; use one for this, or for all", key_valid=True)
         return key
 
     def _look_up(self, text: str) -> _CachedKey:
@@ -297,16 +297,16 @@ class KeyRing:
         if known is None or not right:
             self._known.pop(text, None)
             sent = "no such key" if text else "no key was sent"
-            raise NotAllowed(f"{sent}; send 'Authorization: Bearer bb_…' with a key of this service", known=False)
+            raise NotAllowed(f"{sent}; send 'Authorization: Bearer bb_…' with a key of this service", key_valid=False)
         if known.key.expired(known.read_at):
             self._known.pop(text, None)
-            raise NotAllowed("this key has expired; ask an operator for a new one", known=False)
+            raise NotAllowed("this key has expired; ask an operator for a new one", key_valid=False)
         if known.key.off:
             self._known.pop(text, None)
             raise NotAllowed(
                 "this key is off since the store was restored from a copy; an operator turns it on where the store is: "
                 f"budgetbandits key turn-on {actor_of(prefix)}",
-                known=False,
+                key_valid=False,
             )
         self._known[text] = known
         self._used[prefix] = known.read_at
@@ -343,7 +343,7 @@ async def check_header(
         async with many.turn if many is not None else contextlib.nullcontext():
             return await asyncio.to_thread(keys.check, text, scope, campaign, anywhere)
     except NotAllowed as error:
-        if not error.known:
+        if not error.key_valid:
             keys.failures.count(address)
         raise
 

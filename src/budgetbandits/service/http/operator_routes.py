@@ -165,7 +165,9 @@ def change_terms(call: CheckedRequest[TermChanges]) -> bytes:
     campaigns."""
     sent = call.content.model_dump(exclude_unset=True)
     if "shared_budget" in sent and call.only is not None:
-        raise NotAllowed("a shared budget is of several campaigns, and this key for one; use one for all", known=True)
+        raise NotAllowed(
+            "a shared budget is of several campaigns, and this key for one; use one for all", key_valid=True
+        )
     changes = {name: value for name, value in sent.items() if value is not None or name not in CHANGEABLE_FACTS}
     call.server.campaigns.change_terms(call.campaign, changes, key=call.key, actor=call.actor)
     return _changed(call, "terms changed", **changes)

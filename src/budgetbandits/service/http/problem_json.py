@@ -135,7 +135,7 @@ def describe(error: BudgetBanditsError) -> ProblemDetails:
     if isinstance(error, HoldRefused):
         return _problem(402 if error.reason == "exhausted" else 409, error.reason, str(error))
     if isinstance(error, NotAllowed):
-        return _problem(*((403, "forbidden") if error.known else (401, "unauthorized")), str(error))
+        return _problem(*((403, "forbidden") if error.key_valid else (401, "unauthorized")), str(error))
     status = next((code for kind, code in STATUS_CODES.items() if isinstance(error, kind)), 422)
     return _problem(status, type(error).__name__, str(error))
 
@@ -174,7 +174,7 @@ def _headers(error: BudgetBanditsError) -> dict[str, str]:
         and error.retry_after is not None
     ):
         return {"Retry-After": str(math.ceil(error.retry_after))}
-    if isinstance(error, NotAllowed) and not error.known:
+    if isinstance(error, NotAllowed) and not error.key_valid:
         return {"WWW-Authenticate": "Bearer"}
     return {}
 
