@@ -27,7 +27,7 @@ from budgetbandits.policies import label
 STEPS = (400, 3_000, 15_000)
 """N: how often the cheapest arm could be pulled."""
 GAMES = 50
-"""Of each policy in each setting, with each budget."""
+"""Games of each policy in each setting with each budget."""
 POLICIES = (
     "gittins-ratio", "gittins-ratio:width=1", "gittins-ratio:width=1.5", "gittins-ratio:lead=1000", "m-ucb",
     "b-greedy", "omega-star-ucb", "omega-ucb", "kube", "c-ucb", "bts", "thompson",
@@ -43,7 +43,7 @@ def settings(path: Path) -> list[Problem]:
         clicks = adverts["clicks"].to_numpy().astype(float)
         reward, cost = adverts["total_conversion"].to_numpy() / clicks, adverts["spent"].to_numpy() / clicks
         reward[reward == 0.0] = 0.01
-        problems.append(Problem.bernoulli(*(0.99 * each / each.max() for each in (reward, cost))))
+        problems.append(Problem.bernoulli(*(0.99 * means / means.max() for means in (reward, cost))))
     return problems
 
 
@@ -66,8 +66,8 @@ def main(path: Path, policies: Sequence[str]) -> None:
     for policy in policies:
         cells = []
         for steps in STEPS:
-            found = student(measured(problems, policy, steps)[None])
-            mean, half = estimate(float(found.value[0]), float(found.high[0] - found.value[0]))
+            score = student(measured(problems, policy, steps)[None])
+            mean, half = estimate(float(score.value[0]), float(score.high[0] - score.value[0]))
             cells.append(f"{mean} ± {half}")
         print(f"| {label(policy)} | " + " | ".join(cells) + " |", flush=True)
 

@@ -63,7 +63,7 @@ def budgetbandits(world: World) -> Pair:
 
 
 def linear(world: World) -> Pair:
-    """With 32 features, costs that depend on the first, and a budget that every request has a share of."""
+    """The linear policy with 32 features, costs that depend on the first, and a budget for all requests."""
     names, count = [f"feature {number}" for number in range(32)], 2000
     rows = np.random.default_rng(2).standard_normal((count, len(names)))
     requests = [dict(zip(names, row, strict=True)) for row in rows.tolist()]
@@ -202,7 +202,7 @@ class Turns:
 
 
 def take_turns(name: str, arms: int) -> None:
-    """In the contender's own process: a turn for each line of input."""
+    """Take a turn for each line of input, in the contender's own process."""
     try:
         pair = (CONTENDERS | ASKED_FOR)[name](World(arms))
     except ImportError as error:

@@ -59,9 +59,9 @@ def exact_index(good: float, bad: float, horizon: int) -> float:
     for _ in range(30):
         rate = (low + high) / 2.0
         value = np.zeros(horizon + 1)
-        for made in range(horizon - 1, -1, -1):
-            mean = (good + np.arange(made + 1)) / (good + bad + made)
-            value = np.maximum(mean - rate + mean * value[1 : made + 2] + (1.0 - mean) * value[: made + 1], 0.0)
+        for count in range(horizon - 1, -1, -1):
+            mean = (good + np.arange(count + 1)) / (good + bad + count)
+            value = np.maximum(mean - rate + mean * value[1 : count + 2] + (1.0 - mean) * value[: count + 1], 0.0)
         low, high = (rate, high) if value[0] > 1e-13 else (low, rate)
     return low
 
@@ -99,16 +99,16 @@ def row(pulls, n, s, r):  # type: ignore[no-untyped-def]
 @njit
 def states_after(pulls, budget):  # type: ignore[no-untyped-def]
     """Every state with this many pulls and money left, as rows (n, s, c, m, r, d); n ≤ m, as others mirror them."""
-    found = np.empty((row(pulls, pulls + 1, 0, 0) * budget * (budget + 1) // 2, 6), np.int16)
+    states = np.empty((row(pulls, pulls + 1, 0, 0) * budget * (budget + 1) // 2, 6), np.int16)
     count = 0
     for n in range(pulls // 2 + 1):
         for s in range(n + 1):
             for r in range(pulls - n + 1):
                 for c in range(min(n + 1, budget)):
                     for d in range(min(pulls - n + 1, budget - c)):
-                        found[count] = n, s, c, pulls - n, r, d
+                        states[count] = n, s, c, pulls - n, r, d
                         count += 1
-    return found[:count]
+    return states[:count]
 
 
 @njit
@@ -165,8 +165,8 @@ def game_value(budget: int, pulls: int, share: Share | None, bound: bool = False
     states = states_after(pulls, budget)
     excess = excess_of(states, *ratio_laws(pulls, budget)) if bound else np.zeros(len(states))
     values = last_values(states, budget, excess)
-    for made in range(pulls - 1, -1, -1):
-        states = states_after(made, budget)
+    for count in range(pulls - 1, -1, -1):
+        states = states_after(count, budget)
         chances = np.empty(0) if share is None else share(states, budget)
         values = backward(states, budget, values, chances, share is None)
     return float(values[0, 0, 0])
@@ -190,10 +190,10 @@ def ratio_laws(pulls: int, budget: int, priors: Any = ((1.0, 1.0), COST_PRIOR)) 
             count = np.arange(most + 1)[:, None]
             laws.append(np.fft.rfft(-np.diff(betainc(good + count, bad + n - count, edges)), 2 * CELLS))
         # ln z = ln r − ln c: cell j of the reward and cell k of the cost are k − j apart
-        found = np.fft.irfft(np.conj(laws[0])[:, None] * laws[1], 2 * CELLS)
-        found = np.maximum(np.roll(found, CELLS, axis=-1), 0.0)
-        here = n, slice(n + 1), slice(min(n, budget - 1) + 1)
-        mass[here], below[here] = found, np.cumsum(found, axis=-1) - found / 2.0
+        density = np.fft.irfft(np.conj(laws[0])[:, None] * laws[1], 2 * CELLS)
+        density = np.maximum(np.roll(density, CELLS, axis=-1), 0.0)
+        rows = n, slice(n + 1), slice(min(n, budget - 1) + 1)
+        mass[rows], below[rows] = density, np.cumsum(density, axis=-1) - density / 2.0
     return mass, below
 
 
@@ -299,9 +299,9 @@ def share_of(policy: Any, budget: int, pulls: int) -> Share:
         indices = index_table(policy, budget, rounds, rounds) if table is None else table
         return np.asarray(share_of_index(states, budget, indices))
 
-    some = states_after(min(pulls, 12), budget)
-    some = some[np.random.default_rng(1).integers(len(some), size=STATES_CHECKED)]
-    agrees = np.array_equal(share(some, budget), share_of_scores(policy, some, budget))
+    sample = states_after(min(pulls, 12), budget)
+    sample = sample[np.random.default_rng(1).integers(len(sample), size=STATES_CHECKED)]
+    agrees = np.array_equal(share(sample, budget), share_of_scores(policy, sample, budget))
     return share if agrees else partial(share_of_scores, policy)
 
 
@@ -335,11 +335,11 @@ def print_indices() -> None:
         for horizon in HORIZONS:
             exact = exact_index(good + 1, bad + 1, horizon)
             rules = (1.0, 0.0), (1.25, 0.0), (1.0, STEP_SHIFT)
-            found = np.array([closed_index(good + 1, bad + 1, horizon, *rule) for rule in rules])
-            errors.append(np.round(100.0 * (found / exact - 1.0), 1) + 0.0)  # no −0.0
+            indices = np.array([closed_index(good + 1, bad + 1, horizon, *rule) for rule in rules])
+            errors.append(np.round(100.0 * (indices / exact - 1.0), 1) + 0.0)  # no −0.0
             cells = [
                 f"{index:.3f} ({error:+.1f} %)".replace("-", "−")
-                for index, error in zip(found, errors[-1], strict=True)
+                for index, error in zip(indices, errors[-1], strict=True)
             ]
             print(f"| {good}, {bad} | {horizon} | {exact:.3f} | " + " | ".join(cells).replace("-", "−") + " |")
     size = np.abs(errors)
@@ -380,9 +380,9 @@ def print_long() -> None:
         problem = family("heyden-bernoulli", 10, LONG_SEED + place)
         budget = LONG_ROUNDS * float(problem.cost_means.min())
         games[:, place] = [simulate(problem, rule, [budget], 1, seed=1).pseudo_regret[0, 0] for rule in rules]
-    found = student(games)
+    score = student(games)
     print("| | mean | median | 90 % | 99 % |\n|---|---|---|---|---|")
-    for rule, mean, high, regrets in zip(rules, found.value, found.high, games, strict=True):
+    for rule, mean, high, regrets in zip(rules, score.value, score.high, games, strict=True):
         kind = "shifted " * isinstance(rule, ShiftedGittinsRatio) + f"gittins-ratio, A = {rule.width:g}"
         quantiles = [number(float(quantile)) for quantile in np.quantile(regrets, (0.5, 0.9, 0.99))]
         print(f"| {kind} | " + " ± ".join(estimate(float(mean), float(high - mean))) + f" | {' | '.join(quantiles)} |")

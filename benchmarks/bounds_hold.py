@@ -64,20 +64,20 @@ def main() -> None:
 
 def constants() -> None:
     """The rivals' constants by that of BTS (Remark 1), and Theorem 1's by the lower bound's."""
-    found = []
+    checks = []
     for arms in (2, 10, 100):
         for seed in range(1_000):
             problem = family("uniform-bernoulli", arms, seed, low=0.01)
             ours = bts_constant(problem)
-            found.append(
+            checks.append(
                 (
                     ucb_bv1_constant(problem) / ours,
                     ucb_bv2_constant(problem) / ours,
                     bts_constant(problem, gamma=1.0) / lower_constant(problem),
                 )
             )
-    print(f"\nconstants before ln B on {len(found):,} problems")
-    for name, ratios in zip(("UCB-BV1 / BTS", "UCB-BV2 / BTS", "BTS / lower bound"), np.transpose(found), strict=True):
+    print(f"\nconstants before ln B on {len(checks):,} problems")
+    for name, ratios in zip(("UCB-BV1 / BTS", "UCB-BV2 / BTS", "BTS / lower bound"), np.transpose(checks), strict=True):
         print(f"{name:20} from {ratios.min():.2f} to {ratios.max():,.0f}, median {np.median(ratios):,.0f}")
 
 

@@ -46,7 +46,7 @@ HORIZON = {
 WHOLE, WIDTHS = "GittinsRatioWhole", (1.25, 1.5)
 """The policy that watches the whole budget instead of the money left, and the widths that are compared."""
 DEFAULT = "gittins-ratio"
-"""What `Allocation` takes if no policy is named."""
+"""Default policy of `Allocation`."""
 BARS, INCHES = 6, 7.3
 """Policies in the figure, and its width: 700 pixels of a page."""
 ROWS = 15
@@ -185,7 +185,9 @@ def main(training: Path, board: Path, fresh: Path) -> None:
     trained, measured = Suite.load("training"), Suite.load()
     whole = [f"{RULES}:{WHOLE}:width={width}" for width in WIDTHS]
     both = leaderboard.joined(trained, [*(f"{RULES}:{rule}" for rule in HORIZON.values()), *whole])
-    leaderboard.play(both, training, progress=lambda doing, done, total: print(doing, done, total, file=sys.stderr))
+    leaderboard.play(
+        both, training, progress=lambda doing, finished, total: print(doing, finished, total, file=sys.stderr)
+    )
     write_pages(trained, training, measured, board, fresh_suite(), fresh, DOCS)
 
 
@@ -207,21 +209,21 @@ def write_pages(
     shown = figure_scores(again, champion)
     draw(shown, champion, docs / "figures" / "champion.png")
     alone = horizon_scores(*played, champion)
-    printed = scores(values, bounds, only=[champion, *(each.policy for each in again if published(each.policy))])
+    printed = scores(values, bounds, only=[champion, *(score.policy for score in again if published(score.policy))])
     day = _day(board / measured.settings[0].name)
-    by_training = mark("python benchmarks/champion.py", trained, training)
+    mark_of_training = mark("python benchmarks/champion.py", trained, training)
     page = [
         INTRO.format(
-            verdict=verdict(champion, printed, every, alone), shown=listed([label(each.policy) for each in shown])
+            verdict=verdict(champion, printed, every, alone), shown=listed([label(score.policy) for score in shown])
         ),
         mark("budgetbandits leaderboard", measured, board),
         "",
         *training_part(trained, chosen, otherwise, _day(training / trained.settings[0].name)),
         *horizon_part(champion, alone),
-        by_training,
+        mark_of_training,
         "",
         *whole_part(*played),
-        by_training,
+        mark_of_training,
         "",
         *measured_part(measured.settings, values, champion, every, again, day),
         TWICE,
@@ -301,8 +303,8 @@ def training_part(trained: Suite, chosen: Sequence[Score], otherwise: Sequence[S
         lines += [f"Of {count(len(chosen), 'candidate')} these are the first {ROWS}, and BTS.", ""]
     own = next(score for score in otherwise if score.policy == chosen[0].policy)
     other = otherwise[0]
-    said = {"other": label(other.policy), "score": other.score, "champion": label(own.policy), "own": own.score}
-    return [*lines, OTHERWISE.format(**said), ""] if other is not own else lines
+    words = {"other": label(other.policy), "score": other.score, "champion": label(own.policy), "own": own.score}
+    return [*lines, OTHERWISE.format(**words), ""] if other is not own else lines
 
 
 def verdict(champion: str, printed: Sequence[Score], every: Sequence[Margin], alone: Sequence[Score]) -> str:
@@ -310,7 +312,9 @@ def verdict(champion: str, printed: Sequence[Score], every: Sequence[Margin], al
     scores of those and its own), all in print, BTS, and rules that look at the money left."""
     own = next(score for score in printed if score.policy == champion)
     best = next(score for score in printed if score.policy != champion)
-    said = f"{own.score:.2f} ({interval(own.low, own.high)}) against {best.score:.2f} ({interval(best.low, best.high)})"
+    words = (
+        f"{own.score:.2f} ({interval(own.low, own.high)}) against {best.score:.2f} ({interval(best.low, best.high)})"
+    )
     stands = "it stands" if own.first >= SURE else "it is not surely the best"
     if best.first >= SURE:
         stands = "it does not stand"
@@ -318,7 +322,7 @@ def verdict(champion: str, printed: Sequence[Score], every: Sequence[Margin], al
     ahead, behind = sum(margin.ahead for margin in every), sum(margin.behind for margin in every)
     share = [f"{100 * part / len(every):.0f} %" for part in (ahead, len(every) - ahead - behind, behind)]
     lines = [
-        f"The choice is `{champion}`, which is {where}. On the other problems {stands}: a score of {said} for "
+        f"The choice is `{champion}`, which is {where}. On the other problems {stands}: a score of {words} for "
         f"{label(best.policy)}, the best of the others in print; it is ahead of all in print in {resampled(own.first)} "
         "of the problems.",
         f"Of all {len(every)} pairs of a setting and a policy in print that needs to know nothing but the budget, it "
@@ -350,7 +354,7 @@ def fresh_part(played: tuple[Mapping[str, SettingGames], Mapping[str, float]], c
     values, bounds = played
     every = margins(values, DEFAULT)
     ahead, behind = sum(margin.ahead for margin in every), sum(margin.behind for margin in every)
-    said = (
+    sentence = (
         f"Of {count(len(every), 'pair')} of a setting and a policy in print, {DEFAULT} is surely ahead in {ahead} and "
         f"surely behind in {behind}."
     )
@@ -359,22 +363,22 @@ def fresh_part(played: tuple[Mapping[str, SettingGames], Mapping[str, float]], c
         lower, higher = sum(pair.ahead for pair in pairs), sum(pair.behind for pair in pairs)
         shorter = sum(pair.factor_low > 1.0 for pair in pairs)
         longer = sum(pair.factor_high < 1.0 for pair in pairs)
-        said += (
+        sentence += (
             f" Against {label(champion)} its mean is surely lower in {lower} of {count(len(pairs), 'setting')} and "
             f"surely higher in {higher} (Holm, 95 %); its 99 % quantile is surely lower in {shorter} and surely higher "
             f"in {longer} (95 % each)."
         )
-    return [FRESH, *score_table(scores(values, bounds), ROWS), "", _filled(said), ""]
+    return [FRESH, *score_table(scores(values, bounds), ROWS), "", _filled(sentence), ""]
 
 
 def _named(settings: Sequence[str]) -> str:
     return f" ({'; '.join(settings)})" if settings else ""
 
 
-def score_table(found: Sequence[Score], first: int | None = None) -> list[str]:
+def score_table(score_list: Sequence[Score], first: int | None = None) -> list[str]:
     """The lowest scores; BTS is there in any case."""
     lines = ["| policy | score | 95 % | first in | mean | median | 90 % | 99 % |", "|---|---|---|---|---|---|---|---|"]
-    for row in [score for at, score in enumerate(found) if first is None or at < first or score.policy == "bts"]:
+    for row in [score for at, score in enumerate(score_list) if first is None or at < first or score.policy == "bts"]:
         parts = " | ".join(f"{part:.2f}" for part in row.statistics)
         share = f"{100 * row.first:.0f} %" if row.first else "–"
         star = "" if published(row.policy) else " †"
@@ -402,11 +406,11 @@ def measured_part(
         mean, tail = min(rivals, key=_difference), min(rivals, key=lambda margin: margin.factor)
         own = values[setting.name].games[:, values[setting.name].policies.index(champion)]
         middle = student(own[None, :])
-        said, half = estimate(float(middle.value[0]), float(middle.high[0] - middle.value[0]))
+        text, half = estimate(float(middle.value[0]), float(middle.high[0] - middle.value[0]))
         above = sum(margin.ahead for margin in rivals)
         below = sum(margin.behind for margin in rivals)
         lines.append(
-            f"| {setting.title} | {said} ± {half} | {label(mean.rival)} | {interval(mean.low, mean.high)} | "
+            f"| {setting.title} | {text} ± {half} | {label(mean.rival)} | {interval(mean.low, mean.high)} | "
             f"{number(float(np.quantile(own, 0.99)))} | {label(tail.rival)} | {tail.factor:.2f} "
             f"({interval(tail.factor_low, tail.factor_high)}) | {above}, {len(rivals) - above - below}, {below} |"
         )
@@ -458,16 +462,18 @@ def by_rival(every: Sequence[Margin]) -> list[str]:
 
 
 def horizon_part(champion: str, alone: Sequence[Score]) -> list[str]:
-    found = {score.policy: score.score for score in alone}
+    score_by_policy = {score.policy: score.score for score in alone}
     pairs = [(rule, plugins.find_policy(f"{RULES}:{HORIZON[rule]}").spec) for rule in HORIZON]
-    said = listed(
+    sentence = listed(
         [
-            f"from {found[rule]:.2f} to {found[other]:.2f} for {label(rule)}"
+            f"from {score_by_policy[rule]:.2f} to {score_by_policy[other]:.2f} for {label(rule)}"
             for rule, other in pairs
-            if rule in found and other in found
+            if rule in score_by_policy and other in score_by_policy
         ]
     )
-    text = f"With the money left the score goes {said}; that of {label(champion)} is {found[champion]:.2f}."
+    text = (
+        f"With the money left the score goes {sentence}; that of {label(champion)} is {score_by_policy[champion]:.2f}."
+    )
     return [HORIZON_ALONE.format(champion=label(champion)), *score_table(alone), "", _filled(text), ""]
 
 
@@ -477,14 +483,14 @@ def whole_part(values: Mapping[str, SettingGames], bounds: Mapping[str, float]) 
     for width in WIDTHS:
         names = "gittins-ratio", f"{RULES}:{WHOLE}"
         left, whole = pair = [plugins.find_policy(f"{name}:width={width}").spec for name in names]
-        found = scores(values, bounds, only=pair)
-        lines += score_table(found)[2:]
+        pair_scores = scores(values, bounds, only=pair)
+        lines += score_table(pair_scores)[2:]
         more = []  # what the whole budget adds to the regret of every game, setting by setting
-        for each in values.values():
-            places = each.policies.index(whole), each.policies.index(left)
-            more.append(student(each.games[:, places[0]] - each.games[:, places[1]]))
-        ahead = next(score.first for score in found if score.policy == left)
-        lower, higher = sum(float(each.low) > 0.0 for each in more), sum(float(each.high) < 0.0 for each in more)
+        for games in values.values():
+            places = games.policies.index(whole), games.policies.index(left)
+            more.append(student(games.games[:, places[0]] - games.games[:, places[1]]))
+        ahead = next(score.first for score in pair_scores if score.policy == left)
+        lower, higher = sum(float(row.low) > 0.0 for row in more), sum(float(row.high) < 0.0 for row in more)
         sentences.append(
             f"With A = {width:g} the money left has the lower score in {100 * ahead:.0f} % of the resamples, and a "
             f"mean that is surely lower in {lower} of {len(more)} settings and surely higher in {higher} (95 % each)."

@@ -1,4 +1,4 @@
-"""What other libraries know of prices and budgets, read from their installed code: docs/explanation/comparison.md.
+"""Prices and budgets in other libraries, read from their installed code: docs/explanation/comparison.md.
 
     python -m venv /tmp/others
     /tmp/others/bin/pip install --no-deps mabwiser river pybandits rovingbandit obp optuna botorch litellm
@@ -29,36 +29,36 @@ class Library:
     """An installed distribution, as syntax trees."""
 
     def __init__(self, name: str) -> None:
-        found = metadata.distribution(name)
-        self.version = found.version
-        self._files = {str(file): file for file in found.files or () if file.suffix == ".py"}
+        distribution = metadata.distribution(name)
+        self.version = distribution.version
+        self._files = {str(file): file for file in distribution.files or () if file.suffix == ".py"}
 
     def named(self, words: Sequence[str], under: str = "") -> list[str]:
         """Classes, functions and parameters below a folder whose names have one of the words."""
-        found = {
+        names = {
             name
             for file in self._files
             if file.startswith(under)
             for name in _names(self._tree(file))
             if any(word in name.lower() for word in words)
         }
-        return sorted(found)
+        return sorted(names)
 
     def parameters(self, file: str, function: str) -> list[str]:
-        """Of a function, or of "Class.method"."""
+        """The parameters of a function, or of "Class.method"."""
         owner, _, name = function.rpartition(".")
         body: Sequence[ast.stmt] = self._tree(file).body
         if owner:
             body = next(node for node in body if isinstance(node, ast.ClassDef) and node.name == owner).body
-        made = next(node for node in body if isinstance(node, FUNCTION) and node.name == name)
-        return [argument.arg for argument in _arguments(made.args) if argument.arg != "self"]
+        constructor = next(node for node in body if isinstance(node, FUNCTION) and node.name == name)
+        return [argument.arg for argument in _arguments(constructor.args) if argument.arg != "self"]
 
     def assigned(self, file: str, function: str) -> list[str]:
         """Attributes of self that a method assigns to."""
         owner, _, name = function.rpartition(".")
         kind = next(node for node in self._tree(file).body if isinstance(node, ast.ClassDef) and node.name == owner)
-        made = next(node for node in kind.body if isinstance(node, FUNCTION) and node.name == name)
-        stored = [node for node in ast.walk(made) if isinstance(node, ast.Attribute | ast.Subscript)]
+        method = next(node for node in kind.body if isinstance(node, FUNCTION) and node.name == name)
+        stored = [node for node in ast.walk(method) if isinstance(node, ast.Attribute | ast.Subscript)]
         return [ast.unparse(node) for node in stored if isinstance(node.ctx, ast.Store)]
 
     def _tree(self, file: str) -> ast.Module:
@@ -89,8 +89,8 @@ def no_money(under: str = "", words: Sequence[str] = MONEY) -> Callable[[Library
     """Nothing is named after money."""
 
     def check(library: Library) -> str:
-        found = library.named(words, under)
-        expect(not found, found[:5])
+        names = library.named(words, under)
+        expect(not names, names[:5])
         return f"no class, function or parameter is named after {', '.join(words)}"
 
     return check
@@ -100,9 +100,9 @@ def takes(file: str, function: str, *expected: str) -> Callable[[Library], str]:
     """A function has these parameters."""
 
     def check(library: Library) -> str:
-        found = library.parameters(file, function)
-        expect(set(expected) <= set(found), found)
-        return f"{function}({', '.join(found)})"
+        names = library.parameters(file, function)
+        expect(set(expected) <= set(names), names)
+        return f"{function}({', '.join(names)})"
 
     return check
 
@@ -122,17 +122,17 @@ def vowpal_options(_: Library) -> str:
     names = [option.name for groups in learner.get_config().values() for _, options in groups for option in options]
     learner.finish()
     expect(len(names) > 50, names)
-    found = [name for name in names if "budget" in name or "price" in name]
-    expect(not found, found)
+    matches = [name for name in names if "budget" in name or "price" in name]
+    expect(not matches, matches)
     return f"none of {len(names)} options of --cb_explore_adf is named after budget or price"
 
 
 def cost_control(library: Library) -> str:
     expect("SmabBernoulliCC" in library.named(["cc"]), "no SmabBernoulliCC")
     expect(not library.named(["budget"]), library.named(["budget"]))
-    found = library.parameters("pybandits/mab.py", "BaseMab.update")
-    expect(not [name for name in found if "cost" in name], found)
-    return f"SmabBernoulliCC; BaseMab.update({', '.join(found)}); nothing named after budget"
+    names = library.parameters("pybandits/mab.py", "BaseMab.update")
+    expect(not [name for name in names if "cost" in name], names)
+    return f"SmabBernoulliCC; BaseMab.update({', '.join(names)}); nothing named after budget"
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def main() -> int:
             print(f"{name}: not installed")
             continue
         print(f"{name} {library.version}")
-        for statement in (each for each in STATEMENTS if each.library == name):
+        for statement in (statement_of for statement_of in STATEMENTS if statement_of.library == name):
             try:
                 print(f"  {statement.says}\n      {statement.check(library)}")
             except (Wrong, StopIteration) as error:

@@ -1,4 +1,4 @@
-"""What the dashboard costs: pages of a long campaign and of many campaigns, and what people who look cost who decides.
+"""The cost of the dashboard: pages of a long campaign and of many campaigns, and the effect of viewers on decisions.
 
     python benchmarks/dashboard.py [--decisions 1000000] [--campaigns 10000] [--seconds 20]
     bash tests/helpers/with_postgres.sh python benchmarks/dashboard.py
@@ -52,7 +52,7 @@ SETTLING = 8.0
 
 
 def fill(store: Store, decisions: int, campaigns: int) -> None:
-    """By SQL: what the rows say is what a campaign with these decisions would have."""
+    """Fill a store by SQL with the rows that campaigns with these decisions have."""
     engine, now = DecisionService(store, lambda: time.time() - MONTH - 60.0), time.time()
     arms = {f"arm {number}": 1.0 for number in range(10)}
     long = engine.create("long", "bts", float(decisions), arms)
@@ -135,8 +135,8 @@ def cost(work: Callable[[], object], used: Used, times: int = 9) -> str:
         begun = used()
         work()
         took.append([1e3 * (now - then) for now, then in zip(used(), begun, strict=True)])
-    here, there = (statistics.median(each) for each in zip(*took, strict=True))
-    return f"{here:.0f} ms" + (f" and {there:.0f} ms of PostgreSQL's" if there else "")
+    first, second = (statistics.median(seconds_of) for seconds_of in zip(*took, strict=True))
+    return f"{first:.0f} ms" + (f" and {second:.0f} ms of PostgreSQL's" if second else "")
 
 
 @contextlib.contextmanager
@@ -156,7 +156,7 @@ def filled_store() -> Iterator[tuple[Store, Used]]:
     server = psutil.Process(int((Path(folder_of) / "postmaster.pid").read_text().split()[0]))
 
     def used() -> tuple[float, float]:
-        return time.process_time(), sum(sum(each.cpu_times()[:2]) for each in server.children(recursive=True))
+        return time.process_time(), sum(sum(process.cpu_times()[:2]) for process in server.children(recursive=True))
 
     with PostgresStore(url=address) as postgres:
         yield postgres, used
@@ -167,8 +167,8 @@ def measure_pages(decisions: int, campaigns: int) -> None:
         fill(store, decisions, campaigns)
         begun = sum(used())
         roll_up(store)
-        each = 1e6 * (sum(used()) - begun) / (2 * decisions)
-        print(f"{decisions:,} decisions rolled up: {each:.1f} µs an event")
+        microseconds = 1e6 * (sum(used()) - begun) / (2 * decisions)
+        print(f"{decisions:,} decisions rolled up: {microseconds:.1f} µs an event")
         times = Times.of("Europe/Berlin", time.time())
         shared = {"times": times, "admin": True, "session": None, "inline": False}
 
@@ -202,7 +202,7 @@ def looked_at(key: str, campaign: str, zones: Sequence[str]) -> Iterator[None]:
 
 
 async def look(key: str, campaign: str, port: int, zones: Sequence[str]) -> None:
-    """What browsers do, one in each zone: listen, and ask for the page until it knows of what has happened."""
+    """Act as browsers, one in each zone: listen, and request the page until it has the latest event."""
 
     async def one(zone: str) -> None:
         cookies = {"zone": zone}

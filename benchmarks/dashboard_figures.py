@@ -32,11 +32,11 @@ SETTLE_MS = 8_000
 def main(folder: str) -> None:
     for name, (screens, height) in SHEETS.items():
         pictures = [Image.open(Path(folder) / f"{screen}.png").convert("RGB") for screen in screens]
-        width = sum(each.width for each in pictures) + GAP * (len(pictures) - 1)
+        width = sum(picture.width for picture in pictures) + GAP * (len(pictures) - 1)
         sheet, x = Image.new("RGB", (width, height), GROUND), 0
-        for each in pictures:
-            sheet.paste(each.crop((0, 0, each.width, min(each.height, height))), (x, 0))
-            x += each.width + GAP
+        for picture in pictures:
+            sheet.paste(picture.crop((0, 0, picture.width, min(picture.height, height))), (x, 0))
+            x += picture.width + GAP
         keep(name, sheet)
     keep("dashboard", demo())
 

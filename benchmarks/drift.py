@@ -71,7 +71,7 @@ def mix_of(stream: RequestStream, part: int, per_request: float) -> tuple[Mix, l
 
 
 def earnings(stream: RequestStream, mix: Mix, arms: list[int], part: int) -> float:
-    """What a mix earns for a request in a part."""
+    """The mean reward of a mix for a request in a part."""
     return mix.spend([stream.reward_means[part][arms].tolist()], [1.0])
 
 
@@ -96,13 +96,13 @@ def delay(shares: Array) -> float:
     return float((reached[0] + 1) * WINDOW) if len(reached) else np.inf
 
 
-def row(name: str, drift: str, found: list[Array]) -> str:
+def row(name: str, drift: str, earned: list[Array]) -> str:
     """A row of the table, from the windows of each problem, averaged over its runs."""
-    table = np.array([each.mean(axis=0) for each in found])
+    table = np.array([table_of.mean(axis=0) for table_of in earned])
     rng = np.random.default_rng(0)
     drawn = [table[rng.integers(len(table), size=len(table))].mean(axis=0) for _ in range(RESAMPLES)]
-    low, high = np.quantile([delay(each) for each in drawn], [0.025, 0.975], method="nearest")
-    overall = [each.mean() for each in drawn]
+    low, high = np.quantile([delay(sample) for sample in drawn], [0.025, 0.975], method="nearest")
+    overall = [sample.mean() for sample in drawn]
     words = [f"{value:,.0f}" if np.isfinite(value) else "never" for value in (delay(table.mean(axis=0)), low, high)]
     share = f"{table.mean():.2f} ({np.quantile(overall, 0.025):.2f} to {np.quantile(overall, 0.975):.2f})"
     return f"| {drift} | {name} | {words[0]} ({words[1]} to {words[2]}) | {share} | {len(table)} |"
@@ -146,8 +146,8 @@ def recorded() -> tuple[Problem, dict[str, RequestStream]]:
 
     def between(later: float) -> Problem:
         few, many = order[:2], order[4:]
-        weights = {name: (1.0 - later) * shares[name] / sum(shares[each] for each in few) for name in few}
-        weights |= {name: later * shares[name] / sum(shares[each] for each in many) for name in many}
+        weights = {name: (1.0 - later) * shares[name] / sum(shares[name_of] for name_of in few) for name in few}
+        weights |= {name: later * shares[name] / sum(shares[name_of] for name_of in many) for name in many}
         return mixed(segments, {name: weight for name, weight in weights.items() if weight > 0.0})
 
     ramp = RequestStream.phases((round(REQUESTS * i / STEPS), between(i / (STEPS - 1))) for i in range(STEPS))
@@ -235,9 +235,9 @@ def main() -> None:
     for drift in DRIFTS:
         for policy in POLICIES:
             played = [gained(problem, drift, policy, asked.runs) for problem in problems(ARMS, asked.problems)]
-            found = [each for each in played if each is not None]
-            curves.setdefault(drift, {})[policy] = np.array([each.mean(axis=0) for each in found]).mean(axis=0)
-            print(row(f"`{policy}`", drift, found), flush=True)
+            results = [result for result in played if result is not None]
+            curves.setdefault(drift, {})[policy] = np.array([result.mean(axis=0) for result in results]).mean(axis=0)
+            print(row(f"`{policy}`", drift, results), flush=True)
     if asked.figure is not None:
         save(paced_figures.drift({TITLES[drift]: lines for drift, lines in curves.items()}, WINDOW), asked.figure)
 

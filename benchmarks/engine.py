@@ -30,7 +30,7 @@ INDICES = "omega-star-ucb", "gittins-ratio"
 
 
 def numpy_loop(rewards: Array, costs: Array, rounds: int) -> None:
-    """What one writes in an afternoon: two calls to the generator a round."""
+    """A simple implementation with two calls to the generator per round."""
     rng = np.random.default_rng(1)
     successes, failures = np.ones((2, len(rewards))), np.ones((2, len(rewards)))
     means = np.array([rewards, costs])

@@ -1,4 +1,4 @@
-"""What failures cost: random ones, and a provider that is down for a minute, next to the same run without them.
+"""The cost of failures: random ones, and a provider that is down for a minute, next to the same run without them.
 
     python benchmarks/failing_provider.py [--seeds 8] [--only Allocation | service | minute] [--rates 10 1000]
 
@@ -37,19 +37,19 @@ PRICES = {"small": 0.0008, "medium": 0.006, "large": 0.04}
 RATINGS = {"small": 0.45, "medium": 0.65, "large": 0.8}
 CAPS = {name: 3.0 * price for name, price in PRICES.items()}
 MONEY = 0.005
-"""For each request."""
+"""Money for each request."""
 DELAY = 0.1
 """Seconds until a request is reported."""
 
 
 class Router(Protocol):
-    """What decides."""
+    """Anything that decides which provider answers."""
 
     def ask(self, now: float) -> tuple[str, str]:
         """The arm for a request, and the name of the decision."""
 
     def tell(self, decision: str, now: float, reward: float | None, cost: float) -> None:
-        """What it brought, None if it failed, and what it cost."""
+        """Report the reward of a decision, None if it failed, and its cost."""
 
     @property
     def spent(self) -> float: ...
@@ -112,7 +112,7 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Run:
-    """What became of the requests: shares of all of them but for the reward."""
+    """The outcome of a run: shares of all requests, and the reward."""
 
     answered: float
     reward: float
@@ -155,7 +155,7 @@ def play(router: Router, requests: int, rate: float, trouble: Trouble, seed: int
 
 
 def interval(values: Sequence[float]) -> str:
-    """In per cent."""
+    """The mean in per cent, with its interval."""
     mean, runs = 100.0 * float(np.mean(values)), len(values)
     if runs < 2:
         return f"{mean:.1f}"
@@ -186,7 +186,7 @@ def line(where: str, rate: float, requests: int, name: str, runs: Sequence[Run],
 
 
 def troubles(seconds: float) -> list[Trouble]:
-    """For a run of this many seconds, in which a provider is down from a third on, for a minute or a third at most."""
+    """The troubles of a run of this many seconds: a provider fails after a third of it, for at most a minute."""
     begins, ends = seconds / 3.0, seconds / 3.0 + min(60.0, seconds / 3.0)
     for_how_long = f"{ends - begins:.3g} s"
     return [

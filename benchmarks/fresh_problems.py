@@ -19,9 +19,9 @@ from budgetbandits.experiments.experiment_file import SUITE, shipped_text
 from budgetbandits.experiments.suite import Suite
 
 SEED, FIRST, STEP = 20_261_119, 2_000_000, 10_000
-"""Of the games, of the first setting's problems, and from a setting's to those of the next."""
+"""Seed of the games, seed of the first setting's problems, and step of the seed from a setting to the next."""
 TIMES = 2
-"""As many problems as the leaderboard's."""
+"""Factor by which there are more problems than in the leaderboard."""
 POLICIES = (
     "gittins-ratio", "gittins-ratio:lead=1000", "gittins-ratio:width=[1, 1.5]", "bts", "omega-star-ucb",
     "omega-ucb:rho=[0.25, 1]", "kube", "i-ucb", "c-ucb", "m-ucb", "b-greedy", "ucb-sc", "kl-ucb-sc-plus", "pd-bwk",
@@ -44,7 +44,9 @@ def fresh_suite(suite: str | None = None) -> Suite:
 
 
 def main(out: Path) -> None:
-    leaderboard.play(fresh_suite(), out, progress=lambda doing, done, total: print(doing, done, total, file=sys.stderr))
+    leaderboard.play(
+        fresh_suite(), out, progress=lambda doing, finished, total: print(doing, finished, total, file=sys.stderr)
+    )
 
 
 if __name__ == "__main__":

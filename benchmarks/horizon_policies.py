@@ -72,7 +72,7 @@ def imed_moss_horizon(
 
 @dataclass(frozen=True)
 class HorizonPolicy(MoneyPolicy):
-    """What the three rules have in common."""
+    """The common part of the three rules."""
 
     reference = NOT_IN_PRINT
     proven = "nothing"

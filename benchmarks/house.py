@@ -29,11 +29,11 @@ COLOUR = re.compile(r"#[0-9a-fA-F]{6}\b")
 
 def modules(source: Path) -> dict[str, ast.Module]:
     """Every module of the package by its dotted name."""
-    found = {}
+    trees = {}
     for path in sorted(source.rglob("*.py")):
         name = ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
-        found[name] = ast.parse(path.read_text())
-    return found
+        trees[name] = ast.parse(path.read_text())
+    return trees
 
 
 def imports(tree: ast.AST) -> Iterator[ast.ImportFrom]:
@@ -56,7 +56,7 @@ def circles(trees: dict[str, ast.Module]) -> list[list[str]]:
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
-    found: list[list[str]] = []
+    rings: list[list[str]] = []
 
     def visit(name: str) -> None:
         index[name] = low[name] = len(index)
@@ -70,13 +70,13 @@ def circles(trees: dict[str, ast.Module]) -> list[list[str]]:
             members = stack[stack.index(name) :]
             del stack[stack.index(name) :]
             if len(members) > 1:
-                found.append(sorted(members))
+                rings.append(sorted(members))
 
     sys.setrecursionlimit(10_000)
     for name in trees:
         if name not in index:
             visit(name)
-    return found
+    return rings
 
 
 def long_functions(trees: dict[str, ast.Module], lines: int = 60) -> int:
@@ -110,7 +110,7 @@ CAMPAIGN_FIELDS = {"id", "name", "policy", "status"}
 
 def spellings(trees: dict[str, ast.Module]) -> list[str]:
     """The modules that spell a campaign's JSON, one for each class or dictionary that does."""
-    found = []
+    rows = []
     for name, tree in trees.items():
         for node in ast.walk(tree):
             names: set[object] = set()
@@ -120,8 +120,8 @@ def spellings(trees: dict[str, ast.Module]) -> list[str]:
             elif isinstance(node, ast.Dict):
                 names = {key.value for key in node.keys if isinstance(key, ast.Constant)}
             if names >= CAMPAIGN_FIELDS:
-                found.append(name.removeprefix("budgetbandits."))
-    return found
+                rows.append(name.removeprefix("budgetbandits."))
+    return rows
 
 
 def frameworks(trees: dict[str, ast.Module]) -> str:

@@ -130,16 +130,16 @@ def _unplayed(summary: dict[str, Any]) -> list[str]:
 
 def mark(summary: dict[str, Any], settings: Sequence[dict[str, Any]] = ()) -> str:
     """Where the numbers of some settings, or of all, come from."""
-    of = [each for each in settings or summary["settings"] if each["problems"] > 1]
+    of = [setting for setting in settings or summary["settings"] if setting["problems"] > 1]
     counts = {
         entry["name"]: entry["problems"][0].get("count", 1) for entry in tomllib.loads(shipped_text(SUITE))["settings"]
     }
-    short = [each["problems"] for each in of if each["problems"] < counts[each["name"]]]
-    full = [each["title"] for each in of if each["problems"] == counts[each["name"]]]
-    some = f" --problems {min(short)}" if short else ""
-    besides = f" ({', '.join(full)}: all of them)" if some and full else ""
-    seed, day = summary["settings"][0]["seed"], max(each["begun"] for each in settings or summary["settings"])
-    return f"Measured by `budgetbandits leaderboard{some}`{besides}, seed {seed}, {day}."
+    short = [setting["problems"] for setting in of if setting["problems"] < counts[setting["name"]]]
+    full = [setting["title"] for setting in of if setting["problems"] == counts[setting["name"]]]
+    option = f" --problems {min(short)}" if short else ""
+    besides = f" ({', '.join(full)}: all of them)" if option and full else ""
+    seed, day = summary["settings"][0]["seed"], max(setting["begun"] for setting in settings or summary["settings"])
+    return f"Measured by `budgetbandits leaderboard{option}`{besides}, seed {seed}, {day}."
 
 
 def _setting(setting: dict[str, Any]) -> list[str]:

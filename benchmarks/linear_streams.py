@@ -1,4 +1,4 @@
-"""What features of requests are worth where the truth is linear, and what useless ones cost.
+"""The value of features of requests where the truth is linear, and the cost of useless ones.
 
     python benchmarks/linear_streams.py [--games 6] [--jobs 2]
     python benchmarks/linear_streams.py --useless [--games 6] [--jobs 2]
@@ -57,7 +57,7 @@ def knowing(stream: LinearStream, budget: float, horizon: int, seed: int) -> flo
 
 
 def share(policy: str, features: int, arms: int, horizon: int, game: int) -> float:
-    """Of the fluid bound, in one game on a stream of its own."""
+    """Share of the fluid bound that a policy earns in one game on a stream of its own."""
     stream, budget = linear(features, arms, game), MONEY * horizon
     if policy == TRUTH:
         reward = knowing(stream, budget, horizon, game)

@@ -30,7 +30,7 @@ DATA = Path(__file__).parent.parent / "examples/data"
 COLUMNS = {"request": "prompt", "arm": "model", "reward": "reward", "cost": "cost_usd", "segment": "source"}
 BUDGETS = [8.3e-5, 2.3e-4, 6.6e-4, 1.9e-3, 5.3e-3]
 SOURCE = [0.813, 0.859, 0.898, 0.917, 0.924]
-"""What the source of the data reports for its router, which learns on `online` from embeddings of the prompts."""
+"""Results that the source of the data reports for its router, which learns on `online` from embeddings of prompts."""
 
 
 class Row(NamedTuple):
@@ -59,8 +59,8 @@ def tables() -> tuple[ReplayTable, ReplayTable]:
     """The table to learn on and the table to play, with segments and features."""
     online, test = (DATA / f"llm-routing-{name}" for name in ("online", "test"))
     first = ReplayTable.from_csv(f"{online}.csv", COLUMNS, f"{online}-features.csv")
-    known = {"arms": first.arms, "segments": first.segments}
-    return first, ReplayTable.from_csv(f"{test}.csv", COLUMNS, f"{test}-features.csv", **known)
+    names = {"arms": first.arms, "segments": first.segments}
+    return first, ReplayTable.from_csv(f"{test}.csv", COLUMNS, f"{test}-features.csv", **names)
 
 
 def rows(which: str) -> Iterator[Row]:
@@ -79,9 +79,9 @@ def rows(which: str) -> Iterator[Row]:
             ("bts-paced:forget=0", "", plain, plain_test),
         ],
     }
-    for name, known, first, second in kinds[which] if which else [*kinds["segments"], *kinds["none"]]:
+    for name, names, first, second in kinds[which] if which else [*kinds["segments"], *kinds["none"]]:
         for learn_on in (first, None):
-            yield Row(f"`{name}`{known}, {'cold' if learn_on is None else 'warm'}", name, second, learn_on)
+            yield Row(f"`{name}`{names}, {'cold' if learn_on is None else 'warm'}", name, second, learn_on)
 
 
 def main(*words: str) -> None:
@@ -103,12 +103,13 @@ def main(*words: str) -> None:
         for row in kinds
         for rate in BUDGETS
     )
-    found = iter(joblib.Parallel(n_jobs=-1, return_as="generator")(plays))
+    results = iter(joblib.Parallel(n_jobs=-1, return_as="generator")(plays))
     for row in kinds:
-        played = [next(found) for _ in BUDGETS]
+        played = [next(results) for _ in BUDGETS]
         line(row.title, map(cell, played))
         line(
-            "– share of the budget used", (f"{each.used.mean():.3f}, at most {each.used.max():.4f}" for each in played)
+            "– share of the budget used",
+            (f"{result.used.mean():.3f}, at most {result.used.max():.4f}" for result in played),
         )
 
 

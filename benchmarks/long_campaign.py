@@ -66,8 +66,8 @@ def fill(key: str, campaign: str, decisions: int, memory: Memory) -> None:
     begun, batches = time.perf_counter(), decisions // BATCH
     for number in range(batches):
         answer = ask(key, f"{campaign}/decisions/batch", {"count": BATCH}, f"batch {number}")
-        made = [each["decision"] for each in json.loads(answer)["decisions"]]
-        outcomes = [{"decision": each, "reward": float(n % 3 == 0), "cost": 0.5} for n, each in enumerate(made)]
+        ids = [decision["decision"] for decision in json.loads(answer)["decisions"]]
+        outcomes = [{"decision": decision, "reward": float(n % 3 == 0), "cost": 0.5} for n, decision in enumerate(ids)]
         ask(key, f"{campaign}/feedback", {"outcomes": outcomes})
         if number % max(1, batches // 10) == 0:
             print(f"{number * BATCH:>12,} decisions: the server has {memory.of_server():.0f} MB", flush=True)

@@ -1,4 +1,4 @@
-"""What a largest cost far above all costs takes from `bts-paced`; for docs/measurements/pacing.md.
+"""The loss of `bts-paced` when the largest cost is far above all costs; for docs/measurements/pacing.md.
 
     python benchmarks/loose_caps.py [PROBLEMS]
 
@@ -28,7 +28,7 @@ SHAPES = {
     "0.5 to 1.5 times their mean": ([0.5, 0.8, 1.0, 1.2, 1.5], [1] * 5),
     "skewed": ([0.32, 0.48, 0.8, 4.0], [4, 3, 2, 1]),
 }
-"""What a cost is, in units of the arm's own, and how often."""
+"""Costs in units of the arm's mean cost, with their probabilities."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What `simulate_many` costs next to a loop of `simulate`, the memory it takes, and what common outcomes gain.
+"""The cost of `simulate_many` next to a loop of `simulate`, its memory, and the gain from common outcomes.
 
 python benchmarks/many.py cost      # processor time of both, in turn, in this process
 python benchmarks/many.py memory    # 1,000 problems, 100 runs: peak memory of this process
@@ -23,7 +23,7 @@ FAMILY = "uniform-bernoulli"
 
 
 def cost(count: int, runs: int, budget: float) -> None:
-    """In turn, problem by problem, so that a machine with other work slows both down alike."""
+    """Print the processor times of both, measured in turn so that other work on the machine slows both down alike."""
     problems = random_problems(FAMILY, arms=10, count=count)
     simulate_many({"first": problems["seed 0"]}, "bts", [budget], 1)  # compile
     loop = many = 0.0
@@ -65,12 +65,12 @@ def common(count: int, runs: int, budget: float) -> None:
         for metric in ("regret", "pseudo_regret"):
             apart, together = (_variances(table, first, second, metric) for table in tables)
             ratios.append(np.quantile(together / apart, [0.25, 0.5, 0.75]))
-        shown = ["{1:.2f} | {0:.2f} – {2:.2f}".format(*each) for each in ratios]
+        shown = ["{1:.2f} | {0:.2f} – {2:.2f}".format(*triple) for triple in ratios]
         print(f"| {first}, {second} | {shown[0]} | {shown[1]} |", flush=True)
 
 
 def _variances(table: pl.DataFrame, first: str, second: str, metric: str) -> np.ndarray:
-    """Of the differences run by run, problem by problem."""
+    """The variances of the differences between runs, by problem."""
     ours, theirs = (
         table.filter(pl.col("policy") == policy).select("problem", "run", metric) for policy in (first, second)
     )

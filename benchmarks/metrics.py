@@ -1,4 +1,4 @@
-"""What a scrape of /metrics costs: series, bytes, seconds, and the p99 of decisions while scraped and while not.
+"""The cost of a scrape of /metrics: series, bytes, seconds, and the p99 of decisions with and without scrapes.
 
     python benchmarks/metrics.py [--campaigns 1000] [--seconds 10] [--rounds 3]
     bash tests/helpers/with_postgres.sh python benchmarks/metrics.py      # on PostgreSQL as well
@@ -80,8 +80,8 @@ def main() -> None:
                 for _ in range(given.rounds):
                     still = asyncio.run(drive(pair, key, campaigns, 8, given.seconds))
                     load, page, took = asyncio.run(scraped(key, campaigns, given.seconds))
-                    for each in (still, load):
-                        print(f"{each.rate:8.0f} {each.median:8.2f} {each.p99:8.2f}", end="   ")
+                    for delays in (still, load):
+                        print(f"{delays.rate:8.0f} {delays.median:8.2f} {delays.p99:8.2f}", end="   ")
                     lines = [line for line in page.splitlines() if not line.startswith(b"#")]
                     of_campaigns = sum(b"{campaign=" in line for line in lines)
                     print(

@@ -1,4 +1,4 @@
-"""What one campaign's requests cost another's: the delay of a stranger's requests, alone and next to a greedy campaign.
+"""The effect of one campaign on another: the delay of a stranger's requests, alone and next to a greedy campaign.
 
     python benchmarks/neighbours.py [--seconds 6] [--clients 4]
     bash tests/helpers/with_postgres.sh python benchmarks/neighbours.py      # on PostgreSQL as well
@@ -40,7 +40,7 @@ POSTGRES = "BUDGETBANDITS_POSTGRES"
 FEATURES = [f"feature {number}" for number in range(64)]
 BATCH = 1000
 PAUSE_SECONDS = 0.003
-"""Between two requests of the stranger: a server that has nothing to do in between is not what is measured."""
+"""Pause between two requests of the stranger, short enough that the server is never idle."""
 
 
 @dataclass(frozen=True)
@@ -112,25 +112,25 @@ def drive(port: int, key: str, campaign: str, greed: Greed, number: int, over: t
     while not over.is_set():
         body: dict[str, Any] = {}
         if greed.features:
-            body["features"] = {each: lots.gauss(0.0, 1.0) for each in FEATURES}
+            body["features"] = {feature: lots.gauss(0.0, 1.0) for feature in FEATURES}
         if greed.segments:
             body["segment"] = f"segment {os.urandom(4).hex()}"
         if greed.batch:
-            status, made = caller.post(f"{path}/decisions/batch", body | {"count": BATCH})
+            status, answer = caller.post(f"{path}/decisions/batch", body | {"count": BATCH})
             outcomes = [
-                {"decision": each["decision"], "reward": float(lots.random() < 0.3), "cost": 0.5}
-                for each in made.get("decisions", ())
+                {"decision": decision["decision"], "reward": float(lots.random() < 0.3), "cost": 0.5}
+                for decision in answer.get("decisions", ())
             ]
             if status == 201 and not over.is_set():
                 caller.post(f"{path}/feedback", {"outcomes": outcomes})
         else:
-            status, made = caller.post(f"{path}/decisions", body)
+            status, answer = caller.post(f"{path}/decisions", body)
             if status == 422 and greed.segments:  # no more are taken
                 body.pop("segment")
-                status, made = caller.post(f"{path}/decisions", body)
+                status, answer = caller.post(f"{path}/decisions", body)
             if status == 201:
                 outcome = {"reward": float(lots.random() < 0.3), "cost": 0.5}
-                caller.post(f"{path}/decisions/{made['decision']}/feedback", outcome)
+                caller.post(f"{path}/decisions/{answer['decision']}/feedback", outcome)
         count += status == 201
     return count
 
@@ -143,35 +143,35 @@ def drive_all(port: int, key: str, campaign: str, kind: str, clients: int) -> No
         counts.append(drive(port, key, campaign, GREEDY[kind], number, over))
 
     threads = [threading.Thread(target=one, args=(number,), daemon=True) for number in range(clients)]
-    for each in threads:
-        each.start()
+    for thread in threads:
+        thread.start()
     sys.stdin.read()
     over.set()
-    for each in threads:
-        each.join(20.0)
+    for thread in threads:
+        thread.join(20.0)
     print(sum(counts), flush=True)
     os._exit(0)  # also where a request is not answered yet
 
 
 def delays(port: int, key: str, campaign: str, seconds: float) -> list[float]:
     """The delays of a stranger's requests, in milliseconds, in order."""
-    found, end, path = list[float](), time.perf_counter() + seconds, f"/v1/campaigns/{campaign}/decisions"
+    delays, end, path = list[float](), time.perf_counter() + seconds, f"/v1/campaigns/{campaign}/decisions"
     with contextlib.closing(Caller(port, key)) as caller:
         while time.perf_counter() < end:
             begun = time.perf_counter()
-            status, made = caller.post(path, {})
-            found.append(time.perf_counter() - begun)
+            status, answer = caller.post(path, {})
+            delays.append(time.perf_counter() - begun)
             if status != 201:
-                raise RuntimeError(made)
+                raise RuntimeError(answer)
             begun = time.perf_counter()
-            caller.post(f"{path}/{made['decision']}/feedback", {"reward": 1.0, "cost": 0.5})
-            found.append(time.perf_counter() - begun)
+            caller.post(f"{path}/{answer['decision']}/feedback", {"reward": 1.0, "cost": 0.5})
+            delays.append(time.perf_counter() - begun)
             time.sleep(PAUSE_SECONDS)
-    return sorted(1e3 * each for each in found)
+    return sorted(1e3 * delay for delay in delays)
 
 
-def share(found: list[float], part: float) -> float:
-    return found[int(part * (len(found) - 1))]
+def share(delays: list[float], part: float) -> float:
+    return delays[int(part * (len(delays) - 1))]
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class Delays:
 
     @property
     def ratio(self) -> float:
-        """Of the delay that one request in a hundred exceeds."""
+        """Ratio of the delays, disturbed to alone, that one request in a hundred exceeds."""
         return share(self.disturbed, 0.99) / share(self.alone, 0.99)
 
 
@@ -248,11 +248,15 @@ def main() -> None:
             print(f"{'':14} arms  draws   answers/s   alone p50     p99disturbed p50     p99      max   ratio of p99")
             with server(address, given.port) as key:
                 for kind in given.kinds:
-                    found = measure(given.port, key, kind, given.seconds, given.clients)
-                    figures = [share(found.alone, 0.5), share(found.alone, 0.99), share(found.disturbed, 0.5)]
-                    figures += [share(found.disturbed, 0.99), found.disturbed[-1], found.ratio]
+                    measurement = measure(given.port, key, kind, given.seconds, given.clients)
+                    figures = [
+                        share(measurement.alone, 0.5),
+                        share(measurement.alone, 0.99),
+                        share(measurement.disturbed, 0.5),
+                    ]
+                    figures += [share(measurement.disturbed, 0.99), measurement.disturbed[-1], measurement.ratio]
                     print(
-                        f"{kind:14} {found.arms:4} {found.draws:6} {found.rate:11.1f}"
+                        f"{kind:14} {measurement.arms:4} {measurement.draws:6} {measurement.rate:11.1f}"
                         "{:12.2f}{:8.2f}{:13.2f}{:8.2f}{:9.2f}{:15.1f}".format(*figures),
                         flush=True,
                     )

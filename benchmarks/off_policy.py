@@ -31,7 +31,7 @@ WAYS = ("inverse_propensity", "self_normalised", "doubly_robust")
 
 @dataclass
 class Tally:
-    """What came of one target."""
+    """The estimates for one target, next to the truth."""
 
     truth: dict[str, float]
     refused: int = 0
@@ -55,8 +55,8 @@ def all_targets(log: Log, before: Log) -> list[Target]:
     targets = [one_arm(log, SMALL), one_arm(log, MIDDLE), even(log)]
     targets.append(mix(log, {SMALL: 0.5, MIDDLE: 0.5}))
     for rate in (1e-4, 4e-4):
-        made = held_still(log, parse_policy("bts-paced"), before, rate)
-        targets.append(replace(made, name=f"{made.name} at {rate:g}"))
+        played = held_still(log, parse_policy("bts-paced"), before, rate)
+        targets.append(replace(played, name=f"{played.name} at {rate:g}"))
     targets.append(held_still(log, parse_policy("bts"), before))
     return targets
 
@@ -101,14 +101,14 @@ def main() -> None:
     for repetition in range(given.repetitions):
         log = one_log(table, given, repetition).aligned(reference)
         for target in targets:
-            tally, found = tallies[target.name], evaluate(log, moved(target, reference, log))
-            tally.effective.append(found.effective)
-            if found.problem:
+            tally, evaluated = tallies[target.name], evaluate(log, moved(target, reference, log))
+            tally.effective.append(evaluated.effective)
+            if evaluated.problem:
                 tally.refused += 1
                 continue
             for what in ("reward", "cost"):
                 for way in WAYS:
-                    estimate, true = getattr(getattr(found, what), way), tally.truth[what]
+                    estimate, true = getattr(getattr(evaluated, what), way), tally.truth[what]
                     tally.covered.setdefault((what, way), []).append(estimate.low <= true <= estimate.high)
                     tally.errors.setdefault((what, way), []).append(estimate.value - true)
                     tally.widths.setdefault((what, way), []).append(estimate.error)

@@ -34,7 +34,7 @@ FIGURE = Path(__file__).parent.parent / "docs" / "figures" / "omega-ucb.png"
 LIMITS = {"Bernoulli": (2_500, 8_000, 14_000), "Five values": (2_000, 4_000, 4_000), "Beta": (1_000, 7_000, 12_000)}
 """Upper ends of the published figures' axes for 10, 50 and 100 arms."""
 PROBLEMS, ROUNDS = 100, 15_000
-"""Of the comparisons of rules with and without a defect: problems, and B by the smallest mean cost."""
+"""Size of the comparisons of rules with and without a defect: problems, and B divided by the smallest mean cost."""
 
 
 # --- the study ------------------------------------------------------------------------------------------------------
@@ -74,20 +74,20 @@ def _panel(axes: Any, results: Results, group: str, styles: Any) -> None:
     member = np.array([problem["group"] == group for problem in results.record["problems"]])
     shares = np.array(results.budgets) / max(results.budgets)
     for place, policy in enumerate(results.policies):
-        found = student(np.stack([results.values(budget=b)[member, place, 0] for b in results.budgets]))
+        difference = student(np.stack([results.values(budget=b)[member, place, 0] for b in results.budgets]))
         style = styles[place]
         colour = figure_spec(10.0).colour(style)
         axes.plot(
             shares,
-            found.value,
+            difference.value,
             color=colour,
             linestyle=style.line,
             marker=style.marker,
             label=label(policy),
             markersize=2.6,
         )
-        if found.value[-1] < highest(group):  # the bands of the others would hide everything
-            axes.fill_between(shares, found.low, found.high, color=colour, alpha=0.1, linewidth=0)
+        if difference.value[-1] < highest(group):  # the bands of the others would hide everything
+            axes.fill_between(shares, difference.low, difference.high, color=colour, alpha=0.1, linewidth=0)
 
 
 def table(results: Results) -> None:
@@ -100,8 +100,8 @@ def table(results: Results) -> None:
         cells = []
         for group in results.groups:
             of = values[groups == group, place]
-            found = student(of[None])
-            mean, half = estimate(float(found.value[0]), float(found.high[0] - found.value[0]))
+            difference = student(of[None])
+            mean, half = estimate(float(difference.value[0]), float(difference.high[0] - difference.value[0]))
             cells.append(f"{mean} ± {half} ({number(float(np.median(of)))}, {number(float(of.max()))})")
         print(f"| {label(policy)} | " + " | ".join(cells) + " |")
 
@@ -118,8 +118,8 @@ def wilson_lower(mean: float, pulls: float, z: float) -> float:
 
 
 def negative_lower_ends(rho: float = 0.25, most: int = 1_000) -> tuple[float, float]:
-    """Of an arm that has cost nothing in n pulls, at rounds t from n to 150,000: in which share of states the lower end
-    of its cost is below 0, and in which exactly 0."""
+    """The shares of states in which the lower end of an arm's cost is below 0, and exactly 0. The arm has cost nothing
+    in n pulls, and t goes from n to 150,000."""
     rng = np.random.default_rng(0)
     pulls = rng.integers(1, most, 100_000)
     rounds = np.exp(rng.uniform(np.log(pulls + 1), np.log(150_000))).astype(int)
@@ -175,8 +175,8 @@ def defects() -> None:
     for rounds in (10, 100, 1_000):
         print(f"ln(t + 1) / ln t at t = {rounds}: {np.log(rounds + 1) / np.log(rounds):.4f}")
     for rounds in (15_000, 150_000):
-        found = compared(WrongGate(alpha=2.01), "ucb-b2:alpha=2.01", rounds)
-        print(f"UCB-B2, gate on the reward against gate on the cost, N = {rounds:,}: {found}")
+        differences = compared(WrongGate(alpha=2.01), "ucb-b2:alpha=2.01", rounds)
+        print(f"UCB-B2, gate on the reward against gate on the cost, N = {rounds:,}: {differences}")
     print(
         "Budget-UCB given min mu_c against given 0.01:",
         compared("budget-ucb:width=2", "budget-ucb:width=2,cost_floor=0.01"),
@@ -186,7 +186,7 @@ def defects() -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        found = Results.load(sys.argv[1])
-        draw(found, FIGURE)
-        table(found)
+        measured = Results.load(sys.argv[1])
+        draw(measured, FIGURE)
+        table(measured)
     defects()

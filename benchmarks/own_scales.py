@@ -1,4 +1,4 @@
-"""What it gains to learn each arm's costs on its own scale; the table of docs/measurements/pacing.md.
+"""The gain from learning each arm's costs on its own scale; the table of docs/measurements/pacing.md.
 
     python benchmarks/own_scales.py [ORDERS]
 
@@ -44,7 +44,7 @@ def main(orders: str = "40") -> None:
             one, other = (replay(table, policy, rate, int(orders)).reward for policy in (own, common))
             gain = one - other
             half = half_width(gain.std(ddof=1) / np.sqrt(len(gain)), len(gain))
-            cells = [f"{values:.4f}" for each in (one, other) for values in (each.mean(), each.std(ddof=1))]
+            cells = [f"{values:.4f}" for shares in (one, other) for values in (shares.mean(), shares.std(ddof=1))]
             print(f"| `{own.name}` | {rate:g} | {' | '.join(cells)} | {gain.mean():+.4f} ± {half:.4f} |", flush=True)
 
 

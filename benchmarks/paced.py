@@ -40,20 +40,20 @@ def rate(problem: Problem, share: float) -> float:
 
 def problems(arms: int, count: int, seed: int = 0) -> list[Problem]:
     """The first random ones, from this seed on, in which the best arm for little money is not that for much."""
-    found: list[Problem] = []
-    while len(found) < count:
+    members: list[Problem] = []
+    while len(members) < count:
         problem = family("uniform-bernoulli", arms, seed, low=0.05)
         if (problem.reward_means / problem.cost_means).argmax() != problem.reward_means.argmax():
-            found.append(problem)
+            members.append(problem)
         seed += 1
-    return found
+    return members
 
 
-def regrets(policy: str, found: list[Problem], share: float, horizon: int, runs: int) -> Array:
+def regrets(policy: str, members: list[Problem], share: float, horizon: int, runs: int) -> Array:
     """The mean regret on each problem."""
-    budgets = [max(1, round(rate(each, share) * horizon)) for each in found]
+    budgets = [max(1, round(rate(problem, share) * horizon)) for problem in members]
     games = [
-        simulate(each, policy, [b], runs=runs, horizon=horizon) for each, b in zip(found, budgets, strict=True)
+        simulate(problem, policy, [b], runs=runs, horizon=horizon) for problem, b in zip(members, budgets, strict=True)
     ]  # fmt: skip
     return np.array([game.pseudo_regret.mean() for game in games])
 
@@ -86,9 +86,9 @@ def slopes(table: Array, horizons: list[int]) -> tuple[float, float, float]:
 
 def measure(arms: int, name: str, horizons: list[int], asked: argparse.Namespace) -> dict[str, Array]:
     """The regrets of each policy as (horizon, problem); their rows of the table are printed."""
-    found = problems(arms, asked.problems, asked.seed)
+    members = problems(arms, asked.problems, asked.seed)
     tables = {
-        policy: np.array([regrets(policy, found, SHARES[name], horizon, asked.runs) for horizon in horizons])
+        policy: np.array([regrets(policy, members, SHARES[name], horizon, asked.runs) for horizon in horizons])
         for policy in asked.policies
     }
     for place, (policy, table) in enumerate(tables.items()):

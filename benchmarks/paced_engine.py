@@ -20,7 +20,7 @@ HORIZON, GAMES, FEW = 10_000, 20, 1
 
 
 def microseconds(policy: str, arms: int, engine: str, games: int) -> float:
-    """Of processor time for each request."""
+    """Processor time for each request, in microseconds."""
     requests, seconds = 0, 0.0
     for problem in problems(arms, 3):
         budget = max(1, round(rate(problem, SHARES["tight"]) * HORIZON))
@@ -34,9 +34,11 @@ def microseconds(policy: str, arms: int, engine: str, games: int) -> float:
 
 def of_segments(engine: str, games: int) -> float:
     """The same of `bts-paced` for three segments, each with a problem of five arms."""
-    found = list(problems(5, 3))
-    stream = RequestStream.of_segments({str(number): (1.0 / len(found), each) for number, each in enumerate(found)})
-    budget = max(1, round(float(np.mean([rate(each, SHARES["tight"]) for each in found])) * HORIZON))
+    members = list(problems(5, 3))
+    stream = RequestStream.of_segments(
+        {str(number): (1.0 / len(members), problem) for number, problem in enumerate(members)}
+    )
+    budget = max(1, round(float(np.mean([rate(problem, SHARES["tight"]) for problem in members])) * HORIZON))
     simulate(stream, "bts-paced", [1], runs=1, horizon=10, engine=engine)
     began = time.process_time()
     played = simulate(stream, "bts-paced", [budget], runs=games, horizon=HORIZON, engine=engine)
@@ -52,7 +54,11 @@ def main() -> None:
     print("| policy | arms | µs a request | reference | times | 10,000 games on two cores |")
     print("|---|---|---|---|---|---|")
     print(
-        row("bts-paced", "5, three segments", *(of_segments(*each) for each in (("fast", GAMES), ("reference", FEW))))
+        row(
+            "bts-paced",
+            "5, three segments",
+            *(of_segments(*engine_games) for engine_games in (("fast", GAMES), ("reference", FEW))),
+        )
     )
     for policy in ("bts-paced", "primal-dual-bwk", "bts", "ucb-bv1"):
         for arms in (5, 10, 20):

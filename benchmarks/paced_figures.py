@@ -27,7 +27,7 @@ Spread = tuple[Array, Array]
 
 NUMBER = re.compile(r"([\d.]+) ± ([\d.]+)")
 CUT = (-0.5, 1.75)
-"""What is shown of shares of a gain: where money has run out they fall far below."""
+"""Range of the axis for shares of a gain, which fall far below it where money has run out."""
 
 
 def _series(policies: Sequence[str]) -> list[Series]:
@@ -46,24 +46,24 @@ def growth(measured: Mapping[str, Mapping[str, Spread]], horizons: Sequence[int]
     high = max(float((means + halves).max()) for means, halves in spreads) * 1.5
     with matplotlib.rc_context(settings(page)):
         picture = PaperFigure(page, 4.6)
-        made = list(picture.subplots(2, len(measured) // 2).flat)  # tight budgets above loose ones
-        for place, (axes, (title, tables)) in enumerate(zip(made, measured.items(), strict=True)):
+        axes_list = list(picture.subplots(2, len(measured) // 2).flat)  # tight budgets above loose ones
+        for place, (axes, (title, tables)) in enumerate(zip(axes_list, measured.items(), strict=True)):
             axes.set_title(title)
             guide = tables[policies[0]][0][0] * np.sqrt(np.array(horizons) / horizons[0])
             axes.plot(horizons, guide, color=page.colours["ink3"], lw=0.8, ls=(0, (2, 2)))
             if place == 0:
                 words = {"xytext": (-1, -9), "textcoords": "offset points", "ha": "right", "va": "top"}
                 axes.annotate("∝ √T", (horizons[-1], guide[-1]), color=page.colours["ink2"], **words)
-            for each, policy in zip(series, policies, strict=True):
+            for line, policy in zip(series, policies, strict=True):
                 means, halves = tables[policy]
-                style, colour = each.style, page.colour(each.style)
+                style, colour = line.style, page.colour(line.style)
                 axes.errorbar(horizons, means, halves, color=colour, ls=style.line, marker=style.marker, elinewidth=0.8)
             axes.set_xscale("log")
             axes.set_yscale("log")
             axes.set(xlim=(horizons[0] / 1.5, horizons[-1] * 1.5), ylim=(low, high))
             scales.logarithmic(axes.xaxis, horizons[0], horizons[-1], 4)
             scales.logarithmic(axes.yaxis, low, high, 4)
-        name_axes(made, "requests T", "regret")
+        name_axes(axes_list, "requests T", "regret")
         legend(picture, series, page)
         return finish(picture)
 
@@ -74,17 +74,17 @@ def drift(curves: Mapping[str, Mapping[str, Array]], window: int) -> PaperFigure
     policies = list(next(iter(curves.values())))
     series = _series(policies)
     with matplotlib.rc_context(settings(page)):
-        picture, made = panels(list(curves), page)
-        for axes, lines in zip(made, curves.values(), strict=True):
+        picture, axes_list = panels(list(curves), page)
+        for axes, lines in zip(axes_list, curves.values(), strict=True):
             axes.axhline(0.9, color=page.colours["ink3"], lw=0.8, ls=(0, (2, 2)))
-            for each, policy in zip(series, policies, strict=True):
+            for line, policy in zip(series, policies, strict=True):
                 requests = window * (np.arange(len(lines[policy])) + 0.5)
-                colour, style = page.colour(each.style), each.style
+                colour, style = page.colour(line.style), line.style
                 axes.plot(requests, lines[policy], color=colour, ls=style.line, marker=style.marker, markevery=(3, 8))
             axes.set(xlim=(0, window * len(lines[policy])), ylim=CUT)
             scales.straight(axes.xaxis, 4)
             scales.straight(axes.yaxis, 6)
-        name_axes(made, "requests after the change", "share of the gain")
+        name_axes(axes_list, "requests after the change", "share of the gain")
         legend(picture, series, page)
         return finish(picture)
 
@@ -92,7 +92,7 @@ def drift(curves: Mapping[str, Mapping[str, Array]], window: int) -> PaperFigure
 def printed(text: str) -> tuple[dict[str, dict[str, Spread]], list[int]]:
     """The table of paced.py, read back from a page that has it."""
     lines = text[text.index("| arms, budget | policy |") :].splitlines()
-    horizons = [int(each.replace(",", "")) for each in re.findall(r"T = ([\d,]+)", lines[0])]
+    horizons = [int(text.replace(",", "")) for text in re.findall(r"T = ([\d,]+)", lines[0])]
     measured: dict[str, dict[str, Spread]] = {}
     for line in lines[2:]:
         if not line.startswith("|"):

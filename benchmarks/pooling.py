@@ -25,7 +25,7 @@ OTHERS, FIFTH, COSTS = (0.5, 0.55), (0.75, 0.95), (0.1, 0.2)
 
 
 def share(policy: PacedThompson, seed: int) -> float:
-    """Of the costlier arm in the fifth segment, at the end of a game."""
+    """Share of the more expensive arm in the fifth segment, at the end of a game."""
     state, rng = (
         policy.start(2, Knowledge(budget=MONEY * REQUESTS, horizon=float(REQUESTS))),
         np.random.default_rng(seed),

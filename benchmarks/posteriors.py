@@ -47,7 +47,7 @@ STATISTICS: dict[str, Callable[[Array], float]] = {
     "99 %": lambda regret: float(np.quantile(regret, 0.99)),
 }
 Regrets = Mapping[str, Array]
-"""By policy: the pseudo-regret of each game, as (problem, game)."""
+"""Pseudo-regret of each game by policy, as (problem, game)."""
 
 
 def correlated(correlation: float, seed: int) -> Problem:
@@ -77,38 +77,38 @@ def regrets(name: str, setting: Setting, count: int, budget: float, games: int, 
     """The games of every policy on this many problems."""
     problem, policies = setting
     problems = {str(number): problem(number) for number in range(count)}
-    found = {}
+    values = {}
     for policy in policies:
         played = games_of_bts if policy == BTS else games
 
-        def tell(done: int, total: int, policy: str = policy) -> None:
-            print(f"\r{name}, {policy}: {done:,} of {total:,} games\033[K", end="", file=sys.stderr, flush=True)
+        def tell(finished: int, total: int, policy: str = policy) -> None:
+            print(f"\r{name}, {policy}: {finished:,} of {total:,} games\033[K", end="", file=sys.stderr, flush=True)
 
         table = simulate_many(problems, policy, [budget], played, SEED, progress=tell)
-        found[policy] = table["pseudo_regret"].to_numpy().reshape(count, played)  # rows come by problem, then by run
+        values[policy] = table["pseudo_regret"].to_numpy().reshape(count, played)  # rows come by problem, then by run
     print(file=sys.stderr)
-    return found
+    return values
 
 
-def compared(found: Regrets) -> dict[str, Array]:
-    """For each statistic its value by that of BTS and a 95 % interval: problems are drawn again, the same for all."""
-    count = len(found[BTS])
+def compared(regret_table: Regrets) -> dict[str, Array]:
+    """Each statistic divided by that of BTS, with a 95 % interval from a bootstrap over problems, the same for all."""
+    count = len(regret_table[BTS])
     again = np.random.default_rng(SEED).integers(count, size=(RESAMPLES, count))
     result = {}
     for name, statistic in STATISTICS.items():
-        ratio = np.array([statistic(games) for games in found.values()]) / statistic(found[BTS])
-        resampled = np.array([[statistic(games[rows]) for games in found.values()] for rows in again])
+        ratio = np.array([statistic(games) for games in regret_table.values()]) / statistic(regret_table[BTS])
+        resampled = np.array([[statistic(games[rows]) for games in regret_table.values()] for rows in again])
         low, high = np.quantile(resampled / resampled[:, :1], [0.025, 0.975], axis=0)
         result[name] = np.stack([ratio, low, high], axis=1)
     return result
 
 
-def table(found: Regrets, ratios: dict[str, Array]) -> str:
+def table(regret_table: Regrets, ratios: dict[str, Array]) -> str:
     """Markdown: the values of BTS, and the others by them."""
     lines = ["| policy | " + " | ".join(STATISTICS) + " |", "|---|" + "---|" * len(STATISTICS)]
-    for place, policy in enumerate(found):
+    for place, policy in enumerate(regret_table):
         cells = [
-            f"{STATISTICS[name](found[BTS]):.0f}"
+            f"{STATISTICS[name](regret_table[BTS]):.0f}"
             if policy == BTS
             else "{:.2f} ({:.2f}–{:.2f})".format(*ratios[name][place])
             for name in STATISTICS
@@ -131,17 +131,19 @@ def main() -> None:
     given = parser.parse_args()
     settings = SETTINGS[given.which]
     if given.keep and given.keep.exists():
-        found = kept(given.keep, settings)
+        regret_tables = kept(given.keep, settings)
     else:
-        found = {
+        regret_tables = {
             name: regrets(name, setting, given.problems, *GAMES[given.which]) for name, setting in settings.items()
         }
         if given.keep:
-            named = {f"{name}|{policy}": each for name in found for policy, each in found[name].items()}
+            named = {
+                f"{name}|{policy}": values for name in regret_tables for policy, values in regret_tables[name].items()
+            }
             np.savez(given.keep, allow_pickle=False, **named)
-    ratios = {name: compared(found[name]) for name in settings}
+    ratios = {name: compared(regret_tables[name]) for name in settings}
     for name in settings:
-        print(f"\n{name}, {len(found[name][BTS]):,} problems\n\n{table(found[name], ratios[name])}")
+        print(f"\n{name}, {len(regret_tables[name][BTS]):,} problems\n\n{table(regret_tables[name], ratios[name])}")
     figure = Path(__file__).parents[1] / "docs/figures" / f"{given.which}.png"
     if given.which == "priors":
         draw_priors(ratios, PRIORS, figure)

@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 Ratios = Mapping[str, Array]
-"""By statistic: the ratio to BTS and the ends of its interval, a row for each policy."""
+"""Ratio to BTS and the ends of its interval by statistic, with a row for each policy."""
 
 NAMES = {
     "bts:prior_reward=jeffreys,prior_cost=jeffreys": "BTS, Jeffreys",
@@ -78,12 +78,18 @@ def _one_line(panel: Any, axis: str) -> None:
 
 
 def _points(panel: Any, place: int, name: str, at: Sequence[float], rows: Any, across: bool) -> None:
-    each = series_style(place)
-    colour = SHEET.colour(each)
+    series = series_style(place)
+    colour = SHEET.colour(series)
     centres = [row[0] for row in rows]
     ends = [[row[0] - row[1] for row in rows], [row[2] - row[0] for row in rows]]
-    style: dict[str, Any] = {"color": colour, "marker": each.marker, "markersize": 4.5, "linewidth": 1.2, "label": name}
+    style: dict[str, Any] = {
+        "color": colour,
+        "marker": series.marker,
+        "markersize": 4.5,
+        "linewidth": 1.2,
+        "label": name,
+    }
     if across:
         panel.errorbar(centres, at, xerr=ends, linestyle="none", elinewidth=1.2, **style)
     else:
-        panel.errorbar(at, centres, yerr=ends, linestyle=each.line, elinewidth=1.2, **style)
+        panel.errorbar(at, centres, yerr=ends, linestyle=series.line, elinewidth=1.2, **style)

@@ -24,13 +24,13 @@ REQUESTS, REWARDS, COSTS, LARGEST = 1_500, (0.2, 0.8), np.array([0.1, 0.5]), 2.0
 
 
 class PricedByMeans(PacedThompson):
-    """With the price on money of the mean costs, which does not know that estimates vary."""
+    """Paced Thompson sampling with the price on money of the mean costs, which ignores that estimates vary."""
 
     def priced(
         self, state: PacedState, request: Request, drawn: DrawnMeans, rng: np.random.Generator
     ) -> tuple[Array, Array]:
-        here, _ = super().priced(state, request, drawn, rng)
-        return here, arms_at_rate(drawn.reward, drawn.cost, drawn.weight, state.rate, request.segment).price
+        prices, _ = super().priced(state, request, drawn, rng)
+        return prices, arms_at_rate(drawn.reward, drawn.cost, drawn.weight, state.rate, request.segment).price
 
 
 def game(policy: PacedThompson, rate: float, spread: float, seed: int) -> tuple[float, list[float]]:
@@ -68,7 +68,7 @@ def main(games: str = "8") -> None:
             ):
                 played = [game(policy, rate, spread, seed) for seed in range(int(games))]
                 reward = np.array([share for share, _ in played])
-                spent_shares = " ".join(f"{share:.2f}" for share in np.mean([each for _, each in played], axis=0))
+                spent_shares = " ".join(f"{share:.2f}" for share in np.mean([shares for _, shares in played], axis=0))
                 error = reward.std(ddof=1) / np.sqrt(len(reward)) if len(reward) > 1 else np.nan
                 print(f"| {name} | {rate} | {title} | {reward.mean():.3f} ({error:.3f}) | {spent_shares} |", flush=True)
 

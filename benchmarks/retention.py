@@ -39,9 +39,9 @@ def fill(store: Store, decisions: int, age: float) -> None:
     if not engine.names():
         engine.create("ads", "bts", budget=1e9, arms={f"arm {number}": 1.0 for number in range(10)})
     for number in range(decisions // BATCH):
-        made = engine.decide_many("ads", f"batch {age} {number}", BATCH)
+        batch = engine.decide_many("ads", f"batch {age} {number}", BATCH)
         engine.feedback_many(
-            "ads", [FeedbackReport(each.decision, float(n % 3 == 0), 0.5) for n, each in enumerate(made)]
+            "ads", [FeedbackReport(decision.decision, float(n % 3 == 0), 0.5) for n, decision in enumerate(batch)]
         )
         roll_up(store)  # as a server does all the time
 
@@ -101,7 +101,7 @@ def measure(address: str, folder: str, given: argparse.Namespace) -> None:
         begun = time.perf_counter()
         assert verify(store, "ads", archive=Path(folder)) == []
         print(f"verified from the archive in {time.perf_counter() - begun:.0f} s", flush=True)
-        left = sum(each.decided for each in store.read(lambda tx: tx.rollups().totals(tx.campaigns()[0].id)))
+        left = sum(total.decided for total in store.read(lambda tx: tx.rollups().totals(tx.campaigns()[0].id)))
     archived = polars.scan_parquet(f"{folder}/*/*/decisions-*.parquet").select(polars.len()).collect().item()
     assert archived == given.decisions - given.keep
     print(f"{left:,} decisions in all, {archived:,} of them in the archive", flush=True)

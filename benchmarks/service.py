@@ -43,7 +43,7 @@ POSTGRES = "BUDGETBANDITS_POSTGRES"
 
 @dataclass
 class Load:
-    """What this number of clients saw: rounds a second, and the delay of a single request in milliseconds.
+    """The load of a number of clients: rounds a second, and the delay of a single request in milliseconds.
 
     ``processor`` is what a round has cost all servers together, in microseconds of processor time: unlike the rate it
     changes little when the machine has other work.
@@ -100,9 +100,9 @@ async def pair(client: Connection, campaigns: Sequence[str], name: str, features
     if features:
         lots = random.Random(chance)
         body = json.dumps({"features": {f"feature {number}": lots.gauss(0.0, 1.0) for number in range(features)}})
-    made = json.loads(await client.send("POST", f"/v1/campaigns/{campaign}/decisions", body, name))
+    answer = json.loads(await client.send("POST", f"/v1/campaigns/{campaign}/decisions", body, name))
     outcome = json.dumps({"reward": float(chance % 3 == 0), "cost": 0.5})
-    await client.send("POST", f"/v1/campaigns/{campaign}/decisions/{made['decision']}/feedback", outcome)
+    await client.send("POST", f"/v1/campaigns/{campaign}/decisions/{answer['decision']}/feedback", outcome)
 
 
 async def drive(
@@ -132,8 +132,8 @@ async def drive(
 
 
 def processor_time() -> float:
-    """Of all servers that this process has started, in seconds."""
-    return sum(sum(each.cpu_times()[:2]) for each in psutil.Process().children())
+    """Processor time of all servers that this process has started, in seconds."""
+    return sum(sum(process.cpu_times()[:2]) for process in psutil.Process().children())
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""What a decide+feedback pair costs in processor time, two or more versions of the package in turns.
+"""The processor time of a decide+feedback pair, with two or more versions of the package in turns.
 
     git worktree add /tmp/before COMMIT
     python benchmarks/service_versions.py before=/tmp/before/src now=src [--clients 8] [--seconds 3] [--turns 6]
@@ -65,19 +65,19 @@ class Version:
 
     def _used(self) -> tuple[float, float, float]:
         return (
-            sum(processor_seconds(each.pid) for each in self.servers),
+            sum(processor_seconds(server.pid) for server in self.servers),
             sum(map(processor_seconds, postgres_processes())),
             time.process_time(),
         )
 
     def line(self) -> str:
-        server, database, clients, rate = (statistics.median(each) for each in zip(*self.turns, strict=True))
-        turns = " ".join(f"{each[0]:.0f}+{each[1]:.0f}" for each in self.turns)
+        server, database, clients, rate = (statistics.median(turn) for turn in zip(*self.turns, strict=True))
+        turns = " ".join(f"{turn[0]:.0f}+{turn[1]:.0f}" for turn in self.turns)
         return f"{self.name:10} {server:9.0f} {database:9.0f} {clients:9.0f} {rate:9.0f}   {turns}"
 
 
 def processor_seconds(process: int) -> float:
-    """Of all threads of a process that are alive, as the scheduler counts."""
+    """Processor time of all threads of a process that are alive, as the scheduler counts."""
     total = 0
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for thread in os.listdir(f"/proc/{process}/task"):
@@ -87,14 +87,14 @@ def processor_seconds(process: int) -> float:
 
 
 def postgres_processes() -> list[int]:
-    """Of the PostgreSQL that is measured, which is on this host; none on SQLite."""
+    """Processes of the PostgreSQL that is measured, which is on this host; none on SQLite."""
     if service.POSTGRES not in os.environ:
         return []
     import psycopg
 
     with psycopg.connect(os.environ[service.POSTGRES]) as connection:
         first = psutil.Process(connection.info.backend_pid).parent()
-        return [first.pid, *(each.pid for each in first.children())]
+        return [first.pid, *(child.pid for child in first.children())]
 
 
 @contextlib.contextmanager
@@ -125,7 +125,7 @@ def served(name: str, about: str, ports: list[int], folder: Path, arms: int, **t
             service.post(key, "/v1/shared-budgets", {"name": "all", "budget": 1e10})
             terms["shared_budget"] = "all"
         names = [f"arms {number}" for number in range(int(members or 1))]
-        campaigns = [service.create(key, each, arms, **terms) for each in names]
+        campaigns = [service.create(key, name, arms, **terms) for name in names]
         yield Version(name, ports, servers, key, campaigns, int(features or 0))
 
 
@@ -165,7 +165,7 @@ def main() -> None:
         versions = []
         for number, text in enumerate(given.versions):
             name, _, about = text.partition("=")
-            ports = [PORT + number * given.servers + each for each in range(given.servers)]
+            ports = [PORT + number * given.servers + number_of for number_of in range(given.servers)]
             versions.append(running.enter_context(served(name, about, ports, Path(folder), given.arms, **terms)))
             versions[-1].drive(given.clients, WARM_UP)
         for number in range(given.turns):

@@ -78,7 +78,17 @@ def test_a_banned_word_is_found_as_a_word_only():
 ROOMS = [
     *("src/theory", "src/testing", "src/numerics", "src/formatting", "src/problems", "examples"),
     *("tests/theory", "tests/testing", "tests/numerics", "tests/formatting", "tests/statistical", "tests/problems"),
-    *("src", "src/figures", "src/report", "src/adapters", "tests", "tests/figures", "tests/report", "tests/adapters"),
+    *(
+        "benchmarks",
+        "src",
+        "src/figures",
+        "src/report",
+        "src/adapters",
+        "tests",
+        "tests/figures",
+        "tests/report",
+        "tests/adapters",
+    ),
 ]
 
 
