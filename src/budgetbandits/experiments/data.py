@@ -29,7 +29,7 @@ PLACE = "place"
 
 
 def load(study: Study, record: dict[str, Any], keep: bool = True) -> pl.DataFrame:
-    """As an earlier reader kept it, or else part by part, and kept for the next one unless that is not wanted."""
+    """The table of a study: as an earlier reader kept it, or part by part and then kept, unless ``keep`` is false."""
     made_of = _ingredients(study, record)
     table = _kept(study, made_of)
     if table is None:
@@ -43,16 +43,16 @@ def load(study: Study, record: dict[str, Any], keep: bool = True) -> pl.DataFram
 
 def _ingredients(study: Study, record: dict[str, Any]) -> bytes:
     """The ingredients of a table: the version that makes it, its labels and the files of its parts."""
-    there = study.there()
+    stored = study.there()
     keys = [cell["key"] for cell in record["cells"]]
-    found = sum(key in there for key in keys)
-    if found < len(keys):
+    count = sum(key in stored for key in keys)
+    if count < len(keys):
         raise StudyError(
-            f"{study.folder} is not finished: {found} of {len(keys)} parts are there; run the experiment again with "
+            f"{study.folder} is not finished: {count} of {len(keys)} parts are there; run the experiment again with "
             f"the same --out, and it goes on"
         )
     labels = [[problem["name"], problem["group"], problem["arms"]] for problem in record["problems"]]
-    files = [_identity(there[key]) for key in keys]
+    files = [_identity(stored[key]) for key in keys]
     return json.dumps([budgetbandits.__version__, labels, record["cells"], files]).encode()
 
 
@@ -80,8 +80,8 @@ def _labels(study: Study, record: dict[str, Any]) -> pl.DataFrame:
 def _parts(labels: pl.DataFrame) -> pl.DataFrame:
     """All parts, with the path of its file and the place in its cell in each row."""
     alone = pl.col(PLACE).max().over("part") == 0
-    found = [_read(labels.filter(alone)["part"]), _read(labels.filter(~alone)["part"])]
-    placed = [part if PLACE in part.columns else part.with_columns(pl.lit(0, pl.Int64).alias(PLACE)) for part in found]
+    tables = [_read(labels.filter(alone)["part"]), _read(labels.filter(~alone)["part"])]
+    placed = [part if PLACE in part.columns else part.with_columns(pl.lit(0, pl.Int64).alias(PLACE)) for part in tables]
     return pl.concat([part for part in placed if part.height], how="diagonal")
 
 

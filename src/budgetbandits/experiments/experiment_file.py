@@ -44,12 +44,17 @@ from budgetbandits.validation import LARGEST, FileKey, integer, positive, within
 
 
 FOLDER = resources.files("budgetbandits.experiments") / "shipped"
+"""Folder of the experiment files and suites that ship with the package."""
+
 SUITE = "suite"
 """The settings of the leaderboard: no experiment, but one for each of them."""
 TRAINING = "training"
 """The same for the problems that a policy is chosen by."""
 SUITES = (SUITE, TRAINING)
+"""Names of the suites that ship."""
+
 EXPERIMENTS = ("growth", "omega-ucb", "paper", "uniform-ensemble", "worst-case")
+"""Names of the experiments that ship."""
 
 
 def find(asked: str | Path, names: Sequence[str]) -> tuple[str, Path]:
@@ -87,12 +92,14 @@ def shipped_file(name: str) -> str:
 
 
 def no_others(table: dict[str, Any], allowed: Collection[str], owner: str) -> None:
+    """Raise an `ExperimentError` if the table has a key that is not allowed."""
     for key in table:
         if key not in allowed:
             raise ExperimentError(f"unknown key {key!r}; {owner} has {', '.join(allowed)}")
 
 
 def text_in(table: dict[str, Any], key: str) -> str:
+    """The printable text of a key."""
     value = table.get(key)
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise ExperimentError(f'{key} is {value!r}; write {key} = "some text"')
@@ -100,14 +107,17 @@ def text_in(table: dict[str, Any], key: str) -> str:
 
 
 def whole_in(table: dict[str, Any], key: str, smallest: int, default: int | None = None) -> int:
+    """The whole number of a key, from ``smallest`` upwards."""
     return integer(key, table.get(key, default), smallest, error=ExperimentError)
 
 
 def number(value: Any, key: str) -> float:
+    """A value as a finite number."""
     return within(key, value, -LARGEST, LARGEST, error=ExperimentError)
 
 
 def several_in(table: dict[str, Any], key: str, example: str) -> list[Any]:
+    """The non-empty list of a key."""
     value = table.get(key)
     if not isinstance(value, list) or not value:
         raise ExperimentError(f"{key} is {value!r}; write a list, such as {key} = {example}")
@@ -118,11 +128,17 @@ def several_in(table: dict[str, Any], key: str, example: str) -> list[Any]:
 
 
 NAME_KEY = FileKey("text", "How tables and figures call it.", "made from the other keys")
+"""Key for the name of a problem or a family."""
+
 ARMS_KEY = FileKey("whole number, from 2", "How many arms each problem has.")
+"""Key for the number of arms."""
+
 DRIFT_KEYS = {
     "drift": FileKey("text", f"A change that happens to the problem: {', '.join(DRIFTS)}.", "nothing changes"),
     "at": FileKey("whole number, from 1", "The request at which it happens.", "only with drift"),
 }
+"""Keys for a change that happens to the problem."""
+
 FAMILY_KEYS = {
     "name": NAME_KEY,
     "family": FileKey("text", "The name of a family of random problems."),
@@ -133,6 +149,8 @@ FAMILY_KEYS = {
     "high": FileKey("number", "The largest such mean.", "1"),
     **DRIFT_KEYS,
 }
+"""Keys of problems from a family."""
+
 GAP_KEYS = {
     "name": NAME_KEY,
     "family": FileKey("text", 'The word "two-gap".'),
@@ -140,18 +158,23 @@ GAP_KEYS = {
     "reward_gap": FileKey("number or list", "How much more than ½ the best arm pays; each value of a list.", "0"),
     "cost_gap": FileKey("number or list", "How much less than ½ it costs; each value, with each of the other.", "0"),
 }
+"""Keys of problems of the family two-gap."""
+
 FILE_KEYS = {
     "name": NAME_KEY,
     "file": FileKey("text", "A problem or request stream (TOML), or recorded outcomes (CSV), next to this file."),
     "columns": FileKey("text", 'What the columns of a CSV file are, such as "arm=model, cost=usd".', "their own names"),
     **DRIFT_KEYS,
 }
+"""Keys of a problem from a file."""
+
 INLINE_KEYS = {
     "name": FileKey("text", "How tables and figures call it."),
     "rewards": FileKey("list of numbers", "The mean reward of each arm; the arms are Bernoulli."),
     "costs": FileKey("list of numbers", "The mean cost of each arm."),
     **DRIFT_KEYS,
 }
+"""Keys of a problem that is written in the experiment file."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +190,7 @@ class NamedProblem:
 
 
 def problems_of(document: dict[str, Any], folder: Path) -> tuple[NamedProblem, ...]:
+    """The problems of an experiment file, whose paths are relative to ``folder``."""
     entries = document.get("problems")
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
         raise ExperimentError("no problems; write each under a line [[problems]], with file or family")
@@ -197,16 +221,16 @@ def _problem_entry(entry: dict[str, Any], folder: Path) -> list[NamedProblem]:
         raise ExperimentError("has neither or several of file, family and rewards; give exactly one")
     allowed, make = kinds[given[0]]
     no_others(entry, allowed, f"a problem with {given[0]}")
-    made = _drifting(entry, make())
-    gaps = _gaps(entry) if entry.get("family") == "two-gap" else [None] * len(made)
+    problems = _drifting(entry, make())
+    gaps = _gaps(entry) if entry.get("family") == "two-gap" else [None] * len(problems)
     origin = _origin(entry)
-    if len(made) == 1:
-        name = text_in(entry, "name") if "name" in entry else made[0][0]
-        return [NamedProblem(name, name, made[0][1], gaps[0], origin)]
+    if len(problems) == 1:
+        name = text_in(entry, "name") if "name" in entry else problems[0][0]
+        return [NamedProblem(name, name, problems[0][1], gaps[0], origin)]
     group = text_in(entry, "name") if "name" in entry else f"{entry['family']}, {entry['arms']} arms"
     return [
         NamedProblem(f"{group} / {suffix}", group, problem, pair, origin)
-        for (suffix, problem), pair in zip(made, gaps, strict=True)
+        for (suffix, problem), pair in zip(problems, gaps, strict=True)
     ]
 
 
@@ -242,16 +266,16 @@ def _from_file(entry: dict[str, Any], folder: Path) -> list[tuple[str, Environme
     return [(Path(name).stem, kind.from_csv(folder / name, columns))]
 
 
-def _drifting(entry: dict[str, Any], made: list[tuple[str, Environment]]) -> list[tuple[str, Environment]]:
+def _drifting(entry: dict[str, Any], problems: list[tuple[str, Environment]]) -> list[tuple[str, Environment]]:
     """The problems, with what happens to each of them at a request, if the entry says so."""
     if not any(key in entry for key in DRIFT_KEYS):
-        return made
+        return problems
     drift, at = text_in(entry, "drift"), whole_in(entry, "at", smallest=1)
-    if drift not in DRIFTS or not all(isinstance(problem, Problem) for _, problem in made):
+    if drift not in DRIFTS or not all(isinstance(problem, Problem) for _, problem in problems):
         raise ExperimentError(
             f"drift is {drift!r}; write one of {', '.join(DRIFTS)}, for a problem that is no request stream"
         )
-    return [(name, drifting(problem, drift, at)) for name, problem in made if isinstance(problem, Problem)]
+    return [(name, drifting(problem, drift, at)) for name, problem in problems if isinstance(problem, Problem)]
 
 
 def _inline(entry: dict[str, Any]) -> list[tuple[str, Environment]]:
@@ -265,8 +289,8 @@ def _inline(entry: dict[str, Any]) -> list[tuple[str, Environment]]:
 def _family(entry: dict[str, Any]) -> list[tuple[str, Environment]]:
     name = text_in(entry, "family")
     if name not in ARMS_FAMILIES and name not in KNOWN_FAMILIES:
-        known = [*KNOWN_FAMILIES, "two-gap", *ARMS_FAMILIES]
-        raise ExperimentError(f"unknown family {name!r}; choose one of {', '.join(known)}")
+        families = [*KNOWN_FAMILIES, "two-gap", *ARMS_FAMILIES]
+        raise ExperimentError(f"unknown family {name!r}; choose one of {', '.join(families)}")
     arms = whole_in(entry, "arms", smallest=2)
     first = whole_in(entry, "seed", smallest=0, default=0)
     count = whole_in(entry, "count", smallest=1, default=1)
@@ -279,12 +303,12 @@ def _family(entry: dict[str, Any]) -> list[tuple[str, Environment]]:
 
 def _gap_family(entry: dict[str, Any]) -> list[tuple[str, Environment]]:
     arms = whole_in(entry, "arms", smallest=2)
-    made: list[tuple[str, Environment]] = [
+    problems: list[tuple[str, Environment]] = [
         (f"gaps {reward:g} {cost:g}", two_gap(arms, reward, cost)) for reward, cost in _gaps(entry)
     ]
-    if not made:
+    if not problems:
         raise ExperimentError("reward_gap or cost_gap is an empty list; write at least one number")
-    return made if len(made) > 1 else [(f"two-gap, {arms} arms, {made[0][0]}", made[0][1])]
+    return problems if len(problems) > 1 else [(f"two-gap, {arms} arms, {problems[0][0]}", problems[0][1])]
 
 
 def _gaps(entry: dict[str, Any]) -> list[tuple[float, float]]:
@@ -314,6 +338,8 @@ KEYS = {
     "max_rounds": FileKey("whole number, from 1", "Where a game that does not end is stopped.", "the engine's own"),
     "common": FileKey("true or false", "Whether all policies get the same outcomes of each arm's pulls.", "false"),
 }
+"""Keys of an experiment file."""
+
 BUDGET_UNITS = {
     "1": "the largest cost there can be",
     "smallest mean cost": "the smallest mean cost of each problem's arms",
@@ -321,12 +347,13 @@ BUDGET_UNITS = {
     "cheap to expensive": "for each request, a share of the way from the mean cost of the arm with the best ratio (0) "
     "to that of the arm with the highest reward (1)",
 }
-"""What a budget of 1 is."""
+"""Units of budgets: the meaning of a budget of 1."""
 WITH_HORIZON = ("request", "cheap to expensive")
-"""Those that are for each request."""
+"""Units of budgets that are for each request, and so need a horizon."""
 
 
 def parsed(text: str) -> dict[str, Any]:
+    """The document of a TOML text, or an `ExperimentError`."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -356,18 +383,18 @@ def read_document(document: dict[str, Any], folder: Path) -> dict[str, Any]:
     )
 
 
-def _together(found: dict[str, Any]) -> dict[str, Any]:
-    """The fields, if they go together."""
-    if found["horizon"] is None:
-        if found["budget_unit"] in WITH_HORIZON:
+def _together(fields: dict[str, Any]) -> dict[str, Any]:
+    """Check that the fields fit together, and return them."""
+    if fields["horizon"] is None:
+        if fields["budget_unit"] in WITH_HORIZON:
             raise ExperimentError(
-                f"budget_unit is {found['budget_unit']!r}, but there is no horizon; add horizon = 10_000"
+                f"budget_unit is {fields['budget_unit']!r}, but there is no horizon; add horizon = 10_000"
             )
-        if not all(isinstance(named.problem, Problem) for named in found["problems"]):
+        if not all(isinstance(named.problem, Problem) for named in fields["problems"]):
             raise ExperimentError("problems hold a request stream, but there is no horizon; add horizon = 10_000")
-    if found["common"] and not all(isinstance(named.problem, Problem) for named in found["problems"]):
+    if fields["common"] and not all(isinstance(named.problem, Problem) for named in fields["problems"]):
         raise ExperimentError("a request stream has no common outcomes, since its laws change; leave out common")
-    return found
+    return fields
 
 
 def _engine(document: dict[str, Any]) -> str:

@@ -116,6 +116,7 @@ def _lower(problem: Problem) -> float | None:
 
 
 RESAMPLES = 1_000
+"""Number of bootstrap samples."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ def can_grow(results: Results) -> bool:
 
 
 def hardest(results: Results) -> pl.DataFrame:
-    """For each policy, number of arms and budget: the problem with the largest mean pseudo-regret.
+    """The problem with the largest mean pseudo-regret for each policy, number of arms and budget.
 
     ``half`` is half of the mean's 95 % interval, ``crossed`` its regret as the fit of `growth` sees it, a little less
     than ``mean`` (both null with a single run).
@@ -198,17 +199,17 @@ def growth(results: Results, policy: str) -> Growth:
     played = _played(results, policy)
     arms, budgets = np.array(list(played), dtype=float), np.array(sorted(results.budgets))
     rng = np.random.default_rng(SEED)
-    found = _log(np.stack([_crossed(*_halves(games)) for games in played.values()]))
+    worst = _log(np.stack([_crossed(*_halves(games)) for games in played.values()]))
     again = _log(np.stack([_crossed(*_resampled(games, rng)) for games in played.values()], axis=1))
-    fit, fits = _fit(found, arms, budgets), _fit(again, arms, budgets)
+    fit, fits = _fit(worst, arms, budgets), _fit(again, arms, budgets)
     return Growth(
         policy=policy,
         constant=float(fit[0]),
         in_budget=_exponent(fit[1], fits[:, 1]),
         in_arms=_exponent(fit[2], fits[:, 2]),
-        budget_steps=_steps(budgets, found.mean(axis=0), again.mean(axis=1)),
-        arms_steps=_steps(arms, found.mean(axis=1), again.mean(axis=2)),
-        cells=found.size,
+        budget_steps=_steps(budgets, worst.mean(axis=0), again.mean(axis=1)),
+        arms_steps=_steps(arms, worst.mean(axis=1), again.mean(axis=2)),
+        cells=worst.size,
         at_edge=at_edge,
     )
 
@@ -223,7 +224,7 @@ def _gaps(results: Results) -> pl.DataFrame:
 
 
 def _played(results: Results, policy: str) -> dict[int, Array]:
-    """By number of arms: pseudo-regret, problem × run × budget."""
+    """The pseudo-regret of a policy by number of arms, as problem × run × budget."""
     rows = results.table.filter(pl.col("policy") == policy).sort("arms", "problem", "run", "budget")
     shape = (-1, results.record["runs"], len(results.budgets))
     return {
@@ -281,9 +282,9 @@ def _fit(worst: Array, arms: Array, budgets: Array) -> Array:
     return np.asarray(worst.reshape(*worst.shape[:-2], -1) @ solve.T)
 
 
-def _steps(places: Array, found: Array, again: Array) -> tuple[GrowthStep, ...]:
+def _steps(places: Array, values: Array, again: Array) -> tuple[GrowthStep, ...]:
     widths = np.diff(np.log(places))
-    slopes, slopes_again = np.diff(found) / widths, np.diff(again, axis=1) / widths
+    slopes, slopes_again = np.diff(values) / widths, np.diff(again, axis=1) / widths
     return tuple(
         GrowthStep(float(places[place]), float(places[place + 1]), _exponent(slopes[place], slopes_again[:, place]))
         for place in range(len(widths))

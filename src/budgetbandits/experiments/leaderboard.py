@@ -36,10 +36,15 @@ from budgetbandits.simulation.outcome import slower_lines
 from budgetbandits.theory import any_law_constant, lower_constant
 
 SUMMARY = "leaderboard.json"
+"""File name of a leaderboard's summary."""
+
 PACED_SUMMARY = "paced.json"
+"""File name of the shipped summary of budgets that must last for a number of requests."""
+
 ROUNDS = 1_000
-"""Asks and tells of which the time of a decision is the mean."""
+"""Number of asks and tells over which the time of a decision is averaged."""
 REFERENCE = "reference"
+"""Name of the reference simulator as an engine."""
 
 
 def play(
@@ -49,9 +54,9 @@ def play(
     for place, setting in enumerate(suite.settings, start=1):
         where = f"{setting.name} ({place} of {len(suite.settings)})"
 
-        def tell(doing: str, done: int, total: int, where: str = where) -> None:
+        def tell(doing: str, finished: int, total: int, where: str = where) -> None:
             if progress is not None:
-                progress(f"{where}: {doing}", done, total)
+                progress(f"{where}: {doing}", finished, total)
 
         run(setting.experiment, out / setting.name, workers, tell, command)
 
@@ -124,35 +129,35 @@ def lower_bound(problem: Environment) -> float | None:
         return None
     for constant in (lower_constant, any_law_constant):
         try:
-            found = constant(problem)
+            value = constant(problem)
         except BudgetBanditsError:
             continue
-        return found if math.isfinite(found) and found > 0.0 else None
+        return value if math.isfinite(value) and value > 0.0 else None
     return None
 
 
 def efforts(results: Results, study: Study) -> dict[str, dict[str, Any]]:
-    """By policy: processor seconds of all its games, how many rounds they had, and the engine that played them."""
+    """The effort by policy: processor seconds of all its games, their rounds, and the engine that played them."""
     taken = study.efforts()
-    found: dict[str, dict[str, Any]] = {}
+    rows: dict[str, dict[str, Any]] = {}
     largest = results.table.filter(pl.col("budget") == results.largest())
     rounds = dict(largest.group_by("policy").agg(pl.col("rounds").sum()).iter_rows())
     for cell in results.record["cells"]:
-        row = found.setdefault(
+        row = rows.setdefault(
             cell["policy"], {"seconds": 0.0, "engine": "", "reason": "", "rounds": rounds[cell["policy"]]}
         )
         if cell["key"] in taken:
             effort = taken[cell["key"]]
             row["seconds"] += effort.seconds
-            for what, said, between in (("engine", effort.engine, ", "), ("reason", effort.reason, "; ")):
-                row[what] = between.join(dict.fromkeys(filter(None, [*row[what].split(between), said])))
-    return found
+            for what, current, between in (("engine", effort.engine, ", "), ("reason", effort.reason, "; ")):
+                row[what] = between.join(dict.fromkeys(filter(None, [*row[what].split(between), current])))
+    return rows
 
 
 def slower(summary: dict[str, Any]) -> list[str]:
     """Where no faster engine played, and why, over all settings: a line for each engine and reason."""
-    taken = [(policy, each) for setting in summary["settings"] for policy, each in setting["efforts"].items()]
-    return slower_lines((policy, each["engine"], each["reason"]) for policy, each in taken)
+    taken = [(policy, effort) for setting in summary["settings"] for policy, effort in setting["efforts"].items()]
+    return slower_lines((policy, effort["engine"], effort["reason"]) for policy, effort in taken)
 
 
 def about_policy(spec: str) -> dict[str, Any]:
@@ -178,7 +183,7 @@ def decision_time(policy: Policy, arms: int = 10) -> float:
 
 
 def finite(value: Any) -> Any:
-    """JSON has neither infinity nor NaN: None."""
+    """The value for JSON, which has neither infinity nor NaN: None instead."""
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -188,19 +193,19 @@ def finite(value: Any) -> Any:
 
 def shipped_summary(paced: bool = False) -> dict[str, Any]:
     """The summary of the suite that ships, or of the one whose budgets must last for a number of requests."""
-    found: dict[str, Any] = json.loads(shipped_file(PACED_SUMMARY if paced else SUMMARY))
-    return found
+    summary: dict[str, Any] = json.loads(shipped_file(PACED_SUMMARY if paced else SUMMARY))
+    return summary
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
     """The summary that a leaderboard has written into its folder."""
     try:
-        found: dict[str, Any] = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+        summary: dict[str, Any] = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise StudyError(
             f"{folder} holds no leaderboard ({error}); run 'budgetbandits leaderboard --out {folder}' first"
         ) from None
-    return found
+    return summary
 
 
 def joined(suite: Suite, texts: Sequence[str]) -> Suite:

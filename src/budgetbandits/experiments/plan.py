@@ -34,10 +34,10 @@ CHUNK = 50
 """Runs in a cell: few enough that little is lost when one is cut off, many enough that a part is worth a file."""
 
 FEW_RUNS = 5
-"""With no more runs than these, problems share cells: hundreds of problems would make as many tiny files."""
+"""Most runs with which problems share cells: hundreds of problems would make as many tiny files."""
 
 PART_FORMAT = 1
-"""Part of every cell's name; raise it when the columns of a part change."""
+"""Version of the columns of a part, which is part of every cell's name."""
 
 
 class SharedProblems(tuple[NamedProblem, ...]):
@@ -194,5 +194,5 @@ class Experiment:
         ]  # fmt: skip
 
     def changed(self, **changes: Any) -> Experiment:
-        """This experiment with other runs, budgets, ..."""
+        """This experiment with some fields changed."""
         return replace(self, **{"file": None, **changes}) if changes else self

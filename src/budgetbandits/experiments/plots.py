@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PANELS_MAX = 12
-"""Panels in one figure; further groups are left to the tables."""
+"""Most panels of a figure; further groups are left to the tables."""
 REPLAYED_RUNS = 50
-"""Runs that are played again to count pulls, which a study does not keep."""
+"""Number of runs that are played again to count pulls, which a study does not keep."""
 SURELY, UNSURELY, CLOSE, WORSE = range(4)
 """How a policy compares with the best on a problem."""
 
@@ -66,11 +66,11 @@ def regret(
     summary = with_intervals(results, metric)
     groups = {}
     for group in results.groups[:PANELS_MAX]:
-        found = summary.filter(pl.col("group") == group)
-        groups[group] = [_curve(found.filter(pl.col("policy") == policy).sort("budget")) for policy in results.policies]
+        rows = summary.filter(pl.col("group") == group)
+        groups[group] = [_curve(rows.filter(pl.col("policy") == policy).sort("budget")) for policy in results.policies]
     slopes = {group: lower_bound_of(results, group) for group in groups} if lower_bound else {}
-    known = {group: slope for group, slope in slopes.items() if slope is not None}
-    chosen_options = curves.RegretOptions(deviations, log, _words(metric), known)
+    known_slopes = {group: slope for group, slope in slopes.items() if slope is not None}
+    chosen_options = curves.RegretOptions(deviations, log, _words(metric), known_slopes)
     return curves.regret(groups, series_of(results), spec, chosen_options, ax)
 
 
@@ -85,9 +85,9 @@ def with_intervals(results: Results, metric: str = "pseudo_regret") -> pl.DataFr
     return summary.with_columns(pl.Series("low", mean - half), pl.Series("high", mean + half))
 
 
-def _curve(found: pl.DataFrame) -> curves.Curve:
+def _curve(rows: pl.DataFrame) -> curves.Curve:
     columns = ("budget", "mean", "low", "high", "std")
-    return curves.Curve(*(found[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in columns))
+    return curves.Curve(*(rows[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in columns))
 
 
 def _words(metric: str) -> str:
@@ -110,12 +110,12 @@ def dots(
     summary = with_intervals(results, metric).filter(pl.col("budget") == results.largest(budget))
     groups = {}
     for group in results.groups[:PANELS_MAX]:
-        found = {
+        intervals = {
             row["policy"]: rankings.MeanInterval(row["mean"], row["low"], row["high"])
             for row in summary.filter(pl.col("group") == group).rows(named=True)
         }
         groups[group] = [
-            found.get(policy, rankings.MeanInterval(np.nan, np.nan, np.nan)) for policy in results.policies
+            intervals.get(policy, rankings.MeanInterval(np.nan, np.nan, np.nan)) for policy in results.policies
         ]
     return rankings.dots(groups, series_of(results), spec, _at(results, metric, budget), ax)
 
@@ -124,13 +124,13 @@ def wins(
     results: Results, spec: FigureSpec, *, metric: str = "pseudo_regret", budget: float | None = None
 ) -> PaperFigure:
     """The share of a group's problems on which each policy is surely or unsurely best, or not surely worse."""
-    found = _by_group(results, standing(results, metric, budget))
+    counts = _by_group(results, standing(results, metric, budget))
     groups = {
         group: [rankings.Wins(*np.bincount(column, minlength=4).tolist()[:3]) for column in standings.T]
-        for group, standings in found.items()
+        for group, standings in counts.items()
     }
     return rankings.wins(
-        groups, {group: len(standings) for group, standings in found.items()}, series_of(results), spec
+        groups, {group: len(standings) for group, standings in counts.items()}, series_of(results), spec
     )
 
 
@@ -142,11 +142,11 @@ def standing(results: Results, metric: str = "pseudo_regret", budget: float | No
     values = towards_less(metric) * results.values(metric, budget)
     least = values.mean(axis=-1).argmin(axis=1)
     lower = results.below_rivals(values, least)
-    found = np.empty(values.shape[:2], dtype=int)
+    standings = np.empty(values.shape[:2], dtype=int)
     rivals = np.arange(len(results.policies)) != least[:, None]
-    found[rivals] = np.where(lower, WORSE, CLOSE).ravel()
-    found[~rivals] = np.where(lower.all(axis=1), SURELY, UNSURELY)
-    return found
+    standings[rivals] = np.where(lower, WORSE, CLOSE).ravel()
+    standings[~rivals] = np.where(lower.all(axis=1), SURELY, UNSURELY)
+    return standings
 
 
 def profile(
@@ -210,7 +210,9 @@ def pulls(results: Results, spec: FigureSpec, *, budget: float | None = None) ->
                      engine=record["engine"], common=results.paired, horizon=horizon).pulls[:, at]
             for policy in policies
         ]  # fmt: skip
-        groups[named["name"]] = np.array([(each / each.sum(axis=1, keepdims=True)).mean(axis=0) for each in played])
+        groups[named["name"]] = np.array(
+            [(pulls_of_policy / pulls_of_policy.sum(axis=1, keepdims=True)).mean(axis=0) for pulls_of_policy in played]
+        )
         worth[named["name"]] = ratios(problem)
     return rankings.pulls(groups, worth, series_of(results), spec)
 
@@ -218,4 +220,4 @@ def pulls(results: Results, spec: FigureSpec, *, budget: float | None = None) ->
 FIGURES: dict[str, Callable[..., Any]] = {
     "regret": regret, "pulls": pulls, "dots": dots, "profile": profile, "wins": wins, "quantiles": quantiles,
 }  # fmt: skip
-"""By name, as on the command line."""
+"""The figures of a study by name, as on the command line."""

@@ -85,12 +85,12 @@ def recommend(summary: dict[str, Any], case: Case) -> dict[str, Any]:
         "proven": _proven(summary, best["policy"]),
         "settings": [
             {
-                "name": each["name"], "title": each["title"], "arms": each["arms"], "laws": each["laws"],
-                "money": where["money"], "requests": each.get("horizon"), "problems": each["problems"],
-                "runs": each["runs"],
+                "name": item["name"], "title": item["title"], "arms": item["arms"], "laws": item["laws"],
+                "money": where["money"], "requests": item.get("horizon"), "problems": item["problems"],
+                "runs": item["runs"],
                 "best": _best(summary, where, case),
             }
-            for each, where in near
+            for item, where in near
         ],
         "standings": [best, *same[:9]],
         "warnings": _warnings(case, near, summary),
@@ -100,21 +100,23 @@ def recommend(summary: dict[str, Any], case: Case) -> dict[str, Any]:
 def nearest(summary: dict[str, Any], case: Case) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """The settings most like the case, each at its most similar budget; the nearest first. Where the budget must last
     for a number of requests, another policy is the best than where it need not."""
-    found: list[tuple[float, int, dict[str, Any], dict[str, Any]]] = []
+    distances: list[tuple[float, int, dict[str, Any], dict[str, Any]]] = []
     for setting in summary["settings"]:
         if (setting.get("horizon") is None) == (case.horizon is None):
             played = min(setting["budgets"], key=lambda budget: _distance(case, setting, budget))
-            found.append((_distance(case, setting, played), len(found), setting, played))
-    if not found:
+            distances.append((_distance(case, setting, played), len(distances), setting, played))
+    if not distances:
         raise BadParameter(
             "no setting of this leaderboard has a horizon; leave out --leaderboard, or run the suite "
             "examples/paced-suite.toml" if case.horizon else "every setting of this leaderboard has a horizon; give one"
         )  # fmt: skip
-    return [(setting, played) for _, _, setting, played in sorted(found, key=lambda row: row[:2])[:SETTINGS_COMPARED]]
+    return [
+        (setting, played) for _, _, setting, played in sorted(distances, key=lambda row: row[:2])[:SETTINGS_COMPARED]
+    ]
 
 
 def _distance(case: Case, setting: dict[str, Any], played: dict[str, Any]) -> float:
-    """In the logarithms of arms, of money for each arm, or for each request, and of requests for each arm."""
+    """The distance of a setting from the user's case: in logarithms of arms, of money and of requests, each per arm."""
     arms = abs(math.log(setting["arms"] / case.arms))
     if case.horizon is None:
         money = abs(math.log(played["money"] / setting["arms"] * case.arms / case.budget))
@@ -134,14 +136,14 @@ def _surely_behind(row: dict[str, Any], best: dict[str, Any]) -> bool:
 
 def _can(summary: dict[str, Any], row: dict[str, Any], case: Case) -> bool:
     """Whether what a policy must know is known."""
-    known = case.knows if case.horizon is None else case.knows | {"horizon"}
-    return set(summary["policies"][row["policy"]]["needs"]) <= known
+    knowledge = case.knows if case.horizon is None else case.knows | {"horizon"}
+    return set(summary["policies"][row["policy"]]["needs"]) <= knowledge
 
 
 def _proven(summary: dict[str, Any], policy: str) -> str:
-    """What is proven of a policy: for the package's own from its source, for others from the leaderboard."""
-    known = policy.partition(":")[0] in POLICIES
-    return provenance(policy).proven if known else str(summary["policies"][policy]["proven"])
+    """The proven bound of a policy: from its source for the package's own, else from the leaderboard."""
+    is_known = policy.partition(":")[0] in POLICIES
+    return provenance(policy).proven if is_known else str(summary["policies"][policy]["proven"])
 
 
 def _best(summary: dict[str, Any], played: dict[str, Any], case: Case) -> str:
@@ -150,28 +152,28 @@ def _best(summary: dict[str, Any], played: dict[str, Any], case: Case) -> str:
 
 def _warnings(case: Case, near: Sequence[tuple[dict[str, Any], dict[str, Any]]], summary: dict[str, Any]) -> list[str]:
     setting, played = near[0]
-    found = []
+    notes = []
     money, asked = played["money"], case.budget
     if case.horizon is not None:
         money, asked = money / setting["horizon"], asked / case.horizon
     if not 1 / 3 <= money / asked <= 3.0:
-        each = " for each request" if case.horizon is not None else ""
-        found.append(
-            f"the nearest setting was played with a budget of {money:,.3g}{each}, not {asked:,.3g}: "
+        per_request = " for each request" if case.horizon is not None else ""
+        notes.append(
+            f"the nearest setting was played with a budget of {money:,.3g}{per_request}, not {asked:,.3g}: "
             f"simulate a problem like yours before you rely on this"
         )
     if not 1 / 3 <= setting["arms"] / case.arms <= 3.0:
-        found.append(f"the nearest setting has {setting['arms']} arms, not {case.arms}")
+        notes.append(f"the nearest setting has {setting['arms']} arms, not {case.arms}")
     if case.laws != "unknown" and setting["laws"] != case.laws:
-        found.append(f"no setting near by has {case.laws} laws")
+        notes.append(f"no setting near by has {case.laws} laws")
     if len({_best(summary, where, case) for _, where in near}) > 1:
-        found.append("the settings most like yours do not agree on the best policy")
+        notes.append("the settings most like yours do not agree on the best policy")
     if case.horizon is not None:
         if not 1 / 10 <= setting["horizon"] / case.horizon <= 10.0:
-            found.append(f"the nearest setting has {setting['horizon']:,} requests, not {case.horizon:,}")
+            notes.append(f"the nearest setting has {setting['horizon']:,} requests, not {case.horizon:,}")
         if case.horizon <= case.budget:
-            found.append(
+            notes.append(
                 "the horizon ends the game before the money can: this is a bandit without prices; "
                 "--budget HORIZON without --horizon finds settings for it, such as 'unit-costs'"
             )
-    return found
+    return notes

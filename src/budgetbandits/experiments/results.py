@@ -35,9 +35,13 @@ from budgetbandits.problems.streams import from_toml
 from budgetbandits.simulation.outcome import check_metric, spread, summarise
 
 BTS = "bts"
+"""The paper's policy."""
+
 WHERE = ("group", "problem", "policy", "budget")
+"""Columns that identify a row of the summary."""
+
 BETTER = {"pseudo_regret": "lower", "regret": "lower", "reward": "higher"}
-"""Which way is better; spend and rounds are neither good nor bad."""
+"""The better direction of each metric; spend and rounds have none."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,14 +71,14 @@ class Results:
         """
         study = Study(Path(folder))
         record = study.asked()
-        there = study.there()
-        done = record | {"cells": [cell for cell in record["cells"] if cell["key"] in there]}
-        if not done["cells"]:
+        stored = study.there()
+        partial = record | {"cells": [cell for cell in record["cells"] if cell["key"] in stored]}
+        if not partial["cells"]:
             return None
-        table = load_table(study, done, keep=False)
+        table = load_table(study, partial, keep=False)
         names = set(table["problem"].unique())
-        problems = [each for each in record["problems"] if each["name"] in names]
-        return cls(table, done | {"problems": problems, "slower": study.slower(done)})
+        problems = [problem for problem in record["problems"] if problem["name"] in names]
+        return cls(table, partial | {"problems": problems, "slower": study.slower(partial)})
 
     @classmethod
     def of(cls, table: pl.DataFrame, name: str = "games", *, paired: bool = False) -> Results:
@@ -113,8 +117,8 @@ class Results:
         columns, cells = [], []
         for group in self.groups:
             for budget in asked:
-                here = frame.filter((pl.col("group") == group) & (pl.col("budget") == budget))
-                of = {row["policy"]: row for row in here.iter_rows(named=True)}
+                rows = frame.filter((pl.col("group") == group) & (pl.col("budget") == budget))
+                of = {row["policy"]: row for row in rows.iter_rows(named=True)}
                 sure = best[budget].get(group)
                 columns.append(_heading(what, group, budget, len(self.groups), len(asked)))
                 cells.append([_cell(of[name], name == sure) for name in self.policies])
@@ -175,18 +179,18 @@ class Results:
                     f"{record['name']!r} has laws from outside the package, which a study does not keep; "
                     f"make the problem again where its laws are needed"
                 )
-        made = [(record, from_toml(record["toml"])) for record in records[:count]]
-        for record, problem in made:
+        problems = [(record, from_toml(record["toml"])) for record in records[:count]]
+        for record, problem in problems:
             if not isinstance(problem, Problem):
                 raise StudyError(f"{record['name']!r} is a request stream; this is for problems alone")
-        return [(record, problem) for record, problem in made if isinstance(problem, Problem)]
+        return [(record, problem) for record, problem in problems if isinstance(problem, Problem)]
 
     def summary(self, metric: str = "pseudo_regret", keys: Sequence[str] = WHERE) -> pl.DataFrame:
         """Runs, mean, standard deviation and error, quantiles of a metric, and how often the best arm was missed."""
         return summarise(self.table, metric, keys)
 
     def summary_of_groups(self, metric: str = "pseudo_regret") -> pl.DataFrame:
-        """Like `summary`, group by group: over the runs of a single problem, over the means of several.
+        """The summary by group: over the runs of a single problem, over the means of several.
 
         Runs of different problems are not draws from one law, so several problems are judged by their means.
         """
@@ -221,13 +225,13 @@ class Results:
                 raise BadParameter(f"the study has no policy {policy!r}; it has {', '.join(self.policies)}")
         values = self.values(metric, budget)
         ours, theirs = (values[:, self.policies.index(policy)] for policy in (first, second))
-        found = self._between(ours, theirs, level)
+        difference = self._between(ours, theirs, level)
         return pl.DataFrame(
             {
                 "group": [problem["group"] for problem in self.record["problems"]],
                 "problem": [problem["name"] for problem in self.record["problems"]],
                 "first": ours.mean(axis=-1), "second": theirs.mean(axis=-1),
-                "difference": found.value, "low": found.low, "high": found.high,
+                "difference": difference.value, "low": difference.low, "high": difference.high,
             }
         )  # fmt: skip
 
@@ -240,13 +244,15 @@ class Results:
         """
         sign = towards_less(metric)
         values = self.values(metric, budget)
-        found = self._between(values[:, :, None], values[:, None, :], level)
+        difference = self._between(values[:, :, None], values[:, None, :], level)
         member = np.array([problem["group"] for problem in self.record["problems"]])
         rows = []
         for (first, second), group in itertools.product(
             itertools.combinations(range(len(self.policies)), 2), self.groups
         ):
-            gaps, low, high = (part[member == group, first, second] for part in (found.value, found.low, found.high))
+            gaps, low, high = (
+                part[member == group, first, second] for part in (difference.value, difference.low, difference.high)
+            )
             over = student(gaps, level)
             surely_less, surely_more = int((high < 0).sum()), int((low > 0).sum())
             several = len(gaps) > 1
@@ -287,11 +293,11 @@ class Results:
         member = np.array([problem["group"] for problem in self.record["problems"]])
         rows = []
         for group in self.groups:
-            here = values[member == group]
-            means = here.mean(axis=-1)
+            group_values = values[member == group]
+            means = group_values.mean(axis=-1)
             least = int(means.mean(axis=0).argmin())
-            if len(here) == 1:
-                lower = self.below_rivals(here, np.array([least]))[0]
+            if len(group_values) == 1:
+                lower = self.below_rivals(group_values, np.array([least]))[0]
             else:
                 lower, _ = surely(student((means[:, [least]] - np.delete(means, least, axis=1)).T))
             others = [policy for place, policy in enumerate(self.policies) if place != least]
@@ -310,7 +316,7 @@ class Results:
         return (paired_rivals(values, own) if self.paired else against_rivals(moments(values), own))[0]
 
     def winners(self, budget: float | None = None, metric: str = "pseudo_regret") -> pl.DataFrame:
-        """In each group, on how many problems each policy has the best mean, and on how many of them surely."""
+        """The number of problems on which each policy has the best mean, by group, and how many significantly."""
         counts = (
             self.best(budget, metric)
             .group_by("group", "policy")
@@ -326,7 +332,7 @@ class Results:
         if budget not in self.budgets:
             asked = f"{budget:g}" if isinstance(budget, int | float) else f"{budget!r:.40}"
             raise BadParameter(
-                f"the study has no budget {asked}; it has {', '.join(f'{each:g}' for each in self.budgets)}"
+                f"the study has no budget {asked}; it has {', '.join(f'{own:g}' for own in self.budgets)}"
             )
         return budget
 
@@ -363,7 +369,7 @@ class Results:
 
 
 def towards_less(metric: str) -> float:
-    """The factor of a metric, 1 or -1, that makes less of it better."""
+    """The sign that turns a metric into one of which less is better."""
     check_metric(metric)
     if metric not in BETTER:
         raise BadParameter(f"neither more nor less {metric} is better; compare by {', '.join(BETTER)}")
@@ -374,14 +380,14 @@ def towards_less(metric: str) -> float:
 
 
 def _cell(row: dict[str, Any], best: bool) -> Cell:
-    """Over the runs of a single problem, over the means of several."""
+    """A mean with its interval: over the runs of a single problem, over the means of several."""
     count = row["problems"] if row["problems"] > 1 else row["runs"]
     half = None if row["sem"] is None else float(half_width(row["sem"], count))
     return estimate(row["mean"], half, best)
 
 
 def _surely_best(results: Results, metric: str, budget: float) -> dict[str, str]:
-    """Of each group that has one, the policy that is surely the best."""
+    """The policy that is significantly the best, for the groups that have one."""
     best = results.best_of_groups(budget, metric).filter("sure")
     return dict(zip(best["group"], best["policy"], strict=True))
 

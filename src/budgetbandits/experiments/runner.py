@@ -74,10 +74,11 @@ class Schedule:
 
     @property
     def preparing(self) -> bool:
+        """Whether some kind of cells is not ready yet."""
         return bool(self._cold)
 
     def ready(self, kind: type) -> None:
-        """From now on cells of this kind may be played."""
+        """Let cells of this kind be played from now on."""
         self._cold.remove(kind)
 
     def tasks(self, prepare: Callable[[list[Cell]], object], play: Callable[[Cell], object]) -> Iterator[Task]:
@@ -130,27 +131,27 @@ def run(
     command: str = "",
 ) -> Study:
     """Compute what ``out`` does not hold yet. Stopped at any moment, the same call goes on from there."""
-    tell = progress or (lambda doing, done, total: None)
+    tell = progress or (lambda doing, games_played, total: None)
     study = Study(Path(out))
     cells = experiment.cells()
     study.begin(experiment, cells, command)
     missing = list({cell.key: cell for cell in study.missing(cells)}.values())  # equal problems are played once
     total = sum(cell.games for cell in cells)
-    done = total - sum(cell.games for cell in missing)
-    tell("starting" if missing else "nothing to do", done, total)
+    games_played = total - sum(cell.games for cell in missing)
+    tell("starting" if missing else "nothing to do", games_played, total)
     if not missing:
         return study
     with _parallel(workers or Workers()) as in_parallel:
         schedule = Schedule(missing)
-        tell(_doing(schedule), done, total)
+        tell(_doing(schedule), games_played, total)
         for result in in_parallel(schedule.tasks(_prepare, _play)):
             if isinstance(result, type):
                 schedule.ready(result)
             else:
                 study.write(study.part(result.key), result.content)
                 study.note(result.key, result.effort)
-                done += result.runs
-            tell(_doing(schedule), done, total)
+                games_played += result.runs
+            tell(_doing(schedule), games_played, total)
     return study
 
 
@@ -190,7 +191,7 @@ def _play(cell: Cell) -> _Part:
         columns[PLACE] = np.repeat(np.arange(len(parts)), cell.runs * len(cell.budgets))
     buffer = io.BytesIO()
     pl.DataFrame(columns).write_parquet(buffer, compression="zstd")
-    engines, reasons = ({getattr(each, part): None for each in outcomes} for part in ("engine", "engine_reason"))
+    engines, reasons = ({getattr(outcome, part): None for outcome in outcomes} for part in ("engine", "engine_reason"))
     effort = Effort(seconds, ", ".join(engines), "; ".join(filter(None, reasons)))
     return _Part(cell.key, buffer.getvalue(), cell.games, effort)
 

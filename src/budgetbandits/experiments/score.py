@@ -27,10 +27,12 @@ from budgetbandits.numerics.arrays import AnyArray, Array
 from budgetbandits.policies import published
 
 KEYS = ("mean", "median", "q90", "q99")
-"""The statistics as standings call them."""
+"""Names of the statistics in standings."""
 RESAMPLES = 1_000
+"""Number of bootstrap samples."""
+
 LEAST = 1e-9
-"""A regret of nothing has no logarithm."""
+"""Smallest regret, since 0 has no logarithm."""
 
 
 class Score(NamedTuple):
@@ -47,8 +49,11 @@ class Score(NamedTuple):
 
 
 class Margin(NamedTuple):
-    """Of a rival's regret over the champion's in a setting: the difference of means with its interval, Holm's verdict
-    over all rivals and settings, and the factor of the 99 % quantiles with its interval."""
+    """The lead of the champion over a rival in a setting.
+
+    It has the difference of the mean regrets with its interval, Holm's verdict on it, and the factor between the 99 %
+    quantiles with its interval.
+    """
 
     setting: str
     rival: str
@@ -87,7 +92,7 @@ def scored_bounds(suite: Suite) -> dict[str, float]:
 
 
 def scored_games(suite: Suite, folder: Path) -> tuple[dict[str, SettingGames], dict[str, float]]:
-    """Of every setting that is scored the regret at its largest budget, and the lower bound there."""
+    """The regret of every scored setting at its largest budget, and the lower bounds there."""
     bounds = scored_bounds(suite)
     return {name: SettingGames.of(Results.load(folder / name)) for name in bounds}, bounds
 
@@ -111,18 +116,18 @@ def score_document(suite: Suite, folder: Path, champion: str | None = None) -> d
     score.
     """
     values, bounds = scored_games(suite, folder)
-    found = scores(values, bounds)
-    champion = champion or found[0].policy
+    scores_found = scores(values, bounds)
+    champion = champion or scores_found[0].policy
     pairs = margins(values, champion)
     ahead, behind = sum(pair.ahead for pair in pairs), sum(pair.behind for pair in pairs)
     return {
         "settings": list(values),
         "policies": [
             {
-                "policy": each.policy, "published": published(each.policy), "score": each.score, "low": each.low,
-                "high": each.high, "first": each.first, **dict(zip(KEYS, each.statistics, strict=True)),
+                "policy": score.policy, "published": published(score.policy), "score": score.score, "low": score.low,
+                "high": score.high, "first": score.first, **dict(zip(KEYS, score.statistics, strict=True)),
             }
-            for each in found
+            for score in scores_found
         ],
         "champion": champion,
         "pairs": {"all": len(pairs), "ahead": ahead, "tied": len(pairs) - ahead - behind, "behind": behind},
@@ -144,7 +149,7 @@ def scores(
     geometric: bool = False,
     only: Sequence[str] | None = None,
 ) -> list[Score]:
-    """Of the policies that compete and play in every setting, or ``only`` these of them, the lowest score first."""
+    """The scores, the lowest first, of policies that compete and play in every setting, or ``only`` some of them."""
     shared = set.intersection(*(set(values.policies) for values in settings.values()))
     shared &= shared if only is None else set(only)
     policies = [name for name in next(iter(settings.values())).policies if name in shared and competes(name)]
@@ -164,21 +169,21 @@ def scores(
         sums, every = np.exp(sums), np.exp(every)
     (low, high), around = bootstrap_interval(every[1:]), np.array(bootstrap_interval(sums[1:]))
     first = np.bincount(every[1:].argmin(axis=1), minlength=len(policies)) / RESAMPLES
-    found = [
+    ranked = [
         Score(
             policy, tuple(sums[0, :, at].tolist()), tuple(map(tuple, around[:, :, at].T.tolist())),
             *map(float, (every[0, at], low[at], high[at], first[at])),
         )
         for at, policy in enumerate(policies)
     ]  # fmt: skip
-    return sorted(found, key=lambda score: score.score)
+    return sorted(ranked, key=lambda score: score.score)
 
 
 def margins(settings: Mapping[str, SettingGames], champion: str, rivals: Sequence[str] | None = None) -> list[Margin]:
     """The champion against each rival in each setting where both play; without ``rivals`` against all in print that
     compete."""
     rng = np.random.default_rng(SEED)
-    found, p_values = [], []
+    rows, p_values = [], []
     for name, values in settings.items():
         if champion not in values.policies:
             continue
@@ -190,14 +195,14 @@ def margins(settings: Mapping[str, SettingGames], champion: str, rivals: Sequenc
             games = values.games[:, at]
             behind = student((games - own)[None, :])
             difference, low, high, p = (float(part[0]) for part in behind)
-            found.append(Margin(name, rival, difference, low, high, False, *_tails(games, own, rng)))
+            rows.append(Margin(name, rival, difference, low, high, False, *_tails(games, own, rng)))
             p_values.append(p)
     apart = holm(np.array(p_values)) if p_values else ()
-    return [margin._replace(apart=bool(sure)) for margin, sure in zip(found, apart, strict=True)]
+    return [margin._replace(apart=bool(sure)) for margin, sure in zip(rows, apart, strict=True)]
 
 
 def _tails(games: AnyArray, own: AnyArray, rng: np.random.Generator) -> tuple[float, float, float]:
-    """The factor between two 99 % quantiles, and its interval of problems drawn again."""
+    """The ratio of two 99 % quantiles, with its interval from a bootstrap over problems."""
     rows = np.vstack([np.arange(len(games)), rng.integers(len(games), size=(RESAMPLES, len(games)))])
     factors = np.quantile(games[rows], 0.99, axis=1) / np.maximum(np.quantile(own[rows], 0.99, axis=1), LEAST)
     low, high = bootstrap_interval(factors[1:])

@@ -48,21 +48,21 @@ def ranking(results: Results, budget: float | None = None, metric: str = "pseudo
     groups = np.array([problem["group"] for problem in results.record["problems"]])
     rows = []
     for group in results.groups:
-        here = values[groups == group]
-        means = here.mean(axis=(0, -1))
+        group_values = values[groups == group]
+        means = group_values.mean(axis=(0, -1))
         order = np.argsort(towards_less(metric) * means, kind="stable")
-        behind = _behind_first(here, order, results.paired)
+        behind = _behind_first(group_values, order, results.paired)
         worse = np.logical_or(*surely(behind))
         for place, column in enumerate(order):
             policy = results.policies[column]
             best_on, surely_best_on = counts[group, policy]
-            known = (
+            interval = (
                 [float(part[place - 1]) for part in (behind.value, behind.low, behind.high)] if place else [None] * 3
             )
-            difference, low, high = known
+            difference, low, high = interval
             rows.append(
                 {
-                    "group": group, "policy": policy, "problems": len(here), "mean": float(means[column]),
+                    "group": group, "policy": policy, "problems": len(group_values), "mean": float(means[column]),
                     "difference": difference, "low": low, "high": high,
                     "sure": bool(worse[place - 1] if place else worse.all()),
                     "best_on": best_on, "surely_best_on": surely_best_on,
@@ -86,8 +86,10 @@ FREE = frozenset({"budget", "horizon"})
 """Knowledge that every user has: the money, and for how many requests it is, if there is such a number. Anything else
 that a policy must know is an advantage over others."""
 TAIL = 0.99
+"""Quantile of regret that stands for the tail."""
+
 MOST = 0.75
-"""The share of the settings in which a policy must play to be ranked over all of them."""
+"""Smallest share of the settings in which a policy must play to be ranked over all of them."""
 
 
 @dataclass(frozen=True)
@@ -100,13 +102,14 @@ class SettingGames:
 
     @classmethod
     def of(cls, results: Results, budget: float | None = None) -> SettingGames:
-        """Of several problems the mean of each, of a single one its runs."""
+        """The games of a study: the means of several problems, or the runs of a single one."""
         values = results.values(budget=budget)
         paired = len(values) > 1
         return cls(tuple(results.policies), values.mean(axis=-1) if paired else values[0].T, paired)
 
     @property
     def competing(self) -> AnyArray:
+        """Whether each policy competes."""
         return np.array([competes(policy) for policy in self.policies])
 
     @property
@@ -117,6 +120,7 @@ class SettingGames:
 
 
 def competes(policy: str) -> bool:
+    """Whether a policy needs only knowledge that every user has."""
     return plugins.find_policy(policy).needs <= FREE
 
 
@@ -161,15 +165,18 @@ def _behind(values: SettingGames) -> Difference:
     if values.paired:
         return student((games - games[:, [best]]).T)
     every = moments(games.T)
-    found = welch(every, type(every)(*(part[best] for part in every)))
+    difference = welch(every, type(every)(*(part[best] for part in every)))
     # a policy is not behind itself, however its games scatter
     return Difference(
-        *(np.where(np.arange(len(part)) == best, same, part) for part, same in zip(found, (0, 0, 0, 1), strict=True))
+        *(
+            np.where(np.arange(len(part)) == best, same, part)
+            for part, same in zip(difference, (0, 0, 0, 1), strict=True)
+        )
     )
 
 
 def quantile_interval(values: AnyArray, share: float, level: float = LEVEL) -> tuple[Array, Array]:
-    """Of each column, two of its values between which the quantile lies with at least this probability.
+    """Two values of each column between which the quantile lies with at least this probability.
 
     How many of n values lie below the quantile is binomial, whatever their law is. Where the sample is too small for an
     upper end it is infinite.

@@ -17,9 +17,13 @@ from budgetbandits.numerics.arrays import AnyArray
 from budgetbandits.numerics.intervals import student_quantile
 
 LEVEL = intervals.LEVEL
+"""Confidence level of intervals and tests."""
+
 RESAMPLES = 2_000
+"""Number of bootstrap samples."""
+
 SEED = 20150725
-"""Of the bootstrap: the same study has the same intervals."""
+"""Seed of the bootstrap, so that the same study has the same intervals."""
 
 
 class SampleMoments(NamedTuple):
@@ -30,7 +34,7 @@ class SampleMoments(NamedTuple):
     runs: AnyArray
 
     def at(self, places: AnyArray) -> SampleMoments:
-        """From each row the entry in one column."""
+        """The entries in one column for each row."""
         return SampleMoments(*(np.take_along_axis(part, places, axis=-1) for part in self))
 
 
@@ -44,7 +48,7 @@ class Difference(NamedTuple):
 
 
 def moments(values: AnyArray) -> SampleMoments:
-    """Of the runs along the last axis; a single run has no standard deviation."""
+    """The moments of the runs along the last axis; a single run has no standard deviation."""
     runs = values.shape[-1]
     mean = values.mean(axis=-1)
     std = values.std(axis=-1, ddof=1) if runs > 1 else np.full_like(mean, np.nan)
@@ -68,7 +72,7 @@ def welch(first: SampleMoments, second: SampleMoments, level: float = LEVEL) -> 
 
 
 def _against_zero(value: AnyArray, error: AnyArray, freedom: AnyArray, level: float) -> Difference:
-    """Without an error (NaN: a single run) nothing is known; an error of 0 decides every difference."""
+    """The difference of a value from 0. It is undecided without an error (NaN), and decided by an error of 0."""
     half = np.where(np.isnan(error), np.inf, student_quantile(0.5 + level / 2, np.maximum(freedom, 1)) * error)
     with np.errstate(invalid="ignore", divide="ignore"):
         p = 2.0 * special.stdtr(np.maximum(freedom, 1), -np.abs(value / error))
@@ -101,7 +105,7 @@ def against_rivals(sample: SampleMoments, own: AnyArray) -> tuple[AnyArray, AnyA
 
 
 def paired_rivals(values: AnyArray, own: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Like `against_rivals`, of problem × policy × run whose runs are paired: Student's t on their differences."""
+    """Comparisons as `against_rivals` for problem × policy × run with paired runs, by Student's t on differences."""
     problems, policies, runs = values.shape
     others = np.arange(policies) != own[:, None]
     rivals = values[others].reshape(problems, policies - 1, runs)
@@ -109,7 +113,7 @@ def paired_rivals(values: AnyArray, own: AnyArray) -> tuple[AnyArray, AnyArray]:
 
 
 def resampled_std(values: AnyArray) -> AnyArray:
-    """Of problem × policy × run: the standard deviation of the runs drawn again, sample × problem × policy.
+    """Bootstrap samples of the standard deviation of runs, sample × problem × policy.
 
     The runs of each policy are drawn apart, RESAMPLES times. Drawing from n runs has a variance of (n - 1)/n of
     theirs, for which it is corrected.
@@ -126,7 +130,7 @@ def resampled_std(values: AnyArray) -> AnyArray:
 
 
 def bootstrap_interval(again: AnyArray, level: float = LEVEL) -> tuple[AnyArray, AnyArray]:
-    """The middle share of what was drawn again, along the first axis; NaN, which decides nothing, if any is NaN."""
+    """The interval that holds the middle share of the samples along the first axis; NaN if any is NaN."""
     with np.errstate(invalid="ignore"):
         low, high = np.quantile(again, [0.5 - level / 2, 0.5 + level / 2], axis=0)
     return low, high

@@ -34,7 +34,7 @@ from budgetbandits.simulation.outcome import slower_lines
 
 
 LARGEST_COUNT = 2**53
-"""Above it a count is no longer exact as a number of JSON."""
+"""Largest count that is exact as a number of JSON."""
 
 
 def checked(content: Any) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def checked(content: Any) -> dict[str, Any]:
     if not policies or not all(isinstance(policy, str) for policy in policies):
         raise ValueError("'policies' is no list of policies")
     problems = _list(content, "problems")
-    if not problems or not all(isinstance(each, dict) and _texts(each, "name", "group") for each in problems):
+    if not problems or not all(isinstance(problem, dict) and _texts(problem, "name", "group") for problem in problems):
         raise ValueError("'problems' is no list of problems with a name and a group")
     budgets = _list(content, "budgets")
     if not budgets or not all(_is_amount(budget) for budget in budgets):
@@ -67,10 +67,10 @@ def checked(content: Any) -> dict[str, Any]:
 
 
 def _list(content: dict[str, Any], name: str) -> list[Any]:
-    found = content.get(name)
-    if not isinstance(found, list):
+    value = content.get(name)
+    if not isinstance(value, list):
         raise ValueError(f"it has no list {name!r}")  # noqa: TRY004
-    return found
+    return value
 
 
 def _texts(content: dict[str, Any], *names: str) -> bool:
@@ -96,7 +96,10 @@ def _is_cell(cell: Any, policies: set[str]) -> bool:
 
 
 SUFFIX = ".parquet"
+"""Ending of the files of parts."""
+
 LIBRARIES = ("numpy", "scipy", "numba", "joblib", "polars", "matplotlib")
+"""Libraries whose versions a study records."""
 
 
 class Effort(NamedTuple):
@@ -115,17 +118,21 @@ class Study:
 
     @property
     def record(self) -> Path:
+        """The path of the file that describes the study."""
         return self.folder / "study.json"
 
     @property
     def efforts_file(self) -> Path:
+        """The path of the file with the efforts of parts."""
         return self.folder / "efforts.jsonl"
 
     @property
     def parts(self) -> Path:
+        """The path of the folder of parts."""
         return self.folder / "parts"
 
     def part(self, key: str) -> Path:
+        """The path of the part with this key."""
         return self.parts / f"{key}{SUFFIX}"
 
     def begin(self, experiment: Experiment, cells: Sequence[Cell], command: str) -> None:
@@ -162,14 +169,14 @@ class Study:
 
     def efforts(self) -> dict[str, Effort]:
         """The effort of each part, as far as it was written down; of a part made twice, the last."""
-        found: dict[str, Effort] = {}
+        efforts: dict[str, Effort] = {}
         with contextlib.suppress(FileNotFoundError):
             for line in self.efforts_file.read_text(encoding="utf-8", errors="replace").splitlines():
                 # a line that a killed writer did not finish, or that is none of ours
                 with contextlib.suppress(ValueError, TypeError, RecursionError):
                     key, seconds, engine, reason = json.loads(line)
-                    found[str(key)] = Effort(float(seconds), str(engine), str(reason))
-        return found
+                    efforts[str(key)] = Effort(float(seconds), str(engine), str(reason))
+        return efforts
 
     def slower(self, record: dict[str, Any]) -> list[str]:
         """Where no faster engine has played, and why: a line for each engine and reason."""
@@ -178,17 +185,17 @@ class Study:
         return slower_lines((policy, effort.engine, effort.reason) for policy, effort in cells)
 
     def there(self) -> dict[str, os.stat_result]:
-        """The parts that are there, by their cells' keys; anything else in the folder is ignored."""
+        """The files of the parts by their cells' keys; anything else in the folder is ignored."""
         if not self.parts.is_dir():
             return {}
         with os.scandir(self.parts) as files:
-            found = [file for file in files if file.name.endswith(SUFFIX) and file.is_file()]
-            return {file.name[: -len(SUFFIX)]: file.stat() for file in found}
+            paths = [file for file in files if file.name.endswith(SUFFIX) and file.is_file()]
+            return {file.name[: -len(SUFFIX)]: file.stat() for file in paths}
 
     def missing(self, cells: Sequence[Cell]) -> list[Cell]:
-        """Those that have no part yet."""
-        there = self.there()
-        return [cell for cell in cells if cell.key not in there]
+        """The cells that have no part yet."""
+        stored = self.there()
+        return [cell for cell in cells if cell.key not in stored]
 
     def write(self, path: Path, content: bytes) -> os.stat_result:
         """Write a whole file or none; returns what the file is known by."""
@@ -208,6 +215,7 @@ class Study:
 
     @contextlib.contextmanager
     def writing(self) -> Any:
+        """Turn an error of the file system into a `StudyError`."""
         try:
             yield
         except OSError as error:
@@ -265,8 +273,8 @@ def _over_requests(problem: Environment, means: str, horizon: int | None) -> lis
     if isinstance(problem, RequestStream):
         weight = problem.requests(horizon or 1)[:, None] * problem.available_arms
         table = (weight * table).sum(axis=0) / np.maximum(weight.sum(axis=0), 1e-12)
-    found: list[float] = table.tolist()
-    return found
+    per_arm: list[float] = table.tolist()
+    return per_arm
 
 
 def _parameters(policy: Policy) -> dict[str, str]:
@@ -279,11 +287,12 @@ def _parameters(policy: Policy) -> dict[str, str]:
 
 
 def versions() -> dict[str, str]:
-    found = {"budgetbandits": budgetbandits.__version__, "python": platform.python_version()}
+    """The versions of Python, the package and its libraries."""
+    numbers = {"budgetbandits": budgetbandits.__version__, "python": platform.python_version()}
     for library in LIBRARIES:
         with contextlib.suppress(metadata.PackageNotFoundError):
-            found[library] = metadata.version(library)
-    return found
+            numbers[library] = metadata.version(library)
+    return numbers
 
 
 # --- progress ---------------------------------------------------------------------------------------------------------
@@ -297,16 +306,16 @@ QUIET = 60.0
 
 @dataclass(frozen=True)
 class Progress:
-    """Of a study at one moment; times are seconds since 1970.
+    """The progress of a study at one moment; times are seconds since 1970.
 
-    ``by_policy`` has (runs done, runs) of each policy; ``latest`` is when the latest part was written, or the study
-    begun; ``rate`` is runs a second, if there are enough parts to tell; ``gap`` is the longest time between two parts
-    of those; ``state`` differs whenever the record or a part does.
+    ``runs_by_policy`` has (runs done, runs) of each policy; ``latest`` is when the latest part was written, or the
+    study begun; ``rate`` is runs a second, if there are enough parts to tell; ``gap`` is the longest time between
+    two parts of those; ``state`` differs whenever the record or a part does.
     """
 
     cells: int
     cells_done: int
-    by_policy: dict[str, tuple[int, int]]
+    runs_by_policy: dict[str, tuple[int, int]]
     latest: float
     rate: float | None
     gap: float
@@ -315,14 +324,17 @@ class Progress:
 
     @property
     def runs(self) -> int:
-        return sum(runs for _, runs in self.by_policy.values())
+        """The number of runs of all policies."""
+        return sum(runs for _, runs in self.runs_by_policy.values())
 
     @property
     def runs_done(self) -> int:
-        return sum(done for done, _ in self.by_policy.values())
+        """The number of runs that were played."""
+        return sum(runs_played for runs_played, _ in self.runs_by_policy.values())
 
     @property
     def finished(self) -> bool:
+        """Whether all cells were played."""
         return self.cells_done == self.cells
 
     @property
@@ -337,41 +349,41 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """At the present rate, as if all cells took equally long."""
+        """The remaining time at the present rate, as if all cells took equally long."""
         if self.finished or not self.running or not self.rate:
             return None
         return (self.runs - self.runs_done) / self.rate
 
 
 def progress(study: Study, record: dict[str, Any], now: float) -> Progress:
-    """From the names and times of the parts alone: none of them is opened."""
-    there, known = study.there(), study.record.stat()
-    runs, done = Counter[str](), Counter[str]()
+    """The progress of a study, from the names and times of its parts, none of which is opened."""
+    stored, status = study.there(), study.record.stat()
+    runs, runs_played = Counter[str](), Counter[str]()
     of_part = Counter[str]()
     for cell in record["cells"]:
         games = cell["runs"] * len(cell.get("problems", [""]))
         runs[cell["policy"]] += games
-        if cell["key"] in there:
-            done[cell["policy"]] += games
+        if cell["key"] in stored:
+            runs_played[cell["policy"]] += games
             of_part[cell["key"]] += games
-    written = sorted((there[key].st_mtime, games) for key, games in of_part.items())
+    written = sorted((stored[key].st_mtime, games) for key, games in of_part.items())
     # begun again, a study's record is written again: how long it stood still before that says nothing
-    recent = [(at, games) for at, games in written[-RECENT_PARTS:] if at >= known.st_mtime]
+    recent = [(at, games) for at, games in written[-RECENT_PARTS:] if at >= status.st_mtime]
     times = [at for at, _ in recent]
     rate = None
     if len(recent) > 1 and now > times[0]:
         rate = sum(games for _, games in recent[1:]) / (now - times[0])
-    cells_done = sum(cell["key"] in there for cell in record["cells"])
-    begun = [known.st_mtime] if cells_done < len(record["cells"]) else []
-    parts = [there[key] for key in of_part]
+    cells_done = sum(cell["key"] in stored for cell in record["cells"])
+    begun = [status.st_mtime] if cells_done < len(record["cells"]) else []
+    parts = [stored[key] for key in of_part]
     return Progress(
         cells=len(record["cells"]),
         cells_done=cells_done,
-        by_policy={policy: (done[policy], runs[policy]) for policy in record["policies"]},
+        runs_by_policy={policy: (runs_played[policy], runs[policy]) for policy in record["policies"]},
         latest=max([*begun, *(at for at, _ in written[-1:])], default=0.0),
         rate=rate,
         gap=max((later - sooner for sooner, later in pairwise(times)), default=0.0),
         now=now,
-        state=(known.st_mtime_ns, known.st_size, len(parts), sum(each.st_mtime_ns for each in parts),
-               sum(each.st_size for each in parts)),
+        state=(status.st_mtime_ns, status.st_size, len(parts), sum(file.st_mtime_ns for file in parts),
+               sum(file.st_size for file in parts)),
     )  # fmt: skip

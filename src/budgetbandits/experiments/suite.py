@@ -39,6 +39,8 @@ KEYS = {
     "settings": FileKey("list of tables", "The settings, each under a line [[settings]]."),
     **{name: experiment_file.KEYS[name] for name in ("seed", "policies", "plugins")},
 }
+"""Keys of a suite."""
+
 OWN_KEYS = {
     "name": FileKey("text", "The name of its folder: small letters, digits and hyphens."),
     "title": FileKey("text", "What it is called on the page."),
@@ -46,11 +48,13 @@ OWN_KEYS = {
     "about": FileKey("text", "What the problems are, in a line."),
     "without": FileKey("list of texts", "Policies of the suite that it leaves out.", "none"),
 }
+"""Keys of a setting that an experiment file does not have."""
+
 STUDY_KEYS = {
     name: experiment_file.KEYS[name]
     for name in ("runs", "budgets", "budget_unit", "horizon", "problems", "max_rounds", "engine")
 }
-"""As in an experiment file; ``problems`` has one entry."""
+"""Keys of a setting that an experiment file has, too; ``problems`` has one entry."""
 QUICK = 10
 """Problems, or runs on a single one, of each setting that a quick look takes."""
 
@@ -167,12 +171,12 @@ def _left_out(wanted: Any, specs: Sequence[str]) -> tuple[str, ...]:
     """Policies by their text, each of which the suite must have."""
     if not isinstance(wanted, list) or not all(isinstance(text, str) for text in wanted):
         raise ExperimentError(f"without is {wanted!r}; write a list of policies")
-    found = []
+    settings = []
     for text in wanted:
         spec = plugins.find_policy(text).spec
         if spec not in specs:
             raise ExperimentError(f"without names {text!r}, which the suite does not have; remove it")
-        found.append(spec)
-    if len(found) == len(specs):
+        settings.append(spec)
+    if len(settings) == len(specs):
         raise ExperimentError("without names every policy; leave at least one")
-    return tuple(found)
+    return tuple(settings)

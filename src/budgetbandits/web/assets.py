@@ -42,17 +42,22 @@ COLOURS = {
     "series-6": ("#3a434b", "#dfe4e8"),
     "others": ("#9aa39f", "#5d6763"),
 }
-"""By purpose, for a light and for a dark page: page and sunken ground, empty bars, hairlines and lines, three kinds of
-text, one accent and its tint, danger, warning, six series, and everything without a series of its own."""
+"""Colours by purpose, for a light and for a dark page: page and sunken ground, empty bars, hairlines and lines, three
+kinds of text, one accent and its tint, danger, warning, six series, and everything without a series of its own."""
 
 LIGHT = {name: light for name, (light, _) in COLOURS.items()}
+"""Colours of a light page, by name."""
+
 DARK = {name: dark for name, (_, dark) in COLOURS.items()}
+"""Colours of a dark page, by name."""
+
 SERIES = tuple(name for name in COLOURS if name.startswith("series-"))
+"""Names of the colours of series."""
 
 
 def custom_properties() -> str:
     """The palette as CSS; printed pages are light."""
-    light, dark = (" ".join(f"--{name}: {value};" for name, value in each.items()) for each in (LIGHT, DARK))
+    light, dark = (" ".join(f"--{name}: {value};" for name, value in palette.items()) for palette in (LIGHT, DARK))
     return f":root {{ {light} }}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
 
 
@@ -78,13 +83,13 @@ def environment(package: str, filters: Mapping[str, Any], names: Mapping[str, An
     """The templates of a package, with these filters and global names; unknown names are errors."""
     import jinja2  # slow to import, and a server that shows no page does not need it
 
-    made = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.PackageLoader(package), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
-    made.filters.update(filters)
-    made.globals.update(names)
-    return made
+    templates.filters.update(filters)
+    templates.globals.update(names)
+    return templates
 
 
 MEDIA_TYPES = {
@@ -104,7 +109,7 @@ class LivePages:
     ) -> None:
         files = ("icon.svg", "live.js", "style.css", *scripts)
         self.media_types = {name: MEDIA_TYPES[name.rpartition(".")[2]] for name in files}
-        """Of all assets, by name."""
+        """Media types of the assets, by name."""
         self._package, self._filters = package, filters
         self._digest = cache(lambda name: hashlib.sha256(self.asset(name).encode()).hexdigest()[:12])
         self._names = {**names, "asset": self.asset, "asset_path": self.asset_path}
@@ -124,7 +129,9 @@ class LivePages:
 
     @cached_property
     def environment(self) -> jinja2.Environment:
+        """The templates of the package, read when they are first needed."""
         return environment(self._package, self._filters, self._names)
 
     def render(self, template: str, **values: Any) -> str:
+        """A page from a template."""
         return self.environment.get_template(template).render(**values)

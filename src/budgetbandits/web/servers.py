@@ -1,4 +1,4 @@
-"""What the servers of pages share: the listening socket, and the server-sent events that keep pages up to date.
+"""The common part of servers of pages: the listening socket, and the server-sent events that keep pages up to date.
 
 A page that listens (`live.js`) hears something within `BEAT` seconds, or it says that it is not live.
 """
@@ -47,7 +47,7 @@ def listening(host: str, port: int, remedy: str = "choose another --host or --po
 
 @contextlib.contextmanager
 def listening_file(path: Path) -> Iterator[socket.socket]:
-    """The same on a Unix socket, whose file is there while it listens.
+    """Open the socket of a server on a Unix socket, whose file exists while it listens.
 
     A file that a killed server has left is replaced, at once: nobody finds none in between. All who may enter its
     folder may connect, as all on this machine may to a port.
@@ -65,12 +65,12 @@ def listening_file(path: Path) -> Iterator[socket.socket]:
             raise BadParameter(
                 f"cannot listen on {path}: {error.strerror or error}; choose another --unix-socket"
             ) from None
-        made = path.stat()
+        status = path.stat()
         try:
             yield listener
         finally:
             with contextlib.suppress(OSError):  # unless another server has taken its place
-                if os.path.samestat(path.stat(), made):
+                if os.path.samestat(path.stat(), status):
                     path.unlink()
 
 
@@ -88,16 +88,13 @@ def _check_unused(path: Path) -> None:
 
 
 def event(kind: str, data: object) -> bytes:
-    """
-    >>> event("changed", 7)
-    b'event: changed\\ndata: 7\\n\\n'
-    """
+    """The bytes of a server-sent event."""
     return f"event: {kind}\ndata: {data}\n\n".encode("utf-8", "replace")
 
 
-def change(latest: int, known: int) -> bytes:
+def change(latest: int, seen: int) -> bytes:
     """The number of the latest event, as "changed" if the page knows an older one."""
-    return event("changed" if latest != known else "quiet", latest)
+    return event("changed" if latest != seen else "quiet", latest)
 
 
 BEAT_EVENT = event("beat", 1)

@@ -18,7 +18,10 @@ from typing import Any, Generic, TypeVar
 from budgetbandits.errors import BudgetBanditsError
 
 T = TypeVar("T")
+"""Type of a value."""
+
 S = TypeVar("S")
+"""Type of a rendering."""
 
 ENTRIES_MAX = 200
 """Views and renderings that are kept; those that nobody has asked for the longest leave first. Each is about
@@ -67,7 +70,7 @@ class ViewCache:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._entries: dict[Hashable, _Entry] = {}
-        """In the order in which they were last asked for."""
+        """Entries in the order in which they were last requested."""
 
     async def get(self, key: Hashable, compute: Callable[[], T], seconds: float) -> T:
         """The value of a key, which is valid for these seconds, or longer if it is costly."""
@@ -116,7 +119,7 @@ class ViewCache:
 
 
 EXPECTED_ERRORS = (BudgetBanditsError, OSError)
-"""What may go wrong without a mistake of ours; anything else is logged with its traceback."""
+"""Errors of an attempt that are expected; any other error is logged with its traceback."""
 
 log = logging.getLogger(__name__)
 

@@ -39,8 +39,8 @@ def test_rate_and_time_left_are_those_of_the_latest_parts(half):
     assert far.rate == pytest.approx(30 / 55, rel=1e-6)
     assert far.seconds_left == pytest.approx(36 / (30 / 55), rel=1e-6)
     assert far.running
-    assert sum(runs for runs, _ in far.by_policy.values()) == 36
-    assert {of for _, of in far.by_policy.values()} == {18}
+    assert sum(runs for runs, _ in far.runs_by_policy.values()) == 36
+    assert {of for _, of in far.runs_by_policy.values()} == {18}
     later = progress(study, study.asked(), now + 120)
     assert not later.running
     assert later.seconds_left is None

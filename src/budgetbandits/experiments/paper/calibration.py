@@ -42,6 +42,7 @@ class Agreement:
 
     @property
     def worst(self) -> float:
+        """The largest of the differences."""
         return max(abs(deviation) for deviation in self.deviations)
 
 
@@ -120,15 +121,18 @@ def likeliest_range(draws: int = 100_000, seed: int = 0) -> tuple[float, float, 
 
 
 def main() -> None:
+    """Search for the problem and print how well it agrees with the paper."""
     print("range of means in which the paper's numbers are least rare ...", file=sys.stderr)
     low, high, share = likeliest_range()
     print(f"means from U({low:.2f}, {high:.2f}): {share:.2%} of the problems look right")
     print("searching the seeds of U(0.75, 1) ...", file=sys.stderr)
-    seed, found = search()
-    print(f"seed {seed}: missed {found.miss_rate:.2%} (paper: {MISSED / RUNS:.2%})")
-    print(f"  regret when missed {found.regret_missed:.0f} ({REGRET_MISSED:.0f})")
-    print(f"  regret when identified {found.regret_identified:.1f} ({REGRET_IDENTIFIED:.1f})")
-    print("  the paper's numbers differ by " + ", ".join(f"{z:+.2f}" for z in found.deviations) + " standard errors")
+    seed, agreement = search()
+    print(f"seed {seed}: missed {agreement.miss_rate:.2%} (paper: {MISSED / RUNS:.2%})")
+    print(f"  regret when missed {agreement.regret_missed:.0f} ({REGRET_MISSED:.0f})")
+    print(f"  regret when identified {agreement.regret_identified:.1f} ({REGRET_IDENTIFIED:.1f})")
+    print(
+        "  the paper's numbers differ by " + ", ".join(f"{z:+.2f}" for z in agreement.deviations) + " standard errors"
+    )
 
 
 if __name__ == "__main__":

@@ -12,15 +12,17 @@ from budgetbandits.numerics.intervals import wilson
 BORNE_OUT, NOT_BORNE_OUT, DEPENDS = "borne out", "not borne out", "depends"
 UNDECIDED, SAYS_NOTHING, PROVEN = "undecided", "says nothing here", "proven"
 VERDICTS = (BORNE_OUT, NOT_BORNE_OUT, DEPENDS, UNDECIDED, SAYS_NOTHING, PROVEN)
+"""All verdicts on a claim."""
+
 MUCH = 2.0
-"""'Much larger' or 'much better' is at least by this factor."""
+"""Smallest factor that counts as 'much larger' or 'much better'."""
 GENERAL_SHARE, RARE_SHARE = 0.9, 0.1
-"""A claim holds in general if it holds on the first share of the random problems; on at most the second, it fails."""
+"""Shares of random problems: a claim holds in general from the first one on, and fails up to the second."""
 
 
 @dataclass(frozen=True)
 class ComparisonCounts:
-    """How a number of comparisons came out. ``silent`` are those that could not go against the claim."""
+    """The outcomes of a number of comparisons. ``silent`` are those that could not go against the claim."""
 
     holds: int = 0
     fails: int = 0
@@ -29,14 +31,16 @@ class ComparisonCounts:
 
     @property
     def could_fail(self) -> int:
+        """The number of comparisons that could go against the claim."""
         return self.holds + self.fails + self.undecided
 
     @property
     def comparisons(self) -> int:
+        """The number of all comparisons."""
         return self.could_fail + self.silent
 
     def text(self) -> str:
-        """In words, with Wilson's interval of the share that holds if they are many enough to speak of a share."""
+        """The counts in words, with Wilson's interval of the share that holds if there are enough of them."""
         if self.comparisons == 0:
             return "nothing was compared."
         if self.could_fail == 0:
@@ -52,11 +56,12 @@ class ComparisonCounts:
 
 
 def percent(share: float, digits: int = 0) -> str:
+    """A share as text in per cent."""
     return f"{100.0 * share:.{digits}f} %"
 
 
 def count_comparisons(holds: Any, fails: Any, could_fail: Any = None) -> ComparisonCounts:
-    """Of arrays of truth values, one for each comparison; without ``could_fail`` each could."""
+    """Count comparisons from arrays of truth values; without ``could_fail`` each of them could fail."""
     holds, fails = np.ravel(holds), np.ravel(fails)
     counts = np.full(holds.shape, True) if could_fail is None else np.ravel(could_fail)
     held, failed = int((holds & counts).sum()), int((fails & counts).sum())
@@ -71,26 +76,27 @@ class Claim:
     criterion: str
     measured: tuple[str, ...]
     panels: ComparisonCounts
-    """On the calibrated problems."""
+    """Comparisons on the calibrated problems."""
     random: ComparisonCounts
-    """On the random problems."""
+    """Comparisons on the random problems."""
     among: str
     """The random comparisons, in words."""
     proven: bool = False
-    """Whether there is a proof for every problem: then nothing could fail, and what does is a mistake in the proof."""
+    """Whether there is a proof for every problem: then any failure is a mistake in the proof."""
 
     @property
     def could_fail(self) -> int:
-        """Comparisons that count."""
+        """The number of comparisons that could fail."""
         return self.panels.could_fail + self.random.could_fail
 
     @property
     def comparisons(self) -> int:
+        """The number of all comparisons."""
         return self.panels.comparisons + self.random.comparisons
 
     @property
     def verdict(self) -> str:
-        """Borne out: on all panels and on most random problems. Not: on no panel and hardly any. Else it depends.
+        """The verdict: borne out on all panels and on most random problems, or not, or dependent on the problem.
 
         Only comparisons that could fail count; without any the claim is proven or says nothing here. If the verdict
         hangs on how the undecided comparisons would come out, it is undecided too.

@@ -31,10 +31,10 @@ from budgetbandits.theory.upper import CHAINS, Chain
 
 
 EXACT_PULLS = 128
-"""Of the bounds' sums: a little larger bounds in a tenth of the time."""
+"""Terms of the bounds' sums that are exact: bounds are a little larger than with all, in a tenth of the time."""
 
 SAMPLE = 10
-"""Random problems of each group on which Theorem 1 is evaluated."""
+"""Number of random problems of each group on which Theorem 1 is evaluated."""
 
 
 @dataclass(frozen=True)
@@ -60,20 +60,20 @@ def evaluate_bounds(results: Results, count: int) -> Iterable[Bounds]:
         for group in results.groups
         for record, problem in results.problems(group, count)
     ]
-    found: Iterable[Bounds] = joblib.Parallel(return_as="generator")(
-        joblib.delayed(_bounds_of)(*each, budgets) for each in problems
+    all_bounds: Iterable[Bounds] = joblib.Parallel(return_as="generator")(
+        joblib.delayed(_bounds_of)(*problem, budgets) for problem in problems
     )
-    return found
+    return all_bounds
 
 
 def _bounds_of(group: str, name: str, problem: Problem, budgets: tuple[float, ...]) -> Bounds:
-    found = {chain: upper_bounds(problem, budgets, chain=chain, exact_pulls=EXACT_PULLS) for chain in CHAINS}
+    bounds_by_chain = {chain: upper_bounds(problem, budgets, chain=chain, exact_pulls=EXACT_PULLS) for chain in CHAINS}
     return Bounds(
         group,
         name,
         budgets,
-        {chain: tuple(bound.regret for bound in each) for chain, each in found.items()},
-        tuple(bound.trivial for bound in found["paper"]),
+        {chain: tuple(bound.regret for bound in bounds) for chain, bounds in bounds_by_chain.items()},
+        tuple(bound.trivial for bound in bounds_by_chain["paper"]),
         lower_constant(problem),
     )
 
@@ -81,7 +81,7 @@ def _bounds_of(group: str, name: str, problem: Problem, budgets: tuple[float, ..
 def theorem_one(chain: Chain, studies: tuple[Results, Results], evaluated: tuple[list[Bounds], list[Bounds]]) -> Claim:
     """Theorem 1: measured regret below the bound. Only where the bound is below the trivial one could it be above."""
     on_panels, on_random = (
-        [_compared(each, chain, results) for each in of] for results, of in zip(studies, evaluated, strict=True)
+        [_compared(bounds, chain, results) for bounds in of] for results, of in zip(studies, evaluated, strict=True)
     )
     says = {
         "paper": "The regret of BTS is at most Theorem 1's bound, by the paper's own chain of inequalities.",
@@ -91,47 +91,50 @@ def theorem_one(chain: Chain, studies: tuple[Results, Results], evaluated: tuple
         says[chain],
         "At a budget the mean and 1.96 standard errors lie below the bound, with every term evaluated and γ optimised "
         "for each arm. A budget counts only if the bound is below what no policy exceeds; elsewhere it says nothing.",
-        tuple(_nearest(each, chain, studies[0]) for each in evaluated[0]),
+        tuple(_nearest(bounds, chain, studies[0]) for bounds in evaluated[0]),
         count_comparisons(*np.concatenate(on_panels, axis=1)),
         count_comparisons(*np.concatenate(on_random, axis=1)),
         f"budgets of {len(on_random)} random problems",
     )
 
 
-def _compared(each: Bounds, chain: Chain, results: Results) -> AnyArray:
+def _compared(bounds: Bounds, chain: Chain, results: Results) -> AnyArray:
     """Three rows, a column for each budget: surely below the bound, surely above it, could be above it."""
-    mean, error = _measured(each, results)
-    upper = np.array(each.upper[chain])
-    return np.array([mean + 1.96 * error <= upper, mean - 1.96 * error > upper, upper < np.array(each.trivial)])
+    mean, error = _measured(bounds, results)
+    upper = np.array(bounds.upper[chain])
+    return np.array([mean + 1.96 * error <= upper, mean - 1.96 * error > upper, upper < np.array(bounds.trivial)])
 
 
-def _measured(each: Bounds, results: Results) -> tuple[AnyArray, AnyArray]:
+def _measured(bounds: Bounds, results: Results) -> tuple[AnyArray, AnyArray]:
     """Mean pseudo-regret of BTS and its standard error, at each budget; infinite with a single run."""
-    rows = results.table.filter((pl.col("policy") == BTS) & (pl.col("problem") == each.problem))
+    rows = results.table.filter((pl.col("policy") == BTS) & (pl.col("problem") == bounds.problem))
     summary = rows.group_by("budget").agg(
         pl.col("pseudo_regret").mean().alias("mean"),
         (pl.col("pseudo_regret").std() / pl.len().sqrt()).fill_null(math.inf).alias("sem"),
     )
-    found = summary.filter(pl.col("budget").is_in(each.budgets)).sort("budget")
-    return found["mean"].to_numpy(), found["sem"].to_numpy()
+    chosen = summary.filter(pl.col("budget").is_in(bounds.budgets)).sort("budget")
+    return chosen["mean"].to_numpy(), chosen["sem"].to_numpy()
 
 
-def _nearest(each: Bounds, chain: Chain, results: Results) -> str:
+def _nearest(bounds: Bounds, chain: Chain, results: Results) -> str:
     """The budget at which the bound is the smallest share of the trivial one."""
-    upper, trivial = np.array(each.upper[chain]), np.array(each.trivial)
+    upper, trivial = np.array(bounds.upper[chain]), np.array(bounds.trivial)
     place = int((upper / trivial).argmin())
     useful = int((upper < trivial).sum())
     where = f"below the trivial bound at {useful} of {len(upper)} budgets"
     return (
-        f"{each.group}: {where}. Nearest at B = {each.budgets[place]:,.0f}: measured "
-        f"{_measured(each, results)[0][place]:,.0f}, bound {upper[place]:,.0f}, no policy exceeds {trivial[place]:,.0f}"
+        f"{bounds.group}: {where}. Nearest at B = {bounds.budgets[place]:,.0f}: measured "
+        f"{_measured(bounds, results)[0][place]:,.0f}, bound {upper[place]:,.0f}, "
+        f"no policy exceeds {trivial[place]:,.0f}"
     )
 
 
 def remark_one(calibrated: Results) -> Claim:
     """Remark 1: the constant before ln B of BTS is smaller than those of UCB-BV1 and UCB-BV2."""
     panels = [calibrated.problems(group, 1)[0][1] for group in calibrated.groups]
-    constants = [[constant(each) for constant in (bts_constant, ucb_bv1_constant, ucb_bv2_constant)] for each in panels]
+    constants = [
+        [constant(panel) for constant in (bts_constant, ucb_bv1_constant, ucb_bv2_constant)] for panel in panels
+    ]
     wrong = np.array([ours >= min(first, second) for ours, first, second in constants])
     return Claim(
         "At γ = 1/√2 the constant before ln B in the bound of BTS is smaller than in those of UCB-BV1 and UCB-BV2 "
@@ -193,11 +196,11 @@ class Findings:
     @property
     def is_full(self) -> bool:
         """Whether these are the studies as shipped, and not a quick look."""
-        found = {CALIBRATED: self.calibrated, ENSEMBLE: self.ensemble}
+        studies = {CALIBRATED: self.calibrated, ENSEMBLE: self.ensemble}
         return all(
-            found[name].record["runs"] >= whole.runs
-            and found[name].budgets == list(whole.budgets)
-            and len(found[name].record["problems"]) == len(whole.problems)
+            studies[name].record["runs"] >= whole.runs
+            and studies[name].budgets == list(whole.budgets)
+            and len(studies[name].record["problems"]) == len(whole.problems)
             for name, whole in experiments().items()
         )
 
@@ -229,6 +232,7 @@ def reproduce(
 
 
 def load(out: str | Path) -> Findings:
+    """The findings of a folder that holds the paper's two studies."""
     try:
         return Findings(Results.load(Path(out) / CALIBRATED), Results.load(Path(out) / ENSEMBLE))
     except StudyError as error:

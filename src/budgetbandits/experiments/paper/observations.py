@@ -40,6 +40,7 @@ from budgetbandits.policies import label
 
 
 def lowest(calibrated: Results, ensemble: Results) -> Claim:
+    """The claim that BTS has the lowest regret."""
     best = ensemble.best()
     sure = best.filter(pl.col("sure"))["policy"].to_list()
     counts = ", ".join(f"{label(policy)} {sure.count(policy)}" for policy in ensemble.policies)
@@ -85,6 +86,7 @@ def _panel_differences(calibrated: Results) -> list[str]:
 
 
 def much_better(calibrated: Results, ensemble: Results) -> Claim:
+    """The claim that BTS is much better than the other policies."""
     on_panels, on_random = (bts_against_others(results, factor=MUCH) for results in (calibrated, ensemble))
     means = calibrated.values().mean(axis=-1)
     own = calibrated.policies.index(BTS)
@@ -105,6 +107,7 @@ def much_better(calibrated: Results, ensemble: Results) -> Claim:
 
 
 def more_arms(calibrated: Results, ensemble: Results) -> Claim:
+    """The claim that regret grows with the number of arms."""
     falls, rises = _from_few_to_many(calibrated)
     random_falls, random_rises = _from_few_to_many(ensemble)
     means = calibrated.values().mean(axis=-1)
@@ -139,6 +142,7 @@ def _from_few_to_many(results: Results) -> tuple[AnyArray, AnyArray]:
 
 
 def logarithmic(calibrated: Results, ensemble: Results) -> Claim:
+    """The claim that the regret of BTS grows like the logarithm of the budget."""
     budgets = growth_budgets(calibrated.budgets)
     early, middle, late = budgets
     games = games_at(calibrated, budgets)
@@ -165,6 +169,7 @@ def logarithmic(calibrated: Results, ensemble: Results) -> Claim:
 
 
 EPSILON_FIRST = "epsilon-first"
+"""The paper's ε-first policy."""
 
 
 class SpreadRatio(NamedTuple):
@@ -177,15 +182,19 @@ class SpreadRatio(NamedTuple):
     """The ratio of the standard deviations of the pseudo-regret, which decides nothing."""
 
     def below(self, bar: float) -> ComparisonCounts:
+        """The comparisons in which the ratio is significantly below ``bar``, or above it."""
         return count_comparisons(self.high < bar, self.low > bar)
 
     def above(self, bar: float) -> ComparisonCounts:
+        """The comparisons in which the ratio is significantly above ``bar``, or below it."""
         return count_comparisons(self.low > bar, self.high < bar)
 
     def text(self, place: int) -> str:
+        """The ratio on one panel with its interval, as text."""
         return f"{self.value[place]:.2f} [{self.low[place]:.2f}, {self.high[place]:.2f}]"
 
     def pseudo_text(self, place: int) -> str:
+        """The ratio for the pseudo-regret on one panel, as text."""
         return f"of the pseudo-regret {self.pseudo[place]:.2f} times"
 
 
@@ -195,14 +204,15 @@ class Spreads:
 
     results: Results
     std: AnyArray
-    """Problem × policy."""
+    """Standard deviations of the regret, problem × policy."""
     resampled: AnyArray
-    """Standard deviations of runs drawn again: sample × problem × policy, each policy by itself."""
+    """Standard deviations of bootstrap samples of runs, sample × problem × policy, drawn for each policy apart."""
     pseudo: AnyArray
-    """Of the pseudo-regret, problem × policy."""
+    """Standard deviations of the pseudo-regret, problem × policy."""
 
     @classmethod
     def of(cls, results: Results) -> Spreads:
+        """The standard deviations of a study."""
         values = results.values("regret")
         return cls(results, moments(values).std, resampled_std(values), moments(results.values("pseudo_regret")).std)
 
@@ -217,11 +227,12 @@ class Spreads:
         return SpreadRatio(ratio, *bootstrap_interval(resampled), pseudo)
 
     def relative_to(self, policy: str, other: str) -> SpreadRatio:
-        rest = [each for each in self.results.policies if each != policy]
+        """The standard deviation of a policy divided by that of another."""
+        rest = [name for name in self.results.policies if name != policy]
         return self.relative(policy, lambda values: values[..., rest.index(other)])
 
     def text(self, place: int) -> str:
-        """Every policy's on one problem."""
+        """The standard deviations of all policies on one problem, as text."""
         low, high = bootstrap_interval(self.resampled[:, place])
         return ", ".join(
             f"{label(policy)} {self.std[place, column]:,.0f} [{low[column]:,.0f}, {high[column]:,.0f}]"
@@ -230,7 +241,8 @@ class Spreads:
 
 
 def small_spread(calibrated: Spreads, ensemble: Spreads) -> Claim:
-    on_panels, on_random = (each.relative(BTS, _median) for each in (calibrated, ensemble))
+    """The claim that the standard deviation of BTS is small."""
+    on_panels, on_random = (spreads.relative(BTS, _median) for spreads in (calibrated, ensemble))
     bts = calibrated.results.policies.index(BTS)
     shares = calibrated.std[:, bts] / calibrated.results.values("regret").mean(axis=-1)[:, bts]
     return Claim(
@@ -248,7 +260,8 @@ def small_spread(calibrated: Spreads, ensemble: Spreads) -> Claim:
 
 
 def epsilon_first_scatters(calibrated: Spreads, ensemble: Spreads) -> Claim:
-    on_panels, on_random = (each.relative(EPSILON_FIRST, _largest) for each in (calibrated, ensemble))
+    """The claim that ε-first has by far the largest standard deviation."""
+    on_panels, on_random = (spreads.relative(EPSILON_FIRST, _largest) for spreads in (calibrated, ensemble))
     return Claim(
         "The standard deviation of the regret of ε-first is much larger than those of the other algorithms.",
         f"Much larger: surely at least {MUCH:g} times the largest of the four others'; it fails where it is surely "
@@ -267,7 +280,8 @@ def epsilon_first_scatters(calibrated: Spreads, ensemble: Spreads) -> Claim:
 
 
 def steadier_than_epsilon_first(calibrated: Spreads, ensemble: Spreads) -> Claim:
-    on_panels, on_random = (each.relative_to(EPSILON_FIRST, BTS) for each in (calibrated, ensemble))
+    """The claim that BTS is much more stable than ε-first."""
+    on_panels, on_random = (spreads.relative_to(EPSILON_FIRST, BTS) for spreads in (calibrated, ensemble))
     return Claim(
         "BTS is much more stable than ε-first.",
         f"The standard deviation of the regret of ε-first is surely at least {MUCH:g} times that of BTS; it fails "
@@ -288,7 +302,7 @@ def misses(calibrated: Results) -> str:
     rows = calibrated.table.filter(
         (pl.col("group") == calibrated.groups[0]) & (pl.col("policy") == EPSILON_FIRST) & (pl.col("budget") == budget)
     )
-    missed, hit = (rows.filter(pl.col("identified") == found)["regret"].to_numpy() for found in (False, True))
+    missed, hit = (rows.filter(pl.col("identified") == identified)["regret"].to_numpy() for identified in (False, True))
     low, high = wilson(len(missed), len(rows))
     text = (
         f"{calibrated.groups[0]}, ε-first at B = {budget:,.0f}: best arm missed in {len(missed)} of {len(rows)} runs "

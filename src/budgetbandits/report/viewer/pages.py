@@ -247,7 +247,7 @@ def _numbers(shown: StudyEntry) -> dict[str, Any]:
         "cells_done": far.cells_done, "games": far.runs, "games_done": far.runs_done, "latest": far.latest,
         "games_per_second": far.rate if far.running else None, "seconds_left": far.seconds_left,
         "slower": shown.slower,
-        "by_policy": {policy: {"done": runs, "of": of} for policy, (runs, of) in far.by_policy.items()},
+        "by_policy": {policy: {"done": runs, "of": of} for policy, (runs, of) in far.runs_by_policy.items()},
     }  # fmt: skip
 
 
