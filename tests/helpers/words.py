@@ -91,7 +91,7 @@ def bad_docstrings(path: Path) -> Iterator[Finding]:
         head = text.split("\n", 1)[0]
         if FIRST.match(text) or text.startswith(">>>"):
             yield Finding("beginning", path, line, head)
-        if text.endswith(("…", "...")):
+        if re.search(r"(…|(?<!:) \.\.\.)$", text):
             yield Finding("end", path, line, head)
 
 
@@ -132,6 +132,13 @@ def inherits(bases: list[str], method: str) -> bool:
     return any(method in methods or inherits(above, method) for methods, above in documented)
 
 
+@cache
+def promised(folder: Path) -> set[str]:
+    """The methods that protocols of a folder document, for the classes there that follow them."""
+    kinds = (node for path in folder.glob("*.py") for node in nodes(path) if isinstance(node, ast.ClassDef))
+    return {method for kind in kinds for method in classes()[kind.name][0] if "Protocol" in classes()[kind.name][1]}
+
+
 def undocumented(path: Path) -> Iterator[Finding]:
     """Public classes, functions and methods that neither have nor inherit a docstring."""
     waiting: list[tuple[ast.AST, list[str]]] = [(tree(path), [])]
@@ -143,7 +150,8 @@ def undocumented(path: Path) -> Iterator[Finding]:
             if not isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) or node.name[0] == "_":
                 continue
             marks = {getattr(mark, "attr", getattr(mark, "id", "")) for mark in node.decorator_list}
-            if not marks & {"overload", "setter"} and not ast.get_docstring(node) and not inherits(bases, node.name):
+            explained = ast.get_docstring(node) or inherits(bases, node.name) or marks & {"overload", "setter"}
+            if not explained and not (isinstance(owner, ast.ClassDef) and node.name in promised(path.parent)):
                 yield Finding("no docstring", path, node.lineno, node.name)
             if isinstance(node, ast.ClassDef):
                 waiting.append((node, classes()[node.name][1]))
