@@ -44,15 +44,15 @@ class Row(NamedTuple):
 
 def built_in_tables() -> tuple[ReplayTable, ReplayTable]:
     """The table to learn on and the table to play, with the features that adapters fill in and no segments."""
-    made: list[ReplayTable] = []
+    tables: list[ReplayTable] = []
     for name in ("online", "test"):
         texts = csv_columns(DATA / f"llm-routing-{name}-texts.csv")
         rows = [request_features({"messages": [{"role": "user", "content": text}]}) for text in texts["text"]]
         features = {"prompt": texts["prompt"]} | {key: [row[key] for row in rows] for key in rows[0]}
         records = read_csv(DATA / f"llm-routing-{name}.csv", COLUMNS, features)
-        known = {"arms": made[0].arms, "segments": made[0].segments} if made else {}
-        made.append(ReplayTable.from_records(records, **known))
-    return made[0].without_segments(), made[1].without_segments()
+        names = {"arms": tables[0].arms, "segments": tables[0].segments} if tables else {}
+        tables.append(ReplayTable.from_records(records, **names))
+    return tables[0].without_segments(), tables[1].without_segments()
 
 
 def tables() -> tuple[ReplayTable, ReplayTable]:

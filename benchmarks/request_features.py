@@ -1,4 +1,4 @@
-"""What features of a text explain of rewards and costs, out of sample; a table of docs/measurements/features.md.
+"""The share of rewards and costs that features of a text explain, out of sample; for docs/measurements/features.md.
 
     python benchmarks/request_features.py
 

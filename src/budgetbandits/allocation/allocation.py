@@ -104,16 +104,16 @@ class Allocation(AllocationState):
         self._asks = OpenAsks()
         self._totals = ArmTotals(len(names))
         features = checked_features(policy, features)
-        known: dict[str, Any] = {"budget": self._money.budget / self._units.cost_max, "features": len(features)}
+        knowledge: dict[str, Any] = {"budget": self._money.budget / self._units.cost_max, "features": len(features)}
         if cost_floor is not None:
-            known["cost_floor"] = self._units.cost_floor(cost_floor)
+            knowledge["cost_floor"] = self._units.cost_floor(cost_floor)
         if costs is not None:
-            known["costs"] = [self._units.known_cost(name, costs) for name in names]
+            knowledge["costs"] = [self._units.known_cost(name, costs) for name in names]
         if horizon is not None:
-            known["horizon"] = planned_requests(policy, horizon)
+            knowledge["horizon"] = planned_requests(policy, horizon)
         scales = self._units.scales(names)
         own = None if scales is None else np.array(scales)
-        learner = Learner.new(policy, len(names), Knowledge(**known), scales=own)
+        learner = Learner.new(policy, len(names), Knowledge(**knowledge), scales=own)
         self._session = ArmSession(learner, names, Cooldowns(len(names)), features)
         if seed is not None:
             integer("seed", seed, hint=", or None")

@@ -210,21 +210,21 @@ class OpenAsks:
 
     def find(self, number: int, reward: bool, cost: bool) -> OpenAsk:
         """The open ask of this number, of which the reward, the cost or both can be reported."""
-        known = self._open.get(number)
-        if known is None:
+        ask = self._open.get(number)
+        if ask is None:
             if not 0 <= number < self.next_number:
                 raise UnknownAsk(f"ask {number} is none of this allocation; `pending` lists those that are open")
             raise UnknownAsk(
                 f"ask {number} is closed; tell or forget each ask once, `pending` lists those that are open"
             )
-        if (known.reward is not None or known.cost is not None) and not known.lacks(reward, cost):
-            if known.cost is None:
+        if (ask.reward is not None or ask.cost is not None) and not ask.lacks(reward, cost):
+            if ask.cost is None:
                 raise UnknownAsk(f"the reward of ask {number} is known already; tell its cost, and 0 if none")
             raise UnknownAsk(
                 f"the cost of ask {number} is known already; tell its reward, 0 if none, or failed=True if it will not "
                 "be known; `unpaid` lists asks without a cost"
             )
-        return known
+        return ask
 
     def oldest(self, name: str, arm: int, reward: bool, cost: bool) -> int:
         """The number of the oldest open ask of an arm of which the reward, the cost or both can be reported."""

@@ -176,8 +176,8 @@ class Learner:
         state = self.state
         if state.known.scales is not None:
             state.known = replace(state.known, scales=np.append(state.known.scales, scale))
-        known = state.known if cost is None else replace(state.known, costs=np.array([cost]))
-        state.extend(self.policy.new_arm_state(state, known))
+        knowledge = state.known if cost is None else replace(state.known, costs=np.array([cost]))
+        state.extend(self.policy.new_arm_state(state, knowledge))
         self.chooser.reset(self.state)
         return len(self.state.pulls) - 1
 
@@ -219,9 +219,9 @@ class Learner:
     @classmethod
     def from_dict(cls, policy: Policy, arms: int, saved: Mapping[str, Any]) -> Self:
         """The learner that `to_dict` has written."""
-        known = Knowledge(**saved["state"]["known"])
-        state = policy.start(arms, known).filled(saved["state"])
-        state.known = replace(state.known, scales=known.scales, unlearned=known.unlearned)
+        knowledge = Knowledge(**saved["state"]["known"])
+        state = policy.start(arms, knowledge).filled(saved["state"])
+        state.known = replace(state.known, scales=knowledge.scales, unlearned=knowledge.unlearned)
         chooser = dict(saved["chooser"])
         learner = cls(policy, state, chooser.pop("kind"))
         learner.chooser.restore(chooser, state)

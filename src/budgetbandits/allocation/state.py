@@ -38,6 +38,8 @@ HEADS = ("arm", "pulls", "mean reward", "mean cost", "ratio", "believed ratio, 9
 """The heads of the columns of the table."""
 
 SEEN = "Pulls, means and their ratio are of the feedback so far."
+"""Note below the table of arms on feedback."""
+
 BELIEVED = "The believed ratio is the policy's posterior, with its prior and the history it was given."
 """The two sentences below the table: of what was seen, and of what the policy believes."""
 

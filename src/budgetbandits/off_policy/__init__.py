@@ -1,4 +1,4 @@
-"""Off-policy evaluation: what another policy would have earned, from a log of decisions with their propensities.
+"""Evaluation of another policy from a log of decisions with their propensities.
 
 Everything in ``__all__`` is public: read a `Log`, make a `Target`, `evaluate` it.
 

@@ -119,14 +119,14 @@ def _taught(
     top = float(caps.max()) or 1.0
     caps = np.where(caps > 0.0, caps, top)
     reward_max = float(max(before.reward.max(), log.reward.max())) or 1.0
-    known: dict[str, Any] = {"features": len(log.feature_names)}
+    knowledge: dict[str, Any] = {"features": len(log.feature_names)}
     if "budget" in policy.needs:
         if budget_per_request is None:
             raise MissingKnowledge(f"{policy.name} plans with a budget; say budget_per_request")
         positive("budget_per_request", budget_per_request, hint=", in the log's units")
         money = float(before.cost.sum()) + budget_per_request * len(log)
-        known |= {"budget": money / top, "horizon": float(len(before) + len(log))}
-    learner = Learner.new(policy, len(log.arms), Knowledge(**known), scales=caps / top, kind="plain")
+        knowledge |= {"budget": money / top, "horizon": float(len(before) + len(log))}
+    learner = Learner.new(policy, len(log.arms), Knowledge(**knowledge), scales=caps / top, kind="plain")
     scale = caps if learner.state.known.scales is not None else np.full(len(caps), top)
     if policy.looks_at_requests:
         while policy.for_requests.segments(learner.state) < len(before.segments):

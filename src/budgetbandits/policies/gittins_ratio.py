@@ -64,9 +64,9 @@ def gittins_ratio(
     reward_scatter = scatter(mean_reward, reward_variance, pulls)
     cost_scatter = scatter(mean_cost, cost_variance, pulls)
     reward_weight, cost_weight = rewards / reward_scatter, costs / cost_scatter
-    by_reward = reward_scatter * (1.0 - reward) * cost
-    by_cost = cost_scatter * (1.0 - cost) * reward
-    counted = (by_reward + by_cost) / (by_reward / rewards + by_cost / costs)
+    reward_part = reward_scatter * (1.0 - reward) * cost
+    cost_part = cost_scatter * (1.0 - cost) * reward
+    counted = (reward_part + cost_part) / (reward_part / rewards + cost_part / costs)
     level = width * allowed_evidence(counted / (counted + left / cost))
     return largest_weighted_ratio(reward, cost, reward_weight, cost_weight, level)
 

@@ -153,6 +153,7 @@ class PrimalDualBwK(PDBwK[PricedState]):
     def index(  # type: ignore[override]
         mean_reward: Any, mean_cost: Any, pulls: Any, rounds: Any, width: Any, money: Any, time: Any
     ) -> Any:
+        """An optimistic reward divided by the price of an optimistic cost and of a round."""
         price = money * lower(mean_cost, pulls, width) + time
         return where(price > 0.0, upper(mean_reward, pulls, width) / price, np.inf)
 

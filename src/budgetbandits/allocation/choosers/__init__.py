@@ -46,7 +46,7 @@ class Chooser(Protocol):
         """The policy has learned something about this arm."""
 
     def reset(self, state: State, arm: int | None = None) -> None:
-        """Outside the game, this arm has changed or, without one, the set of arms: what was drawn ahead is void."""
+        """Discard what was drawn ahead, because this arm or, without one, the set of arms has changed."""
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that it cannot work out again from the state, for JSON."""

@@ -32,7 +32,7 @@ PROPOSALS_MIN, PROPOSALS_TARGET, PROPOSALS_MAX = 3.5, 5.5, 8.0
 every arm, or a little more since chances are bounds; that is expensive with thousands of them, a proposal is cheap."""
 
 CHANGED_ARMS_MAX = 32
-"""Up to this many changed arms are evaluated one by one; more, all at once."""
+"""Most changed arms that are evaluated one by one; more are evaluated all at once."""
 
 LEVEL_MIN = 1e-9
 """A level that every arm exceeds: all are drawn plainly, which is right for a handful."""

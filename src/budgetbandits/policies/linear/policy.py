@@ -187,8 +187,8 @@ class LinearThompson(PlanPolicy[LinearState]):
         best = worth.argmax(axis=1)
         upgraded = usual[best] > usual[chosen]
         if upgraded.any():  # where little is worth its money by the draw, its price is not that of what the means say
-            by_means, _ = money_value(fit, program, reward[draws:], cost[draws:], rng.random(draws))
-            price = np.where(upgraded, np.maximum(price, by_means), price)
+            value_of_means, _ = money_value(fit, program, reward[draws:], cost[draws:], rng.random(draws))
+            price = np.where(upgraded, np.maximum(price, value_of_means), price)
             worth = rewards[draws] - price[:, None] * usual
             best = worth.argmax(axis=1)
         free = left_over & (usual[chosen] > usual[best])

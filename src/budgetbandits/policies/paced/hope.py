@@ -69,9 +69,9 @@ def hoped_means(
     """
     seen = outcomes + FIRST_COUNT
     evidence = hope * allowed_evidence(seen / (seen + left))
-    by_reward = reward * (1.0 - reward) / reward_count
-    by_cost = price * price * (cost * (1.0 - cost) / cost_count)
-    share = by_reward / np.maximum(by_reward + by_cost, SMALLEST_PART)
+    reward_part = reward * (1.0 - reward) / reward_count
+    cost_part = price * price * (cost * (1.0 - cost) / cost_count)
+    share = reward_part / np.maximum(reward_part + cost_part, SMALLEST_PART)
     higher = bernoulli_upper(reward, evidence * share / reward_count)
     lower = 1.0 - bernoulli_upper(1.0 - cost, evidence * (1.0 - share) / cost_count)
     return higher, np.maximum(lower, SMALLEST_COST)

@@ -154,8 +154,8 @@ def likeness(n: Any, total: Any, squares: Any, between: Any, counts_squared: Any
     segment, and how many segments have an outcome."""
     mean = total / n
     within = np.maximum(squares / n - mean * mean - between / n, SMALLEST_WITHIN)
-    by_chance = np.maximum(seen - 1.0, 0.0)
-    differences = OUTCOMES_FOR_GUESS / pooling + np.maximum(between / within - by_chance, 0.0)
+    chance_part = np.maximum(seen - 1.0, 0.0)
+    differences = OUTCOMES_FOR_GUESS / pooling + np.maximum(between / within - chance_part, 0.0)
     return (OUTCOMES_FOR_GUESS + (n - counts_squared / n)) / differences
 
 
