@@ -40,16 +40,16 @@ def _about(text: str, default: Any = MISSING, *, kind: type[Answer] | None = Non
 
 @dataclass(frozen=True)
 class Answer:
-    """What the service says."""
+    """An answer of the service."""
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Self:
-        """From JSON; fields that only a newer service knows are left out."""
-        return cls(**{each.name: _read(each, values[each.name]) for each in fields(cls) if each.name in values})
+        """The answer in this JSON; fields that only a newer service has are left out."""
+        return cls(**{item.name: _read(item, values[item.name]) for item in fields(cls) if item.name in values})
 
     @classmethod
     def read_all(cls, rows: Iterable[Mapping[str, Any]]) -> list[Self]:
-        """From JSON that is a list."""
+        """The answers in a list of JSON."""
         return [cls.read(row) for row in rows]
 
 
@@ -65,7 +65,7 @@ def _read(about: Field[Any], value: Any) -> Any:
 
 @dataclass(frozen=True)
 class ProblemDetails(Answer):
-    """What is wrong, as RFC 9457 has it."""
+    """The description of an error, as in RFC 9457."""
 
     type: str = _about("urn:budgetbandits: and the title.")
     title: str = _about("The kind of problem, by which programs tell them apart.")
@@ -93,7 +93,7 @@ class DecisionBatchAnswer(Answer):
 
 @dataclass(frozen=True)
 class FeedbackAnswer(Answer):
-    """What became of the feedback on a decision."""
+    """The result of feedback on a decision."""
 
     decision: str = _about("The decision's id.")
     overrun: float = _about(
@@ -103,7 +103,7 @@ class FeedbackAnswer(Answer):
 
 @dataclass(frozen=True)
 class FeedbackBatchResult(FeedbackAnswer):
-    """What became of one outcome among many."""
+    """The result of one outcome among many."""
 
     problem: ProblemDetails | None = _about(
         "Why this outcome was refused; null if it was accepted.", None, kind=ProblemDetails
@@ -112,7 +112,7 @@ class FeedbackBatchResult(FeedbackAnswer):
 
 @dataclass(frozen=True)
 class FeedbackBatchAnswer(Answer):
-    """What became of many outcomes."""
+    """The results of many outcomes."""
 
     results: tuple[FeedbackBatchResult, ...] = _about("One for each outcome, in order.", kind=FeedbackBatchResult)
 
@@ -161,8 +161,8 @@ class CampaignAnswer(Terms, CampaignMoney):
         """Name, status, policy and money in one line."""
         parts = {"held": self.held, "leased": self.leased, "left": self.left, "overrun": self.overrun}
         spent, budget, *others = same_decimals([self.spent, self.budget, *parts.values()])
-        said = [f"{name} {text}" for name, text in zip(parts, others, strict=True) if parts[name] or name == "left"]
-        return f"{self.name!r}, {self.status}, {self.policy}: spent {spent} of {budget}, {', '.join(said)}"
+        facts = [f"{name} {text}" for name, text in zip(parts, others, strict=True) if parts[name] or name == "left"]
+        return f"{self.name!r}, {self.status}, {self.policy}: spent {spent} of {budget}, {', '.join(facts)}"
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ class RunsOutAnswer(Answer):
 
 @dataclass(frozen=True)
 class PaceAnswer(Answer):
-    """What was to be spent by now, and what was."""
+    """The planned spending by now, and the actual one."""
 
     plan: float = _about("What was to be spent by now, by pace_seconds or else by the horizon.")
     behind: float = _about("How much less was spent; negative if more was.")
@@ -330,7 +330,7 @@ class EventPageAnswer(Answer):
 
 @dataclass(frozen=True)
 class AuditAnswer(Answer):
-    """What an audit has found."""
+    """The findings of an audit."""
 
     agrees: bool = _about("Whether a replay of all events gives what the store has.")
     differences: tuple[str, ...] = _about("What does not agree, in words.")
@@ -401,7 +401,7 @@ class DroppedWebhookAnswer(Answer):
 
 @dataclass(frozen=True)
 class WebhookTestAnswer(Answer):
-    """What an address did with a test."""
+    """The response of an address to a test."""
 
     id: str = _about("The id of the webhook.")
     accepted: bool = _about("Whether the address has answered with 200 to 299.")

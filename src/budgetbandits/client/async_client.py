@@ -83,8 +83,8 @@ class AsyncClient:
     ) -> AsyncDecision:
         """Ask which arm to pull; see `client.Client.decide`."""
         how = on_error_of(on_error)
-        made = await self._do(protocol.decide(campaign, key, context, options), wait)
-        return AsyncDecision(*made, on_error=how, _client=self)
+        row = await self._do(protocol.decide(campaign, key, context, options), wait)
+        return AsyncDecision(*row, on_error=how, _client=self)
 
     async def decide_many(
         self,
@@ -99,8 +99,8 @@ class AsyncClient:
     ) -> list[AsyncDecision]:
         """Make ``count`` decisions, all of them or none; see `client.Client.decide`."""
         how = on_error_of(on_error)
-        made = await self._do(protocol.decide_many(campaign, count, key, context, options), wait)
-        return [AsyncDecision(*each, on_error=how, _client=self) for each in made]
+        rows = await self._do(protocol.decide_many(campaign, count, key, context, options), wait)
+        return [AsyncDecision(*row, on_error=how, _client=self) for row in rows]
 
     def decides(
         self, campaign: str, *, wait: float = 0.0, on_error: OnError = "leave", **options: Unpack[DecisionFields]

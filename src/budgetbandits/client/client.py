@@ -152,8 +152,8 @@ class Client:
     ) -> list[Decision]:
         """Make ``count`` decisions, all of them or none; see `decide`."""
         how = on_error_of(on_error)
-        made = self._do(protocol.decide_many(campaign, count, key, context, options), wait)
-        return [Decision(*each, on_error=how, _client=self) for each in made]
+        rows = self._do(protocol.decide_many(campaign, count, key, context, options), wait)
+        return [Decision(*row, on_error=how, _client=self) for row in rows]
 
     def decides(
         self, campaign: str, *, wait: float = 0.0, on_error: OnError = "leave", **options: Unpack[DecisionFields]
@@ -236,7 +236,7 @@ class Client:
         return self._pages("/v1/campaigns", CampaignAnswer.read_all)
 
     def totals(self, campaign: str) -> dict[str, ArmTotalAnswer]:
-        """What each arm that was ever chosen has cost and earned, by name."""
+        """The total cost and reward of each arm that was ever chosen, by name."""
 
         def read(rows: Iterable[Mapping[str, Any]]) -> dict[str, ArmTotalAnswer]:
             return {row["arm"]: ArmTotalAnswer.read(row) for row in rows}
@@ -437,13 +437,13 @@ class Client:
 
     def _pages(self, path: str, read: Callable[[Any], list[Listed]]) -> list[Listed]:
         """All of a list that is sent page by page, each after the last campaign of the one before."""
-        found: list[Listed] = []
+        rows: list[Listed] = []
         while True:
-            after = f"&after={found[-1].id}" if found else ""
+            after = f"&after={rows[-1].id}" if rows else ""
             page = self._do(Call("GET", f"{path}?limit={PAGE}{after}", read))
-            found += page
+            rows += page
             if len(page) < PAGE:
-                return found
+                return rows
 
     def _do(self, call: Call[T], wait: float = 0.0) -> T:
         protocol.check_open(self._http)

@@ -1,4 +1,4 @@
-"""What both clients share, without any I/O: workers' calls of the HTTP API, and the meaning of all its answers."""
+"""The common part of both clients, without any I/O: calls of the HTTP API, and the meaning of all its answers."""
 
 from __future__ import annotations
 
@@ -31,8 +31,14 @@ from budgetbandits.errors import (
 from budgetbandits.validation import DecisionFields, RequestOptions, number
 
 T = TypeVar("T")
+"""Type of the result of a call."""
+
 R = TypeVar("R")
+"""Type of the result of a decorated function."""
+
 P = ParamSpec("P")
+"""Parameters of a decorated function."""
+
 Context = Mapping[str, Any] | None
 OnError = Literal["leave", "fail", "void"]
 
@@ -55,7 +61,7 @@ class BaseDecision:
     on_error: OnError = field(default="leave", kw_only=True)
 
     def reported_after(self, error: BaseException | None) -> OnError:
-        """What to report when a block ends with this error; a block without one that reported nothing warns.
+        """The report of a block that ends with this error; one that ends without an error and a report warns.
 
         Ctrl-C and a cancelled task say nothing of the call: its hold stays.
         """
@@ -71,8 +77,8 @@ class BaseDecision:
     def note(self, error: BaseException | None, unreported: BudgetBanditsError) -> None:
         """Add to the error that ended a block that it could not be reported; it is the one to raise."""
         assert error is not None
-        said = f"decision {self.id} could not be reported ({self.on_error}), so its hold stays until it expires"
-        error.add_note(f"{said}: {unreported}")
+        message = f"decision {self.id} could not be reported ({self.on_error}), so its hold stays until it expires"
+        error.add_note(f"{message}: {unreported}")
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,7 @@ def _request(fields: DecisionFields) -> dict[str, Any]:
 
 
 def decide(campaign: str, key: str | None, context: Context, options: DecisionFields) -> Call[tuple[Any, ...]]:
+    """The call for a decision."""
     body = {"context": _context(context), **_request(options)}
     return Call("POST", path_of(campaign, "decisions"), _read_decision, body, keyed(key))
 
@@ -113,6 +120,7 @@ def decide(campaign: str, key: str | None, context: Context, options: DecisionFi
 def decide_many(
     campaign: str, count: int, key: str | None, context: Context, options: DecisionFields
 ) -> Call[list[tuple[Any, ...]]]:
+    """The call for several decisions."""
     body: dict[str, Any] = {"context": _context(context), "count": plain(count), **_request(options)}
     return Call(
         "POST", path_of(campaign, "decisions/batch"), lambda answer: [_read_decision(d) for d in answer["decisions"]],
@@ -121,12 +129,14 @@ def decide_many(
 
 
 def feedback(campaign: str, decision: str, reward: float | None, cost: float | None, failed: bool) -> Call[float]:
+    """The call that gives feedback for a decision."""
     path = path_of(campaign, f"decisions/{quoted(decision)}/feedback")
     body = finite({"reward": reward, "cost": cost} | ({"failed": True} if failed else {}))
     return Call("POST", path, lambda answer: float(answer["overrun"]), body)
 
 
 def feedback_many(campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> Call[list[FeedbackResult]]:
+    """The call that gives feedback for several decisions."""
     body = {"outcomes": [finite(outcome) for outcome in _mappings(outcomes)]}
     return Call(
         "POST", path_of(campaign, "feedback"), lambda answer: [_read_result(t) for t in answer["results"]], body
@@ -134,14 +144,17 @@ def feedback_many(campaign: str, outcomes: Sequence[Mapping[str, Any]]) -> Call[
 
 
 def void(campaign: str, decision: str) -> Call[None]:
+    """The call that voids a decision."""
     return Call("POST", path_of(campaign, f"decisions/{quoted(decision)}/void"), lambda _: None)
 
 
 def show(campaign: str) -> Call[CampaignDetailAnswer]:
+    """The call that reads a campaign."""
     return Call("GET", path_of(campaign), CampaignDetailAnswer.read)
 
 
 def standing(campaign: str) -> Call[StandingAnswer]:
+    """The call that reads the standing of a campaign."""
     return Call("GET", path_of(campaign, "standing"), StandingAnswer.read)
 
 
@@ -169,10 +182,12 @@ def query(values: Mapping[str, Any]) -> str:
 
 
 def path_of(campaign: str, *rest: str) -> str:
+    """The path of a campaign, or of something below it."""
     return "/".join(["/v1/campaigns", quoted(campaign), *rest])
 
 
 def on_error_of(value: str) -> OnError:
+    """The way to report a failed block, checked to be one of `OnError`."""
     if value not in get_args(OnError):
         raise BadParameter(f"on_error is {value!r:.40}; use {', '.join(get_args(OnError))}")
     return value  # type: ignore[return-value]
@@ -185,6 +200,7 @@ def _context(context: Context) -> dict[str, Any]:
 
 
 def address(url: str) -> str:
+    """The address of the service, checked to begin with http:// or https://, without a slash at the end."""
     if not url.startswith(("http://", "https://")):
         raise BadParameter(f"the service's address is {url!r:.60}; it begins with http:// or https://")
     return url
@@ -212,16 +228,17 @@ def _mappings(outcomes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def finite(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values with finite numbers of Python's own, as JSON has them; rewards as for `Allocation.tell`."""
-    made = {name: plain(value) for name, value in values.items()}
-    if made.get("reward") is not None:
-        made["reward"] = number(made["reward"], truth=True)
-    for name, value in made.items():
+    plain_values = {name: plain(value) for name, value in values.items()}
+    if plain_values.get("reward") is not None:
+        plain_values["reward"] = number(plain_values["reward"], truth=True)
+    for name, value in plain_values.items():
         if isinstance(value, float) and not math.isfinite(value):
             raise BadParameter(f"{name} is {values[name]!r:.60}; pass a finite number")
-    return made
+    return plain_values
 
 
 def plain(value: Any) -> Any:
+    """A value as JSON has it."""
     if isinstance(value, int | float):  # as JSON has them; those of NumPy that are also Python's become so
         return value if type(value) in (bool, int, float) else float(value)
     if isinstance(value, Integral):
@@ -230,6 +247,7 @@ def plain(value: Any) -> Any:
 
 
 def headers(key: str) -> dict[str, str]:
+    """The headers of a request with this key."""
     return {"Authorization": f"Bearer {key}"}
 
 
@@ -261,11 +279,13 @@ def retry_after(answer: httpx.Response) -> float | None:
 
 
 def check_open(http: httpx.Client | httpx.AsyncClient) -> None:
+    """Raise a `ServiceUnreachable` if the client is closed."""
     if http.is_closed:
         raise ServiceUnreachable("this client is closed; make a new one, or ask inside its 'with' block")
 
 
 def result(call: Call[T], answer: httpx.Response) -> T:
+    """The result of a call by its answer; an error if the answer is one."""
     if not answer.is_success:
         raise error_of(answer)
     try:
@@ -275,6 +295,7 @@ def result(call: Call[T], answer: httpx.Response) -> T:
 
 
 def error_of(answer: httpx.Response) -> BudgetBanditsError:
+    """The error that an answer stands for."""
     try:
         return _named(answer.json(), retry_after(answer))
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -282,6 +303,7 @@ def error_of(answer: httpx.Response) -> BudgetBanditsError:
 
 
 def unexpected_response(answer: httpx.Response) -> ServiceError:
+    """The error for an answer that the service never gives."""
     return ServiceError(f"status {answer.status_code}: {answer.text[:200]!r}; is this the address of a service?")
 
 

@@ -75,9 +75,9 @@ class Retry:
             remedy = "see whether it runs, and whether the address is right"
             if key is not None:
                 remedy += f"; repeat the call with key={key!r}, and nothing is done twice"
-            said = error or type(error).__name__
+            reason = error or type(error).__name__
             raise ServiceUnreachable(
-                f"no answer from the service in {self._deadline:g} seconds: {said}; {remedy}"
+                f"no answer from the service in {self._deadline:g} seconds: {reason}; {remedy}"
             ) from error
         return pause
 
