@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 FIRST = re.compile(
     r"(about|above|according|across|after|against|along|among|around|as|at|before|behind|below|beneath|besides|"
-    r"between|beyond|but|by|concerning|despite|down|during|except|for|from|in|inside|into|like|near|of|off|on|"
+    r"between|beyond|but|by|concerning|despite|down|during|except|for|from|in|inside|into|like|of|off|on|"
     r"onto|out|outside|over|past|per|since|than|through|throughout|till|to|toward|towards|under|until|up|upon|"
     r"via|what|with|within|without)\b",
     re.IGNORECASE,

@@ -45,7 +45,7 @@ def bounds_command(
     if chain not in CHAINS:
         raise BadParameter(f"--chain is {chain!r}; use {' or '.join(CHAINS)}")
     arms = Problem.load(problem)
-    bounds = {each: upper_bound(arms, budget, gamma, each) for each in CHAINS}
+    bounds = {chain: upper_bound(arms, budget, gamma, chain) for chain in CHAINS}
     if as_json:
         print_json(_record(arms, budget, bounds, chain))
     else:
@@ -74,7 +74,7 @@ def _record(problem: Problem, budget: float, bounds: dict[Any, UpperBound], chai
         "optimum": {"low": low, "high": high},
         "chain": chain,
         "arms": arms,
-        "upper": {each: bound.regret for each, bound in bounds.items()},
+        "upper": {chain: bound.regret for chain, bound in bounds.items()},
         "overdraft": bounds[chain].overdraft,
         "trivial": bounds[chain].trivial,
         "constants": {

@@ -45,7 +45,9 @@ def _change(store: str, campaign: str, as_json: bool, change: Callable[[Decision
 
 def _with_terms(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each term of a campaign instead of ``**terms``."""
-    given = [each for each in inspect.signature(command, eval_str=True).parameters.values() if each.name != "terms"]
+    given = [
+        option for option in inspect.signature(command, eval_str=True).parameters.values() if option.name != "terms"
+    ]
     for term in TERMS.values():
         kind: Any = str if term.kind in ("choice", "text", "names") else float
         help = f"{term.full_help} Separate them by commas." if term.kind == "names" else term.full_help
@@ -54,7 +56,7 @@ def _with_terms(command: Callable[..., None]) -> Callable[..., None]:
         option = Annotated[kind, about]
         given.append(given[-1].replace(name=term.name, default=term.default, annotation=option))
     command.__signature__ = inspect.Signature(given)  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in given}
+    command.__annotations__ = {option.name: option.annotation for option in given}
     return command
 
 
@@ -92,16 +94,16 @@ def create_command(
 ) -> None:
     """Create a campaign."""
     past = None if history is None else read_history(history)
-    known: dict[str, Any] = {} if cost_floor is None else {"cost_floor": cost_floor}
+    knowledge: dict[str, Any] = {} if cost_floor is None else {"cost_floor": cost_floor}
     if cost:
-        known["costs"] = _arms(cost)
-    for each in ("features", "tags"):
-        if terms[each] is not None:
-            terms[each] = tuple(name.strip() for name in terms[each].split(","))
+        knowledge["costs"] = _arms(cost)
+    for term in ("features", "tags"):
+        if terms[term] is not None:
+            terms[term] = tuple(name.strip() for name in terms[term].split(","))
     with opened_service(store) as service:
         arms = _arms(arm)
         once(lambda key: service.create(
-            name, policy, budget, arms, known=known, history=past, key=key, actor=ACTOR, **terms
+            name, policy, budget, arms, known=knowledge, history=past, key=key, actor=ACTOR, **terms
         ))  # fmt: skip
         show(service, name, as_json)
 
@@ -125,7 +127,7 @@ def clone_command(
 def list_command(store: Address = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """List all campaigns: how they do, and their money."""
     with opened_service(store) as service:
-        campaigns, standings = service.overview(), {each.id: each for each in service.standings()}
+        campaigns, standings = service.overview(), {standing.id: standing for standing in service.standings()}
     show_all([(campaign, standings.get(campaign.id)) for campaign in campaigns], as_json)
 
 
@@ -224,6 +226,7 @@ def change_command(
     store: Address = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
+    """Change terms of a campaign."""
     changes = changed_terms(term or [], _CHANGEABLE)
     if cap:
         changes["caps"] = _arms(cap)
@@ -233,7 +236,7 @@ def change_command(
 
 
 def changed_terms(texts: list[str], names: Sequence[str]) -> dict[str, Any]:
-    """What is to be of each term, from TERM=VALUE with one of these names."""
+    """The new values of terms, from TERM=VALUE with one of these names."""
     return dict(_changed_term(text, names) for text in texts)
 
 
@@ -251,7 +254,7 @@ def _changed_term(text: str, names: Sequence[str]) -> tuple[str, Any]:
     if name in TERMS and TERMS[name].kind in ("choice", "text"):
         return name, value
     if name == "tags":
-        return name, [each.strip() for each in value.split(",")]
+        return name, [part.strip() for part in value.split(",")]
     try:
         return name, float(value)
     except ValueError:
@@ -280,10 +283,10 @@ def export_command(
 
         with opened_store(store) as database:
             rows, left = export(database, campaign, file, which), archived_rows(database, campaign, which)
-    said = f"{table if rows is None else f'{rows:,} {table}'} in {file}" + (
+    message = f"{table if rows is None else f'{rows:,} {table}'} in {file}" + (
         f"; {left:,} earlier ones are in the archive" if left else ""
     )
-    say({"file": str(file), "table": table, "rows": rows, "archived": left}, said, as_json)
+    say({"file": str(file), "table": table, "rows": rows, "archived": left}, message, as_json)
 
 
 @campaign_app.command("prune")
@@ -343,8 +346,8 @@ def verify_command(
 def say_differences(audited: dict[str, str], differences: list[str], agrees: str, as_json: bool) -> NoReturn:
     """Print what an audit has found, and exit with 1 if it is anything."""
     [name] = audited.values()
-    found = f"{count(len(differences), 'difference')} between {name} and its events"
-    lines = [*differences, found] if differences else [agrees]
+    summary = f"{count(len(differences), 'difference')} between {name} and its events"
+    lines = [*differences, summary] if differences else [agrees]
     say({**audited, "agrees": not differences, "differences": differences}, "\n".join(lines), as_json)
     raise typer.Exit(1 if differences else 0)
 
@@ -405,8 +408,8 @@ def _standing(campaign: CampaignAnswer, standing: StandingAnswer | None) -> str:
     """How a campaign does, in words, and when its money is likely to end."""
     if standing is None:  # its account cannot be read
         return campaign.status
-    said, out = standing.standing.replace("_", " "), standing.runs_out
-    return said if out is None else f"{said}, until {local_time(out.median)}"
+    text, out = standing.standing.replace("_", " "), standing.runs_out
+    return text if out is None else f"{text}, until {local_time(out.median)}"
 
 
 def show(service: DecisionService, name: str, as_json: bool) -> None:
@@ -416,8 +419,8 @@ def show(service: DecisionService, name: str, as_json: bool) -> None:
         print_json(asdict(campaign))
         return
     totals, standing, console = service.totals(name), service.standing(name), terminal()
-    said, since = _standing(campaign, standing), local_time(campaign.created_at)
-    console.print(f"[bold]{escape(campaign.name)}[/]  {said}  {campaign.policy}  since {since}")
+    text, since = _standing(campaign, standing), local_time(campaign.created_at)
+    console.print(f"[bold]{escape(campaign.name)}[/]  {text}  {campaign.policy}  since {since}")
     if standing.cause:
         console.print(standing.cause, markup=False)
     print_money(console, {kind: _amount(campaign, standing, kind) for kind in _kinds([campaign])})
@@ -456,14 +459,14 @@ def _terms(campaign: CampaignDetailAnswer) -> list[str]:
 
 def _state(arm: ArmAnswer) -> str:
     """Notes on an arm: retired, failed, down, cooling down."""
-    said = [] if arm.active else ["retired"]
+    facts = [] if arm.active else ["retired"]
     if arm.failures:
-        said.append(f"{arm.failures:,} failed")
+        facts.append(f"{arm.failures:,} failed")
     if arm.down_since is not None:
-        said.append(f"down since {datetime.fromtimestamp(arm.down_since).astimezone():%H:%M:%S}")
+        facts.append(f"down since {datetime.fromtimestamp(arm.down_since).astimezone():%H:%M:%S}")
     if arm.cooldown_until is not None:
-        said.append(f"cools down until {datetime.fromtimestamp(arm.cooldown_until).astimezone():%H:%M:%S}")
-    return ", ".join(said)
+        facts.append(f"cools down until {datetime.fromtimestamp(arm.cooldown_until).astimezone():%H:%M:%S}")
+    return ", ".join(facts)
 
 
 def print_money(console: Console, amounts: dict[str, float]) -> None:
@@ -474,6 +477,7 @@ def print_money(console: Console, amounts: dict[str, float]) -> None:
 
 
 def print_terms(console: Console, terms: list[str]) -> None:
+    """Print terms as text that fills the lines of the terminal."""
     for line in filled(terms, console.width - 1, "; "):
         console.print(line, markup=False)
 

@@ -83,16 +83,16 @@ def distributions_command(as_json: AsJson = False) -> None:
 
 def families_command(as_json: AsJson = False) -> None:
     """List the families of random problems."""
-    known: dict[str, Callable[..., Any]] = {**KNOWN_FAMILIES, **ARMS_FAMILIES}
-    families = [{"name": name, "summary": _summary(make)} for name, make in known.items()]
+    all_families: dict[str, Callable[..., Any]] = {**KNOWN_FAMILIES, **ARMS_FAMILIES}
+    families = [{"name": name, "summary": _summary(make)} for name, make in all_families.items()]
     if as_json:
         print_json({"families": families})
         return
     table = plain_table()
     table.add_column("family", no_wrap=True)
     table.add_column("how it draws rewards and costs")
-    for each in families:
-        table.add_row(each["name"], escape(each["summary"]))
+    for entry in families:
+        table.add_row(entry["name"], escape(entry["summary"]))
     terminal().print(table)
 
 
@@ -144,7 +144,7 @@ def check_command(
     if as_json:
         print_json(
             {
-                "policy": report.policy, "holds": report.holds, "findings": [vars(each) for each in report.findings],
+                "policy": report.policy, "holds": report.holds, "findings": list(map(vars, report.findings)),
                 "engine": report.engine and report.engine.name, "engine_reason": report.engine and report.engine.reason,
             }
         )  # fmt: skip

@@ -20,7 +20,11 @@ if TYPE_CHECKING:  # polars takes a quarter of a second to import, which other c
 
 Row = dict[str, Any]
 FORMATS = ("markdown", "latex", "csv")
+"""Formats of a table besides the terminal's."""
+
 SUPERLATIVE = {"lower": "lowest", "higher": "highest"}
+"""Word for the best value, by the better direction."""
+
 LOWER, HIGHER, UNSURE = "<", ">", "·"
 
 
@@ -40,11 +44,11 @@ def compare_command(
     if kind is not None and (kind not in FORMATS or as_json):
         raise BadParameter(f"--format is {kind!r}; use one of {', '.join(FORMATS)}, without --json")
     folders = [folder / findings.CALIBRATED, folder / findings.ENSEMBLE] if findings.is_paper(folder) else [folder]
-    found = [Results.load(each) for each in folders]
+    loaded = [Results.load(folder) for folder in folders]
     if kind is not None:
-        print(_formatted(found, budget, metric, kind))
+        print(_formatted(loaded, budget, metric, kind))
         return
-    studies = [_comparison(results, budget, metric) for results in found]
+    studies = [_comparison(results, budget, metric) for results in loaded]
     if as_json:
         print_json({"studies": studies})
     else:
@@ -52,7 +56,7 @@ def compare_command(
             _show(terminal(), study)
 
 
-def _formatted(found: list[Results], budget: float | None, metric: str, kind: str) -> str:
+def _formatted(studies: list[Results], budget: float | None, metric: str, kind: str) -> str:
     """The means of all policies, one table per study; as CSV the ranking, one table for all studies."""
     import polars as pl
 
@@ -61,10 +65,10 @@ def _formatted(found: list[Results], budget: float | None, metric: str, kind: st
     if kind == "csv":
         ranked = [
             ranking(results, budget, metric).select(pl.lit(results.record["name"]).alias("study"), pl.all())
-            for results in found
+            for results in studies
         ]
         return str(pl.concat(ranked).write_csv()).rstrip("\n")
-    tables = [results.to_table(metric, [results.largest(budget)]) for results in found]
+    tables = [results.to_table(metric, [results.largest(budget)]) for results in studies]
     return "\n\n".join(table.to_markdown() if kind == "markdown" else table.to_latex() for table in tables)
 
 

@@ -35,19 +35,25 @@ if TYPE_CHECKING:
     from budgetbandits.service.stores.contract import Store, Transaction
 
 CAPS = {"cedar-70b": 1.2, "atlas-mini": 1.2, "cedar-8b": 0.6, "atlas-large": 4.0}
+"""Cost cap of each arm of the demonstration."""
+
 ARM_MEANS = {
     "cedar-70b": (0.78, 0.41),
     "atlas-mini": (0.735, 0.41),
     "cedar-8b": (0.45, 0.30),
     "atlas-large": (0.95, 1.3),
 }
-"""The chance of a good answer and the mean price of each arm."""
+"""Probability of a good answer and mean price of each arm."""
 DAYS = 10.0
+"""Length of the campaign's past in days."""
+
 PAST_DECISIONS = 1500
-"""Decisions of those days."""
+"""Number of decisions in that past."""
 PER_TRANSACTION = 250
+"""Number of past decisions that one transaction writes."""
+
 TURN_SECONDS = 0.7
-"""Seconds between two decisions now."""
+"""Time between two decisions of the present."""
 SLOW_TURNS = 5
 """Turns between two decisions of the campaign with a past, and between two reads of the list of campaigns."""
 
@@ -137,10 +143,10 @@ def live_through(store: Store, rng: random.Random) -> None:
     def one(tx: Transaction, number: int) -> None:
         at[0] = next(moments)
         with contextlib.suppress(HoldRefused):  # ahead of the plan
-            [made] = service.decision_task("models", f"past {number}").work(tx)
+            [decision] = service.decision_task("models", f"past {number}").work(tx)
             at[0] += rng.choice([3.0, 8.0, 20.0, 45.0, 90.0])
-            reward, cost = outcome(made.arm, CAPS[made.arm], rng)
-            service.feedback_task(FeedbackReport(made.decision, reward, cost), "models").work(tx)
+            reward, cost = outcome(decision.arm, CAPS[decision.arm], rng)
+            service.feedback_task(FeedbackReport(decision.decision, reward, cost), "models").work(tx)
 
     def many(tx: Transaction, first: int) -> None:
         for more in range(PER_TRANSACTION):
@@ -154,12 +160,12 @@ def live_through(store: Store, rng: random.Random) -> None:
 
 def _moments(now: float, rng: random.Random) -> Iterator[float]:
     """The sorted times of past decisions; more of them by day than by night."""
-    made: list[float] = []
-    while len(made) < PAST_DECISIONS:
+    times: list[float] = []
+    while len(times) < PAST_DECISIONS:
         at = now - 120.0 - rng.random() * (DAYS * 86_400 - 600)
         if rng.random() < (1.0 if 7 <= at % 86_400 / 3600 <= 19 else 0.35):
-            made.append(at)
-    return iter(sorted(made))
+            times.append(at)
+    return iter(sorted(times))
 
 
 def outcome(arm: str, hold: float, rng: random.Random) -> tuple[float, float]:
@@ -183,19 +189,19 @@ class Spender:
         that stops shows nothing."""
         try:
             if self._turns % SLOW_TURNS == 0:
-                self._reward_max = {each.name: each.reward_max for each in self._client.campaigns()}
+                self._reward_max = {campaign.name: campaign.reward_max for campaign in self._client.campaigns()}
             self._turns += 1
             for campaign in self._reward_max:
                 if campaign != "models" or self._turns % SLOW_TURNS == 0:
                     with contextlib.suppress(BudgetBanditsError):  # exhausted, paused, ahead of its plan: asked later
-                        made = self._client.decide(campaign)
-                        self._open.append((now + self._rng.uniform(0.5, 6.0), campaign, made))
-            due = [each for each in self._open if each[0] <= now]
-            self._open = [each for each in self._open if each[0] > now]
-            for _, campaign, made in due:
-                good, cost = outcome(made.arm, made.hold, self._rng)
+                        decision = self._client.decide(campaign)
+                        self._open.append((now + self._rng.uniform(0.5, 6.0), campaign, decision))
+            due = [entry for entry in self._open if entry[0] <= now]
+            self._open = [entry for entry in self._open if entry[0] > now]
+            for _, campaign, decision in due:
+                good, cost = outcome(decision.arm, decision.hold, self._rng)
                 with contextlib.suppress(BudgetBanditsError):
-                    self._client.feedback(campaign, made.id, reward=good * self._reward_max[campaign], cost=cost)
+                    self._client.feedback(campaign, decision.id, reward=good * self._reward_max[campaign], cost=cost)
         except BudgetBanditsError:
             pass  # the server is busy or ends
         except Exception:

@@ -63,18 +63,18 @@ def evaluate_command(
         raise BadParameter("--learn-on and --budget-per-request are for a --policy; name one, or leave them out")
     named = parse_columns(columns, MEANINGS)
     whole = read_log(log, named)
-    before, here = _learn_and_look(whole, learn_on, named, bool(policy))
-    targets = list(_targets(here, arm, shares, even_mix))
+    before, rest = _learn_and_look(whole, learn_on, named, bool(policy))
+    targets = list(_targets(rest, arm, shares, even_mix))
     for text in policy or ():
-        for each in plugins.sweep(text):
+        for name in plugins.sweep(text):
             targets.append(
-                held_still(here, plugins.find_policy(each), before, budget_per_request, draws, seed)
+                held_still(rest, plugins.find_policy(name), before, budget_per_request, draws, seed)
             )  # fmt: skip
-    found = [evaluate(here, target) for target in targets]
+    values = [evaluate(rest, target) for target in targets]
     if as_json:
-        print_json(_record(whole, here, found, targets))
+        print_json(_record(whole, rest, values, targets))
     else:
-        _show(str(log), whole, here, found)
+        _show(str(log), whole, rest, values)
 
 
 def _learn_and_look(whole: Log, learn_on: Path | None, columns: dict[str, str], learn: bool) -> tuple[Log, Log]:
@@ -108,7 +108,7 @@ def _share(part: str, text: str) -> tuple[str, float]:
     raise BadParameter(f"mix is {text!r:.60}; write NAME=SHARE,NAME=SHARE")
 
 
-def _record(whole: Log, log: Log, found: list[Evaluation], targets: list[Target]) -> dict[str, Any]:
+def _record(whole: Log, log: Log, values: list[Evaluation], targets: list[Target]) -> dict[str, Any]:
     return {
         "decisions": len(log),
         "left_out": whole.left_out,
@@ -118,11 +118,11 @@ def _record(whole: Log, log: Log, found: list[Evaluation], targets: list[Target]
         "logged": {name: mean_of(values).as_json() for name, values in (("reward", log.reward), ("cost", log.cost))},
         "results": [
             {
-                "target": each.target, "draws": target.draws, "problem": each.problem or None,
-                "effective_sample_size": each.effective, "unseen": each.unseen, "unanswered": each.unanswered,
-                "mean_weight": each.weight.as_json(), "reward": _value(each.reward), "cost": _value(each.cost),
+                "target": value.target, "draws": target.draws, "problem": value.problem or None,
+                "effective_sample_size": value.effective, "unseen": value.unseen, "unanswered": value.unanswered,
+                "mean_weight": value.weight.as_json(), "reward": _value(value.reward), "cost": _value(value.cost),
             }
-            for each, target in zip(found, targets, strict=True)
+            for value, target in zip(values, targets, strict=True)
         ],
     }  # fmt: skip
 
@@ -130,10 +130,10 @@ def _record(whole: Log, log: Log, found: list[Evaluation], targets: list[Target]
 def _value(value: Value | None) -> dict[str, Any] | None:
     if value is None:
         return None
-    return {name: each.as_json() if isinstance(each, Estimate) else each for name, each in vars(value).items()}
+    return {name: number.as_json() if isinstance(number, Estimate) else number for name, number in vars(value).items()}
 
 
-def _show(title: str, whole: Log, log: Log, found: list[Evaluation]) -> None:
+def _show(title: str, whole: Log, log: Log, values: list[Evaluation]) -> None:
     console = terminal()
     head = f"{escape(title)}\n{len(log):,} decisions" + (f", {len(log.segments)} segments" if log.segments else "")
     head += f", {count(len(log.feature_names), 'feature')}" if log.feature_names else ""
@@ -141,20 +141,20 @@ def _show(title: str, whole: Log, log: Log, found: list[Evaluation]) -> None:
         head += f"; policies have learned from the {len(whole) - len(log):,} before them"
     if whole.left_out:
         head += f"\n{whole.left_out:,} rows without reward, cost or propensity are left out"
-    wide, narrow = (_table(head, log, found, gains) for gains in (True, False))
+    wide, narrow = (_table(head, log, values, gains) for gains in (True, False))
     console.print(wide if fits(wide, console) else narrow)
-    for each in found:
-        if each.problem:
-            console.print(f"{escape(label(each.target))}: {escape(each.problem)}.", soft_wrap=True)
-        elif abs(each.weight.value - (1.0 - each.unanswered)) > WEIGHT_ERRORS_MAX * max(each.weight.error, 1e-12):
+    for value in values:
+        if value.problem:
+            console.print(f"{escape(label(value.target))}: {escape(value.problem)}.", soft_wrap=True)
+        elif abs(value.weight.value - (1.0 - value.unanswered)) > WEIGHT_ERRORS_MAX * max(value.weight.error, 1e-12):
             console.print(
-                f"{escape(label(each.target))}: its weights have the mean {_said(each.weight)} (95 %), not "
-                f"{1.0 - each.unanswered:.3g}: the log's propensities are not those of its choices.",
+                f"{escape(label(value.target))}: its weights have the mean {_said(value.weight)} (95 %), not "
+                f"{1.0 - value.unanswered:.3g}: the log's propensities are not those of its choices.",
                 soft_wrap=True,
             )  # fmt: skip
 
 
-def _table(head: str, log: Log, found: list[Evaluation], gains: bool) -> Table:
+def _table(head: str, log: Log, values: list[Evaluation], gains: bool) -> Table:
     lines = plain_table(
         "target",
         numbers=("reward", *(["gain"] if gains else []), "cost", "effective"),
@@ -165,13 +165,13 @@ def _table(head: str, log: Log, found: list[Evaluation], gains: bool) -> Table:
     )
     ran = [_said(mean_of(values)) for values in (log.reward, log.cost)]
     lines.add_row("what ran", ran[0], *([""] if gains else []), ran[1], f"{len(log):,}", end_section=True)
-    for each in found:
-        if each.reward is None or each.cost is None:
+    for value in values:
+        if value.reward is None or value.cost is None:
             cells = ["too little overlap", *([""] if gains else []), ""]
         else:
-            gain = [_said(each.reward.more, "+")] if gains else []
-            cells = [_said(each.reward.doubly_robust), *gain, _said(each.cost.doubly_robust)]
-        lines.add_row(escape(label(each.target)), *cells, f"{each.effective:,.0f}")
+            gain = [_said(value.reward.more, "+")] if gains else []
+            cells = [_said(value.reward.doubly_robust), *gain, _said(value.cost.doubly_robust)]
+        lines.add_row(escape(label(value.target)), *cells, f"{value.effective:,.0f}")
     return lines
 
 

@@ -76,8 +76,8 @@ def leaderboard_command(
         say("score")
         scored = score_document(asked, out, favourite)
     if as_json:
-        said = {key: summary[key] for key in ("overall", "settings")}
-        print_json({"report": str(page), **said, "slower": leaderboard.slower(summary), "score": scored})
+        parts = {key: summary[key] for key in ("overall", "settings")}
+        print_json({"report": str(page), **parts, "slower": leaderboard.slower(summary), "score": scored})
         return
     _show_overall(summary)
     if scored is not None:
@@ -113,7 +113,7 @@ def _show_score(scored: dict[str, Any], settings: int) -> None:
         )  # fmt: skip
     terminal().print(table)
     pairs = scored["pairs"]
-    said = ", ".join(
+    sentence = ", ".join(
         f"{word} in {pairs[key]} ({100 * pairs[key] / max(pairs['all'], 1):.0f} %)"
         for word, key in (("surely ahead", "ahead"), ("tied", "tied"), ("surely behind", "behind"))
     )
@@ -123,7 +123,7 @@ def _show_score(scored: dict[str, Any], settings: int) -> None:
         f"the first {min(POLICIES_SHOWN_MAX, len(rows))} of {count(len(rows), 'policy')} that play in all of them and "
         f"need to know nothing but the budget. First in: the share of resamples in which a policy has the lowest.\n"
         f"{label(scored['champion'])} against each policy in print that needs to know nothing but the budget, setting "
-        f"by setting: of {count(pairs['all'], 'pair')} {said} by its mean (95 %, Holm over all pairs)."
+        f"by setting: of {count(pairs['all'], 'pair')} {sentence} by its mean (95 %, Holm over all pairs)."
     )
 
 
@@ -157,42 +157,42 @@ def recommend_command(
     assert arms is not None
     case = Case(arms, budget, laws or "unknown", horizon, FREE | frozenset(knows or ()))
     data = read_summary(leaderboard) if leaderboard else shipped_summary(paced=horizon is not None)
-    found = recommend(data, case)
+    advice = recommend(data, case)
     if as_json:
-        print_json(found)
+        print_json(advice)
     else:
-        _show_recommendation(terminal(), found)
+        _show_recommendation(terminal(), advice)
 
 
-def _show_recommendation(console: Console, found: dict[str, Any]) -> None:
-    nearest = found["settings"][0]
+def _show_recommendation(console: Console, tip: dict[str, Any]) -> None:
+    nearest = tip["settings"][0]
 
     def say(text: str) -> None:
         console.print(text, markup=False)
 
-    say(f"Use {found['policy']}.")
+    say(f"Use {tip['policy']}.")
     say(
         f"It has the lowest mean regret in {nearest['title']!r}, the setting most like yours: "
         f"{count(nearest['arms'], 'arm')}, a budget of {short(nearest['money'])}{_lasting(nearest)}, {_size(nearest)}."
     )
-    if found["alternatives"]:
-        say(f"Not significantly different (95 %, Holm): {listed(found['alternatives'][:6])}"
-            + (f" and {len(found['alternatives']) - 6} more." if len(found["alternatives"]) > 6 else "."))  # fmt: skip
+    if tip["alternatives"]:
+        say(f"Not significantly different (95 %, Holm): {listed(tip['alternatives'][:6])}"
+            + (f" and {len(tip['alternatives']) - 6} more." if len(tip["alternatives"]) > 6 else "."))  # fmt: skip
     else:
         say("It is significantly better than every other policy there (95 %, Holm).")
-    if found["tail"] != found["policy"]:
-        say(f"If bad games hurt more than the mean: {found['tail']} has the lowest 99 % quantile of these.")
+    if tip["tail"] != tip["policy"]:
+        say(f"If bad games hurt more than the mean: {tip['tail']} has the lowest 99 % quantile of these.")
     table = plain_table("policy", numbers=("mean regret", "95 % interval", "median", "99 %", "its interval"))
-    for row in found["standings"]:
+    for row in tip["standings"]:
         table.add_row(
             row["policy"], number(row["mean"]), interval(row["low"], row["high"]), number(row["median"]),
             number(row["q99"]), open_interval(row["q99_low"], row["q99_high"]),
         )  # fmt: skip
     console.print(table)
-    say(f"It must know: {', '.join(found['needs']) or 'nothing'}. Proven of its regret: {found['proven']}.")
-    others = ", ".join(f"{each['title']} (best: {each['best']})" for each in found["settings"][1:])
+    say(f"It must know: {', '.join(tip['needs']) or 'nothing'}. Proven of its regret: {tip['proven']}.")
+    others = ", ".join(f"{setting['title']} (best: {setting['best']})" for setting in tip["settings"][1:])
     say(f"The next most similar settings: {others}." if others else "The leaderboard has no other setting.")
-    for warning in found["warnings"]:
+    for warning in tip["warnings"]:
         say(f"Note: {warning}.")
 
 

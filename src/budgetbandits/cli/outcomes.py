@@ -36,7 +36,7 @@ MEANINGS = {
     "segment": FileKey("text", "The segment of the request.", "none"),
     "failed": FileKey("0 or 1", "Whether there was no answer: it is skipped, or pays 0 with --success-reward.", "0"),
 }
-"""What a column may stand for."""
+"""Meanings that a column may have."""
 COLUMNS: dict[str, dict[str, str]] = {
     "table": {},
     "litellm": {"arm": "model", "cost": "spend", "request": "request_id", "failed": "status", "cached": "cache_hit"},
@@ -74,10 +74,10 @@ def read_history(path: Path) -> dict[str, tuple[int, float, float]]:
     ...     read_history(file)
     {'mail': (2, 1.0, 0.75)}
     """
-    found = read_outcomes(path)
-    if not found.rows:
+    outcomes = read_outcomes(path)
+    if not outcomes.rows:
         raise BadParameter(f"{path}: no row has an arm, a reward and a cost; leave history out")
-    return found.history()
+    return outcomes.history()
 
 
 def read_outcomes(
@@ -89,7 +89,7 @@ def read_outcomes(
 
     table = table_columns(path)
     present = list(table if isinstance(table, dict) else table.columns)
-    named = {each: each for each in MEANINGS if each in present} | COLUMNS[form] | (columns or {})
+    named = {meaning: meaning for meaning in MEANINGS if meaning in present} | COLUMNS[form] | (columns or {})
     if success_reward is not None and "reward" in named:
         raise BadParameter("--success-reward is for a table without rewards; leave it out, or the column of rewards")
     needed = ("arm", "cost") if success_reward is not None else ("arm", "reward", "cost")
@@ -99,14 +99,14 @@ def read_outcomes(
     # of a format's columns, those that say more than arm and cost may be missing
     kept = {m: n for m, n in named.items() if m in needed or m in (columns or {}) or n in present}
     cells = {meaning: _cells(path, table, present, name) for meaning, name in kept.items()}
-    found = Outcomes()
+    outcomes = Outcomes()
     for number, values in enumerate(_rows(cells), 1):
         row = _outcome(path, number, values, success_reward)
         if isinstance(row, str):
-            found.skipped[row] += 1
+            outcomes.skipped[row] += 1
         else:
-            found.rows.append(row)
-    return found
+            outcomes.rows.append(row)
+    return outcomes
 
 
 def _remedy(form: Format, meaning: str) -> str:
@@ -155,13 +155,13 @@ def _outcome(path: Path, number: int, cells: dict[str, Any], success_reward: flo
     for meaning in ("cost", "reward"):
         if _is_missing(cells[meaning]):
             return f"no {meaning}"
-    made: dict[str, Any] = {name: str(cells[name]) for name in ("request", "arm") if name in cells}
+    outcome: dict[str, Any] = {name: str(cells[name]) for name in ("request", "arm") if name in cells}
     if not _is_missing(cells.get("segment")):
-        made["segment"] = str(cells["segment"])
+        outcome["segment"] = str(cells["segment"])
     for meaning in ("reward", "cost", "pulls"):
         if not _is_missing(cells.get(meaning)):
-            made[meaning] = _number(path, number, cells[meaning])
-    return made
+            outcome[meaning] = _number(path, number, cells[meaning])
+    return outcome
 
 
 def _is_missing(cell: Any) -> bool:
@@ -208,20 +208,21 @@ def import_command(
     if form not in get_args(Format):
         raise BadParameter(f"format is {form!r:.40}; use {' or '.join(get_args(Format))}")
     which: Format = "litellm" if form == "litellm" else "table"
-    found = read_outcomes(source, which, parse_columns(columns, MEANINGS), success_reward)
+    outcomes = read_outcomes(source, which, parse_columns(columns, MEANINGS), success_reward)
     if out is not None:
-        if not found.rows:
-            raise BadParameter(f"{source}: no row can be used ({_reasons(found)}); nothing was written")
-        _write(found.rows, out)
-    past, taken = found.history(), len(found.rows)
+        if not outcomes.rows:
+            raise BadParameter(f"{source}: no row can be used ({_reasons(outcomes)}); nothing was written")
+        _write(outcomes.rows, out)
+    past, taken = outcomes.history(), len(outcomes.rows)
     if as_json:
-        arms = {arm: dict(zip(("pulls", "reward", "cost"), each, strict=True)) for arm, each in past.items()}
+        arms = {arm: dict(zip(("pulls", "reward", "cost"), totals, strict=True)) for arm, totals in past.items()}
         file = None if out is None else str(out)
-        print_json({"file": file, "taken": taken, "skipped": dict(found.skipped), "arms": arms})
+        print_json({"file": file, "taken": taken, "skipped": dict(outcomes.skipped), "arms": arms})
         return
-    print(f"{taken:,} rows taken, {found.skipped.total():,} skipped{f' ({_reasons(found)})' if found.skipped else ''}")
+    reasons = f" ({_reasons(outcomes)})" if outcomes.skipped else ""
+    print(f"{taken:,} rows taken, {outcomes.skipped.total():,} skipped{reasons}")
     table = plain_table("arm", numbers=("pulls", "reward", "cost"))
-    rewards, costs = (decimals(each[place] for each in past.values()) for place in (1, 2))
+    rewards, costs = (decimals(totals[place] for totals in past.values()) for place in (1, 2))
     for arm, (pulls, reward, cost) in past.items():
         table.add_row(escape(arm), f"{pulls:,}", f"{reward:,.{rewards}f}", f"{cost:,.{costs}f}")
     terminal().print(table)
@@ -229,8 +230,8 @@ def import_command(
         print(f"{out} is written")
 
 
-def _reasons(found: Outcomes) -> str:
-    return ", ".join(f"{reason}: {count:,}" for reason, count in found.skipped.most_common()) or "it has none"
+def _reasons(outcomes: Outcomes) -> str:
+    return ", ".join(f"{reason}: {count:,}" for reason, count in outcomes.skipped.most_common()) or "it has none"
 
 
 def _write(rows: list[dict[str, Any]], path: Path) -> None:

@@ -47,8 +47,8 @@ def replay_command(
     as_json: AsJson = False,
 ) -> None:
     """Play policies on recorded outcomes in shuffled orders: reward per request, share of the budget used."""
-    policies = [plugins.find_policy(each) for text in policy for each in plugins.sweep(text)]
-    if features and not any(each.uses_features for each in policies):
+    policies = [plugins.find_policy(name) for text in policy for name in plugins.sweep(text)]
+    if features and not any(entry.uses_features for entry in policies):
         raise BadParameter("none of these policies looks at features; add --policy bts-linear, or leave out --features")
     of_table, of_learn_on = _features(features, learn_on, learn_on_features)
     before = None if learn_on is None else ReplayTable.from_csv(learn_on, parse_columns(columns), of_learn_on)
@@ -57,25 +57,25 @@ def replay_command(
     if no_segments:
         before, records = None if before is None else before.without_segments(), records.without_segments()
     if log is not None:
-        made = logged(records, policies[0], budget_per_request[0], seed=seed, learn_on=before)
+        decisions = logged(records, policies[0], budget_per_request[0], seed=seed, learn_on=before)
         with whole_file(log) as file:
-            write_csv(file, made, zip(*made.values(), strict=True))
+            write_csv(file, decisions, zip(*decisions.values(), strict=True))
     total = len(policies) * len(budget_per_request) * orders
-    found: list[ReplayResult] = []
+    results: list[ReplayResult] = []
     with share_bar("replaying") as advance:
-        for each in policies:
+        for entry in policies:
             for rate in budget_per_request:
-                done = len(found) * orders
-                found.append(
+                games = len(results) * orders
+                results.append(
                     replay(
-                        records, each, rate, orders, seed, learn_on=before,
-                        progress=lambda n, done=done: advance(done + n, total),  # type: ignore[misc]
+                        records, entry, rate, orders, seed, learn_on=before,
+                        progress=lambda n, games=games: advance(games + n, total),  # type: ignore[misc]
                     )
                 )  # fmt: skip
     if as_json:
-        print_json(_record(records, found, orders, seed))
+        print_json(_record(records, results, orders, seed))
     else:
-        _show(str(table), records, found, policies, orders)
+        _show(str(table), records, results, policies, orders)
 
 
 def _features(
@@ -94,14 +94,14 @@ def _features(
 
 
 def _bounds(
-    bound: Callable[[ReplayTable, float], float], table: ReplayTable, found: list[ReplayResult]
+    bound: Callable[[ReplayTable, float], float], table: ReplayTable, results: list[ReplayResult]
 ) -> dict[float, float]:
     """A bound at each budget: policies share them."""
-    return {rate: bound(table, rate) for rate in {each.budget_per_request for each in found}}
+    return {rate: bound(table, rate) for rate in {result.budget_per_request for result in results}}
 
 
-def _record(table: ReplayTable, found: list[ReplayResult], orders: int, seed: int) -> dict[str, Any]:
-    mixes, hindsight = (_bounds(bound, table, found) for bound in (fluid_reward_of, hindsight_reward_of))
+def _record(table: ReplayTable, results: list[ReplayResult], orders: int, seed: int) -> dict[str, Any]:
+    mixes, hindsight = (_bounds(bound, table, results) for bound in (fluid_reward_of, hindsight_reward_of))
     return {
         "requests": len(table),
         "arms": table.arms,
@@ -111,26 +111,26 @@ def _record(table: ReplayTable, found: list[ReplayResult], orders: int, seed: in
         "seed": seed,
         "results": [
             {
-                "policy": each.policy,
-                "budget_per_request": each.budget_per_request,
-                "reward": spread(each.reward),
-                "used": {"mean": float(each.used.mean()), "max": float(each.used.max())},
-                "unanswered": float(each.unanswered.mean()),
-                "best_mix_reward": mixes[each.budget_per_request],
-                "hindsight_reward": hindsight[each.budget_per_request],
+                "policy": result.policy,
+                "budget_per_request": result.budget_per_request,
+                "reward": spread(result.reward),
+                "used": {"mean": float(result.used.mean()), "max": float(result.used.max())},
+                "unanswered": float(result.unanswered.mean()),
+                "best_mix_reward": mixes[result.budget_per_request],
+                "hindsight_reward": hindsight[result.budget_per_request],
             }
-            for each in found
+            for result in results
         ],
     }
 
 
-def _show(title: str, table: ReplayTable, found: list[ReplayResult], policies: list[Policy], orders: int) -> None:
+def _show(title: str, table: ReplayTable, results: list[ReplayResult], policies: list[Policy], orders: int) -> None:
     segments = f", {len(table.segments)} segments" if table.segments else ""
     features = f", {count(len(table.feature_names), 'feature')}" if table.feature_names else ""
-    unanswered = ["unanswered"] if any(each.unanswered.any() for each in found) else []
-    bounds = {"best mix": _bounds(fluid_reward_of, table, found)}
+    unanswered = ["unanswered"] if any(result.unanswered.any() for result in results) else []
+    bounds = {"best mix": _bounds(fluid_reward_of, table, results)}
     if features:
-        bounds["hindsight"] = _bounds(hindsight_reward_of, table, found)
+        bounds["hindsight"] = _bounds(hindsight_reward_of, table, results)
     lines = plain_table(
         "policy",
         numbers=("budget", "reward", *bounds, "used", "at most", *unanswered),
@@ -141,22 +141,23 @@ def _show(title: str, table: ReplayTable, found: list[ReplayResult], policies: l
         + ("hindsight: what the best arm for each request earns, all outcomes known.\n" if features else "")
         + "used: share of the budget spent, on average and at most.",
     )
-    ranked = sorted(found, key=lambda each: (each.budget_per_request, -float(each.reward.mean())))
+    ranked = sorted(results, key=lambda result: (result.budget_per_request, -float(result.reward.mean())))
     blind = {
-        "*": {each.spec for each in policies if segments and not each.looks_at_requests},
-        "†": {each.spec for each in policies if features and not each.uses_features},
+        "*": {entry.spec for entry in policies if segments and not entry.looks_at_requests},
+        "†": {entry.spec for entry in policies if features and not entry.uses_features},
     }
-    for each, following in zip(ranked, [*ranked[1:], None], strict=True):
-        error = spread(each.reward)["sem"]
+    for result, following in zip(ranked, [*ranked[1:], None], strict=True):
+        error = spread(result.reward)["sem"]
         lines.add_row(
-            label(each.policy) + "".join(mark for mark, specs in blind.items() if each.policy in specs),
-            f"{each.budget_per_request:g}",
-            f"{each.reward.mean():.4f}" + ("" if error is None else f" ± {half_width(error, len(each.reward)):.4f}"),
-            *(f"{bound[each.budget_per_request]:.4f}" for bound in bounds.values()),
-            f"{each.used.mean():.1%}",
-            f"{each.used.max():.1%}",
-            *([f"{each.unanswered.mean():,.1f}"] if unanswered else []),
-            end_section=following is not None and following.budget_per_request != each.budget_per_request,
+            label(result.policy) + "".join(mark for mark, specs in blind.items() if result.policy in specs),
+            f"{result.budget_per_request:g}",
+            f"{result.reward.mean():.4f}"
+            + ("" if error is None else f" ± {half_width(error, len(result.reward)):.4f}"),
+            *(f"{bound[result.budget_per_request]:.4f}" for bound in bounds.values()),
+            f"{result.used.mean():.1%}",
+            f"{result.used.max():.1%}",
+            *([f"{result.unanswered.mean():,.1f}"] if unanswered else []),
+            end_section=following is not None and following.budget_per_request != result.budget_per_request,
         )
     console = terminal()
     console.print(lines)

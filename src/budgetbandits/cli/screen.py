@@ -36,7 +36,8 @@ def print_json(document: Any, file: TextIO | None = None) -> None:
 
 
 def _finite(value: Any) -> Any:
-    """
+    """The value with None instead of infinite numbers and NaN.
+
     >>> _finite({"mean": 1.5, "interval": (-math.inf, math.nan)})
     {'mean': 1.5, 'interval': [None, None]}
     """
@@ -137,23 +138,23 @@ def run_bar(quiet: bool) -> Iterator[ProgressCallback]:
     with progress_bar(console, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=None, rate="")
 
-        def tell(doing: str, done: int, total: int) -> None:
+        def tell(doing: str, finished: int, total: int) -> None:
             if progress.tasks[0].total != total:  # the next study; runs before it say nothing about speed
-                progress.reset(task, total=total, completed=done)
+                progress.reset(task, total=total, completed=finished)
             speed = progress.tasks[0].speed
-            progress.update(task, description=doing, completed=done, rate=f"{speed:,.0f}/s" if speed else "")
+            progress.update(task, description=doing, completed=finished, rate=f"{speed:,.0f}/s" if speed else "")
 
         yield tell if console.is_terminal or quiet else _lines()
 
 
 def _lines() -> ProgressCallback:
-    said: dict[str, object] = {}
+    state: dict[str, object] = {}
 
-    def tell(doing: str, done: int, total: int) -> None:
-        tenth = (doing, total, 10 * done // total)
-        if said.get("last") != tenth:
-            said["last"] = tenth
-            print(f"{doing}: {done:,} of {total:,} runs", file=sys.stderr, flush=True)
+    def tell(doing: str, finished: int, total: int) -> None:
+        tenth = (doing, total, 10 * finished // total)
+        if state.get("last") != tenth:
+            state["last"] = tenth
+            print(f"{doing}: {finished:,} of {total:,} runs", file=sys.stderr, flush=True)
 
     return tell
 
@@ -164,7 +165,7 @@ def share_bar(title: str) -> Iterator[Callable[[int, int], None]]:
     console = terminal(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(escape(title), total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield lambda finished, total: bar.update(task, completed=finished, total=total)
 
 
 class StageTimes:

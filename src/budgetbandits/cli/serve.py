@@ -20,7 +20,8 @@ from budgetbandits.errors import BadParameter, MissingExtra, install
 
 
 def environment_variable(flag: str) -> str:
-    """
+    """The environment variable of an option of ``serve``.
+
     >>> environment_variable("--root-path")
     'BUDGETBANDITS_ROOT_PATH'
     """
@@ -41,7 +42,7 @@ def _use_file(context: typer.Context, file: Path | None) -> Path | None:
 def read_config(file: Path) -> dict[str, Any]:
     """The options in a file, by name, if each is an option of `serve_command` and of its type."""
     try:
-        said = tomllib.loads(file.read_text(encoding="utf-8"))
+        settings = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise BadParameter(f"cannot read {file}: {reason}; name a readable file with --config") from None
@@ -49,7 +50,7 @@ def read_config(file: Path) -> dict[str, Any]:
         raise BadParameter(f"{file} is no TOML: {error}; write lines such as port = 8000 or host = '0.0.0.0'") from None
     types = get_type_hints(serve_command)
     names = [name for name in types if name not in ("context", "config", "return")]
-    for name, value in said.items():
+    for name, value in settings.items():
         if name not in names:
             near = difflib.get_close_matches(name.lower().replace("-", "_"), names, 1, 0.0)[0]
             raise BadParameter(f"{file}: there is no option {name!r:.60}; did you mean {near}?")
@@ -61,7 +62,7 @@ def read_config(file: Path) -> dict[str, Any]:
             )
         if numbers:
             _check_bounds(file, name, float(value))
-    return said
+    return settings
 
 
 def _check_bounds(file: Path, name: str, value: float) -> None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:  # the service takes a quarter of a second to import, which ot
 
 
 DEFAULT_STORE = "budgetbandits.db"
+"""Store of a command without --store."""
+
 ACTOR = "command line"
 """The actor of events that these commands write."""
 RETRY_PAUSES = (0.5, 1.0, 2.0)
@@ -35,6 +37,7 @@ RETRY_PAUSES = (0.5, 1.0, 2.0)
 
 
 PASSWORD_FILE = "BUDGETBANDITS_STORE_PASSWORD_FILE"
+"""Environment variable that names the file with the password of PostgreSQL."""
 
 
 def use_password(file: Path) -> None:
@@ -173,7 +176,7 @@ def _marked(store: str) -> dict[str, Any]:
 
 
 def _off(marked: dict[str, Any], store: str) -> list[str]:
-    """What is off, and the commands that turn it on."""
+    """Lines about keys and webhooks that are off, with the commands that turn them on."""
     counts = {"key": marked["keys_off"], "webhook": marked["webhooks_off"]}
     commands = []
     for name in [name for name, count in counts.items() if count]:
@@ -184,8 +187,8 @@ def _off(marked: dict[str, Any], store: str) -> list[str]:
         ]  # fmt: skip
     if not commands:
         return []
-    said = " and ".join(f"{count:,} {name}{'' if count == 1 else 's'}" for name, count in counts.items())
-    return [f"all keys and webhooks are off ({said}): turn on those that were not dropped since the copy", *commands]
+    numbers = " and ".join(f"{count:,} {name}{'' if count == 1 else 's'}" for name, count in counts.items())
+    return [f"all keys and webhooks are off ({numbers}): turn on those that were not dropped since the copy", *commands]
 
 
 def public_address(store: str) -> str:
@@ -304,13 +307,14 @@ def turn_on_key_command(
     check_one_or_all(key, every)
     with opened_store(store) as database:
         keys = database.read(lambda tx: tx.keys())
-        off = [each.prefix for each in keys if each.off]
-        wanted = off if key is None else [prefix_meant((each.prefix for each in keys), key)]
+        off = [row.prefix for row in keys if row.off]
+        wanted = off if key is None else [prefix_meant((row.prefix for row in keys), key)]
         turned = turn_on_keys(database, wanted, actor=ACTOR)
     say_turned_on("key", [f"bb_{prefix}_…" for prefix in wanted], {"on": turned}, as_json)
 
 
 def check_one_or_all(one: str | None, every: bool) -> None:
+    """Refuse a command with neither a name nor --all, or with both."""
     if (one is None) != every:
         raise BadParameter("name one, as the command list shows it, or pass --all, and not both")
 

@@ -21,6 +21,7 @@ Name = Annotated[str, typer.Argument(help="The shared budget's name.")]
 shared_budget_app = typer.Typer(no_args_is_help=True, help="Create, show, change and check budgets over campaigns.")
 
 CHANGEABLE = ("budget", "period", "period_budget", "unspent", "time_zone")
+"""Facts of a shared budget that may change."""
 
 
 @shared_budget_app.command("create")
@@ -52,6 +53,7 @@ def change_command(
     store: Address = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
+    """Change a shared budget."""
     changes = changed_terms(term, CHANGEABLE)
     with opened_service(store) as service:
         once(lambda _: service.shared_budgets.change(name, changes, ACTOR))

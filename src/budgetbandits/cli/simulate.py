@@ -45,7 +45,7 @@ def simulate_command(
 ) -> None:
     """Simulate policies on a problem: regret, rounds, rewards and pulls at each budget."""
     arms = load(problem)
-    policies = [plugins.find_policy(each) for text in policy for each in plugins.sweep(text)]
+    policies = [plugins.find_policy(name) for text in policy for name in plugins.sweep(text)]
     check_specs(policies)
     outcomes = simulate_all(arms, policies, budget, runs, seed, jobs, engine, max_rounds, horizon, quiet=as_json)
     if as_json:
@@ -67,6 +67,7 @@ def simulate_all(
     *,
     quiet: bool = False,
 ) -> list[Outcome]:
+    """The games of all policies, with a bar of progress."""
     outcomes = []
     total = len(policies) * runs
     with run_bar(quiet) as tell:
@@ -74,8 +75,8 @@ def simulate_all(
             tell("compiling engines, once", 0, total)
         for i, policy in enumerate(policies):
 
-            def report(done: int, before: int = i * runs, name: str = policy.spec) -> None:
-                tell(name, before + done, total)
+            def report(finished: int, before: int = i * runs, name: str = policy.spec) -> None:
+                tell(name, before + finished, total)
 
             outcomes.append(
                 simulate(
@@ -95,6 +96,7 @@ def simulate_all(
 
 
 def record(problem: Environment, outcomes: list[Outcome]) -> dict[str, Any]:
+    """The outcomes as JSON."""
     about: dict[str, Any] = {"arms": problem.names}
     if isinstance(problem, RequestStream):
         about |= {"phases": problem.firsts, "segments": problem.segments}
@@ -148,8 +150,8 @@ def spread(values: np.ndarray[Any, Any]) -> dict[str, float | None]:
 def _headline(problem: Environment, outcome: Outcome) -> str:
     requests = f", {outcome.horizon:,.0f} requests" if outcome.horizon < math.inf else ""
     if isinstance(problem, RequestStream):
-        many = [f"{len(each)} {what}" for each, what in ((problem.firsts, "phases"), (problem.segments, "segments"))
-                if len(each) > 1]  # fmt: skip
+        many = [f"{len(parts)} {what}" for parts, what in ((problem.firsts, "phases"), (problem.segments, "segments"))
+                if len(parts) > 1]  # fmt: skip
         return f"{', '.join([f'{len(problem)} arms', *many])}{requests}"
     if isinstance(problem, LinearStream):
         return f"{len(problem)} arms, {count(len(problem.features), 'feature')}{requests}"
@@ -158,13 +160,14 @@ def _headline(problem: Environment, outcome: Outcome) -> str:
 
 
 def show(problem: Environment, outcomes: list[Outcome], title: str) -> None:
+    """Print the outcomes as a table."""
     paced = outcomes[0].horizon < math.inf
     against = "Regret is measured against the best mix of arms, all means known.\n" if paced else ""
-    found = "runs that pulled an arm of that mix most." if paced else "runs that pulled it most."
+    rest = "runs that pulled an arm of that mix most." if paced else "runs that pulled it most."
     pseudo = "the same regret from the pull counts."
     if isinstance(problem, LinearStream):
         against = "Regret is measured against the best player who knows the means for every request.\n"
-        found, pseudo = (
+        rest, pseudo = (
             "runs that pulled most the arm that this player does.",
             "the regret, where requests have features.",
         )
@@ -173,7 +176,7 @@ def show(problem: Environment, outcomes: list[Outcome], title: str) -> None:
         numbers=("budget", "regret", "std", "pseudo", "rounds", "best arm"),
         title=escape(f"{title}\n{_headline(problem, outcomes[0])}, {outcomes[0].runs} runs"),
         caption=f"{against}± is half of the 95 % interval of the mean, std the deviation from run to run.\n"
-        f"pseudo: {pseudo} best arm: {found}",
+        f"pseudo: {pseudo} best arm: {rest}",
     )
     records = [record for outcome in outcomes for record in summaries(outcome)]
     records.sort(key=lambda r: (r["budget"], r["pseudo_regret"]["mean"]))
@@ -189,7 +192,7 @@ def show(problem: Environment, outcomes: list[Outcome], title: str) -> None:
             end_section=following is not None and following["budget"] != record["budget"],
         )
     terminal().print(table)
-    show_slower(slower_lines((each.policy, each.engine, each.engine_reason) for each in outcomes))
+    show_slower(slower_lines((outcome.policy, outcome.engine, outcome.engine_reason) for outcome in outcomes))
 
 
 def _estimate(record: dict[str, float | None], runs: int) -> str:

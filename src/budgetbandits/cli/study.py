@@ -72,21 +72,21 @@ def paper_command(
         raise BadParameter(f"{out} holds a study of its own; choose another --out")
     with bar(quiet=as_json) as tell:
 
-        def note(doing: str, done: int, total: int) -> None:
+        def note(doing: str, finished: int, total: int) -> None:
             times.enter(f"{doing} {total:,} runs" if doing == "playing" else doing.split(" (")[0])
-            tell(doing, done, total)
+            tell(doing, finished, total)
 
-        found = findings.reproduce(out, runs, quick, Workers(jobs, cluster), note, command_line())
+        results = findings.reproduce(out, runs, quick, Workers(jobs, cluster), note, command_line())
     times.enter("judging")
     with joblib.parallel_config(n_jobs=jobs), replacing_workers():
-        claims = found.claims
+        claims = results.claims
     if not as_json:
         _show_claims(claims)
     times.enter("report")
     from budgetbandits.report.page import write_report
 
     with joblib.parallel_config(n_jobs=jobs), replacing_workers():
-        page = write_report(out, found)
+        page = write_report(out, results)
     if as_json:
         print_json({"claims": [_record(claim) for claim in claims], "report": str(page), "seconds": times.seconds()})
     else:
@@ -122,7 +122,7 @@ def report_command(
 
     page = write_report(folder)
     folders = [folder / findings.CALIBRATED, folder / findings.ENSEMBLE] if findings.is_paper(folder) else [folder]
-    studies = [Study(each) for each in folders]
+    studies = [Study(folder) for folder in folders]
     lines = list(dict.fromkeys(line for study in studies for line in study.slower(study.asked())))
     if as_json:
         print_json({"report": str(page), "slower": lines})
@@ -199,12 +199,12 @@ def view_command(
     from budgetbandits.report.viewer.pages import Viewer, address_of
     from budgetbandits.report.viewer.server import LOOPBACK, Server
 
-    here = Folder(folder)
-    with Server(Viewer(here), host, port) as server, contextlib.suppress(KeyboardInterrupt):
+    shown = Folder(folder)
+    with Server(Viewer(shown), host, port) as server, contextlib.suppress(KeyboardInterrupt):
         with contextlib.suppress(AttributeError, OSError):
             os.nice(5)  # the study that is watched comes first
-        page = server.url + address_of(here)
-        print(f"Open {page}\nShows {here.root} until you press Ctrl-C; nothing is written there.", flush=True)
+        page = server.url + address_of(shown)
+        print(f"Open {page}\nShows {shown.root} until you press Ctrl-C; nothing is written there.", flush=True)
         if host not in LOOPBACK:
             print("There is no sign-in: everyone who reaches this address sees the studies.", flush=True)
         if not no_browser:
@@ -216,6 +216,7 @@ def view_command(
 
 
 def show_report(page: Path) -> None:
+    """Print where the report is, and open it if it can be shown."""
     terminal().print(f"The report is {page}", soft_wrap=True)
 
 

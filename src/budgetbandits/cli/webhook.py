@@ -38,14 +38,14 @@ def create_webhook_command(
     """Have changes of campaigns reported to an address; the secret that signs them is shown this one time."""
     if isinstance(store, ServerAddress):
         with store.client() as client:
-            made: Any = client.create_webhook(address, campaign)
+            webhook: Any = client.create_webhook(address, campaign)
     else:
         from budgetbandits.service.webhooks import make_webhook
 
         with opened_store(store) as database:
-            made = make_webhook(database, address, campaign)
-    document = {"id": made.id, "url": made.url, "campaign": campaign, "secret": made.secret}
-    say(document, f"webhook {made.id}\nsecret {made.secret}", as_json)
+            webhook = make_webhook(database, address, campaign)
+    document = {"id": webhook.id, "url": webhook.url, "campaign": campaign, "secret": webhook.secret}
+    say(document, f"webhook {webhook.id}\nsecret {webhook.secret}", as_json)
 
 
 @webhook_app.command("list")
