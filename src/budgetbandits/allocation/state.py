@@ -41,7 +41,7 @@ SEEN = "Pulls, means and their ratio are of the feedback so far."
 """Note below the table of arms on feedback."""
 
 BELIEVED = "The believed ratio is the policy's posterior, with its prior and the history it was given."
-"""The two sentences below the table: of what was seen, and of what the policy believes."""
+"""Note below the table of arms on the policy's beliefs."""
 
 
 class AllocationState:

@@ -51,7 +51,7 @@ class CommonOutcomes:
         return rewards, costs
 
     def reader(self) -> Callable[[int, int], tuple[Array, Array]]:
-        """For one game: called with an arm and a count, it gives the outcomes of that arm's next pulls."""
+        """A reader for one game: a function of an arm and a count that gives the outcomes of the arm's next pulls."""
         taken: Counter[int] = Counter()
 
         def following(arm: int, count: int) -> tuple[Array, Array]:

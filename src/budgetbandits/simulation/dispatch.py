@@ -29,6 +29,7 @@ from budgetbandits.simulation.parallel import Player
 
 PLAIN_SAMPLING, PLAIN_INDEX, PLAIN_PACED = "sampling plain loop", "index plain loop", "paced plain loop"
 HORIZON_REASON = "with a horizon, no engine plays many requests at once"
+"""Reason why no fast engine plays with a horizon."""
 
 EPSILON_FIRST_METHODS = (*DRIVER_METHODS, "add_history", "ratio", "affordable", "commit")
 """The methods that the engine of ε-first stands in for."""
@@ -104,6 +105,7 @@ def _paced(policy: Policy, arms: int, horizon: float) -> Engine:
 
 
 PACED_GAMES: dict[str, type[PacedGames]] = {"paced": PacedGames, "priced": PricedGames}
+"""Games of the paced engine, by kind of rule."""
 
 
 ENGINE_BY_KIND: dict[str, Callable[[Any, int, float], Engine]] = {
@@ -113,7 +115,7 @@ ENGINE_BY_KIND: dict[str, Callable[[Any, int, float], Engine]] = {
     "index": _index,
     **dict.fromkeys(PACED_GAMES, _paced),
 }
-"""By kind of rule (`Policy.rule_kind`): the engine for a policy, a number of arms and a horizon."""
+"""Functions that choose the engine for a policy, a number of arms and a horizon, by `Policy.rule_kind`."""
 
 
 # --- players ---------------------------------------------------------------------------------------------------------
@@ -130,8 +132,8 @@ PLAYERS: dict[str, Callable[[Any, Any, Budgets, bool, float], Player]] = {
     ),
     **dict.fromkeys(("index blocks", "index bounds", PLAIN_INDEX), IndexGames),
 }
-"""By the name of an engine: what plays a policy on a problem at some budgets, with outcomes that all policies share or
-not, for a horizon."""
+"""Players by the name of their engine, for a policy, a problem, budgets, outcomes that all policies share or not, and a
+horizon."""
 
 
 def player(

@@ -21,7 +21,7 @@ class EngineUnsupported(Exception):
 
 
 DRIVER_METHODS = ("needs", "anytime", "select_knowledge", "start", "observe", "choose", "can_continue")
-"""What every driver calls, and every engine of a single kind of policy stands in for."""
+"""Methods that every driver calls, and that an engine of a single kind of policy replaces."""
 
 
 def methods(kind: type, *names: str) -> dict[str, tuple[Any, ...]]:
@@ -48,7 +48,7 @@ def _as_written(policy: Policy, name: str) -> Any:
 
 
 _RESULTS: dict[object, Any] = {}
-"""By key: the result of `once`, or the refusal."""
+"""Result of `once`, or its refusal, by key."""
 
 
 def once(key: object, make: Callable[[], Any]) -> Any:

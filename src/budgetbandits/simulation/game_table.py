@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 COLUMNS = (
     "problem", "arms", "policy", "run", "budget", "regret", "pseudo_regret", "reward", "spend", "rounds", "identified",
 )  # fmt: skip
-"""Of the table, as in the table of a study."""
+"""Columns of the table, which are those of a study's table."""
 
 
 def simulate_many(
@@ -157,8 +157,8 @@ def _players(policies: Iterable[Policy | str] | Policy | str) -> list[Policy]:
     if not isinstance(policies, Policy | Iterable):
         raise BadParameter(f"policies is {policies!r:.40}; give a list of policies or names, such as ['bts', 'kube']")
     listed = [policies] if isinstance(policies, Policy | str) else list(policies)
-    texts = [each for policy in listed for each in (sweep(policy) if isinstance(policy, str) else [policy])]
-    players = [policy_of(each) for each in texts]
+    texts = [entry for policy in listed for entry in (sweep(policy) if isinstance(policy, str) else [policy])]
+    players = [policy_of(entry) for entry in texts]
     if not players:
         raise BadParameter("no policy; give at least one, such as 'bts'")
     check_specs(players)

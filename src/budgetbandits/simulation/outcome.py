@@ -51,6 +51,7 @@ class Engine:
 
     @property
     def compiled(self) -> bool:
+        """Whether the engine is compiled."""
         return self.name != "reference"
 
 
@@ -61,14 +62,14 @@ def slower_lines(played: Iterable[tuple[str, str, str]]) -> list[str]:
     >>> slower_lines([("bts", "reference", "asked for"), ("kube", "reference", "asked for"), ("ucb1", "thompson", "")])
     ['BTS, KUBE: the reference simulator played (asked for)']
     """
-    found: dict[tuple[str, str], dict[str, None]] = {}
+    policies_by_reason: dict[tuple[str, str], dict[str, None]] = {}
     for policy, engine, reason in played:
         if reason:
-            found.setdefault((engine, reason), {})[label(policy)] = None
+            policies_by_reason.setdefault((engine, reason), {})[label(policy)] = None
     return [
         f"{', '.join(policies)}: {'the reference simulator' if engine == 'reference' else f'the engine {engine!r}'} "
         f"played ({reason})"
-        for (engine, reason), policies in found.items()
+        for (engine, reason), policies in policies_by_reason.items()
     ]
 
 
@@ -103,7 +104,7 @@ class Outcome:
     horizon: float = math.inf
     """How many requests the budget was for; infinite if there was no horizon."""
     part_pulls: NDArray[np.int64] | None = None
-    """In a stream, the pulls by part, as (run, budget, part, arm)."""
+    """Pulls by part of a stream, as (run, budget, part, arm)."""
 
     @property
     def runs(self) -> int:
@@ -266,7 +267,10 @@ def _mean_and_half(values: Any) -> tuple[Any, Any]:
 
 
 METRICS = ("pseudo_regret", "regret", "reward", "spend", "rounds")
+"""Metrics of a game."""
+
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""Levels of the quantiles in a summary."""
 
 
 def need_polars(purpose: str) -> None:
@@ -276,6 +280,7 @@ def need_polars(purpose: str) -> None:
 
 
 def check_metric(metric: str) -> None:
+    """Refuse a metric that there is not."""
     if metric not in METRICS:
         raise BadParameter(f"unknown metric {metric!r}; choose one of {', '.join(METRICS)}")
 
@@ -357,3 +362,4 @@ def _draw_regret(
 
 
 FIGURES: dict[str, Callable[..., Any]] = {"pulls": _draw_pulls, "regret": _draw_regret}
+"""Figures of an outcome, by name."""

@@ -83,6 +83,7 @@ class Work:
             yield game
 
     def play_all(self, runs: Iterable[int]) -> list[list[Game]]:
+        """Play these runs and return a list, which can travel between processes."""
         return list(self.play(runs))  # what travels between processes is a list, not a generator
 
 
@@ -110,14 +111,14 @@ def in_parallel(
 ) -> Generator[Any, None, None]:
     """The results in order. Compiled games let go of the interpreter, so that threads do; plain ones need processes."""
     if jobs == 1:
-        yield from (function(*each) for each in arguments)
+        yield from (function(*values) for values in arguments)
         return
     try:
         import joblib  # in the lab extra: one worker needs nothing but NumPy
     except ImportError:
         raise MissingExtra(f"several workers need joblib; {install('lab')}, or use jobs=1") from None
     parallel = joblib.Parallel(n_jobs=jobs, return_as="generator", prefer="threads" if threads else "processes")
-    results: Any = parallel(joblib.delayed(function)(*each) for each in arguments)
+    results: Any = parallel(joblib.delayed(function)(*values) for values in arguments)
     try:
         for result in results:  # noqa: UP028 - "yield from" would close them before the warning is silenced
             yield result

@@ -154,10 +154,10 @@ def what_is_known(problem: Environment, policy: Policy, budget: float, horizon: 
         truth = Knowledge(budget, horizon, cost_floor=float(problem.cost_means[problem.available_arms].min()))
     else:
         truth = Knowledge(budget, horizon, float(problem.cost_means.min()), problem.cost_means)
-    known = Policy.select_knowledge(policy, truth)  # whatever the policy makes of it
+    knowledge = Policy.select_knowledge(policy, truth)  # whatever the policy makes of it
     if isinstance(problem, LinearStream) and policy.uses_features:
-        return replace(known, features=len(problem.features))
-    return known
+        return replace(knowledge, features=len(problem.features))
+    return knowledge
 
 
 Draw = Callable[[int], tuple[Array, Array]]
@@ -174,8 +174,8 @@ def draws(problem: Environment, world: np.random.Generator | CommonOutcomes) -> 
     if isinstance(problem, LinearStream):
         return [[]]  # one request at a time, by its features
     return [
-        [partial(known[name].sample, world) if name in known else _nothing for name in problem.names]
-        for known in ({arm.name: arm for arm in part.problem.arms} for part in problem.parts)
+        [partial(arms[name].sample, world) if name in arms else _nothing for name in problem.names]
+        for arms in ({arm.name: arm for arm in part.problem.arms} for part in problem.parts)
     ]
 
 
@@ -197,10 +197,12 @@ class FeatureRequests:
         return (Request(features=self._row),) if policy.uses_features else ()
 
     def pull(self, arm: int) -> tuple[float, float]:
+        """Draw the outcome of an arm for the present request."""
         return self._stream.outcome(arm, self._row, self._world)
 
 
 LARGEST_BATCH = 1024
+"""Most outcomes of an arm that are drawn at once."""
 
 
 def batch_size(before: int) -> int:
@@ -218,6 +220,7 @@ class Pulls:
         self._costs: Array = np.zeros(0)
 
     def pull(self) -> tuple[float, float]:
+        """The next outcome of the arm."""
         if self._next == len(self._rewards):
             self._rewards, self._costs = self._draw(batch_size(self._next))
             self._next = 0

@@ -127,13 +127,14 @@ def hindsight_reward_of(table: ReplayTable, budget_per_request: float) -> float:
 
 
 def _means(values: Array) -> Array:
-    """Of each arm; 1 for one that was not recorded."""
+    """The mean of each arm; 1 for an arm that was not recorded."""
     seen = ~np.isnan(values)
     totals = np.where(seen, values, 0.0).sum(axis=0)
     return np.asarray(np.where(seen.any(axis=0), totals / np.maximum(seen.sum(axis=0), 1), 1.0))
 
 
 LOG_COLUMNS = ("arm", "reward", "cost", "propensity", "segment", "arms", "features", "failed")
+"""Columns of a log of decisions."""
 
 
 @dataclass
@@ -155,7 +156,7 @@ class DecisionLog:
             "arm": names[arm], "reward": reward, "cost": cost,
             "propensity": chances.of(arm),
             "segment": segments[self.table.segment[number]] if segments else None,
-            "arms": json.dumps([names[each] for each in np.flatnonzero(among)]),
+            "arms": json.dumps([names[arm] for arm in np.flatnonzero(among)]),
             "features": json.dumps(dict(zip(features, self.table.features[number].tolist(), strict=True)))
             if features else None,
             "failed": 0,
@@ -208,8 +209,8 @@ def _one_order(
         money = budget_per_request * len(order)
         if learner is None:
             features = len(table.feature_names) if policy.uses_features else 0
-            known = Knowledge(budget=money / top, horizon=float(len(order)), features=features)
-            learner = Learner.new(policy, arms, known, scales=caps / top)
+            knowledge = Knowledge(budget=money / top, horizon=float(len(order)), features=features)
+            learner = Learner.new(policy, arms, knowledge, scales=caps / top)
             scale = caps if policy.own_scales else np.full(arms, top)
         else:
             learner.set_budget((spent + money) / top)

@@ -23,6 +23,8 @@ from budgetbandits.validation import integer, positive
 __all__ = ["ENGINES", "Outcome", "simulate"]
 
 ENGINES = ("auto", "fast", "reference")
+"""Values of the option ``engine``."""
+
 LISTED_REQUESTS_MAX = 100_000_000
 """The longest stream that is played: the part of each request is listed before the game."""
 
@@ -80,7 +82,7 @@ def simulate(
     chosen = choose_engine(problem, policy, engine, compiling, horizon=requests)
     began = time.perf_counter()
     work = Work(problem, policy, rising, seed, chosen, max_rounds, common, requests)
-    games = all_games(work, range(first_run, first_run + runs), jobs, progress or (lambda done: None))
+    games = all_games(work, range(first_run, first_run + runs), jobs, progress or (lambda finished: None))
     return outcome_of(work, asked, games, first_run, time.perf_counter() - began)
 
 
@@ -158,7 +160,7 @@ def choose_engine(
 
 
 def _check_priors(policy: Policy, arms: int) -> None:
-    """In a game no arm comes later, so a prior for one that is not there is a mistake."""
+    """Refuse priors of arms that a problem does not have: in a game no arm comes later."""
     most = max(map(len, policy.priors), default=1)
     if most > max(arms, 1):
         raise BadParameter(
@@ -182,6 +184,7 @@ def seed_of(seed: int | None) -> int:
 
 
 def check_numbers(runs: int, first_run: int, max_rounds: int | None, engine: str) -> None:
+    """Refuse numbers of runs and rounds out of range, and unknown engines."""
     integer("runs", runs, 1)
     integer("first_run", first_run)
     if max_rounds is not None:
@@ -191,6 +194,7 @@ def check_numbers(runs: int, first_run: int, max_rounds: int | None, engine: str
 
 
 def checked_budgets(budgets: Iterable[float]) -> list[float]:
+    """The budgets of a game, rising and without repetitions."""
     if isinstance(budgets, str) or not isinstance(budgets, Iterable):
         raise BadParameter(f"budgets is {budgets!r}; give a list, such as [1000]")
     try:

@@ -304,7 +304,7 @@ class _NumpyGame:
     # --- outcomes ------------------------------------------------------------------------------------------------
 
     def _next_outcomes(self, arm: int, count: int) -> tuple[Array, Array]:
-        """Of the arm's next pulls, in units; those that are cut off come again if they are all policies'."""
+        """The outcomes of the arm's next pulls, in units; unused ones come again if all policies share them."""
         if self._outcomes is None:
             return self._games.stretch(self._rng, arm, count)
         return self._outcomes.window(arm, int(self._pulls[arm]), count)

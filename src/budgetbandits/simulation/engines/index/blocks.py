@@ -76,22 +76,22 @@ def roam(game, count):
     enter(game, leader)
     top = float_pointer(game.cost_top_at)[leader]
     per_room = 1.0 / top if top > 0.0 else 1e300
-    by_bits = two_valued(game, leader)
+    drawn_as_bits = two_valued(game, leader)
     played = np.int64(0)
     while played < count and game.short <= game.shortfall and game.over <= game.excess:
         # pulls that cannot leave the region, whatever their outcomes, and pulls that cannot end a game
         safe = min(float(count - played), pulls_inside(game))
         room = float_pointer(game.budget_at)[game.checkpoint] - game.tolerance - game.spent
         fitting = (room - float_pointer(game.price_at)[leader]) * per_room - 1.0
-        if by_bits and safe < 64.0 and fitting >= 64.0:
+        if drawn_as_bits and safe < 64.0 and fitting >= 64.0:
             played += walk(game, leader, min(count - played, np.int64(64)))
             continue
         block = np.int64(max(min(safe, fitting), 0.0))
         if block >= 2:
-            done = pull_block(game, leader, block)
-            if done == 0:
+            pulled = pull_block(game, leader, block)
+            if pulled == 0:
                 return leader
-            played += done
+            played += pulled
         else:
             if not can_pay(game, leader):
                 return GOING_ON
@@ -143,9 +143,9 @@ def some_pulls(game, law, count):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def walk(game, leader, count):
-    """Up to 64 pulls of an arm with two-valued laws, drawn as bits and cut where the region is left; how many.
+    """Play up to 64 pulls of an arm with two-valued laws, drawn as bits and cut where the region is left; their number.
 
-    What is cut off is independent of everything before it and has not been used: to forget it changes nothing.
+    The bits that are cut off are independent of all others and were not used: to forget them changes nothing.
     """
     reward_base, reward_more, reward_bits = some_pulls(game, reward_law(game, leader), count)
     cost_base, cost_more, cost_bits = some_pulls(game, cost_law(game, leader), count)
@@ -154,11 +154,11 @@ def walk(game, leader, count):
     # what the loop looks at in every step, in registers
     short, over, shortfall, excess = game.short, game.over, game.shortfall, game.excess
     per_shortfall, per_excess = game.per_shortfall, game.per_excess
-    done = np.int64(0)
-    while done < count and short <= shortfall and over <= excess:
+    pulled = np.int64(0)
+    while pulled < count and short <= shortfall and over <= excess:
         safe = min((shortfall - short) * per_shortfall, (excess - over) * per_excess)
-        step = np.int64(min(max(safe, 1.0), float(count - done)))
-        shift = np.uint64(done)
+        step = np.int64(min(max(safe, 1.0), float(count - pulled)))
+        shift = np.uint64(pulled)
         if step == 1:
             short += reward_drift - reward_more * float((reward_bits >> shift) & ONE)
             over += cost_drift + cost_more * float((cost_bits >> shift) & ONE)
@@ -166,16 +166,16 @@ def walk(game, leader, count):
             mask = low_bits(step) << shift
             short += reward_drift * float(step) - reward_more * float(ones(reward_bits & mask))
             over += cost_drift * float(step) + cost_more * float(ones(cost_bits & mask))
-        done += step
+        pulled += step
     game.short, game.over = short, over
-    taken = low_bits(done)
+    taken = low_bits(pulled)
     hits = float(ones(reward_bits & taken))
-    reward = reward_base * float(done) + reward_more * hits
-    cost = cost_base * float(done) + cost_more * float(ones(cost_bits & taken))
+    reward = reward_base * float(pulled) + reward_more * hits
+    cost = cost_base * float(pulled) + cost_more * float(ones(cost_bits & taken))
     top = reward_base + reward_more
-    add(game, leader, reward, reward_base * reward_base * (float(done) - hits) + top * top * hits, cost)
+    add(game, leader, reward, reward_base * reward_base * (float(pulled) - hits) + top * top * hits, cost)
     game.reward += reward
     game.spent += cost
-    whole_pointer(game.pulls_at)[leader] += done
-    game.rounds += done
-    return done
+    whole_pointer(game.pulls_at)[leader] += pulled
+    game.rounds += pulled
+    return pulled

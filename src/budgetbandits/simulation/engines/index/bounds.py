@@ -193,7 +193,7 @@ def renew_all(game, index, level):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def empty_pool(game, index, level, pooled):
-    """Of the first ``pooled`` arms of the pool, put those whose index may become finite among the groups."""
+    """Move arms whose index may become finite from the first ``pooled`` ones of the pool to the groups."""
     pool, stack = whole_pointer(game.pool_at), whole_pointer(game.stack_at)
     kept = 0
     for spot in range(pooled):

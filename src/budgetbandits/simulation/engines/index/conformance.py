@@ -36,12 +36,16 @@ ABSOLUTE_ERROR = 1e-12
 """The same for an index of about 0."""
 
 ROUNDING_SHIFT = 64.0 * float(np.finfo(float).eps)
+"""Relative distance by which numbers are moved to see the effect of rounding."""
+
 TRIALS = 16
+"""Number of such moves."""
+
 ROUNDINGS = 4.0
-"""How far numbers are moved to see what rounding does, how often, and how many such roundings a formula may have."""
+"""Most roundings in a formula, each as large as such a move."""
 
 PULLS = (1, 8, 1_000, 1_000_000)
-"""About how often the arms have been pulled in the states at which a policy is tried out."""
+"""Numbers of pulls, about, in the states in which a policy is checked."""
 
 
 def made_up_states(policy: IndexPolicy, arms: int, known: Knowledge) -> list[Tally]:
@@ -100,23 +104,23 @@ def extras_at(
     policy: IndexPolicy, rule: IndexRule, states: Sequence[Tally], corners: Sequence[Tally]
 ) -> tuple[Any, ...]:
     """The extras at the first state; `EngineUnsupported` if the engines would take them, or the index, for something else."""
-    found = []
+    extras_of_states = []
     for state in (*states, *corners):
         try:
             extras = policy.extras(state)
         except Exception as error:
             raise EngineUnsupported(f"its extras fail at a made-up state: {error!r}") from error
         check_arity(policy, extras)
-        found.append(completed(rule.index, extras))
-    for place in range(len(found[0])):
+        extras_of_states.append(completed(rule.index, extras))
+    for place in range(len(extras_of_states[0])):
         if place == 0 and rule.kind not in (CONSTANT, OWN):
-            for state, extras in zip((*states, *corners), found, strict=True):
+            for state, extras in zip((*states, *corners), extras_of_states, strict=True):
                 _check_first(policy, rule, state, extras)
         elif rule.kind not in (MOMENTS, MONEY) or place > (6 if policy.lead > 0.0 else 2):
-            _check_constant([extras[place] for extras in found], place, own=place == 0 and rule.kind == OWN)
-    for state, extras in zip(states, found[: len(states)], strict=True):
+            _check_constant([extras[place] for extras in extras_of_states], place, own=place == 0 and rule.kind == OWN)
+    for state, extras in zip(states, extras_of_states[: len(states)], strict=True):
         _check_index(policy, rule, state, extras)
-    return found[0]
+    return extras_of_states[0]
 
 
 def _check_constant(values: Sequence[Any], place: int, own: bool) -> None:
@@ -244,9 +248,9 @@ def try_out(policy: IndexPolicy) -> tuple[Any, ...]:
     """The policy's extras; `EngineUnsupported` if they or its index are not what the engines take them for."""
     extras: tuple[Any, ...] = ()
     for arms, budget in STAGES:
-        known = what_is_known(_stage(arms), policy, budget)
-        states = made_up_states(policy, arms, known)
-        extras = extras_at(policy, rule_of(policy), states, corner_states(policy, arms, known))
+        knowledge = what_is_known(_stage(arms), policy, budget)
+        states = made_up_states(policy, arms, knowledge)
+        extras = extras_at(policy, rule_of(policy), states, corner_states(policy, arms, knowledge))
     return extras
 
 
@@ -261,18 +265,18 @@ def spot_check(
 ) -> None:
     """Raise BadParameter where a declared monotonicity fails at random points; it can refute, never prove."""
     f = compiled(rule.index)
-    known = rule.monotone
+    monotone = rule.monotone
     rng = np.random.default_rng(seed)
     moves = (
-        (known.rises_with_reward, 0, 1.0, "rise with mean_reward"),
-        (known.falls_with_cost, 1, -1.0, "fall with mean_cost"),
-        (known.falls_with_pulls, 2, -1.0, "fall with pulls"),
-        (known.rises_with_rounds, 3, 1.0, "rise with rounds"),
-        (known.ignores_cost, 1, 0.0, "ignore mean_cost"),
-        (known.ignores_rounds, 3, 0.0, "ignore rounds"),
-        (known.rises_with_first, 4, 1.0, "rise with its first extra"),
-        (known.falls_with_first, 4, -1.0, "fall with its first extra"),
-        (known.rises_with_money, 6, 1.0, "rise with the money left"),
+        (monotone.rises_with_reward, 0, 1.0, "rise with mean_reward"),
+        (monotone.falls_with_cost, 1, -1.0, "fall with mean_cost"),
+        (monotone.falls_with_pulls, 2, -1.0, "fall with pulls"),
+        (monotone.rises_with_rounds, 3, 1.0, "rise with rounds"),
+        (monotone.ignores_cost, 1, 0.0, "ignore mean_cost"),
+        (monotone.ignores_rounds, 3, 0.0, "ignore rounds"),
+        (monotone.rises_with_first, 4, 1.0, "rise with its first extra"),
+        (monotone.falls_with_first, 4, -1.0, "fall with its first extra"),
+        (monotone.rises_with_money, 6, 1.0, "rise with the money left"),
     )
     for _ in range(points):
         pulls = np.floor(np.exp(rng.uniform(0.0, 18.0)))
@@ -292,7 +296,7 @@ def spot_check(
             else:
                 other[which] = np.floor(point[which] * np.exp(rng.exponential()) + 1.0)
             low, high = f(*point), f(*other)
-            slack = known.error * (1.0 + abs(low)) if np.isfinite(low) else 0.0
+            slack = monotone.error * (1.0 + abs(low)) if np.isfinite(low) else 0.0
             fine = low == high or (direction > 0 and high >= low - slack) or (direction < 0 and high <= low + slack)
             if not fine:
                 places = [", ".join(f"{number:g}" for number in place) for place in (point, other)]

@@ -38,7 +38,7 @@ def gather(game, index):
     game.frees = game.arms
     game.groups = 0
     level = -np.inf
-    found = 0
+    count = 0
     for arm in range(game.arms):
         if offered(game, arm):
             group, new = join(game, arm)
@@ -50,9 +50,9 @@ def gather(game, index):
                         return NOT_A_NUMBER
                     value[group] = np.inf  # nobody asks for it: it is dissolved when it is looked at
                 level = max(level, value[group])
-                candidate[found] = group
-                found += 1
-    for spot in range(found):
+                candidate[count] = group
+                count += 1
+    for spot in range(count):
         group = candidate[spot]
         renew(game, index, group, value[group], level, max(np.int64(16), game.rounds >> 3))
     return GOING_ON
@@ -61,14 +61,14 @@ def gather(game, index):
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def elect(game, index, lead):
     """Make the arm with the highest index the leader, ties broken uniformly; ``lead`` is the present leader's index."""
-    best, found = look_around(game, index, lead)
-    if found < 0:
+    best, count = look_around(game, index, lead)
+    if count < 0:
         return NOT_A_NUMBER
     leader = game.leader
     if best == -np.inf and leader < 0:
         # what is left cannot be paid for, and will not be: the budget only shrinks
         return stop(game)
-    kept = sort_out(game, index, found, best)
+    kept = sort_out(game, index, count, best)
     game.leader, emptied = draw_winner(game, kept, best, leader >= 0 and lead == best)
     tighten(game, index, kept, best, emptied)
     if leader >= 0 and game.leader != leader:
@@ -90,7 +90,7 @@ def look_around(game, index, lead):
     # where neither rounds nor money matter a bound is the index itself, until the arm is pulled
     exact = not game.rounds_matter and game.kind < MONEY
     best = np.inf if game.pool_size > 0 else lead
-    found = 0
+    count = 0
     stack[0] = 0
     depth = min(game.groups, 1)
     while depth > 0:
@@ -108,21 +108,21 @@ def look_around(game, index, lead):
                 game.leader = arm
                 return best, -1
             best = max(best, value[group])
-        candidate[found] = group
-        found += 1
+        candidate[count] = group
+        count += 1
         for below in range(2 * spot + 1, min(2 * spot + 3, game.groups)):
             stack[depth] = below
             depth += 1
-    game.waste += max(found - 1, 0)
-    return best, found
+    game.waste += max(count - 1, 0)
+    return best, count
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def sort_out(game, index, found, best):
+def sort_out(game, index, count, best):
     """Dissolve the candidates that cannot be paid, pour those that stay infinite into the pool; how many are left."""
     candidate, value = whole_pointer(game.candidate_at), float_pointer(game.value_at)
     kept = 0
-    for spot in range(found):
+    for spot in range(count):
         group = candidate[spot]
         if value[group] == -np.inf:
             dissolve(game, group)

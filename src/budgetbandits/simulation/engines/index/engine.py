@@ -52,9 +52,10 @@ FIRST_SAMPLED = 1024
 """Arms for which outcomes are drawn before a game; it may end before more are pulled."""
 
 PLAIN_LOOP_ARMS_MAX = 32
-"""Up to this many arms the plain loop is faster for a rule that looks at the smallest mean cost."""
+"""Most arms with which the plain loop is faster for a rule that looks at the smallest mean cost."""
 
 DECLARED = "; if that is so, give the class monotone = RISING_INDEX"
+"""Remedy for a rule that does not declare how its index moves."""
 
 Sampler = Callable[[int, int], tuple[Array, Array]]
 """Gives the rewards and costs of a number of an arm's next pulls."""
@@ -65,10 +66,10 @@ Start = tuple[NDArray[np.int64], float | Array, float | Array, Array]
 
 def how_played(rule: IndexRule, arms: int) -> Engine:
     """Which of the engines plays a rule on this number of arms, and why not a faster one."""
-    known = rule.monotone
+    declared = rule.monotone
     if rule.drawn:
         return Engine("index plain loop", "it draws the arm at random, so every index counts in every round")
-    if not known.lazy:
+    if not declared.lazy:
         return Engine("index plain loop", "monotone does not say that its index never falls with the rounds" + DECLARED)
     if rule.kind >= FLOOR_SEEN:
         common = "best ratio" if rule.kind == BEST_RATIO else "smallest cost"
@@ -76,19 +77,19 @@ def how_played(rule: IndexRule, arms: int) -> Engine:
         # best ratio is the leader's for the most part, and hardly moves
         if rule.kind == FLOOR_SEEN and arms <= PLAIN_LOOP_ARMS_MAX:
             return Engine("index plain loop")
-        if not known.falls_with_first:
+        if not declared.falls_with_first:
             return Engine("index plain loop", f"monotone does not say that its index falls with the {common}")
         return Engine("index bounds", f"its index depends on the {common}, which moves with every pull")
     if rule.kind == MOMENTS:
         return Engine("index bounds", "its index depends on variances, which blocks of pulls do not tell")
-    if rule.kind == MONEY and not known.rises_with_money:
+    if rule.kind == MONEY and not declared.rises_with_money:
         return Engine("index plain loop", "monotone does not say that its index rises with the money left")
     if rule.kind == MONEY:
         return Engine("index bounds", "its index depends on variances, which blocks of pulls do not tell, and on money")
-    if not known.blocks:
+    if not declared.blocks:
         return Engine("index bounds", "monotone does not say that its index never falls with the mean reward, nor rises "
                       "with the mean cost and the pulls" + DECLARED)  # fmt: skip
-    if rule.kind == VARIANCE and not known.rises_with_first:
+    if rule.kind == VARIANCE and not declared.rises_with_first:
         return Engine("index bounds", "monotone does not say that its index rises with the variance")
     return Engine("index blocks")
 
@@ -109,8 +110,10 @@ def tape_length(arms: int, buffered: bool) -> int:
     >>> tape_length(100, buffered=False), tape_length(100_000, buffered=False), tape_length(1_000_000, buffered=True)
     (8192, 8, 4)
     """
-    each = min(1024, max(4, LARGEST_BUFFER // arms)) if buffered else min(LONGEST_TAPE, max(1, LARGEST_TAPES // arms))
-    return 1 << (each.bit_length() - 1)
+    runs_at_once = (
+        min(1024, max(4, LARGEST_BUFFER // arms)) if buffered else min(LONGEST_TAPE, max(1, LARGEST_TAPES // arms))
+    )
+    return 1 << (runs_at_once.bit_length() - 1)
 
 
 def _unasked(arm: int, count: int) -> tuple[Array, Array]:
@@ -193,7 +196,7 @@ class IndexGames:
     def _start_at(self, budget: float) -> Start:
         if budget in self._starts:
             return self._starts[budget]
-        policy, kind, known = self._policy, self._rule.kind, self._rule.monotone
+        policy, kind, declared = self._policy, self._rule.kind, self._rule.monotone
         tables, record = self._tables, self._record
         state = one_pull_each(policy, len(self._problem), what_is_known(self._problem, policy, budget))
         extras = policy.extras(state)
@@ -205,11 +208,11 @@ class IndexGames:
         finite = not tables.buffered and record.arrays["buffer"].shape[1] >= LEAST_TAPE
         record.restart(self._first)
         record.set(
-            kind=kind, forced=policy.first_pulls, rounds_matter=not known.ignores_rounds, cost_matters=not known.ignores_cost,
-            blocks=self._engine.name == "index blocks", sweeps=finite and known.lazy and kind < MOMENTS,
+            kind=kind, forced=policy.first_pulls, rounds_matter=not declared.ignores_rounds, cost_matters=not declared.ignores_cost,
+            blocks=self._engine.name == "index blocks", sweeps=finite and declared.lazy and kind < MOMENTS,
             softmax=policy.softmax, exploration=policy.exploration(len(self._problem)),
             lead=policy.lead,
-            reward_unit=1.0 / tables.reward_scale, cost_unit=1.0 / tables.cost_scale, slack=known.error,
+            reward_unit=1.0 / tables.reward_scale, cost_unit=1.0 / tables.cost_scale, slack=declared.error,
         )  # fmt: skip
         for place, (name, extra) in enumerate(zip(EXTRAS, extras, strict=False)):
             if kind == CONSTANT or place > (2 if kind in (MOMENTS, MONEY) else 0):

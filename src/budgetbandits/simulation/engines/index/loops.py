@@ -65,10 +65,10 @@ def best_of_all(game, index, stream):
     values = float_pointer(game.value_at)
     # between steps of money an index changes with the arm's own pulls alone
     kept = not game.rounds_matter and game.kind < FLOOR_SEEN
-    known = kept and game.leader >= 0
+    leader_known = kept and game.leader >= 0
     if money_moved(game) | prior_moved(game):
-        known = False
-    if known:
+        leader_known = False
+    if leader_known:
         values[game.leader] = evaluate(game, index, game.leader, game.rounds, game.floor)
     chosen = -1
     best = -np.inf
@@ -76,7 +76,7 @@ def best_of_all(game, index, stream):
     for arm in range(game.arms):
         if not offered(game, arm) or not price[arm] <= money:
             continue
-        if not known and (kept or not exploring):
+        if not leader_known and (kept or not exploring):
             values[arm] = evaluate(game, index, arm, game.rounds, game.floor)
         value = 0.0 if exploring else values[arm]
         if value != value:
@@ -190,6 +190,7 @@ def laborious(game):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def count_from_here(game):
+    """Start to count evaluations anew."""
     game.evaluated_before = game.evaluations
     game.counted_from = game.rounds
 

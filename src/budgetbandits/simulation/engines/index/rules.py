@@ -128,6 +128,7 @@ KINDS = {
     "smallest cost": FLOOR_SEEN,
     "best ratio": BEST_RATIO,
 }
+"""Numbers of the kinds of extras, by name."""
 
 INDEX_METHODS = methods(IndexPolicy, "select_knowledge", "scores", "chances") | {
     "start": (IndexPolicy.start, MomentsPolicy.start, PriorPolicy.start, PrimalDualBwK.start),

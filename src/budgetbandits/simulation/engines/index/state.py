@@ -164,6 +164,7 @@ class IndexRecord(PlainRecord, LawFields):
 
 
 EXTRAS = ("first", "second", "third")
+"""Fields of the record for the first extras."""
 
 OPENING = 2
 """The stage of a game with first pulls, before CHOOSING and PULLING."""
@@ -178,6 +179,7 @@ or the smallest cost of a unit of reward."""
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def pulls_of(game, arm):
+    """The number of pulls of an arm."""
     return whole_pointer(game.pulls_at)[arm]
 
 
@@ -236,12 +238,12 @@ def fitted_prior(game, sums_at, squares_at, unit):
     """The prior of the means whose sums and squares stand at these addresses."""
     pulls, sums, squares = whole_pointer(game.pulls_at), float_pointer(sums_at), float_pointer(squares_at)
     seen = np.empty((3, MOST_ARMS))
-    found = 0
+    count = 0
     for arm in range(game.arms):
-        if pulls[arm] > 0 and found < MOST_ARMS:
-            seen[0, found], seen[1, found], seen[2, found] = sums[arm] * unit, squares[arm] * unit * unit, pulls[arm]
-            found += 1
-    return fitted_beta(seen[0, :found], seen[1, :found], seen[2, :found], game.lead)
+        if pulls[arm] > 0 and count < MOST_ARMS:
+            seen[0, count], seen[1, count], seen[2, count] = sums[arm] * unit, squares[arm] * unit * unit, pulls[arm]
+            count += 1
+    return fitted_beta(seen[0, :count], seen[1, :count], seen[2, :count], game.lead)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -177,7 +177,7 @@ LARGEST_SWEEP = 1 << 13
 """Pulls that a sweep aims at, or four of each arm, if there is room for twice as many."""
 
 LEAST_ROOM = 32
-"""With room for fewer pulls before a budget may end, or for fewer than half as many as arms, a sweep does not pay."""
+"""Fewest pulls before a budget may end with which a sweep pays; it also needs half as many as there are arms."""
 
 TRIES = 4
 """Levels tried before the lazy engine plays on."""
@@ -201,7 +201,7 @@ def remember(game):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def take_back(game):
-    """As if nothing had been pulled since; what was read stands on the tapes and will be read again."""
+    """Undo the pulls since the sweep began; outcomes that were read stay on the tapes and are read again."""
     game.rounds, game.reward, game.spent = game.rounds_before, game.reward_before, game.spent_before
     copy_rows(game, True)
 

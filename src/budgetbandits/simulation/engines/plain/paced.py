@@ -211,7 +211,7 @@ def learn_outcome(game, place, reward, cost, learn, rng):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def fade(game):
-    """What was learned so far counts less, of all arms: `planning.Fading`."""
+    """Let everything that was learned so far count less: `planning.Fading`."""
     for arm in range(game.arms):
         share = game.kept
         if arm != game.leader:

@@ -25,12 +25,14 @@ from budgetbandits.simulation.reference import what_is_known
 PACED_METHODS = methods(
     PacedThompson, *DRIVER_METHODS, "segments", "open_segment", "draw", "hoped", "laws", "all_laws", "shapes"
 )
+"""Methods of paced Thompson sampling that the engine replaces."""
+
 PRICED_METHODS = methods(
     PrimalDualBwK,
     *(*DRIVER_METHODS, "affordable", "exploration", "scores", "extras", "index", "width", "uses", "growth"),
     *("requests", "_raise_prices", "_common_budget", "softmax"),
 )
-"""What the two rules stand in for."""
+"""Methods of the primal-dual rule that the engine replaces."""
 
 
 class PacedGames(PlainGames):
@@ -68,11 +70,11 @@ class PacedGames(PlainGames):
         self._record.set(**self.first_fields(budget))
 
     def first_fields(self, budget: float) -> dict[str, float]:
-        """What the rule knows before the first request."""
-        policy, known = self._policy, what_is_known(self._problem, self._policy, budget, self._horizon)
+        """The fields of the record that follow from what the rule knows before the first request."""
+        policy, knowledge = self._policy, what_is_known(self._problem, self._policy, budget, self._horizon)
         squares = (1.0, 1.0) if policy.trials else SQUARES.ravel().tolist()
         fields = dict(zip(("reward_squares", "cost_squares"), squares, strict=True))
-        fields |= Fading.by_forgetting(policy.forget, known, len(self._problem))._asdict()
+        fields |= Fading.by_forgetting(policy.forget, knowledge, len(self._problem))._asdict()
         return fields | {name: getattr(policy, name) for name in ("trials", "pooling", "hope")}
 
     def play_on(self, game: NDArray[np.void], player: np.random.Generator) -> int:

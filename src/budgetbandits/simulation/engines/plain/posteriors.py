@@ -23,6 +23,7 @@ SUMS = statistics.PRICED
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def sums_of(game, segment, arm):
+    """The sums of an arm in a segment."""
     return carray(float_pointer(game.sums_at + 8 * SUMS * (game.arms * segment + arm)), (SUMS,))
 
 
@@ -60,7 +61,7 @@ def renew(game):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def renew_unpriced(game):
-    """Of arms without a cost: the first ones are like those of all arms. There are ever fewer."""
+    """Renew arms without a cost, whose first costs are like those of all arms; there are ever fewer of them."""
     total, squares = 0.0, 0.0
     for arm in range(game.arms):
         total += over_segments(game, arm, COST)
@@ -86,7 +87,7 @@ def renew_laws(game, arm, common):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def renew_alone(game, arm, row, squares, place, first, size):
-    """Of one kind of outcome, where there is one segment: it starts with the first two outcomes."""
+    """Renew one kind of outcome where there is one segment: it starts with the first two outcomes."""
     sums, law = sums_of(game, 0, arm), law_of(game, 0, arm)
     _, first, first_total = pooling.first_outcomes(first, size)
     law[place], law[place + 1] = statistics.beta_parameters(

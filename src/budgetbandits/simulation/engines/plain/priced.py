@@ -60,7 +60,7 @@ def best_index(game, index, rng):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def raise_prices(game):
-    """By what the chosen arm is sure to use of either resource; an arm never pulled uses nothing yet."""
+    """Raise both prices by what the chosen arm certainly uses; an arm never pulled uses nothing yet."""
     sums = sums_of(game, 0, game.leader)
     pulls = sums[COUNT]
     if pulls > 0.0:

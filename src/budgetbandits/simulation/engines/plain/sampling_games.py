@@ -53,12 +53,19 @@ from budgetbandits.simulation.reference import ReferencePlayer
 
 
 NUMBER = types.float64
+"""Type of a number in compiled functions."""
+
 STATISTICS = types.Array(NUMBER, 1, "C")
+"""Type of the statistics of an arm."""
+
 GENERATOR = typeof(np.random.default_rng(0))
+"""Type of a random generator."""
 
 SCORE = NUMBER(types.int64, GENERATOR, types.int64)
+"""Signature of a function that draws a score; statistics and further arguments are handed on by address."""
+
 LEARN = types.void(types.int64, NUMBER, NUMBER, GENERATOR, types.int64)
-"""Statistics and further arguments are handed on by address."""
+"""Signature of a function that learns an outcome, likewise."""
 
 
 @dataclass(frozen=True)
@@ -152,8 +159,13 @@ STAGE = Problem(
         Arm("any", distributions.Copula(distributions.Beta(2, 2), distributions.Beta(1, 3), -0.6)),
     )
 )
+"""Problem on which a policy is checked."""
+
 BUDGETS = (1.0, 20.0, 60.0)
+"""Budgets of that check."""
+
 RUNS = 3
+"""Runs of that check."""
 
 
 def check_policy(policy: SamplingPolicy) -> None:
@@ -174,7 +186,7 @@ def rehearse(policy: SamplingPolicy) -> None:
     games = [kind(STAGE, policy, BUDGETS) for kind in (ReferencePlayer, SamplingGames)]
     for run in range(RUNS):
         try:
-            slow, fast = (each.play(np.random.SeedSequence(run), 100_000) for each in games)
+            slow, fast = (game.play(np.random.SeedSequence(run), 100_000) for game in games)
         except Exception as error:  # whatever the policy's own code does
             raise EngineUnsupported(f"in a rehearsal: {error}") from error
         for budget, one, other in zip(BUDGETS, slow, fast, strict=True):

@@ -63,6 +63,7 @@ def rewards_of(game, segment):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def costs_of(game, segment):
+    """The costs of the planned arms in a segment."""
     return carray(float_pointer(game.costs_at + 8 * game.planned * segment), (game.planned,))
 
 
@@ -101,6 +102,7 @@ def select_arm(game, rng, rate):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def candidates_of(game):
+    """The candidates among the arms, for the segment of the request."""
     arms, segment = game.arms, game.segment
     sums = carray(float_pointer(game.sums_at + 8 * SUMS * arms * segment), (arms, SUMS))
     return Candidates(

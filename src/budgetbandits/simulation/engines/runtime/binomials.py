@@ -18,8 +18,13 @@ from budgetbandits.simulation.engines.runtime.draws import beta, next_word, unif
 from budgetbandits.simulation.engines.runtime.special import TABLE_SIZE, stirling_correction
 
 ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
+"""A word in which all bits are set."""
+
 ONE = np.uint64(1)
+"""The number 1 as a word."""
+
 TOP = np.uint64(63)
+"""Number of the highest bit of a word."""
 
 
 @intrinsic
@@ -59,6 +64,7 @@ def trials(stream, probability, count):
 
 
 LOG_FACTORIALS = np.array([math.lgamma(k + 1.0) for k in range(TABLE_SIZE)])
+"""Logarithms of the factorials of small numbers."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

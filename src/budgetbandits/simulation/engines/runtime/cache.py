@@ -21,7 +21,11 @@ from pathlib import Path
 from numba.core import event
 
 PACKAGE = Path(__file__).parents[3]
+"""Folder of the package."""
+
 ENGINES = ("runtime", "epsilon_first", "index", "plain", "thompson")
+"""Folders of the engines."""
+
 COMPILED_FOLDERS = (
     "numerics",
     "policies",
@@ -29,6 +33,7 @@ COMPILED_FOLDERS = (
     "simulation",
     *(f"simulation/engines/{engine}" for engine in ENGINES),
 )
+"""Folders with modules that are compiled."""
 
 
 @functools.cache
@@ -50,7 +55,10 @@ def clear_if_stale() -> None:
 
 
 PARTS = "budgetbandits.simulation.engines."
+"""Prefix of the names of the engines' modules."""
+
 ADAPTERS = tuple(f"{PARTS}{module}" for module in ("index.rules", "plain.sampling_games", "runtime.policy_functions"))
+"""Modules that turn a policy's functions into compiled ones."""
 
 
 @contextlib.contextmanager

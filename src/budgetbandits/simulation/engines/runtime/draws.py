@@ -45,7 +45,7 @@ def next_word(stream):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def uniform(stream):
-    """In the open interval (0,1): 52 bits and a half, because 53 bits and a half would round up to 1."""
+    """A uniform number in the open interval (0, 1), of 52 bits and a half: 53 bits and a half would round up to 1."""
     return (float(next_word(stream) >> np.uint64(12)) + 0.5) * 2.220446049250313e-16
 
 

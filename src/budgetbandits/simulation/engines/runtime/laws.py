@@ -42,6 +42,7 @@ class LawFields(Record):
 
 
 ZERO_ONE = np.array([0.0, 1.0])
+"""Values of a Bernoulli law."""
 
 
 class Tables:
@@ -66,10 +67,12 @@ class Tables:
 
     @property
     def buffered(self) -> bool:
+        """Whether some costs are continuous, so that outcomes are drawn ahead."""
         return bool((self.cost_atoms == 0).any())
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays of the record, by name."""
         return {name: getattr(self, name) for name in LawFields.described}
 
 
@@ -154,11 +157,12 @@ def padded(values: Array, chances: Array, atoms: NDArray[np.int64]) -> tuple[Arr
 
 
 COMPARED_VALUES_MAX = 8
-"""Up to this many values are all compared with the draw: cheaper than a jump that no processor can foresee."""
+"""Most values that are all compared with the draw, which is cheaper than a jump that no processor predicts."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def reward_law(game, arm):
+    """Addresses and numbers that describe the law of an arm's rewards."""
     first = 8 * whole_pointer(game.reward_first_at)[arm]
     return (
         float_pointer(game.reward_value_at + first),
@@ -169,6 +173,7 @@ def reward_law(game, arm):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def cost_law(game, arm):
+    """Addresses and numbers that describe the law of an arm's costs."""
     first = 8 * whole_pointer(game.cost_first_at)[arm]
     return (
         float_pointer(game.cost_value_at + first),

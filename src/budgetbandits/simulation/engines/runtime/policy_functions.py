@@ -29,6 +29,7 @@ from budgetbandits.simulation.engine_support import EngineUnsupported
 from budgetbandits.simulation.engines.runtime.records import float_pointer
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+"""Options of every compilation."""
 
 
 def compiled_function(function: FunctionType, name: str, signature: Any) -> Dispatcher:
@@ -48,10 +49,10 @@ def compiled_function(function: FunctionType, name: str, signature: Any) -> Disp
 def why_not(error: NumbaError) -> str:
     """Why Numba could not compile a function, in a line, with what to do about it if that is known."""
     # without the folders that modules lie in on this machine
-    said = re.sub(r" from '[^']*'", "", " ".join(str(error).split()))
-    if called := re.search(r"Untyped global name '(\w+)'.*Cannot determine Numba type of <class 'function'>", said):
+    message = re.sub(r" from '[^']*'", "", " ".join(str(error).split()))
+    if called := re.search(r"Untyped global name '(\w+)'.*Cannot determine Numba type of <class 'function'>", message):
         return f"it calls {called[1]}, a function of a library that is not compiled; write it with NumPy's functions"
-    return said[:200]
+    return message[:200]
 
 
 class Address(types.WrapperAddressProtocol):  # type: ignore[misc]
@@ -71,6 +72,7 @@ class Address(types.WrapperAddressProtocol):  # type: ignore[misc]
         return self._address
 
     def signature(self) -> Any:
+        """The signature of the function."""
         return self._signature
 
 
@@ -99,9 +101,9 @@ def content_of(function: FunctionType) -> object:
 
 def register_called(function: FunctionType) -> None:
     """Let Numba compile the functions of the user's own that this one calls."""
-    for each in _called(function):
-        if not _known_to_numba(each):
-            register_jitable(each)
+    for callee in _called(function):
+        if not _known_to_numba(callee):
+            register_jitable(callee)
 
 
 def _known_to_numba(function: FunctionType) -> bool:
@@ -116,7 +118,9 @@ def _known_to_numba(function: FunctionType) -> bool:
 
 def check_frozen(function: FunctionType, name: str) -> None:
     """`EngineUnsupported` if the function, or one that it calls, reads something that can change."""
-    changeable = [key for each in (function, *_called(function)) for key, value in _reads(each) if not _hashable(value)]
+    changeable = [
+        key for reader in (function, *_called(function)) for key, value in _reads(reader) if not _hashable(value)
+    ]
     if changeable:
         raise EngineUnsupported(
             f"its {name} reads {', '.join(changeable)}, which compiled code would take for constant"
@@ -137,15 +141,15 @@ def plain(function: Any) -> Any:
 
 def _called(function: FunctionType) -> list[FunctionType]:
     """The plain functions outside the libraries that this one calls, and those that they call."""
-    found: dict[FunctionType, None] = {}
+    functions: dict[FunctionType, None] = {}
     waiting = [function]
     while waiting:
         caller = waiting.pop()
         for value in _values(caller):
-            if isinstance(value, FunctionType) and _followed(value, caller) and value not in found:
-                found[value] = None
+            if isinstance(value, FunctionType) and _followed(value, caller) and value not in functions:
+                functions[value] = None
                 waiting.append(value)
-    return [each for each in found if each is not function]
+    return [callee for callee in functions if callee is not function]
 
 
 def _values(function: FunctionType) -> Iterator[Any]:

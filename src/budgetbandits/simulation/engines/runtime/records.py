@@ -90,11 +90,13 @@ class Record:
         return [name for kind in kinds for name, field in cls.described.items() if field.kind == kind]
 
     def set(self, **fields: float) -> None:
+        """Set numbers by the names of their fields."""
         for name, value in fields.items():
             field = self.described[name]
             (self.words if field.is_whole else self.reals)[field.place] = value
 
     def point_to(self, **arrays: NDArray[Any]) -> None:
+        """Let fields point to these arrays, which are kept alive."""
         for name, array in arrays.items():
             self.arrays[name] = array
             self.words[self.described[name].place] = array.__array_interface__["data"][0]
@@ -116,6 +118,7 @@ class Record:
         return self.words.copy()
 
     def restart(self, fields: NDArray[np.int64]) -> None:
+        """Set all fields to those that `fields` has returned."""
         self.words[:] = fields
 
 
@@ -258,13 +261,14 @@ def add_cost(game, cost):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def add_money(game, reward, cost):
-    """What a pull earned and what it cost."""
+    """Add the reward and the cost of a pull."""
     game.reward += reward
     add_cost(game, cost)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def largest_budget(game):
+    """The largest budget of a game."""
     return float_pointer(game.budget_at)[game.budgets - 1]
 
 

@@ -8,7 +8,10 @@ import numpy as np
 from numba import njit
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+"""The constant ln(2π)/2."""
+
 ONE_OVER_TWO_PI = 0.5 / math.pi
+"""The constant 1/(2π)."""
 
 
 def _small_corrections(size: int) -> np.ndarray:

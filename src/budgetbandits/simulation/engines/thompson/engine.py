@@ -217,6 +217,7 @@ class Run(ThompsonRecord):
         return {name: getattr(self, name) for name in COUNTERS}
 
     def play(self) -> None:
+        """Play until the game is finished, with outcomes whenever it asks for them."""
         while (status := play(self.game)) != FINISHED:
             self._refill(int(status))
 

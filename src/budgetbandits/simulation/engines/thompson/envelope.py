@@ -15,10 +15,19 @@ from budgetbandits.simulation.engines.runtime.draws import beta, exponential, ga
 from budgetbandits.simulation.engines.runtime.special import ONE_OVER_TWO_PI, kernel_body, root_change, scaled_log
 
 NO_TANGENT = 0
+"""Kind of an envelope without a tangent."""
+
 COST_TANGENT = 1
+"""Kind of an envelope with a tangent in the cost."""
+
 REWARD_TANGENT = 2
+"""Kind of an envelope with a tangent in the reward."""
+
 CLASSICAL_TANGENT = 3
+"""Kind of an envelope where all costs are 1."""
+
 BELOW_ONE = 1.0 - 2.0**-53
+"""Largest number below 1."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -26,9 +26,17 @@ SMALLEST_CENTRE = 100.0  # below this an arm is not sketched
 LONGEST_NORMAL = 6.0  # nor is a normal beyond this
 BALL = 14.0  # squared radius of the ball in which the three normals not drawn lie, but for a chance of OUTSIDE_CHANCE
 LARGEST_RADIUS = math.sqrt(LONGEST_NORMAL * LONGEST_NORMAL + BALL)
+"""Largest norm of the four normals: of the drawn one with the three in the ball."""
+
 OUTSIDE_CHANCE = math.erfc(math.sqrt(BALL / 2.0)) + math.sqrt(2.0 * BALL / math.pi) * math.exp(-BALL / 2.0)
+"""Probability that the three normals lie outside the ball."""
+
 INSIDE_SCALE = 1.0 / (1.0 - OUTSIDE_CHANCE)
+"""Inverse of the probability that they lie inside."""
+
 SIXTH = 1.0 / 6.0
+"""The constant 1/6."""
+
 ROUNDING = 1e-12  # of the arithmetic of a sketch, far above it
 
 
@@ -93,6 +101,7 @@ def keep_constants(constants, slot, counts):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def ratio_from(constants, row, y0, y1, y2, y3):
+    """A ratio of the means from four normal draws."""
     reward = constants[row] * (1.0 + y0) ** 3
     against = constants[row + 1] * (1.0 + y1) ** 3
     cost = constants[row + 2] * (1.0 + y2) ** 3
@@ -146,6 +155,7 @@ def draw_hot(stream, constants, slot, classical):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def can_sketch(constants, slot):
+    """Whether an arm has constants for a sketch."""
     return constants[COLUMNS * slot + STEEPNESS] > 0.0
 
 

@@ -37,6 +37,7 @@ from budgetbandits.simulation.engines.thompson.state import (
 
 
 NO_ALARM = (1 << 63) - 1
+"""Round of an alarm that never comes."""
 
 
 @njit(cache=True, nogil=True)
@@ -53,6 +54,7 @@ def first_ringing(tree, base):
 
 @njit(cache=True, nogil=True)
 def rebuild(tree, base):
+    """Compute all sums of a tree anew."""
     for node in range(base - 1, 0, -1):
         tree[node] = min(tree[2 * node], tree[2 * node + 1])
 
@@ -203,6 +205,7 @@ def keeps_ratio(game, slot, ratio):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def keep_hot_constants(game, slot):
+    """Store the constants of a hot arm."""
     keep_constants(float_pointer(game.constants_at), slot, counts_of(game, slot))
 
 
@@ -229,13 +232,13 @@ def search_below(game, best, winner):
     step = game.rung
     while True:
         gap = min(above + step, lowest)
-        found = best_between(game, above, gap)
-        if found >= 0 or gap == lowest:
+        candidate = best_between(game, above, gap)
+        if candidate >= 0 or gap == lowest:
             break
         above = gap
         step *= 2.0
     game.rung = min(game.rung * 1.3, 8.0) if above > 0.0 else max(game.rung * 0.984, 1e-6)
-    return found if found >= 0 else winner
+    return candidate if candidate >= 0 else winner
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -25,7 +25,11 @@ LARGEST_FOURTH = 0.01  # standardised fourth cumulant up to which the bound on t
 SMALLEST_DECAY = 300.0  # likewise, variance times the square of the smallest count
 
 ROOT_HALF = math.sqrt(0.5)
+"""The constant √½."""
+
 DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
+"""Density of the standard normal law at 0."""
+
 ROUNDING = 1e-11  # an upper bound on the rounding error of the chance, up to about 1e8 pulls
 
 STEP, STEPS = 0.25, 48  # of the sum that inverts the characteristic function
@@ -46,7 +50,7 @@ def smallest_count(game, slot):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def gamma_cumulants(shape):
-    """Of the logarithm of a gamma: its mean without log(shape), its second cumulant, third and fourth.
+    """The mean of the logarithm of a gamma without log(shape), and its second, third and fourth cumulants.
 
     These are the polygamma functions, by their series for shapes in the hundreds.
     """
@@ -163,7 +167,7 @@ def chance_in_full(game, first, second):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def largest_move(game, slot):
-    """By how much one pull may move an arm's log ratio; and 1/shape squared and cubed, for the smaller terms."""
+    """The largest move of an arm's log ratio by one pull; and 1/shape squared and cubed, for the smaller terms."""
     a, b, c, d = counts_of(game, slot)
     total = 1.0 / (a + b)
     rise, fall = 1.0 / a - total, total

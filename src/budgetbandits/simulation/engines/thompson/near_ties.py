@@ -41,6 +41,7 @@ SHORTEST_STRETCH = 8  # rounds at a time that are worth it
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def may_be_near_tie(game):
+    """Whether a stretch of two hot arms may begin."""
     return game.hot_count == 2 and game.active == game.arms and not game.buffered and game.round >= game.near_tie_retry
 
 
@@ -179,6 +180,7 @@ def play_stretch(game, limit):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def seen_from_the_second(outlook):
+    """The outlook with the two arms exchanged."""
     chance, z, move_1, move_2, bend, skewest, error = outlook
     return Outlook(1.0 - chance, z, move_2, move_1, bend, skewest, error)
 

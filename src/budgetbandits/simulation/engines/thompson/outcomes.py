@@ -254,10 +254,10 @@ def settle_cost(game, arm, slot, fall):
 @njit(cache=True, nogil=True, error_model="numpy")
 def settle_buffered(game, arm, slot, decided):
     """Settle pulls from pre-drawn outcomes; the arm when its buffer ran dry, and then what is left stays pending."""
-    for done in range(decided):
-        found, reward, cost = read_outcome(game, arm)
-        if not found:
-            game.pending = decided - done
+    for outcome in range(decided):
+        available, reward, cost = read_outcome(game, arm)
+        if not available:
+            game.pending = decided - outcome
             return arm
         whole_pointer(game.pulls_at)[arm] += 1
         game.rounds += 1

@@ -39,6 +39,7 @@ OFFSETS = np.array(
     [-12.0, -8.0, -6.0, -4.5, -3.5, -2.6, -1.8, -1.2, -0.6, 0.0, 0.6, 1.2, 1.8, 2.4, 3.0, 3.6, 4.3, 5.2, 6.4, 8.0]
     + [8.0 * 1.4**power for power in range(1, 40)]
 )
+"""Offsets of the levels that are compared, in standard deviations."""
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -148,6 +148,7 @@ def open_round(game):
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def sketchable(game):
+    """Whether the hot arms have constants for sketches."""
     constants, hot = float_pointer(game.constants_at), hot_arms(game)
     return not game.classical and can_sketch(constants, hot[0]) and can_sketch(constants, hot[1])
 

@@ -127,6 +127,7 @@ class ThompsonRecord(GameRecord):
 
 
 COUNTERS = tuple(ThompsonRecord.fields_of_kind("Counter"))
+"""Names of the counters of a game."""
 
 LOG_BOUND, SLOPE, X, Y, RATE, KIND = range(6)
 """Columns of the table of tangents."""
@@ -150,6 +151,7 @@ def counts_of(game, slot):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def arm_of(game, slot):
+    """The arm in a slot."""
     return whole_pointer(game.arm_of_slot_at)[slot]
 
 
@@ -161,6 +163,7 @@ def next_alarm(game):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def is_hot(game, slot):
+    """Whether the arm in a slot is hot."""
     return whole_pointer(game.hot_place_at)[slot] >= 0
 
 
@@ -188,6 +191,7 @@ def tangent_of(game, slot):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def slope_of(game, slot):
+    """The slope of the tangent of a slot's envelope."""
     return float_pointer(game.tangent_rows_at)[8 * slot + SLOPE]
 
 
@@ -200,6 +204,7 @@ def decide(game, slot):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def forget_near_tie(game):
+    """End the stretch of a near tie, without a time to wait for the next."""
     game.left_1 = game.left_2 = game.near_tie_retry = 0
 
 
@@ -226,3 +231,4 @@ class Prices(NamedTuple):
 
 
 PRICE = Prices()
+"""Prices that estimate the time of each way to play."""
