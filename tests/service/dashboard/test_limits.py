@@ -108,7 +108,7 @@ def test_money_of_a_month_that_has_begun_counts_before_the_first_decision_of_it(
 
     def ends(tx, now):
         pages, ids = tx.pages(), tx.pages().campaign_list().ids(9)
-        [end] = projections(pages, pages.summaries(ids), pages.spent_by(3600, ids, now - 86_400), now).values()
+        [end] = projections(pages, pages.summaries(ids, now), pages.spent_by(3600, ids, now - 86_400), now).values()
         return end.median - now
 
     assert store.read(lambda tx: ends(tx, begun + 480.0)) < 150.0  # 4 are left of January, at 2 a minute
