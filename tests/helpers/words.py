@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FIRST = re.compile(
     r"(about|above|according|across|after|against|along|among|around|as|at|before|behind|below|beneath|besides|"
     r"between|beyond|but|by|concerning|despite|down|during|except|for|from|in|inside|into|like|of|off|on|"
-    r"onto|out|outside|over|past|per|since|than|through|throughout|till|to|toward|towards|under|until|up|upon|"
+    r"onto|out|outside|over|per|since|than|through|throughout|till|to|toward|towards|under|until|up|upon|"
     r"via|what|with|within|without)\b",
     re.IGNORECASE,
 )
@@ -89,7 +89,7 @@ def bad_docstrings(path: Path) -> Iterator[Finding]:
     """Docstrings that begin with a preposition or an example, or end in dots."""
     for line, text in docstrings(path):
         head = text.split("\n", 1)[0]
-        if FIRST.match(text) or text.startswith(">>>"):
+        if FIRST.match(text) or text.startswith((">>>", "...", "…")):
             yield Finding("beginning", path, line, head)
         if re.search(r"(…|(?<!:) \.\.\.)$", text):
             yield Finding("end", path, line, head)

@@ -35,7 +35,7 @@ ARM_EVENTS = ("arm added", "arm retired", "arm brought back")
 """The events after which there are other arms to choose from."""
 
 ROUNDING = 1e-9
-"""By which share a sum of floating-point numbers may be above what it should be."""
+"""Relative rounding error of a sum of floating-point numbers."""
 
 POLICY_VERSION = 1
 """Which version of the policies a new campaign plays. An audit repeats every choice, so a release that changes how a
@@ -43,7 +43,7 @@ policy chooses must keep the version before it for the campaigns that were creat
 
 
 ArmHistory = Sequence[float]
-"""Past outcomes of an arm: how many, their total reward, and their total cost."""
+"""Past outcomes of an arm: their number, total reward and total cost."""
 
 
 class PlannedCampaign(NamedTuple):

@@ -519,7 +519,7 @@ def _reopened(tx: Transaction, campaign: Campaign, now: float) -> Campaign:
 
 
 def _booked_of_day(tx: Transaction, campaign: Campaign, now: float, zone: str | None) -> int:
-    """What the decisions of a day hold and were charged; the most it can be, if some of them may be archived."""
+    """The amount that decisions of a day hold and were charged; an upper bound if some of them may be archived."""
     day, account = ledger.day_of(now, zone), campaign.account
     if campaign.settings.archived_before and day < tx.pruning().archived_up_to(campaign.id):
         return ledger.booked_at_most(account)

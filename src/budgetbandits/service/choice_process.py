@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # what is needed is imported after this process has given way
     from budgetbandits.service.stores.contract import Store
 
 PRIORITY = 5
-"""As Unix counts, where 19 is the least: the server itself goes first."""
+"""Nice value of the process, so that the server itself goes first (19 is the lowest priority)."""
 
 
 def answer(store: Store, sessions: SessionCache, inputs: ChoiceInputs, count: int, seconds: float) -> object:

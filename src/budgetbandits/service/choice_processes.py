@@ -24,13 +24,13 @@ from budgetbandits.service.campaign_session import AheadChoice
 from budgetbandits.service.choices_ahead import ChoiceInputs, ChoicesAhead
 
 PROGRAM = (sys.executable, "-P", "-m", "budgetbandits.service.choice_process")
-"""Without the working folder in the path, which may hold other people's modules."""
+"""Command of a process, without the working folder in the path, which may hold other people's modules."""
 
 PROCESSES_MAX = 4
 """Processes of one server: campaigns beyond take turns."""
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""What a process adds to its environment: more threads would take the cores from the server."""
+"""Environment of a process: more threads would take the cores from the server."""
 
 SLICE_SECONDS = 0.05
 """Seconds after which a process makes no further choice of a batch, so that another campaign has its turn."""
@@ -100,7 +100,7 @@ class ChoiceProcesses:
         self._closed = False
 
     async def choices(self, inputs: ChoiceInputs, count: int) -> ChoicesAhead:
-        """Up to ``count`` choices from these inputs; none if the campaign has changed since."""
+        """Make up to ``count`` choices from these inputs; none if the campaign has changed since."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, inputs, count)
 
     def _ask(self, inputs: ChoiceInputs, count: int) -> ChoicesAhead:

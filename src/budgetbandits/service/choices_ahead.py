@@ -80,7 +80,7 @@ def is_long(session: CampaignSession, offer: Offer) -> bool:
 
 
 def inputs_of(session: CampaignSession, row: Campaign, offer: Offer, account: Account) -> ChoiceInputs:
-    """What a choice from this offer follows from, with this ``account`` as for `CampaignSession.set_remaining`."""
+    """The inputs of a choice from this offer, with this ``account`` as for `CampaignSession.set_remaining`."""
     available = None if offer.available is session.state.active else np.flatnonzero(offer.available).tolist()
     cooling = None if offer.cooling is None else np.flatnonzero(offer.cooling).tolist()
     request = None if offer.request is None else replace(offer.request, metadata=None).to_json()
@@ -89,8 +89,11 @@ def inputs_of(session: CampaignSession, row: Campaign, offer: Offer, account: Ac
 
 
 def make_choices(session: CampaignSession, inputs: ChoiceInputs, count: int, seconds: float) -> list[AheadChoice]:
-    """Up to ``count`` choices from these inputs, and no further one when the seconds are over. The session has the
-    inputs' tag, and is not for any other use if this opens a segment or if its chooser keeps anything of a choice."""
+    """Make up to ``count`` choices from these inputs, and no further one when the seconds are over.
+
+    The session has the inputs' tag, and is not for any other use if this opens a segment or if its chooser keeps
+    anything of a choice.
+    """
     resolved, active = ResolvedRequest.from_json(inputs.request), session.state.active
     available = active if inputs.available is None else _mask(inputs.available, active)
     cooling = None if inputs.cooling is None else _mask(inputs.cooling, active)

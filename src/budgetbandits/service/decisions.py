@@ -57,10 +57,10 @@ DecisionKey = tuple[str, str]
 """The key of a decision, and a digest of what was asked under it."""
 
 SLICE_SECONDS = 0.003
-"""Seconds after which a slice of a batch makes no further decision ..."""
+"""Time after which a slice of a batch makes no further decision."""
 
 SLICE_MAX = 32
-"""... and how many it makes at most."""
+"""Most decisions of a slice."""
 
 
 class BatchRefused(Exception):
@@ -199,7 +199,7 @@ class Decisions:
         context: Mapping[str, Any] | None = None,
         **request: Unpack[DecisionFields],
     ) -> list[DecisionAnswer]:
-        """As many decisions as ``count`` says, all of them or none; ``request`` is as for `decide`, for each."""
+        """Make ``count`` decisions, all of them or none; ``request`` is as for `decide`, for each."""
 
         async def write(task: Callable[[ChoicesAhead | None], Task[T]], _: int) -> T:
             return self._store.write(*task(None))

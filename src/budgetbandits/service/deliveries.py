@@ -41,7 +41,7 @@ CLAIM_SECONDS = 60.0
 DELIVERIES_AT_ONCE = 5
 """Fewer than a server can try in `CLAIM_SECONDS` if none is answered."""
 FIRST_PAUSE_SECONDS = 5.0
-"""After a failure it is tried again in this time; after each further one, in twice that, up to `LAST_PAUSE_SECONDS`."""
+"""Pause after the first failure; it doubles with each further one, up to `LAST_PAUSE_SECONDS`."""
 GIVE_UP_SECONDS = 7 * 86_400.0
 """A notification that was not accepted in this time is dropped, which is logged."""
 

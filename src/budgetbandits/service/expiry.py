@@ -61,7 +61,7 @@ class Expiry:
         return expired
 
     def _due(self, without: Sequence[str]) -> dict[str, list[str]]:
-        """By campaign, but not of these, decisions whose time is over; none where only a lease is over."""
+        """Overdue decisions by campaign, without these campaigns; an empty list where only a lease is overdue."""
 
         def read(tx: Transaction) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
             now = moment(tx, self._clock)

@@ -43,10 +43,10 @@ from budgetbandits.service.stores.contract import (
 from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
 
 SLICE_SECONDS = 0.003
-"""Seconds after which a slice of many outcomes books no further one ..."""
+"""Time after which a slice of many outcomes books no further one."""
 
 SLICE_MAX = 32
-"""... and how many it books at most."""
+"""Most outcomes of a slice."""
 
 LAST_MOMENT = 253402300799.0
 """The end of the year 9999."""

@@ -37,7 +37,7 @@ class Funds(ABC):
     session: CampaignSession | None
     lease_id: str | None = None
     _shared_left: int | None = None
-    """What the campaign's shared budget had left for the latest decision, if that was less than its own."""
+    """Money that the shared budget had left for the latest decision, if that was less than the campaign's own."""
 
     def __init__(self, tx: Transaction, row: Campaign) -> None:
         self._tx, self.row, self.session = tx, row, None
@@ -81,7 +81,7 @@ class Funds(ABC):
         return above <= 0 or (above <= self.spendable.left and cost <= self.cap(decision))
 
     def shared_left(self) -> int | None:
-        """What the campaign's shared budget has left, if that is less than what is left here."""
+        """The money that the shared budget has left, if that is less than what the campaign has left."""
         return None
 
     @property

@@ -157,9 +157,9 @@ class Limits:
 
     daily_cap: int | None = None
     pace_seconds: float | None = None
-    """Spread the budget evenly over this many seconds ..."""
+    """Time over which the budget is spread evenly."""
     begun: float = 0.0
-    """... from here on."""
+    """Beginning of that time, in seconds since 1970."""
     slack: int = 0
     """Money that may be spent ahead of the pace: the largest cap."""
     zone: str | None = None
@@ -176,9 +176,9 @@ class Account:
     overrun: int = 0
     status: Status = "active"
     day: int = 0
-    """When the day of the latest decision began, in seconds since 1970 ..."""
+    """Beginning of the day of the latest decision, in seconds since 1970."""
     today: int = 0
-    """... and what the decisions of that day hold and were charged."""
+    """Amount that the decisions of that day hold and were charged."""
     leased: int = 0
     """Money that servers have taken to decide with by themselves (`leases.lending`); most campaigns lease nothing."""
     requests_used: int = 0
@@ -291,7 +291,7 @@ def check_time(account: Account, amount: int, now: float, limits: Limits) -> Non
 
 
 def today_left(account: Account, now: float, limits: Limits) -> int | None:
-    """What of the daily cap is neither spent nor held; None without one."""
+    """The part of the daily cap that is neither spent nor held; None without one."""
     if limits.daily_cap is None:
         return None
     return limits.daily_cap - (account.today if account.day == _day(account, now, limits) else 0)

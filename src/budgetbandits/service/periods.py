@@ -25,7 +25,7 @@ from budgetbandits.terms import Period, Terms
 
 @dataclass(frozen=True)
 class Grant:
-    """What a renewal has granted.
+    """The money that a renewal has granted.
 
     amount  by how much the budget grew; below 0 where more lapsed than the period got
     period  the kind of period
@@ -56,7 +56,7 @@ class Renewal:
 
     @cached_property
     def period_budget(self) -> int:
-        """What each period gets, in micros; 0 if the budget is not renewed."""
+        """The budget of each period, in micros; 0 if the budget is not renewed."""
         amount = self.terms.period_budget
         return 0 if amount is None else to_micros(amount, "period_budget")
 
@@ -78,7 +78,7 @@ class Renewal:
         return ledger.renewed(account, begun, self.period_budget, periods, self.terms.unspent == "carry")
 
     def grant(self, before: Account, after: Account) -> Grant:
-        """What a renewal has granted that made one account of the other."""
+        """The grant of the renewal that made one account of the other."""
         assert self.terms.period is not None
         return Grant(after.budget - before.budget, self.terms.period, before.period, after.period)
 

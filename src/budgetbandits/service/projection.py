@@ -37,9 +37,9 @@ if TYPE_CHECKING:  # the contract of the stores imports it, too
 SLOTS_MIN, SLOTS_MAX = 5, 24
 """The fewest slots for a projection, and the most that are kept apart; more are put together."""
 WHOLE_HOURS_MIN = 6
-"""Whole hours from which on hours are counted; before it is minutes ..."""
+"""Fewest whole hours with which spending is counted by the hour; with fewer it is counted by the minute."""
 MINUTES_MAX = 120
-"""... and this many of them: a page of the list may have a hundred campaigns, each with as many rows for every arm."""
+"""Most minutes that are read: a page of the list may have a hundred campaigns, each with as many rows for every arm."""
 PROJECTION_SECONDS_MAX = 10 * 365 * 86_400.0
 """Seconds; what lies beyond is not said."""
 CORRELATION_MAX = 0.8
@@ -72,7 +72,7 @@ class RunsOut:
 
 @dataclass(frozen=True)
 class DayLimit:
-    """What a daily cap leaves, in the user's unit.
+    """The limit of a daily cap, in the user's unit.
 
     cap    the most of a day
     today  the most of the rest of today
@@ -110,7 +110,7 @@ class DayLimit:
         return self.ends + days * DAY + (rest - days * a_day) / rate
 
     def spent(self, rate: float, seconds: float) -> float:
-        """What is spent in ``seconds`` from now on, at a rate while the cap allows it."""
+        """The spending in ``seconds`` from now on, at a rate while the cap allows it."""
         days, part = divmod(max(seconds - self.ends, 0.0), DAY)
         first = min(rate * min(seconds, self.ends), self.today)
         return first + days * min(rate * DAY, self.cap) + min(rate * part, self.cap)
@@ -121,7 +121,7 @@ NO_DAY_LIMIT = DayLimit()
 
 @dataclass(frozen=True)
 class Spending:
-    """What a campaign has spent in slots of time, and how it may go on.
+    """The spending of a campaign in slots of time, and its continuation.
 
     left  what it may still spend of its own budget, what it holds included
     """
@@ -133,19 +133,20 @@ class Spending:
 
     @property
     def rate(self) -> float:
-        """Per second."""
+        """The spending per second."""
         return sum(self.slots) / (len(self.slots) * self.seconds) if self.slots else 0.0
 
     def spent(self, seconds: float, faster: float) -> float:
-        """What it spends in ``seconds`` from now on, if that is ``faster`` times its rate."""
+        """The spending in ``seconds`` from now on, at ``faster`` times the rate."""
         return min(self.day.spent(faster * self.rate, seconds), self.left)
 
 
 def projections(
     pages: Pages, glances: Sequence[CampaignSummary], by_hour: dict[str, dict[int, int]], now: float
 ) -> dict[str, RunsOut | None]:
-    """For campaigns that run, by id, from what they have spent by the hour in the last day; by the minute, of the
-    last two hours, if that is fewer than six whole hours. The list and the page ask here, and read the same rollups."""
+    """The ends of the money of running campaigns, by id. They follow from the spending by the hour in the last day
+    or, with fewer than six whole hours, by the minute in the last two hours. The list and the page ask here, and
+    read the same rollups."""
     spending, made = _spending(pages, glances, by_hour, now), dict[str, RunsOut | None]()
     names = sorted({name for each in glances if (name := each.settings.terms.shared_budget) is not None})
     shared = {each.name: _shared_end(pages, each, now) for each in pages.shared_budgets(names)}
@@ -234,7 +235,7 @@ def _shared_seconds(spending: Sequence[Spending], left: float, faster: float) ->
 def _whole_slots(
     glance: CampaignSummary, seconds: int, slots_max: int, spent: dict[int, int], now: float
 ) -> list[float]:
-    """What was spent in the latest slots that were all after the campaign's beginning and are all in the rollups."""
+    """The spending in the latest slots that lie after the campaign's beginning and are all in the rollups."""
     end = int(now if glance.rolled_up_until is None else min(now, glance.rolled_up_until)) // seconds
     first = max(-int(-glance.created_at // seconds), int(now) // seconds - slots_max)
     return [to_units(spent.get(number * seconds, 0)) for number in range(first, end)]
@@ -274,8 +275,8 @@ def runs_out(
 
 
 def lasts_for(used: int, spent: float, squares: float, left: float) -> MedianInterval | None:
-    """For how many requests the money lasts, used ones included, if they go on costing what they have cost:
-    so much together, with this sum of squares. None if that is too few to say anything."""
+    """The number of requests for which the money lasts, used ones included, if they go on costing what they have
+    cost: so much together, with this sum of squares. None if that is too few to say anything."""
     if used < SLOTS_MIN or spent <= 0:
         return None
     mean = spent / used

@@ -88,7 +88,7 @@ def _event(event: Event, names: list[str]) -> EventAnswer:
 
 
 def _changes(event: Event, names: list[str]) -> tuple[TermChangeAnswer, ...] | None:
-    """What a change of terms has changed, from what to what; None for other events."""
+    """The changes at a change of terms, each with the old and the new value; None for other events."""
     if event.kind != "terms changed" or event.request is None:
         return None
     changes = from_json(event.request)

@@ -1,4 +1,4 @@
-"""What a worker says of one request before its arm is chosen: which arms may answer it, its segment, prices, features.
+"""The options of one request before its arm is chosen: which arms may answer it, its segment, prices, features.
 
 `RequestOptions` is what was sent, checked as far as it can be without the campaign. `ResolvedRequest` is the same by
 the numbers of the arms: the event keeps it as JSON, and it is all that an audit needs to make the choice again.

@@ -52,19 +52,19 @@ from budgetbandits.service.stores.records import END_OF_TIME, Campaign, Decision
 from budgetbandits.service.stores.sql.statements import EVENT_NUMBER_MAX
 
 SLICE_EVENTS = 200
-"""Events that are deleted in one transaction, with their decisions ..."""
+"""Events that one transaction deletes, with their decisions."""
 SLICE_PARTS = 5
-"""... parts of a checkpoint ..."""
+"""Parts of a checkpoint that one transaction deletes."""
 SLICE_PAGES = 40
-"""... and pages that are given back."""
+"""Pages that one transaction gives back."""
 
 REST = 3.0
-"""After each slice the store is left to others for this many times as long as the slice took."""
+"""Length of the pause after each slice, as a multiple of the slice's own time."""
 
 
 @dataclass(frozen=True)
 class PruneResult:
-    """What one pruning has moved to the archive: how many events and decisions, and how many files these are."""
+    """The result of one pruning: the numbers of events and decisions in the archive, and of its files."""
 
     events: int = 0
     decisions: int = 0
@@ -141,7 +141,7 @@ class Retention:
         return results
 
     def _old_before(self, campaign: str, now: float, days: float) -> float | None:
-        """What happened before this time is as old; None if nothing after the checkpoint did."""
+        """The time before which everything is old; None if nothing after the checkpoint is."""
 
         def read(tx: Transaction) -> float | None:
             latest = tx.pruning().latest_request(campaign)

@@ -172,7 +172,7 @@ class Refusals:
             return
 
         def ids(tx: Transaction) -> dict[str, str]:
-            """Without campaigns that were deleted since, or are damaged: these must not keep back all others."""
+            """The ids of campaigns, without deleted or damaged ones: these must not keep back all others."""
             found = dict[str, str]()
             for campaign in {campaign for campaign, _, _ in counts}:
                 with suppress(*UNREADABLE):

@@ -35,7 +35,7 @@ class Scheduler:
     def __init__(self, store: Store, sessions: SessionCache) -> None:
         self._store, self._sessions, self.lanes = store, sessions, Lanes()
         self._next_opening: dict[str, float] = {}
-        """By campaign: when a segment may be opened again."""
+        """Times from which a segment may be opened again, by campaign."""
         self.processes: ChoiceProcesses | None = None
         """Made when the first choice takes long: a store in memory has no address."""
 

@@ -16,7 +16,7 @@ SUMS_ENTRY = "answered"
 
 
 class SegmentSums:
-    """For each arm and segment: the answered requests, the sum of their rewards, and of their costs in micros."""
+    """The sums of each arm and segment: answered requests, their rewards, and their costs in micros."""
 
     def __init__(self, arms: int) -> None:
         self._sums: list[list[tuple[int, float, int]]] = [[] for _ in range(arms)]

@@ -59,7 +59,7 @@ WORDS = {
 
 
 def standing(summary: CampaignSummary, now: float) -> Standing:
-    """What a campaign is doing, or what keeps it from it, but for when its money runs out (`with_end`)."""
+    """The standing of a campaign, without the time when its money runs out (`with_end`)."""
     return Standing(WORDS[summary.rank], summary.rank, _cause(summary, now))
 
 
@@ -141,7 +141,7 @@ that, it has just begun."""
 
 @dataclass(frozen=True)
 class Pace:
-    """What the plan says by now, and how far the campaign is behind it, in micros; ahead of it, that is negative."""
+    """The planned spending by now, and the delay behind it, in micros; negative if the campaign is ahead."""
 
     plan: float
     behind: float
@@ -153,7 +153,7 @@ class Pace:
 
     @property
     def share(self) -> float:
-        """Of the budget."""
+        """The delay as a share of the budget."""
         return self.behind / self.budget
 
     @property
@@ -171,7 +171,8 @@ class Pace:
 
 
 def pace(glance: CampaignSummary, now: float) -> Pace | None:
-    """Against the time that the money is to last for, or else against the requests; None if there is neither plan.
+    """The pace of a campaign against the time that its money is to last, or else against its requests; None without a
+    plan.
 
     What leases have and have not merged yet counts by time; by requests it counts neither as spent nor as used.
     """
@@ -199,11 +200,11 @@ class Outlook:
     pace: Pace | None
     runs_out: RunsOut | None
     by_hour: dict[int, int]
-    """What was spent in the hours of the last day, in micros, by when they began; hours without are left out."""
+    """Spending in the hours of the last day by the beginning of the hour, in micros; empty hours are left out."""
     rewards_reported: int
-    """In these hours ..."""
+    """Rewards reported in these hours."""
     reward: float
-    """... and their sum."""
+    """Sum of these rewards."""
 
     @property
     def name(self) -> str:
@@ -212,7 +213,7 @@ class Outlook:
 
     @property
     def spent_24_hours(self) -> int:
-        """In micros."""
+        """The spending of 24 hours, in micros."""
         return sum(self.by_hour.values())
 
     def answer(self) -> StandingAnswer:

@@ -29,7 +29,7 @@ NOTIFICATIONS = {
     "overrun": "A cost overran.",
     "test": "An operator asked for a test; it has `id`, `type` and `at` alone.",
 }
-"""What each ``type`` of notification is about."""
+"""Descriptions of the types of notifications."""
 NOTIFICATION_FIELDS = {
     "id": "The notification's id: a notification may come twice, with the same id.",
     "type": "What it is about.",
@@ -63,7 +63,7 @@ def check_url(url: str) -> None:
 
 
 def host_of(url: str) -> str:
-    """What logs may say of an address: the rest of it is often a secret of the one who gave it.
+    """The host of an address for logs: the rest of an address is often a secret.
 
     >>> host_of("https://me:s3cret@hooks.example.org/services/T0/s3cret")
     'hooks.example.org'

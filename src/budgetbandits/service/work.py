@@ -33,7 +33,7 @@ COOLING_DRAWS = 20
 
 @dataclass(frozen=True)
 class ChoiceSize:
-    """What the work of a choice follows from.
+    """The sizes that the work of a choice follows from.
 
     columns  features and segments, and one more: 1 without either
     draws    further choices for its propensity

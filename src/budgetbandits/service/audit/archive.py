@@ -94,7 +94,7 @@ class Piece:
 
     @property
     def digest(self) -> str:
-        """Of this piece, and of all before it."""
+        """The digest of this piece and of all before it."""
         return new_digest(to_json([self.seq, self.before, [astuple(file) for file in self.files]])).hexdigest()
 
     @property
@@ -216,7 +216,7 @@ class PieceWriter:
 
     archive: Archive
     names: Sequence[str]
-    """Of the arms."""
+    """Names of the arms."""
     upto: int
     """The number of the last event there will be."""
     _waiting: dict[tuple[ArchiveTable, str], list[tuple[Any, ...]]] = field(default_factory=dict)

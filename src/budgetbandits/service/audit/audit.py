@@ -296,9 +296,9 @@ def _compare_open(store: Store, books: Books, open: OpenDecisions, differences: 
     """The rows of decisions that wait for feedback."""
     campaign, cut = books.row.id, books.cut
     ahead: set[str] = set()
-    """Decisions with feedback that has not been replayed ..."""
+    """Decisions with feedback that has not been replayed."""
     after = cut.first
-    """... as far as has been looked."""
+    """Number of the event up to which feedback was examined."""
     longest = max(each.terms.hold_seconds for each in books.row.settings.versions)
     for chunk in open.chunks():
         wrong = wrong_rows(store, campaign, chunk, longest)
@@ -338,7 +338,7 @@ def wrong_rows(
 
 
 def row_difference(id: str, made: DecisionRow | None, known: OpenDecision, campaign: str) -> str | None:
-    """What a decision's row says that its events do not, in words."""
+    """The difference between a decision's row and its events, in words; None if there is none."""
     same = made is not None and made.campaign == campaign
     if not same or any(getattr(made, name) != getattr(known, name) for name in OpenDecision.__slots__):
         return f"decision {id}: the row says {made}, the events of {campaign} {known}"

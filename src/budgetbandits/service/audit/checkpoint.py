@@ -103,7 +103,7 @@ class Checkpoint:
         )  # fmt: skip
 
     def digest(self, store: Store, campaign: str) -> str:
-        """Of all its parts."""
+        """The digest of all its parts."""
         digest = new_digest()
         for part in (*range(1, self.parts + 1), 0):  # as they were written
             digest.update(to_json(self._part(store, campaign, part)))
@@ -129,7 +129,8 @@ class Checkpoint:
 
 
 def unconfirmed(store: Store, campaign: str, checkpoint: Checkpoint | None, prunings: Sequence[Event]) -> str | None:
-    """What a campaign's checkpoint says that the events of its prunings do not, in words; None if they agree."""
+    """The difference between a campaign's checkpoint and the events of its prunings, in words; None if there is
+    none."""
     recorded = [from_json(event.request or "{}") for event in prunings]
     if checkpoint is None:
         return "there is no checkpoint, and its events tell of prunings" if recorded else None
@@ -181,7 +182,7 @@ def write_checkpoint(
 
 
 def _lately(replay: Replay) -> dict[int, int]:
-    """What is booked for quarters that a day which has not ended can have: those before take no more decisions."""
+    """Amounts booked for quarters of days that have not ended; earlier quarters take no more decisions."""
     since = replay.closed_before - 2.0 * DAY
     return {quarter: micros for quarter, micros in replay.booked.items() if quarter * ledger.QUARTER >= since}
 

@@ -218,7 +218,7 @@ class _ArmTimeline:
         return cls(set(range(arms)) - added, changes)
 
     def at(self, number: int) -> set[int]:
-        """At the event of this number; asked for in their order."""
+        """The numbers at the event of this number; callers ask in the order of events."""
         while self._changes and self._changes[0].seq < number:
             event = self._changes.pop(0)
             assert event.arm is not None

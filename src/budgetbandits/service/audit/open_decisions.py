@@ -43,13 +43,13 @@ class OpenDecision:
         return in_full or self.hold.state == "voided"
 
     def to_row(self, id: str) -> tuple[Any, ...]:
-        """As a row of a table, or for JSON."""
+        """The row of a table, or of JSON."""
         k = self
         return (id, *astuple(k.hold), k.arm, k.cost, k.reward, k.request, k.propensity, k.created_at, k.failed)
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> OpenDecision:
-        """From what `to_row` made, whose first value is the id."""
+        """The decision of a row that `to_row` has made, whose first value is the id."""
         _, amount, state, charged, overrun, reported, day, *rest = row
         return cls(Hold(amount, state, charged, overrun, bool(reported), day), *rest)
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:  # what else is needed is imported after this process has give
     from budgetbandits.service.stores.contract import Store
 
 PRIORITY = 15
-"""As Unix counts, where 19 is the least: all three that a server may run take a tenth of a processor that others could
-fill, and whatever others leave."""
+"""Nice value of the process (19 is the lowest priority): the three processes that a server may run take a tenth of a
+processor that others could use, and whatever others leave."""
 
 JobKind = Literal["verify", "verify shared budget", "export", "prune"]
 

@@ -57,7 +57,7 @@ class Replay:
     booked: Counter[int] = field(default_factory=Counter)
     """Micros that the decisions of each quarter of an hour hold and were charged: days begin with one, in any zone."""
     leases: dict[str, _ReplayedLease] = field(default_factory=dict)
-    """By lease."""
+    """Replayed leases by id."""
     changed: tuple[OpenDecision | None, OpenDecision] | None = None
     """The decision that an event was about, before it and after it, since this was cleared last."""
     version: int = 0
@@ -69,7 +69,7 @@ class Replay:
     restored: bool | None = False
     """Whether it waits to hear what was spent since a copy; None while that is not known."""
     grants: list[Grant] = field(default_factory=list)
-    """What periods were granted, and was not taken back."""
+    """Grants of periods that were not taken back."""
 
     def __post_init__(self) -> None:
         self._versions = self.row.settings.versions

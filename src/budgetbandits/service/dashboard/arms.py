@@ -51,23 +51,23 @@ class ArmView:
     reward: float
     pulls: int
     rewarded: bool
-    """Whether any reward of it is known ..."""
+    """Whether any of its rewards is known."""
     priced: bool
-    """... and any price."""
+    """Whether any of its prices is known."""
     belief: Belief
     hour_ago: Belief | None
     """None if it had no feedback by then."""
     chance: float | None
-    """Of being the best; None if it is retired or has no feedback."""
+    """Probability of being the best; None if it is retired or has no feedback."""
     failures: int = 0
     cooldown_until: float | None = None
     """None if it does not cool down after a failure now."""
     worth: Worth | None = None
-    """Of a request that it answers, if the budget is for a number of requests ..."""
+    """Worth of a request that it answers, if the budget is for a number of requests."""
     worth_hour_ago: Worth | None = None
-    """... and by the feedback of an hour ago, at the price of now."""
+    """Worth of such a request by the feedback of an hour ago, at the present price."""
     learned_as: float | None = None
-    """What its mean price counts as to the policy, which learns no price above that; None if it is not above."""
+    """Mean price that the policy uses after clipping at the cap; None if it is not clipped."""
     requests_used: int = 0
     planned: float | None = None
     """Its share of the requests to come, if the budget is for a number of them and that can be planned."""
@@ -84,8 +84,8 @@ class ArmView:
 
 
 def sorted_arms(arms: Sequence[ArmView], order: str) -> list[ArmView]:
-    """By one of `query.ARM_ORDERS`: names and prices upwards, else the largest first; with - before it the other way
-    around. The unknown come after the known, and retired arms last."""
+    """The arms by one of `query.ARM_ORDERS`: names and prices upwards, else the largest first; reversed if the order
+    begins with -. Unknown values come last, and retired arms after them."""
     name, turned = order.removeprefix("-"), order.startswith("-")
     if name == "chance" and not turned:
         return sorted(arms, key=lambda arm: arm.chance_order)

@@ -220,7 +220,7 @@ class ArmsTable:
         return _cell("text mean-cell", text, title)
 
     def _estimate(self, arm: ArmView) -> tuple[str, Belief | Worth | None, Belief | Worth | None]:
-        """What arms are compared by: its name, the arm's now, and an hour ago."""
+        """The quantity that arms are compared by: its name, its value now, and its value an hour ago."""
         if self._by_requests:
             return "worth", arm.worth, arm.worth_hour_ago
         return "ratio", arm.belief, arm.hour_ago

@@ -72,18 +72,18 @@ class ArmFeedback:
 
 @dataclass(frozen=True, eq=False)  # `belief` caches one per feedback, so identity is enough
 class Belief:
-    """Of one arm; ``ratios`` are equally likely values of its ratio, in order, without the tails."""
+    """The belief about one arm; ``ratios`` are equally likely values of its ratio, in order, without the tails."""
 
     reward: MedianInterval
     price: MedianInterval
     ratio: MedianInterval
     ratios: Array
     law: RatioPosterior
-    """Of the ratio of the shares ..."""
+    """Law of the ratio of the shares."""
     scale: float
-    """... and what 1 of that stands for."""
+    """Amount that a ratio of 1 stands for."""
     betas: tuple[tuple[float, float, float], tuple[float, float, float]]
-    """Of the means of reward and price: both parameters, and what 1 stands for."""
+    """Parameters of the Beta laws of reward and price, each with the amount that 1 stands for."""
 
     def curve(self, quantity: str, ends: tuple[float, float]) -> tuple[Array, Array]:
         """Where, and how dense between 0 and 1, of "reward", "price" or "ratio"; a ratio between these ends of an axis,
@@ -103,7 +103,8 @@ class Belief:
 
 @lru_cache(maxsize=4096)
 def belief(feedback: ArmFeedback, reward_max: float, cost_max: float) -> Belief:
-    """In the user's units. Costs above caps may have a mean above ``cost_max``, and are taken as they are."""
+    """The belief about an arm in the user's units. Costs above caps may have a mean above ``cost_max``, and are not
+    clipped."""
     # of twice the mean: then the law has as much room above it as below
     room = 2.0 * feedback.cost.mean if feedback.cost.mean > 1.0 else 1.0
     cost_max *= room
@@ -127,7 +128,7 @@ def estimate(values: Array) -> MedianInterval:
 
 
 def chances_of_best(arms: Sequence[Belief]) -> list[float]:
-    """For each arm the probability that its ratio is the largest, each independent of the others.
+    """The probability for each arm that its ratio is the largest, as if arms were independent.
 
     With Fᵢ the distribution functions and H their product, that of the largest, arm i is the largest with probability
     ∫ H dlog Fᵢ. Between two neighbours of a grid the logarithms are taken to rise in proportion, so that arms share
@@ -178,7 +179,7 @@ def density(values: Array, ends: tuple[float, float], points: int = 49) -> tuple
 
 @dataclass(frozen=True)
 class Comparison:
-    """What the money that was spent has brought, and what it would have brought otherwise."""
+    """The reward that the spending has brought, and what it would have brought otherwise."""
 
     reward: float
     even: MedianInterval
@@ -192,7 +193,7 @@ class Comparison:
 
 
 def compare(spent: float, reward: float, arms: Sequence[Belief], chances: Sequence[float]) -> Comparison:
-    """From what is believed of the arms that can be chosen."""
+    """Compare the reward so far with that of other choices, by the beliefs about the available arms."""
     rng = np.random.default_rng(2015)  # the same numbers each time: a page should not flicker
     with np.errstate(over="ignore"):
         mean = np.mean([np.exp(each.logarithms(rng.standard_normal(2000))) for each in arms], axis=0)
@@ -204,14 +205,14 @@ def compare(spent: float, reward: float, arms: Sequence[Belief], chances: Sequen
 
 
 WORTH_POINTS = 32
-"""Of the law of a mean; a difference has the square of that."""
+"""Number of points of the law of a mean; a difference has the square of that."""
 COMPARED_POINTS = 64
 """Points of each arm at which it is compared with the others."""
 
 
 @dataclass(frozen=True, eq=False)
 class Worth:
-    """Of a request that one arm answers, in units of reward; ``values`` are equally likely, in order."""
+    """The worth of a request that one arm answers, in units of reward; ``values`` are equally likely, in order."""
 
     worth: MedianInterval
     values: Array
@@ -223,7 +224,7 @@ class Worth:
 
 @lru_cache(maxsize=1024)
 def worth_of(belief: Belief, price: float) -> Worth:
-    """At this price on money."""
+    """The worth of a request at this price on money."""
     from scipy.special import betaincinv  # a server that shows no page need not wait for it
 
     levels = (np.arange(WORTH_POINTS) + 0.5) / WORTH_POINTS
@@ -233,7 +234,7 @@ def worth_of(belief: Belief, price: float) -> Worth:
 
 
 def chances_of_most(arms: Sequence[Worth]) -> list[float]:
-    """For each arm the probability that it is worth the most, each independent of the others."""
+    """The probability for each arm that it is worth the most, as if arms were independent."""
     if not arms:
         return []
     places = np.linspace(0, WORTH_POINTS * WORTH_POINTS - 1, COMPARED_POINTS).astype(int)

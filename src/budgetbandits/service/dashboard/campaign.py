@@ -50,7 +50,7 @@ REFUSAL_NAMES = {
 }  # fmt: skip
 """Why a request is refused (`HoldRefused.reason`), in words."""
 HOLD_AGES = (60.0, 300.0, 900.0)
-"""Of open holds, in seconds."""
+"""Ages of open holds that are counted, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -104,49 +104,49 @@ class CampaignView:
     """None if requests have no features, and before the first feedback."""
     begins: float
     ends: float
-    """Where pictures end: now, or with the last decision or feedback of a campaign that has come to its end ..."""
+    """Time at which pictures end: now, or the last decision or feedback of a campaign that has ended."""
     decided_until: float
-    """... and with its last decision."""
+    """Time of the last decision, or now."""
     slot: int
     slots: list[Slot]
     before: float
     """Spent before the first slot."""
     since_copies: list[tuple[float, float]]
-    """What was booked from the first slot on after the store was restored from a copy, and when."""
+    """Spending that was booked after the store was restored from a copy, from the first slot on, with its time."""
     spent_by_arms: float
     """All that was spent, less what was booked after a restore, of which no arm is known."""
     budgets: list[tuple[float, float]]
-    """The budget from each moment on, the first at the beginning ..."""
+    """Budgets with the times from which they hold, the first at the beginning."""
     plans: list[tuple[float, float | None]]
-    """... and over how many seconds it was to be spread; None where there was no plan."""
+    """Planned lengths in seconds with the times from which they hold; None where there was no plan."""
     prices: list[tuple[float, float]]
     """The price on money from time to time, if the budget is for a number of requests."""
     by_requests_points: list[tuple[int, float]]
     """(requests used, money spent) from the beginning on; empty without a horizon, and with one of each period."""
     names: list[str]
-    """Of all arms, by their numbers."""
+    """Names of all arms, by number."""
     arms: list[ArmView]
     """Those that are compared, and retired ones."""
     more_arms: list[OtherArm]
-    """Those that are listed without being compared ..."""
+    """Arms that are listed without being compared."""
     arms_left_out: int
-    """... and how many are not even that."""
+    """Number of further arms, which are not listed."""
     not_compared: int
     saved: dict[str, Any] | None
     refusals: dict[str, int]
-    """By reason, in seven days."""
+    """Refusals in seven days, by reason."""
     without_money: tuple[float, int] | None
-    """Of an exhausted campaign: the beginning of the hour of its last decision, seven days ago at most, and how many
-    requests were refused since then for lack of money."""
+    """Requests refused for lack of money since the last decision of an exhausted campaign: the beginning of the hour
+    of that decision, seven days ago at most, and their number."""
     holds: OpenHolds
     delays: list[int]
     latest: DecisionPage
     events: list[Event]
-    """What operators have done, and when the campaign froze: the latest ..."""
+    """Latest actions of operators, and the event of a freeze."""
     more_events: bool
-    """... and whether there are more."""
+    """Whether there are more of these events."""
     changes: dict[int, str]
-    """What each change of terms among the events changed, by the event's number."""
+    """Changes of terms by the number of their event."""
     overran: Overrun | None
     """The latest overrun, if it is what the campaign needs attention for."""
 
@@ -164,7 +164,7 @@ class CampaignView:
 
     @property
     def sorted_arms(self) -> list[ArmView]:
-        """As the page is asked to sort them."""
+        """The arms in the order of the page's query."""
         return sorted_arms(self.arms, self.query.sort)
 
     @cached_property
@@ -173,19 +173,19 @@ class CampaignView:
 
     @cached_property
     def segments(self) -> list[str | None]:
-        """Of the latest decisions; empty if none of them names one."""
+        """The segments of the latest decisions; empty if none of them names one."""
         named = [None if said is None else said.segment for said in self._requests]
         return named if any(named) else []
 
     @cached_property
     def metadata(self) -> list[list[str]]:
-        """Of the latest decisions, as NAME=VALUE; empty if none of them has any."""
+        """The metadata of the latest decisions as NAME=VALUE; empty if none of them has any."""
         notes = [(said and said.metadata) or {} for said in self._requests]
         return [[f"{name}={value}" for name, value in each.items()] for each in notes] if any(notes) else []
 
     @property
     def refused(self) -> list[tuple[str, int]]:
-        """In words, and how many in seven days."""
+        """The refusals in words, with their numbers in seven days."""
         return [(word, self.refusals.get(reason, 0)) for reason, word in REFUSAL_NAMES.items()]
 
     @property
@@ -195,7 +195,7 @@ class CampaignView:
 
     @property
     def left_today(self) -> int | None:
-        """What new decisions can have today, in micros; None without a daily cap."""
+        """The money that is left for new decisions today, in micros; None without a daily cap."""
         row, limits = self.row, self.row.settings.limits(self.row.created_at)
         left = today_left(row.account, self.now, limits)
         return None if left is None else min(max(left, 0), self.glance.left)
@@ -296,7 +296,7 @@ def _without_money(tx: Transaction, history: History, now: float) -> tuple[float
 
 
 def campaign_json(view: CampaignView) -> dict[str, Any]:
-    """For programs."""
+    """The view of a campaign as JSON."""
     names = view.names
     return vars(summary(view.row)) | {
         "requests_answered": view.answered, "requests_used": view.row.account.requests_used,
@@ -361,14 +361,14 @@ def decision_json(made: DecisionRow, names: Sequence[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class EventsView:
-    """What operators did to a campaign, and when it froze: one page, the latest first."""
+    """A page of the actions of operators on a campaign and of its freezes, the latest first."""
 
     row: Campaign
     names: list[str]
-    """Of all arms, by their numbers."""
+    """Names of all arms, by number."""
     events: list[Event]
     changes: dict[int, str]
-    """What each change of terms among them changed, by the event's number."""
+    """Changes of terms by the number of their event."""
     older: int | None
     """Where the next page begins; None if this is the last."""
 
@@ -388,7 +388,7 @@ def events_view(tx: Transaction, row: Campaign, before: int | None) -> EventsVie
 
 
 def changes_of_terms(row: Campaign, arms: Sequence[ArmRow], numbers: Sequence[int]) -> dict[int, str]:
-    """What changed at the events of these numbers, which are those of the latest changes, the latest first."""
+    """The changes at the events of these numbers, which are the latest changes, the latest first."""
     names = [arm.name for arm in arms]
     terms = [replace(row, settings=each) for each in reversed(row.settings.versions)]
     return {

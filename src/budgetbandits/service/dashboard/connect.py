@@ -64,7 +64,7 @@ class ConnectView:
     cap: float
     """The smallest, in the user's unit."""
     address: str
-    """Of this server, as the request came."""
+    """Address of this server, as the request names it."""
 
     @property
     def snippets(self) -> list[tuple[str, str, str, str]]:

@@ -44,7 +44,7 @@ class DecisionView:
     row: Campaign
     made: DecisionRow
     names: list[str]
-    """Of all arms, by their numbers."""
+    """Names of all arms, by number."""
     events: list[Event]
     further: int | None
     """The number of the event after which more of its events may be; None if all are here."""
@@ -62,7 +62,7 @@ class DecisionView:
 
     @property
     def request(self) -> list[tuple[str, str]]:
-        """What the request said, as (label, text), apart from its metadata."""
+        """The options of the request as (label, text), without its metadata."""
         said = ResolvedRequest.from_json(self.made.request) or ResolvedRequest()
         lines = [] if said.segment is None else [("Segment", said.segment)]
         lines.append(("Arms", "all that were active" if said.arms is None else self._named(said.arms)))

@@ -30,9 +30,9 @@ FEATURES_SHOWN_MAX, ARMS_SHOWN_MAX = 12, 6
 """Features with the surest effects, and arms with the most feedback."""
 
 DRAWS = 400
-"""Choices that the chances of a request are counted from ..."""
+"""Number of choices from which the probabilities of a request are counted."""
 SEED = 2015
-"""... the same ones each time: a page should not flicker."""
+"""Seed of these choices, always the same so that a page does not flicker."""
 
 NORMAL_95 = 1.959964
 """Standard deviations to either side that hold 95 % of a normal law."""
@@ -171,7 +171,7 @@ def _rounded(mean: float, deviation: float) -> str:
 
 
 def request_view(tx: Transaction, row: Campaign, query: Mapping[str, str]) -> RequestView:
-    """With the numbers in the query, and the means of those features that it does not have."""
+    """The request with the numbers in the query, and the means of the features that it does not have."""
     names = row.settings.terms.features
     if names is None:
         raise BadFeature(f"requests of campaign {row.name!r} have no features; create a campaign that names some")
@@ -201,7 +201,7 @@ def _number(text: str) -> Any:
 
 
 def _answers(row: Campaign, session: CampaignSession, request: Request, now: float) -> list[ArmChance]:
-    """Of all active arms, the likely first."""
+    """The probabilities of all active arms, the likely first."""
     policy, state, settings = session.policy, session.state, row.settings
     available, cooling = session.cooldowns.available(state.active, now)
     named = counts(session.learner, np.random.default_rng(SEED), DRAWS, available, request, cooling)

@@ -34,7 +34,7 @@ from budgetbandits.service.stores.records import Key, KeyEvent
 
 log = structlog.get_logger("budgetbandits")
 EVENTS_PER_PAGE = 50
-"""Of the record, on a page."""
+"""Events of the record on a page."""
 FIELDS = (
     Field("campaign", "For one campaign only", "Its name. Empty: for all.", optional=True),
     Field("name", "Name", "What it is for. May be empty.", optional=True),
@@ -42,7 +42,7 @@ FIELDS = (
     Field("days", "Expires after days", "Empty: never.", "decimal", optional=True),
     Field("rate", "Requests a second", "The most to each server process. Empty: any number.", "decimal", optional=True),
 )
-"""Of a new key, next to its scopes."""
+"""Fields of a new key, next to its scopes."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class CampaignLine:
     """Spent in each of the last 24 hours, the latest last; as of a few seconds ago."""
     runs_out: RunsOut | None
     lasts: float | None
-    """For how many requests the money lasts, if it is for a number of them."""
+    """Number of requests for which the money lasts, if it is for a number of them."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class CurrencySums:
     leased: float
     overrun: float
     left: float
-    """What new decisions can have: what members of a shared budget have is no more than that has left."""
+    """Money for new decisions: of a member of a shared budget, at most what that has left."""
     spent_with_leases: float
 
     @property
@@ -69,9 +69,9 @@ class Overview:
     found: int
     """Campaigns in all that were asked for."""
     counts: Counter[str]
-    """By group, and "all", of those whose name fits."""
+    """Numbers of campaigns whose name fits, by group and "all"."""
     sums: list[CurrencySums]
-    """By currency: amounts in different ones are not added up."""
+    """Sums by currency: amounts in different ones are not added up."""
     decisions: list[tuple[str, str]]
     """(campaign, id) of decisions whose ids begin with the text that was typed."""
     tags: list[str]
@@ -152,5 +152,5 @@ def _lasts(glance: CampaignSummary, squares: float) -> float | None:
 
 
 def _hours(spent: dict[int, int], hour: float) -> list[float]:
-    """What was spent in each of the last hours, this one last."""
+    """The spending in each of the last hours, this one last."""
     return [to_units(spent.get(int(hour - HOUR * back), 0)) for back in reversed(range(SPARK_HOURS))]

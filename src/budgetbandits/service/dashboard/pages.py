@@ -42,9 +42,9 @@ LIFETIMES = {"campaign": 1.0, "overview": 3.0}
 """Seconds that a drawn page is good for everybody who looks at the same, and between two looks whether anything has
 happened; longer if it takes long to draw."""
 NAMES_MAX = 10_000
-"""Campaigns whose names a server remembers ..."""
+"""Most campaigns whose names a server remembers."""
 NAME_SECONDS = 5.0
-"""... and for how long: one may be renamed, or be deleted and its name be given to another."""
+"""Time for which a name is remembered: a campaign may be renamed, or be deleted and its name be given to another."""
 
 Handler = Callable[[Request, Session], Awaitable[Response]]
 
@@ -53,7 +53,7 @@ Subject = tuple[str, str | None]
 
 
 class JsonView(Protocol):
-    """What a page shows, which programs can have as JSON."""
+    """A view of a page that programs can have as JSON."""
 
     def as_json(self) -> dict[str, Any]: ...
 
@@ -296,7 +296,7 @@ class Dashboard:
 
 
 def _viewed(campaign: str, query: PageQuery) -> Callable[[Transaction], CampaignView]:
-    """What the page of a campaign shows; damaged rows are named."""
+    """A reader of the view of a campaign's page; damaged rows are named."""
     return isolated(campaign, lambda tx: campaign_view(tx, find_campaign(tx, campaign), query))
 
 

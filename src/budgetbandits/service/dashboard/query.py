@@ -20,7 +20,7 @@ from budgetbandits.service.stores.sql.dashboard import DECISION_KINDS, DecisionK
 from budgetbandits.web.servers import root_path
 
 ARM_ORDERS = ("chance", "name", "share", "pulls", "reward", "price", "ratio")
-"""What the arms of a page can be sorted by."""
+"""Orders in which the arms of a page can be sorted."""
 Range = Literal["day", "week", "all"]
 RANGE_SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("inf")}
 
@@ -40,7 +40,7 @@ class PageQuery:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> PageQuery:
-        """By the address's query; whatever else it has is not looked at."""
+        """The query of an address; unknown entries are ignored."""
         range, show = query.get("range", "all"), query.get("show", "all")
         if range not in get_args(Range) or show not in DECISION_KINDS:
             ranges, kinds = " or ".join(get_args(Range)), ", ".join(DECISION_KINDS)
@@ -100,7 +100,7 @@ class ListQuery:
 
 
 def _query(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
-    """Of an address, without what it has by default."""
+    """The query of an address, without default values."""
     return f"?{urlencode({name: value for name, value in values.items() if value != defaults.get(name)})}"
 
 

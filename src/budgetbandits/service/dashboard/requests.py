@@ -47,9 +47,9 @@ class Requests:
     stops: bool
     """Whether the policy makes no decision beyond the horizon."""
     lasts: MedianInterval | None
-    """For how many requests the money lasts in all, if they go on costing what they have cost."""
+    """Number of requests for which the money lasts in all, at the mean cost so far."""
     left_over: float | None
-    """What is left when all expected requests have come, if they do."""
+    """Money that is left when all expected requests have come, if they do."""
 
     @property
     def beyond(self) -> bool:
@@ -70,7 +70,7 @@ class Requests:
 
 
 def requests_of(row: Campaign, arms: Sequence[ArmRow], totals: Collection[Counts]) -> Requests | None:
-    """With what has happened to each arm; None for a campaign that has neither a horizon nor segments."""
+    """The requests of a campaign, with the totals of each arm; None for one that has neither a horizon nor segments."""
     horizon, named = row.settings.terms.horizon, row.learned.get("segments", [])
     if horizon is None and not named:
         return None

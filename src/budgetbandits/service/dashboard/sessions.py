@@ -147,9 +147,9 @@ def _code(key: Key, text: str) -> str:
 
 
 FORM_BYTES_MAX = 800_000
-"""Bytes of a form after sign-in: a new campaign may have thousands of arms ..."""
+"""Most bytes of a form after sign-in: a new campaign may have thousands of arms."""
 OPEN_FORM_BYTES_MAX = 10_000
-"""... and of a form without sign-in."""
+"""Most bytes of a form before sign-in."""
 
 
 def check_origin(request: Request) -> None:

@@ -75,7 +75,7 @@ def make_key(
 
 
 def checked_words(name: str | None, owner: str | None) -> tuple[str | None, str | None]:
-    """What a key is for and who has it, as they are kept."""
+    """The purpose and the owner of a key, as they are stored."""
     return (
         None if name is None else checked_name("name", name),
         None if owner is None else checked_name("owner", owner),
@@ -241,11 +241,11 @@ class KeyRing:
         self.failures = KeyFailures(clock)
         self._rates = KeyRates(clock)
         self._used: dict[str, float] = {}
-        """When keys were last looked up, which is `KEY_CACHE_SECONDS` before a use at most, until it is written ..."""
+        """Times at which keys were last looked up, at most `KEY_CACHE_SECONDS` before a use, until they are written."""
         self._noted: dict[str, float] = {}
-        """... and when it was written last, by our clock."""
+        """Times at which these times were last written, by the server's clock."""
         self._known: dict[str, _CachedKey] = {}
-        """By their whole text: a digest takes too long for every request."""
+        """Keys by their whole text: a digest takes too long for every request."""
 
     def knows(self, text: str, campaign: str | None = None) -> bool:
         """Whether `check` finds this text in the cache, and does not read the names of its only campaign again: one by

@@ -25,9 +25,9 @@ from budgetbandits.service.stores.sql.dashboard import CampaignPage
 CAMPAIGNS_MAX = 1000
 """How many campaigns have series, if nothing else is said: the most urgent ones."""
 CAMPAIGNS_AT_ONCE = 20
-"""Campaigns that are read without a rest ..."""
+"""Campaigns that are read without a pause."""
 REST_SHARE = 3.0
-"""... which is this many times as long as the processor was busy with them."""
+"""Length of the pause, as a multiple of the time for which the processor was busy with these campaigns."""
 PROJECTION_SECONDS = 60.0
 """How often the end of a campaign's money is projected again."""
 DAMAGE_SECONDS = 60.0
@@ -74,7 +74,7 @@ SERIES: dict[str, tuple[str, str, Value]] = {
     ),
     "reward_24_hours": ("reward_24_hours", "Rewards reported in the last 24 hours.", lambda outlook: outlook.reward),
 }  # fmt: skip
-"""For each name that a setting may list: the metric after ``budgetbandits_campaign_``, its help and its value."""
+"""Metrics by the name that a setting may list: the metric after ``budgetbandits_campaign_``, its help and its value."""
 
 
 SHARED_SERIES = {
@@ -94,7 +94,7 @@ class CampaignSeries:
 
     @classmethod
     def parse(cls, text: str | None, campaigns_max: int = CAMPAIGNS_MAX) -> CampaignSeries:
-        """From names separated by commas; None is all of them, and "none" none.
+        """The series of names separated by commas; None is all of them, and "none" none.
 
         >>> CampaignSeries.parse("left, standing").names
         ('left', 'standing')
@@ -179,7 +179,7 @@ class CampaignMetrics:
             yield from _family(f"shared_budget_{name}", text, lines)
 
     def _sums(self, listed: CampaignPage, lag: float) -> Iterator[str]:
-        """Of all campaigns together: few series, however many campaigns there are."""
+        """The sums over all campaigns: few series, however many campaigns there are."""
         counts = {rank: listed.counts.get(rank, 0) for rank in Rank}
         some = [f'budgetbandits_campaigns{{rank="{rank.name.lower()}"}} {count}.0\n' for rank, count in counts.items()]
         yield from _family("campaigns", "Campaigns by how urgent they are on the page.", some)

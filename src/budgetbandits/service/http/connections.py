@@ -84,9 +84,9 @@ class BoundedConnection(HttpToolsProtocol):
         self._earlier = self._piece = 0
         """Bytes of a head that came in earlier pieces, and bytes of this piece."""
         self._since: float | None = None
-        """When the server began to wait for a request, if it waits ..."""
+        """Time at which the server began to wait for a request, if it waits."""
         self._stuck: float | None = None
-        """... and when the client stopped reading the answer."""
+        """Time at which the client stopped reading the answer."""
         self._refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

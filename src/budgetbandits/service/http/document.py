@@ -36,7 +36,7 @@ PATHS = {
     "webhook": "A webhook's id.",
     "name": "A shared budget's name.",
 }
-"""What the parts of a path are."""
+"""Descriptions of the parameters of paths."""
 
 NAME = {"type": "string", "minLength": 1, "maxLength": 200}
 
@@ -44,7 +44,7 @@ KEYS = {
     "must": "New for each decision. A repeated request with the same key gets the same decision.",
     "may": "A repeated request with the same key changes nothing again.",
 }
-"""What an Idempotency-Key does."""
+"""Description of the header Idempotency-Key."""
 
 DESCRIPTION = (
     "Many workers, one budget, never a cent too much. Money is in the unit of each campaign, times are seconds since "
@@ -205,7 +205,7 @@ class OpenApiDocument:
 
     def __init__(self) -> None:
         self._made: dict[str, tuple[bytes, str, str]] = {}
-        """By the path below which it is published: the document, its tag, and the page for people."""
+        """Documents by the path below which they are published, each with its tag and the page for people."""
 
     async def _get(self) -> tuple[bytes, str, str]:
         path = root_path.get()

@@ -46,9 +46,9 @@ class Metrics(Collector):
         self.notifications: Counter[str] = Counter()
         """Notifications of webhooks: accepted, and tries that were refused."""
         self.task_failures: Counter[str] = Counter()
-        """Background tasks that have failed, by name ..."""
+        """Failures of background tasks, by name."""
         self.task_ends: dict[str, float] = {}
-        """... and when they have last succeeded, in seconds since 1970."""
+        """Times at which background tasks have last succeeded, in seconds since 1970."""
         self._registry = CollectorRegistry()
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
@@ -94,7 +94,7 @@ class Metrics(Collector):
         yield from self._load()
 
     def _tasks(self) -> Iterator[Metric]:
-        """What a server does by itself: holds that expire, rollups."""
+        """The metrics of background tasks: expiring holds, rollups."""
         failures = _count("background_failures", "Background tasks that failed.", labels=["task"])
         ends = _gauge("background_success_timestamp_seconds", "When a background task last succeeded.", ["task"])
         for task, count in list(self.task_failures.items()):

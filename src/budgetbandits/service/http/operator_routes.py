@@ -1,4 +1,4 @@
-"""What operators call: campaigns, their records, keys and webhooks. Most may take long, and run in threads."""
+"""Routes of operators: campaigns, their records, keys and webhooks. Most may take long, and run in threads."""
 
 from __future__ import annotations
 

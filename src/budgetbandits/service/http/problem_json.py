@@ -90,7 +90,7 @@ REMEDIES = {
     404: "there is nothing at this address; /openapi.json lists all addresses",
     405: "not with this method; /openapi.json says which one to use",
 }
-"""For requests that no route accepts."""
+"""Problems of requests that no route accepts."""
 
 
 MISTAKES = {
@@ -113,7 +113,7 @@ MISTAKES = {
     "string_too_long": "use at most {max_length} characters",
     "literal_error": "use {expected}",
 }
-"""What to do about a value that Pydantic refuses, by its kind of mistake; for others its own message says it."""
+"""Remedies for values that Pydantic refuses, by the kind of mistake; other kinds use its own message."""
 
 
 class InvalidRequest(Exception):
@@ -124,7 +124,7 @@ class InvalidRequest(Exception):
 
     @classmethod
     def of(cls, error: Mapping[str, Any], *place: str) -> InvalidRequest:
-        """Of a mistake that Pydantic found, at or below this place."""
+        """The error for a mistake that Pydantic has found at or below this place."""
         kind = error["type"].replace("_parsing", "_type")  # a text that is no number
         reason = MISTAKES[kind].format(**error.get("ctx", {})) if kind in MISTAKES else error["msg"]
         return cls([*place, *error["loc"]], reason)

@@ -42,7 +42,7 @@ _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{
 
 
 def request_ids(scope: Scope) -> dict[str, str]:
-    """What logs say of a request: the id that its caller gave or a new one, and the caller's W3C trace, if any."""
+    """The ids of a request for logs: the id that its caller gave or a new one, and the caller's W3C trace, if any."""
     ids = {}
     for name, value in scope["headers"]:
         if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):

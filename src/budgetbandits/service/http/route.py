@@ -24,7 +24,7 @@ from budgetbandits.service.http.tracing import Tracing
 from budgetbandits.service.stores.contract import Store
 
 Content = TypeVar("Content", bound="BaseModel | None")
-"""What is sent: a body, parameters of the query, or nothing."""
+"""Content of a request: a body, parameters of the query, or nothing."""
 
 
 @dataclass(frozen=True)

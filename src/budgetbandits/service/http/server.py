@@ -44,18 +44,18 @@ from budgetbandits.service.stores import open_store
 from budgetbandits.service.stores.contract import Store
 
 EXPIRE_SECONDS = 1.0
-"""Time between two sweeps of overdue holds ..."""
+"""Time between two sweeps of overdue holds."""
 ROLL_UP_SECONDS = 5.0
-"""... and between two updates of the rollups."""
+"""Time between two updates of the rollups."""
 PRUNE_SECONDS = 600.0
 """Time to the first look for what is old enough for the archive, in which a wrong clock may be noticed, and between two
 looks. It is archived by whole days."""
 NOTIFY_SECONDS = 5.0
 """Time between two looks at campaigns for webhooks, if there are any."""
 SHUTDOWN_SECONDS_MAX = 10
-"""Time for requests to end when the server stops ..."""
+"""Time for requests to end when the server stops."""
 JOIN_SECONDS_MAX = 5.0
-"""... and then for background work."""
+"""Time for background work to end after that."""
 
 log = structlog.get_logger("budgetbandits")
 

@@ -28,7 +28,7 @@ CONCURRENT_MAX: dict[JobKind, int] = {"verify": 1, "verify shared budget": 1, "e
 """How many of each may be asked for on one server: each takes an idle processor and about 100 MB."""
 
 PROGRAM = (sys.executable, "-P", "-m", "budgetbandits.service.audit.reader")
-"""Without the working folder in the path, which may hold other people's modules."""
+"""Command of a process, without the working folder in the path, which may hold other people's modules."""
 
 PIECE_BYTES = 1 << 18
 

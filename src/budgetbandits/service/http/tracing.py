@@ -39,7 +39,8 @@ class Tracing:
 
     @classmethod
     def from_environment(cls) -> Tracing | None:
-        """As the environment says; None if no endpoint is set, or the extra is not installed, which is logged."""
+        """The tracing that the environment asks for; None without an endpoint, or without the extra, which is
+        logged."""
         if not any(map(os.environ.get, ENDPOINTS)) or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
             return None
         try:

@@ -1,4 +1,4 @@
-"""What workers and load balancers call all the time: decisions, feedback, health."""
+"""Routes of workers and load balancers: decisions, feedback, health."""
 
 from __future__ import annotations
 

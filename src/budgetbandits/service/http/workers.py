@@ -48,7 +48,7 @@ class Peers:
         self._pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(count)]
 
     def answers(self, number: int, own: Callable[[], bytes]) -> dict[int, bytes]:
-        """What all processes answer, this one's ``own`` answer included; those that give none in time are left out."""
+        """The answers of all processes, with this one's ``own``; processes that give none in time are left out."""
         found = {number: own()}
         for each in range(len(self._pairs)):
             if each != number:
@@ -112,7 +112,7 @@ class WorkerPool:
         """Set by signals; events would not do, since a handler may run while the same thread has their lock."""
 
     def run(self) -> None:
-        """Until SIGTERM or SIGINT."""
+        """Run until SIGTERM or SIGINT."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._note)
         self._processes = [self._start(number)[0] for number in range(len(self._started_at))]

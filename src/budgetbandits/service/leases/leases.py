@@ -37,7 +37,7 @@ from budgetbandits.validation import RequestOptions
 
 FEEDBACK_EVENTS = ("settled", "rewarded")
 EVENTS_BY_OTHERS = (*FEEDBACK_EVENTS, "failed", "voided", "expired")
-"""What servers do to each other's leases without ending them."""
+"""Events that servers write on each other's leases without ending them."""
 
 CLOCK_STEP_SECONDS_MAX = 1.0
 """Seconds that a clock may have moved back since a lease was merged, before the lease is merged again."""
@@ -148,7 +148,7 @@ class Leases:
         self.sessions = sessions
         self._clock = clock
         self._held: dict[str, OwnLease] = {}
-        """By campaign. Each is looked at and changed only while its lease is locked."""
+        """Leases by campaign; each is read and changed only while it is locked."""
         self.leasing: dict[str, Campaign] = {}
         """Campaigns that lease, by id and by name; only what never changes of them is used. No other campaign is asked
         for here, but by `recalled`."""

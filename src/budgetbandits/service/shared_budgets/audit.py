@@ -119,15 +119,15 @@ class _Watch:
     period: int = 0
     advance: int = 0
     grants: list[Grant] = field(default_factory=list)
-    """What periods were granted, and was not taken back."""
+    """Grants of periods that were not taken back."""
     to_lapse: int = 0
-    """What decisions of earlier periods have given back, and has not lapsed by an event."""
+    """Money that decisions of earlier periods have given back and that no event has let lapse."""
     moved: bool = False
     """Whether a member's event has been followed: each event of a lapse comes after that of its decision."""
     merged_at: dict[str | None, float] = field(default_factory=dict)
     """When leases were merged."""
     accounts: dict[str, Account] = field(default_factory=dict)
-    """Of members, as far as they are replayed."""
+    """Accounts of members, as far as they are replayed."""
 
     def __post_init__(self) -> None:
         for id, each in self.books.members.items():
@@ -190,7 +190,7 @@ class _Watch:
         return Account(self.budget, min(self._taken, self.budget), period=self.period, advance=self.advance)
 
     def _renew(self, event: Event, known: bool) -> None:
-        """What a period gets, on top of what is left or in its place: then what was left must be known."""
+        """Add a period's budget to what is left, or replace that, which must then be known."""
         try:
             account = self.settings.renewed(self._account(), event.at)
         except WrongClock as ahead:
@@ -208,7 +208,7 @@ class _Watch:
         self.grants.append(grant)
 
     def _set_back(self, event: Event, known: bool) -> None:
-        """What periods to come had got is taken back, as far as it is not spent or held: that must be known."""
+        """Take back the grants of periods to come, as far as they are not spent or held, which must be known."""
         account = self.settings.set_back(self._account(), event.at, self.grants)
         facts = from_json(event.request or "{}")
         said = self.budget + (event.amount or 0), facts["begun"], facts["advance"]

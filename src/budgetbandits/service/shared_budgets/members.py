@@ -26,7 +26,7 @@ from budgetbandits.service.stores.records import Campaign, Event
 
 
 def shared_left(tx: Transaction, row: Campaign) -> int | None:
-    """What the shared budget has left for this campaign, if that is less than its own; None for most campaigns."""
+    """The money that the shared budget has left, if that is less than the campaign's own; None for most campaigns."""
     shared = tx.shared_of(row)
     return None if shared is None or shared.account.left >= row.account.left else shared.account.left
 
@@ -105,7 +105,7 @@ def _joined(tx: Transaction, shared: SharedBudget, row: Campaign) -> SharedBudge
 
 
 def former_members(tx: Transaction, shared: SharedBudget) -> dict[str, Account]:
-    """What campaigns that are members no more have spent as such, by their ids."""
+    """The spending of former members as members, by their ids."""
     former: dict[str, Account] = {}
     for event in member_events(tx, shared):
         facts, spent = from_json(event.request or "{}"), event.amount or 0

@@ -27,7 +27,7 @@ from budgetbandits.service.stores.records import Campaign, Event
 from budgetbandits.terms import MONEY, Terms
 
 CHANGEABLE_TERMS = ("budget", *(name for name in TERM_NAMES if name != "currency"))
-"""What `SharedBudgets.change` accepts: every amount that was booked is in the currency."""
+"""Terms that `SharedBudgets.change` accepts; the currency is fixed, since booked amounts are in it."""
 
 
 class SharedBudgets:

@@ -45,7 +45,7 @@ class SharedSettings(Renewal):
         return cls(Terms(**values["terms"]).checked(TERM_NAMES), tuple(values["unreported"]))
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; terms without a value are left out."""
+        """The terms as JSON, without those that have no value."""
         terms = {name: getattr(self.terms, name) for name in TERM_NAMES}
         return {
             "terms": {name: value for name, value in terms.items() if value is not None},
@@ -64,7 +64,7 @@ class SharedBudget:
 
     @property
     def event_key(self) -> str:
-        """What its own events name as their campaign; no campaign has such an id."""
+        """The name that its own events have in place of a campaign; no campaign has such an id."""
         return f"shared budget {self.name}"
 
     def with_money(self, account: Account) -> SharedBudget:
@@ -83,8 +83,8 @@ class SharedBudget:
         )  # fmt: skip
 
     def joined(self, member: Account, left_here: Account) -> SharedBudget:
-        """With a new member and all that it has spent and holds, less what it has spent as a member before; refused if
-        that is more than what is left."""
+        """The shared budget with a new member and all that it has spent and holds, less what it has spent as a
+        member before; an error if that is more than what is left."""
         taken = member.taken - left_here.spent
         if taken > self.account.left:
             left, asked = in_words(self.account, self.account.left, taken)
@@ -128,7 +128,7 @@ class SharedBudget:
         raise HoldRefused("exhausted", f"{text}: budgetbandits shared-budget change {self.name!r:.60} budget=AMOUNT")
 
     def renewed(self, now: float) -> SharedBudget | None:
-        """In the period that has begun since its latest one; None if none has."""
+        """The shared budget in the period that has begun since its latest one; None if none has."""
         account = self.settings.renewed(self.account, now)
         return None if account is None else self.with_money(account)
 

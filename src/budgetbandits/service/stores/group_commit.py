@@ -45,13 +45,13 @@ class RowCache:
         self.decisions: dict[str, DecisionRow] = {}
         self.unwritten = UnwrittenRows()
         self.leases_read = False
-        """In PostgreSQL alone, as are these: whether this transaction may have locked a lease ..."""
+        """Whether this transaction may have locked a lease, in PostgreSQL alone."""
         self.leases: dict[str, Lease | None] | None = None
-        """... the leases that it has locked beforehand, and ids of those that have ended ..."""
+        """Leases that it has locked beforehand, and ids of those that have ended, in PostgreSQL alone."""
         self.decisions_by_key: dict[tuple[str, str], DecisionRow | None] = {}
-        """... decisions by campaign and key, and keys without one ..."""
+        """Decisions by campaign and key, and keys without one, in PostgreSQL alone."""
         self.now: float | None = None
-        """... and the database's time when the rows were locked."""
+        """Time of the database when the rows were locked, in PostgreSQL alone."""
 
     def clear(self) -> None:
         self.campaigns.clear()
@@ -76,11 +76,11 @@ class UnwrittenRows:
         self.arms: dict[tuple[str, int], ArmRow] = {}
         self.events: list[Event] = []
         self.leases: dict[str, Lease] = {}
-        """In PostgreSQL alone, as are these: leases that have changed ..."""
+        """Leases that have changed, in PostgreSQL alone."""
         self.new_decisions: dict[str, DecisionRow] = {}
-        """... decisions that have been made ..."""
+        """Decisions that were made, in PostgreSQL alone."""
         self.decisions: dict[str, DecisionRow] = {}
-        """... and those that have changed."""
+        """Decisions that have changed."""
 
 
 class CachedTransaction(SqlTransaction):

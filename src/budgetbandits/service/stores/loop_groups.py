@@ -23,7 +23,7 @@ class LoopGroups:
         self.loop = loop
         self._queue = queue
         self._waiting: dict[Hashable, list[WorkItem]] = {}
-        """By campaign."""
+        """Waiting work by campaign."""
         self._busy: set[Hashable] = set()
         """Campaigns with a group under way."""
         self._starting = False

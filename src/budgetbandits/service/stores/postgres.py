@@ -71,8 +71,8 @@ READER_WAIT_SECONDS = 5.0
 """How long to wait for one of the connections that read."""
 
 RECONNECT_SECONDS = 1.0
-"""After this time a lost connection is given up, so that the next reader tries again. The pool would go on trying by
-itself, and wait ever longer in between: after an outage of a minute, for most of another."""
+"""Time after which a lost connection is given up, so that the next reader tries again. The pool alone would wait
+ever longer between tries: after an outage of a minute, for most of another."""
 
 CLOSE_SECONDS = 5.0
 """How long to wait, when the store is closed, for writers that wait for the database."""
@@ -110,7 +110,7 @@ class PostgresStore(Store):
         return future
 
     async def perform(self, work: Callable[[Transaction], T], scope: Scope = NO_SCOPE) -> T:
-        """By a writer's thread, together with all other work about the campaign that comes in meanwhile."""
+        """Perform work in a writer's thread, together with all other work on the campaign that comes in meanwhile."""
         if self._pool.closed:
             raise StoreError("the store is closed; open it again")
         loop = asyncio.get_running_loop()

@@ -59,8 +59,8 @@ _NO_TABLE_SCANS = "SET enable_seqscan = off"
 """Plans are made once for a connection. One that was made while a table was small would read it whole ever after."""
 
 _NO_TABLE_JOINS = ("SET enable_hashjoin = off", "SET enable_mergejoin = off")
-"""What is joined is looked up by its index, a row at a time. The other ways to join read a whole table, which is
-quicker only if the database has guessed right how many rows there are of a campaign."""
+"""Settings by which joined rows are looked up by their index, one at a time. The other ways to join read a whole
+table, which is faster only if the database has guessed a campaign's number of rows rightly."""
 
 _NO_PARALLEL_WORKERS = "SET max_parallel_workers_per_gather = 0"
 _NO_COMPILATION = "SET jit = off"

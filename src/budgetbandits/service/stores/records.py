@@ -65,7 +65,7 @@ class CampaignSettings(Renewal):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CampaignSettings:
-        """From what `to_dict` made; ValueError if it cannot have made them."""
+        """The settings that `to_dict` has written; ValueError for anything else."""
         try:
             terms = Terms(**values["terms"]).checked()
             earlier = tuple(cls.from_dict(each) for each in values.get("earlier", ()))
@@ -74,7 +74,7 @@ class CampaignSettings(Renewal):
             raise ValueError(str(error) or type(error).__name__) from error
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; terms without a value are left out."""
+        """The settings as JSON, without terms that have no value."""
         terms = {name: value for name, value in vars(self.terms).items() if value is not None}
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {**values, "terms": terms, "earlier": [each.to_dict() for each in self.earlier]}
@@ -86,7 +86,7 @@ class CampaignSettings(Renewal):
 
     @cached_property
     def daily_cap(self) -> int | None:
-        """In micros; None without one."""
+        """The daily cap in micros; None without one."""
         return None if self.terms.daily_cap is None else to_micros(self.terms.daily_cap, "daily_cap")
 
     @property
@@ -162,9 +162,9 @@ class DecisionRow:
     arm: int
     hold: Hold
     key: str
-    """Its idempotency key ..."""
+    """Its idempotency key."""
     request_digest: str
-    """... and a digest of the request: the same key with another digest is a conflict."""
+    """Digest of the request: the same key with another digest is a conflict."""
     created_at: float
     expires_at: float
     cost: int | None = None
@@ -195,11 +195,11 @@ class Lease:
     expires_at: float
     """When any server may end it."""
     lease_seq: int = 0
-    """The number of its latest event among its own ..."""
+    """Number of its latest event among its own."""
     merged_seq: int = 0
-    """... of the latest that the campaign has learned from ..."""
+    """Number of the latest of these events that the campaign has learned from."""
     digest: str = ""
-    """... and a digest of all its events: two that have the same digest know the same."""
+    """Digest of all its events: leases with equal digests have seen the same events."""
 
     def with_money(self, account: Account) -> Lease:
         lease = copied(self)
@@ -247,7 +247,7 @@ EVENTS: dict[EventKind | SharedEventKind, str] = {
     "joined": "A campaign became a member of the shared budget; `amount` is what it had spent.",
     "left": "A campaign left the shared budget; `amount` is what it had spent.",
 }
-"""What each kind of event says."""
+"""Descriptions of the kinds of events."""
 
 
 @dataclass(slots=True)
@@ -262,17 +262,18 @@ class Event:
     amount: int | None = None
     reward: float | None = None
     lease: str | None = None
-    """The lease that it happened to; a campaign's own events have none ..."""
+    """Lease of the event; a campaign's own events have none."""
     lease_seq: int | None = None
-    """... and its number among the events of that lease."""
+    """Number of the event among those of that lease."""
     actor: str | None = None
     """Who did it: an operator, or the worker who reported a cost, a reward or a failure; None if nobody is known."""
     request: str | None = None
-    """Of a decision: as in its row ..."""
+    """Request of a decision, as in its row."""
     propensity: float | None = None
-    """... and so is this."""
+    """Propensity of a decision, as in its row."""
     shared_left: int | None = None
-    """What the campaign's shared budget had left for this decision, cost or lease, if that was less than its own."""
+    """Money that the shared budget had left for this decision, cost or lease, if that was less than the campaign's
+    own."""
     seq: int = 0
     """Given by the store; the campaign's own events, and those of one lease, are in the order of commits."""
 
@@ -302,15 +303,15 @@ class Key:
     campaign: str | None = None
     """The only campaign it is for; None for all."""
     name: str | None = None
-    """What it is for, in the words of who made it ..."""
+    """Purpose of the key, in the words of its author."""
     owner: str | None = None
-    """... and who has it."""
+    """Owner of the key."""
     expires_at: float | None = None
-    """From when on it is refused; None for never."""
+    """Time from which the key is refused; None for never."""
     requests_per_second: float | None = None
     """How many requests a server takes from it; None for any number."""
     last_used_at: float | None = None
-    """As of a minute ago; None if never."""
+    """Time of the last use, as of a minute ago; None if never."""
     off: bool = False
     """Whether it is refused: it came back with a restored copy, and no operator has turned it on."""
 
@@ -368,7 +369,7 @@ class Counts:
 
     @property
     def prices(self) -> tuple[int, int, float]:
-        """Of answered decisions with a known cost: how many, the sum of their costs, and the sum of their squares."""
+        """The costs of answered decisions that are known: their number, their sum, and the sum of their squares."""
         return (
             self.costs_reported - self.failed, self.cost - self.failed_cost,
             self.cost_squared - self.failed_cost_squared,
@@ -429,7 +430,7 @@ class Rank(IntEnum):
     RESTORED = 1
     """Paused until it is said what was spent since the copy that the store was restored from."""
     EXHAUSTED = 2
-    """For a day or less."""
+    """The money is exhausted, for a day or less."""
     BLOCKED = 3
     SILENT = 4
     OVERRAN = 5
@@ -464,27 +465,27 @@ class CampaignSummary:
     """When the first decision was made since the latest feedback."""
     last_overrun_at: float | None
     spent_in_leases: int
-    """Of the leased money: spent and not merged yet ..."""
+    """Leased money that is spent and not merged yet."""
     held_in_leases: int
-    """... held by open decisions ..."""
+    """Leased money that open decisions hold."""
     free_in_leases: int
-    """... and the most that one lease has for a new decision."""
+    """Most money that one lease has for a new decision."""
     rolled_up_until: float | None
     """When the first event happened that is in no rollup yet; None if all are."""
     rank: Rank
     arms_down: list[dict[str, Any]]
     """The arms that cool down because they failed many times in a row (`allocation.cooldowns`)."""
     arms: int = 0
-    """The number of active arms ..."""
+    """Number of active arms."""
     smallest_cap: int = 0
-    """... and the smallest and the largest of their caps; all 0 if there are none."""
+    """Smallest cap of these arms; 0 if there are none."""
     largest_cap: int = 0
     shared_left: int | None = None
-    """What its shared budget has left, if it has one."""
+    """Money that its shared budget has left, if it has one."""
 
     @property
     def spent(self) -> int:
-        """With what leases have spent that is not merged yet."""
+        """The spending, with that of leases that are not merged yet."""
         return self.account.spent + self.spent_in_leases
 
     @property
@@ -494,7 +495,7 @@ class CampaignSummary:
 
     @property
     def left(self) -> int:
-        """What new decisions outside leases can have: the smaller of its own and of what its shared budget has left."""
+        """The money for new decisions outside leases: the smaller of its own and of what its shared budget has left."""
         return self.account.left if self.shared_left is None else min(self.account.left, self.shared_left)
 
     @property

@@ -66,9 +66,9 @@ class SQLiteStore(Store):
         self._gate = threading.Lock()
         self._closed = False
         self._queue = WorkQueue()
-        """Work for the writer's thread ..."""
+        """Work for the writer's thread."""
         self._waiting: list[tuple[WorkItem, str]] = []
-        """... and for the event loop, each with its campaign."""
+        """Work for the event loop, each with its campaign."""
         self._alone = True
         """Whether no other request seems to be under way: then none is waited for."""
         connection = connect(self._path)
@@ -90,7 +90,7 @@ class SQLiteStore(Store):
         return future
 
     async def perform(self, work: Callable[[Transaction], T], scope: Scope = NO_SCOPE) -> T:
-        """In the event loop's own thread, together with all other work that comes in meanwhile.
+        """Perform work in the event loop's own thread, together with all other work that comes in meanwhile.
 
         Two threads that are busy with Python pass its lock to and fro at every statement, which costs more than the
         loop's waiting for the disk. The writer's thread takes over when it, or another process, is writing.

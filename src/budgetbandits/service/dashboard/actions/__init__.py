@@ -1,4 +1,4 @@
-"""What an operator does to a campaign on the pages: always previewed, confirmed, and then done once.
+"""Actions of operators on campaigns: always previewed, confirmed, and then executed once.
 
 `catalog` lists the actions; `routes` are their pages. `flow` leads from a form to its preview and on to the confirmed
 action, `fields` reads what was typed. `consequences` says what an action will change, from a snapshot of the campaign

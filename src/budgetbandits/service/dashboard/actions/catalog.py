@@ -39,11 +39,11 @@ class Action:
 
     title: str
     read: Callable[[Fields], Any]
-    """What was typed, as JSON can write it."""
+    """Reader of the form's values, as JSON can write them."""
     button: str
     """Its text, with the value that was read."""
     changes: Callable[[CampaignSnapshot, Any], list[Change]]
-    """What will be different, or the error that it would be refused with."""
+    """Changes that the action will make, or the error that it would be refused with."""
     run: Callable[[Campaigns, str, Any, str, str], None]
     """Do it: the campaign's id, the value that was read, an idempotency key, and who does it."""
     fields: tuple[Field, ...] = ()
@@ -51,9 +51,9 @@ class Action:
     final: bool = False
     """Whether it cannot be undone."""
     filled: Callable[[Campaign], Fields] = lambda row: {}
-    """What the fields hold at first ..."""
+    """Initial values of the fields."""
     shown: Callable[[Campaign, Fields], Fields] = lambda row, fields: fields
-    """... and whenever the form is shown again, with what was typed."""
+    """Values of the fields whenever the form is shown again, with those that were typed."""
 
     def preview(self, subject: CampaignSnapshot, fields: Fields, in_full: bool = True) -> Preview:
         """A preview of the action. Without ``in_full`` it stays empty until every needed field is filled."""

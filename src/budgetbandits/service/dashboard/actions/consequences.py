@@ -1,4 +1,4 @@
-"""What each action will change, in words, from a snapshot of the campaign; or the error that it would be refused with.
+"""The changes that each action will make, in words, from a snapshot of the campaign; or the error that refuses it.
 
 The rules are the service's own (`campaign_checks`, `ledger`, `leases`), so the preview says what happens.
 """

@@ -33,27 +33,27 @@ CONTROL_FIELDS = ("code", "once", "confirmed", "edit", "format")
 
 @dataclass(frozen=True)
 class Preview:
-    """What would happen, or why it cannot; neither, if the form is not filled in yet."""
+    """The effect of a form, or the error that refuses it; neither if the form is not filled in yet."""
 
     button: str
-    """What the button says."""
+    """Text of the button."""
     changes: list[Change]
     error: BudgetBanditsError | None = None
     relies_on: Any = None
-    """What is done, with what, and how things are that it changes: as JSON can write it."""
+    """Action with its values and the state that it changes, as JSON can write them."""
     fixable: bool = False
     """Whether something else in the fields may help."""
     dangerous: bool = False
     final: bool = False
     """Whether it cannot be undone."""
     fields: tuple[str, ...] = ()
-    """The fields of the form, to one of which the error may belong ..."""
+    """Fields of the form, to one of which the error may belong."""
     wrong: Mapping[str, BudgetBanditsError] = field(default_factory=dict)
-    """... and by field what is wrong, where more than one thing is known to be."""
+    """Errors by field, where several are known."""
     state_code: str = ""
-    """A code for how things are, for a form that is shown now to keep ..."""
+    """Code of the state, for a form to keep."""
     changed: str = ""
-    """... and what has changed since the form was opened that this is the preview of."""
+    """Changes since the form was opened that this is the preview of."""
     recorded: str = "as an event of"
     """Where it is recorded who has done it."""
 
@@ -63,7 +63,7 @@ class Preview:
 
     @property
     def problems(self) -> dict[str, str]:
-        """What is wrong by field, as sentences; under no name what is wrong with none of them."""
+        """The errors by field, as sentences; an error of no field is under the empty name."""
         wrong = self.wrong or ({} if self.error is None else {field_of(self.error, self.fields): self.error})
         said = {name: in_labels(error) for name, error in wrong.items()}
         return {name: f"{text[0].upper()}{text[1:]}." for name, text in said.items()}
@@ -78,7 +78,7 @@ class Preview:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def hidden(self, form: Fields) -> dict[str, str]:
-        """What the button sends: the values of the form, and the code for this."""
+        """The hidden values that the button sends: those of the form, and the code of the preview."""
         once = uuid.uuid4().hex
         return values_of(form) | {"once": once, "confirmed": self.code(once)}
 
@@ -98,7 +98,7 @@ class Preview:
 
 
 def values_of(form: Fields) -> dict[str, str]:
-    """What was typed and chosen."""
+    """The values that were typed and chosen."""
     return {name: value for name, value in form.items() if name not in CONTROL_FIELDS}
 
 
@@ -117,11 +117,11 @@ class FormFlow:
     crumbs: list[tuple[str, str]]
     """(address, words) of the pages above; the last is where "Cancel" leads."""
     template: str
-    """Of the page with the form ..."""
+    """Template of the page with the form."""
     values: dict[str, Any]
-    """... and what it needs besides."""
+    """Further values of the template."""
     preview: Callable[[Transaction, bool], Preview]
-    """What would happen; whether the form must be filled in full."""
+    """Preview of the action; the second argument says whether the form must be complete."""
     do: Callable[[], Response]
     """Do what was confirmed, or refuse."""
     shown: Callable[[Fields], Fields] = lambda fields: fields
@@ -129,7 +129,7 @@ class FormFlow:
 
 
 async def follow(dashboard: Dashboard, request: Request, session: Session, form: Fields, step: FormFlow) -> Response:
-    """What a form shows, what it would do, or what has come of it."""
+    """Show a form, its preview, or its result."""
     sent, part = request.method == "POST", "x-part" in request.headers
     refused: BudgetBanditsError | None = None
     if sent and form.get("confirmed"):

@@ -32,7 +32,7 @@ STATE_FIELD = "state_code"
 
 
 class ActionPages:
-    """What can be done to campaigns on the pages of one server."""
+    """The pages of actions on campaigns."""
 
     def __init__(self, dashboard: Dashboard) -> None:
         self._dashboard = dashboard

@@ -43,7 +43,7 @@ def figure(id: str, words: str, draw: Callable[[int, int], Markup], sizes: Seque
 
 
 def money_values(view: CampaignView, times: Times) -> list[Value]:
-    """What was spent by the end of each slot, and what was planned by then."""
+    """The actual and the planned spending by the end of each slot."""
     axes, digits = MoneyAxes.of(view), budget_decimals(to_units(view.row.account.budget))
     length, lines = max(axes.end - view.begins, 1.0), plan_lines(view, axes.end)
     made: dict[float, str] = {}
@@ -89,7 +89,7 @@ def price_values(view: CampaignView, times: Times) -> list[Value]:
 
 
 def request_values(view: CampaignView) -> list[Value]:
-    """What was spent by each number of requests, and what was planned for them."""
+    """The actual and the planned spending by each number of requests."""
     points, horizon = view.by_requests_points, view.row.settings.terms.horizon
     assert horizon is not None
     budget, end = to_units(view.row.account.budget), requests_shown(points, horizon)

@@ -12,14 +12,14 @@ ShareKind = Literal["decisions", "spend"]
 OTHER_ARMS = -1
 """The arms that have no colour of their own, together."""
 GROUPS_MAX = 48
-"""Slots that shares are drawn in, at most ..."""
+"""Most slots in which shares are drawn."""
 GROUP_DECISIONS_MIN = 8
-"""... and how many decisions they have on average, at least: shares of fewer say nothing."""
+"""Fewest decisions of a slot on average: shares of fewer say nothing."""
 
 
 @dataclass
 class Slot:
-    """What happened in a slot of time, by arm: decisions, and money spent."""
+    """A slot of time: decisions and spending by arm."""
 
     begins: float
     decided: dict[int, int]
@@ -35,9 +35,9 @@ class Stretch:
     """A time in which there was something to share in every slot."""
 
     timestamps: list[float]
-    """From edge to edge, and the middles of the slots between ..."""
+    """Times of the values: both edges, and the middles of the slots between."""
     layers: list[Layer]
-    """... the first arm first; all without a colour are `OTHER_ARMS`, which are last."""
+    """Layers of the arms, the first arm first; arms without a colour are `OTHER_ARMS`, the last layer."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from budgetbandits.service.dashboard.charts.timeline import latest
 from budgetbandits.service.ledger import to_units
 
 TICK_SECONDS = (1, 5, 10, 15, 30, 60, 300, 900, 3600, 3 * 3600, 6 * 3600)
-"""Between the times that an axis of less than two days names."""
+"""Steps between the labels of an axis of less than two days."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class Frame:
         return self.height - 26
 
     def x(self, timestamp: Any) -> Any:
-        """Of one time or of an array of them."""
+        """The horizontal position of one time or of an array of them."""
         part = (timestamp - self.begin) / max(self.end - self.begin, 1e-9)
         return self.left + np.clip(part, 0.0, 1.0) * (self.right - self.left)
 
     def y(self, value: Any) -> Any:
-        """Of one value or of an array of them."""
+        """The vertical position of one value or of an array of them."""
         part = (value - self.value_min) / max(self.value_max - self.value_min, 1e-300)
         return self.bottom - np.clip(part, 0.0, 1.0) * (self.bottom - self.top)
 
@@ -82,7 +82,7 @@ def _with_values(
 
 @dataclass(frozen=True)
 class MoneyAxes:
-    """What the picture of money against time has room for: until when, from which amount to which, and of what."""
+    """The axes of the picture of money against time: its end, its range of amounts, and its curves."""
 
     end: float
     low: float
@@ -114,7 +114,7 @@ class MoneyAxes:
 
 
 def money_chart(view: CampaignView, times: Times, width: int, height: int) -> Markup:
-    """What was spent, what is planned, what is left to spend, and when it runs out."""
+    """A picture of money against time: spent, planned, left, and the time at which it runs out."""
     budget, axes = to_units(view.row.account.budget), MoneyAxes.of(view)
     digits, projected = budget_decimals(budget), axes.projected
     label = 132 if width > 600 and projected else 16
@@ -162,7 +162,7 @@ def _budget_steps(view: CampaignView, end: float) -> list[tuple[float, float]]:
 
 
 def cumulated_spend(view: CampaignView) -> list[tuple[float, float]]:
-    """What was spent by the end of each slot; what was spent since a copy is a step when it was booked."""
+    """The spending by the end of each slot; spending since a copy is a step at the time when it was booked."""
     grown = [
         (max(slot.begins, view.begins), min(slot.begins + view.slot - slot.begins % view.slot, view.ends),
          sum(slot.spent.values()))
@@ -334,7 +334,7 @@ def drawing(content: str, width: int, height: int, words: str, frame: Frame | No
 
 
 def price_chart(prices: Sequence[tuple[float, float]], times: Times, width: int, height: int) -> Markup:
-    """What one more unit of money would have brought, over time; with gaps where nothing happened."""
+    """A picture of the value of one more unit of money over time, with gaps where nothing happened."""
     most = max(price for _, price in prices) * 1.25 or 1.0  # with room for the latest price above its point
     begin, end = prices[0][0], prices[-1][0]
     frame, grid = _with_values(begin, end, most, width - 16, height)

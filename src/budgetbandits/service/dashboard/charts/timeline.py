@@ -27,17 +27,17 @@ SLOTS_MAX = 170
 CHANGE_EVENTS = ("topped up", "renewed", "terms changed", "spent elsewhere", *ARM_EVENTS)
 """The events by which what was planned, and what was spent without a decision, is known of every time."""
 CHANGES_MAX = 2000
-"""Of these; what held before them is taken to have held from the beginning."""
+"""Most changes that are read; what held before them is taken to have held from the beginning."""
 
 
 def changes(tx: Transaction, row: Campaign) -> list[Event]:
-    """By which budget, terms and arms became what they are, the latest first."""
+    """The changes of budget, terms and arms, the latest first."""
     return tx.pages().operator_events(row.id, CHANGES_MAX, kinds=CHANGE_EVENTS)
 
 
 def spent_since_copies(changes: Sequence[Event], spent: int) -> list[tuple[float, int]]:
-    """What was booked after the store was restored from a copy, and when, in micros. All of it is ``spent``: where an
-    operator said more, the rest is an overrun."""
+    """The amounts that were booked after the store was restored from a copy, in micros, with their times. They sum
+    to at most ``spent``: where an operator gave more, the rest is an overrun."""
     made = []
     for event in reversed(changes):
         if event.kind == "spent elsewhere":
@@ -118,7 +118,7 @@ def choosable(row: Campaign, arms: Sequence[ArmRow], changes: Sequence[Event]) -
 
 
 def plans(row: Campaign, changes: Sequence[Event], term: str) -> list[tuple[float, float | None]]:
-    """What a term was from when on, from the latest of these changes backwards."""
+    """The values of a term with the times from which they hold, from the latest of these changes backwards."""
     terms = [getattr(each.terms, term) for each in reversed(row.settings.versions)]
     changed = [event.at for event in changes if event.kind == "terms changed"]
     return [(row.created_at, terms[min(len(changed), len(terms) - 1)]), *reversed([*zip(changed, terms, strict=False)])]

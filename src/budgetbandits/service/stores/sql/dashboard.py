@@ -1,4 +1,4 @@
-"""What pages show, in SQL. Each query costs as much as its answer is long, however long a campaign is.
+"""The queries of pages, in SQL. The cost of each grows with the length of its answer, not of the campaign.
 
 The list of campaigns is filtered, counted and ordered where the rows are, and only the campaigns of one page are read.
 They are ordered by urgency first: by their `Rank`, which is found here and nowhere else.
@@ -72,11 +72,11 @@ _BY_SHARED = f"(s.name IS NOT NULL AND {_SHARED_LEFT} < {_OWN_LEFT})"
 """Whether the shared budget s of a campaign c has less left than the campaign itself."""
 _LEFT = f"(CASE WHEN {_BY_SHARED} THEN {_SHARED_LEFT} ELSE {_OWN_LEFT} END)"
 _OPEN = f"(CASE WHEN {_BY_SHARED} THEN s.held + s.leased ELSE c.held + c.leased END)"
-"""What keeps the money from being left that may come back: open holds and leases."""
+"""Money that is not left but may come back: open holds and leases."""
 _HEARD = "(CASE WHEN m.last_feedback_at > c.created_at THEN m.last_feedback_at ELSE c.created_at END)"
 _LATEST = f"(CASE WHEN m.last_decision_at > {_HEARD} THEN m.last_decision_at ELSE {_HEARD} END)"
 _HELD_IN_LEASES = "(SELECT CAST(COALESCE(SUM(l.held), 0) AS BIGINT) FROM lease l WHERE l.campaign = c.id)"
-"""What decisions under leases of a campaign c hold; ``leased`` has it, and what they may still hold."""
+"""Money that decisions under leases of a campaign c hold; ``leased`` contains it."""
 _FREE_IN_LEASES = (
     "(SELECT CAST(COALESCE(MAX(l.amount - l.spent - l.held), 0) AS BIGINT) FROM lease l WHERE l.campaign = c.id)"
 )
@@ -185,7 +185,7 @@ class CampaignList:
         return [id for (id,) in self._tx.ask(query, (after,) if after else ())]
 
     def sums(self) -> list[CampaignSums]:
-        """Over all campaigns of this list, by currency; those with the most campaigns first."""
+        """The sums over all campaigns of this list, by currency; those with the most campaigns first."""
         names, values = ("budget", "spent", "held", "leased", "overrun"), () if self._only is None else (self._only,)
         which = "" if self._only is None else " WHERE f.id = ?"
         rows = self._tx.ask(
@@ -301,7 +301,7 @@ class OpenHolds:
     """Open holds by age, and the one that expires first."""
 
     counts: list[int]
-    """For each age that was asked for, how many are younger; the last is how many there are, or were counted."""
+    """Numbers of holds younger than each age that was asked for; the last is the number of all that were counted."""
     expires_at: float | None
     amount: int
     """The hold that expires first."""

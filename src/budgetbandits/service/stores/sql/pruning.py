@@ -28,7 +28,7 @@ _OPERATORS = "decision IS NULL AND lease IS NULL"
 
 
 class Pruning:
-    """What is kept of a campaign's past, in a transaction."""
+    """The statements on a campaign's archived past, in a transaction."""
 
     def __init__(self, tx: Statements) -> None:
         self._tx = tx

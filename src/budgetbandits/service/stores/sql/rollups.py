@@ -69,7 +69,7 @@ _VALUES = {
     "cost_squared": f"CASE WHEN {_SETTLED} THEN CAST(e.amount AS DOUBLE PRECISION) * e.amount END",
     "failed_cost_squared": "CASE WHEN e.kind = 'failed' THEN CAST(d.cost AS DOUBLE PRECISION) * d.cost END",
 }
-"""What an event e of a decision d adds to each count."""
+"""Contribution of an event e of a decision d to each count."""
 
 
 def _sum(name: str, value: str) -> str:

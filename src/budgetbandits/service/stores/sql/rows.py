@@ -59,7 +59,7 @@ _decision, _lease = _paths(DecisionRow, hold=_HOLD), _paths(Lease, account=_LEAS
 CAMPAIGN, ARM, EVENT, KEY, KEY_EVENT, LEASE = map(tuple, (_campaign, _arm, _event, _key, _key_event, _lease))
 DECISION, DECISION_PATHS = tuple(_decision), tuple(_decision.values())
 PLAIN_DECISION = DECISION[: DECISION.index("request")]
-"""Without the columns that most decisions leave empty: NULLs that need not be written are felt at every decision."""
+"""Columns of a decision without those that most leave empty, since writing NULLs takes time at every decision."""
 FEEDBACK = ("state", "charged", "overrun", "reported", "cost", "reward")
 """The columns of a decision that feedback changes, and ``failed``."""
 MONEY = tuple(name for name in ACCOUNT if name != "status")
@@ -67,7 +67,7 @@ LEASE_CHANGES = LEASE[2:]
 """The columns of a lease that change."""
 WATERMARK = tuple(each.name for each in fields(Watermark))
 NUMBERED_EVENT, NUMBERED_KEY_EVENT = (*EVENT, "seq"), (*KEY_EVENT, "seq")
-"""With the number that the store has given."""
+"""Columns of events with the number that the store has given."""
 
 SHARED_MONEY = ("budget", "spent", "held", "overrun", "leased", "period", "advance")
 SHARED_BUDGET = ("name", *SHARED_MONEY, "created_at", "settings")

@@ -44,7 +44,7 @@ class SharedBudgetRows:
         self._tx.change(f"UPDATE shared_budget SET {assigned((*SHARED_MONEY, 'settings'))} WHERE name = ?", values)
 
     def all(self, limit: int | None = None) -> list[SharedBudget]:
-        """By name; or the first of them."""
+        """All shared budgets by name, or the first of them."""
         some = "" if limit is None else f" LIMIT {limit:d}"
         return [shared_budget_of(row) for row in self._tx.ask(f"{_ROWS} ORDER BY name{some}")]
 
@@ -74,7 +74,7 @@ class SharedBudgetRows:
         return {row[0]: shared_budget_of(row[1:]) for row in self._tx.ask(query, campaigns)}
 
     def latest_events(self, shared: SharedBudget, limit: int) -> list[Event]:
-        """What was done to it, the latest first."""
+        """The latest events of a shared budget, the latest first."""
         rows = self._tx.ask(
             f"SELECT {listed(NUMBERED_EVENT)} FROM event WHERE {BETWEEN} ORDER BY {LATEST_FIRST} LIMIT {limit:d}",
             between(shared.event_key),

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 EVENT_NUMBER_MAX = 2**62
-"""Above the number of any event."""
+"""A number above that of any event."""
 
 IN_ORDER = "campaign, seq"
 LATEST_FIRST = "campaign DESC, seq DESC"

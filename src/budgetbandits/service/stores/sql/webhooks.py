@@ -27,9 +27,9 @@ class Webhook:
     created_at: float
     campaign: str | None = None
     tried_at: float | None = None
-    """When a notification was last sent to it ..."""
+    """Time at which a notification was last sent."""
     problem: str | None = None
-    """... and why it was not accepted, if it was not."""
+    """Reason why it was not accepted; None if it was."""
     off: bool = False
     """Whether nothing is sent: it came back with a restored copy, and no operator has turned it on."""
 
