@@ -131,7 +131,7 @@ def mark_restored(store: Store, leases: Leases, clock: Clock | None = None, acto
 def _turn_off(tx: Transaction, now: float, actor: str | None) -> None:
     """Turn off all keys and webhooks that are on."""
     keys, hooks = tx.keys(), tx.webhooks().all()
-    for key in [each for each in keys if not each.off]:
+    for key in [key for key in keys if not key.off]:
         tx.set_key_off(key.prefix, True)
         tx.add_key_event(KeyEvent("turned off", key.prefix, key.scopes, key.campaign, now, actor))
     for hook in hooks:

@@ -226,10 +226,10 @@ def _checked_tags(tags: Sequence[str]) -> tuple[str, ...]:
     """The tags of a campaign as they are kept: each once, in the order of the alphabet."""
     if len(tags) > TAGS_MAX:
         raise BadParameter(f"there are {len(tags)} tags; give {TAGS_MAX} at most")
-    for each in tags:
-        if "," in each:
-            raise BadParameter(f"a tag is {each!r:.60}; use one without a comma, which forms put between them")
-    return tuple(sorted({checked_name("a tag", each) for each in tags}))
+    for tag in tags:
+        if "," in tag:
+            raise BadParameter(f"a tag is {tag!r:.60}; use one without a comma, which forms put between them")
+    return tuple(sorted({checked_name("a tag", tag) for tag in tags}))
 
 
 def checked_settings(settings: CampaignSettings, policy: Policy) -> CampaignSettings:

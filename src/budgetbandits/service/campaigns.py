@@ -257,10 +257,10 @@ class Campaigns:
         """How a campaign does."""
 
         def work(tx: Transaction) -> StandingAnswer:
-            found = outlooks(tx, [find_campaign(tx, campaign).id])
-            if not found:
+            result = outlooks(tx, [find_campaign(tx, campaign).id])
+            if not result:
                 raise ValueError("its account cannot be read")
-            return found[0].answer()
+            return result[0].answer()
 
         return self._store.read(isolated(campaign, work))
 
@@ -274,8 +274,8 @@ class Campaigns:
                 ids = tx.pages().campaign_list().ids(most, last)
                 return ids, [outlook.answer() for outlook in outlooks(tx, ids)]
 
-            ids, some = self._store.read(work)
-            good += some
+            ids, part = self._store.read(work)
+            good += part
             if len(ids) < most or (limit is not None and len(good) >= limit):
                 return good[:limit]
             last = ids[-1]

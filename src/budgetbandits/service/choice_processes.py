@@ -131,6 +131,6 @@ class ChoiceProcesses:
         """End the processes; those who wait for one get an error."""
         with self._gate:
             self._closed, processes, self._all = True, self._all, set()
-        for each in processes:
-            each.close()
+        for process in processes:
+            process.close()
         self._threads.shutdown()

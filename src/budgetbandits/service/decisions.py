@@ -154,8 +154,8 @@ class Decisions:
         for key, digest in asked:
             if wanted is not None and answers and time.perf_counter() > end:
                 break
-            made = _made(tx, row.id, key, digest)
-            if made is not None:
+            decision = _made(tx, row.id, key, digest)
+            if decision is not None:
                 earlier += 1
             else:
                 if funds is None:
@@ -165,7 +165,7 @@ class Decisions:
                     funds = self._funds(tx, row, None if wanted is None else wanted - earlier)
                     row, taken = funds.row, funds.row.account.open
                 try:
-                    made = funds.decide(moment(tx, self._clock), key, digest, options, ahead)
+                    decision = funds.decide(moment(tx, self._clock), key, digest, options, ahead)
                 except HoldRefused as refused:
                     raise BatchRefused(refused, len(answers), earlier, taken) from None
                 except ChoiceNeeded:
@@ -173,8 +173,10 @@ class Decisions:
                         raise
                     break
                 if funds.session is not None:
-                    self._store.prefetch = partial(funds.session.draws.prepare, made.id, "learn")  # for its feedback
-            answers.append(_answer(made, self._names(tx, row, funds)))
+                    self._store.prefetch = partial(
+                        funds.session.draws.prepare, decision.id, "learn"
+                    )  # for its feedback
+            answers.append(_answer(decision, self._names(tx, row, funds)))
         return Slice(answers, earlier)
 
     def _funds(self, tx: Transaction, row: Campaign, batch: int | None) -> Funds:
@@ -242,14 +244,14 @@ class Decisions:
             """The last first: who reads the batch again, in order, finds at its end whether it is undone."""
             taken = 0
             for place in range(len(asked), 0, -SLICE_MAX):
-                some = asked[max(place - SLICE_MAX, 0) : place]
-                taken = await run(partial(self._undo_task, campaign, some), 0)
+                part = asked[max(place - SLICE_MAX, 0) : place]
+                taken = await run(partial(self._undo_task, campaign, part), 0)
             return taken
 
         while True:
             task = partial(self._slice_task, campaign, asked, len(answers), options)
             try:
-                found, known = await run(task, min(count - len(answers), SLICE_MAX))
+                result, known = await run(task, min(count - len(answers), SLICE_MAX))
             except BatchRefused as cut:
                 taken = await undo() if answers or cut.earlier else cut.taken
                 raise of_batch(cut.refused, len(answers) + cut.fit, count, taken) from None
@@ -259,7 +261,7 @@ class Decisions:
                 if answers:
                     await undo()
                 raise
-            slices_before, answers, earlier = len(answers) > 0, [*answers, *found], earlier + known
+            slices_before, answers, earlier = len(answers) > 0, [*answers, *result], earlier + known
             if len(answers) == count:
                 if earlier == count or not slices_before:
                     return answers
@@ -275,9 +277,9 @@ class Decisions:
         ahead: ChoicesAhead | None,
     ) -> Task[Slice]:
         """The next decisions of a batch, after those that are done."""
-        some, wanted = asked[done : done + SLICE_MAX], len(asked) - done
-        make = partial(self.make, campaign=campaign, asked=some, options=options, wanted=wanted, ahead=ahead)
-        return Task(isolated(campaign, make), Scope(campaign, keys=[key for key, _ in some]))
+        part, wanted = asked[done : done + SLICE_MAX], len(asked) - done
+        make = partial(self.make, campaign=campaign, asked=part, options=options, wanted=wanted, ahead=ahead)
+        return Task(isolated(campaign, make), Scope(campaign, keys=[key for key, _ in part]))
 
     def _undo_task(self, campaign: str, asked: Sequence[DecisionKey], _: ChoicesAhead | None) -> Task[int]:
         return Task(isolated(campaign, lambda tx: self._undo(tx, campaign, asked)), Scope(campaign))
@@ -286,18 +288,20 @@ class Decisions:
         """Void what of a batch has been made, and free its keys; what other decisions hold, and leases have."""
         funds = CampaignFunds(tx, self._sessions, find_campaign(tx, campaign))
         for key, digest in asked:
-            made = tx.decision_by_key(funds.row.id, key)
+            decision = tx.decision_by_key(funds.row.id, key)
             if (
-                made is not None
-                and made.request_digest == digest
-                and made.hold.state == "pending"
-                and made.reward is None
+                decision is not None
+                and decision.request_digest == digest
+                and decision.hold.state == "pending"
+                and decision.reward is None
             ):
-                account, hold = ledger.void(funds.account, made.hold)
-                tx.save_decision(replace(made, hold=hold))
-                tx.forget_key(made)
+                account, hold = ledger.void(funds.account, decision.hold)
+                tx.save_decision(replace(decision, hold=hold))
+                tx.forget_key(decision)
                 now = moment(tx, self._clock)
-                funds.book(account, Event(made.campaign, "voided", now, made.id, made.arm), made.created_at)
+                funds.book(
+                    account, Event(decision.campaign, "voided", now, decision.id, decision.arm), decision.created_at
+                )
         return funds.account.open
 
 
@@ -327,8 +331,8 @@ def _decision_keys(
     asked = json.dumps(context, sort_keys=True) if context else "{}"
     if options is not None:  # the same for the same request, however it was written
         arms = None if options.arms is None else sorted(options.arms)
-        said = [options.segment, arms, sorted(options.exclude), options.prices, options.holds]
-        asked = f"{asked} {json.dumps(said, sort_keys=True)}"
+        text = [options.segment, arms, sorted(options.exclude), options.prices, options.holds]
+        asked = f"{asked} {json.dumps(text, sort_keys=True)}"
         if options.features is not None:
             asked += to_json(sorted(options.features.items())).decode()  # a tenth of the time for many numbers
         if options.metadata is not None:
@@ -337,7 +341,7 @@ def _decision_keys(
         return [(key, _digest(asked) if context or options is not None else NO_CONTEXT)]
     # the first goes by the key itself, so that the key cannot be used for anything else
     keys = [key, *(f"{key} [{number}]" for number in range(1, count))]
-    return [(each, _digest(f"{number} of {count} {asked}")) for number, each in enumerate(keys)]
+    return [(key, _digest(f"{number} of {count} {asked}")) for number, key in enumerate(keys)]
 
 
 def _digest(text: str) -> str:
@@ -346,12 +350,12 @@ def _digest(text: str) -> str:
 
 def _made(tx: Transaction, campaign: str, key: str, digest: str) -> DecisionRow | None:
     """The decision that was made under this key before, if any."""
-    made = tx.decision_by_key(campaign, key)
-    if made is not None and made.request_digest != digest:
+    decision = tx.decision_by_key(campaign, key)
+    if decision is not None and decision.request_digest != digest:
         raise Conflict(
             f"key {key!r:.60} was used with another context, request or count; use a new key for a new decision"
         )
-    return made
+    return decision
 
 
 def _answer(decision: DecisionRow, names: Sequence[str]) -> DecisionAnswer:

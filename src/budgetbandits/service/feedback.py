@@ -138,9 +138,9 @@ class Feedback:
         self, reports: Sequence[FeedbackReport], campaign: str
     ) -> Task[list[BookedFeedback | BudgetBanditsError]]:
         """`feedback_many_task` for the first of these: as many as there is time for in a moment."""
-        some = reports[:SLICE_MAX]
-        work = partial(self._book_many, reports=some, campaign=campaign, seconds=SLICE_SECONDS)
-        return Task(isolated(campaign, work), self._scope(campaign, [report.decision for report in some]))
+        part = reports[:SLICE_MAX]
+        work = partial(self._book_many, reports=part, campaign=campaign, seconds=SLICE_SECONDS)
+        return Task(isolated(campaign, work), self._scope(campaign, [report.decision for report in part]))
 
     def _book_many(
         self, tx: Transaction, reports: Sequence[FeedbackReport], campaign: str, seconds: float = math.inf
@@ -171,85 +171,85 @@ class Feedback:
         self,
         tx: Transaction,
         funds: Funds,
-        made: DecisionRow,
+        decision: DecisionRow,
         reward: float | None,
         cost: int | None,
         actor: str | None,
     ) -> BookedFeedback:
-        if made.failed and reward is not None:
-            raise Conflict(f"decision {made.id} was reported as failed; it takes no other feedback")
-        new_cost, refused = _is_new("cost", made.cost, cost), None
+        if decision.failed and reward is not None:
+            raise Conflict(f"decision {decision.id} was reported as failed; it takes no other feedback")
+        new_cost, refused = _is_new("cost", decision.cost, cost), None
         try:
-            new_reward = self._new_reward(funds.row, made, reward)
+            new_reward = self._new_reward(funds.row, decision, reward)
         except (RewardOutOfRange, Conflict) as error:
             if cost is None:
                 raise
             refused = type(error)(f"{error}; the cost that came with it is booked")
             reward, new_reward = None, False
         if not (new_cost or new_reward):
-            return BookedFeedback(made.id, to_units(made.hold.overrun), False, refused)
+            return BookedFeedback(decision.id, to_units(decision.hold.overrun), False, refused)
         now, account = moment(tx, self._clock), funds.account
         if new_cost:
             assert cost is not None
-            funds, account, hold = self._settled(tx, funds, made, cost)
-            updated = made.with_feedback(hold, cost, reward if new_reward else made.reward)
+            funds, account, hold = self._settled(tx, funds, decision, cost)
+            updated = decision.with_feedback(hold, cost, reward if new_reward else decision.reward)
             news = reward if new_reward else None
-            event = Event(made.campaign, "settled", now, made.id, made.arm, cost, news, actor=actor)
+            event = Event(decision.campaign, "settled", now, decision.id, decision.arm, cost, news, actor=actor)
             event.shared_left = funds.shared_left()
         else:
-            updated = made.with_feedback(made.hold, made.cost, reward)
-            event = Event(made.campaign, "rewarded", now, made.id, made.arm, reward=reward, actor=actor)
+            updated = decision.with_feedback(decision.hold, decision.cost, reward)
+            event = Event(decision.campaign, "rewarded", now, decision.id, decision.arm, reward=reward, actor=actor)
         in_full = updated.cost is not None and updated.reward is not None
         froze = account.status != funds.account.status
-        funds.book(account, event, made.created_at, updated if new_cost or in_full else None)
+        funds.book(account, event, decision.created_at, updated if new_cost or in_full else None)
         if froze:
             _note_freeze(funds, updated, now)
         tx.save_decision(updated)
         if in_full and funds.session is not None:
             self._store.prefetch = funds.session.prefetch_choice  # a worker usually asks again after feedback
-        return BookedFeedback(made.id, to_units(updated.hold.overrun), new_cost, refused)
+        return BookedFeedback(decision.id, to_units(updated.hold.overrun), new_cost, refused)
 
     def _fail(
-        self, tx: Transaction, funds: Funds, made: DecisionRow, cost: int | None, actor: str | None
+        self, tx: Transaction, funds: Funds, decision: DecisionRow, cost: int | None, actor: str | None
     ) -> BookedFeedback:
         """There was no answer: settled with what it cost, and the arm cools down."""
-        if made.reward is not None:
-            raise Conflict(f"the reward of decision {made.id} was reported, so it has not failed")
-        new_cost = _is_new("cost", made.cost, cost) or made.cost is None
-        if made.failed:
-            return BookedFeedback(made.id, to_units(made.hold.overrun), False)
-        now, account, hold, settled = moment(tx, self._clock), funds.account, made.hold, None
+        if decision.reward is not None:
+            raise Conflict(f"the reward of decision {decision.id} was reported, so it has not failed")
+        new_cost = _is_new("cost", decision.cost, cost) or decision.cost is None
+        if decision.failed:
+            return BookedFeedback(decision.id, to_units(decision.hold.overrun), False)
+        now, account, hold, settled = moment(tx, self._clock), funds.account, decision.hold, None
         if new_cost:
             cost = cost or 0
-            funds, account, hold = self._settled(tx, funds, made, cost)
-            settled = Event(made.campaign, "settled", now, made.id, made.arm, cost, actor=actor)
+            funds, account, hold = self._settled(tx, funds, decision, cost)
+            settled = Event(decision.campaign, "settled", now, decision.id, decision.arm, cost, actor=actor)
             settled.shared_left = funds.shared_left()
-        updated = replace(made.with_feedback(hold, made.cost if cost is None else cost, None), failed=True)
+        updated = replace(decision.with_feedback(hold, decision.cost if cost is None else cost, None), failed=True)
         froze = account.status != funds.account.status
-        failure = Event(made.campaign, "failed", now, made.id, made.arm, actor=actor)
-        funds.fail(account, failure, settled, made.created_at)
+        failure = Event(decision.campaign, "failed", now, decision.id, decision.arm, actor=actor)
+        funds.fail(account, failure, settled, decision.created_at)
         if froze:
             _note_freeze(funds, updated, now)
         tx.save_decision(updated)
-        return BookedFeedback(made.id, to_units(hold.overrun), new_cost, failed=True)
+        return BookedFeedback(decision.id, to_units(hold.overrun), new_cost, failed=True)
 
     def _settled(
-        self, tx: Transaction, funds: Funds, made: DecisionRow, cost: int
+        self, tx: Transaction, funds: Funds, decision: DecisionRow, cost: int
     ) -> tuple[Funds, ledger.Account, ledger.Hold]:
         """The funds that pay what the decision cost, with the money and the hold after that."""
         if funds.row.settings.lease is not None:
-            funds = self._leases.for_cost(tx, funds, made, cost)
-        cap = funds.cap(made) if cost > made.hold.amount else 0  # rarely: it may have to be read
+            funds = self._leases.for_cost(tx, funds, decision, cost)
+        cap = funds.cap(decision) if cost > decision.hold.amount else 0  # rarely: it may have to be read
         spendable = funds.spendable
-        account, hold = ledger.settle(spendable, made.hold, cost, cap)
+        account, hold = ledger.settle(spendable, decision.hold, cost, cap)
         return funds, account if spendable is funds.account else uncapped(account, funds.account), hold
 
-    def _new_reward(self, row: Campaign, made: DecisionRow, reward: float | None) -> bool:
+    def _new_reward(self, row: Campaign, decision: DecisionRow, reward: float | None) -> bool:
         """Whether this reward is new, if it can be the decision's."""
         most = row.settings.terms.reward_max
         if reward is not None and (isinstance(reward, bool) or not 0.0 <= reward <= most):
             raise RewardOutOfRange(f"reward {reward!r:.40} is not in [0, {most:g}]; pass a number in that range")
-        return _is_new("reward", made.reward, reward)
+        return _is_new("reward", decision.reward, reward)
 
     # --- no feedback ---------------------------------------------------------------------------------------------
 
@@ -287,21 +287,21 @@ def locked(tx: Transaction, leases: Leases, decision: str, campaign: str | None)
     if not decision.isprintable():  # no id is so, and a database might not take it
         raise _no_decision(decision)
     if campaign is None:
-        made = tx.decision(decision)
-        campaign = None if made is None else made.campaign
+        decision_row = tx.decision(decision)
+        campaign = None if decision_row is None else decision_row.campaign
     if campaign is not None:
         # the campaign or the lease first, which locks it: from there on its decisions are ours as well
         row = leases.campaign(campaign) if tx.leases_alone else find_campaign(tx, campaign)
-        made = tx.decision(decision)
-        if made is not None and made.campaign == row.id:
+        decision_row = tx.decision(decision)
+        if decision_row is not None and decision_row.campaign == row.id:
             if row.settings.lease is None:
-                return CampaignFunds(tx, leases.sessions, row), made
-            funds = leases.of_decision(tx, row, made)
+                return CampaignFunds(tx, leases.sessions, row), decision_row
+            funds = leases.of_decision(tx, row, decision_row)
             if funds.lease_id is not None:  # until now another server may have changed it under the lease
-                made = tx.decision(decision)
-                assert made is not None
-            return funds, made
-        if made is None and row.settings.archived_before:
+                decision_row = tx.decision(decision)
+                assert decision_row is not None
+            return funds, decision_row
+        if decision_row is None and row.settings.archived_before:
             raise _archived(decision, row)
     raise _no_decision(decision)
 
@@ -310,10 +310,10 @@ def _no_decision(decision: str) -> NotFound:
     return NotFound(f"no decision {decision!r:.60}; pass the id that decide() answered with")
 
 
-def _check_not_archived(row: Campaign, made: DecisionRow) -> None:
+def _check_not_archived(row: Campaign, decision: DecisionRow) -> None:
     """Refuse feedback for a decision that is too old: its row may have been archived as it is."""
-    if made.created_at < row.settings.archived_before and made.hold.state != "pending":
-        raise _archived(made.id, row)
+    if decision.created_at < row.settings.archived_before and decision.hold.state != "pending":
+        raise _archived(decision.id, row)
 
 
 def _archived(decision: str, row: Campaign) -> DecisionArchived:

@@ -98,7 +98,7 @@ def known_units(micros: int | None) -> float | None:
 def in_words(account: Account, *micros: int) -> list[str]:
     """Amounts as this account's money is shown: with as many decimals as any of it needs."""
     money = (account.budget, account.spent, account.held, account.overrun, account.leased)
-    return same_decimals([to_units(each) for each in micros], others=[to_units(each) for each in money])
+    return same_decimals([to_units(amount) for amount in micros], others=[to_units(amount) for amount in money])
 
 
 def day_of(now: float, zone: str | None = None) -> int:

@@ -46,7 +46,7 @@ def check_text(field: str, text: str) -> None:
     """Refuse what is no text for every store: PostgreSQL keeps none with U+0000, and none keeps half a character."""
     wrong = "\0" if "\0" in text else None
     if not text.isascii():
-        wrong = next((each for each in text if "\ud800" <= each <= "\udfff"), wrong)
+        wrong = next((letter for letter in text if "\ud800" <= letter <= "\udfff"), wrong)
     if wrong is not None:
         raise BadParameter(f"{field} has the character U+{ord(wrong):04X}; leave it out")
 
@@ -77,15 +77,15 @@ def checked_name(field: str, name: Any) -> str:
 
 
 def _check_readable(field: str, name: str) -> None:
-    hidden = [each for each in name if _hidden(each)]
+    hidden = [letter for letter in name if _hidden(letter)]
     if hidden:
         raise BadParameter(f"{field} has the invisible character U+{ord(hidden[0]):04X}; leave it out")
     plain = unicodedata.normalize("NFKC", name)
     if plain != name:
         raise BadParameter(f"{field} is {name!r:.60}, which can be taken for {plain!r:.60}; write it like that")
-    letters = [each for each in name if each.isalpha()]
-    strange = [each for each in letters if ord(each) in LOOKALIKES]
-    latin = any("LATIN" in unicodedata.name(each, "") for each in letters)
+    letters = [letter for letter in name if letter.isalpha()]
+    strange = [letter for letter in letters if ord(letter) in LOOKALIKES]
+    latin = any("LATIN" in unicodedata.name(letter, "") for letter in letters)
     if strange and (latin or len(strange) == len(letters)):
         kind = unicodedata.name(strange[0]).split()[0].capitalize()
         raise BadParameter(

@@ -142,38 +142,41 @@ class Spending:
 
 
 def projections(
-    pages: Pages, glances: Sequence[CampaignSummary], by_hour: dict[str, dict[int, int]], now: float
+    pages: Pages, glances: Sequence[CampaignSummary], spent_by_hour: dict[str, dict[int, int]], now: float
 ) -> dict[str, RunsOut | None]:
     """The ends of the money of running campaigns, by id. They follow from the spending by the hour in the last day
     or, with fewer than six whole hours, by the minute in the last two hours. The list and the page ask here, and
     read the same rollups."""
-    spending, made = _spending(pages, glances, by_hour, now), dict[str, RunsOut | None]()
-    names = sorted({name for each in glances if (name := each.settings.terms.shared_budget) is not None})
-    shared = {each.name: _shared_end(pages, each, now) for each in pages.shared_budgets(names)}
-    for each in glances:
-        one, limits, terms = spending[each.id], each.settings.limits(each.created_at), each.settings.terms
-        budget = _present(each.account, each.settings, now).budget
+    spending, result = _spending(pages, glances, spent_by_hour, now), dict[str, RunsOut | None]()
+    names = sorted({name for glance in glances if (name := glance.settings.terms.shared_budget) is not None})
+    shared = {budget.name: _shared_end(pages, budget, now) for budget in pages.shared_budgets(names)}
+    for glance in glances:
+        one, limits, terms = spending[glance.id], glance.settings.limits(glance.created_at), glance.settings.terms
+        budget = _present(glance.account, glance.settings, now).budget
         earliest = ledger.earliest_end(budget, limits) if terms.on_limit == "refuse" else 0.0
-        own = _before_renewal(runs_out(one.slots, one.seconds, one.left, now, earliest, one.day), each.settings, now)
+        own = _before_renewal(runs_out(one.slots, one.seconds, one.left, now, earliest, one.day), glance.settings, now)
         ends = [end for end in (own, shared.get(terms.shared_budget or "")) if end is not None]
-        made[each.id] = min(ends, key=lambda end: end.median, default=None)
-    return made
+        result[glance.id] = min(ends, key=lambda end: end.median, default=None)
+    return result
 
 
 def _spending(
-    pages: Pages, glances: Sequence[CampaignSummary], by_hour: dict[str, dict[int, int]], now: float
+    pages: Pages, glances: Sequence[CampaignSummary], spent_by_hour: dict[str, dict[int, int]], now: float
 ) -> dict[str, Spending]:
-    hours = {each.id: _whole_slots(each, rollups.HOUR, 24, by_hour[each.id], now) for each in glances}
-    young = [each.id for each in glances if len(hours[each.id]) < WHOLE_HOURS_MIN]
-    by_minute = pages.spent_by(rollups.MINUTE, young, now - (MINUTES_MAX + 1) * rollups.MINUTE)
-    made = {}
-    for each in glances:
-        slots, seconds = hours[each.id], rollups.HOUR
-        if each.id in by_minute:
-            slots, seconds = _whole_slots(each, rollups.MINUTE, MINUTES_MAX, by_minute[each.id], now), rollups.MINUTE
-        left = to_units(_present(each.account, each.settings, now).left + each.held)
-        made[each.id] = Spending(slots, seconds, left, DayLimit.of(each, now))
-    return made
+    hours = {glance.id: _whole_slots(glance, rollups.HOUR, 24, spent_by_hour[glance.id], now) for glance in glances}
+    young = [glance.id for glance in glances if len(hours[glance.id]) < WHOLE_HOURS_MIN]
+    spent_by_minute = pages.spent_by(rollups.MINUTE, young, now - (MINUTES_MAX + 1) * rollups.MINUTE)
+    result = {}
+    for glance in glances:
+        slots, seconds = hours[glance.id], rollups.HOUR
+        if glance.id in spent_by_minute:
+            slots, seconds = (
+                _whole_slots(glance, rollups.MINUTE, MINUTES_MAX, spent_by_minute[glance.id], now),
+                rollups.MINUTE,
+            )
+        left = to_units(_present(glance.account, glance.settings, now).left + glance.held)
+        result[glance.id] = Spending(slots, seconds, left, DayLimit.of(glance, now))
+    return result
 
 
 def _present(account: Account, terms: Renewal, now: float) -> Account:
@@ -195,11 +198,11 @@ def _before_renewal(out: RunsOut | None, terms: Renewal, now: float) -> RunsOut 
 def _shared_end(pages: Pages, shared: SharedBudget, now: float) -> RunsOut | None:
     """When a shared budget runs out, from what its members that are active spend together."""
     members = pages.members(shared.name, now)
-    active = [each for each in members if each.account.status == "active"]
+    active = [member for member in members if member.account.status == "active"]
     hour = int(now) // rollups.HOUR * rollups.HOUR
-    by_hour = pages.spent_by(rollups.HOUR, [each.id for each in active], hour - DAY)
-    spending = [*_spending(pages, active, by_hour, now).values()]
-    left = to_units(_present(shared.account, shared.settings, now).left + sum(each.held for each in members))
+    spent_by_hour = pages.spent_by(rollups.HOUR, [each.id for each in active], hour - DAY)
+    spending = [*_spending(pages, active, spent_by_hour, now).values()]
+    left = to_units(_present(shared.account, shared.settings, now).left + sum(member.held for member in members))
     # in slots of one length: of the members that are counted by the hour, if any is
     seconds = max((each.seconds for each in spending), default=rollups.MINUTE)
     alike = [each.slots[::-1] for each in spending if each.seconds == seconds]
@@ -270,7 +273,7 @@ def runs_out(
     lasts = [day.seconds(slot * seconds, left) for slot in _to_come(m, _evenness(slots), spent, left)]
     if lasts[0] > PROJECTION_SECONDS_MAX:
         return None
-    median, low, high = (max(now + each, not_before) for each in lasts)
+    median, low, high = (max(now + seconds, not_before) for seconds in lasts)
     return RunsOut(median, low, None if lasts[2] > PROJECTION_SECONDS_MAX else high)
 
 
@@ -300,7 +303,7 @@ def _evenness(slots: Sequence[float]) -> float:
     from scipy.special import stdtrit
 
     m, mean = len(slots), sum(slots) / len(slots)
-    off = [each - mean for each in slots]
+    off = [slot - mean for slot in slots]
     squares = sum(each * each for each in off)
     if squares <= m * (mean * 1e-9) ** 2:
         return math.inf

@@ -34,10 +34,10 @@ from budgetbandits.service.stores.sql.decision_search import CLOCK_TOLERANCE_SEC
 def read_decision(tx: Transaction, campaign: str, id: str) -> DecisionDetailAnswer:
     """One decision."""
     row = find_campaign(tx, campaign)
-    made = tx.decision(id) if id.isprintable() else None
-    if made is None or made.campaign != row.id:
+    decision = tx.decision(id) if id.isprintable() else None
+    if decision is None or decision.campaign != row.id:
         raise NotFound(f"no decision {id!r:.60}; pass the id that decide() answered with")
-    return _decision(made, [arm.name for arm in tx.arms(row.id)])
+    return _decision(decision, [arm.name for arm in tx.arms(row.id)])
 
 
 def read_decisions(
@@ -46,7 +46,7 @@ def read_decisions(
 ) -> DecisionPageAnswer:  # fmt: skip
     """A page of decisions, the newest first; those of a kind or an arm are looked for among the next 2,000."""
     row = find_campaign(tx, campaign)
-    names, number = [each.name for each in tx.arms(row.id)], None
+    names, number = [arm.name for arm in tx.arms(row.id)], None
     if arm is not None:
         if normal(arm) not in names:
             raise UnknownArm(f"no arm {arm!r:.60} in this campaign; GET /v1/campaigns/{row.name:.60} lists them")
@@ -63,7 +63,7 @@ def read_events(tx: Transaction, campaign: str, limit: int, after: int, since: f
     row = find_campaign(tx, campaign)
     if since is not None:
         after = max(after, tx.pages().search().last_event_before(row.id, since - CLOCK_TOLERANCE_SECONDS))
-    names, upto = [each.name for each in tx.arms(row.id)], Cut.of(tx, row.id).first
+    names, upto = [arm.name for arm in tx.arms(row.id)], Cut.of(tx, row.id).first
     events = [event for event in tx.events(row.id, after, limit) if event.seq <= upto]
     return EventPageAnswer(tuple(_event(event, names) for event in events), events[-1].seq if events else after)
 

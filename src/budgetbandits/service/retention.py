@@ -170,7 +170,7 @@ class Retention:
 
         def drop(tx: Transaction) -> None:
             row, now, keys = find_campaign(tx, campaign), moment(tx, self._clock), tx.keys()
-            for key in [each for each in keys if each.campaign == row.id]:
+            for key in [key for key in keys if key.campaign == row.id]:
                 tx.drop_key(key.prefix)
                 tx.add_key_event(KeyEvent("dropped", key.prefix, key.scopes, row.id, now, actor))
             members.leave(tx, row, now, actor)
@@ -264,7 +264,7 @@ class Retention:
     def _closed(self, replay: Replay, before: float) -> Iterator[DecisionRow]:
         """Open decisions that are too old for feedback, and have had none since; they are open no more."""
         for chunk in list(replay.open.chunks()):
-            for made in self._rows([id for id, known in chunk.items() if known.created_at < before]):
+            for made in self._rows([id for id, open_decision in chunk.items() if open_decision.created_at < before]):
                 wrong = row_difference(made.id, made, chunk[made.id], replay.row.id)
                 if made.hold.state != "pending" and wrong is None:
                     replay.open.take(made.id)
@@ -284,13 +284,13 @@ class Retention:
         after = 0
 
         def work(tx: Transaction) -> int | None:
-            found = tx.pruning().prunable(campaign, after, upto, SLICE_EVENTS)
-            if not found:
+            result = tx.pruning().prunable(campaign, after, upto, SLICE_EVENTS)
+            if not result:
                 return None
-            left = {decision for _, decision in found if decision is None or decision not in open}
-            events = [seq for seq, decision in found if decision in left and seq != kept]
+            left = {decision for _, decision in result if decision is None or decision not in open}
+            events = [seq for seq, decision in result if decision in left and seq != kept]
             tx.pruning().delete(events, [decision for decision in left if decision is not None])
-            return found[-1][0]
+            return result[-1][0]
 
         while (done := self._slice(work)) is not None:
             after = done

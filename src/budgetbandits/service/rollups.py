@@ -113,16 +113,16 @@ class History:
         """Counts by arm and minute, hour or day, beginning with the one that contains ``since``."""
         first = int(since) - int(since) % span
         rows = self._tx.rollups().rows(self.row.id, span, first)
-        tail = [each for each in self.tail if each.begins >= first]
+        tail = [count for count in self.tail if count.begins >= first]
         return by_span([*rows, *tail], span) if tail else rows
 
     def slots(self, slot: int, since: float) -> list[tuple[int, int, int, int]]:
         """(begins, arm, decided, spent), some pairs twice; ``slot`` is a multiple of a minute, an hour or a day."""
         first = int(since) - int(since) % slot
-        span = max(each for each in SPANS if slot % each == 0)
+        span = max(span for span in SPANS if slot % span == 0)
         rows = self._tx.rollups().slots(self.row.id, span, slot, first)
-        tail = [each for each in self.tail if each.begins >= first]
-        return rows + [(each.begins - each.begins % slot, each.arm, each.decided, each.spent) for each in tail]
+        tail = [count for count in self.tail if count.begins >= first]
+        return rows + [(count.begins - count.begins % slot, count.arm, count.decided, count.spent) for count in tail]
 
     def fine_slots(self, slot: int) -> list[tuple[int, int, int, int]] | None:
         """(begins, arm, decided, spent) in slots shorter than a minute, from the campaign's first event on.
@@ -135,7 +135,7 @@ class History:
         if rollups.slice_end(self.row.id, 0, last, EVENTS_READ_MAX) < last:
             return None
         counts = rollups.tail(self.row.id, Watermark(), last, slot).counts
-        return [(each.begins, each.arm, each.decided, each.spent) for each in counts]
+        return [(count.begins, count.arm, count.decided, count.spent) for count in counts]
 
     def totals(self) -> dict[int, Counts]:
         """Counts of each arm over all time."""
@@ -144,10 +144,10 @@ class History:
 
 def by_arm(counts: Iterable[Counts]) -> dict[int, Counts]:
     """Summed over time."""
-    made: dict[int, Counts] = {}
-    for each in counts:
-        made[each.arm] = made.get(each.arm, Counts(0, each.arm)).plus(each)
-    return made
+    result: dict[int, Counts] = {}
+    for count in counts:
+        result[count.arm] = result.get(count.arm, Counts(0, count.arm)).plus(count)
+    return result
 
 
 class Refusals:
@@ -173,11 +173,11 @@ class Refusals:
 
         def ids(tx: Transaction) -> dict[str, str]:
             """The ids of campaigns, without deleted or damaged ones: these must not keep back all others."""
-            found = dict[str, str]()
+            result = dict[str, str]()
             for campaign in {campaign for campaign, _, _ in counts}:
                 with suppress(*UNREADABLE):
-                    found[campaign] = find_campaign(tx, campaign).id
-            return found
+                    result[campaign] = find_campaign(tx, campaign).id
+            return result
 
         try:
             # read apart: a transaction that writes would lock the campaigns, in whatever order they have refused
@@ -263,9 +263,9 @@ class Recount:
 
     def _by_day(self, counts: Iterable[Counts]) -> dict[tuple[int, int], Counts]:
         summed: dict[tuple[int, int], Counts] = {}
-        for each in counts:
-            key = self._day(each.begins), each.arm
-            summed[key] = summed.get(key, Counts(*key)).plus(each)
+        for count in counts:
+            key = self._day(count.begins), count.arm
+            summed[key] = summed.get(key, Counts(*key)).plus(count)
         return summed
 
     def differences(self) -> Iterable[str]:

@@ -37,7 +37,7 @@ class SegmentSums:
 
     def arm_state(self, arm: int) -> dict[str, Any]:
         """The entry for the arm's row; empty before its first answer."""
-        return {SUMS_ENTRY: [list(each) for each in self._sums[arm]]} if self._sums[arm] else {}
+        return {SUMS_ENTRY: [list(sums) for sums in self._sums[arm]]} if self._sums[arm] else {}
 
     def load_state(self, arm: int, learned: Mapping[str, Any]) -> None:
         """Read the sums of an arm from its row."""

@@ -123,15 +123,15 @@ def with_end(standing: Standing, out: RunsOut | None, now: float) -> Standing:
 def _down(glance: CampaignSummary, now: float) -> str:
     """Which arm is down, and who answers in its place at what price; of several, the one that has been for longest."""
     first = min(glance.arms_down, key=lambda each: float(each["since"]))
-    said = (
+    text = (
         f"{first['arm']} has failed {first['failures']:,} times in a row, "
         f"the first {duration(max(now - first['since'], 0.0))} ago"
     )
     if len(glance.arms_down) > 1:
-        said += f", and {len(glance.arms_down) - 1:,} more {'is' if len(glance.arms_down) == 2 else 'are'} down"
+        text += f", and {len(glance.arms_down) - 1:,} more {'is' if len(glance.arms_down) == 2 else 'are'} down"
     if first["substitute"] is not None:
-        said += f"; {first['substitute']} stands in at {first['times']:.3g} times the price"
-    return said
+        text += f"; {first['substitute']} stands in at {first['times']:.3g} times the price"
+    return text
 
 
 PLAN_TOLERANCE = 0.02
@@ -241,16 +241,16 @@ def outlooks(
     """
     now, pages = tx.now(), tx.pages()
     since_hour = now - now % HOUR - DAY
-    glances, by_hour = pages.summaries(campaigns, now), pages.spent_by(int(HOUR), campaigns, since_hour)
+    glances, spent_by_hour = pages.summaries(campaigns, now), pages.spent_by(int(HOUR), campaigns, since_hour)
     standings = {glance.id: standing(glance, now) for glance in glances}
     out = dict(projected or {})
-    new = [each for each in glances if standings[each.id].runs and each.id not in out]
-    out |= projections(pages, new, by_hour, now)
+    new = [glance for glance in glances if standings[glance.id].runs and glance.id not in out]
+    out |= projections(pages, new, spent_by_hour, now)
     rewards = tx.rollups().rewards(campaigns, since_hour)
-    made = []
+    result = []
     for each in glances:
         word = standings[each.id]
         ends = out.get(each.id) if word.runs else None
         word, rewarded = with_end(word, ends, now), rewards.get(each.id, (0, 0.0))
-        made.append(Outlook(now, each, word, pace(each, now), ends, by_hour[each.id], *rewarded))
-    return made
+        result.append(Outlook(now, each, word, pace(each, now), ends, spent_by_hour[each.id], *rewarded))
+    return result

@@ -121,10 +121,10 @@ def drop_webhook(store: Store, id: str) -> None:
 
 def find_webhook(tx: Transaction, id: str) -> Webhook:
     """The webhook with this id; `NotFound` if there is none."""
-    found = tx.webhooks().get(id)
-    if found is None:
+    result = tx.webhooks().get(id)
+    if result is None:
         raise NotFound(f"no webhook {id!r:.60}; GET /v1/webhooks and 'budgetbandits webhook list' list all")
-    return found
+    return result
 
 
 def turn_on_webhooks(store: Store, ids: Sequence[str]) -> list[str]:
@@ -161,10 +161,10 @@ def _compared(store: Store, stopping: Callable[[], bool] = lambda: False) -> Ite
 
         def some(tx: Transaction, last: str = last) -> tuple[list[str], list[tuple[Outlook, Notified | None]]]:
             ids = tx.pages().campaign_list().ids(CAMPAIGNS_AT_ONCE, last)
-            return ids, [(each, tx.webhooks().notified(each.glance.id)) for each in outlooks(tx, ids)]
+            return ids, [(outlook, tx.webhooks().notified(outlook.glance.id)) for outlook in outlooks(tx, ids)]
 
-        ids, found = store.read(some)
-        yield from found
+        ids, result = store.read(some)
+        yield from result
         if len(ids) < CAMPAIGNS_AT_ONCE:
             break
         last = ids[-1]
@@ -180,12 +180,12 @@ def _note(tx: Transaction, outlook: Outlook, before: Notified | None) -> None:
     if hooks.notified(glance.id) != before:
         return
     hooks.set_notified(glance.id, now)
-    for each in hooks.all():
-        if each.off or each.campaign not in (None, glance.id):
+    for hook in hooks.all():
+        if hook.off or hook.campaign not in (None, glance.id):
             continue
         # of a campaign from before the webhook, the state when it is first seen is no news
-        known = before or (Notified("running", 0) if glance.created_at >= each.created_at else now)
-        hooks.add_deliveries([_delivery(each, outlook, kind, known) for kind in _news(known, now)])
+        known = before or (Notified("running", 0) if glance.created_at >= hook.created_at else now)
+        hooks.add_deliveries([_delivery(hook, outlook, kind, known) for kind in _news(known, now)])
 
 
 def _news(before: Notified, now: Notified) -> list[str]:
@@ -208,7 +208,7 @@ def _delivery(webhook: Webhook, outlook: Outlook, kind: str, before: Notified) -
 def listed(tx: Transaction) -> list[WebhookAnswer]:
     """All webhooks without their secrets, how the latest notification went, and how many are not accepted."""
     hooks, waiting = tx.webhooks(), tx.webhooks().waiting()
-    names = tx.pages().names([each.campaign for each in hooks.all() if each.campaign is not None])
+    names = tx.pages().names([hook.campaign for hook in hooks.all() if hook.campaign is not None])
     answers = []
     for hook in hooks.all():
         only = None if hook.campaign is None else names[hook.campaign]

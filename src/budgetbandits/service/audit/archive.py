@@ -54,8 +54,8 @@ ArchiveTable = Literal["events", "decisions"]
 
 def _kinds(record: type, paths: Collection[str]) -> list[str]:
     """The first word of the type of each of these fields: str, int, float or bool."""
-    own = {each.name: str(each.type) for each in fields(record)}
-    own |= {f"hold.{each.name}": str(each.type) for each in fields(Hold)}
+    own = {attribute.name: str(attribute.type) for attribute in fields(record)}
+    own |= {f"hold.{attribute.name}": str(attribute.type) for attribute in fields(Hold)}
     return [own[path].split()[0] for path in paths]
 
 
@@ -205,9 +205,9 @@ class Archive:
         polars = _polars()
         wanted = polars.Series(list(ids))
         with _reading(self.folder):
-            found = polars.scan_parquet(files).filter(polars.col("id").is_in(wanted.implode()))
-            found = found.select(*COLUMNS["decisions"])
-            return [rows.decision_of(row) for row in found.collect().iter_rows()]
+            result = polars.scan_parquet(files).filter(polars.col("id").is_in(wanted.implode()))
+            result = result.select(*COLUMNS["decisions"])
+            return [rows.decision_of(row) for row in result.collect().iter_rows()]
 
 
 @dataclass

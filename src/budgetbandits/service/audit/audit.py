@@ -159,17 +159,17 @@ def _replay_archive(
 
 def _compare_archived(archive: Archive, piece: Piece, replay: Replay, differences: Differences) -> None:
     """Decisions that came to their end in this piece."""
-    there = {made.id: made for made in archive.decisions_of(piece, replay.finished)}
-    for id, known in replay.finished.items():
-        differences.add(row_difference(id, there.get(id), known, replay.row.id))
+    there = {decision.id: decision for decision in archive.decisions_of(piece, replay.finished)}
+    for id, open_decision in replay.finished.items():
+        differences.add(row_difference(id, there.get(id), open_decision, replay.row.id))
     replay.finished.clear()
 
 
 def _close_archived(archive: Archive, piece: Piece, replay: Replay, differences: Differences) -> None:
     """Decisions that left without all their feedback, since they were too old for more."""
     for ids in [list(chunk) for chunk in replay.open.chunks(ARCHIVED_COMPARED)]:
-        for made in archive.decisions_of(piece, ids):
-            differences.add(row_difference(made.id, made, replay.open.take(made.id), replay.row.id))
+        for decision in archive.decisions_of(piece, ids):
+            differences.add(row_difference(decision.id, decision, replay.open.take(decision.id), replay.row.id))
 
 
 @dataclass
@@ -288,8 +288,8 @@ def _wrong_terms(books: Books) -> Iterator[str]:
 
 
 def _as_json(terms: Terms) -> dict[str, Any]:
-    found: dict[str, Any] = from_json(to_json(vars(terms)))
-    return found
+    result: dict[str, Any] = from_json(to_json(vars(terms)))
+    return result
 
 
 def _compare_open(store: Store, books: Books, open: OpenDecisions, differences: Differences) -> None:
@@ -299,7 +299,7 @@ def _compare_open(store: Store, books: Books, open: OpenDecisions, differences: 
     """Decisions with feedback that has not been replayed."""
     after = cut.first
     """Number of the event up to which feedback was examined."""
-    longest = max(each.terms.hold_seconds for each in books.row.settings.versions)
+    longest = max(version.terms.hold_seconds for version in books.row.settings.versions)
     for chunk in open.chunks():
         wrong = wrong_rows(store, campaign, chunk, longest)
         if wrong:  # feedback before these rows were read has its event by now
@@ -322,11 +322,11 @@ def wrong_rows(
     while chunk := dict(islice(each, ROWS_READ)):
         ids = list(chunk)
         rows, pending = store.read(
-            lambda tx, ids=ids: ({made.id: made for made in tx.decisions_of(ids)}, tx.pending_of(ids))  # type: ignore[misc]
+            lambda tx, ids=ids: ({decision.id: decision for decision in tx.decisions_of(ids)}, tx.pending_of(ids))  # type: ignore[misc]
         )
-        for id, known in chunk.items():
+        for id, open_decision in chunk.items():
             made = rows.get(id)
-            text = row_difference(id, made, known, campaign)
+            text = row_difference(id, made, open_decision, campaign)
             if text is not None:
                 wrong.append((id, text))
             elif made and made.hold.state == "pending" and made.expires_at > made.created_at + longest + ROUNDING:
@@ -337,9 +337,9 @@ def wrong_rows(
     return wrong
 
 
-def row_difference(id: str, made: DecisionRow | None, known: OpenDecision, campaign: str) -> str | None:
+def row_difference(id: str, decision: DecisionRow | None, known: OpenDecision, campaign: str) -> str | None:
     """The difference between a decision's row and its events, in words; None if there is none."""
-    same = made is not None and made.campaign == campaign
-    if not same or any(getattr(made, name) != getattr(known, name) for name in OpenDecision.__slots__):
-        return f"decision {id}: the row says {made}, the events of {campaign} {known}"
+    same = decision is not None and decision.campaign == campaign
+    if not same or any(getattr(decision, name) != getattr(known, name) for name in OpenDecision.__slots__):
+        return f"decision {id}: the row says {decision}, the events of {campaign} {known}"
     return None

@@ -76,7 +76,7 @@ class Checkpoint:
         parsed = {
             "account": Account(**values["account"]),
             "booked": {int(day): micros for day, micros in values["booked"].items()},
-            "pieces": tuple(Piece.from_json(each) for each in values["pieces"]),
+            "pieces": tuple(Piece.from_json(value) for value in values["pieces"]),
         }
         return cls(**{**values, **parsed})
 
@@ -138,7 +138,9 @@ def unconfirmed(store: Store, campaign: str, checkpoint: Checkpoint | None, prun
     for piece, last in zip(pieces, before, strict=False):
         if piece.before != last:
             return f"the list of archived files up to event {piece.seq} does not go on from those before"
-    if [(each.get("seq"), each.get("archive")) for each in recorded] != [(piece.seq, piece.digest) for piece in pieces]:
+    if [(event.get("seq"), event.get("archive")) for event in recorded] != [
+        (piece.seq, piece.digest) for piece in pieces
+    ]:
         return "the list of archived files is not the one that the events of the prunings tell of"
     if not recorded or recorded[-1]["checkpoint"] != checkpoint.digest(store, campaign):
         return f"the checkpoint after event {checkpoint.seq} is not the one that the event of the pruning tells of"
@@ -192,9 +194,9 @@ def _contents(replay: Replay, recount: Recount) -> Iterator[str]:
     arms = ((arm, int(session.caps[arm]), bool(session.state.active[arm]), arm_state(session, arm))
             for arm in range(len(session.names)))  # fmt: skip
     yield from _parts("arms", arms, ARMS_IN_PART)
-    counts = ((each.begins, each.arm, *each.values()) for each in recount.made)
+    counts = ((entry.begins, entry.arm, *entry.values()) for entry in recount.made)
     yield from _parts("counts", counts, COUNTS_IN_PART)
-    open = (known.to_row(id) for chunk in replay.open.chunks() for id, known in chunk.items())
+    open = (open_decision.to_row(id) for chunk in replay.open.chunks() for id, open_decision in chunk.items())
     yield from _parts("open", open, DECISIONS_IN_PART)
 
 

@@ -69,13 +69,13 @@ class OpenDecisions:
 
     def take(self, id: str) -> OpenDecision:
         """Remove this decision and return it; KeyError if there is none."""
-        known = self._near.pop(id, None)
-        if known is None:
+        open_decision = self._near.pop(id, None)
+        if open_decision is None:
             row = self._ask("DELETE FROM known WHERE id = ? RETURNING *", id)
             if row is None:
                 raise KeyError(id)
-            known = OpenDecision.from_row(row)
-        return known
+            open_decision = OpenDecision.from_row(row)
+        return open_decision
 
     def __contains__(self, id: str) -> bool:
         return id in self._near or self._ask("SELECT id FROM known WHERE id = ?", id) is not None

@@ -61,9 +61,9 @@ def answer(store: Store, job: Job) -> Iterator[bytes]:
 
         results = DecisionService(store).retention.prune_all(Path(job.archive), job.days)
         yield json.dumps([
-            {"campaign": name, "error": str(each)} if isinstance(each, BudgetBanditsError) else
-            {"campaign": name, **asdict(each)}
-            for name, each in results.items()
+            {"campaign": name, "error": str(result)} if isinstance(result, BudgetBanditsError) else
+            {"campaign": name, **asdict(result)}
+            for name, result in results.items()
         ]).encode()  # fmt: skip
         return
     with named_damage(job.campaign):

@@ -123,8 +123,8 @@ class Replay:
         account = self.row.settings.renewed(self.account, event.at)
         _expect(account is not None, "no period had begun")
         assert account is not None
-        granted, said = self.row.settings.grant(self.account, account), grant_of(event)
-        _expect(granted == said, f"it would have been {granted}, not {said}")
+        granted, expected = self.row.settings.grant(self.account, account), grant_of(event)
+        _expect(granted == expected, f"it would have been {granted}, not {expected}")
         self.grants.append(granted)
         self.account = account
         self.session.set_budget(account.budget)
@@ -188,7 +188,9 @@ class Replay:
         """The amount is the time from which on decisions still take feedback."""
         self.closed_before = ledger.to_units(_known(event.amount))
         self.archived_up_to = max(self.archived_up_to, self.closed_before)
-        for id in [id for chunk in self.open.chunks() for id, known in chunk.items() if self._final(known)]:
+        for id in [
+            id for chunk in self.open.chunks() for id, open_decision in chunk.items() if self._final(open_decision)
+        ]:
             self.finished[id] = self.open.take(id)
 
     def _pruned(self, event: Event) -> None:
@@ -214,11 +216,11 @@ class Replay:
             account, hold = lending.place(lent.lease.account, amount)
         self._book(event, account, event.at)
         self.booked[int(hold.placed_at // ledger.QUARTER)] += hold.booked
-        known = OpenDecision(
+        open_decision = OpenDecision(
             hold, _known(event.arm), request=event.request, propensity=event.propensity, created_at=event.at
         )
-        self.open.put(id, known)
-        self.changed = None, known
+        self.open.put(id, open_decision)
+        self.changed = None, open_decision
 
     def _choose_again(self, event: Event, lent: _ReplayedLease | None) -> Limits:
         """The choice that the event tells of, made again: the same arm, the same hold, as likely. Returns the limits of

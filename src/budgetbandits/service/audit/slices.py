@@ -42,7 +42,9 @@ class Cut:
     @classmethod
     def of(cls, tx: Transaction, campaign: str) -> Cut:
         own, leases = tx.last_own_event(campaign), tx.leases(campaign)
-        latest = [each.event.seq for lease in leases for each in tx.lease_events(lease.id, lease.lease_seq - 1)]
+        latest = [
+            lease_event.event.seq for lease in leases for lease_event in tx.lease_events(lease.id, lease.lease_seq - 1)
+        ]
         return cls(tx.last_event(campaign), own, min([own, *latest]), {lease.id: lease for lease in leases})
 
     def has(self, event: Event) -> bool:
@@ -68,7 +70,7 @@ def decision_slices(store: Store, campaign: str, last: int) -> Iterator[list[tup
     """
 
     def page(tx: Transaction, since: int) -> list[tuple[int, tuple[int, DecisionRow]]]:
-        return [(number, (number, made)) for number, made in tx.decisions(campaign, since, ROWS_READ)]
+        return [(number, (number, decision)) for number, decision in tx.decisions(campaign, since, ROWS_READ)]
 
     return _slices(store, page, 0, last)
 

@@ -149,10 +149,10 @@ def compared_arms(
     last_hour = by_arm(history.by(60, now - HOUR))
     most = row.settings.terms.reward_max
     active = sorted(
-        (each for each in rows if each.active), key=lambda arm: -totals.get(arm.number, Counts(0, 0)).costs_reported
+        (row for row in rows if row.active), key=lambda arm: -totals.get(arm.number, Counts(0, 0)).costs_reported
     )
     shown = {each.number for each in active[:ARMS_COMPARED_MAX]}
-    shown |= {each.number for each in rows[: 2 * ARMS_COMPARED_MAX] if not each.active}
+    shown |= {row.number for row in rows[: 2 * ARMS_COMPARED_MAX] if not row.active}
     arms = []
     for each in rows:
         if each.number in shown:
@@ -178,9 +178,9 @@ def compared_arms(
 def other_arms(rows: Sequence[ArmRow], shown: Container[int], totals: dict[int, Counts]) -> list[OtherArm]:
     """The others, those with the most spend first."""
     others = [
-        OtherArm(each.name, to_units(each.cost_cap), each.active, int(each.learned["pulls"]),
-                 to_units(totals[each.number].spent) if each.number in totals else 0.0)
-        for each in rows if each.number not in shown
+        OtherArm(row.name, to_units(row.cost_cap), row.active, int(row.learned["pulls"]),
+                 to_units(totals[row.number].spent) if row.number in totals else 0.0)
+        for row in rows if row.number not in shown
     ]  # fmt: skip
     return sorted(others, key=lambda arm: -arm.spent)
 
@@ -195,14 +195,14 @@ def saved_by(arms: Sequence[ArmView], totals: Mapping[int, Counts], row: Campaig
     best ratio."""
     choosable = [arm for arm in arms if arm.active]
     counts = [totals.get(arm.number) for arm in choosable]
-    known = [each for each in counts if each is not None and _is_known(each)]
-    bought = [_bought(each) for each in totals.values() if _is_known(each)]
+    compared = [count for count in counts if count is not None and _is_known(count)]
+    bought = [_bought(total) for total in totals.values() if _is_known(total)]
     money, reward = sum(each[0] for each in bought), sum(each[1] for each in bought)
     paced = row.settings.terms.horizon is not None
-    if paced or len(choosable) < 2 or len(known) < len(choosable) or not reward or not money:
+    if paced or len(choosable) < 2 or len(compared) < len(choosable) or not reward or not money:
         return None
     most, beliefs = row.settings.terms.reward_max, []
-    for arm, each in zip(choosable, known, strict=True):
+    for arm, each in zip(choosable, compared, strict=True):
         beliefs.append(belief(_feedback_with_failures(each, most, arm.scale), most, to_units(arm.scale)))
     made = compare(to_units(money), reward, beliefs, chances_of_best(beliefs))
     claim = "saved" if made.saved.low > 0.0 else "lost" if made.saved.high < 0.0 else None

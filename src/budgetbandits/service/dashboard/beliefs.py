@@ -196,7 +196,7 @@ def compare(spent: float, reward: float, arms: Sequence[Belief], chances: Sequen
     """Compare the reward so far with that of other choices, by the beliefs about the available arms."""
     rng = np.random.default_rng(2015)  # the same numbers each time: a page should not flicker
     with np.errstate(over="ignore"):
-        mean = np.mean([np.exp(each.logarithms(rng.standard_normal(2000))) for each in arms], axis=0)
+        mean = np.mean([np.exp(arm.logarithms(rng.standard_normal(2000))) for arm in arms], axis=0)
     best = int(np.argmax(chances))
     alone = MedianInterval(*(spent * each for each in astuple(arms[best].ratio)))
     with np.errstate(divide="ignore", over="ignore"):

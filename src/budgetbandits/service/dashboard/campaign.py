@@ -63,10 +63,10 @@ class Overrun:
 
     @classmethod
     def of(cls, tx: Transaction, event: Event, arms: Sequence[ArmRow]) -> Overrun | None:
-        made = None if event.decision is None else tx.decision(event.decision)
-        if made is None:
+        decision = None if event.decision is None else tx.decision(event.decision)
+        if decision is None:
             return None
-        return cls(event.at, made, next(arm for arm in arms if arm.number == made.arm))
+        return cls(event.at, decision, next(arm for arm in arms if arm.number == decision.arm))
 
     @property
     def cost(self) -> int:
@@ -169,19 +169,19 @@ class CampaignView:
 
     @cached_property
     def _requests(self) -> list[ResolvedRequest | None]:
-        return [ResolvedRequest.from_json(each.request) for each in self.latest.decisions]
+        return [ResolvedRequest.from_json(decision.request) for decision in self.latest.decisions]
 
     @cached_property
     def segments(self) -> list[str | None]:
         """The segments of the latest decisions; empty if none of them names one."""
-        named = [None if said is None else said.segment for said in self._requests]
+        named = [None if request is None else request.segment for request in self._requests]
         return named if any(named) else []
 
     @cached_property
     def metadata(self) -> list[list[str]]:
         """The metadata of the latest decisions as NAME=VALUE; empty if none of them has any."""
-        notes = [(said and said.metadata) or {} for said in self._requests]
-        return [[f"{name}={value}" for name, value in each.items()] for each in notes] if any(notes) else []
+        notes = [(request and request.metadata) or {} for request in self._requests]
+        return [[f"{name}={value}" for name, value in note.items()] for note in notes] if any(notes) else []
 
     @property
     def refused(self) -> list[tuple[str, int]]:
@@ -219,12 +219,12 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
     state = with_end(state, out, now)
     begins = max(row.created_at, now - RANGE_SECONDS[query.range])
     operators, changes = pages.operator_events(row.id, EVENTS_SHOWN + 1), timeline.changes(tx, row)
-    by_arms = sum(each.spent for each in totals.values())
+    by_arms = sum(total.spent for total in totals.values())
     booked = timeline.spent_since_copies(changes, spent - by_arms)
     since_copies = [(at, to_units(amount)) for at, amount in booked if at >= begins]
     decided_until, ends = timeline.ends(state, history.mark, begins, now, booked)
     slot, slots = timeline.slots(history, begins, ends, now)
-    in_slots = sum(sum(each.spent.values()) for each in slots)
+    in_slots = sum(sum(slot.spent.values()) for slot in slots)
     arms, not_compared = compared_arms(rows, totals, history, row, now)
     more_arms = other_arms(rows, {arm.number for arm in arms}, totals)
     budgets = timeline.budgets(row, changes)
@@ -237,7 +237,7 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
         by_worth(arms, prices[-1][1] if prices else None)
         if terms.period is None:
             points = timeline.by_requests(history, now)
-            active = {each.number for each in rows if each.active}
+            active = {row.number for row in rows if row.active}
             shares = timeline.planned_shares(totals.values(), for_arms[-1][1], terms.horizon, active)
             for arm in arms:
                 arm.planned = shares.get(arm.number) if arm.active else None
@@ -268,15 +268,15 @@ def campaign_view(tx: Transaction, row: Campaign, query: PageQuery) -> CampaignV
 def _delays(history: History, now: float) -> list[int]:
     """How many costs of the last day were reported within 10, 60 and 300 seconds each, and later."""
     day = [each for each in history.by(3600, now - DAY) if each.begins >= now - DAY]
-    within = [sum(getattr(each, name) for each in day) for name in ("delay_10", "delay_60", "delay_300")]
-    return [*within, sum(each.costs_reported for each in day) - sum(within)]
+    within = [sum(getattr(hour, name) for hour in day) for name in ("delay_10", "delay_60", "delay_300")]
+    return [*within, sum(hour.costs_reported for hour in day) - sum(within)]
 
 
 def _filter(query: PageQuery, rows: Sequence[ArmRow]) -> DecisionFilter:
     """Which decisions are wanted, by the number of the arm."""
     arm = None
     if query.arm:
-        arm = next((each.number for each in rows if each.name == normal(query.arm)), None)
+        arm = next((row.number for row in rows if row.name == normal(query.arm)), None)
         if arm is None:
             raise UnknownArm(f"no arm {query.arm!r:.60} in this campaign; use the links of the page")
     name, equals, value = query.metadata.partition("=")
@@ -284,8 +284,8 @@ def _filter(query: PageQuery, rows: Sequence[ArmRow]) -> DecisionFilter:
 
 
 def _runs_out(pages: Pages, glance: CampaignSummary, now: float) -> RunsOut | None:
-    by_hour = pages.spent_by(int(HOUR), [glance.id], now - now % HOUR - DAY)
-    return projections(pages, [glance], by_hour, now)[glance.id]
+    spent_by_hour = pages.spent_by(int(HOUR), [glance.id], now - now % HOUR - DAY)
+    return projections(pages, [glance], spent_by_hour, now)[glance.id]
 
 
 def _without_money(tx: Transaction, history: History, now: float) -> tuple[float, int]:
@@ -322,7 +322,7 @@ def campaign_json(view: CampaignView) -> dict[str, Any]:
                        "count": view.holds.counts[-1], "or_more": view.holds.more,
                        "first_expires_at": view.holds.expires_at},
         "delays_24_hours": dict(zip(("10", "60", "300", "more"), view.delays, strict=True)),
-        "decisions": [decision_json(made, names) for made in view.latest.decisions],
+        "decisions": [decision_json(decision, names) for decision in view.latest.decisions],
         "older_decisions": view.latest.older,
         "events": [event_json(event, names) for event in view.events],
     }  # fmt: skip
@@ -344,15 +344,16 @@ def _arm(arm: ArmView) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def decision_json(made: DecisionRow, names: Sequence[str]) -> dict[str, Any]:
+def decision_json(decision: DecisionRow, names: Sequence[str]) -> dict[str, Any]:
     """A decision in a list, for programs."""
-    said = ResolvedRequest.from_json(made.request)
+    request = ResolvedRequest.from_json(decision.request)
     return {
-        "id": made.id, "key": made.key, "at": made.created_at, "arm": names[made.arm],
-        "segment": None if said is None else said.segment, "metadata": None if said is None else said.metadata,
-        "state": made.hold.state, "failed": made.failed, "hold": to_units(made.hold.amount),
-        "cost": known_units(made.cost), "reward": made.reward,
-        "overrun": to_units(made.hold.overrun),
+        "id": decision.id, "key": decision.key, "at": decision.created_at, "arm": names[decision.arm],
+        "segment": None if request is None else request.segment,
+        "metadata": None if request is None else request.metadata,
+        "state": decision.hold.state, "failed": decision.failed, "hold": to_units(decision.hold.amount),
+        "cost": known_units(decision.cost), "reward": decision.reward,
+        "overrun": to_units(decision.hold.overrun),
     }  # fmt: skip
 
 
@@ -390,7 +391,7 @@ def events_view(tx: Transaction, row: Campaign, before: int | None) -> EventsVie
 def changes_of_terms(row: Campaign, arms: Sequence[ArmRow], numbers: Sequence[int]) -> dict[int, str]:
     """The changes at the events of these numbers, which are the latest changes, the latest first."""
     names = [arm.name for arm in arms]
-    terms = [replace(row, settings=each) for each in reversed(row.settings.versions)]
+    terms = [replace(row, settings=version) for version in reversed(row.settings.versions)]
     return {
         seq: "; ".join(f"{label.lower()} {old} → {new}" for label, old, new in differences(before, after, names))
         for seq, after, before in zip(numbers, terms, terms[1:], strict=False)

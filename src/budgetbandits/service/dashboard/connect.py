@@ -70,7 +70,7 @@ class ConnectView:
     def snippets(self) -> list[tuple[str, str, str, str]]:
         """(kind, title, what it takes, lines)."""
         name, names = _python(self.row.name), self.row.settings.terms.features or ()
-        features = "{" + ", ".join(f"{_python(each)}: 0.0" for each in names) + "}"
+        features = "{" + ", ".join(f"{_python(name)}: 0.0" for name in names) + "}"
         given = f", features={features}" if names else ""
         body = json.dumps({"features": dict.fromkeys(names, 0.0)} if names else {}, ensure_ascii=False)
         prices = "\n".join(f"    {_python(arm)}: (INPUT, OUTPUT)," for arm in self.arms[:ARMS_SHOWN_MAX])

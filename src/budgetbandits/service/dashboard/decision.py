@@ -63,17 +63,19 @@ class DecisionView:
     @property
     def request(self) -> list[tuple[str, str]]:
         """The options of the request as (label, text), without its metadata."""
-        said = ResolvedRequest.from_json(self.made.request) or ResolvedRequest()
-        lines = [] if said.segment is None else [("Segment", said.segment)]
-        lines.append(("Arms", "all that were active" if said.arms is None else self._named(said.arms)))
-        if said.unavailable:
-            lines.append(("Could not be chosen", f"{self._named(said.unavailable)}: cooling down, or not affordable"))
-        for label, amounts in (("Prices", said.prices), ("Holds", said.holds)):
-            if amounts is not None and said.arms is not None:
-                pairs = zip(said.arms, amounts, strict=True)
+        request = ResolvedRequest.from_json(self.made.request) or ResolvedRequest()
+        lines = [] if request.segment is None else [("Segment", request.segment)]
+        lines.append(("Arms", "all that were active" if request.arms is None else self._named(request.arms)))
+        if request.unavailable:
+            lines.append(
+                ("Could not be chosen", f"{self._named(request.unavailable)}: cooling down, or not affordable")
+            )
+        for label, amounts in (("Prices", request.prices), ("Holds", request.holds)):
+            if amounts is not None and request.arms is not None:
+                pairs = zip(request.arms, amounts, strict=True)
                 lines.append((label, ", ".join(f"{self.names[a]} {exact_money(to_units(m))}" for a, m in pairs)))
-        if said.features is not None:
-            values = zip(self.row.settings.terms.features or (), said.features, strict=True)
+        if request.features is not None:
+            values = zip(self.row.settings.terms.features or (), request.features, strict=True)
             lines.append(("Features", ", ".join(f"{name} {plain(value)}" for name, value in values)))
         if self.made.propensity is not None:
             lines.append(("Propensity", f"{significant(self.made.propensity)}: how likely this choice was"))
@@ -83,8 +85,8 @@ class DecisionView:
 
     @property
     def metadata(self) -> Mapping[str, str | float]:
-        said = ResolvedRequest.from_json(self.made.request)
-        return {} if said is None else said.metadata or {}
+        request = ResolvedRequest.from_json(self.made.request)
+        return {} if request is None else request.metadata or {}
 
     def _named(self, arms: list[int]) -> str:
         return ", ".join(self.names[arm] for arm in arms)
@@ -103,22 +105,22 @@ class DecisionView:
 
 
 def decision_view(tx: Transaction, row: Campaign, id: str, after: int | None) -> DecisionView:
-    made = tx.decision(id) if id.isprintable() else None
-    if made is None or made.campaign != row.id:
+    decision = tx.decision(id) if id.isprintable() else None
+    if decision is None or decision.campaign != row.id:
         if row.settings.archived_before:
             raise DecisionArchived(f"no decision {id!r:.60} here; those before the retention's term are in the archive")
         raise NotFound(f"no decision {id!r:.60} in {row.name!r:.60}; use the links of the page, or its search")
-    found = tx.pages().search().events(made, after)
+    result = tx.pages().search().events(decision, after)
     return DecisionView(
-        tx.now(), row, made, [arm.name for arm in tx.arms(row.id)], found.events,
-        None if _complete(made, found.events) else found.upto, after,
+        tx.now(), row, decision, [arm.name for arm in tx.arms(row.id)], result.events,
+        None if _complete(decision, result.events) else result.upto, after,
     )  # fmt: skip
 
 
-def _complete(made: DecisionRow, events: list[Event]) -> bool:
+def _complete(decision: DecisionRow, events: list[Event]) -> bool:
     """Whether these are all events that the decision has or can still get."""
     kinds = {event.kind for event in events}
-    rewarded = made.reward is not None and any(event.reward is not None for event in events)
+    rewarded = decision.reward is not None and any(event.reward is not None for event in events)
     final = "voided" in kinds or "failed" in kinds or ("settled" in kinds and rewarded)
     return final and "decided" in kinds
 
@@ -140,20 +142,20 @@ class SearchView:
     """The number of the event before which to look further; None if there is nothing more."""
 
     def as_json(self) -> dict[str, Any]:
-        decisions = [decision_json(made, self.names) for made in self.decisions]
+        decisions = [decision_json(decision, self.names) for decision in self.decisions]
         return {"campaign": self.row.name, "decisions": decisions, "older": self.older}
 
 
 def search_view(tx: Transaction, row: Campaign, text: str, before: int | None) -> SearchView:
-    names, found = [arm.name for arm in tx.arms(row.id)], list[DecisionRow]()
+    names, rows = [arm.name for arm in tx.arms(row.id)], list[DecisionRow]()
     if before is None and text:
         by_key = tx.decision_by_key(row.id, text)
-        found = [] if by_key is None else [by_key]
+        rows = [] if by_key is None else [by_key]
         if PREFIX.fullmatch(text.lower()):
-            found += tx.pages().search().with_prefix(text.lower(), FOUND_MAX, row.id)
+            rows += tx.pages().search().with_prefix(text.lower(), FOUND_MAX, row.id)
     name, equals, value = text.partition("=")
-    if found or not equals:
-        return SearchView(row, text, names, found, True, None)
+    if rows or not equals:
+        return SearchView(row, text, names, rows, True, None)
     page = tx.pages().decisions(row.id, FOUND_MAX, DecisionFilter(metadata=(name.strip(), value.strip())), before)
     return SearchView(row, text, names, page.decisions, False, page.older)
 

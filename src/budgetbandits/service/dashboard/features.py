@@ -60,7 +60,7 @@ class FeatureLine:
 
     @property
     def sureness(self) -> float:
-        return max((each.sureness for each in self.effects), default=0.0)
+        return max((effect.sureness for effect in self.effects), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -81,14 +81,14 @@ class FeatureEffects:
         return self._end("price")
 
     def _end(self, kind: str) -> float:
-        found = [getattr(effect, kind) for line in self.lines for effect in line.effects]
-        return 1.1 * max((max(-each.low, each.high) for each in found), default=1.0)
+        result = [getattr(effect, kind) for line in self.lines for effect in line.effects]
+        return 1.1 * max((max(-each.low, each.high) for each in result), default=1.0)
 
     def as_json(self, names: Sequence[str]) -> list[dict[str, Any]]:
         return [
             {"name": line.name, "mean": line.mean, "standard_deviation": line.deviation,
-             "effects": [{"arm": names[each.arm], "reward": asdict(each.reward), "price": asdict(each.price)}
-                         for each in line.effects]}
+             "effects": [{"arm": names[effect.arm], "reward": asdict(effect.reward), "price": asdict(effect.price)}
+                         for effect in line.effects]}
             for line in self.lines
         ]  # fmt: skip
 
@@ -151,7 +151,7 @@ class RequestView:
     def as_json(self) -> dict[str, Any]:
         return {
             "campaign": self.row.name, "features": self.typed, "segment": self.segment or None,
-            "problem": self.problem or None, "answers": [asdict(each) for each in self.answers],
+            "problem": self.problem or None, "answers": [asdict(answer) for answer in self.answers],
         }  # fmt: skip
 
 
@@ -180,7 +180,7 @@ def request_view(tx: Transaction, row: Campaign, query: Mapping[str, str]) -> Re
     moments = [(0.0, 0.0)] * len(names) if slopes is None else np.transpose([slopes.means, slopes.deviations]).tolist()
     usual = [_rounded(mean, deviation) for mean, deviation in moments]
     typed = {name: query.get(field_name(number), usual[number]) for number, name in enumerate(names)}
-    segments, segment = [each for each in session.segments if each is not None], query.get("segment", "")
+    segments, segment = [segment for segment in session.segments if segment is not None], query.get("segment", "")
     if segment and segment not in segments:
         problem = f"there is no segment {segment!r:.60}; choose one of those that requests have named"
         return RequestView(row, segments, typed, segment, [], problem)

@@ -80,7 +80,7 @@ def keys_view(tx: Transaction, before: int | None) -> KeysView:
     keys, events = tx.keys(), tx.key_events(EVENTS_PER_PAGE + 1, before)
     older = events[EVENTS_PER_PAGE - 1].seq if len(events) > EVENTS_PER_PAGE else None
     both: list[Key | KeyEvent] = [*keys, *events]
-    limited = {each.campaign for each in both if each.campaign is not None}
+    limited = {key.campaign for key in both if key.campaign is not None}
     return KeysView(keys, events[:EVENTS_PER_PAGE], older, tx.pages().names(sorted(limited)))
 
 

@@ -147,9 +147,9 @@ def _some_arms(arms: Mapping[str, float]) -> str:
     >>> _some_arms({"search": 2.0, "mail": 0.0025})
     'search 2.00, mail 0.0025'
     """
-    some = [f"{name} {exact_money(to_units(to_micros(cap, 'cap')))}" for name, cap in [*arms.items()][:ARMS_SHOWN_MAX]]
+    parts = [f"{name} {exact_money(to_units(to_micros(cap, 'cap')))}" for name, cap in [*arms.items()][:ARMS_SHOWN_MAX]]
     more = [f"{len(arms) - ARMS_SHOWN_MAX:,} more"] if len(arms) > ARMS_SHOWN_MAX else []
-    return ", ".join([*some, *more])
+    return ", ".join([*parts, *more])
 
 
 def policies() -> list[tuple[str, str]]:

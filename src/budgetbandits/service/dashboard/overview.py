@@ -79,7 +79,7 @@ class Overview:
 
     @property
     def campaigns(self) -> int:
-        return sum(each.campaigns for each in self.sums)
+        return sum(entry.campaigns for entry in self.sums)
 
     @property
     def pages(self) -> int:
@@ -88,7 +88,7 @@ class Overview:
     def as_json(self) -> dict[str, Any]:
         return {
             "at": self.now, "found": self.found, "page": self.query.page, "pages": self.pages,
-            "groups": dict(self.counts), "sums": [asdict(each) for each in self.sums],
+            "groups": dict(self.counts), "sums": [asdict(entry) for entry in self.sums],
             "decisions": [{"campaign": name, "id": id} for name, id in self.decisions],
             "campaigns": [
                 {"id": line.glance.id, "name": line.glance.name, "policy": line.glance.policy,
@@ -118,15 +118,19 @@ def overview(tx: Transaction, query: ListQuery, only: str | None) -> Overview:
         counts[rank.group] += count
     counts["all"] = sum(listed.counts.values())
     hour, each_one = now - now % HOUR, outlooks(tx, listed.ids)
-    squares = tx.rollups().cost_squares([each.glance.id for each in each_one if each.glance.settings.terms.horizon])
+    squares = tx.rollups().cost_squares(
+        [outlook.glance.id for outlook in each_one if outlook.glance.settings.terms.horizon]
+    )
     lines = [
-        CampaignLine(each.glance, each.standing, each.pace, _hours(each.by_hour, hour), each.runs_out,
-                     _lasts(each.glance, squares.get(each.glance.id, 0.0)))
-        for each in each_one
+        CampaignLine(outlook.glance, outlook.standing, outlook.pace, _hours(outlook.by_hour, hour), outlook.runs_out,
+                     _lasts(outlook.glance, squares.get(outlook.glance.id, 0.0)))
+        for outlook in each_one
     ]  # fmt: skip
     sums = [
-        CurrencySums(each.currency, each.campaigns, **{name: to_units(amount) for name, amount in each.money.items()})
-        for each in lists.sums()
+        CurrencySums(
+            entry.currency, entry.campaigns, **{name: to_units(amount) for name, amount in entry.money.items()}
+        )
+        for entry in lists.sums()
     ]
     return Overview(
         now, query, lines, counts[query.group], counts, sums, _decisions(tx, query.text, only), lists.tags()
@@ -138,9 +142,9 @@ def _decisions(tx: Transaction, text: str, only: str | None) -> list[tuple[str, 
     if not DECISION_DIGITS.fullmatch(text):
         return []
     pages = tx.pages()
-    found = pages.search().with_prefix(text, DECISIONS_FOUND_MAX, only)
-    names = pages.names(sorted({made.campaign for made in found}))
-    return [(names[made.campaign], made.id) for made in found if made.campaign in names]
+    result = pages.search().with_prefix(text, DECISIONS_FOUND_MAX, only)
+    names = pages.names(sorted({decision.campaign for decision in result}))
+    return [(names[decision.campaign], decision.id) for decision in result if decision.campaign in names]
 
 
 def _lasts(glance: CampaignSummary, squares: float) -> float | None:

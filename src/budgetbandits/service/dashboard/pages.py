@@ -205,7 +205,7 @@ class Dashboard:
         variant, key = (shared["times"].zone_key, *rights.values()), (subject, query)
         (last, _), part = await self._views.rendered(
             key, partial(self.service.store.read, read), variant,
-            lambda found: render(f"_{template}", **shared, view=found[1]), LIFETIMES[subject[0]],
+            lambda result: render(f"_{template}", **shared, view=result[1]), LIFETIMES[subject[0]],
         )  # fmt: skip
         if "x-part" in request.headers:  # with the latest event that it knows of, and when there may be something newer
             headers = {"X-Event": str(last), "X-Again": f"{self._views.time_left(key, LIFETIMES[subject[0]]):.1f}"}

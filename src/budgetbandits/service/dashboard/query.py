@@ -119,7 +119,7 @@ def address(*segments: str, **query: Any) -> str:
     >>> address(), address("campaigns", "50% off?", "retire-arm", arm="a & b")
     ('/', '/campaigns/50%25%20off%3F/retire-arm?arm=a%20%26%20b')
     """
-    path = f"{root_path.get()}/" + "/".join(quote(each, safe="") for each in segments)
+    path = f"{root_path.get()}/" + "/".join(quote(segment, safe="") for segment in segments)
     return f"{path}?{urlencode(query, quote_via=quote)}" if query else path
 
 
@@ -139,8 +139,8 @@ def campaign_path(name: str) -> str:
 
 def server_address(request: Request) -> str:
     """The address of this server as the request came, with the prefix that a proxy serves it under."""
-    said = request.headers.get("x-forwarded-proto", "")
-    scheme = said if said in ("http", "https") else request.url.scheme
+    text = request.headers.get("x-forwarded-proto", "")
+    scheme = text if text in ("http", "https") else request.url.scheme
     return str(request.base_url.replace(scheme=scheme)).rstrip("/")
 
 

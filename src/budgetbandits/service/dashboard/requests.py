@@ -76,7 +76,9 @@ def requests_of(row: Campaign, arms: Sequence[ArmRow], totals: Collection[Counts
         return None
     lines = [line for number, name in enumerate(named) if (line := _line(row, arms, number, name)) is not None]
     lines.sort(key=lambda line: -line.answered)
-    spent, used, failed = (sum(getattr(each, name) for each in totals) for name in ("spent", "requests_used", "failed"))
+    spent, used, failed = (
+        sum(getattr(total, name) for total in totals) for name in ("spent", "requests_used", "failed")
+    )
     to_come = None
     if horizon is not None and horizon > used:
         to_come = to_units(row.account.budget - spent) / max(horizon - used, 1.0)  # as the policy counts the last one

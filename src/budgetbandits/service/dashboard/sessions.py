@@ -97,9 +97,9 @@ class Sessions:
 
     async def of(self, token: str) -> Session | None:
         """The session of a cookie; None if there is none, or no more."""
-        known = self._known.get(token)
-        if known is not None and self._clock() < min(known[0], known[1].expires_at):
-            return known[1]
+        cached = self._known.get(token)
+        if cached is not None and self._clock() < min(cached[0], cached[1].expires_at):
+            return cached[1]
         prefix, _, rest = token.partition(".")
         expires, _, code = rest.partition(".")
         until = whole_number(expires, 11)

@@ -61,7 +61,7 @@ class SharedBudgetView:
 
 def shared_budget_view(tx: Transaction, name: str) -> SharedBudgetView:
     shared, rows = find_shared_budget(tx, name), tx.shared_budgets()
-    members = [(each.glance, each.standing) for each in outlooks(tx, rows.members(shared.name))]
+    members = [(outlook.glance, outlook.standing) for outlook in outlooks(tx, rows.members(shared.name))]
     return SharedBudgetView(shared, members, rows.latest_events(shared, EVENTS_SHOWN))
 
 
@@ -114,8 +114,8 @@ class SharedBudgetPages:
         form = {"budget": typed(to_units(shared.account.budget)), **form}
 
         def preview(tx: Transaction, in_full: bool = True) -> Preview:
-            found = find_shared_budget(tx, name)
-            return _to_change(found.renewed(tx.now()) or found, form)
+            shared = find_shared_budget(tx, name)
+            return _to_change(shared.renewed(tx.now()) or shared, form)
 
         def do() -> Response:
             self._dashboard.service.store.read(preview).check(form)

@@ -61,9 +61,9 @@ class WebhookPages:
 
         def do() -> Response:
             self._store.read(preview).check(form)
-            made = webhooks.make_webhook(self._store, wanted.url, wanted.campaign or None)
-            log.info("webhook made", webhook=made.id, host=webhooks.host_of(made.url), actor=session.name)
-            return self._dashboard.filled("webhook_made.html", request, session, webhook=made)
+            webhook = webhooks.make_webhook(self._store, wanted.url, wanted.campaign or None)
+            log.info("webhook made", webhook=webhook.id, host=webhooks.host_of(webhook.url), actor=session.name)
+            return self._dashboard.filled("webhook_made.html", request, session, webhook=webhook)
 
         step = FormFlow(
             "Add a webhook", address("webhooks", "add"), _crumbs(), "action.html", {"fields": FIELDS}, preview, do

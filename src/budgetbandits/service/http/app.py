@@ -54,7 +54,7 @@ def checked_root_path(text: str) -> str:
     segments = text.strip("/").split("/")
     if segments == [""]:
         return ""
-    if not all(re.fullmatch(r"[\w.~-]+", each, re.ASCII) and each not in (".", "..") for each in segments):
+    if not all(re.fullmatch(r"[\w.~-]+", segment, re.ASCII) and segment not in (".", "..") for segment in segments):
         raise BadParameter(
             f"root path {text!r:.80} is no path of an address; use letters, digits, - and _, such as /bandits"
         )

@@ -250,20 +250,20 @@ class KeyRing:
     def knows(self, text: str, campaign: str | None = None) -> bool:
         """Whether `check` finds this text in the cache, and does not read the names of its only campaign again: one by
         which it is not known may be new."""
-        known = self._known.get(text)
-        if known is None or self._clock() >= known.until:
+        cached = self._known.get(text)
+        if cached is None or self._clock() >= cached.until:
             return False
-        return campaign is None or not known.campaign or normal(campaign) in known.campaign
+        return campaign is None or not cached.campaign or normal(campaign) in cached.campaign
 
     def check(self, text: str, scope: str, campaign: str | None = None, anywhere: bool = False) -> Key:
         """The key of this text, if it has the scope for this campaign (its id or its name); `NotAllowed` if not.
 
         ``anywhere`` accepts a key for any campaign.
         """
-        known = self._known.get(text) if self.knows(text, campaign) else None
-        if known is None:
-            known = self._look_up(text)
-        key = known.key
+        cached = self._known.get(text) if self.knows(text, campaign) else None
+        if cached is None:
+            cached = self._look_up(text)
+        key = cached.key
         if scope not in key.scopes and "admin" not in key.scopes:
             raise NotAllowed(
                 f"this key has the scopes {' and '.join(key.scopes)}, not {scope}; use another one", key_valid=True
@@ -272,9 +272,9 @@ class KeyRing:
             self._rates.take(key.prefix, key.requests_per_second)
         if anywhere:
             return key
-        if known.campaign and campaign is None:
+        if cached.campaign and campaign is None:
             raise NotAllowed("this key is for one campaign only; use one that is for all", key_valid=True)
-        if known.campaign and normal(campaign or "") not in known.campaign:
+        if cached.campaign and normal(campaign or "") not in cached.campaign:
             raise NotAllowed("this key is for another campaign; use one for this, or for all", key_valid=True)
         return key
 

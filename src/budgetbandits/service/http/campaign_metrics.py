@@ -102,7 +102,7 @@ class CampaignSeries:
         if text is None or text.strip() == "none":
             return cls(() if text else tuple(SERIES), campaigns_max)
         names = tuple(each.strip() for each in text.split(","))
-        wrong = [each for each in names if each not in SERIES]
+        wrong = [name for name in names if name not in SERIES]
         if wrong or len(set(names)) < len(names):
             what = f"there is no series {wrong[0]!r:.40}" if wrong else f"{text!r:.60} has a name twice"
             raise BadParameter(f"{what}; list some of {', '.join(SERIES)}, separated by commas, or none")
@@ -139,13 +139,13 @@ class CampaignMetrics:
             if outlook.standing.rank == Rank.CLOSED:
                 continue
             label = f'campaign="{_escaped(outlook.glance.name)}"'
-            for name, some in lines.items():
+            for name, part in lines.items():
                 value = SERIES[name][2](outlook)
                 if value is not None:
                     more = f',standing="{outlook.name}"' if name == "standing" else ""
-                    some.append(f"budgetbandits_campaign_{SERIES[name][0]}{{{label}{more}}} {float(value)!r}\n")
-        for name, some in lines.items():
-            yield from _family(f"campaign_{SERIES[name][0]}", SERIES[name][1], some)
+                    part.append(f"budgetbandits_campaign_{SERIES[name][0]}{{{label}{more}}} {float(value)!r}\n")
+        for name, part in lines.items():
+            yield from _family(f"campaign_{SERIES[name][0]}", SERIES[name][1], part)
         yield from self._shared_budgets()
         yield from self._sums(listed, lag)
 
@@ -157,10 +157,10 @@ class CampaignMetrics:
         kept, self._projected = self._projected, {}
         for first in range(0, len(ids), CAMPAIGNS_AT_ONCE):
             begun, busy = time.monotonic(), time.thread_time()
-            some, oldest = ids[first : first + CAMPAIGNS_AT_ONCE], begun - PROJECTION_SECONDS
-            known = {id: kept[id] for id in some if id in kept and kept[id][0] > oldest}
+            part, oldest = ids[first : first + CAMPAIGNS_AT_ONCE], begun - PROJECTION_SECONDS
+            known = {id: kept[id] for id in part if id in kept and kept[id][0] > oldest}
             projected = {id: end for id, (_, end) in known.items()}
-            for each in self._store.read(partial(outlooks, campaigns=some, projected=projected)):
+            for each in self._store.read(partial(outlooks, campaigns=part, projected=projected)):
                 id = each.glance.id
                 self._projected[id] = known.get(id, (begun, each.runs_out))
                 yield each
@@ -172,17 +172,17 @@ class CampaignMetrics:
         rows = self._store.read(lambda tx: tx.shared_budgets().all(most)) if most else []
         for name, text in SHARED_SERIES.items():
             lines = [
-                f'budgetbandits_shared_budget_{name}{{shared_budget="{_escaped(each.name)}"}} '
-                f"{to_units(getattr(each.account, name))!r}\n"
-                for each in rows
+                f'budgetbandits_shared_budget_{name}{{shared_budget="{_escaped(row.name)}"}} '
+                f"{to_units(getattr(row.account, name))!r}\n"
+                for row in rows
             ]
             yield from _family(f"shared_budget_{name}", text, lines)
 
     def _sums(self, listed: CampaignPage, lag: float) -> Iterator[str]:
         """The sums over all campaigns: few series, however many campaigns there are."""
         counts = {rank: listed.counts.get(rank, 0) for rank in Rank}
-        some = [f'budgetbandits_campaigns{{rank="{rank.name.lower()}"}} {count}.0\n' for rank, count in counts.items()]
-        yield from _family("campaigns", "Campaigns by how urgent they are on the page.", some)
+        part = [f'budgetbandits_campaigns{{rank="{rank.name.lower()}"}} {count}.0\n' for rank, count in counts.items()]
+        yield from _family("campaigns", "Campaigns by how urgent they are on the page.", part)
         running = sum(counts.values()) - counts[Rank.CLOSED]
         left_out = max(0, running - self._series.campaigns_max) if self._series.names else running
         for name, text, value in (

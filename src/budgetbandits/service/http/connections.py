@@ -68,8 +68,8 @@ class Connections:
 
     async def sweep(self) -> None:
         """Close connections that take too long; called about once a second."""
-        for each in list(self._open):
-            each.check_time()
+        for connection in list(self._open):
+            connection.check_time()
 
 
 class BoundedConnection(HttpToolsProtocol):

@@ -234,16 +234,16 @@ class OpenApiDocument:
 # --- the page --------------------------------------------------------------------------------------------------------
 
 
-def _page(made: dict[str, Any]) -> str:
+def _page(content: dict[str, Any]) -> str:
     shown = [
         _shown(path, method, operation)
-        for path, operations in made["paths"].items()
+        for path, operations in content["paths"].items()
         for method, operation in operations.items()
     ]
     tags = [(name, text, [each for each in shown if each["tag"] == name]) for name, text in TAGS.items()]
-    schemas = {name: _fields(schema) for name, schema in made["components"]["schemas"].items()}
+    schemas = {name: _fields(schema) for name, schema in content["components"]["schemas"].items()}
     return render(
-        "docs.html", session=None, live="", path="/docs", inline=False, version=made["info"]["version"],
+        "docs.html", session=None, live="", path="/docs", inline=False, version=content["info"]["version"],
         about=DESCRIPTION, tags=tags, schemas=schemas,
     )  # fmt: skip
 

@@ -64,7 +64,7 @@ class KeyFailures:
 
     def _make_room(self, now: float) -> None:
         if len(self._by_address) >= ADDRESSES_MAX:
-            self._by_address = {address: each for address, each in self._by_address.items() if now < each.until}
+            self._by_address = {address: limit for address, limit in self._by_address.items() if now < limit.until}
         if len(self._by_address) >= ADDRESSES_MAX:
             del self._by_address[next(iter(self._by_address))]  # the oldest
 

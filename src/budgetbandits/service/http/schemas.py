@@ -205,8 +205,10 @@ class FeedbackBatchRequest(RequestBody):
         outcomes = sent.get("outcomes")
         if isinstance(outcomes, list) and len(outcomes) > BATCH_MAX:
             return f"outcomes: {len(outcomes):,} at once; send 1 to {BATCH_MAX:,}"
-        items = [each for each in outcomes if isinstance(each, dict)] if isinstance(outcomes, list) else []
-        return next((found for found in map(FeedbackBatchItem.mistake, items) if found), None) or super().mistake(sent)
+        items = [outcome for outcome in outcomes if isinstance(outcome, dict)] if isinstance(outcomes, list) else []
+        return next((result for result in map(FeedbackBatchItem.mistake, items) if result), None) or super().mistake(
+            sent
+        )
 
 
 class TopUp(RequestBody):

@@ -92,13 +92,13 @@ class Endpoint:
 
 def addresses(server: ServerState) -> list[Address]:
     """The table as Starlette has routes."""
-    made = []
+    result = []
     for row in ROUTES:
         address = Address(row.path, Endpoint(server, row), methods=[row.method])
         if row.scope is not None:
             address.methods = {row.method}  # HEAD is for probes alone
-        made.append(address)
-    return made
+        result.append(address)
+    return result
 
 
 class NoRoute:
@@ -108,7 +108,7 @@ class NoRoute:
         self._addresses = addresses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        near = [each for each in self._addresses if each.matches(scope)[0] is Match.PARTIAL]
+        near = [address for address in self._addresses if address.matches(scope)[0] is Match.PARTIAL]
         error = HTTPException(404)
         if near:
             scope["route"] = near[0]

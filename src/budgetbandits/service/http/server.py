@@ -141,8 +141,8 @@ def _serve(listener: socket.socket, options: ServerOptions, store: Store, worker
     ]
     if worker is not None:
         threading.Thread(target=worker.peers.answer, args=(worker.number, metrics.own), daemon=True).start()
-    for each in threads:
-        each.start()
+    for thread in threads:
+        thread.start()
     app = create_app(service, store, metrics, reads, keys, options.root_path)
     gc.collect()
     gc.freeze()  # all this stays until the end: spare the collector from scanning it again
@@ -240,9 +240,9 @@ def _once(work: Callable[[], None], metrics: Metrics) -> None:
 def _join(threads: Sequence[threading.Thread]) -> None:
     """Wait until background work has ended, but not for ever: whatever has a limit of its own may still break it."""
     end = time.monotonic() + JOIN_SECONDS_MAX
-    for each in threads:
-        each.join(max(0.0, end - time.monotonic()))
-    if left := [each.name for each in threads if each.is_alive()]:
+    for thread in threads:
+        thread.join(max(0.0, end - time.monotonic()))
+    if left := [thread.name for thread in threads if thread.is_alive()]:
         log.warning("background work has not ended", threads=left)
 
 
@@ -292,8 +292,8 @@ def _prune(store: Store, job: Job, stop: threading.Event) -> None:
     if process.returncode or json.loads(problem):
         log.error("retention failed", error=problem.decode()[:500])
         return
-    for each in json.loads(answer):
-        (log.error if "error" in each else log.info)("archived", **each)
+    for report in json.loads(answer):
+        (log.error if "error" in report else log.info)("archived", **report)
 
 
 def _said(process: subprocess.Popen[bytes], stop: threading.Event) -> bytes:
@@ -346,7 +346,7 @@ def visible(text: str, keep: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() or each in keep else repr(each)[1:-1] for each in text)
+    return "".join(letter if letter.isprintable() or letter in keep else repr(letter)[1:-1] for letter in text)
 
 
 def _visible(_logger: Any, _name: str, entry: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -49,12 +49,12 @@ class Peers:
 
     def answers(self, number: int, own: Callable[[], bytes]) -> dict[int, bytes]:
         """The answers of all processes, with this one's ``own``; processes that give none in time are left out."""
-        found = {number: own()}
+        result = {number: own()}
         for each in range(len(self._pairs)):
             if each != number:
                 with contextlib.suppress(OSError):
-                    found[each] = self._ask(each)
-        return dict(sorted(found.items()))
+                    result[each] = self._ask(each)
+        return dict(sorted(result.items()))
 
     def _ask(self, number: int) -> bytes:
         mine, its = socket.socketpair()
@@ -73,8 +73,8 @@ class Peers:
         """Answer the others, for ever; for a thread."""
         while True:
             _, given, _, _ = socket.recv_fds(self._pairs[number][1], 1, 1)
-            for each in given:
-                with contextlib.suppress(OSError), socket.socket(fileno=each) as reply:  # who asked may have left
+            for value in given:
+                with contextlib.suppress(OSError), socket.socket(fileno=value) as reply:  # who asked may have left
                     reply.settimeout(ASK_SECONDS_MAX)
                     reply.sendall(own())
 
@@ -118,7 +118,7 @@ class WorkerPool:
         self._processes = [self._start(number)[0] for number in range(len(self._started_at))]
         try:
             while not self._stopping:
-                wait([each.sentinel for each in self._processes], TICK_SECONDS)
+                wait([process.sentinel for process in self._processes], TICK_SECONDS)
                 self._restart_ended()
                 if self._replacing:
                     self._replacing = False
@@ -174,11 +174,11 @@ class WorkerPool:
 
 def _end(processes: list[BaseProcess], seconds: float) -> None:
     """Ask processes to stop, and kill those that have not after this time."""
-    for each in processes:
-        each.terminate()
+    for process in processes:
+        process.terminate()
     end = time.monotonic() + seconds
-    for each in processes:
-        each.join(max(0.0, end - time.monotonic()))
-        if each.exitcode is None:
-            each.kill()
-            each.join()
+    for process in processes:
+        process.join(max(0.0, end - time.monotonic()))
+        if process.exitcode is None:
+            process.kill()
+            process.join()

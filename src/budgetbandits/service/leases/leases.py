@@ -168,27 +168,27 @@ class Leases:
 
     # --- which funds ---------------------------------------------------------------------------------------------
 
-    def of_decision(self, tx: Transaction, row: Campaign, made: DecisionRow) -> Funds:
+    def of_decision(self, tx: Transaction, row: Campaign, decision: DecisionRow) -> Funds:
         """The funds that a decision's hold is in."""
         self.leasing[row.id] = self.leasing[row.name] = row
         lease = None
-        if made.lease is not None and tx.leases_alone:
-            lease = tx.lease(made.lease)
-        elif made.lease is not None:  # all at once, and so in order: the next decision may be of another lease
-            lease = next((lease for lease in tx.leases(row.id) if lease.id == made.lease), None)
+        if decision.lease is not None and tx.leases_alone:
+            lease = tx.lease(decision.lease)
+        elif decision.lease is not None:  # all at once, and so in order: the next decision may be of another lease
+            lease = next((lease for lease in tx.leases(row.id) if lease.id == decision.lease), None)
         if lease is not None:
             return LeaseFunds(tx, row, lease, self._own_lease(lease))
         if tx.leases_alone:
             raise CampaignNeeded
         return CampaignFunds(tx, self.sessions, row)
 
-    def for_cost(self, tx: Transaction, funds: Funds, made: DecisionRow, cost: int) -> Funds:
+    def for_cost(self, tx: Transaction, funds: Funds, decision: DecisionRow, cost: int) -> Funds:
         """The funds that a cost is booked in: one that may be an overrun, and freeze the campaign, ends all leases."""
-        if made.hold.state == "pending" and funds.pays(made, cost):
+        if decision.hold.state == "pending" and funds.pays(decision, cost):
             return funds
         if tx.leases_alone:
             raise CampaignNeeded
-        return CampaignFunds(tx, self.sessions, self.recalled(tx, find_campaign(tx, made.campaign)))
+        return CampaignFunds(tx, self.sessions, self.recalled(tx, find_campaign(tx, decision.campaign)))
 
     def alone(self, tx: Transaction, row: Campaign) -> LeaseFunds:
         """The lease of this server, if a decision can be made under it as it is."""
@@ -217,7 +217,7 @@ class Leases:
         if funds is not None:
             return funds
         if lease is not None and _ahead(row, lease, moment(tx, self._clock)):
-            others = [each for each in others if each.id != lease.id]
+            others = [other for other in others if other.id != lease.id]
             row, lease = self._end(tx, row, lease), None
         free = spendable(tx, row).left + (0 if lease is None else lease.account.left)
         amount = lending.size(free, wanted)
@@ -240,7 +240,7 @@ class Leases:
         """The campaign's own funds when these leases have ended."""
         # to choose from what fits the campaign's own money would choose the cheap arms for being cheap; but if no arm
         # could be paid even so, this is refused, and then nothing should have been written
-        free = spendable(tx, row).left + sum(each.account.left for each in others)
+        free = spendable(tx, row).left + sum(other.account.left for other in others)
         if free >= self.sessions.of(tx, row).smallest_cap:
             row = self._end_all(tx, row, others)
         return CampaignFunds(tx, self.sessions, row)
@@ -328,7 +328,7 @@ def learn_all(session: CampaignSession, events: Iterable[LeaseEvent]) -> list[in
     Choices that leave a trace (how many there were, whose turn it is) are made again for its sake alone.
     """
     before, events = dict(vars(session.state)), list(events)
-    last = {each.event.decision: each.event.lease_seq for each in events if each.event.kind in FEEDBACK_EVENTS}
+    last = {own.event.decision: own.event.lease_seq for own in events if own.event.kind in FEEDBACK_EVENTS}
     arms, failed = set[int](), set[str | None]()
     for event, cost, reward, request, made_at in events:
         if event.kind == "decided":
@@ -359,9 +359,9 @@ def _catch_up(tx: Transaction, held: OwnLease, lease: Lease) -> bool:
     """Learn what was reported to other servers under this lease; False if what is known here is nothing that was
     committed."""
     events, tag = tx.lease_events(lease.id, held.lease_seq), held.session.tag
-    for each in events:
-        tag = digest(tag, each.event)
-    if not held.session.tag or tag != lease.digest or any(each.event.kind not in EVENTS_BY_OTHERS for each in events):
+    for own in events:
+        tag = digest(tag, own.event)
+    if not held.session.tag or tag != lease.digest or any(own.event.kind not in EVENTS_BY_OTHERS for own in events):
         return False
     held.session.tag = ""
     learn_all(held.session, events)

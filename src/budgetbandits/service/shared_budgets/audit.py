@@ -73,12 +73,12 @@ def verify_shared_budget(store: Store, name: str) -> list[str]:
         _compare(store, store.read(lambda tx: SharedBooks.of(tx, name)), differences)
 
     def checkpoints(tx: Transaction) -> list[int]:
-        found = []
+        result = []
         for id in tx.shared_budgets().members(normal(name)):
             with suppress(*UNREADABLE):  # which the comparison says
                 check_not_being_deleted(find_campaign(tx, id))
-            found.append(tx.pruning().checkpoint(id))
-        return found
+            result.append(tx.pruning().checkpoint(id))
+        return result
 
     return compared(store, f"{name!r:.60}", compare, checkpoints)
 
@@ -86,16 +86,16 @@ def verify_shared_budget(store: Store, name: str) -> list[str]:
 def _compare(store: Store, books: SharedBooks, differences: Differences) -> None:
     if books.joined != set(books.members):
         differences.add(f"its campaigns are {sorted(books.members)}, by its events {sorted(books.joined)}")
-    if any(each.row.settings.terms.shared_budget != books.shared.name for each in books.members.values()):
+    if any(member.row.settings.terms.shared_budget != books.shared.name for member in books.members.values()):
         differences.add("the terms of one of its campaigns name another shared budget")
-    waiting = {id for id, each in books.members.items() if each.row.settings.restored_from is not None}
+    waiting = {id for id, member in books.members.items() if member.row.settings.restored_from is not None}
     if waiting != set(books.shared.settings.unreported):
         differences.add(
             f"it waits for {sorted(books.shared.settings.unreported)} to say what they have spent since a copy, by "
             f"their rows for {sorted(waiting)}"
         )
     watch = _Watch(books, differences)
-    steps = [_steps(store, id, each, differences) for id, each in books.members.items()]
+    steps = [_steps(store, id, member, differences) for id, member in books.members.items()]
     own: Iterator[Step] = ((event.seq, "", event, None, None, None) for event in books.events)
     for step in heapq.merge(own, *steps):
         watch.apply(step)
@@ -130,8 +130,8 @@ class _Watch:
     """Accounts of members, as far as they are replayed."""
 
     def __post_init__(self) -> None:
-        for id, each in self.books.members.items():
-            self.accounts[id] = Account(0) if each.checkpoint is None else each.checkpoint.account
+        for id, member in self.books.members.items():
+            self.accounts[id] = Account(0) if member.checkpoint is None else member.checkpoint.account
         self._since, self._name = self.books.known_since, self.books.shared.name
         members = [*self.accounts.values(), *self.books.former.values()]
         self._taken = sum(account.taken for account in members)
@@ -211,10 +211,10 @@ class _Watch:
         """Take back the grants of periods to come, as far as they are not spent or held, which must be known."""
         account = self.settings.set_back(self._account(), event.at, self.grants)
         facts = from_json(event.request or "{}")
-        said = self.budget + (event.amount or 0), facts["begun"], facts["advance"]
-        if known and (account.budget, account.period, account.advance) != said:
-            self.differences.add(f"event {event.seq} (clock reset) says {said}, by the events before it {account}")
-        _, self.period, self.advance = said
+        expected = self.budget + (event.amount or 0), facts["begun"], facts["advance"]
+        if known and (account.budget, account.period, account.advance) != expected:
+            self.differences.add(f"event {event.seq} (clock reset) says {expected}, by the events before it {account}")
+        _, self.period, self.advance = expected
         self.grants = [grant for grant in self.grants if grant.begun <= event.at]
 
     def _check_period(self, event: Event) -> None:
@@ -239,8 +239,8 @@ class _Watch:
         if self.to_lapse:
             self.differences.add(f"decisions of earlier periods gave back {self.to_lapse} that has not lapsed")
         whole = [*self.accounts.values(), *self.books.former.values()]
-        spent, held, leased = (sum(getattr(each, name) for each in whole) for name in ("spent", "held", "leased"))
-        overrun = all_overruns(*(each.overrun for each in whole))
+        spent, held, leased = (sum(getattr(account, name) for account in whole) for name in ("spent", "held", "leased"))
+        overrun = all_overruns(*(account.overrun for account in whole))
         there = self.books.shared.account
         try:
             made = Account(self.budget, spent, held, overrun, leased=leased, period=self.period, advance=self.advance)

@@ -194,10 +194,10 @@ def member_events(tx: Transaction, shared: SharedBudget) -> list[Event]:
 
 def own_events(tx: Transaction, shared: SharedBudget) -> list[Event]:
     """All events of the shared budget itself, in order: few."""
-    found: list[Event] = []
-    while page := tx.events(shared.event_key, found[-1].seq if found else 0):
-        found += page
-    return found
+    rows: list[Event] = []
+    while page := tx.events(shared.event_key, rows[-1].seq if rows else 0):
+        rows += page
+    return rows
 
 
 def _note(

@@ -117,7 +117,7 @@ class SharedBudgets:
 
     def overview(self) -> list[SharedBudgetAnswer]:
         """All of them, by name, without their members."""
-        return self._store.read(lambda tx: [described(each) for each in tx.shared_budgets().all()])
+        return self._store.read(lambda tx: [described(shared) for shared in tx.shared_budgets().all()])
 
     def describe(self, name: str) -> SharedBudgetDetailAnswer:
         """One of them with its members."""

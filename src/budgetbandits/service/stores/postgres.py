@@ -136,9 +136,9 @@ class PostgresStore(Store):
         waiting += 0 if self._in_loop is None else self._in_loop.waiting()
         loads = [PoolLoad("writers", WRITERS - busy, busy, waiting)]
         for name, pool in (("readers", self._pool), ("urgent readers", self._urgent)):
-            said = pool.get_stats()
-            idle = said.get("pool_available", 0)
-            loads.append(PoolLoad(name, idle, said.get("pool_size", 0) - idle, said.get("requests_waiting", 0)))
+            stats = pool.get_stats()
+            idle = stats.get("pool_available", 0)
+            loads.append(PoolLoad(name, idle, stats.get("pool_size", 0) - idle, stats.get("requests_waiting", 0)))
         return loads
 
     def close(self) -> None:

@@ -161,12 +161,12 @@ class PostgresWritingTransaction(CachedTransaction, PostgresTransaction):
         campaign = scopes[0].campaign
         keys = [key for scope in scopes for key in scope.keys]
         ids = [id for scope in scopes for id in scope.decisions]
-        name, found = normal(campaign), []
+        name, result = normal(campaign), []
         if keys:
-            found.append(self._execute(_DECISIONS_BY_KEY, (name, name, campaign, _as_json(keys))))
+            result.append(self._execute(_DECISIONS_BY_KEY, (name, name, campaign, _as_json(keys))))
         if ids:
-            found.append(self._execute(_DECISIONS_BY_ID, (_as_json(ids),)))
-        return found
+            result.append(self._execute(_DECISIONS_BY_ID, (_as_json(ids),)))
+        return result
 
     def _keep_decisions(self, campaign: str, scopes: Sequence[Scope], found: Sequence[Result]) -> None:
         by_key = self._cache.decisions_by_key
@@ -260,8 +260,8 @@ class PostgresWritingTransaction(CachedTransaction, PostgresTransaction):
             self._execute(self.ROWS.save_lease, (*rows.lease_changes(lease), lease.id))
         if waiting.new_decisions:
             # in the order of their keys: servers that add the same keys under different leases cannot wait in a circle
-            made = sorted(waiting.new_decisions.values(), key=lambda decision: decision.key)
-            self._execute(_ADD_DECISIONS, (rows.json_rows(rows.DECISION, rows.decision_values, made),))
+            decisions = sorted(waiting.new_decisions.values(), key=lambda decision: decision.key)
+            self._execute(_ADD_DECISIONS, (rows.json_rows(rows.DECISION, rows.decision_values, decisions),))
         for decision in waiting.decisions.values():
             SqlTransaction.save_decision(self, decision)
         super().write_rest()

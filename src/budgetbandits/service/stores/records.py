@@ -76,7 +76,7 @@ class CampaignSettings(Renewal):
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON, without terms that have no value."""
         terms = {name: value for name, value in vars(self.terms).items() if value is not None}
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values = {attribute.name: getattr(self, attribute.name) for attribute in fields(self)}
         return {**values, "terms": terms, "earlier": [each.to_dict() for each in self.earlier]}
 
     @cached_property
@@ -208,7 +208,7 @@ class Lease:
 
 
 RowT = TypeVar("RowT", DecisionRow, Lease)
-_values = {row: attrgetter(*(each.name for each in fields(row))) for row in (DecisionRow, Lease)}
+_values = {row: attrgetter(*(attribute.name for attribute in fields(row))) for row in (DecisionRow, Lease)}
 
 
 def copied(row: RowT) -> RowT:
@@ -383,7 +383,7 @@ class Counts:
         return _count_values(self)
 
 
-COUNTS = tuple(each.name for each in fields(Counts))[2:]
+COUNTS = tuple(attribute.name for attribute in fields(Counts))[2:]
 """The names of what is counted."""
 _count_values = attrgetter(*COUNTS)
 

@@ -106,9 +106,9 @@ class CampaignSnapshot:
 
     def money(self, *micros: int) -> list[str]:
         """Amounts of the books, all with the decimals that any of them needs."""
-        amounts = [to_units(each) for each in micros]
+        amounts = [to_units(amount) for amount in micros]
         unit = self.unit(*amounts)
-        return [unit.money(each) for each in amounts]
+        return [unit.money(amount) for amount in amounts]
 
 
 def topped_up(subject: CampaignSnapshot, amount: float) -> list[Change]:
@@ -193,20 +193,20 @@ def _decisions_then(subject: CampaignSnapshot) -> str:
         least = session.smallest_cap
         left, cap, held = subject.money(account.left, least, account.held)
         until = f"until there is money, or holds of {held} end" if account.held else "until there is money"
-        said = f"none {until}: {left} is left, the smallest cap is {cap}"
-        return said + _but_for("with smaller holds of their own", account, now, limits)
+        text = f"none {until}: {left} is left, the smallest cap is {cap}"
+        return text + _but_for("with smaller holds of their own", account, now, limits)
     try:
         offer, _ = within_limits(session, offer, row, account, now)
     except HoldRefused as refused:
-        time, said = f"about {wait(refused.retry_after or 0.0)}", "the campaign is ahead of its plan"
+        time, text = f"about {wait(refused.retry_after or 0.0)}", "the campaign is ahead of its plan"
         if refused.reason == "daily_cap":
             cap, needed = subject.money(limits.daily_cap or 0, offer.largest_hold)
-            time, said = (
+            time, text = (
                 f"{time}, until the next day by {limits.zone or 'UTC'}",
                 f"what is left of the daily cap of {cap} is below {needed}",
             )
         others = _but_for("for cheaper arms or with smaller holds of their own", account, now, limits)
-        return f"none for {time}: {said}{others}"
+        return f"none for {time}: {text}{others}"
     if session.choose(offer, account) is None:
         return f"none: {row.policy} stops here, because it can afford no arm, or its horizon is over"
     return "are made again at once"
@@ -253,7 +253,7 @@ def _held(subject: CampaignSnapshot) -> str:
 def added(subject: CampaignSnapshot, arm: tuple[str, float]) -> list[Change]:
     name, cap = arm
     micros = checked_cap(name, cap)
-    check_new_arm(subject.row, [each.name for each in subject.arms], name, micros)
+    check_new_arm(subject.row, [arm.name for arm in subject.arms], name, micros)
     [held] = subject.money(micros)
     return [
         ("Arms", *_counts(subject, 1)),
@@ -284,7 +284,7 @@ def leases_ended(subject: CampaignSnapshot) -> list[Change]:
     leases = [lease.account for lease in subject.leases]
     if not leases:
         return []
-    parts = (sum(getattr(each, part) for each in leases) for part in ("budget", "spent", "held", "left"))
+    parts = (sum(getattr(lease, part) for lease in leases) for part in ("budget", "spent", "held", "left"))
     leased, spent, held, free = (subject.unit().money(to_units(part)) for part in parts)
     return [("Leases", f"all {leased} under leases comes back: {spent} spent, {held} held, {free} free", "")]
 

@@ -84,7 +84,7 @@ def in_labels(error: BudgetBanditsError) -> str:
     """
     if type(error) is not BadParameter:
         return str(error)
-    return _NAMES.sub(lambda found: LABELS[found[1]] if found[1] else found[0], str(error))
+    return _NAMES.sub(lambda match: LABELS[match[1]] if match[1] else match[0], str(error))
 
 
 _QUOTED = re.compile(r"""'[^']*(?:'|$)|"[^"]*(?:"|$)""")
@@ -101,9 +101,9 @@ def field_of(error: BudgetBanditsError, names: Sequence[str]) -> str:
     >>> field_of(BadParameter("an arm's name is 'budget'; use another"), fields), field_of(BadParameter("?"), fields)
     ('arms', '')
     """
-    text, found = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), str(error)), []
+    text, places = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), str(error)), []
     for name in names:
         words = "|".join(filter(None, (re.escape(name), LABELS.get(name), _FIELD_WORDS.get(name))))
-        if said := re.search(rf"\b(?:{words})\b", text):
-            found.append((said.start(), name))
-    return min(found)[1] if found else names[0] if len(names) == 1 else ""
+        if match := re.search(rf"\b(?:{words})\b", text):
+            places.append((match.start(), name))
+    return min(places)[1] if places else names[0] if len(names) == 1 else ""

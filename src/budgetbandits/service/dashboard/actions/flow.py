@@ -65,8 +65,8 @@ class Preview:
     def problems(self) -> dict[str, str]:
         """The errors by field, as sentences; an error of no field is under the empty name."""
         wrong = self.wrong or ({} if self.error is None else {field_of(self.error, self.fields): self.error})
-        said = {name: in_labels(error) for name, error in wrong.items()}
-        return {name: f"{text[0].upper()}{text[1:]}." for name, text in said.items()}
+        sentences = {name: in_labels(error) for name, error in wrong.items()}
+        return {name: f"{text[0].upper()}{text[1:]}." for name, text in sentences.items()}
 
     @property
     def possible(self) -> bool:

@@ -80,14 +80,14 @@ class ActionPages:
 
         def preview(tx: Transaction, in_full: bool) -> Preview:
             subject = CampaignSnapshot.of(tx, row.id)
-            made = action.preview(subject, form, in_full)
-            if made.possible:
+            preview = action.preview(subject, form, in_full)
+            if preview.possible:
                 try:
                     read()
                 except BudgetBanditsError as error:
-                    made = Preview(made.button, [], error, fixable=True, fields=("shared_budget",))
+                    preview = Preview(preview.button, [], error, fixable=True, fields=("shared_budget",))
             return replace(
-                made, state_code=subject.state_code, changed=subject.changed_since(form.get(STATE_FIELD, ""))
+                preview, state_code=subject.state_code, changed=subject.changed_since(form.get(STATE_FIELD, ""))
             )
 
         title, here = f"{action.title} {row.name}", campaign_address(row.name, name)

@@ -114,8 +114,8 @@ def terms_changed(subject: CampaignSnapshot, changes: dict[str, Any]) -> list[Ch
         stops, next_one = stops_at_horizon(row), "the next one may cost all that is left"
         next_one = f"{row.policy} makes no decision any more" if stops else next_one
         than = "as many as" if changes["horizon"] == used else "more than"
-        said = f"{thousands(used)} already, {than} are expected then: {next_one}"
-        made.append(("Requests used", said, ""))
+        text = f"{thousands(used)} already, {than} are expected then: {next_one}"
+        made.append(("Requests used", text, ""))
     held = subject.recalled.held
     if "on_expire" in changes and held:
         word = TERMS["on_expire"].text(changes["on_expire"])
@@ -130,18 +130,18 @@ def differences(before: Campaign, after: Campaign, names: Sequence[str] = ()) ->
     what else that change has changed; ``names`` are those of the arms."""
     caps = [each for row in (before, after) if (each := row.settings.terms.daily_cap) is not None]
     unit = MoneyFormat.for_budget(to_units(before.account.budget), before.settings.terms.currency, *caps)
-    made = []
+    result = []
     for name in CHANGEABLE:
         old, new = (getattr(row.settings.terms, name) for row in (before, after))
         if old != new:
             term = TERMS[name]
-            made.append((term.label, term.text(old, unit.money), term.text(new, unit.money)))
+            result.append((term.label, term.text(old, unit.money), term.text(new, unit.money)))
     change = after.settings.change
-    made += [(label.capitalize(), *change[label]) for label in ("name", "policy") if label in change]
+    result += [(label.capitalize(), *change[label]) for label in ("name", "policy") if label in change]
     money = {"Budget": change["budget"]} if "budget" in change else {}
     money |= {f"Cap of {names[arm]}": amounts for arm, amounts in after.settings.caps_changed.items() if names}
     for label, amounts in money.items():
         old, new = map(to_units, amounts)
         unit = MoneyFormat.for_budget(to_units(before.account.budget), before.settings.terms.currency, old, new)
-        made.append((label, unit.money(old), unit.money(new)))
-    return made
+        result.append((label, unit.money(old), unit.money(new)))
+    return result

@@ -48,7 +48,7 @@ def share_bar(share: float, colour: str, whiskers: tuple[float, float] | None = 
     """A bar of this share of its place, which may have whiskers."""
     drawn = ""
     if whiskers is not None:
-        low, high = (_percent(each) for each in whiskers)
+        low, high = (_percent(whisker) for whisker in whiskers)
         drawn = (
             f'<line class="whisker" x1="{low}" x2="{high}" y1="7" y2="7"/>'
             f'<line class="whisker" x1="{low}" x2="{low}" y1="2" y2="12"/>'

@@ -46,21 +46,21 @@ def money_values(view: CampaignView, times: Times) -> list[Value]:
     """The actual and the planned spending by the end of each slot."""
     axes, digits = MoneyAxes.of(view), budget_decimals(to_units(view.row.account.budget))
     length, lines = max(axes.end - view.begins, 1.0), plan_lines(view, axes.end)
-    made: dict[float, str] = {}
+    result: dict[float, str] = {}
     for at, spent in cumulated_spend(view)[1:]:
         plan = next((value for line in lines if (value := _between(line, at)) is not None), None)
         planned = "" if plan is None else f", plan {money(plan, digits)}"
-        made[(at - view.begins) / length] = f"{moment(view, times, at)}: {money(spent, digits)} spent{planned}"
-    return [*made.items()]
+        result[(at - view.begins) / length] = f"{moment(view, times, at)}: {money(spent, digits)} spent{planned}"
+    return [*result.items()]
 
 
 def _between(line: Sequence[tuple[float, float]], at: float) -> float | None:
     """The value of a line at a time, the later one at a step; None where there is no line."""
-    found = None
+    result = None
     for (begin, low), (end, high) in pairwise(line):
         if begin <= at <= end:
-            found = high if end == begin else low + (high - low) * (at - begin) / (end - begin)
-    return found
+            result = high if end == begin else low + (high - low) * (at - begin) / (end - begin)
+    return result
 
 
 def moment(view: CampaignView, times: Times, at: float) -> str:
@@ -70,7 +70,7 @@ def moment(view: CampaignView, times: Times, at: float) -> str:
 
 def share_values(view: CampaignView, times: Times, kind: ShareKind) -> list[Value]:
     """The largest shares in each slot."""
-    length, made = max(max(view.decided_until, view.begins + 1) - view.begins, 1.0), list[Value]()
+    length, result = max(max(view.decided_until, view.begins + 1) - view.begins, 1.0), list[Value]()
     for stretch in view.shares.stretches[kind]:
         for place in range(1, len(stretch.timestamps) - 1):
             at = stretch.timestamps[place]
@@ -79,8 +79,8 @@ def share_values(view: CampaignView, times: Times, kind: ShareKind) -> list[Valu
                 f"{'others' if number == OTHER_ARMS else view.names[number]} {percentage(part)}"
                 for part, number in parts if part > 0.0
             ]  # fmt: skip
-            made.append(((at - view.begins) / length, f"{moment(view, times, at)}: {', '.join(named)}"))
-    return made
+            result.append(((at - view.begins) / length, f"{moment(view, times, at)}: {', '.join(named)}"))
+    return result
 
 
 def price_values(view: CampaignView, times: Times) -> list[Value]:

@@ -52,13 +52,13 @@ class Shares:
 
     @classmethod
     def of(cls, slots: Sequence[Slot], slot: int, begins: float, ends: float, named: Container[int]) -> Shares:
-        decided = sum(sum(each.decided.values()) for each in slots)
+        decided = sum(sum(slot.decided.values()) for slot in slots)
         most = min(max(decided // GROUP_DECISIONS_MIN, 3), GROUPS_MAX)
         seconds = slot * -(-max(1, round((ends - begins) / slot)) // most)
         groups = _grouped(slots, seconds)
         values: dict[ShareKind, list[tuple[float, Mapping[int, float]]]] = {
-            "decisions": [(each.begins, each.decided) for each in groups],
-            "spend": [(each.begins, each.spent) for each in groups],
+            "decisions": [(group.begins, group.decided) for group in groups],
+            "spend": [(group.begins, group.spent) for group in groups],
         }
         span = seconds, begins, max(ends, begins)
         return cls(
@@ -77,10 +77,10 @@ def colours(slots: Sequence[Slot], arms: int) -> dict[int, int]:
     {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 7: 5}
     """
     parts = [0.0] * arms
-    for values in ([each.decided for each in slots], [each.spent for each in slots]):
-        total = sum(max(value, 0.0) for by_arm in values for value in by_arm.values()) or 1.0
-        for by_arm in values:
-            for arm, value in by_arm.items():
+    for values in ([slot.decided for slot in slots], [slot.spent for slot in slots]):
+        total = sum(max(value, 0.0) for amounts in values for value in amounts.values()) or 1.0
+        for amounts in values:
+            for arm, value in amounts.items():
                 parts[arm] += max(value, 0.0) / total
     largest = sorted(sorted(range(arms), key=lambda arm: -parts[arm])[:ARM_COLOURS])
     free = iter(place for place in range(ARM_COLOURS) if place not in largest)
@@ -88,15 +88,15 @@ def colours(slots: Sequence[Slot], arms: int) -> dict[int, int]:
 
 
 def _grouped(slots: Sequence[Slot], seconds: int) -> list[Slot]:
-    made: dict[float, Slot] = {}
+    result: dict[float, Slot] = {}
     for slot in slots:
         begins = slot.begins - slot.begins % seconds
-        group = made.setdefault(begins, Slot(begins, {}, {}))
+        group = result.setdefault(begins, Slot(begins, {}, {}))
         for arm, number in slot.decided.items():
             group.decided[arm] = group.decided.get(arm, 0) + number
         for arm, amount in slot.spent.items():
             group.spent[arm] = group.spent.get(arm, 0.0) + amount
-    return [made[begins] for begins in sorted(made)]
+    return [result[begins] for begins in sorted(result)]
 
 
 def _stretches(
@@ -104,18 +104,18 @@ def _stretches(
 ) -> list[Stretch]:
     """Slots one after the other, each with its beginning, as stretches without a gap."""
     seconds, begins, ends = span
-    made: list[list[tuple[float, Mapping[int, float]]]] = []
-    for at, by_arm in given:
-        if not any(value > 0.0 for value in by_arm.values()):
+    result: list[list[tuple[float, Mapping[int, float]]]] = []
+    for at, amounts in given:
+        if not any(value > 0.0 for value in amounts.values()):
             continue
-        if not made or at > made[-1][-1][0] + seconds:
-            made.append([])
-        made[-1].append((at, by_arm))
+        if not result or at > result[-1][-1][0] + seconds:
+            result.append([])
+        result[-1].append((at, amounts))
     stretches = []
-    for each in made:
+    for each in result:
         middles = [at + seconds / 2 for at, _ in each]
         edges = [each[0][0], *middles, each[-1][0] + seconds]
-        values = [by_arm for _, by_arm in each]
+        values = [amounts for _, amounts in each]
         layers = _layers([values[0], *values, values[-1]], named)
         stretches.append(Stretch([min(max(at, begins), ends) for at in edges], layers))
     return stretches
@@ -123,18 +123,18 @@ def _stretches(
 
 def _whole(values: Sequence[Mapping[int, float]], named: Container[int]) -> list[tuple[int, float]]:
     total: dict[int, float] = {}
-    for by_arm in values:
-        for arm, value in by_arm.items():
+    for amounts in values:
+        for arm, value in amounts.items():
             total[arm] = total.get(arm, 0.0) + value
     return [(arm, part) for arm, [part] in _layers([total], named)]
 
 
 def _layers(values: Sequence[Mapping[int, float]], named: Container[int]) -> list[Layer]:
-    made: dict[int, list[float]] = {}
-    for place, by_arm in enumerate(values):
+    result: dict[int, list[float]] = {}
+    for place, amounts in enumerate(values):
         # feedback may take back more than a slot was charged
-        total = sum(max(value, 0.0) for value in by_arm.values()) or 1.0
-        for arm, value in by_arm.items():
-            layer = made.setdefault(arm if arm in named else OTHER_ARMS, [0.0] * len(values))
+        total = sum(max(value, 0.0) for value in amounts.values()) or 1.0
+        for arm, value in amounts.items():
+            layer = result.setdefault(arm if arm in named else OTHER_ARMS, [0.0] * len(values))
             layer[place] += max(value, 0.0) / total
-    return sorted(made.items(), key=lambda each: (each[0] == OTHER_ARMS, each[0]))
+    return sorted(result.items(), key=lambda each: (each[0] == OTHER_ARMS, each[0]))

@@ -235,7 +235,7 @@ def time_axis(frame: Frame, times: Times) -> str:
         places, name = times.midnights(frame.begin, frame.end, room), times.day
         end_name = name
     else:
-        step = next((each for each in TICK_SECONDS if length / each <= 8), TICK_SECONDS[-1])
+        step = next((seconds for seconds in TICK_SECONDS if length / seconds <= 8), TICK_SECONDS[-1])
         offset = (times.local(frame.begin).utcoffset() or times.local(0) - times.local(0)).total_seconds() % HOUR
         first = frame.begin - (frame.begin + offset) % step + step
         places = [first + step * place for place in range(10) if first + step * place <= frame.end]
@@ -364,12 +364,12 @@ def stretches(points: Sequence[tuple[float, float]]) -> list[list[tuple[float, f
     """
     steps = [after[0] - before[0] for before, after in pairwise(points)]
     longest = max(GAP_SHARE * (points[-1][0] - points[0][0]), 1.5 * median(steps or [0.0]))
-    made = [[points[0]]]
+    result = [[points[0]]]
     for before, after in pairwise(points):
         if after[0] - before[0] > longest:
-            made.append([])
-        made[-1].append(after)
-    return made
+            result.append([])
+        result[-1].append(after)
+    return result
 
 
 def requests_chart(view: CampaignView, width: int, height: int) -> Markup:

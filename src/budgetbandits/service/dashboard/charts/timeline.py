@@ -38,12 +38,12 @@ def changes(tx: Transaction, row: Campaign) -> list[Event]:
 def spent_since_copies(changes: Sequence[Event], spent: int) -> list[tuple[float, int]]:
     """The amounts that were booked after the store was restored from a copy, in micros, with their times. They sum
     to at most ``spent``: where an operator gave more, the rest is an overrun."""
-    made = []
+    result = []
     for event in reversed(changes):
         if event.kind == "spent elsewhere":
-            made.append((event.at, max(min(event.amount or 0, spent), 0)))
-            spent -= made[-1][1]
-    return made
+            result.append((event.at, max(min(event.amount or 0, spent), 0)))
+            spent -= result[-1][1]
+    return result
 
 
 def ends(
@@ -69,7 +69,7 @@ def slots(history: History, begins: float, ends: float, now: float) -> tuple[int
     """
 
     def shortest(lengths: Sequence[int]) -> int | None:
-        return next((each for each in lengths if (ends - begins) / each <= SLOTS_MAX), None)
+        return next((length for length in lengths if (ends - begins) / length <= SLOTS_MAX), None)
 
     slot, fine, counted = shortest(SLOT_SECONDS) or SLOT_SECONDS[-1], shortest(FINE_SLOT_SECONDS), None
     if slot < HOUR and now - begins > MINUTES_KEPT_SECONDS - HOUR:
@@ -80,23 +80,23 @@ def slots(history: History, begins: float, ends: float, now: float) -> tuple[int
         slot = fine
     else:
         counted = history.slots(slot, begins)
-    made: dict[int, Slot] = {}
+    result: dict[int, Slot] = {}
     for at, arm, decided, spent in counted:
-        group = made.setdefault(at, Slot(max(float(at), begins), {}, {}))
+        group = result.setdefault(at, Slot(max(float(at), begins), {}, {}))
         group.decided[arm] = group.decided.get(arm, 0) + decided
         group.spent[arm] = group.spent.get(arm, 0.0) + to_units(spent)
-    return slot, [made[at] for at in sorted(made)]
+    return slot, [result[at] for at in sorted(result)]
 
 
 def budgets(row: Campaign, changes: Sequence[Event]) -> list[tuple[float, float]]:
     """The budget from when on, from the latest of these changes backwards."""
-    budget, made = row.account.budget, []
+    budget, result = row.account.budget, []
     for event in changes:
         before = from_json(event.request).get("budget") if event.kind == "terms changed" and event.request else None
         if event.kind in ("topped up", "renewed") or before is not None:
-            made.append((event.at, to_units(budget)))
+            result.append((event.at, to_units(budget)))
             budget = budget - (event.amount or 0) if before is None else before[0]
-    return [(row.created_at, to_units(budget)), *reversed(made)]
+    return [(row.created_at, to_units(budget)), *reversed(result)]
 
 
 def for_arms(budgets: Sequence[tuple[float, float]], booked: Sequence[tuple[float, int]]) -> list[tuple[float, float]]:
@@ -109,17 +109,17 @@ def for_arms(budgets: Sequence[tuple[float, float]], booked: Sequence[tuple[floa
 
 def choosable(row: Campaign, arms: Sequence[ArmRow], changes: Sequence[Event]) -> list[tuple[float, frozenset[int]]]:
     """Which arms were there and not retired from when on, from the latest of these changes backwards."""
-    there, made = {arm.number for arm in arms if arm.active}, []
+    there, result = {arm.number for arm in arms if arm.active}, []
     for event in changes:
         if event.kind in ARM_EVENTS and event.arm is not None:
-            made.append((event.at, frozenset(there)))
+            result.append((event.at, frozenset(there)))
             (there.add if event.kind == "arm retired" else there.discard)(event.arm)
-    return [(row.created_at, frozenset(there)), *reversed(made)]
+    return [(row.created_at, frozenset(there)), *reversed(result)]
 
 
 def plans(row: Campaign, changes: Sequence[Event], term: str) -> list[tuple[float, float | None]]:
     """The values of a term with the times from which they hold, from the latest of these changes backwards."""
-    terms = [getattr(each.terms, term) for each in reversed(row.settings.versions)]
+    terms = [getattr(version.terms, term) for version in reversed(row.settings.versions)]
     changed = [event.at for event in changes if event.kind == "terms changed"]
     return [(row.created_at, terms[min(len(changed), len(terms) - 1)]), *reversed([*zip(changed, terms, strict=False)])]
 
@@ -131,9 +131,9 @@ def by_requests(history: History, now: float) -> list[tuple[int, float]]:
     """(requests used, money spent) by the end of each minute, hour or day with events, from nothing on."""
     points, used, spent = [(0, 0.0)], 0, 0
     counts = history.by(_span(history, now))
-    for place, each in enumerate(counts):
-        used, spent = used + each.requests_used, spent + each.spent
-        if place + 1 == len(counts) or counts[place + 1].begins != each.begins:
+    for place, count in enumerate(counts):
+        used, spent = used + count.requests_used, spent + count.spent
+        if place + 1 == len(counts) or counts[place + 1].begins != count.begins:
             points.append((used, to_units(spent)))
     return [points[0], *points[1:][-POINTS_MAX:]]
 
@@ -160,18 +160,18 @@ def prices_of(
         return []
     span = _span(history, now)
     totals: dict[int, Counts] = {}
-    made: list[tuple[float, float]] = []
+    result: list[tuple[float, float]] = []
     counts = history.by(span)
-    for place, each in enumerate(counts):
-        totals[each.arm] = totals.get(each.arm, Counts(0, each.arm)).plus(each)
-        if place + 1 < len(counts) and counts[place + 1].begins == each.begins:
+    for place, count in enumerate(counts):
+        totals[count.arm] = totals.get(count.arm, Counts(0, count.arm)).plus(count)
+        if place + 1 < len(counts) and counts[place + 1].begins == count.begins:
             continue
-        at = min(float(each.begins + span), now)
+        at = min(float(count.begins + span), now)
         budget, horizon = latest(budgets, at), latest(horizons, at)
         price = None if horizon is None else _price(totals.values(), budget, horizon, latest(choosable, at))
         if price is not None:
-            made.append((at, price))
-    return made[-POINTS_MAX:]
+            result.append((at, price))
+    return result[-POINTS_MAX:]
 
 
 def latest(values: Sequence[tuple[float, T]], timestamp: float) -> T:
@@ -184,10 +184,10 @@ def planned_shares(
 ) -> dict[int, float]:
     """How the requests to come are shared among arms by the program of money and requests, at the means of all segments
     and what is left; empty until an arm that can be chosen has a reward and a cost."""
-    found = _mix(totals, budget, horizon, choosable)
-    if found is None:
+    result = _mix(totals, budget, horizon, choosable)
+    if result is None:
         return {}
-    mix, arms = found
+    mix, arms = result
     shares = dict.fromkeys(arms, 0.0)
     shares[arms[mix.arms[0]]] += 1.0 - mix.share
     shares[arms[mix.upgrade]] += mix.share
@@ -195,8 +195,8 @@ def planned_shares(
 
 
 def _price(totals: Collection[Counts], budget: float, horizon: float, choosable: Container[int]) -> float | None:
-    found = _mix(totals, budget, horizon, choosable)
-    return None if found is None else found[0].price
+    result = _mix(totals, budget, horizon, choosable)
+    return None if result is None else result[0].price
 
 
 def _mix(
@@ -204,11 +204,11 @@ def _mix(
 ) -> tuple[Mix, list[int]] | None:
     """Who answers, and the numbers of the arms; None until an arm that can be chosen has a reward and a cost. Money and
     requests of all arms count as used."""
-    known = [each for each in totals if each.arm in choosable and each.rewards_reported and each.prices[1] > 0]
+    known = [total for total in totals if total.arm in choosable and total.rewards_reported and total.prices[1] > 0]
     if not known:
         return None
-    used = sum(each.requests_used for each in totals)
-    left = budget - to_units(sum(each.spent for each in totals))
+    used = sum(total.requests_used for total in totals)
+    left = budget - to_units(sum(total.spent for total in totals))
     reward = [each.reward / each.rewards_reported for each in known]
     cost = [to_units(each.prices[1]) / each.prices[0] for each in known]
     mix = best_mix([reward], [cost], [1.0], max(left, 0.0) / max(horizon - used, 1.0))

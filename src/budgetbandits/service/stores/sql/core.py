@@ -129,10 +129,10 @@ class SqlTransaction(Statements, Transaction):
 
     def _all_campaigns(self, at_once: int | None = None, after: str = "") -> Iterator[Campaign | str]:
         """All of them, ``at_once`` at a time; of one that cannot be read, the name."""
-        some = "" if at_once is None else f" LIMIT {at_once:d}"
+        clause = "" if at_once is None else f" LIMIT {at_once:d}"
         while True:
             later = " WHERE (created_at, id) > (SELECT created_at, id FROM campaign WHERE id = ?)" if after else ""
-            statement = f"{_CAMPAIGNS}{later} ORDER BY created_at, id{some}"
+            statement = f"{_CAMPAIGNS}{later} ORDER BY created_at, id{clause}"
             found = self.ask(statement, (after,) if after else ()).fetchall()
             for row in found:
                 try:
@@ -240,13 +240,13 @@ class SqlTransaction(Statements, Transaction):
 
     def due_decisions(self, now: float, limit: int, without: Sequence[str] = ()) -> list[tuple[str, str]]:
         others = f"AND decision.campaign NOT IN ({places(without)}) " if without else ""
-        found = self.ask(
+        rows = self.ask(
             "SELECT decision.campaign, decision.id FROM pending_decision JOIN decision "
             f"ON decision.id = pending_decision.decision WHERE pending_decision.expires_at <= ? {others}"
             "ORDER BY pending_decision.expires_at LIMIT ?",
             (now, *without, limit),
         )
-        return [(campaign, id) for campaign, id in found]
+        return [(campaign, id) for campaign, id in rows]
 
     def pending_decisions(self, campaign: str) -> dict[str, float]:
         return dict(self.ask("SELECT decision, expires_at FROM pending_decision WHERE campaign = ?", (campaign,)))
@@ -254,13 +254,13 @@ class SqlTransaction(Statements, Transaction):
     def pending_of(self, ids: Sequence[str]) -> dict[str, float]:
         if not ids:
             return {}
-        found = self.ask(
+        rows = self.ask(
             "SELECT pending.decision, pending.expires_at FROM decision JOIN pending_decision AS pending "
             "ON pending.expires_at = decision.expires_at AND pending.decision = decision.id "
             f"WHERE decision.id IN ({places(ids)})",
             ids,
         )
-        return dict(found)
+        return dict(rows)
 
     def set_expiry(self, decision: str, expires_at: float) -> None:
         if self.LISTS_PENDING:
@@ -289,12 +289,12 @@ class SqlTransaction(Statements, Transaction):
         return [(row[0], rows.decision_of(row[1:])) for row in found]
 
     def pending_by_arm(self, campaign: str) -> dict[int, int]:
-        found = self.ask(
+        rows = self.ask(
             "SELECT decision.arm, COUNT(*) FROM pending_decision AS pending JOIN decision "
             "ON decision.id = pending.decision WHERE pending.campaign = ? GROUP BY decision.arm",
             (campaign,),
         )
-        return dict(found)
+        return dict(rows)
 
     # --- leases --------------------------------------------------------------------------------------------------
 
@@ -318,8 +318,8 @@ class SqlTransaction(Statements, Transaction):
         self.change("DELETE FROM lease WHERE id = ?", (id,))
 
     def due_leases(self, now: float) -> list[tuple[str, str]]:
-        found = self.ask("SELECT campaign, id FROM lease WHERE expires_at <= ? ORDER BY campaign, id", (now,))
-        return [(campaign, id) for campaign, id in found]
+        rows = self.ask("SELECT campaign, id FROM lease WHERE expires_at <= ? ORDER BY campaign, id", (now,))
+        return [(campaign, id) for campaign, id in rows]
 
     def lease_events(self, lease: str, after: int) -> list[LeaseEvent]:
         return [rows.lease_event_of(row) for row in self.ask(LEASE_EVENTS.format("?", "?"), (lease, after))]

@@ -106,7 +106,7 @@ def _cap(extreme: str) -> str:
 def _sum(name: str) -> str:
     """Expressions for the upper and the lower half of a sum, which may be more than a database's largest number."""
     halves = f"{name} / {_HALF}", f"{name} & {_HALF - 1}"
-    return ", ".join(f"CAST(COALESCE(SUM({each}), 0) AS BIGINT)" for each in halves)
+    return ", ".join(f"CAST(COALESCE(SUM({half}), 0) AS BIGINT)" for half in halves)
 
 
 def _whole(halves: Sequence[int]) -> list[int]:
@@ -209,14 +209,14 @@ class CampaignList:
         beyond = Counter[str | None]()
         for currency, left, *halves in shared:
             beyond[currency] += max(_whole(halves)[0] - left, 0)
-        made = []
+        result = []
         for currency, count, *halves in rows:
             money = dict(zip(names, _whole(halves), strict=True))
             unspent = money["budget"] - money["spent"] - money["held"] - money["leased"]
             money["left"] = unspent - beyond[currency]
             money["spent_with_leases"] = money["spent"] + in_leases.get(currency, 0)
-            made.append(CampaignSums(currency, count, money))
-        return made
+            result.append(CampaignSums(currency, count, money))
+        return result
 
     def _table(self, now: float, text: str, tag: str) -> tuple[str, list[Any]]:
         """A query for the columns that the list is ordered by, and its values."""
@@ -274,13 +274,13 @@ class DecisionFilter:
         """Whether the request of a decision is as wanted."""
         if self.segment is None and self.metadata is None:
             return True
-        said = {} if decision.request is None else json.loads(decision.request)
-        if self.segment is not None and said.get("segment") != self.segment:
+        request = {} if decision.request is None else json.loads(decision.request)
+        if self.segment is not None and request.get("segment") != self.segment:
             return False
         if self.metadata is None:
             return True
         name, text = self.metadata
-        notes = said.get("metadata") or {}
+        notes = request.get("metadata") or {}
         return name in notes and str(notes[name]) == text
 
 
@@ -347,22 +347,22 @@ class Pages:
             f"LEFT JOIN {marks} m ON m.campaign = c.id WHERE c.id IN ({among})",
             [*_alarm_values(now), *moments, *campaigns],
         )
-        by_id = {}
+        summaries = {}
         for row in rows:
             with suppress(ArithmeticError, TypeError, ValueError):
-                by_id[row[0]] = _summary(row)
+                summaries[row[0]] = _summary(row)
         arms = tx.ask(
             "SELECT campaign, COUNT(*), MIN(cost_cap), MAX(cost_cap) FROM arm "
             f"WHERE campaign IN ({among}) AND active GROUP BY campaign",
             campaigns,
         )
         for id, *caps in arms:
-            if id in by_id:
-                each = by_id[id]
+            if id in summaries:
+                each = summaries[id]
                 each.arms, each.smallest_cap, each.largest_cap = caps
-        for id, shared in SharedBudgetRows(tx).of_campaigns(list(by_id)).items():
-            by_id[id].shared_left = shared.account.left
-        return [by_id[id] for id in campaigns if id in by_id]
+        for id, shared in SharedBudgetRows(tx).of_campaigns(list(summaries)).items():
+            summaries[id].shared_left = shared.account.left
+        return [summaries[id] for id in campaigns if id in summaries]
 
     def shared_budgets(self, names: Sequence[str]) -> list[SharedBudget]:
         """The shared budgets with these names."""
@@ -414,9 +414,9 @@ class Pages:
         for seq, *row in rows:
             if len(found) > limit:
                 break
-            made = decision_of(row)
-            if which.matches(made):
-                found.append((seq, made))
+            decision = decision_of(row)
+            if which.matches(decision):
+                found.append((seq, decision))
         if len(found) > limit:
             return DecisionPage([each for _, each in found[:limit]], found[limit - 1][0])
         least, count = self._tx.ask(f"SELECT MIN(seq), COUNT(*) FROM {window}", values).fetchone()
@@ -465,7 +465,7 @@ class Pages:
             (campaign,),
         ).fetchone()
         expires_at, amount = (None, 0) if soonest is None else soonest
-        return OpenHolds([int(each) for each in row], expires_at, amount)
+        return OpenHolds([int(number) for number in row], expires_at, amount)
 
 
 def _before(campaign: str, seq: int | None) -> tuple[str, int, int]:

@@ -56,9 +56,9 @@ class DecisionSearch:
         beyond = self._tx.ask(window, between(campaign, after, last)).fetchone()
         upto = last if beyond is None else beyond[0] - 1
         values = (*between(campaign, after, upto), decision.id)
-        found = self._tx.ask(f"{columns} {BETWEEN} AND decision = ?", values).fetchall()
-        found += self._tx.ask(f"{columns} decision = ? AND kind = 'expired'", (decision.id,)).fetchall()
-        events = {event.seq: event for event in (Event(*row) for row in found)}
+        rows = self._tx.ask(f"{columns} {BETWEEN} AND decision = ?", values).fetchall()
+        rows += self._tx.ask(f"{columns} decision = ? AND kind = 'expired'", (decision.id,)).fetchall()
+        events = {event.seq: event for event in (Event(*row) for row in rows)}
         return DecisionEvents([events[seq] for seq in sorted(events)], None if beyond is None else upto)
 
     def last_event_before(self, campaign: str, timestamp: float) -> int:

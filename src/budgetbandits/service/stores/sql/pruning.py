@@ -96,12 +96,12 @@ class Pruning:
 
     def prunable(self, campaign: str, after: int, upto: int, limit: int) -> list[tuple[int, str | None]]:
         """(number, decision) of events in between that are not an operator's, in order."""
-        found = self._tx.ask(
+        rows = self._tx.ask(
             f"SELECT seq, decision FROM event WHERE {BETWEEN} AND NOT ({_OPERATORS}) "
             f"ORDER BY {IN_ORDER} LIMIT {limit:d}",
             between(campaign, after, upto),
         )
-        return [(int(seq), decision) for seq, decision in found]
+        return [(int(seq), decision) for seq, decision in rows]
 
     def delete(self, events: Sequence[int], decisions: Sequence[str]) -> None:
         """Delete these events, by their numbers, and these decisions."""

@@ -274,9 +274,9 @@ class Rollups:
 
 def by_span(counts: Iterable[Counts], span: int) -> list[Counts]:
     """The same in rows of this span, in order."""
-    made: dict[tuple[int, int], Counts] = {}
-    for each in counts:
-        key = begins, arm = each.begins - each.begins % span, each.arm
-        there = made.get(key)
-        made[key] = Counts(begins, arm, *each.values()) if there is None else there.plus(each)
-    return [made[key] for key in sorted(made)]
+    result: dict[tuple[int, int], Counts] = {}
+    for count in counts:
+        key = begins, arm = count.begins - count.begins % span, count.arm
+        there = result.get(key)
+        result[key] = Counts(begins, arm, *count.values()) if there is None else there.plus(count)
+    return [result[key] for key in sorted(result)]

@@ -39,7 +39,7 @@ _HOLD = {"hold": "amount", "state": "state", "charged": "charged", "overrun": "o
 def _paths(record: type, **parts: dict[str, str]) -> dict[str, str]:
     """Where the value of each column is in a record; ``parts`` are the columns of a field that is itself a record."""
     paths: dict[str, str] = {}
-    for name in (each.name for each in fields(record) if each.name != "seq"):
+    for name in (attribute.name for attribute in fields(record) if attribute.name != "seq"):
         columns = parts.get(name)
         paths |= {name: name} if columns is None else {column: f"{name}.{at}" for column, at in columns.items()}
     return paths
@@ -51,7 +51,7 @@ def _getter(paths: Iterable[str]) -> Values:
     return getter
 
 
-ACCOUNT = tuple(each.name for each in fields(Account))
+ACCOUNT = tuple(attribute.name for attribute in fields(Account))
 _campaign = _paths(Campaign, account={name: name for name in ACCOUNT})
 _arm, _event, _key, _key_event = map(_paths, (ArmRow, Event, Key, KeyEvent))
 _decision, _lease = _paths(DecisionRow, hold=_HOLD), _paths(Lease, account=_LEASE_ACCOUNT)
@@ -65,7 +65,7 @@ FEEDBACK = ("state", "charged", "overrun", "reported", "cost", "reward")
 MONEY = tuple(name for name in ACCOUNT if name != "status")
 LEASE_CHANGES = LEASE[2:]
 """The columns of a lease that change."""
-WATERMARK = tuple(each.name for each in fields(Watermark))
+WATERMARK = tuple(attribute.name for attribute in fields(Watermark))
 NUMBERED_EVENT, NUMBERED_KEY_EVENT = (*EVENT, "seq"), (*KEY_EVENT, "seq")
 """Columns of events with the number that the store has given."""
 
@@ -79,7 +79,9 @@ lease_changes: Values = _getter(_lease[name] for name in LEASE_CHANGES)
 plain_decision_values: Values = _getter(_decision[name] for name in PLAIN_DECISION)
 decision_values: Values = _getter(_decision.values())
 seldom_values: Values = _getter(_decision[name] for name in DECISION[len(PLAIN_DECISION) :])
-SELDOM_DEFAULTS = tuple(each.default for each in fields(DecisionRow) if each.name in DECISION[len(PLAIN_DECISION) :])
+SELDOM_DEFAULTS = tuple(
+    attribute.default for attribute in fields(DecisionRow) if attribute.name in DECISION[len(PLAIN_DECISION) :]
+)
 """The values of a decision for which `PLAIN_DECISION` has all there is to write."""
 feedback_values: Values = _getter(_decision[name] for name in FEEDBACK)
 event_values: Values = _getter(EVENT)

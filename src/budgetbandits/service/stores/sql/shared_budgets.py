@@ -45,8 +45,8 @@ class SharedBudgetRows:
 
     def all(self, limit: int | None = None) -> list[SharedBudget]:
         """All shared budgets by name, or the first of them."""
-        some = "" if limit is None else f" LIMIT {limit:d}"
-        return [shared_budget_of(row) for row in self._tx.ask(f"{_ROWS} ORDER BY name{some}")]
+        clause = "" if limit is None else f" LIMIT {limit:d}"
+        return [shared_budget_of(row) for row in self._tx.ask(f"{_ROWS} ORDER BY name{clause}")]
 
     def named(self, names: Sequence[str]) -> list[SharedBudget]:
         """Those with these names, by name."""

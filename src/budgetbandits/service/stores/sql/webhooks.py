@@ -55,7 +55,7 @@ class Delivery:
     tries: int = 0
 
 
-_WEBHOOK, _DELIVERY = (tuple(each.name for each in fields(kind)) for kind in (Webhook, Delivery))
+_WEBHOOK, _DELIVERY = (tuple(attribute.name for attribute in fields(kind)) for kind in (Webhook, Delivery))
 _DUE = "(due_at <= ? OR due_at > ?)"
 _ON = "webhook NOT IN (SELECT id FROM webhook WHERE off)"
 
@@ -123,7 +123,7 @@ class Webhooks:
         self._tx.change("DELETE FROM webhook_state")
 
     def add_deliveries(self, deliveries: Sequence[Delivery]) -> None:
-        rows = [[getattr(each, name) for name in _DELIVERY] for each in deliveries]
+        rows = [[getattr(delivery, name) for name in _DELIVERY] for delivery in deliveries]
         self._tx.change_many(insertion("webhook_delivery", _DELIVERY), rows)
 
     def due(self, now: float) -> list[str]:
