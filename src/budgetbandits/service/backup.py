@@ -31,6 +31,7 @@ PAGES_AT_ONCE = 1000
 """Pages that are copied before others have their turn."""
 
 PAUSE_SECONDS = 0.01
+"""Pause between two pieces of a copy."""
 
 
 def back_up(source: Path, target: Path) -> None:

@@ -204,6 +204,7 @@ def _scaled(known: Mapping[str, Any], arms: list[str], budget: int, cost_max: in
 
 
 TAGS_MAX = 16
+"""Most tags of a campaign."""
 
 
 def booked_terms(terms: Terms) -> Terms:
@@ -351,6 +352,7 @@ def _with_scales(settings: CampaignSettings, policy: Policy, caps: Sequence[int]
 
 
 def check_not_closed(row: Campaign) -> None:
+    """Raise an error if the campaign is closed."""
     if row.account.status == "closed":
         raise Conflict(f"campaign {row.name!r} is closed for good; create a new one")
 

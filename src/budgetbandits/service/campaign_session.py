@@ -130,6 +130,7 @@ class CampaignSession(ArmSession):
     def new(
         cls, policy: Policy, names: Sequence[str], caps: Sequence[int], settings: CampaignSettings
     ) -> CampaignSession:
+        """The session of a new campaign."""
         own = np.array(caps) / settings.cost_max if settings.own_scales else None
         learner = Learner.new(policy, len(names), Knowledge(**settings.known), kind=settings.chooser, scales=own)
         return cls(learner, names, caps, settings)
@@ -373,6 +374,7 @@ class CampaignSession(ArmSession):
         return sorted({arm, *self.learner.changed_since(before)})
 
     def set_budget(self, budget: int) -> None:
+        """Tell the policy the budget, in micros."""
         self.learner.set_budget(budget / self._cost_max)
 
     def set_remaining(self, account: Account, leased: Account | None = None) -> None:

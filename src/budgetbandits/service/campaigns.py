@@ -205,6 +205,7 @@ class Campaigns:
             return made
 
     def account(self, campaign: str) -> Account:
+        """The account of a campaign."""
         return self._store.read(isolated(campaign, lambda tx: find_campaign(tx, campaign).account))
 
     def names(self) -> list[str]:

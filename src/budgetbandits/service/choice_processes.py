@@ -78,6 +78,7 @@ class ChoiceProcess:
         return b"".join(pieces)
 
     def close(self) -> None:
+        """End the process."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.kill()  # it writes nothing

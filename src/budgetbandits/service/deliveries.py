@@ -34,6 +34,8 @@ from budgetbandits.service.stores.sql.webhooks import LAST_PAUSE_SECONDS, Delive
 from budgetbandits.service.webhooks import find_webhook
 
 PROBLEM_LENGTH_MAX = 200
+"""Most characters of a reason that is kept."""
+
 TRY_SECONDS = 10.0
 """How long a delivery may take, from looking up the name to the answer's status."""
 CLAIM_SECONDS = 60.0

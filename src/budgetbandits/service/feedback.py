@@ -122,6 +122,7 @@ class Feedback:
         return self._store.write(*self.feedback_many_task(reports, campaign))
 
     def feedback_task(self, report: FeedbackReport, campaign: str | None = None) -> Task[BookedFeedback]:
+        """The task that books feedback on one decision."""
         report.checked()  # before a transaction is made for it
         work = partial(self._book, report=report, campaign=campaign)
         return Task(isolated(campaign, work), self._scope(campaign, [report.decision]))
@@ -129,6 +130,7 @@ class Feedback:
     def feedback_many_task(
         self, reports: Sequence[FeedbackReport], campaign: str
     ) -> Task[list[BookedFeedback | BudgetBanditsError]]:
+        """The task that books many outcomes."""
         if not 1 <= len(reports) <= BATCH_MAX:
             raise BadParameter(f"{len(reports)} outcomes at once; send 1 to {BATCH_MAX}")
         work = partial(self._book_many, reports=reports, campaign=campaign)
@@ -258,6 +260,8 @@ class Feedback:
         self._store.write(*self.void_task(decision, campaign))
 
     def void_task(self, decision: str, campaign: str | None = None, actor: str | None = None) -> Task[None]:
+        """The task that voids a decision."""
+
         def work(tx: Transaction) -> None:
             funds, made = locked(tx, self._leases, decision, campaign)
             _check_not_archived(funds.row, made)

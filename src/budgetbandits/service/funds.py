@@ -172,6 +172,7 @@ class CampaignFunds(Funds):
 
     @property
     def account(self) -> Account:  # type: ignore[override]
+        """The account of the campaign."""
         return self.row.account
 
     def _choose(

@@ -58,10 +58,14 @@ from budgetbandits.formatting.numbers import written
 from budgetbandits.terms import AMOUNT_MAX, Period
 
 MICROS = 1_000_000
+"""Micros in one unit."""
+
 LARGEST = int(AMOUNT_MAX) * MICROS
 """The largest amount in micros: sums of several still fit into a database's 64-bit integers."""
 
 QUARTER = 15 * MINUTE
+"""Length of a quarter of an hour."""
+
 DAY_SECONDS_MAX = 25 * 3600
 """Seconds of the longest day: one on which clocks are set back."""
 
@@ -87,6 +91,7 @@ def to_micros(amount: float, name: str = "amount") -> int:
 
 
 def to_units(micros: float) -> float:
+    """An amount in the user's unit."""
     return micros / MICROS
 
 
@@ -238,6 +243,8 @@ class Hold:
 
 
 NO_LIMITS = Limits()
+"""Limits of a campaign without any."""
+
 RETRY_SECONDS = 1.0
 """When to ask again for money that others hold: nobody knows when they will report."""
 
@@ -362,6 +369,7 @@ def expire(account: Account, hold: Hold, charge: bool = True) -> tuple[Account, 
 
 
 def top_up(account: Account, amount: int) -> Account:
+    """The account with a larger budget."""
     if amount <= 0 or account.budget + amount > LARGEST:
         [asked] = in_words(account, amount)
         raise BadParameter(f"a top-up of {asked}; use a positive amount, and no more than {LARGEST // MICROS:,} in all")

@@ -19,6 +19,7 @@ INVISIBLE_CHARACTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uff
 
 
 NAME_RULE = "1 to 200 printable characters with no space at either end"
+"""Rule for names, in words."""
 
 _ID = re.compile(r"c[0-9a-f]{11}")
 

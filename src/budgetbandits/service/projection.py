@@ -117,6 +117,7 @@ class DayLimit:
 
 
 NO_DAY_LIMIT = DayLimit()
+"""Limit of a campaign without a daily cap."""
 
 
 @dataclass(frozen=True)

@@ -99,11 +99,13 @@ class ResolvedRequest:
     metadata: Mapping[str, str | float] | None = None
 
     def to_json(self) -> str:
+        """The request as JSON, without empty entries."""
         values = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name) is not None}
         return to_json(values).decode()
 
     @classmethod
     def from_json(cls, text: str | None) -> ResolvedRequest | None:
+        """The request of this JSON."""
         return None if text is None else cls(**from_json(text))
 
     def among(self, active: ArmMask) -> ArmMask:

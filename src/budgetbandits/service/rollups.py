@@ -105,6 +105,7 @@ class History:
 
     @classmethod
     def of(cls, tx: Transaction, row: Campaign) -> History:
+        """The history of a campaign."""
         rollups = tx.rollups()
         tail = rollups.tail(row.id, rollups.watermark(row.id), tx.last_event(row.id))
         return cls(row, tail.counts, tail.mark, tx)
@@ -163,6 +164,7 @@ class Refusals:
         return len(self._counts)
 
     def count(self, campaign: str, reason: str, now: float) -> None:
+        """Count a refusal."""
         self._counts[normal(campaign), int(now) - int(now) % HOUR, reason] += 1
 
     def flush(self, store: Store) -> None:
@@ -208,6 +210,7 @@ class Recount:
 
     @classmethod
     def of(cls, tx: Transaction, campaign: str) -> Recount:
+        """The recount of a campaign's events."""
         rollups, mismatches = tx.rollups(), []
         for span, name in ((MINUTE, "minutes"), (HOUR, "hours")):
             wrong = rollups.mismatch(campaign, span)
@@ -247,6 +250,7 @@ class Recount:
 
     @property
     def latest_day(self) -> int:
+        """The beginning of the latest day with counts; 0 without any."""
         return max((begins for begins, _ in self._made), default=0)
 
     def begin_with(self, counts: Counts) -> None:

@@ -27,9 +27,11 @@ class SegmentSums:
         return cls(arms) if policy.looks_at_requests and not policy.sums_by_segment else None
 
     def add_arm(self) -> None:
+        """Add an arm without outcomes."""
         self._sums.append([])
 
     def record(self, arm: int, segment: int, reward: float, cost: int) -> None:
+        """Add an outcome."""
         sums = self._sums[arm]
         sums += [(0, 0.0, 0)] * (segment + 1 - len(sums))
         count, rewards, costs = sums[segment]

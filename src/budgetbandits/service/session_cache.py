@@ -51,6 +51,7 @@ class SessionCache:
         self._ids[row.name] = self._ids[row.id] = row.id
 
     def was_read(self, campaign: str) -> bool:
+        """Whether the campaign was read ahead."""
         return campaign in self._ids
 
     def id_of(self, campaign: str) -> str:

@@ -36,6 +36,7 @@ class Standing:
 
     @property
     def group(self) -> Group:
+        """The group of the standing on the page."""
         return self.rank.group
 
     @property
@@ -165,6 +166,7 @@ class Pace:
 
     @property
     def words(self) -> str:
+        """The delay in words."""
         if not self.off:
             return "On plan" if self.begun else "Just begun"
         return f"{abs(100 * self.share):.1f} % {self.off}"

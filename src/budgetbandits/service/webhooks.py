@@ -40,9 +40,12 @@ NOTIFICATION_FIELDS = {
 }
 """The fields of a notification, next to those of a campaign's standing."""
 WEBHOOKS_MAX = 20
+"""Most webhooks of a server."""
+
 CAMPAIGNS_AT_ONCE = 100
 """Campaigns that are looked at in one transaction."""
 URL_LENGTH_MAX = 2000
+"""Most characters of an address."""
 
 
 # --- made and dropped ------------------------------------------------------------------------------------------------

@@ -90,6 +90,7 @@ class Piece:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Piece:
+        """The piece of an event's JSON."""
         return cls(values["seq"], values["before"], tuple(ArchiveFile(**file) for file in values["files"]))
 
     @property
@@ -108,6 +109,7 @@ class Piece:
         return sum(file.rows for file in self.files_of("decisions"))
 
     def files_of(self, table: ArchiveTable) -> list[ArchiveFile]:
+        """The files of one table."""
         return [file for file in self.files if f"/{table}-" in file.name]
 
 
@@ -224,6 +226,7 @@ class PieceWriter:
     _month: str = ""
 
     def add_event(self, event: Event) -> None:
+        """Add an event to the piece."""
         month = _month_of(event.at)
         if month > self._month:  # an event that comes late goes with the month that has begun: files are in order
             self._flush("events", self._month)
@@ -231,6 +234,7 @@ class PieceWriter:
         self._add("events", self._month, (*rows.event_values(event), event.seq), event.arm)
 
     def add_decision(self, decision: DecisionRow) -> None:
+        """Add a decision to the piece."""
         self._add("decisions", _month_of(decision.created_at), rows.decision_values(decision), decision.arm)
 
     def finish(self, before: str) -> Piece:

@@ -191,6 +191,7 @@ class Books:
 
     @classmethod
     def of(cls, tx: Transaction, campaign: str) -> Books:
+        """The books of a campaign."""
         row = find_campaign(tx, campaign)
         arms = tx.arms(row.id)
         added = tx.events(row.id, limit=1, kind="arm added")
@@ -225,6 +226,7 @@ class Differences:
         self._more = 0
 
     def add(self, text: str | None) -> None:
+        """Add a difference, if there is one."""
         if text is None:
             return
         if len(self._texts) < DIFFERENCES_LISTED_MAX:
@@ -233,6 +235,7 @@ class Differences:
             self._more += 1
 
     def listed(self) -> list[str]:
+        """The differences as lines; beyond the limit, only their number."""
         return self._texts + ([f"and {self._more:,} more"] if self._more else [])
 
 

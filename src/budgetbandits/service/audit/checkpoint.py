@@ -67,6 +67,7 @@ class Checkpoint:
 
     @classmethod
     def latest(cls, tx: Transaction, campaign: str) -> Checkpoint | None:
+        """The latest checkpoint of a campaign."""
         pruning = tx.pruning()
         seq = pruning.checkpoint(campaign)
         text = pruning.part(campaign, seq, 0) if seq else None

@@ -21,6 +21,7 @@ IN_MEMORY_MAX = 50_000
 """Decisions that are kept in memory, about 20 MB."""
 
 CHUNK_DECISIONS = 1000
+"""Decisions in one chunk."""
 
 
 @dataclass(slots=True)
@@ -63,6 +64,7 @@ class OpenDecisions:
         self._far: sqlite3.Connection | None = None
 
     def put(self, id: str, known: OpenDecision) -> None:
+        """Add a decision, or replace it."""
         if len(self._near) >= self._size:
             self._move()
         self._near[id] = known

@@ -41,6 +41,7 @@ class Cut:
 
     @classmethod
     def of(cls, tx: Transaction, campaign: str) -> Cut:
+        """The cut at the present end of a campaign's events."""
         own, leases = tx.last_own_event(campaign), tx.leases(campaign)
         latest = [
             lease_event.event.seq for lease in leases for lease_event in tx.lease_events(lease.id, lease.lease_seq - 1)

@@ -32,9 +32,11 @@ MEAN_SIZE, RATIO_SIZE = (104, 30), (260, 40)
 """Pixels of the drawing of a reward or a price, and of a ratio or a worth."""
 
 NONE_YET = Markup('<span class="zero">–</span>')
+"""Cell without a value."""
 
 
 NO_AXIS = Markup()
+"""Cell without an axis."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ from budgetbandits.numerics.posteriors import BetaPosterior, RatioPosterior
 from budgetbandits.service.projection import MedianInterval
 
 RATIO_POINTS = 512
+"""Number of equally likely values of a ratio."""
+
 _LEVELS = np.array([0.5, 0.025, 0.975])
 GRID_POINTS = 512
 """Points at which arms are compared, at most."""
@@ -55,6 +57,7 @@ class ValueSums:
 
     @property
     def mean(self) -> float:
+        """The mean; 0 without outcomes."""
         return self.sum / self.count if self.count else 0.0
 
     def as_shares_of(self, largest: float) -> ValueSums:
@@ -123,6 +126,7 @@ def belief(feedback: ArmFeedback, reward_max: float, cost_max: float) -> Belief:
 
 
 def estimate(values: Array) -> MedianInterval:
+    """The median of these values with a 95 % interval."""
     median, low, high = np.quantile(values, [0.5, 0.025, 0.975])
     return MedianInterval(float(median), float(low), float(high))
 

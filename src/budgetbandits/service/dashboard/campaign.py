@@ -63,6 +63,7 @@ class Overrun:
 
     @classmethod
     def of(cls, tx: Transaction, event: Event, arms: Sequence[ArmRow]) -> Overrun | None:
+        """The overrun of an event, if its decision is not archived."""
         decision = None if event.decision is None else tx.decision(event.decision)
         if decision is None:
             return None
@@ -70,6 +71,7 @@ class Overrun:
 
     @property
     def cost(self) -> int:
+        """The cost of the decision in micros."""
         return self.decision.cost or 0
 
     @property
@@ -152,6 +154,7 @@ class CampaignView:
 
     @cached_property
     def shares(self) -> Shares:
+        """The shares of arms over time."""
         return Shares.of(self.slots, self.slot, self.begins, self.decided_until, self._colours)
 
     @cached_property
@@ -374,11 +377,13 @@ class EventsView:
     """Where the next page begins; None if this is the last."""
 
     def as_json(self) -> dict[str, Any]:
+        """The view as JSON."""
         events = [event_json(event, self.names) | {"changed": self.changes.get(event.seq)} for event in self.events]
         return {"campaign": self.row.name, "events": events, "older": self.older}
 
 
 def events_view(tx: Transaction, row: Campaign, before: int | None) -> EventsView:
+    """A page of the operators' actions before an event."""
     pages = tx.pages()
     events = pages.operator_events(row.id, EVENTS_PER_PAGE + 1, before)
     older = events[EVENTS_PER_PAGE - 1].seq if len(events) > EVENTS_PER_PAGE else None
@@ -399,6 +404,7 @@ def changes_of_terms(row: Campaign, arms: Sequence[ArmRow], numbers: Sequence[in
 
 
 def event_json(event: Event, names: Sequence[str]) -> dict[str, Any]:
+    """An event as JSON."""
     return {
         "at": event.at, "kind": event.kind, "by": event.actor, "arm": None if event.arm is None else names[event.arm],
         "amount": known_units(event.amount),

@@ -39,6 +39,8 @@ curl -s {url}/decisions -H "Authorization: Bearer $BUDGETBANDITS_KEY" \\
 curl -s {url}/decisions/$DECISION/feedback -H "Authorization: Bearer $BUDGETBANDITS_KEY" \\
      -d '{{"reward": 1, "cost": {cost}}}'
 """
+"""Example of a call with curl."""
+
 OPENAI = """\
 import os
 from openai import OpenAI
@@ -92,6 +94,7 @@ class ConnectView:
         ]  # fmt: skip
 
     def as_json(self) -> dict[str, str]:
+        """The view as JSON."""
         return {"address": self.address, **{kind: lines for kind, _, _, lines in self.snippets}}
 
 
@@ -101,6 +104,7 @@ def _python(text: str) -> str:
 
 
 def connect_view(tx: Transaction, row: Campaign, address: str) -> ConnectView:
+    """The page on connecting a program to a campaign."""
     arms = [arm for arm in tx.arms(row.id) if arm.active]
     cap = to_units(min((arm.cost_cap for arm in arms), default=0))
     return ConnectView(row, [arm.name for arm in arms], cap, address)
@@ -113,6 +117,7 @@ class ConnectPages:
         self._dashboard = dashboard
 
     def routes(self) -> list[Route]:
+        """The routes of these pages."""
         return [Route("/campaigns/{campaign}/connect", self._dashboard.page(self._connect))]
 
     async def _connect(self, request: Request, session: Session) -> Response:

@@ -30,6 +30,8 @@ from budgetbandits.service.stores.records import Campaign, DecisionRow, Event
 from budgetbandits.service.stores.sql.dashboard import DecisionFilter
 
 TEXT_LENGTH_MAX = 2_000
+"""Most characters of a search."""
+
 FOUND_MAX = 50
 """Decisions on a page of the search."""
 PREFIX = re.compile(r"[0-9a-f]{6,32}")
@@ -53,6 +55,7 @@ class DecisionView:
 
     @property
     def arm(self) -> str:
+        """The name of the arm."""
         return self.names[self.made.arm]
 
     @property
@@ -85,6 +88,7 @@ class DecisionView:
 
     @property
     def metadata(self) -> Mapping[str, str | float]:
+        """The metadata of the request."""
         request = ResolvedRequest.from_json(self.made.request)
         return {} if request is None else request.metadata or {}
 
@@ -92,6 +96,7 @@ class DecisionView:
         return ", ".join(self.names[arm] for arm in arms)
 
     def as_json(self) -> dict[str, Any]:
+        """The view as JSON."""
         return decision_json(self.made, self.names) | {
             "campaign": self.row.name, "charged": to_units(self.made.hold.charged),
             "expires_at": self.made.expires_at, "propensity": self.made.propensity, "lease": self.made.lease,
@@ -105,6 +110,7 @@ class DecisionView:
 
 
 def decision_view(tx: Transaction, row: Campaign, id: str, after: int | None) -> DecisionView:
+    """The page of a decision, with its events after a number."""
     decision = tx.decision(id) if id.isprintable() else None
     if decision is None or decision.campaign != row.id:
         if row.settings.archived_before:
@@ -142,11 +148,13 @@ class SearchView:
     """The number of the event before which to look further; None if there is nothing more."""
 
     def as_json(self) -> dict[str, Any]:
+        """The view as JSON."""
         decisions = [decision_json(decision, self.names) for decision in self.decisions]
         return {"campaign": self.row.name, "decisions": decisions, "older": self.older}
 
 
 def search_view(tx: Transaction, row: Campaign, text: str, before: int | None) -> SearchView:
+    """The page of decisions that fit a text."""
     names, rows = [arm.name for arm in tx.arms(row.id)], list[DecisionRow]()
     if before is None and text:
         by_key = tx.decision_by_key(row.id, text)
@@ -170,6 +178,7 @@ class DecisionPages:
         self._dashboard = dashboard
 
     def routes(self) -> list[Route]:
+        """The routes of these pages."""
         page = self._dashboard.page
         return [
             Route("/campaigns/{campaign}/decisions", page(self._search)),

@@ -60,6 +60,7 @@ class FeatureLine:
 
     @property
     def sureness(self) -> float:
+        """The largest certainty of the effects."""
         return max((effect.sureness for effect in self.effects), default=0.0)
 
 
@@ -78,6 +79,7 @@ class FeatureEffects:
 
     @property
     def price_end(self) -> float:
+        """The end of the axis of prices."""
         return self._end("price")
 
     def _end(self, kind: str) -> float:
@@ -85,6 +87,7 @@ class FeatureEffects:
         return 1.1 * max((max(-each.low, each.high) for each in result), default=1.0)
 
     def as_json(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        """The lines as JSON."""
         return [
             {"name": line.name, "mean": line.mean, "standard_deviation": line.deviation,
              "effects": [{"arm": names[effect.arm], "reward": asdict(effect.reward), "price": asdict(effect.price)}
@@ -149,6 +152,7 @@ class RequestView:
     problem: str = ""
 
     def as_json(self) -> dict[str, Any]:
+        """The view as JSON."""
         return {
             "campaign": self.row.name, "features": self.typed, "segment": self.segment or None,
             "problem": self.problem or None, "answers": [asdict(answer) for answer in self.answers],

@@ -60,6 +60,7 @@ class KeysView:
         return None if entry.campaign is None else self.names.get(entry.campaign, entry.campaign)
 
     def as_json(self) -> dict[str, Any]:
+        """The view as JSON."""
         return {
             "keys": [
                 {"prefix": key.prefix, "scopes": key.scopes, "campaign": self.campaign(key), "made_at": key.created_at,
@@ -77,6 +78,7 @@ class KeysView:
 
 
 def keys_view(tx: Transaction, before: int | None) -> KeysView:
+    """The page of keys, with events before a number."""
     keys, events = tx.keys(), tx.key_events(EVENTS_PER_PAGE + 1, before)
     older = events[EVENTS_PER_PAGE - 1].seq if len(events) > EVENTS_PER_PAGE else None
     both: list[Key | KeyEvent] = [*keys, *events]
@@ -92,6 +94,7 @@ class KeyPages:
         self._store = dashboard.service.store
 
     def routes(self) -> list[Route]:
+        """The routes of these pages."""
         both, page = ["GET", "POST"], self._dashboard.page
         return [
             Route("/keys", page(self._all)),
@@ -163,6 +166,7 @@ class KeyPages:
 
 
 OWN_KEY = "this is the key that you have signed in with; sign in with another one to drop it"
+"""Reason why a session cannot drop its own key."""
 
 
 def _crumbs() -> list[tuple[str, str]]:
@@ -206,6 +210,7 @@ class _WantedKey:
 
 
 DAYS_MAX = 10_000
+"""Most days until a key expires."""
 
 
 def _to_make(tx: Transaction, wanted: _WantedKey, in_full: bool = True) -> Preview:

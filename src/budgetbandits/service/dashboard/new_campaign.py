@@ -21,14 +21,22 @@ from budgetbandits.service.stores.contract import Transaction
 from budgetbandits.terms import TERMS
 
 BUTTON = "Create the campaign"
+"""Text of the button."""
+
 FORM_TERMS = tuple(term for term in TERMS.values() if term.in_forms)
 """The terms that the form asks for."""
 TERM_FIELDS = tuple(replace(Field.of_term(term), optional=True) for term in FORM_TERMS)
+"""Fields of the terms in the form."""
+
 FIRST_FIELDS = (
     Field("name", "Name", "How programs ask for it.", optional=True),
     Field("budget", "Budget", "The most that may be spent. It can be topped up, or set to another.", "decimal", True),
 )
+"""Fields before the terms."""
+
 FIELDS = ("name", "budget", "arms", "policy", *(term.name for term in FORM_TERMS))
+"""Names of all fields of the form."""
+
 ARMS_SHOWN_MAX = 8
 """Arms that a confirmation names."""
 

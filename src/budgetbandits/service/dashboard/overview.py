@@ -20,8 +20,13 @@ CAMPAIGNS_PER_PAGE = 100
 """Campaigns on a page."""
 
 SPARK_HOURS = 24
+"""Hours in the small picture of spending."""
+
 DECISION_DIGITS = re.compile(r"[0-9a-f]{8,32}")
+"""Pattern of the beginning of a decision's id."""
+
 DECISIONS_FOUND_MAX = 5
+"""Most decisions that a search in the list shows."""
 
 
 @dataclass
@@ -79,13 +84,16 @@ class Overview:
 
     @property
     def campaigns(self) -> int:
+        """The number of campaigns."""
         return sum(entry.campaigns for entry in self.sums)
 
     @property
     def pages(self) -> int:
+        """The number of pages of the list."""
         return max(1, -(-self.found // CAMPAIGNS_PER_PAGE))
 
     def as_json(self) -> dict[str, Any]:
+        """The view as JSON."""
         return {
             "at": self.now, "found": self.found, "page": self.query.page, "pages": self.pages,
             "groups": dict(self.counts), "sums": [asdict(entry) for entry in self.sums],

@@ -55,7 +55,8 @@ Subject = tuple[str, str | None]
 class JsonView(Protocol):
     """A view of a page that programs can have as JSON."""
 
-    def as_json(self) -> dict[str, Any]: ...
+    def as_json(self) -> dict[str, Any]:
+        """The view as JSON."""
 
 
 class Dashboard:
@@ -73,6 +74,7 @@ class Dashboard:
         self._known.clear()
 
     def routes(self) -> list[Route]:
+        """The routes of these pages."""
         return [
             Route("/", self.page(self._overview)),
             Route("/live", self.page(self._overview_live)),
@@ -138,6 +140,7 @@ class Dashboard:
         return self.filled(template, request, session, status, view=view, **values)
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
+        """The result of reading work, in a thread."""
         return await asyncio.to_thread(self.service.store.read, work)
 
     async def read_of(self, row: Campaign, work: Callable[[Transaction, Campaign], T]) -> T:
@@ -320,6 +323,7 @@ def _of_a_script(request: Request) -> bool:
 
 
 def wants_json(request: Request) -> bool:
+    """Whether a request asks for JSON."""
     return request.query_params.get("format") == "json"
 
 
@@ -328,6 +332,7 @@ STREAMS_MAX = 500
 PULSE_SECONDS = 0.9
 """Seconds for which all streams of a page share one look at whether anything has happened."""
 FULL_EVENT = event("full", STREAMS_MAX)
+"""Event for a page that is not kept up to date, because the server has too many streams."""
 
 
 class LiveStreams:

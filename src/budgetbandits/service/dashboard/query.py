@@ -23,6 +23,7 @@ ARM_ORDERS = ("chance", "name", "share", "pulls", "reward", "price", "ratio")
 """Orders in which the arms of a page can be sorted."""
 Range = Literal["day", "week", "all"]
 RANGE_SECONDS: dict[Range, float] = {"day": DAY, "week": 7 * DAY, "all": float("inf")}
+"""Lengths of the ranges of time."""
 
 
 @dataclass(frozen=True)

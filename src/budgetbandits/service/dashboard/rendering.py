@@ -30,6 +30,7 @@ SECURITY = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+"""Headers of every response."""
 
 
 def size_class(text: str) -> Markup:
@@ -100,12 +101,14 @@ def warm() -> None:
 
 
 def secured(response: Response) -> Response:
+    """The response with the headers of security."""
     for name, value in SECURITY.items():
         response.headers.setdefault(name, value)
     return response
 
 
 def html_response(text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A response with a page."""
     return secured(Response(text, status, headers, media_type="text/html"))
 
 

@@ -57,6 +57,7 @@ class Requests:
         return self.horizon is not None and self.used > self.horizon
 
     def as_json(self, names: Sequence[str]) -> dict[str, Any]:
+        """The view as JSON."""
         return {
             "answered": self.answered, "failed": self.failed, "used": self.used, "horizon": self.horizon,
             "cost_each": self.each, "left_each": self.to_come,

@@ -28,12 +28,15 @@ from budgetbandits.service.stores.contract import Store, Transaction, find_campa
 from budgetbandits.service.stores.records import Key
 
 COOKIE = "budgetbandits_session"
+"""Name of the cookie."""
+
 SESSION_SECONDS = 12 * 3600
 """Seconds."""
 COOKIE_SECONDS = SESSION_SECONDS + 12 * 3600
 """Seconds that a browser keeps the cookie: after the session, a returning visitor is informed that it is over."""
 
 SESSIONS_MAX = 1000
+"""Most sessions that a server remembers."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class Session:
 
     @property
     def admin(self) -> bool:
+        """Whether the session may change anything."""
         return "admin" in self.key.scopes
 
     @property
@@ -57,10 +61,12 @@ class Session:
 
     @property
     def name(self) -> str:
+        """The name of the session's key as an actor."""
         return actor_of(self.key.prefix)
 
     @property
     def form_code(self) -> str:
+        """The code of the forms of this session."""
         return _code(self.key, f"form {self.token}")
 
     def check_form(self, code: str) -> None:
@@ -78,6 +84,7 @@ class Session:
             )
 
     def check_admin(self) -> None:
+        """Raise an error unless the session may change things."""
         if not self.admin:
             raise NotAllowed("this key may look, not change anything; sign in with one of scope admin", key_valid=True)
 

@@ -30,12 +30,17 @@ from budgetbandits.service.stores.records import CampaignSummary, Event
 
 log = structlog.get_logger("budgetbandits")
 EVENTS_SHOWN = 50
+"""Most events of a shared budget on its page."""
+
 BUDGET_FIELD = Field("budget", "Budget", "The most that its campaigns may spend together.", "decimal")
+"""Field of the budget."""
+
 NEW_FIELDS = (
     Field("name", "Name"),
     BUDGET_FIELD,
     Field("currency", "Currency", "Its campaigns have the same. May be empty.", optional=True),
 )
+"""Fields of a new shared budget."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ class SharedBudgetView:
         return str(from_json(event.request or "{}").get("name", ""))
 
     def as_json(self) -> dict[str, Any]:
+        """The view as JSON."""
         campaigns = [
             {"name": each.name, "standing": stands.name, "cause": stands.cause, "spent": to_units(each.spent),
              "held": to_units(each.held), "left": to_units(each.left), "budget": to_units(each.account.budget)}
@@ -60,6 +66,7 @@ class SharedBudgetView:
 
 
 def shared_budget_view(tx: Transaction, name: str) -> SharedBudgetView:
+    """The page of a shared budget."""
     shared, rows = find_shared_budget(tx, name), tx.shared_budgets()
     members = [(outlook.glance, outlook.standing) for outlook in outlooks(tx, rows.members(shared.name))]
     return SharedBudgetView(shared, members, rows.latest_events(shared, EVENTS_SHOWN))
@@ -73,6 +80,7 @@ class SharedBudgetPages:
         self._budgets = SharedBudgets(dashboard.service.store)
 
     def routes(self) -> list[Route]:
+        """The routes of these pages."""
         both, page = ["GET", "POST"], self._dashboard.page
         return [
             Route("/shared-budgets", page(self._all)),

@@ -25,7 +25,10 @@ FIELDS = (
     Field("url", "Address", "Where notifications are sent: http:// or https://.", "url"),
     Field("campaign", "For one campaign only", "Its name. Empty: for all.", optional=True),
 )
+"""Fields of a new webhook."""
+
 RECORDED = "in the log of the server, as done by"
+"""Place where actions on webhooks are recorded."""
 
 
 class WebhookPages:
@@ -36,6 +39,7 @@ class WebhookPages:
         self._store = dashboard.service.store
 
     def routes(self) -> list[Route]:
+        """The routes of these pages."""
         both, page = ["GET", "POST"], self._dashboard.page
         return [
             Route("/webhooks", page(self._all)),

@@ -28,6 +28,7 @@ from budgetbandits.service.stores.contract import Scope, Store, Transaction, fin
 from budgetbandits.service.stores.records import Key, KeyEvent
 
 SCOPES: tuple[KeyScope, ...] = get_args(KeyScope)
+"""All scopes of keys."""
 
 KEY_CACHE_SECONDS = 5.0
 """How long a server trusts a key without looking it up again, and so how long a dropped key may still work."""
@@ -36,6 +37,7 @@ USE_SECONDS = 60.0
 """How often it is written down at most that a key was used."""
 
 EXPIRY_SECONDS_MAX = 1e9
+"""Longest time until a key expires."""
 
 KEY_FILE = Path("budgetbandits-admin.key")
 """Where the first key goes without a terminal: all that a server prints ends in the log of its container."""
@@ -83,11 +85,13 @@ def checked_words(name: str | None, owner: str | None) -> tuple[str | None, str 
 
 
 def check_rate(name: str, rate: float) -> None:
+    """Refuse a rate limit out of range."""
     if not 0.001 <= rate <= 1e6:
         raise BadParameter(f"{name} is {rate!r:.40}; give 0.001 to 1,000,000, or none")
 
 
 def check_scopes(scopes: Sequence[str]) -> None:
+    """Refuse unknown scopes, or none."""
     wrong = [scope for scope in scopes if scope not in SCOPES]
     if wrong or not scopes:
         raise BadParameter(f"scopes are {', '.join(scopes) or 'empty'}; choose from {', '.join(SCOPES)}")

@@ -30,6 +30,7 @@ LAST_REQUEST_SECONDS = 1.0
 """Time for a request that may be on its way when the server stops. Closing at once would lose it."""
 
 CONNECTIONS_MAX = 8192
+"""Most connections of a process."""
 
 
 def connection_limit() -> int:
@@ -60,6 +61,7 @@ class Connections:
         return True
 
     def leave(self, connection: BoundedConnection, address: str) -> None:
+        """Remove a connection from the open ones."""
         if connection in self._open:
             self._open.remove(connection)
             self._by_address[address] -= 1
@@ -90,6 +92,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Register the connection, or refuse it."""
         super().connection_made(transport)
         self._address = network(self.client[0]) if self.client else ""
         self._since = self.loop.time()
@@ -98,10 +101,12 @@ class BoundedConnection(HttpToolsProtocol):
             transport.close()  # at once: others need its descriptor
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Remove the connection."""
         self._all.leave(self, self._address)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Read a piece of a request, within the limits."""
         if self._refused:
             return
         after_another = self._part == "body"  # it is not known how much of this piece belongs to the next request
@@ -123,11 +128,13 @@ class BoundedConnection(HttpToolsProtocol):
         self._refuse(431, "headers_too_large", f"the request's headers may have {HEADER_BYTES_MAX:,} bytes; send fewer")
 
     def on_message_begin(self) -> None:
+        """Begin to wait for the request's headers."""
         self._unset_keepalive_if_required()
         self._part, self._since = "head", self.loop.time()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
+        """Begin to wait for the request's body."""
         if self._earlier + self._piece > HEADER_BYTES_MAX:  # a piece may have several requests, or a body
             if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > HEADER_BYTES_MAX:
                 self._refuse_head()
@@ -139,19 +146,23 @@ class BoundedConnection(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
+        """End the wait for the request."""
         self._part, self._since = "", None
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
+        """Begin to wait for the next request."""
         super().on_response_complete()
         if self._part:  # the next request is on its way already
             self._unset_keepalive_if_required()
 
     def pause_writing(self) -> None:
+        """Note that the client does not read the answer."""
         self._stuck = self.loop.time()
         super().pause_writing()
 
     def resume_writing(self) -> None:
+        """Note that the client reads on."""
         self._stuck = None
         super().resume_writing()
 

@@ -39,6 +39,7 @@ PATHS = {
 """Descriptions of the parameters of paths."""
 
 NAME = {"type": "string", "minLength": 1, "maxLength": 200}
+"""Schema of a name."""
 
 KEYS = {
     "must": "New for each decision. A repeated request with the same key gets the same decision.",
@@ -50,6 +51,7 @@ DESCRIPTION = (
     "Many workers, one budget, never a cent too much. Money is in the unit of each campaign, times are seconds since "
     "1970. Errors are problems of RFC 9457 whose detail says the remedy."
 )
+"""Description of the API."""
 
 TAGS = {
     "decisions": "What workers call: ask for a decision, then report its cost and its reward.",
@@ -60,6 +62,7 @@ TAGS = {
     "webhooks": "Addresses that are notified of changes.",
     "server": "Health and metrics.",
 }
+"""Descriptions of the groups of routes."""
 
 SECURITY_SCHEME = {
     "type": "http", "scheme": "bearer", "bearerFormat": "bb_PREFIX_SECRET",
@@ -67,8 +70,10 @@ SECURITY_SCHEME = {
 }  # fmt: skip
 
 PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}}
+"""Content of a problem."""
 
 RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait, if that helps.", "schema": {"type": "integer"}}}
+"""Header Retry-After."""
 
 PROBLEM_RESPONSES: dict[int, dict[str, Any]] = {
     code: {"description": text, "content": PROBLEM} | ({"headers": RETRY_AFTER} if code in (409, 429, 503) else {})
@@ -86,22 +91,26 @@ PROBLEM_RESPONSES: dict[int, dict[str, Any]] = {
         507: "The disk is full.",
     }.items()
 }
+"""Problems by their status."""
 
 
 # --- the document ----------------------------------------------------------------------------------------------------
 
 SCHEMAS = "#/components/schemas/"
+"""Path of the schemas in the document."""
 
 
 class Schemas(GenerateJsonSchema):
     """Schemas without defaults of null, which generators take for fields that are always there; in answers all are."""
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        """The schema of a field, whose default is left out in answers and where it is null."""
         about = super().default_schema(schema)
         kept = self.mode == "validation" and about.get("default") is not None
         return {name: value for name, value in about.items() if name != "default" or kept}
 
     def field_is_required(self, field: Any, total: bool) -> bool:
+        """Whether a field is required; every field of an answer is."""
         return self.mode == "serialization" or super().field_is_required(field, total)
 
 
@@ -219,6 +228,7 @@ class OpenApiDocument:
         return content, f'"{hashlib.sha256(content).hexdigest()[:16]}"', _page(made)
 
     async def show(self, request: Request) -> Response:
+        """Answer with the document, or with 304."""
         content, tag, _ = await self._get()
         headers = {"ETag": tag, "Cache-Control": "no-cache"}
         known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]

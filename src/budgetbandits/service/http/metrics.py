@@ -26,6 +26,7 @@ from budgetbandits.service.rollups import Refusals
 from budgetbandits.service.stores.contract import Store
 
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+"""Upper ends of the buckets of delays, in seconds."""
 
 
 class Metrics(Collector):
@@ -71,6 +72,7 @@ class Metrics(Collector):
         self._delays[route].add(seconds)
 
     def collect(self) -> Iterator[Metric]:
+        """The metrics of this process."""
         yield _count("decisions", "Decisions answered, repeated ones included.", self.decisions)
         yield _count("feedback", "Outcomes accepted.", self.feedback)
         yield _count("failures", "Decisions reported as failed.", self.failures)

@@ -183,6 +183,7 @@ def _changed(call: CheckedRequest[Any], event: str, campaign: str | None = None,
 # --- records ---------------------------------------------------------------------------------------------------------
 
 EXPORT_TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
+"""Media types of an export, by format."""
 
 
 async def export(call: CheckedRequest[ExportQuery]) -> StreamedRead:
@@ -289,10 +290,19 @@ def test_webhook(call: CheckedRequest[None]) -> WebhookTestAnswer:
 
 
 CAMPAIGNS = "/v1/campaigns"
+"""Path of all campaigns."""
+
 CAMPAIGN = f"{CAMPAIGNS}/{{campaign}}"
+"""Path of a campaign."""
+
 ARM = f"{CAMPAIGN}/arms/{{arm:path}}"
+"""Path of an arm."""
+
 ARCHIVED = {"Budgetbandits-Archived": "How many earlier rows are in the archive."}
+"""Header on archived rows."""
+
 EXPORT = File("The file.", tuple(EXPORT_TYPES.values()), ARCHIVED)
+"""Answer of an export."""
 
 change = partial(Route[Any], "POST", scope="admin", answer=CampaignDetailAnswer, keyed="may")
 """A row that changes a campaign, once for each idempotency key."""

@@ -86,6 +86,8 @@ PROBLEM_TITLES = (
 """Every title that a problem can have: refusals by their reason, other errors by their class."""
 
 TITLES = {404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
+"""Kinds of the problems of requests that no route accepts."""
+
 REMEDIES = {
     404: "there is nothing at this address; /openapi.json lists all addresses",
     405: "not with this method; /openapi.json says which one to use",
@@ -188,3 +190,4 @@ def _response(problem: ProblemDetails, headers: dict[str, str] | None = None) ->
 
 
 INTERNAL_ERROR = _problem(500, "internal_error", "internal error; see the log of the service")
+"""Problem of an unexpected error."""

@@ -18,10 +18,13 @@ from dataclasses import dataclass, field
 from budgetbandits.errors import TooManyRequests, TooManyWrongKeys
 
 WRONG_KEYS_MAX = 20
+"""Most wrong keys of one address in the window."""
+
 WINDOW_SECONDS = 60.0
 """An address may send this many wrong keys in this time."""
 
 ADDRESSES_MAX = 10_000
+"""Most addresses that are remembered."""
 
 
 @dataclass

@@ -159,6 +159,7 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
 
 
 def check_size(size: int, max_bytes: int) -> None:
+    """Refuse a body that is too large."""
     if size > max_bytes:
         raise HTTPException(413, f"the body may have {max_bytes:,} bytes here; send less at a time")
 

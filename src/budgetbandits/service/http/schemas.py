@@ -19,6 +19,8 @@ from budgetbandits.terms import AMOUNT_MAX, CHANGEABLE, TERMS, TEXT_LENGTH_MAX, 
 from budgetbandits.validation import METADATA_MAX, METADATA_NAME_MAX, RequestOptions
 
 NAME_LENGTH_MAX = 200
+"""Most characters of a name."""
+
 Money = Annotated[FiniteFloat, Field(ge=0.0, le=AMOUNT_MAX)]
 Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH_MAX)]
 """Which characters it may have is checked by `service.names`, whose message says more than a pattern."""
@@ -105,6 +107,7 @@ class NewCampaign(_with_terms("CampaignTerms")):  # type: ignore[misc]
 
     @classmethod
     def mistake(cls, sent: dict[str, Any]) -> str | None:
+        """The mistake in a body as a sentence, if it is a common one."""
         unknown: str | None = super().mistake(sent)
         return _wrong_amount(sent, "arms", "costs") or _wrong_history(sent.get("history")) or unknown
 
@@ -137,6 +140,7 @@ class TermChanges(_with_terms("ChangeableTerms", CHANGEABLE)):  # type: ignore[m
 
     @classmethod
     def mistake(cls, sent: dict[str, Any]) -> str | None:
+        """The mistake in a body as a sentence, if it is a common one."""
         unknown: str | None = super().mistake(sent)
         return _wrong_amount(sent, "caps") or unknown
 
@@ -246,6 +250,7 @@ Time = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 """Seconds since 1970."""
 PageLimit = Annotated[int, Field(ge=1, le=1000)]
 CURSOR_ABOUT = "The cursor that ended the previous page."
+"""Description of a cursor."""
 
 
 class CampaignPageQuery(Model):

@@ -84,7 +84,11 @@ def _detail(call: CheckedRequest[Any], name: str) -> SharedBudgetDetailAnswer:
 
 
 BUDGETS = "/v1/shared-budgets"
+"""Path of all shared budgets."""
+
 BUDGET = f"{BUDGETS}/{{name}}"
+"""Path of a shared budget."""
+
 ROUTES: tuple[Route[Any], ...] = (
     Route("POST", BUDGETS, "admin", create_shared_budget, SharedBudgetDetailAnswer, NewSharedBudget, status=201),
     Route("GET", BUDGETS, "read", shared_budgets, list[SharedBudgetAnswer]),
@@ -93,3 +97,4 @@ ROUTES: tuple[Route[Any], ...] = (
     Route("POST", f"{BUDGET}/reset-clock", "admin", reset_shared_clock, SharedBudgetDetailAnswer),
     Route("GET", f"{BUDGET}/verify", "admin", verify_shared_budget, AuditAnswer, long=True),
 )
+"""Routes of shared budgets."""

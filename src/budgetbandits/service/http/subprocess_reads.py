@@ -31,6 +31,7 @@ PROGRAM = (sys.executable, "-P", "-m", "budgetbandits.service.audit.reader")
 """Command of a process, without the working folder in the path, which may hold other people's modules."""
 
 PIECE_BYTES = 1 << 18
+"""Bytes of a piece of the answer."""
 
 POLL_SECONDS = 0.25
 """Time between two checks that the client is still connected."""
@@ -77,6 +78,7 @@ class Reading:
         reads.running[job.kind] += 1
 
     async def begin(self) -> None:
+        """Start the process."""
         try:
             process = await asyncio.create_subprocess_exec(*PROGRAM, stdin=PIPE, stdout=PIPE, limit=PIECE_BYTES)
         except OSError as error:
@@ -119,6 +121,7 @@ class Reading:
             task.cancel()
 
     async def close(self) -> None:
+        """End the process."""
         self._reads.running[self._job.kind] -= 1
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):

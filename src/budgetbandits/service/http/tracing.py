@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+"""Environment variables that name an endpoint."""
 
 log = structlog.get_logger("budgetbandits")
 

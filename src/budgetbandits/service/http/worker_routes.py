@@ -29,6 +29,7 @@ from budgetbandits.service.http.schemas import (
 )
 
 READY_SECONDS_MAX = 2.0
+"""Time within which a server that is ready answers."""
 
 log = structlog.get_logger("budgetbandits")
 
@@ -132,7 +133,11 @@ def _count(call: CheckedRequest[Any], booked: BookedFeedback) -> None:
 
 
 DECISIONS = "/v1/campaigns/{campaign}/decisions"
+"""Path of a campaign's decisions."""
+
 DECISION = f"{DECISIONS}/{{decision}}"
+"""Path of a decision."""
+
 ROUTES: tuple[Route[Any], ...] = (
     Route("POST", DECISIONS, "decide", decide, DecisionAnswer, DecisionRequest, keyed="must", status=201, decides=True),
     Route("POST", f"{DECISION}/feedback", "feedback", tell, FeedbackAnswer, FeedbackRequest),

@@ -88,6 +88,7 @@ class Worker:
     parent: Connection = field(repr=False)
 
     def serving(self) -> None:
+        """Tell the first process that this one serves."""
         with contextlib.suppress(OSError):
             self.parent.send(self.number)
 

@@ -36,6 +36,8 @@ from budgetbandits.service.stores.records import Campaign, DecisionRow, Event, L
 from budgetbandits.validation import RequestOptions
 
 FEEDBACK_EVENTS = ("settled", "rewarded")
+"""Events of feedback."""
+
 EVENTS_BY_OTHERS = (*FEEDBACK_EVENTS, "failed", "voided", "expired")
 """Events that servers write on each other's leases without ending them."""
 
@@ -74,6 +76,7 @@ class LeaseFunds(Funds):
 
     @property
     def account(self) -> Account:  # type: ignore[override]
+        """The account of the lease."""
         return self.lease.account
 
     def _choose(

@@ -51,6 +51,7 @@ class SharedBooks:
 
     @classmethod
     def of(cls, tx: Transaction, name: str) -> SharedBooks:
+        """The books of a shared budget."""
         shared, joined = find_shared_budget(tx, name), set[str]()
         for event in member_events(tx, shared):
             campaign = from_json(event.request or "{}")["campaign"]

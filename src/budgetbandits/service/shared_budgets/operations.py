@@ -131,6 +131,7 @@ class SharedBudgets:
         return self._store.read(work)
 
     def account(self, name: str) -> Account:
+        """The account of a shared budget."""
         return self._store.read(lambda tx: find_shared_budget(tx, name).account)
 
 

@@ -42,6 +42,7 @@ class SharedSettings(Renewal):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> SharedSettings:
+        """The settings that `to_dict` has written."""
         return cls(Terms(**values["terms"]).checked(TERM_NAMES), tuple(values["unreported"]))
 
     def to_dict(self) -> dict[str, Any]:
@@ -68,6 +69,7 @@ class SharedBudget:
         return f"shared budget {self.name}"
 
     def with_money(self, account: Account) -> SharedBudget:
+        """The shared budget with this account."""
         return SharedBudget(self.name, account, self.created_at, self.settings)
 
     def moved(self, before: Account, after: Account) -> SharedBudget:

@@ -26,6 +26,7 @@ from budgetbandits.service.stores.sql.shared_budgets import SharedBudgetRows
 from budgetbandits.service.stores.sql.webhooks import Webhooks
 
 T = TypeVar("T")
+"""Type of the result of work."""
 
 
 class Scope(NamedTuple):
@@ -43,6 +44,7 @@ class Scope(NamedTuple):
 
 
 NO_SCOPE = Scope()
+"""Scope of work that names no campaign."""
 
 ANSWERS_KEPT = 100
 """How many answers to operators a campaign keeps: an answer has a line for each of its arms."""
@@ -84,7 +86,8 @@ class Transaction(ABC):
         """Write a campaign's money alone."""
 
     @abstractmethod
-    def shared_budget(self, name: str) -> SharedBudget | None: ...
+    def shared_budget(self, name: str) -> SharedBudget | None:
+        """The shared budget of this name, locked."""
 
     @abstractmethod
     def save_shared_budget(self, shared: SharedBudget) -> None:
@@ -119,29 +122,36 @@ class Transaction(ABC):
         """Write what was learned about arms, and whether they are active; their names and cost caps never change."""
 
     @abstractmethod
-    def decision(self, id: str) -> DecisionRow | None: ...
+    def decision(self, id: str) -> DecisionRow | None:
+        """The decision of this id."""
 
     @abstractmethod
-    def decision_by_key(self, campaign: str, key: str) -> DecisionRow | None: ...
+    def decision_by_key(self, campaign: str, key: str) -> DecisionRow | None:
+        """The decision of this key."""
 
     @abstractmethod
-    def add_decision(self, decision: DecisionRow) -> None: ...
+    def add_decision(self, decision: DecisionRow) -> None:
+        """Add a decision."""
 
     @abstractmethod
-    def save_decision(self, decision: DecisionRow) -> None: ...
+    def save_decision(self, decision: DecisionRow) -> None:
+        """Write a decision's feedback."""
 
     @abstractmethod
-    def add_event(self, event: Event) -> None: ...
+    def add_event(self, event: Event) -> None:
+        """Add an event."""
 
     @abstractmethod
-    def lease(self, id: str) -> Lease | None: ...
+    def lease(self, id: str) -> Lease | None:
+        """The lease of this id, locked."""
 
     @abstractmethod
     def leases(self, campaign: str) -> list[Lease]:
         """All leases of a campaign that has been read, in the order of their ids."""
 
     @abstractmethod
-    def save_lease(self, lease: Lease) -> None: ...
+    def save_lease(self, lease: Lease) -> None:
+        """Write a lease."""
 
     @abstractmethod
     def lease_events(self, lease: str, after: int) -> list[LeaseEvent]:
@@ -184,7 +194,8 @@ class Transaction(ABC):
         return []
 
     @abstractmethod
-    def add_campaign(self, campaign: Campaign) -> None: ...
+    def add_campaign(self, campaign: Campaign) -> None:
+        """Add a campaign."""
 
     @abstractmethod
     def drop_campaign(self, campaign: Campaign) -> None:
@@ -203,7 +214,8 @@ class Transaction(ABC):
         """Write the cost caps of these arms."""
 
     @abstractmethod
-    def add_arms(self, arms: Sequence[ArmRow]) -> None: ...
+    def add_arms(self, arms: Sequence[ArmRow]) -> None:
+        """Add arms."""
 
     @abstractmethod
     def decisions_of(self, ids: Sequence[str]) -> list[DecisionRow]:
@@ -246,10 +258,12 @@ class Transaction(ABC):
         """How many decisions of each arm are pending, by the arm's number, if any are."""
 
     @abstractmethod
-    def add_lease(self, lease: Lease) -> None: ...
+    def add_lease(self, lease: Lease) -> None:
+        """Add a lease."""
 
     @abstractmethod
-    def drop_lease(self, id: str) -> None: ...
+    def drop_lease(self, id: str) -> None:
+        """Delete a lease."""
 
     @abstractmethod
     def due_leases(self, now: float) -> list[tuple[str, str]]:
@@ -268,22 +282,28 @@ class Transaction(ABC):
         """A change was made under this key, and answered; a campaign keeps the latest `ANSWERS_KEPT` answers."""
 
     @abstractmethod
-    def add_key(self, key: Key) -> None: ...
+    def add_key(self, key: Key) -> None:
+        """Add a key."""
 
     @abstractmethod
-    def key(self, prefix: str) -> Key | None: ...
+    def key(self, prefix: str) -> Key | None:
+        """The key with this prefix."""
 
     @abstractmethod
-    def keys(self) -> list[Key]: ...
+    def keys(self) -> list[Key]:
+        """All keys."""
 
     @abstractmethod
-    def note_key_used(self, prefix: str, at: float) -> None: ...
+    def note_key_used(self, prefix: str, at: float) -> None:
+        """Write when a key was used."""
 
     @abstractmethod
-    def set_key_off(self, prefix: str, off: bool) -> None: ...
+    def set_key_off(self, prefix: str, off: bool) -> None:
+        """Turn a key off or on."""
 
     @abstractmethod
-    def drop_key(self, prefix: str) -> None: ...
+    def drop_key(self, prefix: str) -> None:
+        """Delete a key."""
 
     @abstractmethod
     def add_key_event(self, event: KeyEvent) -> None:

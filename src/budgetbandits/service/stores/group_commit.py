@@ -54,6 +54,7 @@ class RowCache:
         """Time of the database when the rows were locked, in PostgreSQL alone."""
 
     def clear(self) -> None:
+        """Forget everything that was read."""
         self.campaigns.clear()
         self.shared.clear()
         self.decisions.clear()
@@ -100,6 +101,7 @@ class CachedTransaction(SqlTransaction):
         return row
 
     def shared_budget(self, name: str) -> SharedBudget | None:
+        """The shared budget of this name, read once."""
         shared = self._cache.shared.get(name)
         if shared is None:
             shared = super().shared_budget(name)
@@ -154,6 +156,7 @@ class CachedTransaction(SqlTransaction):
             waiting[arm.campaign, arm.number] = arm
 
     def add_event(self, event: Event) -> None:
+        """Add an event when the transaction commits."""
         self._waiting().events.append(event)
 
     def _waiting(self) -> UnwrittenRows:
@@ -195,9 +198,11 @@ class CachedTransaction(SqlTransaction):
             self.write_rest()
 
     def decision(self, id: str) -> DecisionRow | None:
+        """The decision of this id, possibly not written yet."""
         return self._decisions.get(id) or super().decision(id)
 
     def add_decision(self, decision: DecisionRow) -> None:
+        """Add a decision when the transaction commits."""
         self.wrote = True
         super().add_decision(decision)
         if len(self._decisions) >= OPEN_DECISIONS_MAX:
@@ -205,6 +210,7 @@ class CachedTransaction(SqlTransaction):
         self._decisions[decision.id] = decision
 
     def save_decision(self, decision: DecisionRow) -> None:
+        """Write a decision's feedback when the transaction commits."""
         self.wrote = True
         self._decisions.pop(decision.id, None)
         super().save_decision(decision)
@@ -245,10 +251,12 @@ class GroupWriter(ABC):
         """The transaction that has begun, for one item."""
 
     @abstractmethod
-    def commit(self) -> None: ...
+    def commit(self) -> None:
+        """Commit the transaction."""
 
     @abstractmethod
-    def rollback(self) -> None: ...
+    def rollback(self) -> None:
+        """Roll the transaction back."""
 
     def is_retryable(self, error: Exception) -> bool:
         """Whether a group that failed with this error should be run again, item by item."""
@@ -328,4 +336,5 @@ class GroupWriter(ABC):
 
 
 def one_line(error: BaseException) -> str:
+    """The text of an error in one line."""
     return " ".join(str(error).split())

@@ -62,6 +62,8 @@ from budgetbandits.service.stores.schema import check_version, migrations
 from budgetbandits.service.stores.work_queue import Answers, WorkItem, WorkQueue
 
 READERS_MAX = 10
+"""Most connections that read."""
+
 URGENT_READERS_MAX = 2
 """Connections for urgent reads: without a key nobody gets a decision."""
 WRITERS = 4
@@ -223,6 +225,7 @@ class PostgresWriter(GroupWriter):
         return PostgresWritingTransaction(self._connection, self._cache, self._leases_alone)
 
     def commit(self) -> None:
+        """Commit the transaction; a lost connection leaves the outcome unknown."""
         self._connection.check()  # from here on, a lost connection leaves open what was done
         try:
             self._connection.commit()
@@ -232,6 +235,7 @@ class PostgresWriter(GroupWriter):
             raise
 
     def rollback(self) -> None:
+        """Roll the transaction back."""
         with contextlib.suppress(psycopg.Error):
             if self._connection is not None:
                 self._connection.rollback()

@@ -51,6 +51,7 @@ class Result:
         self._pipeline = pipeline
 
     def fetchall(self) -> list[Row]:
+        """All rows of the result."""
         if self.rows is None:
             self._pipeline.sync()
         assert self.rows is not None

@@ -19,6 +19,8 @@ from budgetbandits.errors import StoreError
 from budgetbandits.service.stores.group_commit import one_line
 
 CONNECT_SECONDS = 5
+"""Time to open a connection."""
+
 IDLE_SECONDS = 2.0
 """How long a transaction that writes may wait for its server."""
 LOCK_SECONDS = 3.0
@@ -31,6 +33,7 @@ READ_SECONDS = 60.0
 WRITE_LIMITS = {"lock_timeout": LOCK_SECONDS, "idle_in_transaction_session_timeout": IDLE_SECONDS,
            "statement_timeout": STATEMENT_SECONDS}  # fmt: skip
 READ_LIMITS = dict.fromkeys(WRITE_LIMITS, READ_SECONDS)
+"""Limits of time of a reader."""
 
 _NETWORK = {
     "connect_timeout": CONNECT_SECONDS,
@@ -101,6 +104,7 @@ def settings(limits: dict[str, float]) -> list[str]:
 
 
 def connect(url: str, limits: dict[str, float]) -> psycopg.Connection[Any]:
+    """A connection with these limits of time."""
     connection = psycopg.connect(**arguments(url))
     try:
         prepare(connection, limits)

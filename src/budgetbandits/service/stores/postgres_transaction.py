@@ -78,6 +78,8 @@ _ADD_EVENTS = (
 
 
 class PostgresTransaction(SqlTransaction):
+    """A transaction of PostgreSQL, which reads beforehand what its work needs and writes in one round trip."""
+
     ROWS = NewestRows()
     LISTS_PENDING = True
 
@@ -189,6 +191,7 @@ class PostgresWritingTransaction(CachedTransaction, PostgresTransaction):
         return super().campaign(id_or_name)
 
     def lease(self, id: str) -> Lease | None:
+        """The lease of this id, locked beforehand if possible."""
         leases = self._cache.leases
         if leases is None:
             return super().lease(id)
@@ -205,17 +208,20 @@ class PostgresWritingTransaction(CachedTransaction, PostgresTransaction):
         return sorted((lease for lease in leases.values() if lease is not None), key=lambda lease: lease.id)
 
     def add_lease(self, lease: Lease) -> None:
+        """Add a lease."""
         super().add_lease(lease)
         if self._cache.leases is not None:
             self._cache.leases[lease.id] = lease
 
     def save_lease(self, lease: Lease) -> None:
+        """Write a lease when the transaction commits."""
         if self._cache.leases is None:
             super().save_lease(lease)
         else:
             self._cache.leases[lease.id] = self._waiting().leases[lease.id] = lease
 
     def drop_lease(self, id: str) -> None:
+        """Delete a lease."""
         super().drop_lease(id)
         if self._cache.leases is not None:
             self._cache.leases.pop(id, None)
@@ -236,14 +242,17 @@ class PostgresWritingTransaction(CachedTransaction, PostgresTransaction):
     # --- decisions ------------------------------------------------------------------------------------------------
 
     def decision_by_key(self, campaign: str, key: str) -> DecisionRow | None:
+        """The decision of this key, read beforehand if possible."""
         by_key = self._cache.decisions_by_key
         return by_key[campaign, key] if (campaign, key) in by_key else super().decision_by_key(campaign, key)
 
     def add_decision(self, decision: DecisionRow) -> None:
+        """Add a decision when the transaction commits."""
         self._waiting().new_decisions[decision.id] = decision
         self._keep_decision(decision)
 
     def save_decision(self, decision: DecisionRow) -> None:
+        """Write a decision's feedback when the transaction commits."""
         waiting = self._waiting()
         changed = waiting.new_decisions if decision.id in waiting.new_decisions else waiting.decisions
         changed[decision.id] = decision

@@ -138,6 +138,7 @@ class Campaign:
         return Campaign(self.id, self.name, self.policy, account, self.created_at, self.settings, self.learned)
 
     def with_learned(self, learned: dict[str, Any]) -> Campaign:
+        """The campaign with this state of the policy."""
         return Campaign(self.id, self.name, self.policy, self.account, self.created_at, self.settings, learned)
 
 
@@ -179,6 +180,7 @@ class DecisionRow:
     """Whether a failure was reported: the call got no answer."""
 
     def with_feedback(self, hold: Hold, cost: int | None, reward: float | None) -> DecisionRow:
+        """The decision with this feedback."""
         row = copied(self)
         row.hold, row.cost, row.reward = hold, cost, reward
         return row
@@ -202,6 +204,7 @@ class Lease:
     """Digest of all its events: leases with equal digests have seen the same events."""
 
     def with_money(self, account: Account) -> Lease:
+        """The lease with this account."""
         lease = copied(self)
         lease.account = account
         return lease
@@ -316,6 +319,7 @@ class Key:
     """Whether it is refused: it came back with a restored copy, and no operator has turned it on."""
 
     def expired(self, now: float) -> bool:
+        """Whether the key has expired."""
         return self.expires_at is not None and now >= self.expires_at
 
 
@@ -380,6 +384,7 @@ class Counts:
         return Counts(self.begins, self.arm, *map(add, self.values(), other.values()))
 
     def values(self) -> tuple[Any, ...]:
+        """The counts in order."""
         return _count_values(self)
 
 
@@ -409,6 +414,7 @@ class Watermark:
     def moved(
         self, seq: int, decision_at: float | None, feedback_at: float | None, overrun_event: int | None
     ) -> Watermark:
+        """The watermark at a later event."""
         return replace(
             self, seq=seq, last_decision_at=_later(self.last_decision_at, decision_at),
             last_feedback_at=_later(self.last_feedback_at, feedback_at),
@@ -446,6 +452,7 @@ class Rank(IntEnum):
 
     @property
     def group(self) -> Group:
+        """The group of the rank on the page."""
         return "attention" if self < Rank.RUNNING else "running" if self == Rank.RUNNING else "stopped"
 
 

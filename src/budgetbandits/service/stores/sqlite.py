@@ -186,6 +186,8 @@ class SQLiteStore(Store):
 
 
 class SqliteTransaction(SqlTransaction):
+    """A transaction of SQLite."""
+
     def pruning(self) -> Pruning:
         return SqlitePruning(self)
 
@@ -202,6 +204,8 @@ class SqliteWritingTransaction(CachedTransaction, SqliteTransaction):
 
 
 class SqliteWriter(GroupWriter):
+    """The writer of SQLite."""
+
     errors = sqlite3.Error
     broken = sqlite3.OperationalError
 
@@ -234,15 +238,18 @@ class SqliteWriter(GroupWriter):
         return True
 
     def close(self) -> None:
+        """Close the connection."""
         self._connection.close()
 
     def transaction(self) -> SqliteWritingTransaction:
         return SqliteWritingTransaction(self._connection, self._cache)
 
     def commit(self) -> None:
+        """Commit the transaction."""
         self._connection.execute("COMMIT")
 
     def rollback(self) -> None:
+        """Roll the transaction back."""
         self._cache.clear()
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
@@ -289,6 +296,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
 
 
 def connect(path: Path) -> sqlite3.Connection:
+    """A connection to the database."""
     try:
         # A reader of the file needs no key, so only its owner may read it. Only a new file is opened here: to close
         # one takes away this process's locks on it, and then others delete SQLite's log under us.

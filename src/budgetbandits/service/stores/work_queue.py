@@ -67,6 +67,7 @@ class WorkQueue:
                 self._changed.wait()
 
     def done(self, scope: Hashable) -> None:
+        """Note that work of this scope has ended."""
         with self._changed:
             self._taken.discard(scope)
             if scope in self._items:

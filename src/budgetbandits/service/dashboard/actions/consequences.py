@@ -49,12 +49,14 @@ class CampaignSnapshot:
 
     @classmethod
     def of(cls, tx: Transaction, campaign: str) -> CampaignSnapshot:
+        """The snapshot of a campaign."""
         row, now = find_campaign(tx, campaign), tx.now()
         leases = tx.leases(row.id) if row.settings.lease is not None else []
         return cls(row, tx.arms(row.id), leases, now, tx.shared_of(row), partial(check_move, tx, now=now))
 
     @property
     def account(self) -> Account:
+        """The account of the campaign."""
         return self.row.account
 
     @cached_property
@@ -69,6 +71,7 @@ class CampaignSnapshot:
 
     @property
     def word(self) -> str:
+        """The status in a word."""
         return "running" if self.account.status == "active" else self.account.status
 
     @property
@@ -112,6 +115,7 @@ class CampaignSnapshot:
 
 
 def topped_up(subject: CampaignSnapshot, amount: float) -> list[Change]:
+    """The changes of a top-up."""
     micros, before = to_micros(amount, "amount"), subject.account
     after, unit = ledger.top_up(subject.recalled, micros), subject.unit(to_units(micros))
 
@@ -132,6 +136,7 @@ def topped_up(subject: CampaignSnapshot, amount: float) -> list[Change]:
 
 
 def paused(subject: CampaignSnapshot, _: Any) -> list[Change]:
+    """The changes of a pause."""
     if subject.account.status == "paused":
         raise Conflict(f"campaign {subject.row.name!r} is paused already; there is nothing to do")
     return [
@@ -237,6 +242,7 @@ def _but_for(which: str, account: Account, now: float, limits: Limits) -> str:
 
 
 def closed(subject: CampaignSnapshot, _: Any) -> list[Change]:
+    """The changes of closing."""
     if subject.shared is not None and subject.row.settings.restored_from is not None:
         raise spent_since_refused(subject.row)
     return [
@@ -251,6 +257,7 @@ def _held(subject: CampaignSnapshot) -> str:
 
 
 def added(subject: CampaignSnapshot, arm: tuple[str, float]) -> list[Change]:
+    """The changes of adding an arm."""
     name, cap = arm
     micros = checked_cap(name, cap)
     check_new_arm(subject.row, [arm.name for arm in subject.arms], name, micros)
@@ -263,6 +270,7 @@ def added(subject: CampaignSnapshot, arm: tuple[str, float]) -> list[Change]:
 
 
 def retired(subject: CampaignSnapshot, name: str) -> list[Change]:
+    """The changes of retiring an arm."""
     arm_to_retire(*_names(subject), name)
     return [
         ("Arms", *_counts(subject, -1)),
@@ -272,6 +280,7 @@ def retired(subject: CampaignSnapshot, name: str) -> list[Change]:
 
 
 def brought_back(subject: CampaignSnapshot, name: str) -> list[Change]:
+    """The changes of bringing back an arm."""
     arm_to_bring_back(*_names(subject), name)
     return [
         ("Arms", *_counts(subject, 1)),

@@ -15,6 +15,7 @@ Change = tuple[str, str, str]
 """A label, the value now, and the value afterwards; or a label, a sentence and nothing."""
 Fields = Mapping[str, str]
 NUMBER = re.compile(r"-?(\d+|\d{1,3}(,\d{3})+)(\.\d*)?", re.ASCII)
+"""Pattern of a number, with thousands separators or without."""
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,7 @@ class Preview:
 
     @property
     def problem(self) -> str:
+        """The error as a sentence, or an empty text."""
         return "" if self.error is None else in_labels(self.error)
 
     @property
@@ -70,6 +71,7 @@ class Preview:
 
     @property
     def possible(self) -> bool:
+        """Whether the action can be confirmed."""
         return self.error is None and bool(self.changes)
 
     def code(self, once: str) -> str:
@@ -90,6 +92,7 @@ class Preview:
             raise Conflict("this is not what you have confirmed: something has changed since; see what it would do now")
 
     def as_json(self) -> dict[str, Any]:
+        """The preview as JSON."""
         return {
             "button": self.button, "problem": self.problem or None, "problems": self.problems,
             "changed_since": self.changed or None,

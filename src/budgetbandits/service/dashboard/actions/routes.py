@@ -39,6 +39,7 @@ class ActionPages:
         self._campaigns = dashboard.service.campaigns
 
     def routes(self) -> list[Route]:
+        """The routes of these pages."""
         both = ["GET", "POST"]
         page = self._dashboard.page
         return [

@@ -23,10 +23,14 @@ from budgetbandits.service.stores.records import Campaign
 from budgetbandits.terms import CHANGEABLE, TERMS
 
 ORIGINAL_PREFIX = "was_"
+"""Prefix of hidden fields with the values that a form was opened with."""
+
 _PERIOD_BUDGET = replace(
     Field.of_term(TERMS["period_budget"]), help="What each period gets, from the next one on. A period needs it."
 )
 FIELDS = tuple(_PERIOD_BUDGET if name == "period_budget" else Field.of_term(TERMS[name]) for name in CHANGEABLE)
+"""Fields of the form that changes terms."""
+
 SUPPORTS = {
     "time_zone": ("daily_cap", "period"), "on_limit": ("daily_cap", "pace_seconds"), "period_budget": ("period",),
     "unspent": ("period",),

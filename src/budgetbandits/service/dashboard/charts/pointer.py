@@ -24,6 +24,7 @@ Value = tuple[float, str]
 VALUES_MAX = 120
 """Values of one figure: more would be less than five pixels apart."""
 ARMS_NAMED = 6
+"""Most arms that the text at the pointer names."""
 
 
 def figure(id: str, words: str, draw: Callable[[int, int], Markup], sizes: Sequence[tuple[int, int]],
@@ -84,6 +85,7 @@ def share_values(view: CampaignView, times: Times, kind: ShareKind) -> list[Valu
 
 
 def price_values(view: CampaignView, times: Times) -> list[Value]:
+    """The price on money at its times, as text."""
     begin, length = view.prices[0][0], max(view.prices[-1][0] - view.prices[0][0], 1.0)
     return [((at - begin) / length, f"{moment(view, times, at)}: {significant(price)}") for at, price in view.prices]
 

@@ -52,6 +52,7 @@ class Shares:
 
     @classmethod
     def of(cls, slots: Sequence[Slot], slot: int, begins: float, ends: float, named: Container[int]) -> Shares:
+        """The shares of arms in these slots."""
         decided = sum(sum(slot.decided.values()) for slot in slots)
         most = min(max(decided // GROUP_DECISIONS_MIN, 3), GROUPS_MAX)
         seconds = slot * -(-max(1, round((ends - begins) / slot)) // most)

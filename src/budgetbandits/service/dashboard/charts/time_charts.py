@@ -42,6 +42,7 @@ class Frame:
 
     @property
     def bottom(self) -> int:
+        """The vertical position of the axis of time."""
         return self.height - 26
 
     def x(self, timestamp: Any) -> Any:

@@ -22,8 +22,14 @@ from budgetbandits.service.stores.records import ArmRow, Campaign, Counts, Event
 from budgetbandits.service.stores.sql.rollups import DAY, HOUR, MINUTE
 
 SLOT_SECONDS = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
+"""Lengths of slots."""
+
 FINE_SLOT_SECONDS = (1, 5, 15)
+"""Lengths of slots of young campaigns."""
+
 SLOTS_MAX = 170
+"""Most slots of a picture."""
+
 CHANGE_EVENTS = ("topped up", "renewed", "terms changed", "spent elsewhere", *ARM_EVENTS)
 """The events by which what was planned, and what was spent without a decision, is known of every time."""
 CHANGES_MAX = 2000
@@ -125,6 +131,7 @@ def plans(row: Campaign, changes: Sequence[Event], term: str) -> list[tuple[floa
 
 
 POINTS_MAX = 170
+"""Most points of a line."""
 
 
 def by_requests(history: History, now: float) -> list[tuple[int, float]]:

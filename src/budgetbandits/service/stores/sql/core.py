@@ -41,11 +41,15 @@ _SAVE_FAILED = "UPDATE decision SET failed = ? WHERE id = ?"
 _ADD_PENDING = insertion("pending_decision", ("expires_at", "decision", "campaign", "created_at"))
 _DROP_PENDING = "DELETE FROM pending_decision WHERE expires_at = ? AND decision = ?"
 LEASES = f"SELECT {listed(rows.LEASE)} FROM lease"
+"""Statement that reads leases."""
+
 LEASE_EVENTS = (
     f"SELECT {listed(rows.NUMBERED_EVENT, 'event')}, {listed(LeaseEvent._fields[1:4], 'decision')}, "
     "decision.created_at FROM event LEFT JOIN decision ON decision.id = event.decision "
     "WHERE event.lease = {} AND event.lease_seq > {} ORDER BY event.lease_seq"
 )
+"""Statement that reads events of leases."""
+
 _ADD_EVENT = insertion("event", rows.EVENT)
 _OWN_EVENT = f" AND (lease IS NULL OR kind IN {LEASE_MILESTONES})"
 _FORGET_ANSWERS = (

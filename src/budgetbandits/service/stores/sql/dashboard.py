@@ -258,6 +258,7 @@ DECISION_KINDS: dict[DecisionKind, str] = {
     "voided": "decision.state = 'voided'",
     "overrun": "decision.overrun > 0",
 }
+"""Conditions of the kinds of decisions."""
 
 
 @dataclass(frozen=True)
@@ -285,6 +286,7 @@ class DecisionFilter:
 
 
 ANY_DECISION = DecisionFilter()
+"""Filter that every decision passes."""
 
 
 @dataclass(frozen=True)
@@ -448,6 +450,7 @@ class Pages:
         return int(row[0] or 0)
 
     def event(self, seq: int) -> Event | None:
+        """The event of this number."""
         row = self._tx.ask(f"SELECT {listed(NUMBERED_EVENT)} FROM event WHERE seq = ?", (seq,)).fetchone()
         return None if row is None else Event(*row)
 

@@ -50,11 +50,13 @@ class Pruning:
         return [Event(*row) for row in self._tx.ask(query, between(campaign))]
 
     def part(self, campaign: str, seq: int, part: int) -> str | None:
+        """A part of a checkpoint."""
         query = "SELECT content FROM checkpoint WHERE campaign = ? AND seq = ? AND part = ?"
         row = self._tx.ask(query, (campaign, seq, part)).fetchone()
         return None if row is None else str(row[0])
 
     def add_part(self, campaign: str, seq: int, part: int, content: str) -> None:
+        """Add a part of a checkpoint."""
         self._tx.change(insertion("checkpoint", ("campaign", "seq", "part", "content")), (campaign, seq, part, content))
 
     def drop_parts(self, campaign: str, keep: int, limit: int) -> bool:
@@ -137,6 +139,8 @@ class Pruning:
 
 
 class SqlitePruning(Pruning):
+    """The statements on archived pasts for SQLite."""
+
     def shrink(self, pages: int) -> bool:
         (free,) = self._tx.ask("PRAGMA freelist_count").fetchone()
         for _ in range(min(free, pages)):  # Python's module steps this statement once, which is one page

@@ -161,6 +161,7 @@ class Rollups:
         return replace(mark, activity_seq=upto, oldest_unanswered_at=since)
 
     def save_watermark(self, campaign: str, mark: Watermark) -> None:
+        """Write the watermark of a campaign."""
         self._tx.change(_SAVE_WATERMARK, (campaign, *watermark_values(mark)))
 
     def behind(self) -> list[str]:

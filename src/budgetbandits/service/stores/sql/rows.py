@@ -52,6 +52,8 @@ def _getter(paths: Iterable[str]) -> Values:
 
 
 ACCOUNT = tuple(attribute.name for attribute in fields(Account))
+"""Columns of an account."""
+
 _campaign = _paths(Campaign, account={name: name for name in ACCOUNT})
 _arm, _event, _key, _key_event = map(_paths, (ArmRow, Event, Key, KeyEvent))
 _decision, _lease = _paths(DecisionRow, hold=_HOLD), _paths(Lease, account=_LEASE_ACCOUNT)
@@ -63,14 +65,21 @@ PLAIN_DECISION = DECISION[: DECISION.index("request")]
 FEEDBACK = ("state", "charged", "overrun", "reported", "cost", "reward")
 """The columns of a decision that feedback changes, and ``failed``."""
 MONEY = tuple(name for name in ACCOUNT if name != "status")
+"""Columns of an account without the status."""
+
 LEASE_CHANGES = LEASE[2:]
 """The columns of a lease that change."""
 WATERMARK = tuple(attribute.name for attribute in fields(Watermark))
+"""Columns of a watermark."""
+
 NUMBERED_EVENT, NUMBERED_KEY_EVENT = (*EVENT, "seq"), (*KEY_EVENT, "seq")
 """Columns of events with the number that the store has given."""
 
 SHARED_MONEY = ("budget", "spent", "held", "overrun", "leased", "period", "advance")
+"""Columns of a shared budget's account."""
+
 SHARED_BUDGET = ("name", *SHARED_MONEY, "created_at", "settings")
+"""Columns of a shared budget."""
 
 money_of: Values = _getter(MONEY)
 shared_money_of: Values = _getter(SHARED_MONEY)
@@ -99,6 +108,7 @@ def places(columns: Iterable[object]) -> str:
 
 
 def insertion(table: str, columns: Sequence[str]) -> str:
+    """The statement that inserts a row."""
     return f"INSERT INTO {table} ({listed(columns)}) VALUES ({places(columns)})"
 
 
@@ -136,6 +146,7 @@ _ACCOUNT_ENDS = 3 + len(ACCOUNT)
 
 
 def campaign_of(row: Sequence[Any]) -> Campaign:
+    """The campaign of a row."""
     account = Account(*row[3:_ACCOUNT_ENDS])
     created_at, settings, learned = row[_ACCOUNT_ENDS:]
     known = json.loads(learned)
@@ -150,6 +161,7 @@ def campaign_of(row: Sequence[Any]) -> Campaign:
 
 
 def campaign_values(campaign: Campaign) -> tuple[Any, ...]:
+    """The values of a campaign's row."""
     account = tuple(getattr(campaign.account, name) for name in ACCOUNT)
     texts = json_text(campaign.settings.to_dict()), json_text(campaign.learned)
     return (campaign.id, campaign.name, campaign.policy, *account, campaign.created_at, *texts)
@@ -161,17 +173,20 @@ def _shared_settings_of(text: str) -> SharedSettings:
 
 
 def shared_budget_of(row: Sequence[Any]) -> SharedBudget:
+    """The shared budget of a row."""
     name, budget, spent, held, overrun, leased, period, advance, created_at, settings = row
     account = Account(budget, spent, held, overrun, leased=leased, period=period, advance=advance)
     return SharedBudget(name, account, created_at, _shared_settings_of(settings))
 
 
 def arm_of(row: Sequence[Any]) -> ArmRow:
+    """The arm of a row."""
     campaign, number, name, cost_cap, learned, active = row
     return ArmRow(campaign, number, name, cost_cap, json.loads(learned), bool(active))
 
 
 def arm_values(arm: ArmRow) -> tuple[Any, ...]:
+    """The values of an arm's row."""
     return arm.campaign, arm.number, arm.name, arm.cost_cap, json_text(arm.learned), arm.active
 
 
@@ -191,20 +206,24 @@ def decision_of(row: Sequence[Any]) -> DecisionRow:
 
 
 def lease_of(row: Sequence[Any]) -> Lease:
+    """The lease of a row."""
     id, campaign, amount, spent, held, requests_used, *rest = row
     return Lease(id, campaign, Account(amount, spent, held, requests_used=requests_used), *rest)
 
 
 def lease_event_of(row: Sequence[Any]) -> LeaseEvent:
+    """The event of a lease of a row."""
     return LeaseEvent(Event(*row[:-4]), *row[-4:])
 
 
 def key_of(row: Sequence[Any]) -> Key:
+    """The key of a row."""
     prefix, digest, scopes, *rest = row
     return replace(Key(prefix, digest, tuple(scopes.split()), *rest), off=bool(row[-1]))
 
 
 def key_event_of(row: Sequence[Any]) -> KeyEvent:
+    """The event of a key of a row."""
     return KeyEvent(row[0], row[1], tuple(row[2].split()), *row[3:])
 
 

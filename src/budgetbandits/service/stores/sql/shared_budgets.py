@@ -34,6 +34,7 @@ class SharedBudgetRows:
         self._tx = tx
 
     def add(self, shared: SharedBudget) -> None:
+        """Add a shared budget."""
         self._tx.change(insertion("shared_budget_name", ("name",)), (shared.name,))
         values = (*shared_money_of(shared.account), shared.created_at, json_text(shared.settings.to_dict()))
         self._tx.change(insertion("shared_budget", SHARED_BUDGET), (shared.name, *values))
@@ -56,6 +57,7 @@ class SharedBudgetRows:
         return [shared_budget_of(row) for row in rows]
 
     def count(self) -> int:
+        """The number of shared budgets."""
         return int(self._tx.ask("SELECT COUNT(*) FROM shared_budget").fetchone()[0])
 
     def members(self, name: str) -> list[str]:

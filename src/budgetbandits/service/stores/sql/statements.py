@@ -15,7 +15,10 @@ EVENT_NUMBER_MAX = 2**62
 """A number above that of any event."""
 
 IN_ORDER = "campaign, seq"
+"""Order of events by campaign."""
+
 LATEST_FIRST = "campaign DESC, seq DESC"
+"""Reverse order of events by campaign."""
 
 
 BETWEEN = "campaign = ? AND seq > ? AND seq <= ?"

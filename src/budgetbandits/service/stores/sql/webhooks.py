@@ -76,17 +76,21 @@ class Webhooks:
         self._tx = tx
 
     def all(self) -> list[Webhook]:
+        """All webhooks."""
         rows = self._tx.ask(f"SELECT {listed(_WEBHOOK)} FROM webhook ORDER BY created_at, id")
         return [_webhook_of(row) for row in rows]
 
     def get(self, id: str) -> Webhook | None:
+        """The webhook of this id."""
         row = self._tx.ask(f"SELECT {listed(_WEBHOOK)} FROM webhook WHERE id = ?", (id,)).fetchone()
         return None if row is None else _webhook_of(row)
 
     def add(self, webhook: Webhook) -> None:
+        """Add a webhook."""
         self._tx.change(insertion("webhook", _WEBHOOK), [getattr(webhook, name) for name in _WEBHOOK])
 
     def set_off(self, id: str, off: bool) -> None:
+        """Turn a webhook off or on."""
         self._tx.change("UPDATE webhook SET off = ? WHERE id = ?", (off, id))
 
     def drop(self, id: str) -> None:
@@ -113,6 +117,7 @@ class Webhooks:
         return None if row is None or row[0] is None else Notified(*row)
 
     def set_notified(self, campaign: str, state: Notified) -> None:
+        """Write the state that was last notified of a campaign."""
         self._tx.change(
             f"{insertion('webhook_state', ('campaign', 'standing', 'overrun'))} ON CONFLICT (campaign) "
             "DO UPDATE SET standing = excluded.standing, overrun = excluded.overrun",
@@ -120,9 +125,11 @@ class Webhooks:
         )
 
     def forget_notified(self) -> None:
+        """Forget all notified states."""
         self._tx.change("DELETE FROM webhook_state")
 
     def add_deliveries(self, deliveries: Sequence[Delivery]) -> None:
+        """Add deliveries."""
         rows = [[getattr(delivery, name) for name in _DELIVERY] for delivery in deliveries]
         self._tx.change_many(insertion("webhook_delivery", _DELIVERY), rows)
 
